@@ -91,7 +91,7 @@ for (let i = 0; performance.now() < pacedUntil; i += 1) {
   if (i < answered) {
     const id = ids[i * Math.floor(parked / answered)]
     const toldAt = performance.timeOrigin + performance.now()
-    const telling = await timed(() => agent.tell(id, { type: 'approve', callId: 'call-0' }))
+    const telling = await timed(() => agent.send(id, { type: 'approve', callId: 'call-0' }))
     meanwhile.tell.push(telling.ms)
     meanwhile.on.push((await workers[i % 2].ask('goOn', { id })) - toldAt)
   }
@@ -173,8 +173,8 @@ const measured = [
   ['a page of 50 that wait for people', ms(meanwhile.waiting)],
   [`\`listStrandedSessions\` over ${number(parked + active)} open sessions`, ms(meanwhile.stranded)],
   [`the sweep over ${number(active)} at work`, ms(meanwhile.sweep)],
-  ['`agent.tell` to a parked session', ms(meanwhile.tell)],
-  ['from `agent.tell` until its model is asked again', ms(meanwhile.on)],
+  ['`agent.send` to a parked session', ms(meanwhile.send)],
+  ['from `agent.send` until its model is asked again', ms(meanwhile.on)],
   ['the same sessions, a model that answers at once', `${number(perSecond)} steps a second`],
   [
     `a process with ${number(look.value.length)} sessions is killed: the sweep that finds them`,

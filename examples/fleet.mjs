@@ -6,7 +6,7 @@
  */
 import { pathToFileURL } from 'node:url'
 import { createAgent, defineAgents, defineTool, memoryStore, openaiChat } from 'statewright'
-import { createBudget, createLimiter, runAll, schedule, tellAll } from 'statewright/fleet'
+import { createBudget, createLimiter, runAll, schedule, sendAll } from 'statewright/fleet'
 import { startRehearsal } from 'statewright/rehearsal'
 
 /** The rehearsed model: it publishes what it is told to publish, and reports what it is told to report. */
@@ -71,7 +71,7 @@ export async function runFleet() {
     await Promise.all(
       items.slice(0, 3).map(({ id }) => reporter.run('Publish it.', { session: `press.${id}`, tags }).result),
     )
-    const receipt = await tellAll(store, { tags }, { type: 'cancel', why: 'The contract has ended.' })
+    const receipt = await sendAll(store, { tags }, { type: 'cancel', why: 'The contract has ended.' })
     lines.push(`told: ${receipt.applied} of ${receipt.sessions} runs have ended`)
     return lines
   } finally {

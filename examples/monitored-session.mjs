@@ -44,7 +44,7 @@ const scenarios = ({ text: code }) => ({
   },
 })
 
-/** Runs both turns, and resolves with their results. Calls `tell` when a step starts and when it completes. */
+/** Runs both turns, and resolves with their results. Calls `send` when a step starts and when it completes. */
 export async function monitoredSession(tell) {
   const root = fileURLToPath(new URL('.', import.meta.url))
   const document = await loadAttachment({ path: 'median.mjs', mimeType: 'text/plain' }, { root })

@@ -49,6 +49,6 @@ while (pending.length === 0) {
 }
 const [{ callId, fingerprint, name, arguments: text }] = pending
 console.log(`It asks: ${name}(${text})? Yes.`)
-await post(`${session}/tell`, { type: 'approve', callId, fingerprint })
+await post(`${session}/send`, { type: 'approve', callId, fingerprint })
 console.log(await end)
 process.exit(0)

@@ -23,7 +23,7 @@ import { schedulesCommands } from './commands/schedules.js'
 import { sessionsCommands } from './commands/sessions/index.js'
 import { statelyCommand } from './commands/stately.js'
 import { studioCommand } from './commands/studio.js'
-import { tellCommand } from './commands/tell.js'
+import { sendCommand } from './commands/send.js'
 import { type ExitCode, exitCodes } from './exit-codes.js'
 import { type OptionSpecs, parseOptions, type OptionSpec } from './parse-options.js'
 import { watchOutput } from './watch-output.js'
@@ -31,7 +31,7 @@ import { watchOutput } from './watch-output.js'
 const commands: readonly (Command | CommandGroup)[] = [
   runCommand,
   resumeCommand,
-  tellCommand,
+  sendCommand,
   batchCommand,
   budgetsCommand,
   sessionsCommands,
@@ -140,7 +140,7 @@ function writeError(error: unknown, command: { name: string } | undefined, io: C
 const commandReplacements: readonly (readonly [RegExp, (id: string, seq: string) => string])[] = [
   [/agent\.fork\('([^']+)', (\d+)\)/g, (id, seq) => `statewright sessions fork ${id} --at ${seq}`],
   [/agent\.resume\('([^']+)'\)/g, (id) => `statewright resume ${id}`],
-  [/agent\.tell\('([^']+)', \{ type: 'cancel' \}\)/g, (id) => `statewright tell ${id} cancel`],
+  [/agent\.send\('([^']+)', \{ type: 'cancel' \}\)/g, (id) => `statewright send ${id} cancel`],
   [/agent\.run\(input, \{ session: '([^']+)' \}\)/g, (id) => `statewright run --session ${id} 'Your prompt'`],
   [/delete the session, or/g, () => "delete the session ('statewright sessions delete'), or"],
 ]

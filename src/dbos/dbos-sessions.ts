@@ -16,7 +16,7 @@ import {
   hostFunctionNames,
   type HostOptionsFor,
 } from '../core/drive/host-functions.js'
-import { tellSession } from '../core/drive/tell-session.js'
+import { sendToSession } from '../core/drive/send-to-session.js'
 import type { Receipt } from '../core/sessions/inbox/session-message.js'
 import { wakeSleepers } from '../core/drive/wake-sleepers.js'
 import { createInboxPoll } from './inbox-poll.js'
@@ -236,7 +236,7 @@ export function dbosSessions(
         for (const [i, answer] of answers.entries()) {
           const key = id === undefined ? undefined : `${id}.${i}`
           // oxlint-disable-next-line no-await-in-loop -- one after the other, as they are given
-          receipts.push(await tellSession(agents, store, session, answer, { at, key }))
+          receipts.push(await sendToSession(agents, store, session, answer, { at, key }))
         }
       } finally {
         // A process that holds the session reads the answer; an ended session needs no workflow.

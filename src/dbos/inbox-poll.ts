@@ -16,7 +16,7 @@ interface InboxPollOptions {
 const pageSize = 500
 
 /**
- * Looks for sessions that rest and have messages in their inboxes, as from `agent.tell` or the command line, and queues each of
+ * Looks for sessions that rest and have messages in their inboxes, as from `agent.send` or the command line, and queues each of
  * them.
  */
 export function createInboxPoll(

@@ -39,7 +39,7 @@ export { createScheduler, type RunFiring, type Scheduler, type SchedulerOptions 
 export {
   type MessageForAll,
   type SessionSelection,
-  tellAll,
-  type TellAllOptions,
-  type TellAllReceipt,
-} from './tell-all.js'
+  sendAll,
+  type SendAllOptions,
+  type SendAllReceipt,
+} from './send-all.js'

@@ -15,7 +15,7 @@ import {
   hostFunctionNames,
   type HostOptionsFor,
 } from '../core/drive/host-functions.js'
-import { tellSession } from '../core/drive/tell-session.js'
+import { sendToSession } from '../core/drive/send-to-session.js'
 import type { Receipt, SessionMessage } from '../core/sessions/inbox/session-message.js'
 import { isRestState } from '../../machines/agent/run-result.js'
 import type { DurablePromise, RestateContext, RestateLike } from './restate-sdk.js'
@@ -41,7 +41,7 @@ export interface RestateTurn {
 
 /** What a process serves, and how it ends. */
 export interface RestateSessions {
-  /** For `restate.serve({ services: [object] })`. Its handlers: `run`, and `tell`, which may be called at any time. */
+  /** For `restate.serve({ services: [object] })`. Its handlers: `run`, and `send`, which may be called at any time. */
   object: object
   /** Begins nothing more; see `SessionRunner`. */
   drain: () => Promise<void>
@@ -62,7 +62,7 @@ const retryOptions = { initialRetryInterval: 200, retryIntervalFactor: 2, maxRet
 
 /**
  * Runs sessions in Restate: a virtual object each. `run` settles when its run has ended, whatever happens to processes
- * meanwhile; while the session waits for people, or for a provider, it is suspended and costs nothing. `tell` reaches a
+ * meanwhile; while the session waits for people, or for a provider, it is suspended and costs nothing. `send` reaches a
  * session at work, too.
  *
  * @example
@@ -167,16 +167,16 @@ export function restateSessions(
   /** A step that was killed before Restate knew of it is made again: with its key, the message counts once. */
   const told = async (session: string, message: SessionMessage, key: string): Promise<Receipt> => {
     try {
-      return await tellSession(agents, store, session, message, { key })
+      return await sendToSession(agents, store, session, message, { key })
     } catch (error) {
       throw terminal(error)
     }
   }
 
-  const tellHandler = async (context: RestateContext, message: SessionMessage): Promise<Receipt> => {
+  const sendHandler = async (context: RestateContext, message: SessionMessage): Promise<Receipt> => {
     const key = await context.run('key', () => Promise.resolve(createId()))
     try {
-      const receipt = await context.run('tell', () => told(context.key, message, key), retryOptions)
+      const receipt = await context.run('send', () => told(context.key, message, key), retryOptions)
       // Nothing runs that would say it; a run that waits for people comes first.
       if (message.type === 'message' && receipt.status === 'waiting')
         context.genericSend({ service: name, method: 'run', key: context.key, parameter: new Uint8Array() })
@@ -194,7 +194,7 @@ export function restateSessions(
       handlers: {
         run: restate.handlers.object.exclusive({}, run as never),
         // What `run` has set may be younger than the call: it is asked for when it is needed.
-        tell: restate.handlers.object.shared({ enableLazyState: true }, tellHandler as never),
+        send: restate.handlers.object.shared({ enableLazyState: true }, sendHandler as never),
       },
       // A call may take long; no other process continues the session meanwhile.
       // Processes come back within seconds; a caller should not wait longer because several have gone.

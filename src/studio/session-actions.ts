@@ -27,7 +27,7 @@ export type StudioAgent = Pick<Agent, 'config' | 'fork'> & {
   /** The type of the options depends on the `context` that the agent's tools take. */
   resume(sessionId: string, options: never): Promise<AttachableRun>
   /** Reaches sessions that another process holds. */
-  tell?: Agent['tell']
+  send?: Agent['send']
 }
 
 /** The parts of the studio that act on sessions. */
@@ -98,7 +98,7 @@ export class SessionActions {
     if (context === null || (isReadOnly && !this.#runs.has(id))) return []
     // Another agent than the one that began the run can only cancel it.
     const isStranded = !isHeld && !this.#runs.has(id) && !acceptsDefinition(this.#label, definition)
-    if (isStranded) return hasEnded(context) || !this.#canTell ? [] : ['cancel']
+    if (isStranded) return hasEnded(context) || !this.#canSend ? [] : ['cancel']
     switch (context.state) {
       case 'WAITING_FOR_INPUT': {
         const ends: Answer['type'][] = context.pausing ? ['resume', 'cancel'] : ['cancel']
@@ -110,7 +110,7 @@ export class SessionActions {
       case null:
       case 'RUNNING':
       case 'WAITING_FOR_TOOL':
-        if (this.#runs.has(id) || (isHeld && this.#canTell))
+        if (this.#runs.has(id) || (isHeld && this.#canSend))
           return ['approve', 'reject', 'tool_output', context.pausing ? 'resume' : 'pause', 'steer', 'cancel']
         return isHeld ? [] : ['resume', 'cancel']
       default:
@@ -122,13 +122,13 @@ export class SessionActions {
     const { standing } = (await this.#library.readFold(id)).now
     const context = standing.run?.context
     const isHeld = !this.#runs.get(id) && (await this.#library.readRow(id))?.holder != null
-    const isRemote = isHeld && this.#canTell
+    const isRemote = isHeld && this.#canSend
     // Checked before the run is resumed: a late answer must not start it.
     this.#checkAnswer(context, answer, isRemote || this.#runs.has(id))
     await this.#checkEdit(id, context, answer)
     // Cancelling needs only the store: the run is not resumed for it.
-    const isTold = isRemote || (answer.type === 'cancel' && !this.#runs.get(id) && this.#canTell)
-    if (isTold && (await this.#tellOtherProcess(await this.#checkOwnStore(id), answer)))
+    const isTold = isRemote || (answer.type === 'cancel' && !this.#runs.get(id) && this.#canSend)
+    if (isTold && (await this.#sendToOtherProcess(await this.#checkOwnStore(id), answer)))
       return { sessionId: id }
     const run = this.#runs.get(id) ?? (await this.#resumeRun(await this.#checkOwnStore(id)))
     // An interrupted run goes on when it is resumed.
@@ -137,8 +137,8 @@ export class SessionActions {
   }
 
   /** Sends the answer to the session's inbox; false when the store has no inbox. */
-  async #tellOtherProcess(id: string, answer: Answer): Promise<boolean> {
-    const receipt = await this.#getAgent().tell?.(id, toSessionMessage(answer))
+  async #sendToOtherProcess(id: string, answer: Answer): Promise<boolean> {
+    const receipt = await this.#getAgent().send?.(id, toSessionMessage(answer))
     if (receipt?.status !== 'waiting') return receipt !== undefined
     // A resumed run reads its inbox first.
     await this.#resumeRun(id)
@@ -150,9 +150,9 @@ export class SessionActions {
     return this.#agent && internalsByAgent.get(this.#agent)?.label
   }
 
-  get #canTell(): boolean {
+  get #canSend(): boolean {
     const agent = this.#agent
-    return agent?.tell !== undefined && internalsByAgent.get(agent)?.store?.inbox !== undefined
+    return agent?.send !== undefined && internalsByAgent.get(agent)?.store?.inbox !== undefined
   }
 
   #checkAnswer(context: AgentContext | undefined, answer: Answer, isWorkedOn: boolean): void {

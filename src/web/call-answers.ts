@@ -76,8 +76,8 @@ export function applyAnswers(run: AnyRun, answers: readonly CallAnswer[]): void 
  * Puts answers into the inbox of a session, where the process that has the session reads them. An answer that another page
  * has given a moment before is left out. Returns why none was taken; null when one was.
  */
-export async function tellAnswers(
-  agent: Pick<Agent, 'tell'>,
+export async function sendAnswers(
+  agent: Pick<Agent, 'send'>,
   sessionId: string,
   answers: readonly CallAnswer[],
 ): Promise<unknown> {
@@ -86,7 +86,7 @@ export async function tellAnswers(
   for (const answer of answers) {
     try {
       // oxlint-disable-next-line no-await-in-loop -- answers keep their order
-      await agent.tell(sessionId, answer as SessionMessage)
+      await agent.send(sessionId, answer as SessionMessage)
       taken += 1
     } catch (error) {
       if (!hasCode(error, 'already_answered', 'run_ended')) throw error

@@ -3,7 +3,7 @@ import type { RunInput } from '../core/sessions/input-history.js'
 import type { AnyRun } from './live-runs.js'
 
 /** An agent of any output, tools and context; it has a store. */
-export type ChatAgent = Pick<Agent, 'config' | 'replay' | 'tell' | 'watch' | 'selectBranch'> & {
+export type ChatAgent = Pick<Agent, 'config' | 'replay' | 'send' | 'watch' | 'selectBranch'> & {
   /** The type of the options depends on the `context` that the agent's tools take. */
   run(input: RunInput, options: never): AnyRun
   resume(sessionId: string, options: never): Promise<AnyRun>

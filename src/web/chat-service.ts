@@ -212,7 +212,7 @@ export class ChatService {
       return null
     }
     try {
-      const { status } = await this.#agent.tell(sessionId, { type: 'cancel', why })
+      const { status } = await this.#agent.send(sessionId, { type: 'cancel', why })
       if (status !== 'applied') return null
       const { run } = await this.#agent.replay(sessionId)
       return run?.state === 'CANCELLED' ? run : null
@@ -289,8 +289,8 @@ export class ChatService {
       case 'PAUSED': {
         const steer = (run: AnyRun): unknown => run.steer(toText(message))
         // The inbox keeps the id of the message, so that a copy of it is recognised after the run has ended.
-        const isTold = clientId !== undefined && isText(message) && (await this.#sessions.canTell(sessionId))
-        if (isTold) await this.#messages.tell(sessionId, 'now', message, caller)
+        const isTold = clientId !== undefined && isText(message) && (await this.#sessions.canSend(sessionId))
+        if (isTold) await this.#messages.send(sessionId, 'now', message, caller)
         return this.#continued.resumeWith(sessionId, caller, message, isTold ? ignore : steer)
       }
       default:
@@ -385,9 +385,9 @@ export class ChatService {
     }
     const stored = await this.#sessions.readStored(sessionId)
     const newAnswers = checkAnswers(stored?.context, answers)
-    if (stored === null || !(await this.#sessions.canTell(sessionId)))
+    if (stored === null || !(await this.#sessions.canSend(sessionId)))
       return this.#answerHere(sessionId, newAnswers, caller)
-    await this.#sessions.tell(sessionId, newAnswers)
+    await this.#sessions.send(sessionId, newAnswers)
     return this.#resumeAnswered(sessionId, { stored, answers: newAnswers }, caller)
   }
 

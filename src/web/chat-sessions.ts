@@ -8,7 +8,7 @@ import { isQueuedText, type QueuedMessage, sortQueue } from '../core/sessions/in
 import { parseInboxMessage } from '../core/sessions/inbox/session-message.js'
 import type { FoldedSession } from '../core/sessions/fold-session.js'
 import type { ListedSession, SessionStore } from '../core/sessions/store/store.js'
-import { type CallAnswer, isAnswerTo, isMeant, tellAnswers } from './call-answers.js'
+import { type CallAnswer, isAnswerTo, isMeant, sendAnswers } from './call-answers.js'
 import type { ChatAgent } from './chat-agent.js'
 import { hasCode, isUnknownSession } from './chat-errors.js'
 import type { StoredContext } from './follow-remote.js'
@@ -72,7 +72,7 @@ export class ChatSessions {
   }
 
   /** Whether an answer may be left for the run: it is this agent's, and the store has an inbox. */
-  async canTell(sessionId: string): Promise<boolean> {
+  async canSend(sessionId: string): Promise<boolean> {
     const { store, getLabel } = this.#internals
     if (store.inbox === undefined) return false
     const { agent: name, version } = (await store.get(sessionId))?.summary ?? {}
@@ -85,8 +85,8 @@ export class ChatSessions {
    *
    * @throws {UsageError} `already_answered`, `run_ended` when none of them is in the inbox afterwards
    */
-  async tell(sessionId: string, answers: readonly CallAnswer[]): Promise<void> {
-    const refusal = await tellAnswers(this.#agent, sessionId, answers)
+  async send(sessionId: string, answers: readonly CallAnswer[]): Promise<void> {
+    const refusal = await sendAnswers(this.#agent, sessionId, answers)
     if (refusal === null) return
     const unread = await this.#readUnread(sessionId)
     if (!answers.some((answer) => unread.some((event) => isAnswerTo(event, answer)))) throw refusal

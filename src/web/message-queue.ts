@@ -92,7 +92,7 @@ export class MessageQueue {
    * @throws {UsageError} `queue_full`, `interactive_run`, `message_changed`
    */
   async add(sessionId: string, message: IncomingMessage, caller: Caller): Promise<QueuedAnswer> {
-    const told = await this.tell(sessionId, 'next', message, caller)
+    const told = await this.send(sessionId, 'next', message, caller)
     const answer = this.#waitForAnswer({ sessionId, ...told, caller, idleLooks: 0 })
     // A page that has left hears of no error.
     answer.catch(() => undefined)
@@ -124,14 +124,14 @@ export class MessageQueue {
     return caller.mayContinue || (caller.context === undefined && initiator?.context === undefined)
   }
 
-  /** Tells a message to the run at work, and returns its answer. @throws {UsageError} as `tell` */
+  /** Tells a message to the run at work, and returns its answer. @throws {UsageError} as `send` */
   async steer(
     sessionId: string,
     message: IncomingMessage,
     caller: Caller,
   ): Promise<Subscription | QueuedAnswer> {
     const { liveRuns, sessions, continued } = this.#parts
-    await this.tell(sessionId, 'now', message, caller)
+    await this.send(sessionId, 'now', message, caller)
     const live = liveRuns.get(sessionId)
     if (live) return subscribeFromStart(live)
     const stored = await sessions.readStored(sessionId)
@@ -145,7 +145,7 @@ export class MessageQueue {
    *
    * @throws {UsageError} as `add`; `run_ended` and `not_waiting` where no run is at work
    */
-  async tell(
+  async send(
     sessionId: string,
     when: 'next' | 'now',
     { clientId: messageId = createId(), content }: IncomingMessage,
@@ -158,7 +158,7 @@ export class MessageQueue {
     if (earlier && !hasSameWords(content, earlier)) throw messageChangedError(messageId)
     if (!queued) this.#rememberSender(sessionId, messageId, caller)
     try {
-      await this.#parts.agent.tell(sessionId, { type: 'message', when, input, messageId })
+      await this.#parts.agent.send(sessionId, { type: 'message', when, input, messageId })
     } catch (error) {
       if (!queued) this.#forgetSender(sessionId, messageId)
       throw error

@@ -156,7 +156,7 @@ test('a line that waits is given as it waits, and goes on when it is answered', 
     'lines that wait: statewright resume in.LINE-ID --store=file:kept, then start the batch again.',
   )
   expect(parse(await read()).map(({ state }) => state)).toEqual(['WAITING_FOR_INPUT', 'COMPLETED'])
-  const told = await run(['tell', 'in.a', 'approve', 'a'])
+  const told = await run(['send', 'in.a', 'approve', 'a'])
   expect(told.code).toBe(0)
   expect(await toFile()).toMatchObject({ code: 0 })
   expect(parse(await read()).map(({ state, output }) => [state, output])).toEqual([

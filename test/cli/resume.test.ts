@@ -357,7 +357,7 @@ describe('resume refuses', () => {
     const { code, err } = await run(['run', '--session', 's', '--rehearsal=end.json', 'Hi'])
     expect(code).toBe(2)
     expect(err).toMatch(
-      /has a run that is WAITING_FOR_INPUT\..*statewright resume s, or cancel it with statewright tell s cancel\.\n$/,
+      /has a run that is WAITING_FOR_INPUT\..*statewright resume s, or cancel it with statewright send s cancel\.\n$/,
     )
   })
 })

@@ -23,7 +23,7 @@ test('a paused session is put to sleep, and the commands say until when', async 
   expect(begun.out).toContain('PAUSED  sleeping until 2998-01-01 00:00:00 UTC')
   expect(begun.err).toContain('the run sleeps until 2998-01-01 00:00:00 UTC: a scheduler wakes it then')
   expect((await run(['sessions', 'list'])).out).toMatch(/^naps +PAUSED until 2998-01-01 00:00:00 UTC/m)
-  const told = await run(['tell', 'naps', 'resume', date])
+  const told = await run(['send', 'naps', 'resume', date])
   expect(told).toMatchObject({ code: 0, out: 'naps sleeps until then.\n', err: '' })
   const [listed] = (await run(['sessions', 'list', '--json'])).out.trim().split('\n')
   expect(JSON.parse(listed ?? '')).toMatchObject({
@@ -40,7 +40,7 @@ test.each(['tomorrow', '2999-05-04', '2999-05-04T08:30:00', '2999-15-04T08:30:00
   async (word) => {
     const { run } = await kept({ 'hi.json': says('Hello.') })
     await run(['run', '--session', 's', '--rehearsal=hi.json', 'Go.'])
-    const { code, err } = await run(['tell', 's', 'resume', word])
+    const { code, err } = await run(['send', 's', 'resume', word])
     expect(code).toBe(2)
     expect(err).toContain('no date with a time zone')
   },

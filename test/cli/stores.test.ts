@@ -54,7 +54,7 @@ describe('where the sessions of the command line are', () => {
       '--store: A URL with redis: names no session store here.',
     ],
   ])('%s is refused by the name of the option', async (_what, url, words) => {
-    for (const command of [play, ['sessions', 'list'], ['tell', 'a', 'pause']]) {
+    for (const command of [play, ['sessions', 'list'], ['send', 'a', 'pause']]) {
       const { code, err } = await cli([...command, '--store', url], { cwd: await folder(files) })
       expect(code).toBe(2)
       expect(err).toContain(words)

@@ -39,7 +39,7 @@ async function finish(agent) {
 }
 
 /** Nothing goes on here meanwhile. */
-function tellFromElsewhere() {
+function sendFromElsewhere() {
   const task = JSON.stringify({ dir, baseURL, tells: tellsAt.message })
   const { status, stderr } = spawnSync(process.execPath, [process.argv[1], task], { encoding: 'utf8' })
   if (status !== 0) throw new Error(`Nothing could be told: ${stderr}`)
@@ -48,7 +48,7 @@ function tellFromElsewhere() {
 async function main() {
   const strikes = striker(fault, dir)
   const strike = (on, when, place) => {
-    if (on === 'effect' && when === 'before' && place.callId === tellsAt?.callId) tellFromElsewhere()
+    if (on === 'effect' && when === 'before' && place.callId === tellsAt?.callId) sendFromElsewhere()
     strikes(on, when, place)
   }
   // Modes mean nothing to root.
@@ -56,7 +56,7 @@ async function main() {
   const store = doomed(fileStore({ dir }), strike, isSlow)
   const agent = createCrashAgent({ dir, baseURL, store, strike })
   process.send?.({ type: 'ready' })
-  if (tells) return { receipt: await agent.tell('s', tells) }
+  if (tells) return { receipt: await agent.send('s', tells) }
   let outcome = await finish(agent)
   if (tryAgain) {
     // Only here: it loads the reference model, which takes half of the time in which a process begins.

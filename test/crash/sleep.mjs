@@ -105,7 +105,7 @@ export async function playSleep({ sessions, kills, seed }) {
   // Some are told to sleep longer.
   const putOff = ids.filter((id, i) => i % 6 === 0 && store.get(id)?.summary.wakeAt !== undefined)
   for (const id of putOff)
-    await agent.tell(id, { type: 'resume', at: store.get(id).summary.wakeAt + minuteMs })
+    await agent.send(id, { type: 'resume', at: store.get(id).summary.wakeAt + minuteMs })
   const readTimers = () => store.timers.list({ prefix: '', limit: 1 })
   const isOver = () =>
     readTimers().length === 0 && ids.every((id) => store.get(id)?.summary.state === 'COMPLETED')

@@ -240,7 +240,7 @@ test('an item that waits is given as it waits, and goes on when it is answered',
   const [waiting] = await collect(runAll(agent, items(1), options))
   expect(waiting?.result).toMatchObject({ state: 'WAITING_FOR_INPUT', pending: [{ name: 'pay' }] })
   expect(told.at(-1)).toMatchObject({ done: 0, waiting: 1, failed: 0, running: 0 })
-  await agent.tell('b.i0', { type: 'approve', ...waiting?.result?.pending?.[0] } as never)
+  await agent.send('b.i0', { type: 'approve', ...waiting?.result?.pending?.[0] } as never)
   const [done] = await collect(runAll(agent, items(1), options))
   expect(done?.result).toMatchObject({ state: 'COMPLETED', output: 'Paid.' })
 })

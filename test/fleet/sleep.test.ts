@@ -91,7 +91,7 @@ test('a run that is looked at again and again, with a message for its next turn,
   const { agent, agents, scheduler } = open('one')
   void agent.run('Go.', { session: 's' }).result
   await hosts.settleUntil(() => stateOf('s').state === 'PAUSED')
-  await agent.tell('s', { type: 'message', when: 'next', input: 'And then?' })
+  await agent.send('s', { type: 'message', when: 'next', input: 'And then?' })
   scheduler.start()
   for (let i = 0; i < 7; i += 1) {
     void runSession(agents, { session: 's' })
@@ -174,7 +174,7 @@ test('a fork of a run that sleeps stays asleep until somebody resumes it', async
   expect(forks.map(stateOf)).toEqual([asleep, asleep])
   expect(timersOf(shared)).toEqual([])
   const [resumed = ''] = forks
-  await agent.tell(resumed, { type: 'resume' })
+  await agent.send(resumed, { type: 'resume' })
   await hosts.pass(minute)
   expect(stateOf(resumed).state).toBe('COMPLETED')
   expect(asked).toHaveLength(3)
@@ -242,7 +242,7 @@ test('random forks, resumes and deletions: a fork works only once it was resumed
           await until(agent.deleteSession(id))
         } else if (type === 'resume') {
           if (stateOf(id).state === 'PAUSED') resumed.add(id)
-          await until(agent.tell(id, { type: 'resume' }))
+          await until(agent.send(id, { type: 'resume' }))
         } else if (!deleted.has(id)) await until(fork())
         /* oxlint-enable no-await-in-loop */
       }

@@ -14,7 +14,7 @@ async function cancelHanging(id, { engine, agent, store }) {
   while ((await standing()).holder === null && Date.now() < giveUpAt) await sleep(100)
   await sleep(500)
   const toldAt = Date.now()
-  await agent.tell(id, { type: 'cancel', why: 'From outside.' })
+  await agent.send(id, { type: 'cancel', why: 'From outside.' })
   while ((await standing()).summary?.state !== 'CANCELLED' && Date.now() < toldAt + 10_000) await sleep(20)
   return Date.now() - toldAt
 }

@@ -95,7 +95,7 @@ export async function restateEngine({ processes = 3 } = {}) {
         { 'idempotency-key': session },
       ),
     answer: (session, { callId, fingerprint }) =>
-      post(`${server.ingress}/session/${session}/tell`, { type: 'approve', callId, fingerprint }),
+      post(`${server.ingress}/session/${session}/send`, { type: 'approve', callId, fingerprint }),
     /** A call that nothing tells from another one. */
     call: (session) =>
       post(`${server.ingress}/session/${session}/run/send`, { input: session, agent: 'payer' }),
@@ -127,8 +127,8 @@ export async function restateEngine({ processes = 3 } = {}) {
         'an input that is long': await said('x', 'run', { input: 'x'.repeat(5000) }),
         'an agent that is none': await said('x', 'run', { input: 'Go.', agent: 'nobody' }),
         'a session that has not begun': await said('x', 'run', {}),
-        'a message that is none': await said('x', 'tell', { type: 'bow' }),
-        'no message': await said('x', 'tell', null),
+        'a message that is none': await said('x', 'send', { type: 'bow' }),
+        'no message': await said('x', 'send', null),
       }
     },
     /** The invocations that are not done. */

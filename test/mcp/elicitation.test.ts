@@ -177,7 +177,7 @@ it('is answered from another process, and the call goes on there: of 2026', asyn
   const [question] = result.pending ?? []
   const { callId = '' } = question ?? {}
   const other = createAgent({ model: new ManualModel(), store })
-  await other.tell('s', { type: 'toolOutput', callId, value: accepted })
+  await other.send('s', { type: 'toolOutput', callId, value: accepted })
   // Another connection to another child: nothing of the first is needed.
   const again = await asks(eras[0])
   const resumed = await stage([done], { tools: [again], store })
@@ -192,7 +192,7 @@ it.each([
 ] as const)('a call of 2025 whose process has died %s', async (_, isRepeatable) => {
   const { result, theatre, server, store } = await rest(eras[1], 'book', { trustAnnotations: isRepeatable })
   const [question] = result.pending ?? []
-  await theatre.agent.tell('s', { type: 'toolOutput', callId: question?.callId ?? '', value: accepted })
+  await theatre.agent.send('s', { type: 'toolOutput', callId: question?.callId ?? '', value: accepted })
   await server.close()
   const again = await asks(eras[1], { trustAnnotations: isRepeatable })
   const resumed = await stage([done], { tools: [again], store })

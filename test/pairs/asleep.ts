@@ -19,7 +19,7 @@ export async function forkAsleep(agent: Agent, world: World, store: SessionStore
     if (isResumed) {
       await wait(runSession(defineAgents({ chaos: agent }), { session: id }))
       // Whoever looks for what is due is to wake it.
-      await wait(agent.tell(id, { type: 'steer', text: 'Wake up.' }))
+      await wait(agent.send(id, { type: 'steer', text: 'Wake up.' }))
     }
     const hasAlarm = (await readAlarm(id)) !== null
     if (store.timers && hasAlarm !== isResumed)

@@ -14,7 +14,7 @@ export const tellings = {
 /** Says it to the session. Undefined: it was refused, as it is where the run cannot take it. */
 export async function tellFrom(elsewhere: Agent, world: World, message: SessionMessage, broken: string[]) {
   try {
-    return (await timed(world, elsewhere.tell('chaos', message), true)).status
+    return (await timed(world, elsewhere.send('chaos', message), true)).status
   } catch (error) {
     if (error instanceof StatewrightError && error.code !== '' && error.message !== '') return undefined
     broken.push(`tell ${message.type} threw ${String(error instanceof Error ? error.stack : error)}`)

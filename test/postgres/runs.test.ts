@@ -199,7 +199,7 @@ describe('runs whose sessions are in Postgres', () => {
       const run = holder.run('Go.', { session: id })
       await until(() => model.pending !== null)
       await refusal('session_busy', () => other.resume(id))
-      expect(await other.tell(id, { type: 'cancel' })).toEqual({ message: 1, status: 'sent' })
+      expect(await other.send(id, { type: 'cancel' })).toEqual({ message: 1, status: 'sent' })
       expect(await run.result).toMatchObject({ state: 'CANCELLED' })
       expect((await other.replay(id)).run).toMatchObject({ state: 'CANCELLED' })
     }

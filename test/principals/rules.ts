@@ -15,7 +15,7 @@ export interface Rule {
 }
 
 const pages = ['chatHandler', 'aguiHandler']
-const tells = ['agent.tell', 'restateSessions.tell']
+const tells = ['agent.send', 'restateSessions.send']
 const anotherAnswer = ['chatHandler.say (another answer)', 'aguiHandler.say (another answer)']
 const foreign: AgentKind[] = ['other agent', 'other version', 'unnamed agent']
 const held: Standing[] = ['held elsewhere', 'left by its holder']
@@ -134,7 +134,7 @@ export const rules: Rule[] = [
   },
 
   {
-    of: 'statewright tell (many)',
+    of: 'statewright send (many)',
     standing: ['new', 'ended'],
     comes: 'nothing',
     because: 'no run that has not ended matches',
@@ -345,7 +345,7 @@ export const rules: Rule[] = [
   },
   {
     does: 'stop',
-    of: 'tellAll',
+    of: 'sendAll',
     standing: ['new', 'ended'],
     comes: 'nothing',
     because: 'no run that has not ended matches',
@@ -423,7 +423,7 @@ export const rules: Rule[] = [
   },
   {
     does: 'stop',
-    of: ['agent.tell', 'restateSessions.tell'],
+    of: ['agent.send', 'restateSessions.send'],
     standing: 'ended',
     comes: 'refused: run_ended',
     because: 'it has ended',
@@ -444,13 +444,13 @@ export const rules: Rule[] = [
   { does: 'steer', standing: held, comes: 'told', because: 'its holder hears it' },
   {
     does: 'steer',
-    of: 'statewright tell (a pause)',
+    of: 'statewright send (a pause)',
     comes: 'refused: exit 2',
     because: 'what waits for people need not pause',
   },
   {
     does: 'steer',
-    of: 'agent.tell (a pause)',
+    of: 'agent.send (a pause)',
     comes: 'refused: not_waiting',
     because: 'what waits for people need not pause',
   },
@@ -486,7 +486,7 @@ export const rules: Rule[] = [
   // Leaving an answer for the process that goes on: any process may, and the call must wait.
   {
     does: 'answer',
-    of: ['agent.tell', 'restateSessions.tell', 'dbosSessions.answer'],
+    of: ['agent.send', 'restateSessions.send', 'dbosSessions.answer'],
     standing: 'ended',
     comes: 'refused: run_ended',
     because: 'it has ended',
@@ -501,18 +501,18 @@ export const rules: Rule[] = [
   },
   {
     does: 'answer',
-    of: ['agent.tell', 'restateSessions.tell', 'dbosSessions.answer', 'statewright tell'],
+    of: ['agent.send', 'restateSessions.send', 'dbosSessions.answer', 'statewright send'],
     standing: 'waiting',
     comes: 'told',
     because: 'the process that goes on with it hears it',
   },
   {
     does: 'answer',
-    of: ['agent.tell', 'restateSessions.tell', 'dbosSessions.answer'],
+    of: ['agent.send', 'restateSessions.send', 'dbosSessions.answer'],
     comes: 'refused: unknown_call',
     because: 'this call does not wait',
   },
-  { does: 'answer', of: 'statewright tell', comes: 'refused: exit 2', because: 'this call does not wait' },
+  { does: 'answer', of: 'statewright send', comes: 'refused: exit 2', because: 'this call does not wait' },
 
   // The command line has an agent of its own, without a name.
   {

@@ -51,7 +51,7 @@ it('an approval that comes twice lets an interrupted call run once', async () =>
     expect(state).toBe('WAITING_FOR_INPUT')
     expect(pending).toMatchObject([{ callId: 'a', interrupted: true }])
     for (const approval of approvals)
-      await expect(next.agent.tell('s', approval)).rejects.toMatchObject({ code: 'stale_answer' })
+      await expect(next.agent.send('s', approval)).rejects.toMatchObject({ code: 'stale_answer' })
     const former = approvals.at(-1) as { fingerprint: string }
     expect(() => resumed.approve('a', undefined, { fingerprint: former.fingerprint })).toThrow(
       expect.objectContaining({ code: 'stale_answer' }),

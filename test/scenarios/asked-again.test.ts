@@ -28,7 +28,7 @@ async function resting(store = memoryStore()) {
 
 /** Answers the first call, and rests for the second one. */
 async function restingAgain(from: Awaited<ReturnType<typeof resting>>) {
-  await from.agent.tell('s', { type: 'approve', ...from.first })
+  await from.agent.send('s', { type: 'approve', ...from.first })
   const run = await from.agent.resume('s')
   const second = asked(await run.result)
   expect(second).toMatchObject({ callId: 'call_0_4', fingerprint: from.first.fingerprint })
@@ -45,11 +45,11 @@ describe('an answer to a call that the model makes again', () => {
     const { run, second } = await restingAgain(started)
     // oxlint-disable-next-line no-await-in-loop -- one after the other
     for (const type of ['approve', 'reject'] as const)
-      await expect(agent.tell('s', { type, ...first })).rejects.toMatchObject(late)
+      await expect(agent.send('s', { type, ...first })).rejects.toMatchObject(late)
     expect(() => run.approve(first)).toThrow(expect.objectContaining(late))
     expect(() => run.reject(first.callId, '', first)).toThrow(expect.objectContaining(late))
     expect(pay.inputs).toHaveLength(1)
-    await agent.tell('s', { type: 'approve', ...second })
+    await agent.send('s', { type: 'approve', ...second })
     expect(await (await agent.resume('s')).result).toMatchObject({ state: 'COMPLETED' })
     expect(pay.inputs).toHaveLength(2)
   })
@@ -58,7 +58,7 @@ describe('an answer to a call that the model makes again', () => {
     const started = await resting()
     const { agent, store, pay, first } = started
     const { callId, fingerprint } = first
-    await agent.tell('s', { type: 'approve', callId, fingerprint })
+    await agent.send('s', { type: 'approve', callId, fingerprint })
     const [left] = store.inbox.read('s')
     await (await agent.resume('s')).result
     // As by a process that could not remove it, under a number of its own.
@@ -87,7 +87,7 @@ describe('an answer to a call that the model makes again', () => {
     }
     const other = again(started.play, { store: slow, tools: [pay] })
     const message: SessionMessage = { type: 'approve', callId, fingerprint }
-    await expect(other.tell('s', message)).rejects.toMatchObject(late)
+    await expect(other.send('s', message)).rejects.toMatchObject(late)
     expect(await (await started.agent.resume('s')).result).toMatchObject({ state: 'WAITING_FOR_INPUT' })
     expect(pay.inputs).toHaveLength(1)
   })
@@ -126,10 +126,10 @@ describe('a question of a sub-agent that asks the same again', () => {
     })
     const { agent } = parent
     const first = asked(await agent.run('Go.', { session: 's' }).result)
-    await agent.tell('s', { type: 'approve', ...first })
+    await agent.send('s', { type: 'approve', ...first })
     const second = asked(await (await agent.resume('s')).result)
     expect(second).toMatchObject({ callId: `${first.callId}_4`, fingerprint: first.fingerprint })
-    await expect(agent.tell('s', { type: 'approve', ...first })).rejects.toMatchObject(late)
+    await expect(agent.send('s', { type: 'approve', ...first })).rejects.toMatchObject(late)
     expect(pay.inputs).toHaveLength(1)
 
     // The process dies when the sub-agent asks again, and the run above has not heard of it.

@@ -221,7 +221,7 @@ describe('what is refused', () => {
     await settled()
     model.pending?.answer({ text: 'No.' })
     expect(await next.result).toMatchObject({ state: 'COMPLETED' })
-    expect(await codeOf(agent.tell('s', { type: 'approve', callId: 'c' }))).toBe('run_ended')
+    expect(await codeOf(agent.send('s', { type: 'approve', callId: 'c' }))).toBe('run_ended')
   })
 
   longTest('more than a hundred branches', async () => {

@@ -69,7 +69,7 @@ describe.each([
     const before = near.list({ children: true }).map(({ id, head }) => `${id} ${head}`)
     await expect(top.agent.deleteSession('ann')).rejects.toMatchObject({ code: 'session_busy' })
     expect(near.list({ children: true }).map(({ id, head }) => `${id} ${head}`)).toEqual(before)
-    await top.agent.tell('ann', { type: 'cancel' })
+    await top.agent.send('ann', { type: 'cancel' })
     gate.open()
     await run.result
     await until(() => near.list({ children: true }).every(({ holder }) => holder === null))

@@ -126,9 +126,9 @@ describe('a tool that asks a person in the middle of its call', () => {
     const [question] = (await play.rest()).pending ?? []
     const { callId = '', fingerprint = '' } = question ?? {}
     const other = createAgent({ model: new ManualModel(), store })
-    const wrong = other.tell('s', { type: 'toolOutput', callId, value: { action: 'accept' } })
+    const wrong = other.send('s', { type: 'toolOutput', callId, value: { action: 'accept' } })
     await expect(wrong).rejects.toMatchObject({ code: 'invalid_answer', subject: 'content.seat' })
-    await other.tell('s', { type: 'toolOutput', callId, fingerprint, value: accepted })
+    await other.send('s', { type: 'toolOutput', callId, fingerprint, value: accepted })
     expect(await (await theatre.agent.resume('s')).result).toMatchObject({ state: 'COMPLETED' })
     expect(tools[0]?.does).toEqual([[{ flight: 'X1' }, accepted]])
     expect(tools[0]?.inputs).toHaveLength(2)

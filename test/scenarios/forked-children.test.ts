@@ -164,7 +164,7 @@ test.each([
     asked.push(question.name)
     if (moves) {
       // oxlint-disable-next-line no-await-in-loop -- as above
-      await crew(store, paid).tell(fork, { type: 'approve', callId: question.callId })
+      await crew(store, paid).send(fork, { type: 'approve', callId: question.callId })
       // oxlint-disable-next-line no-await-in-loop -- as above
       run = (await crew(store, paid).resume(fork)) as Run
     } else run.approve(question)

@@ -97,7 +97,7 @@ describe.each(sampledRows([true, false]))(
       const waiting = await agent().run('Shorten it.', { session: 's' }).result
       for (const call of waiting.pending ?? []) {
         // oxlint-disable-next-line no-await-in-loop -- there is one
-        expect(await agent().tell('s', { type: 'approve', ...call })).toMatchObject({ status: 'waiting' })
+        expect(await agent().send('s', { type: 'approve', ...call })).toMatchObject({ status: 'waiting' })
       }
       expect(await (await agent().resume('s')).result).toMatchObject({ state: 'COMPLETED' })
       expect(sent(1).at(-1)).toEqual(yes('mcpr_1_1'))

@@ -1,7 +1,7 @@
 import type { SessionMessage } from '../../src/index.js'
 import { memoryStore } from '../../src/core/sessions/store/memory-store.js'
 import type { SessionStore } from '../../src/core/sessions/store/store.js'
-import { tellStoredSession } from '../../src/core/run/tell-stored-session.js'
+import { sendToStoredSession } from '../../src/core/run/send-to-stored-session.js'
 import { systemClock } from '../../src/core/base/clock.js'
 import { again, stage } from '../support/play.js'
 import { call, text, tool } from '../support/tools.js'
@@ -36,7 +36,7 @@ describe('many messages', () => {
       const { store, count } = counting()
       const { agent } = await restingIn(store)
       count.read = 0
-      const say = (i: number) => agent.tell('s', { type: 'steer', text: `${i}` })
+      const say = (i: number) => agent.send('s', { type: 'steer', text: `${i}` })
       const all = Array.from({ length: n }, (_, i) => i)
       if (atOnce) await Promise.all(all.map(say))
       // oxlint-disable-next-line no-await-in-loop -- one after the other
@@ -55,7 +55,7 @@ describe('many messages', () => {
 
 describe('a message with an idempotency key', () => {
   const told = (store: SessionStore, message: SessionMessage, key: string) =>
-    tellStoredSession({ store, clock: systemClock }, 's', message, { key })
+    sendToStoredSession({ store, clock: systemClock }, 's', message, { key })
 
   it('counts once, before and after it was heard, and after a snapshot', async () => {
     const store = memoryStore()
@@ -67,7 +67,7 @@ describe('a message with an idempotency key', () => {
     // Two senders that did not know of each other.
     store.inbox.put('s', JSON.stringify({ type: 'STEER', text: 'Hurry.', key: 'k' }))
     if (!asked) throw new Error('A call waits.')
-    await agent.tell('s', { type: 'approve', ...asked })
+    await agent.send('s', { type: 'approve', ...asked })
     expect(await (await agent.resume('s')).result).toMatchObject({ state: 'COMPLETED' })
     const heard = async () =>
       (await agent.replay('s')).messages.filter(({ content }) => content === 'Hurry.').length

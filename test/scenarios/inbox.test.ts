@@ -46,7 +46,7 @@ describe.each(sampledKinds(kinds))('a session of a store that answers %s', (_, o
     const run = agent.run('Go.', { session: 's' })
     await until(() => model.pending !== null)
     const other = createAgent({ model: new ManualModel(), store, clock: new SimulatedClock() })
-    expect(await other.tell('s', { type: 'cancel', why: 'Enough.' })).toEqual({ message: 1, status: 'sent' })
+    expect(await other.send('s', { type: 'cancel', why: 'Enough.' })).toEqual({ message: 1, status: 'sent' })
     expect(await run.result).toMatchObject({ state: 'CANCELLED' })
     expect(model.attempts[0]?.signal.aborted).toBe(true)
     expect(await toldIn(store, 's')).toEqual([['CANCEL', 1]])
@@ -65,10 +65,10 @@ describe.each(sampledKinds(kinds))('a session of a store that answers %s', (_, o
     first.pending?.answer({ toolCalls: [callOf('a', 'pay', { amount: 1 })] })
     expect(await run.result).toMatchObject({ reason: 'approval' })
     const other = createAgent({ model: second, store, tools: [pay(done)], clock: new SimulatedClock() })
-    expect(await refused(other.tell('s', { type: 'resume' }))).toMatchObject({ code: 'not_waiting' })
+    expect(await refused(other.send('s', { type: 'resume' }))).toMatchObject({ code: 'not_waiting' })
     run.pause()
     await run.result
-    expect(await other.tell('s', { type: 'resume' })).toMatchObject({ status: 'waiting' })
+    expect(await other.send('s', { type: 'resume' })).toMatchObject({ status: 'waiting' })
     const resumed = await other.resume('s')
     resumed.approve('a')
     await until(() => second.pending !== null)
@@ -83,16 +83,16 @@ describe.each(sampledKinds(kinds))('a session of a store that answers %s', (_, o
     const agent = createAgent({ model, store, tools: [tool('look')], clock: new SimulatedClock() })
     const run = agent.run('Go.', { session: 's' })
     await until(() => model.pending !== null)
-    await agent.tell('s', { type: 'steer', text: 'Mind the gap.' })
-    await agent.tell('s', { type: 'pause' })
+    await agent.send('s', { type: 'steer', text: 'Mind the gap.' })
+    await agent.send('s', { type: 'pause' })
     model.pending?.answer({ toolCalls: [callOf('a', 'look')] })
     expect(await run.result).toMatchObject({ state: 'PAUSED' })
     expect(await toldIn(store, 's')).toEqual([
       ['STEER', 1],
       ['PAUSE', 2],
     ])
-    expect(await agent.tell('s', { type: 'resume' })).toEqual({ message: 3, status: 'waiting' })
-    expect(await agent.tell('s', { type: 'steer', text: 'And the door.' })).toMatchObject({
+    expect(await agent.send('s', { type: 'resume' })).toEqual({ message: 3, status: 'waiting' })
+    expect(await agent.send('s', { type: 'steer', text: 'And the door.' })).toMatchObject({
       status: 'waiting',
     })
     const resumed = await agent.resume('s')
@@ -126,13 +126,13 @@ describe.each(sampledKinds(kinds))('a session of a store that answers %s', (_, o
     const { pending = [] } = await play.agent.run('Go.', { session: 's' }).result
     const [first, second, sign] = pending
     if (!first || !second || !sign) throw new Error('Three calls wait.')
-    expect(await play.agent.tell('s', { type: 'approve', ...first })).toEqual({
+    expect(await play.agent.send('s', { type: 'approve', ...first })).toEqual({
       message: 1,
       status: 'waiting',
     })
     const { callId } = second
-    await play.agent.tell('s', { type: 'reject', callId, why: 'Not today.' })
-    await play.agent.tell('s', { type: 'toolOutput', ...sign, value: { signed: true } })
+    await play.agent.send('s', { type: 'reject', callId, why: 'Not today.' })
+    await play.agent.send('s', { type: 'toolOutput', ...sign, value: { signed: true } })
     expect(done).toEqual([])
     const resumed = await again(play, { store, tools }).resume('s')
     const result = await resumed.result
@@ -157,7 +157,7 @@ describe.each(sampledKinds(kinds))('a session of a store that answers %s', (_, o
     const { pending = [] } = await play.agent.run('Go.', { session: 's' }).result
     const [asked] = pending
     if (!asked) throw new Error('A call waits.')
-    const tell = (message: SessionMessage) => play.agent.tell('s', message)
+    const tell = (message: SessionMessage) => play.agent.send('s', message)
     expect(await refused(tell({ type: 'approve', callId: asked.callId, fingerprint: 'ffff' }))).toMatchObject(
       {
         code: 'stale_answer',
@@ -185,13 +185,13 @@ describe.each(sampledKinds(kinds))('a session of a store that answers %s', (_, o
     const play = await stage([call('pay', { amount: 1 }), text('Done.')], { store, tools })
     await play.agent.run('Go.', { session: 's' }).result
     const bare = createAgent({ model: new ManualModel(), store, clock: new SimulatedClock() })
-    expect(await bare.tell('s', { type: 'cancel' })).toEqual({ message: 1, status: 'applied' })
+    expect(await bare.send('s', { type: 'cancel' })).toEqual({ message: 1, status: 'applied' })
     expect(await store.get('s')).toMatchObject({ holder: null, summary: { state: 'CANCELLED' } })
     const { run, messages } = await bare.replay('s')
     expect(run).toMatchObject({ state: 'CANCELLED', reason: 'cancelled' })
     expect(messages.filter(({ role }) => role === 'tool')).toHaveLength(1)
     expect(await inboxOf(store, 's')).toEqual([])
-    expect(await refused(bare.tell('s', { type: 'cancel' }))).toMatchObject({ code: 'run_ended' })
+    expect(await refused(bare.send('s', { type: 'cancel' }))).toMatchObject({ code: 'run_ended' })
     // The session takes another run.
     expect(await again(play, { store }).run('And now?', { session: 's' }).result).toMatchObject({
       state: 'COMPLETED',
@@ -211,10 +211,10 @@ describe.each(sampledKinds(kinds))('a session of a store that answers %s', (_, o
     await store.release(lease)
     const other = createAgent({ model: new ManualModel(), store, clock: new SimulatedClock() })
     for (const message of [{ type: 'pause' }, { type: 'steer', text: 'Hm.' }] as const) {
-      expect(await refused(other.tell('s', message))).toMatchObject({ code: 'not_waiting' })
+      expect(await refused(other.send('s', message))).toMatchObject({ code: 'not_waiting' })
     }
     expect(await inboxOf(store, 's')).toEqual([])
-    expect(await other.tell('s', { type: 'cancel' })).toMatchObject({ status: 'applied' })
+    expect(await other.send('s', { type: 'cancel' })).toMatchObject({ status: 'applied' })
     expect((await other.replay('s')).run).toMatchObject({ state: 'CANCELLED' })
   })
 
@@ -239,7 +239,7 @@ describe.each(sampledKinds(kinds))('a session of a store that answers %s', (_, o
     const { pending = [] } = await play.agent.run('Go.', { session: 's' }).result
     const [asked] = pending
     if (!asked || !store.inbox) throw new Error('A call waits.')
-    await play.agent.tell('s', { type: 'approve', ...asked })
+    await play.agent.send('s', { type: 'approve', ...asked })
     const { inbox } = store
     const keeping: SessionStore = { ...store, inbox: { ...inbox, remove: () => undefined } }
     const run = await again(play, { store: keeping, tools }).resume('s')
@@ -271,15 +271,15 @@ describe.each(sampledKinds(kinds))('a session of a store that answers %s', (_, o
     const [asked] = pending
     if (!asked) throw new Error('A call waits.')
     expect(asked).toMatchObject({ path: ['clerk'] })
-    expect(await agent.tell('s', { type: 'approve', ...asked })).toMatchObject({ status: 'waiting' })
-    expect(await refused(agent.tell('s', { type: 'approve', ...asked }))).toMatchObject({
+    expect(await agent.send('s', { type: 'approve', ...asked })).toMatchObject({ status: 'waiting' })
+    expect(await refused(agent.send('s', { type: 'approve', ...asked }))).toMatchObject({
       code: 'already_answered',
     })
     expect(await (await build().resume('s')).result).toMatchObject({ output: 'Done.' })
     expect(done).toEqual([1])
 
     await agent.run('Again.', { session: 's' }).result
-    expect(await agent.tell('s', { type: 'cancel' })).toMatchObject({ status: 'applied' })
+    expect(await agent.send('s', { type: 'cancel' })).toMatchObject({ status: 'applied' })
     await tick()
     const states = (await store.list({ children: true })).map(({ summary }) => summary?.state)
     expect(states.sort((a, b) => String(a).localeCompare(String(b)))).toEqual([
@@ -297,7 +297,7 @@ describe('what is told', () => {
     const play = await stage([text('One.'), text('Two.')], interactive)
     const run = play.run('Go.', { session: 's' })
     await run.event('state_changed', ({ to }) => to === 'WAITING_FOR_INPUT')
-    expect(await play.agent.tell('s', { type: 'reply', input: 'And in June?' })).toMatchObject({
+    expect(await play.agent.send('s', { type: 'reply', input: 'And in June?' })).toMatchObject({
       status: 'waiting',
     })
     const resumed = await again(play, interactive).resume('s')
@@ -322,8 +322,8 @@ describe('what is told', () => {
     const [asked] = pending
     if (!asked) throw new Error('A call waits.')
     const wrong: SessionMessage = { type: 'approve', ...asked, editedInput: { amount: 'much' } }
-    expect(await refused(play.agent.tell('s', wrong))).toMatchObject({ code: 'invalid_input' })
-    await play.agent.tell('s', { type: 'approve', ...asked, editedInput: { amount: 5 } })
+    expect(await refused(play.agent.send('s', wrong))).toMatchObject({ code: 'invalid_input' })
+    await play.agent.send('s', { type: 'approve', ...asked, editedInput: { amount: 5 } })
     expect(await (await play.agent.resume('s')).result).toMatchObject({ state: 'COMPLETED' })
     expect(done).toEqual([5])
   })
@@ -341,7 +341,7 @@ describe('what is told', () => {
     store.inbox.put('s', '{"type":"APPROVE","callId":"gone"}')
     store.inbox.put('s', 'no JSON')
     store.inbox.put('s', '{"type":"STORE_FAILED"}')
-    await agent.tell('s', { type: 'pause' })
+    await agent.send('s', { type: 'pause' })
     expect(warnings).toEqual(['message_refused'])
     expect(await toldIn(store, 's')).toEqual([['PAUSE', 4]])
     model.pending?.answer({ text: 'Done.' })
@@ -366,7 +366,7 @@ describe('what is told', () => {
     })
     const run = agent.run('Go.', { session: 's' })
     await until(() => model.pending !== null)
-    await agent.tell('s', { type: 'steer', text: `The word is ${secret}.` })
+    await agent.send('s', { type: 'steer', text: `The word is ${secret}.` })
     model.pending?.answer({ toolCalls: [callOf('a', 'look')] })
     const result = await run.result
     expect(result).toMatchObject({ state: 'BLOCKED', reason: 'shield' })
@@ -388,7 +388,7 @@ describe('what cannot be told', () => {
     const store = memoryStore()
     const play = await stage([text('Done.')], { store })
     const { agent } = play
-    const tell = (message: unknown, id = 's') => agent.tell(id, message as SessionMessage)
+    const tell = (message: unknown, id = 's') => agent.send(id, message as SessionMessage)
     expect(await refused(tell({ type: 'pause' }))).toMatchObject({ code: 'unknown_session' })
     await agent.run('Go.', { session: 's' }).result
     for (const [message, key] of [
@@ -410,10 +410,10 @@ describe('what cannot be told', () => {
       expect(await refused(tell(message))).toMatchObject({ code: 'run_ended' })
     }
     const { inbox: _inbox, ...bare } = memoryStore()
-    expect(await refused(again(play, { store: bare }).tell('s', { type: 'pause' }))).toMatchObject({
+    expect(await refused(again(play, { store: bare }).send('s', { type: 'pause' }))).toMatchObject({
       code: 'no_inbox',
     })
-    expect(await refused(again(play).tell('s', { type: 'pause' }))).toMatchObject({ code: 'no_store' })
+    expect(await refused(again(play).send('s', { type: 'pause' }))).toMatchObject({ code: 'no_store' })
   })
 
   it('is refused to a session that waits for something else', async () => {
@@ -425,7 +425,7 @@ describe('what cannot be told', () => {
       { type: 'resume' },
       { type: 'pause' },
     ] as const) {
-      expect(await refused(play.agent.tell('s', message))).toMatchObject({ code: 'not_waiting' })
+      expect(await refused(play.agent.send('s', message))).toMatchObject({ code: 'not_waiting' })
     }
     expect(store.inbox.read('s')).toEqual([])
   })
@@ -448,7 +448,7 @@ describe('a session that another connection to the store holds', () => {
     const runs = ['a', 'b'].map((session) => agent.run('Go.', { session }))
     await until(() => model.attempts.length === 2)
     const other = createAgent({ model: new ManualModel(), store: there, clock: new SimulatedClock() })
-    expect(await other.tell('a', { type: 'cancel' })).toMatchObject({ status: 'sent' })
+    expect(await other.send('a', { type: 'cancel' })).toMatchObject({ status: 'sent' })
     clock.increment(999)
     await settled()
     expect(asked).toEqual([])
@@ -459,7 +459,7 @@ describe('a session that another connection to the store holds', () => {
     await settled()
     expect(asked).toEqual([['a', 'b'], ['b']])
     // Told by the answer to a write, before anybody asks.
-    await other.tell('b', { type: 'steer', text: 'Mind the gap.' })
+    await other.send('b', { type: 'steer', text: 'Mind the gap.' })
     model.pending?.answer({ toolCalls: [callOf('x', 'look')] })
     await until(() => model.attempts.length === 3)
     expect(JSON.stringify(model.pending?.request.messages)).toContain('Mind the gap.')
@@ -519,7 +519,7 @@ describe('a session that another connection to the store holds', () => {
     const { pending = [] } = await again(play, { store: dir, tools }).run('Go.', { session: 's' }).result
     const [asked] = pending
     if (!asked) throw new Error('A call waits.')
-    await again(play, { store: dir, tools }).tell('s', { type: 'approve', ...asked })
+    await again(play, { store: dir, tools }).send('s', { type: 'approve', ...asked })
     await dir.close()
     const later = place.open()
     const run = await again(play, { store: later, tools }).resume('s')

@@ -24,7 +24,7 @@ it('a process that has slept through its lease leaves what was told meanwhile to
   await until(() => first.model.pending !== null)
   first.model.pending?.answer({ toolCalls: [call('a', 'pay', { n: 1 })] })
   await begun
-  await first.agent.tell('s', { type: 'approve', callId: 'a' })
+  await first.agent.send('s', { type: 'approve', callId: 'a' })
   // One process takes the session, and falls asleep before it reads what was told.
   let wake = (): void => undefined
   const asleep = new Promise<void>((resolve) => (wake = resolve))
@@ -42,7 +42,7 @@ it('a process that has slept through its lease leaves what was told meanwhile to
   await until(() => second.model.pending !== null)
   second.model.pending?.answer({ toolCalls: [call('b', 'pay', { n: 2 })] })
   expect(await driven).toMatchObject({ state: 'WAITING_FOR_INPUT' })
-  const { message } = await second.agent.tell('s', { type: 'approve', callId: 'b' })
+  const { message } = await second.agent.send('s', { type: 'approve', callId: 'b' })
   wake()
   await expect(slept).rejects.toMatchObject({ code: 'lease_lost' })
   await settled()
@@ -59,11 +59,11 @@ it('a message with which a turn began is not said again under its id, whenever i
   const { model, agent } = processOn(store)
   const first = runSession(agent, { session: 's', input: 'Go.' })
   await until(() => model.pending !== null)
-  await agent.tell('s', { type: 'message', when: 'next', input: 'And this.', messageId: 'm1' })
+  await agent.send('s', { type: 'message', when: 'next', input: 'And this.', messageId: 'm1' })
   model.pending?.answer({ text: 'Done.' })
   await until(() => model.attempts.length === 2)
   expect(
-    await agent.tell('s', { type: 'message', when: 'now', input: 'And this.', messageId: 'm1' }),
+    await agent.send('s', { type: 'message', when: 'now', input: 'And this.', messageId: 'm1' }),
   ).toMatchObject({ status: 'applied' })
   model.pending?.answer({ text: 'Done again.' })
   expect(await first).toMatchObject({ state: 'COMPLETED', turn: 2 })

@@ -92,7 +92,7 @@ describe('a sub-agent that a process has left at work, with its call closed', ()
 
   test('is ended with a run that is cancelled in the store', async () => {
     const { store, child, getState } = await leave(await record(), { lead: 1, child: 1 })
-    expect(await createLead(store).tell('s', { type: 'cancel' })).toMatchObject({ status: 'applied' })
+    expect(await createLead(store).send('s', { type: 'cancel' })).toMatchObject({ status: 'applied' })
     expect([getState('s'), getState(child)]).toEqual(['CANCELLED', 'CANCELLED'])
   })
 

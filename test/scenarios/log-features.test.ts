@@ -120,7 +120,7 @@ const scenes: Record<LogFeature, (store: SyncSessionStore) => Promise<unknown>> 
   queue: async (store) => {
     const agent = createAgent({ model: createOneCallModel('look'), tools: [tool('look')], store })
     await agent.run('Go.', { session: 's' }).result
-    await agent.tell('s', { type: 'message', when: 'next', input: 'And then?' })
+    await agent.send('s', { type: 'message', when: 'next', input: 'And then?' })
     return runSession(agent, { session: 's' })
   },
   refusals: (store) => {
@@ -158,9 +158,9 @@ const readings: Record<string, (store: SyncSessionStore) => Promise<unknown>> = 
   branch: (store) => agentOf({ store }).branch('s', { from: 'm1' }).result,
   listBranches: (store) => agentOf({ store }).listBranches('s'),
   selectBranch: (store) => agentOf({ store }).selectBranch('s', 1),
-  'tell cancel': (store) => agentOf({ store }).tell('s', { type: 'cancel' }),
-  'tell resume': (store) => agentOf({ store }).tell('s', { type: 'resume' }),
-  'tell approve': (store) => agentOf({ store }).tell('s', { type: 'approve', callId: 'a' }),
+  'tell cancel': (store) => agentOf({ store }).send('s', { type: 'cancel' }),
+  'tell resume': (store) => agentOf({ store }).send('s', { type: 'resume' }),
+  'tell approve': (store) => agentOf({ store }).send('s', { type: 'approve', callId: 'a' }),
   recordSession: (store) => recordSession(agentOf({ store }), 's'),
   clearRecords: async (store) => {
     const { problem } = clearRecords(store.read('s'), 's')
@@ -216,7 +216,7 @@ describe.each(sampledRows(Object.keys(scenes) as LogFeature[]))('a log that uses
 
   it('is still named where its snapshot is all that is read, and the session can be deleted', async () => {
     await agentOf({ store })
-      .tell('s', { type: 'cancel' })
+      .send('s', { type: 'cancel' })
       .catch(() => undefined)
     const look = tool('look')
     const model = createOneCallModel('look')

@@ -36,9 +36,9 @@ const ended = ['child CANCELLED', 'parent CANCELLED']
 describe("a sub-agent whose process has died, and whose session is that process's for a while longer", () => {
   it.each([
     [
-      'tell',
+      'send',
       async (store: SessionStore, clock: Clock) => {
-        await start(store, clock).agent.tell('s', { type: 'cancel' })
+        await start(store, clock).agent.send('s', { type: 'cancel' })
       },
     ],
     [

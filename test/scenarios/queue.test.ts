@@ -61,7 +61,7 @@ function echo(store: SessionStore, options: Partial<Parameters<typeof createAgen
     agent,
     model,
     next: (input: UserInput, messageId?: string) =>
-      agent.tell('s', {
+      agent.send('s', {
         type: 'message',
         when: 'next',
         input,
@@ -134,7 +134,7 @@ describe.each(sampledKinds(kinds))('a queue in a store that answers %s', (_, ope
     await until(() => model.pending !== null)
     await next('two')
     await next('three')
-    await agent.tell('s', { type: 'cancel' })
+    await agent.send('s', { type: 'cancel' })
     expect(await driven).toMatchObject({ turn: 1, state: 'CANCELLED' })
     expect(await runSession(agent, { session: 's' })).toMatchObject({ turn: 1, state: 'CANCELLED' })
     expect(await inboxOf(store)).toHaveLength(2)
@@ -153,7 +153,7 @@ describe.each(sampledKinds(kinds))('a queue in a store that answers %s', (_, ope
     expect(await driven).toMatchObject({ state: 'WAITING_FOR_INPUT' })
     expect(await next('two')).toMatchObject({ status: 'waiting' })
     expect(await runSession(agent, { session: 's' })).toMatchObject({ state: 'WAITING_FOR_INPUT', turn: 1 })
-    expect(await agent.tell('s', { type: 'cancel' })).toMatchObject({ status: 'applied' })
+    expect(await agent.send('s', { type: 'cancel' })).toMatchObject({ status: 'applied' })
     expect(await inboxOf(store)).toHaveLength(1)
     expect(await answering(runSession(agent, { session: 's', turn: 2 }))).toMatchObject({ output: 're: two' })
   })
@@ -177,7 +177,7 @@ describe.each(sampledKinds(kinds))('a queue in a store that answers %s', (_, ope
     const { agent, model, next, answering } = echo(store, { tools: [tool('look')] })
     const driven = runSession(agent, { session: 's', input: 'one' })
     await until(() => model.pending !== null)
-    await agent.tell('s', { type: 'pause' })
+    await agent.send('s', { type: 'pause' })
     await next('two')
     await settled()
     model.pending?.answer({ toolCalls: [call('a', 'look')] })
@@ -243,7 +243,7 @@ describe.each(sampledKinds(kinds))('a queue in a store that answers %s', (_, ope
     expect(await refused(next('x'.repeat(10_000_001)))).toBe('queue_full')
     for (let i = 0; i < 100; i += 1) await next(`${i}`)
     expect(await refused(next('one too many'))).toBe('queue_full')
-    await agent.tell('s', { type: 'cancel' })
+    await agent.send('s', { type: 'cancel' })
     await driven
   })
 
@@ -253,15 +253,15 @@ describe.each(sampledKinds(kinds))('a queue in a store that answers %s', (_, ope
     const driven = runSession(agent, { session: 's', input: 'one' })
     await until(() => model.pending !== null)
     const now = { type: 'message', when: 'now', input: 'Mind the gap.', messageId: 'k' } as const
-    expect(await agent.tell('s', now)).toMatchObject({ status: 'sent' })
+    expect(await agent.send('s', now)).toMatchObject({ status: 'sent' })
     await settled()
-    await agent.tell('s', now)
+    await agent.send('s', now)
     model.pending?.answer({ toolCalls: [call('a', 'look')] })
     expect(await answering(driven)).toMatchObject({ turn: 1, state: 'COMPLETED' })
     const { messages } = await agent.replay('s')
     expect(messages.filter(({ content }) => content === 'Mind the gap.')).toHaveLength(1)
-    expect(await agent.tell('s', now)).toMatchObject({ status: 'applied' })
-    expect(await refused(agent.tell('s', { ...now, messageId: 'other' }))).toBe('run_ended')
+    expect(await agent.send('s', now)).toMatchObject({ status: 'applied' })
+    expect(await refused(agent.send('s', { ...now, messageId: 'other' }))).toBe('run_ended')
   })
 
   it('keeps a message for now when the run has ended before it read it: the next turn begins with it', async () => {
@@ -312,7 +312,7 @@ describe.each(sampledKinds(kinds))('a queue in a store that answers %s', (_, ope
       { content: 'two', clientId: 'x' },
       { content: 'three', clientId: 'y' },
     ]
-    const first = await agent.tell('s', { type: 'message', when: 'next', input, messageId: 'z' })
+    const first = await agent.send('s', { type: 'message', when: 'next', input, messageId: 'z' })
     expect(await next('other', 'y')).toEqual(first)
     await answering(runSession(agent, { session: 's' }))
     expect(await transcript(agent)).toEqual(['one', 're: one', 'two', 'three', 're: three'])
@@ -375,7 +375,7 @@ it('refuses what is no message', async () => {
   const { agent, model, next, answering } = echo(store)
   expect(await refused(next('one'))).toBe('unknown_session')
   await answering(runSession(agent, { session: 's', input: 'one' }))
-  const tell = (message: object) => refused(agent.tell('s', message as never))
+  const tell = (message: object) => refused(agent.send('s', message as never))
   expect(await tell({ type: 'message', input: 'x' })).toBe('invalid_input')
   expect(await tell({ type: 'message', when: 'later', input: 'x' })).toBe('invalid_input')
   expect(await tell({ type: 'message', when: 'next', input: ' ' })).toBe('invalid_input')
@@ -434,7 +434,7 @@ it('screens a queued message when it is said', async () => {
 })
 
 it('says every message once and in order, whatever comes between', async () => {
-  const step = fc.constantFrom('tell', 'repeat', 'drive', 'stop', 'ask')
+  const step = fc.constantFrom('send', 'repeat', 'drive', 'stop', 'ask')
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 25 }), async (steps) => {
       const store = memoryStore()
@@ -443,13 +443,13 @@ it('says every message once and in order, whatever comes between', async () => {
       const told: string[] = []
       for (const each of steps) {
         const { run } = await agent.replay('s')
-        if (each === 'tell') await next(`m${told.push(`m${told.length}`) - 1}`, `m${told.length - 1}`)
+        if (each === 'send') await next(`m${told.push(`m${told.length}`) - 1}`, `m${told.length - 1}`)
         else if (each === 'repeat' && told.length > 0) {
           const last = told.at(-1) as string
           await next(last, last)
           await expect(next('again', last)).rejects.toMatchObject({ code: 'message_changed' })
         } else if (each === 'drive') await answering(runSession(agent, { session: 's' }))
-        else if (each === 'stop') await agent.tell('s', { type: 'cancel' }).catch(() => undefined)
+        else if (each === 'stop') await agent.send('s', { type: 'cancel' }).catch(() => undefined)
         else if (each === 'ask' && run) await answering(agent.run('asked', { session: 's' }).result)
       }
       const { run } = await agent.replay('s')

@@ -23,7 +23,7 @@ it.each([
     await answer(1)
     expect(await run.result).toMatchObject({ state: 'WAITING_FOR_INPUT' })
     const elsewhere = createAgent({ model: new ManualModel(), store })
-    await elsewhere.tell('s', { type: 'steer', text: 'Use euros.' })
+    await elsewhere.send('s', { type: 'steer', text: 'Use euros.' })
     run.reply('And in May?')
     await answer(2)
     for (let i = 0; i < tries && run.state !== 'WAITING_FOR_INPUT'; i += 1) await settled()

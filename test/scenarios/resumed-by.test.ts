@@ -135,7 +135,7 @@ describe('a run goes on only with an agent of the name and the version that bega
       "Session 's' needs billing 3, and this process has billing (accepts 4). Deploy what it needs, or accept it: " +
         "defineAgents({ billing: { agent, version, accepts: ['3'] } }).",
     )
-    await other.agent.tell('s', { type: 'cancel' })
+    await other.agent.send('s', { type: 'cancel' })
     expect((await (await other.agent.resume('s')).result).state).toBe('CANCELLED')
     expect(store.get('s')?.holder).toBeNull()
   })

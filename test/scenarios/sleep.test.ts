@@ -210,7 +210,7 @@ describe.each([
     run.pause()
     model.pending?.answer({ toolCalls: [callOf('a', 'look')], finishReason: 'tool_calls' })
     expect((await run.result).reason).toBe('paused')
-    const receipt = await agent.tell('s', { type: 'resume', at: new Date(at(2)) })
+    const receipt = await agent.send('s', { type: 'resume', at: new Date(at(2)) })
     expect(receipt.status).toBe('applied')
     expect(kept.get('s')?.summary).toMatchObject({ reason: 'sleeping', wakeAt: at(2) })
     expect(kept.timers.get('wake:s')).toMatchObject({ at: at(2) })
@@ -269,7 +269,7 @@ describe.each([
     const run = agent.run('Go.', { session: 's' })
     await asks('nap')
     await run.result
-    await agent.tell('s', { type: 'steer', text: 'Hurry.' })
+    await agent.send('s', { type: 'steer', text: 'Hurry.' })
     expect(kept.timers.get('wake:s')).toMatchObject({ at: 0 })
     const woken = runSession(agent, { session: 's' })
     await says('Yes.')

@@ -64,7 +64,7 @@ class Story {
       case 'queue': {
         const input = `Queued ${this.queued.length}.`
         this.queued.push(input)
-        await agent.tell('s', { type: 'message', when: 'next', input })
+        await agent.send('s', { type: 'message', when: 'next', input })
         return
       }
       case 'turn back':

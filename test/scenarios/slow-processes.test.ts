@@ -93,13 +93,13 @@ class Story {
     else if (what.type === 'steer') {
       const text = `Mind ${this.steered.size}.`
       this.steered.set(text, false)
-      await agent.tell('s', { type: 'steer', text })
+      await agent.send('s', { type: 'steer', text })
       this.steered.set(text, !this.paid.includes('last'))
     } else {
       const { pending = [] } = (await agent.replay('s')).run ?? {}
       // oxlint-disable-next-line no-await-in-loop -- as a person says it: one after the other
       for (const { callId, fingerprint } of pending)
-        await agent.tell('s', { type: 'approve', callId, fingerprint })
+        await agent.send('s', { type: 'approve', callId, fingerprint })
     }
   }
 

@@ -41,11 +41,11 @@ describe.each(sampledKinds(stores))(
           { type: 'toolOutput', callId: 'call_1', value: 1 },
         ] as const) {
           // oxlint-disable-next-line no-await-in-loop -- one after the other
-          await expect(agent.tell(child, message)).rejects.toMatchObject(refusal)
+          await expect(agent.send(child, message)).rejects.toMatchObject(refusal)
         }
       }
       expect(kept()).toBe(before)
-      await above.agent.tell('ann', { type: 'approve', ...pending[0] } as never)
+      await above.agent.send('ann', { type: 'approve', ...pending[0] } as never)
       const { state, output } = await (await above.agent.resume('ann')).result
       expect([state, output, paid.length]).toEqual(['COMPLETED', 'Done.', 1])
       expect(await store.get(child)).toMatchObject({ holder: null })
@@ -53,7 +53,7 @@ describe.each(sampledKinds(stores))(
 
     it('is the run’s that called it: no agent begins another run or branch in it', async () => {
       const { above, below, child, kept, pending } = await asking(reached)
-      await above.agent.tell('ann', { type: 'approve', ...pending[0] } as never)
+      await above.agent.send('ann', { type: 'approve', ...pending[0] } as never)
       await (await above.agent.resume('ann')).result
       const [before, asked] = [kept(), above.requests.length + below.requests.length]
       for (const { agent } of [above, below]) {

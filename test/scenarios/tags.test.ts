@@ -107,7 +107,7 @@ describe.each([
     expect(idsIn(near, { tags: user, children: true })).toEqual(['ann:1', fork].sort())
     expect(idsIn(near, { prefix: 'ann' })).toEqual(['ann:1'])
     expect(idsIn(near, { prefix: 'ann', children: true })).toHaveLength(3)
-    await top.agent.tell('ann:1', { type: 'cancel' })
+    await top.agent.send('ann:1', { type: 'cancel' })
   })
 })
 

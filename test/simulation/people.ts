@@ -143,7 +143,7 @@ export class People {
     try {
       const { message: number, status } = await new Promise<{ message: number; status: string }>(
         (resolve, reject) => {
-          world.after(0, life, () => void agent.tell(session, message).then(resolve, reject))
+          world.after(0, life, () => void agent.send(session, message).then(resolve, reject))
         },
       )
       world.tell(life.name, `has told ${session} ${inWords(message)}: message ${number}, ${status}`)

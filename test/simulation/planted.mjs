@@ -65,7 +65,7 @@ export const planted = [
     seed: 3,
     patches: [
       {
-        file: 'src/core/run/tell-stored-session.ts',
+        file: 'src/core/run/send-to-stored-session.ts',
         find: 'const { message: number, holder } = await inbox.put(id, text)',
         put: 'void Promise.resolve(inbox.put(id, text)).catch(() => undefined)\n  const { message: number, holder } = { message: 1, holder: isHeld ? "" : null }',
       },

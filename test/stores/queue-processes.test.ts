@@ -84,7 +84,7 @@ longTest(
         for (;;) {
           // Each is sent twice: its sender may not have learnt that it was queued.
           const told = await Promise.allSettled(
-            [1, 2].map(() => agent.tell('s', { type: 'message', when: 'next', input, messageId: `id-${i}` })),
+            [1, 2].map(() => agent.send('s', { type: 'message', when: 'next', input, messageId: `id-${i}` })),
           )
           // Timers and processes are heard in between.
           await ms(1)

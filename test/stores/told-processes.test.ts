@@ -37,7 +37,7 @@ longTest('a process ends a run that hangs in its model call when another one say
     expect(store.get('s')?.holder).toContain(String(child.process.pid))
     const message = { type: 'cancel', why: 'The user has closed the page.' } as const
     const toldAt = performance.now()
-    expect(await teller.tell('s', message)).toEqual({ message: 1, status: 'sent' })
+    expect(await teller.send('s', message)).toEqual({ message: 1, status: 'sent' })
     expect(await child.next()).toEqual({ state: 'CANCELLED', reason: 'cancelled' })
     const took = performance.now() - toldAt
     await hungUp

@@ -64,7 +64,7 @@ test('a run that is paused while nothing sleeps is asked to be resumed, as befor
 test('another date is a bar of its own, and its record says it; waking it ends the last one', async () => {
   const { agent, store, visitor, view, close } = await asleep()
   const later = date + 86_400_000
-  await agent.tell('s', { type: 'resume', at: new Date(later) })
+  await agent.send('s', { type: 'resume', at: new Date(later) })
   const { rows, bars, verdict } = await view()
   expect(rows.at(-1)).toMatchObject({ label: 'sleeps until 2100-05-02 12:00:00 UTC', wakeAt: later })
   expect(bars.filter(({ lane }) => lane === 'waits').map(({ label, to }) => [label, to === null])).toEqual([

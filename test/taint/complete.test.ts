@@ -227,14 +227,14 @@ const rowOfCommand: Rows<string> = {
   paths: 'no: it explores the bare machine',
   diff: 'no: it compares bare machines',
   properties: 'no: it explores a bare machine',
-  tell: 'other: the command line',
+  send: 'other: the command line',
   schedules: 'no: it lists when work begins, and not with what',
   studio: 'exit: studio',
   stately: 'exit: studio',
   mcp: 'no: it sends what results and pending calls say, as runs tell of them',
 }
 
-/** What may be said to a session from anywhere; `World` says each by `tell` where that is on. */
+/** What may be said to a session from anywhere; `World` says each by `send` where that is on. */
 const rowOfMessage: Rows<SessionMessage['type']> = {
   cancel: 'other: told from another process',
   pause: 'no words',
@@ -296,7 +296,7 @@ const rowOfRest: Rows<keyof SessionResult> = {
 const rowOfMethod: Rows<Exclude<keyof Agent, 'machine' | '~context'>> = {
   run: 'exit: results',
   resume: 'other: another process at each rest',
-  tell: 'other: told from another process',
+  send: 'other: told from another process',
   watch: 'exit: watched',
   replay: 'exit: replayed',
   fork: 'other: forks and replays of every record',

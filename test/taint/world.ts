@@ -173,7 +173,7 @@ class World {
   async #second(agent: Agent): Promise<Run> {
     const { queued } = this.#slots
     if (queued === '') return agent.run('And now?', { session: 's', ...this.#inspecting() })
-    await this.#teller?.tell('s', { type: 'message', when: 'next', input: queued })
+    await this.#teller?.send('s', { type: 'message', when: 'next', input: queued })
     const findSender = () => ({ context: undefined, tags: undefined })
     const start = await internalsByAgent.get(agent)?.beginQueuedRun('s', { findSender, afterStop: true })
     if (!start) throw new Error('The message waits.')
@@ -326,7 +326,7 @@ class World {
   async #tell(messages: readonly SessionMessage[]): Promise<boolean> {
     const statuses: (string | undefined)[] = []
     // oxlint-disable-next-line no-await-in-loop -- in order
-    for (const message of messages) statuses.push((await this.#teller?.tell('s', message))?.status)
+    for (const message of messages) statuses.push((await this.#teller?.send('s', message))?.status)
     return statuses.some((status) => status !== 'sent')
   }
 
@@ -623,8 +623,8 @@ class World {
       ['sessions', 'export', 's'],
       ['sessions', 'export', 's', '--markdown'],
       ['guards', 's'],
-      ['tell', 's', 'cancel'],
-      ['tell', 's', 'steer', 'Hurry.'],
+      ['send', 's', 'cancel'],
+      ['send', 's', 'steer', 'Hurry.'],
       at(Math.max(1, Math.floor(last / 4))),
       at(Math.ceil(last / 2)),
     ]

@@ -191,7 +191,7 @@ it('the usage that hooks get is the total of the run so far', async () => {
 it('a subscriber right after resume() gets every event that the messages of the inbox cause', async () => {
   const { theatre } = await openWaitingChat()
   const { run: waiting } = await theatre.agent.replay('ann:c1')
-  await theatre.agent.tell('ann:c1', { type: 'approve', callId: waiting?.pending?.[0]?.callId ?? '' })
+  await theatre.agent.send('ann:c1', { type: 'approve', callId: waiting?.pending?.[0]?.callId ?? '' })
   const run = await theatre.agent.resume('ann:c1')
   const events: string[] = []
   run.events$.subscribe(({ type }) => events.push(type))

@@ -206,7 +206,7 @@ describe.each(protocols)('the hooks of a handler, over $name', ({ path, serve, s
     expect((await handler(post(say('u2', 'Again.')))).status).toBe(409)
     await first.body?.cancel()
     expect(told.map(([name]) => name)).toEqual(['onStart'])
-    await theatre.agent.tell('team:c1', { type: 'cancel' })
+    await theatre.agent.send('team:c1', { type: 'cancel' })
   })
 
   it('an option that there is not is refused with what is meant', async () => {

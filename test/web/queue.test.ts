@@ -235,7 +235,7 @@ describe.each(sampledKinds(stores))('a chat over %s', (_, kept) => {
     await before.asked()
     before.answer('First.')
     await chunksOf(await first)
-    await before.agent.tell('c', { type: 'message', when: 'next', input: 'Two?' })
+    await before.agent.send('c', { type: 'message', when: 'next', input: 'Two?' })
     const { handler, asked, answer } = open(store)
     const stream = handler(at('/c/stream'))
     await asked()
@@ -286,7 +286,7 @@ describe('a queued message whose process has ended', () => {
     before.answer('First.')
     await chunksOf(await first)
     const message = { type: 'message', when: 'next', input: 'Two?', messageId: 'u2' } as const
-    await before.agent.tell('team:c', message)
+    await before.agent.send('team:c', message)
     const after = open(store, {}, { authorize: () => grant })
     expect((await after.handler(at('/c/stream'))).status).toBe(204)
     /** Lets seconds pass until the model is asked. */
@@ -353,7 +353,7 @@ it('answers 429 when too many wait', async () => {
   await asked()
   for (let i = 0; i < 100; i += 1)
     // oxlint-disable-next-line no-await-in-loop -- one after the other
-    await agent.tell('c', { type: 'message', when: 'next', input: 'x' })
+    await agent.send('c', { type: 'message', when: 'next', input: 'x' })
   const refused = await handler(said('u2', 'Two?'))
   expect([refused.status, await refused.json()]).toMatchObject([429, { error: { code: 'queue_full' } }])
   await handler(at('/c/stop', json))
@@ -509,7 +509,7 @@ it('says a message once that steered a run and is sent again', async () => {
   expect(JSON.stringify(await chunksOf(await handler(said('u2', 'Mind the gap.'))))).toContain('Done.')
   expect(model.pending).toBeNull()
   const told = { type: 'message', when: 'next', input: 'Mind the gap.', messageId: 'u2' } as const
-  expect(await agent.tell('c', told)).toMatchObject({ status: 'applied' })
+  expect(await agent.send('c', told)).toMatchObject({ status: 'applied' })
 })
 
 it('leaves the message of another process to that process, which says it with its own context', async () => {
@@ -582,11 +582,11 @@ it('tells the page and the operator when a queued message cannot be answered', a
   expect(errors).toEqual(['The key of db.internal is missing.'])
 })
 
-it('says what agent.tell queued for a page, too', async () => {
+it('says what agent.send queued for a page, too', async () => {
   const { handler, asked, answer, agent } = open(memoryStore())
   const first = handler(said('u1', 'One?'))
   await asked()
-  await agent.tell('c', { type: 'message', when: 'next', input: 'Two?' })
+  await agent.send('c', { type: 'message', when: 'next', input: 'Two?' })
   answer('First.')
   await chunksOf(await first)
   await asked()

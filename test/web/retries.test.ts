@@ -112,7 +112,7 @@ function inbox({ agent }: Payer, toTarget: (call: PendingCall) => Omit<Target, '
       const { run: stored } = await agent.replay('c')
       const target = toTarget(stored?.pending?.[0] as PendingCall)
       return async () => {
-        await agent.tell('c', { type: 'approve', ...target })
+        await agent.send('c', { type: 'approve', ...target })
         await (await agent.resume('c')).result
       }
     },

@@ -49,7 +49,7 @@ export const mcpCommand: Command = {
         stdin: io.stdin,
         stdout: reserved?.stdout ?? io.stdout,
         onError,
-        answerCommand: `statewright tell${formatCarriedOptions({ store: text('store') })}`,
+        answerCommand: `statewright send${formatCarriedOptions({ store: text('store') })}`,
       })
       const close = (): void => void server.close()
       const stops = [whenAborted(io.signal, close), io.sigterm.setListener(close)]

@@ -260,16 +260,16 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
    * process holds takes effect at once. Messages that a run has not read by its end are dropped.
    *
    * @example
-   * const stop = (id: string) => agent.tell(id, { type: 'cancel', why: 'The user has closed the page.' })
+   * const stop = (id: string) => agent.send(id, { type: 'cancel', why: 'The user has closed the page.' })
    * const approve = async (id: string, call: PendingCall) => {
-   *   const { status } = await agent.tell(id, { type: 'approve', ...call })
+   *   const { status } = await agent.send(id, { type: 'approve', ...call })
    *   if (status === 'waiting') await agent.resume(id) // no process held it: it is resumed here
    * }
    * @throws {UsageError} `no_store`, `no_inbox`, `invalid_input`, `run_ended`, `not_waiting` for a session that no process holds
    * and that does not wait for this, `unknown_call`, `already_answered`, `stale_answer`
    * @throws {StoreError} `unknown_session`, …
    */
-  tell(sessionId: string, message: SessionMessage): Promise<Receipt>
+  send(sessionId: string, message: SessionMessage): Promise<Receipt>
   /**
    * The events of a session of the store, from any process: from its log, as it grows, and where this process runs the
    * session also what is told live, streamed text above all. It begins with the first record, or after `after`, and ends
@@ -337,7 +337,7 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
    * it would stay for as long as the agent. The sessions of its sub-agents, at every depth, and all that is left in an inbox
    * go with it. False when there was none.
    *
-   * @example await agent.deleteSession('ann') // while it works: agent.tell('ann', { type: 'cancel' }) first
+   * @example await agent.deleteSession('ann') // while it works: agent.send('ann', { type: 'cancel' }) first
    *
    * @throws {StoreError | UsageError} `session_busy` while a run has it, or a sub-agent's session; the session is still there
    */

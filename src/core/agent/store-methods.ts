@@ -20,7 +20,7 @@ const loadEdits = loadOnce(() => import('../run/edit-fork.js'))
 const loadRename = loadOnce(() => import('../sessions/rename-session.js'))
 
 /** Only those who speak to a session from elsewhere need it. */
-const loadTell = loadOnce(() => import('../run/tell-stored-session.js'))
+const loadTell = loadOnce(() => import('../run/send-to-stored-session.js'))
 /** Only those whose sessions have branches need it. */
 const loadBranchRun = loadOnce(() => import('./branch-run.js'))
 const loadWatch = loadOnce(() => import('../run/watch-session.js'))
@@ -64,7 +64,7 @@ export function createStoreMethods(
   made: AgentInternals,
 ): Pick<
   Agent,
-  'replay' | 'readSession' | 'rename' | 'fork' | 'branch' | 'listBranches' | 'selectBranch' | 'tell' | 'watch'
+  'replay' | 'readSession' | 'rename' | 'fork' | 'branch' | 'listBranches' | 'selectBranch' | 'send' | 'watch'
 > {
   return {
     replay: async (sessionId, options) => {
@@ -107,10 +107,10 @@ export function createStoreMethods(
     selectBranch: async (sessionId, branch) =>
       (await loadSessionFunctions()).selectBranch(getStoredRuns(made), sessionId, branch),
     watch: (sessionId, options) => createWatch(getStore(store), parts, sessionId, options),
-    tell: async (sessionId, message) => {
+    send: async (sessionId, message) => {
       const kept = getStore(store)
-      const { tellStoredSession } = await loadTell()
-      return tellStoredSession({ store: kept, clock: parts.clock, tools: parts.tools }, sessionId, message)
+      const { sendToStoredSession } = await loadTell()
+      return sendToStoredSession({ store: kept, clock: parts.clock, tools: parts.tools }, sessionId, message)
     },
   }
 }

@@ -34,7 +34,7 @@ const heartbeatMs = 10_000
  *
  * - The first call for a session begins it with `input`; later calls ignore `input`. `turn` says which run is meant.
  * - A run that sleeps goes on if its time has come, by the clock of this process. Else the result has `wakeAt`.
- * - When the run has ended, the messages that `agent.tell` queued are said, a run for each: the result is that of the last. After
+ * - When the run has ended, the messages that `agent.send` queued are said, a run for each: the result is that of the last. After
  *   a cancelled or poisoned run they wait, until `turn` asks for one more run.
  * - When `signal` aborts, nothing new begins. `runSession` waits for a tool call that must not repeat; it drops anything else, and the
  *   next call makes that again. Then the session is free, and the result has `stopped`.

@@ -7,7 +7,7 @@ import { checkListOptions, isListed, type ListOptions } from '../sessions/store/
 import type { SessionTags } from '../sessions/store/session-tags.js'
 import type { ListedSession, SessionStore } from '../sessions/store/store.js'
 import type { StoreParts } from './end-stored-run.js'
-import { tellStoredSession } from './tell-stored-session.js'
+import { sendToStoredSession } from './send-to-stored-session.js'
 
 /**
  * Whose sessions are meant: those with this prefix, those with these tags, or those that have both.
@@ -103,7 +103,7 @@ async function deleteWhenFree(parts: StoreParts, sessionId: string): Promise<num
 
 async function cancelRun(parts: StoreParts, sessionId: string): Promise<void> {
   try {
-    await tellStoredSession(parts, sessionId, { type: 'cancel', why: 'Its session is deleted.' })
+    await sendToStoredSession(parts, sessionId, { type: 'cancel', why: 'Its session is deleted.' })
   } catch (error) {
     // It has ended, or takes no messages: its session is free soon, or busy to the end.
     if (!(error instanceof UsageError)) throw error

@@ -24,7 +24,7 @@ export function refuseUnfinishedRun({ run }: FoldedSession, sessionId: string): 
   throw new UsageError(
     'unfinished_run',
     `Session '${sessionId}' has a run that is ${run.context.state ?? 'RUNNING'}. ` +
-      `Continue it with agent.resume('${sessionId}'), or cancel it with agent.tell('${sessionId}', { type: 'cancel' }).`,
+      `Continue it with agent.resume('${sessionId}'), or cancel it with agent.send('${sessionId}', { type: 'cancel' }).`,
     sessionId,
   )
 }

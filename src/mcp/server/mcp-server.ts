@@ -127,7 +127,7 @@ export interface McpStdioOptions extends Omit<McpServerOptions, 'authorize' | 'h
 export async function serveMcpStdio(options: McpStdioOptions): Promise<McpStdioServer> {
   expectArgument('serveMcpStdio(options)', options, objectRule(['agents'], '{ agents, … }'))
   const { stdin = process.stdin, stdout, ...others } = options
-  const { answerCommand = 'statewright tell' } = others
+  const { answerCommand = 'statewright send' } = others
   const checked = checkServerOptions('serveMcpStdio', { ...others, answerCommand, authorize: 'none' })
   const desk = new TaskDesk(checked)
   const [sdk, stdio] = await Promise.all([loadServerSdk(), loadStdioSdk()])

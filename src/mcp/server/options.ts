@@ -29,8 +29,8 @@ export interface McpServerOptions<Context = unknown> extends SessionRunnerOption
   /** Where a person answers what a session waits for, for clients that cannot be asked. */
   answerUrl?: (task: string) => string
   /**
-   * The command that answers what a session waits for, without its arguments: `statewright tell`. Results for clients that cannot be asked
-   * show it with the arguments, to the model that made the call. Default: none; over stdio `statewright tell`. `null`: none.
+   * The command that answers what a session waits for, without its arguments: `statewright send`. Results for clients that cannot be asked
+   * show it with the arguments, to the model that made the call. Default: none; over stdio `statewright send`. `null`: none.
    */
   answerCommand?: string | null
   /**

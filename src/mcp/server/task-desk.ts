@@ -8,7 +8,7 @@ import { createId } from '../../core/base/create-id.js'
 import { StatewrightError, UsageError } from '../../core/base/errors.js'
 import { createSessionRunner, type SessionRunner } from '../../core/drive/driver.js'
 import type { RunSessionOptions } from '../../core/drive/drive-options.js'
-import { tellSession } from '../../core/drive/tell-session.js'
+import { sendToSession } from '../../core/drive/send-to-session.js'
 import { findClientId, isTurnOpening } from '../../core/sessions/find-turn.js'
 import type { FoldedSession } from '../../core/sessions/fold-session.js'
 import { parseInboxMessage, type SessionMessage } from '../../core/sessions/inbox/session-message.js'
@@ -227,7 +227,7 @@ export class TaskDesk {
     const { agents, store } = this.#options
     try {
       // The same answer, sent twice, counts once.
-      await tellSession(agents, store, session, message, { key: question && `mcp ${question.key}` })
+      await sendToSession(agents, store, session, message, { key: question && `mcp ${question.key}` })
       return true
     } catch (error) {
       if (error instanceof UsageError && lateCodes.has(error.code)) return false

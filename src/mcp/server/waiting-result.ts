@@ -20,7 +20,7 @@ export function describeWaiting(
   const how =
     where.length > 0
       ? `A person answers it here:\n${where.join('\n')}`
-      : 'A person answers it, not you: in the app that runs this agent, or on its server with the command\nstatewright tell.'
+      : 'A person answers it, not you: in the app that runs this agent, or on its server with the command\nstatewright send.'
   const text =
     status === 'input_required'
       ? `The agent waits for a person.\n${about}\n${how}\n${again} to get the answer.`

@@ -214,7 +214,7 @@ describe('DBOS', () => {
     const look = createInboxPoll(agents, store, options)
     await look()
     expect(found).toEqual([])
-    await agent.tell('s', { type: 'approve', callId: 'a' })
+    await agent.send('s', { type: 'approve', callId: 'a' })
     await look()
     await look()
     expect(found).toEqual(['s'])
@@ -342,7 +342,7 @@ describe('the queue of DBOS', () => {
     const queue = new Queue()
     const own = dbosSessions(queue as unknown as DbosLike, agents)
     await untilItAsks(own, queue, model)
-    await agent.tell('s', { type: 'message', when: 'next', input: 'And then?' })
+    await agent.send('s', { type: 'message', when: 'next', input: 'And then?' })
     const found: string[] = []
     const look = (): Promise<void> =>
       createInboxPoll(agents, store, {
@@ -351,13 +351,13 @@ describe('the queue of DBOS', () => {
       })()
     await look()
     expect(found).toEqual([])
-    await agent.tell('s', { type: 'cancel' })
+    await agent.send('s', { type: 'cancel' })
     await look()
     expect(found).toEqual([])
     const driven = queue.drive({ session: 's', turn: 2, base: 'again', attempt: 0 })
     ;(await asked(model))?.answer({ text: 'Nothing.' })
     expect(await driven).toMatchObject({ turn: 2, output: 'Nothing.' })
-    await agent.tell('s', { type: 'message', when: 'next', input: 'Really?' })
+    await agent.send('s', { type: 'message', when: 'next', input: 'Really?' })
     await look()
     expect(found).toEqual(['s'])
     const last = queue.drive({ session: 's', base: 'found', attempt: 0 })
@@ -592,7 +592,7 @@ function restated(agents: Agents, options: RestateSessionsOptions<never> | Resta
       set: (name: string, value: unknown) => state.set(name, value),
       clear: (name: string) => state.delete(name),
     }) as unknown as RestateContext
-  const [run, tell] = [handlers['run'] as Handler, handlers['tell'] as Handler]
+  const [run, tell] = [handlers['run'] as Handler, handlers['send'] as Handler]
   return {
     run,
     tell,
@@ -693,7 +693,7 @@ describe('a person whom Restate waits for', () => {
       answerTimeoutMs: 60_000,
     })
     // Its message is there, and nobody has woken up for it yet.
-    await agent.tell('s', { type: 'approve', callId: 'a' })
+    await agent.send('s', { type: 'approve', callId: 'a' })
     late()
     const again = [call('b', 'pay', { again: true })]
     ;(await asked(model))?.answer({ toolCalls: again, finishReason: 'tool_calls' })
@@ -714,7 +714,7 @@ describe('a person whom Restate waits for', () => {
     const dying = {
       ...context('s'),
       run: async (name: string, step: () => Promise<unknown>) => {
-        if (name === 'tell') await step()
+        if (name === 'send') await step()
         return step()
       },
     } as unknown as RestateContext
@@ -730,10 +730,10 @@ describe('a person whom Restate waits for', () => {
     const dying = {
       ...context('s'),
       run: async (name: string, step: () => Promise<unknown>) => {
-        if (name !== 'tell') return step()
+        if (name !== 'send') return step()
         await step()
         // Meanwhile the session has gone on elsewhere, and the message is gone from its inbox.
-        await agent.tell('s', { type: 'approve', callId: 'a' })
+        await agent.send('s', { type: 'approve', callId: 'a' })
         const resumed = await agent.resume('s')
         ;(await asked(model))?.answer({ toolCalls: [call('b', 'pay')], finishReason: 'tool_calls' })
         await resumed.result

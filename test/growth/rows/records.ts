@@ -171,7 +171,7 @@ export const recordRows: readonly Row[] = [
     },
     run: async ({ agent, n }) => {
       for (let i = 0; i < n; i += 1)
-        await agent.tell('s', { type: 'message', when: 'next', input: `Look at ${i}.` })
+        await agent.send('s', { type: 'message', when: 'next', input: `Look at ${i}.` })
       return runSession(agent, { session: 's' })
     },
   }),

@@ -4,7 +4,7 @@ import { CallStream } from '../../../src/core/effects/call-stream.js'
 import type { AnswerStream } from '../../../src/core/live/answer-stream.js'
 import { toAGUI } from '../../../src/agui/index.js'
 import { toUIMessageStreamResponse } from '../../../src/ui/index.js'
-import { createScheduler, listSchedules, runAll, tellAll } from '../../../src/fleet/index.js'
+import { createScheduler, listSchedules, runAll, sendAll } from '../../../src/fleet/index.js'
 import { defineAgents, memoryStore, secretsShield } from '../../../src/index.js'
 import type { JsonObject } from '../../../machines/agent/json.js'
 import { OpenCalls } from '../../../src/mcp/client/elicitation/open-calls.js'
@@ -60,7 +60,7 @@ export const runRows: readonly Row[] = [
   }),
   row({
     name: 'a message for many sessions',
-    covers: ['statewright/fleet tellAll'],
+    covers: ['statewright/fleet sendAll'],
     from: 50,
     atMost: 1_600,
     prepare: async (n) => {
@@ -71,7 +71,7 @@ export const runRows: readonly Row[] = [
       )
       return store
     },
-    run: async (store) => tellAll(store, { prefix: 'a' }, { type: 'steer', text: 'Be brief.' }),
+    run: async (store) => sendAll(store, { prefix: 'a' }, { type: 'steer', text: 'Be brief.' }),
   }),
   row({
     name: 'many schedules that are due',

@@ -129,11 +129,11 @@ describe('the command of answerCommand', () => {
   ]
 
   test.each(hostile)('quotes the call %j', async (id) => {
-    const { ask } = asking([{ id, args: {} }], { answerCommand: 'statewright tell --store=file:x' })
+    const { ask } = asking([{ id, args: {} }], { answerCommand: 'statewright send --store=file:x' })
     const text = textOf((await ask({}, {})).result)
     const command = text
       .split('\n')
-      .find((line) => line.startsWith('statewright tell --store=file:x ann:s approve '))
+      .find((line) => line.startsWith('statewright send --store=file:x ann:s approve '))
     expect(command).toBeDefined()
     expect(command).not.toMatch(unseen)
     const words = readByBash(`printf '%s\\0' ${command}`)

@@ -166,7 +166,7 @@ class Episode {
     const call = run?.pending?.find(({ callId }) => key.startsWith(`${callId}@`))
     if (call === undefined) return
     this.approvals.push({ person: 'owner', key })
-    await this.#agent?.tell(session, { type: 'approve', ...call }).catch((error: unknown) => {
+    await this.#agent?.send(session, { type: 'approve', ...call }).catch((error: unknown) => {
       if (!(error instanceof StatewrightError)) this.faults.push(String(error))
     })
   }

@@ -126,7 +126,7 @@ test('an answered call that no process works on is continued for its owner, and 
   const agent = agents.get('payer').agent as Agent
   const [pending] = (await agent.replay('ann:s')).run?.pending ?? []
   if (!pending) throw new Error('Nothing waits.')
-  await agent.tell('ann:s', { type: 'approve', ...pending })
+  await agent.send('ann:s', { type: 'approve', ...pending })
   const again = { ...call, requestState }
   const read = await rpc(handler, 'tools/call', again, { user: 'reader', capabilities: plain })
   expect(JSON.stringify(read.result)).toContain('The agent still works')

@@ -1,6 +1,6 @@
 import { runSession, createSessionRunner, listStrandedSessions } from '../../../src/index.js'
 import { listOf, operator, type Place, type Surface } from '../surface.js'
-import { createScheduler, runAll, tellAll } from '../../../src/fleet/index.js'
+import { createScheduler, runAll, sendAll } from '../../../src/fleet/index.js'
 import { batchItem, firstMessage, session } from '../world.js'
 
 const context = 'operator'
@@ -71,31 +71,31 @@ export const agentSurfaces: Surface[] = [
     const run = await process.agent.resume(session, { context })
     return run.result
   }),
-  operator('agent.tell', 'answer', ({ process, question }) =>
-    process.agent.tell(session, { type: 'approve', ...question }),
+  operator('agent.send', 'answer', ({ process, question }) =>
+    process.agent.send(session, { type: 'approve', ...question }),
   ),
   operator(
-    'agent.tell',
+    'agent.send',
     'begin',
-    ({ process }) => process.agent.tell(session, { type: 'message', when: 'next', input: 'Again.' }),
+    ({ process }) => process.agent.send(session, { type: 'message', when: 'next', input: 'Again.' }),
     { as: 'a queued message' },
   ),
   operator(
-    'agent.tell',
+    'agent.send',
     'answer',
-    ({ process, question }) => process.agent.tell(session, { type: 'reject', ...question, why: 'No.' }),
+    ({ process, question }) => process.agent.send(session, { type: 'reject', ...question, why: 'No.' }),
     { as: 'a rejection' },
   ),
   operator(
-    'agent.tell',
+    'agent.send',
     'steer',
-    ({ process }) => process.agent.tell(session, { type: 'message', when: 'now', input: 'Be quick.' }),
+    ({ process }) => process.agent.send(session, { type: 'message', when: 'now', input: 'Be quick.' }),
     { as: 'a message for now' },
   ),
-  operator('agent.tell', 'steer', ({ process }) => process.agent.tell(session, { type: 'pause' }), {
+  operator('agent.send', 'steer', ({ process }) => process.agent.send(session, { type: 'pause' }), {
     as: 'a pause',
   }),
-  operator('agent.tell', 'stop', ({ process }) => process.agent.tell(session, { type: 'cancel' })),
+  operator('agent.send', 'stop', ({ process }) => process.agent.send(session, { type: 'cancel' })),
   operator('agent.watch', 'look', watched),
   operator('agent.replay', 'look', async ({ process }) => (await process.agent.replay(session)).messages),
   operator('agent.readSession', 'look', ({ process }) => process.agent.readSession(session)),
@@ -143,7 +143,7 @@ export const agentSurfaces: Surface[] = [
       agents: listed,
     },
   ),
-  operator('tellAll', 'stop', ({ process }) => tellAll(process.store, { prefix: 'ann' }, { type: 'cancel' })),
+  operator('sendAll', 'stop', ({ process }) => sendAll(process.store, { prefix: 'ann' }, { type: 'cancel' })),
   operator('createScheduler', 'begin', scheduled, { agents: listed }),
   operator('createScheduler', 'continue', woken, { as: 'an alarm', agents: listed }),
   operator(

@@ -86,7 +86,7 @@ export function listMessageIds({ messageId, said }: QueuedMessage): unknown[] {
   return [messageId, ...said.map(({ data }) => data?.['clientId'])].filter((id) => id !== undefined)
 }
 
-/** What a user says under this id: pages and `agent.tell` recognise the message by it. */
+/** What a user says under this id: pages and `agent.send` recognise the message by it. */
 export function withMessageId([first, ...more]: readonly NewMessage[], messageId: string): NewMessage[] {
   if (first === undefined) return []
   const data: JsonObject = { ...first.data, ...toClientData(messageId, first.content) }

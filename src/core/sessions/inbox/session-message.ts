@@ -108,7 +108,7 @@ interface MessageSource {
  */
 export function checkMessage(
   given: unknown,
-  { by, subject, of }: MessageSource = { by: 'tell()', of: messageTypes },
+  { by, subject, of }: MessageSource = { by: 'send()', of: messageTypes },
 ): SessionMessage {
   const invalid = (what: string, key: string) =>
     new UsageError('invalid_input', `${by}: ${what}.`, subject ?? key)

@@ -34,7 +34,7 @@ export interface InboxPosition {
 }
 
 /**
- * Where `agent.tell` leaves messages for a session, beside its log. A message and the holder that it finds are one:
+ * Where `agent.send` leaves messages for a session, beside its log. A message and the holder that it finds are one:
  * the holder of the session when a message is put there learns of it from the answer to its next `append` or `release`
  * at the latest.
  */

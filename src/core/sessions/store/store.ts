@@ -250,7 +250,7 @@ export interface SessionStore {
    * const budgets = await memoryStore().openBudgets?.()
    */
   openBudgets?(): MaybePromise<BudgetStore>
-  /** Where `agent.tell` leaves messages. A store without it takes none. */
+  /** Where `agent.send` leaves messages. A store without it takes none. */
   readonly inbox?: SessionInbox | undefined
   /** What is to be done at a time: `schedule` and sleeping sessions need it. A store of your own may leave it out. */
   readonly timers?: SessionTimers | undefined

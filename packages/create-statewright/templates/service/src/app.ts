@@ -64,7 +64,7 @@ export function createApp({ agent, sessions, token }: AppParts): Hono {
   })
 
   app.post('/sessions/:id/cancel', async (context) =>
-    context.json(await agent.tell(context.req.param('id'), { type: 'cancel' })),
+    context.json(await agent.send(context.req.param('id'), { type: 'cancel' })),
   )
   return app
 }

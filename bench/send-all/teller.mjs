@@ -1,11 +1,11 @@
 // The process that tells: it is killed, or says what the receipt has.
-import { tellAll } from '../../dist/src/fleet/index.js'
+import { sendAll } from '../../dist/src/fleet/index.js'
 import { openStore } from './store.mjs'
 
 const [where, tenant, killAfter] = process.argv.slice(2)
 const store = openStore(where)
 const began = performance.now()
-const receipt = await tellAll(
+const receipt = await sendAll(
   store,
   { tags: { tenant } },
   { type: 'cancel', why: 'The contract has ended.' },

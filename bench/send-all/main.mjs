@@ -1,7 +1,7 @@
-// How soon `tellAll` stops sessions that other processes drive: four processes drive eleven thousand, and a fifth cancels ten
+// How soon `sendAll` stops sessions that other processes drive: four processes drive eleven thousand, and a fifth cancels ten
 // thousand of them, is killed in the middle, and makes the same call again. No effect of those may begin, and no record of theirs
 // may be made, later than a second after the receipt.
-// Usage: npm run bench:tell-all [-- --quick] [-- --folder] [-- --write]
+// Usage: npm run bench:send-all [-- --quick] [-- --folder] [-- --write]
 import { fork } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -117,7 +117,7 @@ async function measure(name, where) {
   return { problems, row }
 }
 
-const dir = mkdtempSync(join(tmpdir(), 'statewright-tell-all-'))
+const dir = mkdtempSync(join(tmpdir(), 'statewright-send-all-'))
 const postgres = onlyFolder ? null : await ownPostgres()
 if (postgres === null && !onlyFolder) console.log('Not measured with Postgres: there is none here.')
 const outcomes = [
@@ -130,6 +130,6 @@ const rows = outcomes.map(({ row }) => row)
 console.log(table(rows))
 if (process.argv.includes('--write')) {
   const docs = fileURLToPath(new URL('../../docs/fleet.md', import.meta.url))
-  writeFileSync(docs, written(readFileSync(docs, 'utf8'), 'tellAll', table(rows)))
+  writeFileSync(docs, written(readFileSync(docs, 'utf8'), 'sendAll', table(rows)))
 }
 if (outcomes.some(({ problems }) => problems.length > 0)) process.exitCode = 1

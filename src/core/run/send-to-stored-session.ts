@@ -99,13 +99,13 @@ function applyMessage(run: FoldedRun, event: ControlEvent | null, id: string): F
   }
 }
 
-export interface TellParts extends StoreParts {
+export interface SendParts extends StoreParts {
   /** They check edited arguments; without them, the process that runs the call checks. */
   tools?: ToolSet
 }
 
 /** What a message is told with. */
-export interface TellOptions {
+export interface SendOptions {
   /** An idempotency key: a message that was told with it before is not told again. */
   key?: string | undefined
   /** The last record of the log that the sender has seen: once anything else has come, an answer is refused. */
@@ -118,11 +118,11 @@ export interface TellOptions {
  * Puts a message into a session's inbox, for the process that holds or resumes it. A `cancel` of a session that no
  * process holds is applied here: it needs only the store.
  */
-export async function tellStoredSession(
-  parts: TellParts,
+export async function sendToStoredSession(
+  parts: SendParts,
   sessionId: string,
   given: SessionMessage,
-  telling: TellOptions = {},
+  telling: SendOptions = {},
 ): Promise<Receipt> {
   const { store } = parts
   const message = checkMessage(given)
@@ -164,11 +164,11 @@ function serializeTells(store: SessionStore, id: string, work: () => Promise<Rec
 type EventMessage = Exclude<SessionMessage, { type: 'message' }>
 
 async function tellNow(
-  parts: TellParts,
+  parts: SendParts,
   inbox: SessionInbox,
   id: string,
   message: EventMessage,
-  telling: TellOptions,
+  telling: SendOptions,
 ): Promise<Receipt> {
   const { store } = parts
   const listed = await store.get(id)
@@ -216,7 +216,7 @@ async function tellNow(
   return { message: number, status: 'waiting' }
 }
 
-interface TellRequest extends TellOptions {
+interface SendRequest extends SendOptions {
   id: string
   message: EventMessage
   isHeld: boolean
@@ -235,8 +235,8 @@ interface FittingEvent {
  * a message that was told before.
  */
 async function checkTell(
-  { store, tools }: TellParts,
-  { id, message, isHeld, before, key, at }: TellRequest,
+  { store, tools }: SendParts,
+  { id, message, isHeld, before, key, at }: SendRequest,
 ): Promise<FittingEvent | Receipt> {
   const standing = foldRecords(await store.read(id, { from: 'snapshot' }), id)
   if (key !== undefined && standing.keys.includes(key)) return { message: standing.inbox, status: 'applied' }

@@ -19,7 +19,7 @@ async function tenants() {
 
 test('all sessions that match are cancelled, and the counts are printed', async () => {
   const { run, withStore } = await tenants()
-  const told = await run(['tell', '--all', '--prefix', 'a', 'cancel', 'Closed.'])
+  const told = await run(['send', '--all', '--prefix', 'a', 'cancel', 'Closed.'])
   expect(told).toEqual({ code: 0, out: '2 sessions:\n  2 done\n', err: '' })
   expect(
     await withStore((store) =>
@@ -29,19 +29,19 @@ test('all sessions that match are cancelled, and the counts are printed', async 
         .sort(),
     ),
   ).toEqual(['a:1', 'a:2'])
-  expect((await run(['tell', '--all', '--prefix', 'a', 'cancel'])).out).toBe('No session matches.\n')
+  expect((await run(['send', '--all', '--prefix', 'a', 'cancel'])).out).toBe('No session matches.\n')
 })
 
 test('refusals are printed with their sessions, and end in code 1', async () => {
   const { run } = await tenants()
-  const told = await run(['tell', '--all', '--state', 'WAITING_FOR_INPUT', 'resume'])
+  const told = await run(['send', '--all', '--state', 'WAITING_FOR_INPUT', 'resume'])
   expect(told.code).toBe(1)
   expect(told.out).toMatch(/^2 sessions:\n {2}2 refused\n {2}a:[12]: not_waiting: /)
 })
 
 test('a queued message reaches ended sessions, once for each key', async () => {
   const { run, withStore } = await tenants()
-  const line = ['tell', '--all', '--prefix', 'b', '--key', 'notice', '--json', 'message', 'We have moved.']
+  const line = ['send', '--all', '--prefix', 'b', '--key', 'notice', '--json', 'message', 'We have moved.']
   await run(line)
   expect(JSON.parse((await run(line)).out)).toMatchObject({ sessions: 1, waiting: 1 })
   expect(await withStore((store) => store.inbox.read('b:1'))).toHaveLength(1)
@@ -61,7 +61,7 @@ test.each([
   [['--prefix', 'a', 'x', 'cancel'], 'add --all'],
 ])('%j is refused', async (args, words) => {
   const { run } = await kept({})
-  const { code, err } = await run(['tell', ...args])
+  const { code, err } = await run(['send', ...args])
   expect(code).toBe(2)
   expect(err).toContain(words)
 })

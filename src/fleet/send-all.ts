@@ -3,7 +3,7 @@ import { systemClock } from '../core/base/clock.js'
 import { UsageError } from '../core/base/errors.js'
 import { expectKnownOptions } from '../core/config/known-options.js'
 import { listSessions } from '../core/run/delete-sessions.js'
-import { tellStoredSession, type TellOptions } from '../core/run/tell-stored-session.js'
+import { sendToStoredSession, type SendOptions } from '../core/run/send-to-stored-session.js'
 import { checkMessage, type SessionMessage } from '../core/sessions/inbox/session-message.js'
 import { checkListOptions, type ListOptions } from '../core/sessions/store/list-options.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
@@ -22,8 +22,8 @@ export type MessageForAll = Extract<
   { type: 'cancel' | 'pause' | 'resume' | 'steer' | 'message' }
 >
 
-/** How `tellAll` tells. */
-export interface TellAllOptions {
+/** How `sendAll` tells. */
+export interface SendAllOptions {
   /**
    * An idempotency key, 1 to 200 characters: a session that was told with it is not told again. Give one to `steer` and to
    * `message`, so that the same call can be made again after an error.
@@ -32,13 +32,13 @@ export interface TellAllOptions {
   /** Sessions that are told at the same time. Default: 16. */
   concurrency?: number
   /** Called after each session. */
-  onProgress?: (receipt: Readonly<TellAllReceipt>) => void
+  onProgress?: (receipt: Readonly<SendAllReceipt>) => void
   /** Tells no further session once it aborts: the call rejects with its reason. */
   signal?: AbortSignal
 }
 
 /** What became of a message for many sessions. */
-export interface TellAllReceipt {
+export interface SendAllReceipt {
   /** The sessions that were told, or refused: the sum of the counts below. */
   sessions: number
   /** A process holds them: it reads the message within a second. */
@@ -56,7 +56,7 @@ export interface TellAllReceipt {
 
 const messageTypes = ['cancel', 'pause', 'resume', 'steer', 'message'] as const
 const selectionKeys = ['prefix', 'tags', 'agent', 'state'] as const satisfies (keyof SessionSelection)[]
-const optionKeys = ['key', 'concurrency', 'onProgress', 'signal'] as const satisfies (keyof TellAllOptions)[]
+const optionKeys = ['key', 'concurrency', 'onProgress', 'signal'] as const satisfies (keyof SendAllOptions)[]
 /** Sessions with a run that has not ended. What is queued for the next turn is for the others, too. */
 const openStates = ['RUNNING', 'WAITING_FOR_TOOL', 'WAITING_FOR_INPUT', 'PAUSED'] as const
 const pageSize = 500
@@ -70,26 +70,26 @@ const mostRefusals = 100
  * Default states: those of runs that have not ended; for a `message`, all.
  *
  * @example
- * const receipt = await tellAll(memoryStore(), { tags: { tenant: 'acme' } }, { type: 'cancel', why: 'The contract has ended.' })
+ * const receipt = await sendAll(memoryStore(), { tags: { tenant: 'acme' } }, { type: 'cancel', why: 'The contract has ended.' })
  * console.log(receipt.sent + receipt.applied, 'of', receipt.sessions)
  * @throws {UsageError} `invalid_option`, `invalid_input`, `no_inbox`
  * @throws {StoreError} `store_unavailable`, …
  */
-export async function tellAll(
+export async function sendAll(
   store: SessionStore,
   which: SessionSelection,
   message: MessageForAll,
-  options: TellAllOptions = {},
-): Promise<TellAllReceipt> {
+  options: SendAllOptions = {},
+): Promise<SendAllReceipt> {
   expectArgument(
-    'tellAll(store)',
+    'sendAll(store)',
     store,
     objectRule(['list', 'acquire'], 'a store, such as fileStore({ dir })'),
   )
-  const said = checkMessage(message, { by: 'tellAll()', of: messageTypes }) as MessageForAll
+  const said = checkMessage(message, { by: 'sendAll()', of: messageTypes }) as MessageForAll
   const { key, concurrency = 16, onProgress, signal } = checkOptions(options)
   const asked = checkSelection(which, said)
-  const receipt: TellAllReceipt = {
+  const receipt: SendAllReceipt = {
     sessions: 0,
     sent: 0,
     waiting: 0,
@@ -143,9 +143,9 @@ async function tellOne(
   message: MessageForAll,
   key: string | undefined,
 ): Promise<Outcome | null> {
-  const telling: TellOptions = key === undefined ? {} : { key }
+  const telling: SendOptions = key === undefined ? {} : { key }
   try {
-    return (await tellStoredSession({ store, clock: systemClock }, session, message, telling)).status
+    return (await sendToStoredSession({ store, clock: systemClock }, session, message, telling)).status
   } catch (error) {
     if (isCode(error, 'unknown_session')) return null
     if (!(error instanceof UsageError) || error.code === 'no_inbox') throw error
@@ -162,10 +162,10 @@ function checkSelection(which: unknown, { type }: MessageForAll): ListOptions {
   if (!isGiven || !selectionKeys.some((key) => (which as SessionSelection)[key] !== undefined))
     throw new UsageError(
       'invalid_option',
-      `tellAll takes which sessions to tell, by at least one of ${keys}: { tags: { tenant: 'acme' } }.`,
+      `sendAll takes which sessions to tell, by at least one of ${keys}: { tags: { tenant: 'acme' } }.`,
       'which',
     )
-  expectKnownOptions('tellAll', which, selectionKeys)
+  expectKnownOptions('sendAll', which, selectionKeys)
   const { prefix, tags, agent, states } = checkListOptions(which)
   return {
     // A copy, with every key of its own: a key that an object inherits would be lost, and every session be told.
@@ -176,12 +176,12 @@ function checkSelection(which: unknown, { type }: MessageForAll): ListOptions {
   }
 }
 
-function checkOptions(options: TellAllOptions): TellAllOptions {
-  expectArgument('tellAll(store, which, message, options)', options, optionsRule)
-  expectKnownOptions('tellAll', options, optionKeys)
+function checkOptions(options: SendAllOptions): SendAllOptions {
+  expectArgument('sendAll(store, which, message, options)', options, optionsRule)
+  expectKnownOptions('sendAll', options, optionKeys)
   const { key, concurrency, onProgress, signal } = options
   const wrong = (subject: string, what: string): UsageError =>
-    new UsageError('invalid_option', `tellAll: ${subject} must be ${what}.`, subject)
+    new UsageError('invalid_option', `sendAll: ${subject} must be ${what}.`, subject)
   if (key !== undefined && !(typeof key === 'string' && key !== '' && key.length <= 200))
     throw wrong('key', 'a text of 1 to 200 characters')
   if (concurrency !== undefined && !(Number.isSafeInteger(concurrency) && concurrency >= 1))

@@ -1,5 +1,5 @@
 import { createAgent, memoryStore, type Run, runSession, type SessionStore } from '../../src/index.js'
-import { tellAll } from '../../src/fleet/index.js'
+import { sendAll } from '../../src/fleet/index.js'
 import { call, ManualModel, settled } from '../support/manual-model.js'
 import { tool } from '../support/tools.js'
 import { longTest } from '../support/extent.js'
@@ -39,7 +39,7 @@ async function setUp(given: SessionStore = memoryStore()) {
 test('a cancel ends every session of a tenant, and no other one', async () => {
   const { store, working, other } = await setUp()
   const heard: number[] = []
-  const receipt = await tellAll(
+  const receipt = await sendAll(
     store,
     acme,
     { type: 'cancel', why: 'The contract has ended.' },
@@ -62,14 +62,14 @@ test('a cancel ends every session of a tenant, and no other one', async () => {
   expect(await states('waiting')).toBe('CANCELLED')
   expect(await states('ended')).toBe('COMPLETED')
   expect(other.run.state).toBe('WAITING_FOR_INPUT')
-  const again = await tellAll(store, acme, { type: 'cancel' })
+  const again = await sendAll(store, acme, { type: 'cancel' })
   expect(again.sessions).toBe(0)
 })
 
 test('ended and unfit sessions are counted, and refusals say why', async () => {
   const { store } = await setUp()
   const all = { ...acme, state: ['RUNNING', 'WAITING_FOR_INPUT', 'COMPLETED'] } as const
-  const receipt = await tellAll(store, all, { type: 'resume' })
+  const receipt = await sendAll(store, all, { type: 'resume' })
   expect(receipt).toMatchObject({ sessions: 3, sent: 0, waiting: 0, ended: 1, refused: 2 })
   expect(receipt.refusals.map(({ code }) => code)).toEqual(['not_waiting', 'not_waiting'])
   expect(receipt.refusals.map(({ session }) => session).sort()).toEqual(['waiting', 'working'])
@@ -81,7 +81,7 @@ test('a resume with a date puts paused runs to sleep until then', async () => {
   working.model.pending?.answer({ toolCalls: [call('b', 'nothing')], finishReason: 'tool_calls' })
   await working.run.result
   const at = Date.now() + 3_600_000
-  const receipt = await tellAll(store, { ...acme, state: 'PAUSED' }, { type: 'resume', at: new Date(at) })
+  const receipt = await sendAll(store, { ...acme, state: 'PAUSED' }, { type: 'resume', at: new Date(at) })
   expect(receipt).toMatchObject({ sessions: 1, refused: 0 })
   const summaryOf = async () => (await store.get('working'))?.summary
   for (let n = 0; n < 1000 && (await summaryOf())?.wakeAt === undefined; n += 1) await settled()
@@ -96,7 +96,7 @@ test('a message is told once however often the same call is made', async () => {
   waiting.run.events$.subscribe(({ type }) => heard.push(type))
   for (let i = 0; i < 3; i += 1) {
     // oxlint-disable-next-line no-await-in-loop -- one call after the other
-    const { sessions, refused } = await tellAll(store, which, steer, { key: 'notice-7' })
+    const { sessions, refused } = await sendAll(store, which, steer, { key: 'notice-7' })
     expect([sessions, refused]).toEqual([1, 0])
     // oxlint-disable-next-line no-await-in-loop -- it reads its inbox
     for (let n = 0; n < 50; n += 1) await settled()
@@ -109,8 +109,8 @@ test('a message is told once however often the same call is made', async () => {
 test('what is queued reaches ended sessions too, once', async () => {
   const { store } = await setUp()
   const message = { type: 'message', when: 'next', input: 'We have moved.' } as const
-  const first = await tellAll(store, { ...acme, state: 'COMPLETED' }, message, { key: 'move' })
-  const second = await tellAll(store, { ...acme, state: 'COMPLETED' }, message, { key: 'move' })
+  const first = await sendAll(store, { ...acme, state: 'COMPLETED' }, message, { key: 'move' })
+  const second = await sendAll(store, { ...acme, state: 'COMPLETED' }, message, { key: 'move' })
   expect([first.waiting, second.waiting]).toEqual([1, 1])
   expect(await store.inbox?.read('ended')).toHaveLength(1)
   const agent = createAgent({ model: answering(), store })
@@ -136,7 +136,7 @@ longTest(
     const ids = Array.from({ length: 603 }, (_, i) => `tenant:${i}`)
     // oxlint-disable-next-line no-await-in-loop -- one after the other
     for (const session of ids) await agent.run('Go.', { session }).result
-    const receipt = await tellAll(store, { prefix: 'tenant' }, { type: 'cancel' })
+    const receipt = await sendAll(store, { prefix: 'tenant' }, { type: 'cancel' })
     expect(receipt.sessions).toBe(603)
     expect(receipt.sent + receipt.applied).toBe(603)
     await settled()
@@ -159,8 +159,8 @@ test('an outage stops it with the store’s error, and the same call goes on', a
   }
   const store = { ...memory, inbox: { ...memory.inbox, put } }
   const steer = { type: 'steer', text: 'Stop.' } as const
-  await expect(tellAll(store, { prefix: 't' }, steer, { concurrency: 4, key: 'k' })).rejects.toThrow('away')
-  const { sessions, refused } = await tellAll(memory, { prefix: 't' }, { type: 'cancel' })
+  await expect(sendAll(store, { prefix: 't' }, steer, { concurrency: 4, key: 'k' })).rejects.toThrow('away')
+  const { sessions, refused } = await sendAll(memory, { prefix: 't' }, { type: 'cancel' })
   expect([sessions, refused]).toEqual([40, 0])
 })
 
@@ -168,7 +168,7 @@ test('it stops by its signal', async () => {
   const { store } = await setUp()
   const stop = new AbortController()
   stop.abort(new Error('Enough.'))
-  await expect(tellAll(store, acme, { type: 'cancel' }, { signal: stop.signal })).rejects.toThrow('Enough.')
+  await expect(sendAll(store, acme, { type: 'cancel' }, { signal: stop.signal })).rejects.toThrow('Enough.')
   expect((await store.get('waiting'))?.summary?.state).toBe('WAITING_FOR_INPUT')
 })
 
@@ -191,13 +191,13 @@ test.each<[string, unknown, unknown, unknown, string]>([
   ['an onProgress that is none', acme, { type: 'cancel' }, { onProgress: 1 }, 'onProgress'],
   ['a signal that is none', acme, { type: 'cancel' }, { signal: 1 }, 'signal'],
 ])('%s is refused, naming the key', async (_name, which, message, options, subject) => {
-  const telling = tellAll(memoryStore(), which as never, message as never, options as never)
+  const telling = sendAll(memoryStore(), which as never, message as never, options as never)
   await expect(telling).rejects.toMatchObject({ subject })
 })
 
 test('a store without an inbox is refused', async () => {
   const { store } = await setUp()
-  await expect(tellAll({ ...store, inbox: undefined }, acme, { type: 'cancel' })).rejects.toMatchObject({
+  await expect(sendAll({ ...store, inbox: undefined }, acme, { type: 'cancel' })).rejects.toMatchObject({
     code: 'no_inbox',
   })
 })

@@ -1,11 +1,11 @@
 import { type PendingCall, agentStates, type AgentState } from '../../../machines/agent/run-result.js'
 import { listAnswerableCalls } from '../../../machines/agent/to-result.js'
 import { systemClock } from '../../core/base/clock.js'
-import { tellStoredSession } from '../../core/run/tell-stored-session.js'
+import { sendToStoredSession } from '../../core/run/send-to-stored-session.js'
 import type { Receipt, SessionMessage } from '../../core/sessions/inbox/session-message.js'
 import { readSessionAt } from '../../core/sessions/replay-session.js'
 import type { SessionStore } from '../../core/sessions/store/store.js'
-import type { MessageForAll, SessionSelection, TellAllReceipt } from '../../fleet/tell-all.js'
+import type { MessageForAll, SessionSelection, SendAllReceipt } from '../../fleet/send-all.js'
 import { badUsageError } from '../cli-error.js'
 import type { Command, CliIO } from '../command.js'
 import { exitCodes, type ExitCode } from '../exit-codes.js'
@@ -21,7 +21,7 @@ import { sessionOptionSpecs } from './sessions/session-options.js'
 /** What chooses the sessions. */
 const selectionNames = ['tag', 'prefix', 'agent', 'state', 'key', 'json'] as const
 
-const tellManyOptions = {
+const sendManyOptions = {
   all: { about: 'every session that matches --tag, --prefix, --agent or --state' },
   tag: { value: 'NAME=VALUE', about: 'with --all: sessions with this tag; may be repeated' },
   prefix: { value: 'TEXT', about: 'with --all: sessions whose ids begin with it and a colon' },
@@ -46,10 +46,10 @@ const messageSpecs: Record<string, { least: number; most: number; takes: string 
   'tool-output': { least: 2, most: 2, takes: 'CALL JSON' },
 }
 
-const options = { ...tellManyOptions, ...sessionOptionSpecs }
+const options = { ...sendManyOptions, ...sessionOptionSpecs }
 
-export const tellCommand: Command = {
-  name: 'tell',
+export const sendCommand: Command = {
+  name: 'send',
   about: 'Sends a message to a session, in whatever process it runs.',
   positional: 'ID MESSAGE',
   options,
@@ -63,25 +63,25 @@ export const tellCommand: Command = {
     'With --all, MESSAGE is cancel, pause, resume [DATE], steer TEXT or message TEXT, and there is no ID: every session that matches is\n' +
       'told. Nothing more starts for it later than a second after the command has ended.',
     'Examples:\n' +
-      "  statewright tell 6f1c… steer 'Use the newer file.'\n" +
-      "  statewright tell 6f1c… reject call_2 'Not on a Friday.'\n" +
-      '  statewright tell 6f1c… tool-output call_3 \'{"opened":true}\'\n' +
-      "  statewright tell --all --tag tenant=acme cancel 'The contract has ended.'",
+      "  statewright send 6f1c… steer 'Use the newer file.'\n" +
+      "  statewright send 6f1c… reject call_2 'Not on a Friday.'\n" +
+      '  statewright send 6f1c… tool-output call_3 \'{"opened":true}\'\n' +
+      "  statewright send --all --tag tenant=acme cancel 'The contract has ended.'",
   ],
   execute: async (args, io) => {
     const parsed = parseOptions(args, options)
     const { positionals, text } = parsed
-    if (parsed.has('all')) return tellMany(parsed, io)
+    if (parsed.has('all')) return sendMany(parsed, io)
     const given = selectionNames.find((name) => parsed.has(name))
     if (given !== undefined)
       throw badUsageError(`--${given} chooses among many sessions: add --all, or leave it out.`, `--${given}`)
     const [id, word, ...rest] = positionals
-    if (id === undefined) throw badUsageError('Which session? Write: statewright tell ID MESSAGE.', 'ID')
+    if (id === undefined) throw badUsageError('Which session? Write: statewright send ID MESSAGE.', 'ID')
     checkMessage(word, rest)
     return withSessionStore(text('store'), io, async (store) => {
       await findSession(store, id)
       const message = await createMessage(store, id, word, rest)
-      const receipt = await tellStoredSession({ store, clock: systemClock }, id, message)
+      const receipt = await sendToStoredSession({ store, clock: systemClock }, id, message)
       io.stdout.write(`${formatReceipt(receipt, message.type, id, text('store'))}\n`)
       return exitCodes.completed
     })
@@ -103,7 +103,7 @@ function checkMessage(word: string | undefined, rest: readonly string[]): assert
       'MESSAGE',
     )
   if (rest.length < known.least || rest.length > known.most)
-    throw badUsageError(`Write: statewright tell ID ${`${word ?? ''} ${known.takes}`.trimEnd()}.`, 'MESSAGE')
+    throw badUsageError(`Write: statewright send ID ${`${word ?? ''} ${known.takes}`.trimEnd()}.`, 'MESSAGE')
 }
 
 async function createMessage(
@@ -183,8 +183,8 @@ function formatReceipt(
 }
 
 /** `tell --all`: the same message for many sessions. */
-async function tellMany(
-  { positionals, all, text, has }: ParsedOptions<keyof typeof tellManyOptions | 'store' | 'help'>,
+async function sendMany(
+  { positionals, all, text, has }: ParsedOptions<keyof typeof sendManyOptions | 'store' | 'help'>,
   io: CliIO,
 ): Promise<ExitCode> {
   const message = parseMessage(positionals)
@@ -194,10 +194,10 @@ async function tellMany(
     states: all('state'),
   })
   const key = text('key')
-  const { tellAll } = await import('../../fleet/tell-all.js')
+  const { sendAll } = await import('../../fleet/send-all.js')
   return withSessionStore(text('store'), io, async (store) => {
     const isSeen = io.stdout.isTTY === true && !has('json')
-    const receipt = await tellAll(store, which, message, {
+    const receipt = await sendAll(store, which, message, {
       signal: io.signal,
       ...(key !== undefined && { key }),
       ...(isSeen && { onProgress: ({ sessions }) => io.stdout.write(`\r${sessions} sessions …`) }),
@@ -215,7 +215,7 @@ function parseMessage([word, text, ...more]: readonly string[]): MessageForAll {
   const count = (word === undefined ? 0 : 1) + (text === undefined ? 0 : 1) + more.length
   if (!isKnown || count > most || (needsText && text === undefined))
     throw badUsageError(
-      'Write: statewright tell --all … MESSAGE, with one of cancel [WHY], pause, resume [DATE], steer TEXT, message TEXT.',
+      'Write: statewright send --all … MESSAGE, with one of cancel [WHY], pause, resume [DATE], steer TEXT, message TEXT.',
       'MESSAGE',
     )
   switch (word) {
@@ -253,7 +253,7 @@ function parseSelection(
   }
 }
 
-function formatReceipts(receipt: TellAllReceipt): string {
+function formatReceipts(receipt: SendAllReceipt): string {
   const { sessions, sent, waiting, applied, ended, refused, refusals } = receipt
   if (sessions === 0) return 'No session matches.\n'
   const parts = [

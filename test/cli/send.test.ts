@@ -15,7 +15,7 @@ async function waiting(): Promise<Kept> {
 
 test('an answer waits in the inbox for the process that resumes, and a second one is refused', async () => {
   const { run, withStore } = await waiting()
-  const told = await run(['tell', 'waits', 'approve', 'm'])
+  const told = await run(['send', 'waits', 'approve', 'm'])
   expect(told).toMatchObject({ code: 0, err: '' })
   expect(told.out).toBe(
     'Stored for waits, which is at rest. It goes on with: statewright resume waits --store=file:kept\n',
@@ -26,20 +26,20 @@ test('an answer waits in the inbox for the process that resumes, and a second on
     callId: 'm',
     fingerprint: expect.stringMatching(/^[0-9a-f]{16,}$/),
   })
-  const again = await run(['tell', 'waits', 'reject', 'm', 'No.'])
+  const again = await run(['send', 'waits', 'reject', 'm', 'No.'])
   expect(again.code).toBe(2)
   expect(again.err).toContain("Call 'm' has its answer already.")
 })
 
 test('cancel is carried out at once, and nothing can be told afterwards', async () => {
   const { run } = await waiting()
-  expect(await run(['tell', 'waits', 'cancel', 'Not any more.'])).toMatchObject({
+  expect(await run(['send', 'waits', 'cancel', 'Not any more.'])).toMatchObject({
     code: 0,
     out: 'Cancelled waits.\n',
     err: '',
   })
   expect((await run(['sessions', 'list'])).out).toMatch(/^waits +CANCELLED/m)
-  const late = await run(['tell', 'waits', 'steer', 'Faster.'])
+  const late = await run(['send', 'waits', 'steer', 'Faster.'])
   expect(late.code).toBe(2)
   expect(late.err).toContain("statewright run --session waits 'Your prompt'")
 })
@@ -48,12 +48,12 @@ test.each([
   [[], 'Which session?'],
   [['waits'], 'one of cancel, pause, resume, steer'],
   [['waits', 'stop'], "'stop' is not a message"],
-  [['waits', 'steer'], 'statewright tell ID steer TEXT.'],
-  [['waits', 'pause', 'now'], 'statewright tell ID pause.'],
+  [['waits', 'steer'], 'statewright send ID steer TEXT.'],
+  [['waits', 'pause', 'now'], 'statewright send ID pause.'],
   [['waits', 'tool-output', 'm', 'plain'], 'The output of a call must be JSON'],
 ])('%j is no message', async (args, words) => {
   const { run } = await waiting()
-  const { code, err } = await run(['tell', ...args])
+  const { code, err } = await run(['send', ...args])
   expect(code).toBe(2)
   expect(err).toContain(words)
 })
@@ -66,7 +66,7 @@ test('what the session does not wait for is refused, in words of the command lin
     [['waits', 'approve', 'm@0000000000000000'], 'was meant for other arguments'],
     [['waits', 'tool-output', 'm', '{"sent":true}'], 'does not wait for this answer'],
   ] as const) {
-    const { code, err } = await run(['tell', ...args])
+    const { code, err } = await run(['send', ...args])
     expect(code).not.toBe(0)
     expect(err).toContain(words)
   }
@@ -74,7 +74,7 @@ test('what the session does not wait for is refused, in words of the command lin
 
 test('--help says what may be said', async () => {
   const { run } = await kept()
-  const { code, out } = await run(['tell', '--help'])
+  const { code, out } = await run(['send', '--help'])
   expect(code).toBe(0)
   for (const words of [
     'cancel [WHY]',
