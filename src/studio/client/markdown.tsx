@@ -1,136 +1,113 @@
+import type { MarkedToken, Tokens } from 'marked'
 import type { ComponentChildren } from 'preact'
 import { useMemo } from 'preact/hooks'
-import {
-  BLOCKQUOTE,
-  CHECKBOX,
-  CODE_BLOCK,
-  CODE_FENCE,
-  CODE_INLINE,
-  EQUATION_BLOCK,
-  EQUATION_INLINE,
-  HEADING_1,
-  HEADING_6,
-  IMAGE,
-  ITALIC_AST,
-  ITALIC_UND,
-  LINE_BREAK,
-  LINK,
-  LIST_ITEM,
-  LIST_ORDERED,
-  LIST_UNORDERED,
-  PARAGRAPH,
-  RAW_URL,
-  RULE,
-  STRIKE,
-  STRONG_AST,
-  STRONG_UND,
-  TABLE,
-} from 'streaming-markdown'
 import { isPicture } from '../shown-message.js'
-import { type MarkdownNode, parseMarkdown } from './parse-markdown.js'
+import { listInner, type MarkdownToken, parseMarkdown } from './parse-markdown.js'
 
-/** A Markdown text, built of elements that do nothing: no HTML of it is one, and nothing is loaded. */
+/** Renders Markdown as inert elements. HTML in the text is shown as text, and nothing is loaded from the network. */
 export function Markdown({ text }: { text: string }) {
-  const parts = useMemo(() => parseMarkdown(text), [text])
+  const tokens = useMemo(() => parseMarkdown(text), [text])
   return (
     <div class="markdown" dir="auto">
-      {parts === null ? <p class="as-written">{text}</p> : parts.map(renderPart)}
+      {tokens === null ? <p class="as-written">{text}</p> : tokens.map(renderToken)}
     </div>
   )
 }
 
-function renderPart(part: MarkdownNode | string, key: number): ComponentChildren {
-  if (typeof part === 'string') return part
-  const { token, children, start } = part
-  const inside = (): ComponentChildren => children.map(renderPart)
-  if (token >= HEADING_1 && token <= HEADING_6) {
-    // A heading of a message is none of the page.
-    return (
-      <p key={key} class={`heading level-${token - HEADING_1 + 1}`}>
-        {inside()}
-      </p>
-    )
-  }
-  switch (token) {
-    case PARAGRAPH:
-      return <p key={key}>{inside()}</p>
-    case LINE_BREAK:
-      return <br key={key} />
-    case RULE:
-      return <hr key={key} />
-    case BLOCKQUOTE:
-      return <blockquote key={key}>{inside()}</blockquote>
-    case CODE_BLOCK:
-    case CODE_FENCE:
-    case EQUATION_BLOCK:
+function renderToken(token: MarkdownToken, key: number): ComponentChildren {
+  const inside = (): ComponentChildren => listInner(token).map(renderToken)
+  switch (token.type) {
+    case 'heading':
+      // Headings in a message are not headings of the page.
       return (
-        <pre key={key} tabIndex={0} data-language={part.language?.slice(0, 30)}>
-          <code>{inside()}</code>
+        <p key={key} class={`heading level-${token.depth}`}>
+          {inside()}
+        </p>
+      )
+    case 'paragraph':
+      return <p key={key}>{inside()}</p>
+    case 'br':
+      return <br key={key} />
+    case 'hr':
+      return <hr key={key} />
+    case 'blockquote':
+      return <blockquote key={key}>{inside()}</blockquote>
+    case 'code':
+      return (
+        <pre key={key} tabIndex={0} data-language={token.lang?.slice(0, 30) || undefined}>
+          <code>{token.text}</code>
         </pre>
       )
-    case CODE_INLINE:
-    case EQUATION_INLINE:
-      return <code key={key}>{inside()}</code>
-    case ITALIC_AST:
-    case ITALIC_UND:
+    case 'codespan':
+      return <code key={key}>{token.text}</code>
+    case 'em':
       return <em key={key}>{inside()}</em>
-    case STRONG_AST:
-    case STRONG_UND:
+    case 'strong':
       return <strong key={key}>{inside()}</strong>
-    case STRIKE:
+    case 'del':
       return <s key={key}>{inside()}</s>
-    case LIST_UNORDERED:
-      return <ul key={key}>{inside()}</ul>
-    case LIST_ORDERED:
-      return (
-        <ol key={key} start={start}>
+    case 'list':
+      return token.ordered ? (
+        <ol key={key} start={token.start || 1}>
           {inside()}
         </ol>
+      ) : (
+        <ul key={key}>{inside()}</ul>
       )
-    case LIST_ITEM:
+    case 'list_item':
       return <li key={key}>{inside()}</li>
-    case CHECKBOX:
-      return part.isChecked ? '[x] ' : '[ ] '
-    case TABLE:
-      return <Table key={key} rows={children} />
-    case LINK:
-    case RAW_URL:
+    case 'table':
+      return <Table key={key} table={token} />
+    case 'link':
       return (
-        <Link key={key} address={part.address ?? ''}>
-          {children.length > 0 ? inside() : null}
+        <Link key={key} address={token.href} title={token.title}>
+          {inside()}
         </Link>
       )
-    case IMAGE:
-      return (
-        <Image key={key} address={part.address ?? ''}>
-          {children.length > 0 ? inside() : null}
-        </Image>
-      )
+    case 'image':
+      return <Image key={key} image={token} />
+    case 'text':
+      return token.tokens ? inside() : token.text
+    case 'escape':
+      return token.text
+    case 'space':
+      return null
+    case 'html':
+      if (/^<br *\/?>$/i.test(token.raw)) return <br key={key} />
+      return token.block ? renderAsWritten(token.raw, key) : token.raw
+    case 'def':
+    case 'as-written':
+      return renderAsWritten(token.raw, key)
     default:
-      return inside()
+      return token.raw
   }
 }
 
-/** The first row has the names of the columns. */
-function Table({ rows }: { rows: MarkdownNode['children'] }) {
-  const [head = [], ...body] = rows.map((row) => (typeof row === 'string' ? [] : row.children))
+const renderAsWritten = (text: string, key: number) => (
+  <p key={key} class="as-written">
+    {text.trimEnd()}
+  </p>
+)
+
+function Table({ table: { header, rows } }: { table: Tokens.Table }) {
+  const renderCell = ({ tokens }: Tokens.TableCell) => (tokens as MarkedToken[]).map(renderToken)
   return (
     <div class="wide" tabIndex={0} role="group" aria-label="Table">
       <table>
         <thead>
           <tr>
-            {head.map((cell, at) => (
-              <th key={at} scope="col">
-                {renderPart(cell, at)}
+            {header.map((cell, column) => (
+              <th key={column} scope="col">
+                {renderCell(cell)}
               </th>
             ))}
           </tr>
         </thead>
         <tbody>
-          {body.map((cells, row) => (
+          {rows.map((cells, row) => (
             <tr key={row}>
-              {cells.map((cell, at) => (
-                <td key={at}>{renderPart(cell, at)}</td>
+              {cells.map((cell, column) => (
+                <td key={column}>{renderCell(cell)}</td>
               ))}
             </tr>
           ))}
@@ -140,10 +117,18 @@ function Table({ rows }: { rows: MarkdownNode['children'] }) {
   )
 }
 
-/** A link to a web page says where it leads; of any other address, what was written is shown. */
-function Link({ address, children }: { address: string; children: ComponentChildren }) {
-  const to = readWebAddress(address)
-  if (to === null) {
+/** A web link shows where it leads. Any other address is shown as text. */
+function Link({
+  address,
+  title,
+  children,
+}: {
+  address: string
+  title?: string | null | undefined
+  children: ComponentChildren
+}) {
+  const url = readWebAddress(address)
+  if (url === null) {
     return (
       <>
         {children} <small class="address">({address})</small>
@@ -152,26 +137,26 @@ function Link({ address, children }: { address: string; children: ComponentChild
   }
   return (
     <>
-      <a href={to.href} target="_blank" rel="noopener noreferrer">
-        {children ?? address}
+      <a href={url.href} title={title ?? undefined} target="_blank" rel="noopener noreferrer">
+        {children}
       </a>{' '}
-      <small class="address">{to.host || to.pathname}</small>
+      <small class="address">{url.host || url.pathname}</small>
     </>
   )
 }
 
-/** A picture that is in the text itself. The page does not load one of the web: the request would tell its server that the text is read. */
-function Image({ address, children }: { address: string; children: ComponentChildren }) {
-  if (isPicture(address)) return <img src={address} alt={toPlainText(children)} />
+/** Shows pictures that the text itself contains. A picture on the web would tell its server that the text is being read. */
+function Image({ image: { href, text, title } }: { image: Tokens.Image }) {
+  if (isPicture(href)) return <img src={href} alt={text} title={title ?? undefined} />
   return (
     <>
-      [picture: <Link address={address}>{children}</Link>]
+      [picture:{' '}
+      <Link address={href} title={title}>
+        {text || href}
+      </Link>
+      ]
     </>
   )
-}
-
-function toPlainText(children: ComponentChildren): string {
-  return Array.isArray(children) ? children.filter((one) => typeof one === 'string').join('') : ''
 }
 
 function readWebAddress(text: string): URL | null {
