@@ -1,5 +1,5 @@
 import type { AnyStateMachine } from 'xstate'
-import { assertMachine } from '../testing/assert-machine.js'
+import { assertMachine } from '../testing/errors.js'
 import { CliError } from './cli-error.js'
 import { loadModule } from './load-module.js'
 

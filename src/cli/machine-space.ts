@@ -36,7 +36,7 @@ export async function loadMachineSpace(path: string, cwd: string): Promise<Machi
   const module = await loadModule(path, cwd, badMachineError)
   const name = Object.keys(module).find((key) => module[key] === machine) ?? 'default'
   const given = findSpaceExports(module)
-  const { createBareEvents } = await import('../testing/bare-events.js')
+  const { createBareEvents } = await import('../testing/explore-options.js')
   return {
     machine,
     options: { ...given, alphabet: given.alphabet ?? createBareEvents(machine) },

@@ -1,6 +1,8 @@
 import { expectArgument, objectRule } from '../core/base/expect-argument.js'
 import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xstate'
 import { listTransitions, getStateName, type DeclaredTransition } from '../core/chart/transitions.js'
+import { StatewrightError } from '../core/base/errors.js'
+import { z } from 'zod'
 
 /** What a diagram shows of a machine. Plain JSON, in document order. */
 export interface Chart {
@@ -155,4 +157,68 @@ function formatCondition(
   const { type, params } = definition.guard as { type?: string; params?: unknown }
   if (type === undefined || typeof params !== 'object' || params === null) return guard
   return [type, ...Object.values(params).map(String)].join(' ')
+}
+
+/**
+ * A diagram that cannot be drawn.
+ *
+ * - `bad_coverage`: the value is not a `Coverage` of this machine
+ * - `unknown_state`: `subject` is no state of the machine, or one that nothing is nested in
+ * - `layout_failed`: Graphviz refused; the message is its own
+ *
+ * @example
+ * try {
+ *   toDot(toChart(agentMachine), { state: 'RUNING' })
+ * } catch (error) {
+ *   if (error instanceof DiagramError) console.log(error.code, error.message) // → unknown_state …
+ * }
+ */
+export class DiagramError extends StatewrightError {
+  override readonly name = 'DiagramError'
+}
+
+export function unknownStateError(state: string, chart: Chart): DiagramError {
+  const names = flattenStates(chart.root).filter(({ id, states }) => id !== '(root)' && states.length > 0)
+  return new DiagramError(
+    'unknown_state',
+    `'${state}' is no state with nested states. ${names.length === 0 ? 'This machine has none.' : `There are: ${names.map(({ id }) => id).join(', ')}.`}`,
+    state,
+  )
+}
+
+/** How often each transition was taken, by its id. */
+export type TransitionCounts = ReadonlyMap<string, number>
+
+/** The part of a `Coverage` that a diagram shows. */
+const coverageSchema = z.object({
+  machine: z.string(),
+  transitions: z.array(z.object({ id: z.string(), taken: z.int().nonnegative() })),
+})
+
+/**
+ * Reads the `coverage` of `generatePaths`, as JSON gave it.
+ *
+ * @example const svg = await toSvg(chart, { counts: readTransitionCounts(generatePaths(machine, { alphabet }).coverage, chart) })
+ * @throws {DiagramError} `bad_coverage`: another shape, another machine, or transitions that the machine has not
+ */
+export function readTransitionCounts(value: unknown, chart: Chart): TransitionCounts {
+  const parsed = coverageSchema.safeParse(value)
+  if (!parsed.success) {
+    const [issue] = parsed.error.issues
+    throw badCoverageError(`at '${issue?.path.join('.') ?? ''}': ${issue?.message ?? 'another shape'}`)
+  }
+  const { machine, transitions } = parsed.data
+  if (machine !== chart.id) throw badCoverageError(`it is of the machine '${machine}', not of '${chart.id}'`)
+  const ids = new Set(flattenStates(chart.root).flatMap((state) => state.transitions.map(({ id }) => id)))
+  const stale = transitions.find(({ id }) => !ids.has(id))
+  if (stale) throw badCoverageError(`the machine has no transition '${stale.id}'`)
+  return new Map(transitions.map(({ id, taken }) => [id, taken]))
+}
+
+function badCoverageError(why: string): DiagramError {
+  return new DiagramError(
+    'bad_coverage',
+    `This is no coverage of the machine: ${why}. Write it anew with 'statewright paths', or with generatePaths().`,
+    'coverage',
+  )
 }

@@ -1,10 +1,14 @@
 import { optionsRule, expectArgument, objectRule } from '../core/base/expect-argument.js'
 import { CardRenderer, rowPort } from './state-card.js'
-import { type Chart, type ChartState, type ChartTransition, flattenStates } from './chart.js'
-import type { TransitionCounts } from './transition-counts.js'
-import { unknownStateError } from './errors.js'
-import { agentLook, isMainTransition, type Look } from './look.js'
-import { palette, toneColors } from './theme.js'
+import {
+  type Chart,
+  type ChartState,
+  type ChartTransition,
+  flattenStates,
+  type TransitionCounts,
+  unknownStateError,
+} from './chart.js'
+import { agentLook, isMainTransition, type Look, palette, toneColors } from './look.js'
 
 /** What of a machine is drawn, and how. */
 export interface DotOptions {

@@ -1,8 +1,7 @@
 import type { ChartState } from './chart.js'
 import { type Box, type Line, type WayLabel, drawWayLabel } from './flow-lines.js'
-import { measureText, wrapWords } from './measure-text.js'
-import { fontSizes, drawLabel, drawStateGroup, formatWay } from './svg-parts.js'
-import { palette } from './theme.js'
+import { measureText, wrapWords, fontSizes, drawLabel, drawStateGroup, formatWay } from './svg-parts.js'
+import { palette } from './look.js'
 
 /** A state drawn as a box. */
 export interface Block extends Box {

@@ -22,11 +22,16 @@ import {
   wrapWayLabels,
   labelStep,
 } from './flow-lines.js'
-import type { Look } from './look.js'
-import { measureText, wrapWords } from './measure-text.js'
+import { type Look, palette, toneColors } from './look.js'
+import {
+  measureText,
+  wrapWords,
+  fontSizes,
+  drawInitialMarker,
+  drawLabel,
+  drawStateGroup,
+} from './svg-parts.js'
 import { type Overview, toOverview } from './overview.js'
-import { fontSizes, drawInitialMarker, drawLabel, drawStateGroup } from './svg-parts.js'
-import { palette, toneColors } from './theme.js'
 
 /** The picture of a machine, without its frame. */
 export interface Flow {

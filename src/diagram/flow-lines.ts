@@ -1,7 +1,13 @@
-import { wrapWords } from './measure-text.js'
+import {
+  wrapWords,
+  fontSizes,
+  drawLabel,
+  type LabelOptions,
+  formatTransitions,
+  formatWay,
+} from './svg-parts.js'
 import type { OverviewTransition } from './overview.js'
-import { fontSizes, drawLabel, type LabelOptions, formatTransitions, formatWay } from './svg-parts.js'
-import { palette } from './theme.js'
+import { palette } from './look.js'
 
 const thin = 1.6
 const thick = 3.2

@@ -1,7 +1,16 @@
-import { measureText, wrapPieces, wrapWords } from './measure-text.js'
+import {
+  measureText,
+  wrapPieces,
+  wrapWords,
+  fontSizes,
+  drawLabel,
+  lineHeight,
+  drawPath,
+  drawStateGroup,
+  formatWay,
+} from './svg-parts.js'
 import type { OverviewTransition } from './overview.js'
-import { palette } from './theme.js'
-import { fontSizes, drawLabel, lineHeight, drawPath, drawStateGroup, formatWay } from './svg-parts.js'
+import { palette } from './look.js'
 
 /** Space inside a card, in pixels. */
 const padding = 12

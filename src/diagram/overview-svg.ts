@@ -1,8 +1,17 @@
-import { escapeXml } from './state-card.js'
+import {
+  escapeXml,
+  measureText,
+  wrapWords,
+  fontSizes,
+  drawInitialMarker,
+  drawLabel,
+  lineHeight,
+  drawDot,
+  drawPath,
+} from './svg-parts.js'
 import { type Chart, type ChartState, flattenStates } from './chart.js'
 import { layOutFlow, isFlow } from './flow-layout.js'
-import { agentLook, type Look } from './look.js'
-import { measureText, wrapWords } from './measure-text.js'
+import { agentLook, type Look, palette, themeStyle, toneColors } from './look.js'
 import {
   type CardContent,
   measureCardWidth,
@@ -11,8 +20,6 @@ import {
   type Row,
 } from './overview-card.js'
 import { toOverview, type OverviewTransition } from './overview.js'
-import { palette, themeStyle, toneColors } from './theme.js'
-import { fontSizes, drawInitialMarker, drawLabel, lineHeight, drawDot, drawPath } from './svg-parts.js'
 
 /** Pixels from one lane to the next. */
 const laneWidth = 16

@@ -1,6 +1,11 @@
 import { optionsRule, expectArgument, objectRule } from '../core/base/expect-argument.js'
-import { type Chart, type ChartState, type ChartTransition, flattenStates } from './chart.js'
-import { unknownStateError } from './errors.js'
+import {
+  type Chart,
+  type ChartState,
+  type ChartTransition,
+  flattenStates,
+  unknownStateError,
+} from './chart.js'
 import { agentLook, isMainTransition, type Look } from './look.js'
 
 /** The states of a machine, or of one of its states, and what leads from one to another. */

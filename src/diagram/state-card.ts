@@ -1,7 +1,6 @@
-import type { ChartState, ChartTransition } from './chart.js'
-import type { TransitionCounts } from './transition-counts.js'
-import { isMainTransition, type Look } from './look.js'
-import { palette, toneColors } from './theme.js'
+import type { ChartState, ChartTransition, TransitionCounts } from './chart.js'
+import { isMainTransition, type Look, palette, toneColors } from './look.js'
+import { escapeXml } from './svg-parts.js'
 
 /**
  * A state as a table for Graphviz: what it is and what it invokes, then a row for each transition. An edge starts at
@@ -164,15 +163,6 @@ function toColored(color: string, content: string): string {
 /** By the font's name: Graphviz sets `<b>` on another baseline. */
 function toBold(content: string): string {
   return content === '' ? '' : `<font face="Helvetica-Bold">${content}</font>`
-}
-
-const escapes: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
-
-/** Escaped for HTML-like labels and XML; what no XML document may hold is left out. */
-export function escapeXml(plain: string): string {
-  return plain
-    .replaceAll(/[^\P{Cc}\t\n\r]|\p{Cs}|[\ufffe\uffff]/gu, '')
-    .replaceAll(/[&<>"]/g, (character) => escapes[character] ?? '')
 }
 
 function wrapWords(words: string, width: number): string[] {

@@ -1,6 +1,4 @@
-import { escapeXml } from './state-card.js'
-import { cutToWidth } from './measure-text.js'
-import { palette } from './theme.js'
+import { palette } from './look.js'
 
 export const fontSizes = { title: 22, name: 16, words: 14 }
 export const lineHeight = 19
@@ -54,4 +52,68 @@ export function formatWay(way: { from: string; to: string; causes: readonly (rea
 export function drawInitialMarker(x: number, y: number): string {
   const head = `<path d="M${x},${y}l-4.5,-8h9z" fill="${palette.text}"/>`
   return drawDot(x, y - 20, palette.text, 5) + drawPath(`M${x},${y - 16}V${y - 6}`, palette.text, 1.6) + head
+}
+
+const escapes: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
+
+/** Escaped for HTML-like labels and XML; what no XML document may hold is left out. */
+export function escapeXml(plain: string): string {
+  return plain
+    .replaceAll(/[^\P{Cc}\t\n\r]|\p{Cs}|[\ufffe\uffff]/gu, '')
+    .replaceAll(/[&<>"]/g, (character) => escapes[character] ?? '')
+}
+
+/** Widths of Helvetica's characters in thousandths of the font's size, by kind: a little more than they are. */
+const widthByKind: readonly (readonly [RegExp, number])[] = [
+  [/[ijl.,:;|!'`]/, 270],
+  [/[ ftI()[\]/\\r-]/, 340],
+  [/[mw%@—]/, 860],
+  [/[MW…→←]/, 980],
+  [/[A-Z&_]/, 720],
+  [/[\u0020-\u024f·]/, 570],
+]
+
+/** How wide a text is, about, in pixels: wide enough for Arial and its like. */
+export function measureText(text: string, size: number, isBold = false): number {
+  const units = Array.from(text).reduce(
+    (sum, character) => sum + (widthByKind.find(([kind]) => kind.test(character))?.[1] ?? 1000),
+    0,
+  )
+  return ((units * size) / 1000) * (isBold ? 1.06 : 1)
+}
+
+/** The pieces in lines of this width at most; a piece that is wider has a line of its own. */
+export function wrapPieces(
+  pieces: readonly string[],
+  separator: string,
+  width: number,
+  size: number,
+): string[] {
+  const lines: string[] = []
+  for (const piece of pieces) {
+    const last = lines.at(-1)
+    const joined = last === undefined ? piece : last + separator + piece
+    if (last !== undefined && measureText(joined, size) <= width) lines[lines.length - 1] = joined
+    else lines.push(piece)
+  }
+  return lines
+}
+
+/** The words in lines of this width at most. */
+export function wrapWords(text: string, width: number, size: number): string[] {
+  return wrapPieces(text.split(/\s+/).filter(Boolean), ' ', width, size)
+}
+
+/** The text, or as much of its beginning as there is room for. */
+export function cutToWidth(text: string, width: number, size: number, isBold = false): string {
+  if (measureText(text, size, isBold) <= width) return text
+  const room = width - measureText('…', size, isBold)
+  let cut = ''
+  let used = 0
+  for (const character of text) {
+    used += measureText(character, size, isBold)
+    if (used > room) break
+    cut += character
+  }
+  return `${cut}…`
 }

@@ -1,14 +1,11 @@
 import { optionsRule, expectArgument, objectRule } from '../core/base/expect-argument.js'
 import type { Graphviz } from '@hpcc-js/wasm-graphviz'
 import { loadPeer } from '../core/base/lazy-load.js'
-import { escapeXml } from './state-card.js'
-import { type Chart, flattenStates } from './chart.js'
+import { escapeXml, formatTransitions } from './svg-parts.js'
+import { type Chart, flattenStates, DiagramError } from './chart.js'
 import { type DotOptions, createNodeNames, type Places, toDot } from './dot.js'
-import { DiagramError } from './errors.js'
-import type { Look } from './look.js'
+import { type Look, themeStyle } from './look.js'
 import { drawOverview } from './overview-svg.js'
-import { formatTransitions } from './svg-parts.js'
-import { themeStyle } from './theme.js'
 
 /**
  * Graphviz measures text as Helvetica, and not every machine has a font of its widths. Text is laid out larger than it

@@ -1,5 +1,4 @@
-import type { ProviderApi } from './provider-api.js'
-import { toChunks, toCompletion, type Envelope } from './chat-completion.js'
+import type { Envelope, ProviderApi } from './planned-response.js'
 import { type ChatRequest, readChatRequest } from './chat-request.js'
 import type { Turn } from './turn-schema.js'
 
@@ -49,4 +48,132 @@ export function getDefaultError(status: number) {
 
 function createErrorObject(type: string, code: string | null, message: string) {
   return { message, type, param: null, code }
+}
+
+/** A stream, without the `[DONE]` that follows. */
+export interface Chunks {
+  /** The role. */
+  opening: object
+  deltas: object[]
+  /** The finish reason and the usage, as far as the turn and the request want them. */
+  end: object[]
+}
+
+/** A turn as the body of a response that does not stream. */
+export function toCompletion(turn: Turn, request: ChatRequest, envelope: Envelope) {
+  const { reasoning, refusal = null } = turn
+  const calls = listCalls(turn, envelope)
+  const message = {
+    role: 'assistant',
+    content: turn.text ?? (calls.length > 0 || refusal !== null ? null : ''),
+    refusal,
+    ...(reasoning !== undefined && { reasoning_content: reasoning }),
+    ...(calls.length > 0 && { tool_calls: calls }),
+  }
+  const finish_reason = isUnfinished(turn) ? null : getFinishReason(turn)
+  const usage = toUsage(turn, request)
+  return {
+    ...createHead(envelope, 'chat.completion'),
+    choices: [{ index: 0, message, logprobs: null, finish_reason }],
+    ...(usage && { usage }),
+  }
+}
+
+/** A turn as the chunks of a stream. */
+export function toChunks(turn: Turn, request: ChatRequest, envelope: Envelope): Chunks {
+  const includeUsage = request.stream_options?.include_usage === true
+  const chunk = (delta: object, finish_reason: string | null = null) => ({
+    ...createHead(envelope, 'chat.completion.chunk'),
+    choices: [{ index: 0, delta, logprobs: null, finish_reason }],
+    ...(includeUsage && { usage: null }),
+  })
+  const pieces = (text: string | undefined) => splitText(text ?? '', turn.chunkSize ?? 16)
+  const deltas: object[] = [
+    ...pieces(turn.reasoning).map((piece) => ({ reasoning_content: piece })),
+    ...pieces(turn.text).map((piece) => ({ content: piece })),
+    ...pieces(turn.refusal).map((piece) => ({ refusal: piece })),
+    ...listCalls(turn, envelope).flatMap(({ function: { name, arguments: text }, ...call }, index) => [
+      { tool_calls: [{ index, ...call, function: { name, arguments: '' } }] },
+      ...pieces(text).map((piece) => ({ tool_calls: [{ index, function: { arguments: piece } }] })),
+    ]),
+  ]
+  const usage = toUsage(turn, request)
+  const end: object[] = []
+  if (!isUnfinished(turn)) end.push(chunk({}, getFinishReason(turn)))
+  if (usage && includeUsage && turn.endWithout !== 'both') {
+    end.push({ ...createHead(envelope, 'chat.completion.chunk'), choices: [], usage })
+  }
+  return {
+    opening: chunk({ role: 'assistant', content: '' }),
+    deltas: deltas.map((delta) => chunk(delta)),
+    end,
+  }
+}
+
+function createHead({ id, created, model }: Envelope, object: string) {
+  return { id, object, created, model, system_fingerprint: 'fp_rehearsal' }
+}
+
+/** The calls of a turn, each with an id. */
+export function listCalls({ toolCalls = [] }: Turn, { callPrefix }: Pick<Envelope, 'callPrefix'>) {
+  return toolCalls.map(({ id, name, arguments: input = {} }, i) => ({
+    id: id ?? `${callPrefix}${i + 1}`,
+    type: 'function',
+    function: { name, arguments: typeof input === 'string' ? input : JSON.stringify(input) },
+  }))
+}
+
+function getFinishReason({ finishReason, toolCalls = [] }: Turn): string {
+  return finishReason ?? (toolCalls.length > 0 ? 'tool_calls' : 'stop')
+}
+
+export function isUnfinished({ endWithout }: Turn): boolean {
+  return endWithout === 'finish' || endWithout === 'both'
+}
+
+function toUsage(turn: Turn, request: ChatRequest) {
+  if (turn.usage === null) return null
+  const { input, output, cached, cacheWrite, reasoning } = countUsage(turn, request)
+  return {
+    prompt_tokens: input,
+    completion_tokens: output,
+    total_tokens: input + output,
+    prompt_tokens_details: {
+      cached_tokens: cached,
+      ...(cacheWrite > 0 && { cache_write_tokens: cacheWrite }),
+    },
+    completion_tokens_details: { reasoning_tokens: reasoning },
+  }
+}
+
+type CountedUsage = Record<'input' | 'output' | 'cached' | 'cacheWrite' | 'reasoning', number>
+
+/** The usage of a turn, as given or estimated. */
+export function countUsage(turn: Turn, request: ChatRequest): CountedUsage {
+  const { cached = 0, cacheWrite = 0, reasoning = 0, ...rest } = turn.usage ?? estimateUsage(turn, request)
+  return { ...rest, cached, cacheWrite, reasoning }
+}
+
+function estimateUsage(
+  { text, reasoning = '', refusal, toolCalls }: Turn,
+  { messages, tools }: ChatRequest,
+): NonNullable<Turn['usage']> {
+  return {
+    input: estimateTokens([messages, tools]),
+    output: estimateTokens([text, reasoning, refusal, toolCalls]),
+    reasoning: estimateTokens([reasoning]),
+  }
+}
+
+/** Four characters of JSON a token: crude, but the same everywhere. */
+function estimateTokens(values: unknown[]): number {
+  return Math.ceil((JSON.stringify(values.filter(Boolean)).length - 2) / 4)
+}
+
+/** By code points, so that no surrogate pair is torn apart. */
+export function splitText(text: string, size: number): string[] {
+  const points = Array.from(text)
+  return Array.from({ length: Math.ceil(points.length / size) }, (_, i) =>
+    points.slice(i * size, (i + 1) * size).join(''),
+  )
 }

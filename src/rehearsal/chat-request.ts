@@ -1,26 +1,26 @@
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import * as z from 'zod'
-import { Refusal } from './refusal.js'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import type { Turn } from './turn-schema.js'
 
-const role = z.enum(['system', 'developer', 'user', 'assistant', 'tool'])
-const content = z.union(
+const roleSchema = z.enum(['system', 'developer', 'user', 'assistant', 'tool'])
+const contentSchema = z.union(
   [z.string(), z.array(z.looseObject({ type: z.string() }))],
   'expected a string or an array of parts',
 )
-const toolCall = z.looseObject({
+const toolCallSchema = z.looseObject({
   id: z.string(),
   type: z.literal('function'),
   function: z.looseObject({ name: z.string(), arguments: z.string() }),
 })
-const message = z.looseObject({
-  role,
-  content: content.nullish(),
-  tool_calls: z.array(toolCall).nullish(),
+const messageSchema = z.looseObject({
+  role: roleSchema,
+  content: contentSchema.nullish(),
+  tool_calls: z.array(toolCallSchema).nullish(),
   tool_call_id: z.string().optional(),
 })
-const chatRequest = z.looseObject({
+const chatRequestSchema = z.looseObject({
   model: z.string().min(1),
-  messages: z.array(message).min(1),
+  messages: z.array(messageSchema).min(1),
   stream: z.boolean().nullish(),
   stream_options: z.looseObject({ include_usage: z.boolean().optional() }).nullish(),
   tools: z
@@ -30,10 +30,10 @@ const chatRequest = z.looseObject({
 })
 
 /** A message as it came over the wire. */
-export interface WireMessage extends z.infer<typeof message> {}
+export interface WireMessage extends z.infer<typeof messageSchema> {}
 
 /** The body of a Chat Completions request: what the rehearsal reads is typed, the rest is there as it came. */
-export interface ChatRequest extends z.infer<typeof chatRequest> {}
+export interface ChatRequest extends z.infer<typeof chatRequestSchema> {}
 
 /** A request that reached the model of the rehearsal. */
 export interface RecordedRequest {
@@ -80,7 +80,7 @@ export async function readBody(incoming: IncomingMessage): Promise<unknown> {
 
 /** Checks the body of a Chat Completions request. @throws Refusal */
 export function readChatRequest(value: unknown): ChatRequest {
-  return parseRequest(chatRequest, value)
+  return parseRequest(chatRequestSchema, value)
 }
 
 /** @throws Refusal that names the place of the first mistake. */
@@ -101,4 +101,82 @@ export function parseRequest<Schema extends z.ZodType>(schema: Schema, value: un
 export function getMessageText({ content }: WireMessage): string {
   if (typeof content === 'string') return content
   return (content ?? []).map((part) => (typeof part.text === 'string' ? part.text : '')).join('')
+}
+
+/** Why a request gets no turn: an HTTP status and an error object like OpenAI's. */
+export class Refusal extends Error {
+  readonly status: number
+  readonly code: string
+  readonly param: string | null
+
+  constructor(status: number, code: string, message: string, param: string | null = null) {
+    super(message)
+    this.status = status
+    this.code = code
+    this.param = param
+  }
+
+  get body(): { error: { message: string; type: string; param: string | null; code: string } } {
+    const { message, param, code } = this
+    return { error: { message, type: 'invalid_request_error', param, code } }
+  }
+}
+
+type Expectations = NonNullable<Turn['expect']>
+
+/** The first expectation that a request does not meet, as a sentence, or null. */
+export function findUnmetExpectation(expect: Expectations, { messages, tools }: ChatRequest): string | null {
+  const { lastUserIncludes, systemIncludes, toolResultsFor, toolResultsInclude } = expect
+  const user = messages.findLast(({ role }) => role === 'user')
+  if (lastUserIncludes !== undefined && !(user && getMessageText(user).includes(lastUserIncludes))) {
+    return `expected the last user message to include ${quoteText(lastUserIncludes)}, got ${quoteText(user && getMessageText(user))}`
+  }
+  const system = messages.filter(({ role }) => role === 'system' || role === 'developer').map(getMessageText)
+  if (systemIncludes !== undefined && !system.some((text) => text.includes(systemIncludes))) {
+    return `expected the system message to include ${quoteText(systemIncludes)}, got ${quoteText(system.join('\n'))}`
+  }
+  const results = listTrailingResults(messages)
+  if (toolResultsFor && !hasResults(results, toolResultsFor)) {
+    const got = results.map(({ id, name }) => `${name} (${id})`)
+    return `expected tool results for ${formatList(toolResultsFor)}, got ${formatList(got)}`
+  }
+  const missing = toolResultsInclude?.find((part) => !results.some(({ text }) => text.includes(part)))
+  if (missing !== undefined) {
+    return `expected a tool result to include ${quoteText(missing)}, got ${formatList(results.map(({ text }) => quoteText(text)))}`
+  }
+  const offered = (tools ?? []).map((tool) => tool.function?.name)
+  const unoffered = expect.tools?.find((name) => !offered.includes(name))
+  if (unoffered !== undefined) return `expected the tool ${unoffered} on offer, got ${formatList(offered)}`
+  return null
+}
+
+interface Result {
+  id: string
+  name: string
+  text: string
+}
+
+/** The tool results that end the request. */
+function listTrailingResults(messages: readonly WireMessage[]): Result[] {
+  const start = messages.findLastIndex(({ role }) => role !== 'tool')
+  const calls = messages[start]?.tool_calls ?? []
+  return messages.slice(start + 1).map((message) => {
+    const id = message.tool_call_id ?? ''
+    const name = calls.find((call) => call.id === id)?.function.name ?? 'unknown'
+    return { id, name, text: getMessageText(message) }
+  })
+}
+
+function hasResults(results: readonly Result[], expected: readonly string[]): boolean {
+  if (results.length !== expected.length) return false
+  return results.every(({ id, name }, i) => expected[i] === id || expected[i] === name)
+}
+
+function quoteText(text: string | undefined): string {
+  if (text === undefined) return 'none'
+  return JSON.stringify(text.length > 200 ? `${text.slice(0, 200)}…` : text)
+}
+
+function formatList(items: readonly (string | undefined)[]): string {
+  return items.length === 0 ? 'none' : items.join(', ')
 }

@@ -1,4 +1,31 @@
+import type { Refusal, ChatRequest } from './chat-request.js'
+import type { CallLimits } from './request-problem.js'
 import type { Turn } from './turn-schema.js'
+
+/** The API-specific parts: reading requests, encoding turns, and refusals. */
+export interface ProviderApi {
+  name: 'chat' | 'responses' | 'messages' | 'gemini'
+  /** How many calls a message may have, and how long their ids may be. Default: as in chats. */
+  limits?: CallLimits
+  /** Begins the ids of answers. */
+  idPrefix: string
+  /** A body as a Chat Completions request; some APIs have a part of it in the path. @throws Refusal */
+  readRequest(sent: unknown, path: string): ChatRequest
+  /** A violation of this API's own rules, as a sentence; null when there is none. */
+  findStrictProblem(sent: unknown, request: ChatRequest): { message: string; param: string } | null
+  createEncoder(turn: Turn, request: ChatRequest, envelope: Envelope): TurnEncoder
+  formatRefusal(refusal: Refusal): object
+}
+
+/** The fields of a completion besides the turn. */
+export interface Envelope {
+  id: string
+  /** Seconds since the epoch. */
+  created: number
+  model: string
+  /** Prefix of the call ids that the turn leaves open. */
+  callPrefix: string
+}
 
 /** Encodes a turn for one API. */
 export interface TurnEncoder {

@@ -1,9 +1,13 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { RehearsalError } from './errors.js'
-import { parseOptions, type RehearsalOptions, type RehearsalSettings } from './rehearsal-options.js'
+import {
+  RehearsalError,
+  parseOptions,
+  type RehearsalOptions,
+  type RehearsalSettings,
+  type Scenario,
+} from './scenario.js'
 import type { RecordedRequest } from './chat-request.js'
-import type { Scenario } from './scenario.js'
 import { ScenarioPlayer } from './scenario-player.js'
 
 /** A running rehearsal. */

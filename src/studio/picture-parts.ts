@@ -1,5 +1,5 @@
-import { cutToWidth, measureText, wrapPieces } from '../diagram/measure-text.js'
-import { escapeXml } from '../diagram/state-card.js'
+import { cutToWidth, measureText, wrapPieces } from '../diagram/svg-parts.js'
+import { escapeXml } from '../diagram/svg-parts.js'
 import { formatDuration, formatMoney, formatShort, getTone } from './client/format.js'
 import { listStates } from './client/timeline-layout.js'
 import type { ExportedSession, SessionView } from './protocol.js'

@@ -1,4 +1,4 @@
-import { measureText } from '../diagram/measure-text.js'
+import { measureText } from '../diagram/svg-parts.js'
 import { createTimeAxis } from './client/timeline-axis.js'
 import { listSeenBars, placeBars } from './client/timeline-layout.js'
 import {

@@ -1,5 +1,5 @@
-import { cutToWidth } from '../diagram/measure-text.js'
-import { themeStyle } from '../diagram/theme.js'
+import { cutToWidth } from '../diagram/svg-parts.js'
+import { themeStyle } from '../diagram/look.js'
 import { StatewrightError } from '../core/base/errors.js'
 import {
   formatCount,

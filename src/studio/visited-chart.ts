@@ -1,4 +1,4 @@
-import { escapeXml } from '../diagram/state-card.js'
+import { escapeXml } from '../diagram/svg-parts.js'
 import type { ChartState, ChartTransition, ChartView } from './protocol.js'
 
 /**

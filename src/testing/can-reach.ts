@@ -1,15 +1,17 @@
 import { expectArgument, objectRule } from '../core/base/expect-argument.js'
 import { type AnyMachineSnapshot, type AnyStateMachine, type SnapshotFrom } from 'xstate'
-import { assertMachine } from './assert-machine.js'
-import { PathError } from './errors.js'
+import { assertMachine, PathError } from './errors.js'
 import { exploreMachine } from './explore.js'
-import type { Vertex } from './machine-path.js'
+import { type Vertex, createPathTo, formatPath, type MachinePath } from './machine-path.js'
 import { describeState } from '../core/chart/state-labels.js'
 import { observeMachine } from '../core/chart/observe-machine.js'
-import { createPathTo, formatPath, type MachinePath } from './machine-path.js'
 import { resolveSpace, type ExploreOptions } from './explore-options.js'
-import { createReachProperty, type MomentCondition, type Property } from './properties/property.js'
-import { createStateTest } from './state-condition.js'
+import {
+  createReachProperty,
+  type MomentCondition,
+  type Property,
+  createStateTest,
+} from './properties/property.js'
 
 /** Some states: the dotted path of one (`RUNNING.asking.requesting`), or a function that tells. */
 export type StateCondition<TMachine extends AnyStateMachine = AnyStateMachine> =

@@ -1,6 +1,5 @@
 import type { AnyEventObject, AnyStateMachine, SnapshotFrom } from 'xstate'
-import { assertMachine } from './assert-machine.js'
-import { PathError, getErrorMessage } from './errors.js'
+import { assertMachine, PathError, getErrorMessage } from './errors.js'
 import { exploreMachine, type Visit } from './explore.js'
 import { observeMachine, type MachineAction } from '../core/chart/observe-machine.js'
 import { createPathAlong, createPathTo, formatPath, type MachinePath } from './machine-path.js'

@@ -7,7 +7,9 @@ import {
   type DeclaredTransition,
   type DefinedTransition,
 } from '../core/chart/transitions.js'
-import { explainUncovered, type UncoveredTransition } from './uncovered.js'
+import type { AnyStateNode } from 'xstate'
+import { describeEventType } from '../core/chart/state-labels.js'
+import { expectArgument, objectRule } from '../core/base/expect-argument.js'
 
 /** What a set of paths takes of a machine, and what nothing takes. Plain JSON. */
 export interface Coverage {
@@ -82,4 +84,132 @@ function countNames(names: readonly string[]): Map<string, number> {
   const counts = new Map<string, number>()
   for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1)
   return counts
+}
+
+/** Explains why a transition is never taken. */
+export interface UncoveredTransition {
+  /**
+   * - `source_unreached`: the state that declares it is never active
+   * - `guard_false`: its guard was evaluated and never let it pass
+   * - `event_absent`: its event never happens while its source is active
+   * - `shadowed`: another branch, or a state within its source, takes the event each time
+   */
+  reason: 'source_unreached' | 'guard_false' | 'event_absent' | 'shadowed'
+  /** The guard that blocked it, with `guard_false`. */
+  guard?: string
+  /** How often the guard was false, with `guard_false`. */
+  timesFalse?: number
+  /** The transitions that are taken instead, with `shadowed`. */
+  instead?: string[]
+  /** The same as a sentence. */
+  message: string
+}
+
+export function explainUncovered(
+  transition: DefinedTransition,
+  observed: ObservedMachine,
+  exploration: Exploration,
+  isTaken: (transition: DefinedTransition) => boolean,
+): UncoveredTransition {
+  const { declared, node } = transition
+  if (!observed.reached.has(node)) {
+    return { reason: 'source_unreached', message: `its source ${declared.source} is never active` }
+  }
+  const { passed, failed } = observed.evidence(transition)
+  if (failed > 0 && passed === 0 && declared.guard !== null) {
+    const times = failed === 1 ? 'the one time' : `all ${failed} times`
+    const message = `its guard '${declared.guard}' was false ${times} it was evaluated`
+    return { reason: 'guard_false', guard: declared.guard, timesFalse: failed, message }
+  }
+  const instead = observed.transitions
+    .filter((other) => other !== transition && isTaken(other) && isWithin(other.node, node))
+    .filter((other) => isOverlapping(declared.event, other.declared.event))
+    .map((other) => other.declared.id)
+  if (isOffered(declared, exploration) || instead.length > 0) {
+    const others = instead.length > 0 ? `: ${instead.join('; ')}` : ''
+    return { reason: 'shadowed', instead, message: `another transition always comes first${others}` }
+  }
+  const event = describeEventType(declared.event)
+  const message = `the event '${event}' never happens while ${declared.source} is active: is it in the alphabet?`
+  return { reason: 'event_absent', message }
+}
+
+function isOffered({ event, source }: DefinedTransition['declared'], { offered }: Exploration): boolean {
+  if (event === '') return true
+  return [...(offered.get(source) ?? [])].some((type) => isOverlapping(event, type))
+}
+
+/** Whether one event type can match both descriptors: `tool.*` and `tool.done` do. */
+function isOverlapping(one: string, other: string): boolean {
+  if (one === other) return true
+  if (one === '' || other === '') return false
+  const [a, b] = [one, other].map((descriptor) => descriptor.replace(/\.?\*$/, ''))
+  if (a === undefined || b === undefined) return false
+  return (
+    (one.endsWith('*') && `${b}.`.startsWith(a === '' ? '' : `${a}.`)) ||
+    (other.endsWith('*') && `${a}.`.startsWith(b === '' ? '' : `${b}.`))
+  )
+}
+
+function isWithin(node: AnyStateNode, ancestor: AnyStateNode): boolean {
+  const [inner, outer] = [getStateName(node), getStateName(ancestor)]
+  return outer === '(root)' || inner === outer || inner.startsWith(`${outer}.`)
+}
+
+/**
+ * The coverage as text: one line of totals, a row a transition, then what is not covered and why.
+ *
+ * ```text
+ * agent: 82 of 82 transitions, 40 of 40 states, by 34 paths with 148 events
+ * ```
+ *
+ * @example
+ * const { coverage } = generatePaths(machine, { alphabet })
+ * console.log(formatCoverage(coverage)) // what was never taken, and why
+ */
+export function formatCoverage(coverage: Coverage): string {
+  expectArgument(
+    'formatCoverage(coverage)',
+    coverage,
+    objectRule(['transitions', 'states'], 'the coverage that generatePaths(…) returned'),
+  )
+  const { transitions, states, pairs } = coverage
+  const missed = transitions.filter(({ taken }) => taken === 0)
+  const unreachable = states.filter(({ reached }) => !reached)
+  const totals = [
+    `${transitions.length - missed.length} of ${transitions.length} transitions`,
+    `${states.length - unreachable.length} of ${states.length} states`,
+    ...(pairs ? [`${pairs.filter(({ taken }) => taken > 0).length} of ${pairs.length} reachable pairs`] : []),
+  ].join(', ')
+  return [
+    `${coverage.machine}: ${totals}, by ${coverage.paths} paths with ${coverage.events} events`,
+    `explored ${coverage.explored.states} states and ${coverage.explored.events} events from ${coverage.explored.inputs.join(', ')}`,
+    '',
+    ...formatRows([
+      ['taken', 'transition'],
+      ...transitions.map(({ taken, id }) => [taken === 0 ? '-' : String(taken), id]),
+    ]),
+    ...formatSection(
+      'Not covered',
+      missed.map(({ id, uncovered }) => `${id}\n    ${uncovered?.message ?? ''}`),
+    ),
+    ...formatSection(
+      'Unreachable states',
+      unreachable.map(({ id }) => id),
+    ),
+    ...formatSection(
+      'Pairs',
+      (pairs ?? []).map(({ first, second, taken }) => `${taken} × ${first}\n    then ${second}`),
+    ),
+    '',
+  ].join('\n')
+}
+
+function formatSection(title: string, lines: readonly string[]): string[] {
+  return lines.length === 0 ? [] : ['', `${title} (${lines.length}):`, ...lines.map((line) => `  ${line}`)]
+}
+
+function formatRows(table: readonly string[][]): string[] {
+  const width = Math.max(...table.map(([first = '']) => first.length))
+  return table.map(([first = '', second = '']) => `${first.padStart(width)}  ${second}`)
 }

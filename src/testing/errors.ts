@@ -1,4 +1,5 @@
 import { StatewrightError } from '../core/base/errors.js'
+import type { AnyStateMachine } from 'xstate'
 
 /**
  * What can be wrong with a machine, or with what it is explored by:
@@ -45,4 +46,67 @@ export class PathError extends StatewrightError {
 /** The message of anything that can be thrown. */
 export function getErrorMessage(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown)
+}
+
+/**
+ * Refuses what is not an XState v5 machine, with the reason.
+ * @throws {PathError} `not_a_machine`, `xstate_v4`
+ */
+export function assertMachine(value: unknown): asserts value is AnyStateMachine {
+  const machine = toRecord(value)
+  if (machine === undefined) throw notAMachineError(value === null ? 'null' : `a ${typeof value}`)
+  if (typeof machine.withContext === 'function' || typeof machine.withConfig === 'function') {
+    throw new PathError(
+      'xstate_v4',
+      'This is a machine of XState v4. Create it with createMachine of xstate 5.',
+    )
+  }
+  if (typeof machine.getSnapshot === 'function')
+    throw notAMachineError('an actor; pass the machine that it runs')
+  if (typeof machine.createMachine === 'function') {
+    throw notAMachineError('the result of setup(); call its createMachine()')
+  }
+  const { __xstatenode: isNode } = machine
+  if (isNode !== true || toRecord(machine.root) === undefined) {
+    throw notAMachineError(
+      'states' in machine ? 'a plain config; wrap it in createMachine()' : 'some other object',
+    )
+  }
+  checkV4Config(machine.config, '')
+}
+
+function notAMachineError(found: string): PathError {
+  return new PathError('not_a_machine', `Expected an XState v5 state machine, but found ${found}.`)
+}
+
+/** v5 ignores the keys that it has renamed: such a machine runs, with its guards and activities silently gone. */
+function checkV4Config(config: unknown, path: string): void {
+  const node = toRecord(config)
+  if (node === undefined) return
+  const transitions = [node.on, node.after].flatMap((handlers) => Object.entries(toRecord(handlers) ?? {}))
+  for (const [event, branches] of [
+    ...transitions,
+    ['always', node.always],
+    ['onDone', node.onDone],
+  ] as const) {
+    for (const branch of [branches].flat()) {
+      if (toRecord(branch)?.cond !== undefined) throw v4KeyError('cond', 'guard', `${path}.${event}`)
+    }
+  }
+  if (node.activities !== undefined) throw v4KeyError('activities', 'invoke', path)
+  for (const [key, child] of Object.entries(toRecord(node.states) ?? {}))
+    checkV4Config(child, `${path}.${key}`)
+}
+
+function v4KeyError(key: string, replacement: string, path: string): PathError {
+  const where = path.replace(/^\./, '') || 'the root state'
+  return new PathError(
+    'xstate_v4',
+    `The config uses '${key}' at ${where}, a key of XState v4 that v5 ignores. Use '${replacement}' instead.`,
+    where,
+  )
+}
+
+function toRecord(value: unknown): Record<string, unknown> | undefined {
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : undefined
 }

@@ -1,15 +1,120 @@
-import type { AnyEventObject, AnyMachineSnapshot } from 'xstate'
-import { PathError } from './errors.js'
-import { toMachineError, stateLimitError } from './explore-errors.js'
+import type { AnyEventObject, AnyStateMachine, SnapshotFrom, AnyMachineSnapshot } from 'xstate'
 import {
+  observeMachine,
   listActiveStates,
   type Macrostep,
   type MachineAction,
   type ObservedMachine,
 } from '../core/chart/observe-machine.js'
-import type { Edge, Vertex } from './machine-path.js'
-import type { NamedEvent, NamedInput, ExploreSpace } from './explore-options.js'
+import { assertMachine, PathError, getErrorMessage } from './errors.js'
+import {
+  type ExploreOptions,
+  resolveSpace,
+  type NamedEvent,
+  type NamedInput,
+  type ExploreSpace,
+  createWriter,
+} from './explore-options.js'
+import {
+  createPathTo,
+  listIds,
+  type MachinePath,
+  type Vertex,
+  type Edge,
+  formatPath,
+} from './machine-path.js'
 import { getStateName, type DefinedTransition } from '../core/chart/transitions.js'
+import { describeState } from '../core/chart/state-labels.js'
+
+/** A state that the machine can be in, and what can happen there. */
+export interface ExploredState<TMachine extends AnyStateMachine = AnyStateMachine> {
+  /** Of several snapshots with one key, the first. */
+  snapshot: SnapshotFrom<TMachine>
+  /** The label of the input that it was reached from. */
+  input: string
+  /** Events from the start on the shortest way. */
+  depth: number
+  /** The events that take a transition here. */
+  moves: ExploredMove<TMachine>[]
+  /** Whether all its events were tried. False beyond the limit. */
+  isExpanded: boolean
+  /** The shortest way here. */
+  readonly path: MachinePath
+}
+
+/** An event that takes a transition, and where it leads. */
+export interface ExploredMove<TMachine extends AnyStateMachine = AnyStateMachine> {
+  event: AnyEventObject
+  /** What people call the event. */
+  label: string
+  to: ExploredState<TMachine>
+  /** Ids of the transitions taken, in order. */
+  transitions: string[]
+}
+
+/** What a machine can do, as a graph. */
+export interface ExploredGraph<TMachine extends AnyStateMachine = AnyStateMachine> {
+  /** Where it starts, one an input. */
+  starts: ExploredState<TMachine>[]
+  /** In breadth-first order. */
+  states: ExploredState<TMachine>[]
+  /** How many events were tried. */
+  events: number
+  /** Why not every state was visited; null when all were. */
+  bounded: string | null
+}
+
+/**
+ * Explores a machine: every state that it can reach, and every event that takes a transition there. What
+ * `checkProperties`, `generatePaths` and `checkInvariants` look at, for questions of your own. At the limit it stops, and says so.
+ *
+ * @example
+ * const { states, bounded } = explore(machine, { alphabet })
+ * const dead = states.filter(({ snapshot, moves }) => snapshot.status === 'active' && moves.length === 0)
+ * @throws {PathError} what is wrong with the machine or the options
+ */
+export function explore<TMachine extends AnyStateMachine>(
+  machine: TMachine,
+  options: ExploreOptions<TMachine>,
+): ExploredGraph<TMachine> {
+  assertMachine(machine)
+  const states = new Map<Vertex, ExploredState<TMachine>>()
+  const getState = (vertex: Vertex): ExploredState<TMachine> => {
+    const known = states.get(vertex)
+    if (known) return known
+    const state: ExploredState<TMachine> = {
+      snapshot: vertex.snapshot as SnapshotFrom<TMachine>,
+      input: vertex.input.label,
+      depth: vertex.depth,
+      moves: [],
+      isExpanded: true,
+      get path() {
+        return createPathTo(vertex)
+      },
+    }
+    states.set(vertex, state)
+    return state
+  }
+  const exploration = exploreMachine(
+    observeMachine(machine),
+    resolveSpace(options as unknown as ExploreOptions),
+    ({ vertex, edge, taken }) => {
+      const to = getState(vertex)
+      if (!edge || (taken.length === 0 && vertex === edge.from)) return true
+      const { event, label } = edge.event
+      getState(edge.from).moves.push({ event, label, to, transitions: listIds(taken) })
+      return true
+    },
+    { stopsAtLimit: true },
+  )
+  for (const vertex of exploration.vertices.slice(exploration.expanded)) getState(vertex).isExpanded = false
+  return {
+    starts: exploration.starts.map(({ vertex }) => getState(vertex)),
+    states: [...states.values()],
+    events: exploration.events,
+    bounded: exploration.bounded?.message ?? null,
+  }
+}
 
 export interface Start {
   vertex: Vertex
@@ -178,4 +283,97 @@ export function listDelayedEvents(snapshot: AnyMachineSnapshot): string[] {
 
 export function nameDelayedEvent(type: string): NamedEvent {
   return { event: { type }, label: `after ${type.split('.')[2] ?? ''}` }
+}
+
+/** Converts an error of the machine into one that names the faulty part and the path to it. */
+export function toMachineError(
+  observed: ObservedMachine,
+  error: unknown,
+  input: NamedInput,
+  from: Vertex | undefined,
+  event: NamedEvent | undefined,
+): PathError {
+  const where =
+    from && event
+      ? `on ${event.label} in ${describeState(from.snapshot)}`
+      : `at the start with ${input.label}`
+  const way = from && from.depth > 0 ? `\nThe way there:\n${formatPath(createPathTo(from))}` : ''
+  const options = { cause: error }
+  const broken = observed.brokenGuard()
+  if (broken) {
+    const { guard, id } = broken.declared
+    const missing = /^Guard '(.+?)' is not implemented/.exec(getErrorMessage(broken.error))?.[1]
+    if (missing !== undefined) {
+      const text = `The guard '${missing}' has no implementation. Give one in setup({ guards }) or machine.provide().`
+      return new PathError('guard_missing', text, missing, options)
+    }
+    const text = `The guard '${guard}' threw ${where}: ${getErrorMessage(broken.error)}\nTransition: ${id}${way}`
+    return new PathError('guard_threw', text, guard ?? undefined, options)
+  }
+  const message = getErrorMessage(error)
+  if (message.startsWith('Infinite loop detected')) {
+    const text = `The machine never comes to rest ${where}: its always transitions or raised events go round for ever.`
+    return new PathError('endless_loop', text + way, undefined, options)
+  }
+  const text = `An action, or a function that makes input or context, threw ${where}: ${message}${way}`
+  return new PathError('action_threw', text, undefined, options)
+}
+
+/** The error for too many states. It names the keys of the context that keep growing. */
+export function stateLimitError(limit: number, vertices: readonly Vertex[]): PathError {
+  const growing = listGrowingKeys(vertices)
+  const cause =
+    growing.length > 0
+      ? `These keys of the context keep taking new values: ${growing.join(', ')}. Bound them`
+      : 'No single key of the context keeps growing: their combinations do. Offer fewer events, raise the limit'
+  return new PathError(
+    'state_limit',
+    `Stopped at the limit of ${limit} states; ${vertices.length} were seen, the deepest ${vertices.at(-1)?.depth ?? 0} ` +
+      `events from the start. ${cause}, or pass a serializeState that keeps only what guards read.`,
+    'limit',
+  )
+}
+
+const maxShownKeys = 5
+const maxNesting = 4
+
+/** Keys that still take new values in the later half of the exploration, the most varied first. */
+function listGrowingKeys(vertices: readonly Vertex[]): string[] {
+  const write = createWriter()
+  const values = new Map<string, { all: Set<string>; early: number }>()
+
+  function note(key: string, value: unknown, depth: number): void {
+    if (depth < maxNesting && isRecord(value)) {
+      for (const [name, part] of Object.entries(value))
+        note(key === '' ? name : `${key}.${name}`, part, depth + 1)
+      return
+    }
+    const seen = values.get(key) ?? { all: new Set<string>(), early: 0 }
+    values.set(key, seen)
+    seen.all.add(write(value))
+  }
+
+  vertices.forEach((vertex, i) => {
+    if (i === Math.floor(vertices.length / 2)) for (const seen of values.values()) seen.early = seen.all.size
+    note('', vertex.snapshot.context, 0)
+  })
+  return [...values]
+    .filter(([key, { all, early }]) => key !== '' && early > 1 && all.size > early)
+    .sort(([, a], [, b]) => b.all.size - a.all.size)
+    .slice(0, maxShownKeys)
+    .map(([key, { all }]) => `${key} (${all.size} values)`)
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && !('sessionId' in value)
+}
+
+/** The error for a serializeState that takes different states for one. */
+export function coarseStatesError(input: string, label: string, expected: string, actual: string): PathError {
+  return new PathError(
+    'coarse_states',
+    `serializeState takes states for one that differ: starting with ${input}, '${label}' should have led to ` +
+      `${expected}, but led to ${actual}. Keep in its string whatever guards read.`,
+    'serializeState',
+  )
 }

@@ -4,14 +4,18 @@
  */
 export { listAgentEvents } from './agent/agent-alphabet.js'
 export { agentInvariants } from './agent/invariants/index.js'
-export { agentInputs } from './agent/agent-inputs.js'
-export { findHistoryProblem } from './agent/history-problem.js'
-export { type AgentSpace, agentSpace, type AgentSpaceOptions } from './agent/agent-space.js'
+export { agentInputs, agentSpace, type AgentSpace, type AgentSpaceOptions } from './agent/agent-inputs.js'
+export { findHistoryProblem } from './agent/invariants/transcript-rules.js'
 export { serializeAgentState } from './agent/agent-state-key.js'
 export { generatePaths, type GeneratedPaths, type GeneratePathsOptions } from './cover-paths.js'
-export type { Coverage } from './coverage.js'
-export { generateJestTests, type JestTestsOptions } from './emit-jest.js'
-export type { TestRunner } from './test-runner.js'
+export { formatCoverage, type Coverage, type UncoveredTransition } from './coverage.js'
+export {
+  generateJestTests,
+  generateStoryTests,
+  type JestTestsOptions,
+  type StoryTestsOptions,
+  type TestRunner,
+} from './generate-tests.js'
 export { PathError, type PathErrorCode } from './errors.js'
 export {
   checkInvariants,
@@ -20,57 +24,69 @@ export {
   type Invariant,
   type InvariantReport,
 } from './check-invariants.js'
-export { createMachineHarness } from './machine-harness.js'
+export {
+  createMachineHarness,
+  replay,
+  type ReplayClock,
+  type ReplayHarness,
+  type ReplayOptions,
+  type ReplayPath,
+  type ReplayResult,
+  type ReplayStep,
+  type RestingState,
+} from './replay-path.js'
 export { checkSessionLog, type LogViolation } from './check-session-log.js'
 export type { MachineAction } from '../core/chart/observe-machine.js'
-export { replaySession, type SessionReplay, type ReplaySessionOptions } from './play/play-session.js'
+export { replaySession, type ReplaySessionOptions, type SessionReplay } from './play/play-session.js'
 export {
-  type DifferenceKind,
   ReplayError,
+  type DifferenceKind,
+  type RecordedAgent,
+  type RecordedEntry,
+  type RecordedTool,
+  type Recording,
   type ReplayErrorCode,
   type SessionDifference,
-} from './play/play-error.js'
+} from './play/recording.js'
 export { createRecordedAgent } from './play/recorded-agent.js'
 export { recordSession } from './play/record-session.js'
-export type { RecordedAgent, RecordedEntry, RecordedTool, Recording } from './play/recording.js'
-export {
-  checkProperties,
-  type PropertyReport,
-} from './properties/check-properties.js'
+export { checkProperties, type PropertyReport } from './properties/check-properties.js'
 export {
   always,
   decreases,
-  type Fairness,
   leadsTo,
+  never,
+  until,
+  type Fairness,
   type Moment,
   type MomentCondition,
-  never,
   type Property,
-  until,
 } from './properties/property.js'
-export { checkStory, type StoryReport } from './properties/play-story.js'
-export type { PropertyStory, ReplayedStory } from './properties/story.js'
-export { generateStoryTests, type StoryTestsOptions } from './properties/emit-stories.js'
-export { diffMachines, type DiffMachinesOptions } from './diff/diff-machines.js'
-export type { MachineDiff, MachineDifference } from './diff/machine-diff.js'
-export type { ContextParting } from './diff/context-parting.js'
+export {
+  checkStory,
+  type PropertyStory,
+  type ReplayedStory,
+  type StoryReport,
+} from './properties/play-story.js'
+export {
+  diffMachines,
+  type ContextParting,
+  type DiffMachinesOptions,
+  type MachineDiff,
+  type MachineDifference,
+} from './diff/diff-machines.js'
 export type { MachineDifferenceKind } from './diff/machine-pair.js'
-export { explore, type ExploredGraph, type ExploredMove, type ExploredState } from './explored-graph.js'
+export { explore, type ExploredGraph, type ExploredMove, type ExploredState } from './explore.js'
 export { formatPath, type MachinePath, type PathStep } from './machine-path.js'
 export { anyState, canReach, isFinal, type ReachReport, type StateCondition } from './can-reach.js'
 export {
   checkProvider,
+  formatProviderReports,
   type CheckProviderOptions,
   type ProviderCheck,
   type ProviderReport,
-  formatProviderReports,
 } from './provider/check-provider.js'
-export type {
-  ProviderServer,
-  ProviderTurn,
-  ServedMessage,
-  ServedRequest,
-} from './provider/provider-server.js'
+export type { ProviderServer, ProviderTurn, ServedMessage, ServedRequest } from './provider/ask-provider.js'
 export {
   checkStore,
   type CheckStoreOptions,
@@ -80,72 +96,64 @@ export {
 } from './store/check-store.js'
 export {
   checkAgent,
+  formatAgentReport,
   type AgentCheck,
   type AgentReport,
   type CheckAgentOptions,
 } from './check-agent/check-agent.js'
 export type { AgentCheckClass } from './check-agent/agent-check.js'
-export { formatAgentReport } from './check-agent/format-agent-report.js'
 export {
-  type Chaos,
   ChaosError,
+  type Chaos,
   type ChaosErrorCode,
   type FaultPlan,
   type PlannedFault,
   type RandomFaults,
 } from './chaos/chaos.js'
-export { chaosModel, type ModelFault } from './chaos/chaos-model.js'
-export { chaosStore, type StoreFault } from './chaos/chaos-store.js'
-export { chaosTool, type ToolFault } from './chaos/chaos-tool.js'
 export {
-  replay,
-  type ReplayClock,
-  type ReplayHarness,
-  type ReplayOptions,
-  type ReplayPath,
-  type ReplayStep,
-  type ReplayResult,
-  type RestingState,
-} from './replay-path.js'
+  chaosModel,
+  chaosStore,
+  chaosTool,
+  type ModelFault,
+  type StoreFault,
+  type ToolFault,
+} from './chaos/chaos-parts.js'
 export {
+  compareGuards,
   replayGuards,
   replaySteps,
+  type CompareGuardsOptions,
+  type GuardComparison,
   type GuardReplay,
+  type GuardSavings,
+  type GuardStop,
   type RecordedCall,
   type RecordedStep,
   type RecordedTools,
   type ReplayedFinding,
 } from './replay-guards.js'
 export {
-  compareGuards,
-  type CompareGuardsOptions,
-  type GuardComparison,
-  type GuardSavings,
-  type GuardStop,
-} from './compare-guards.js'
-export { formatCoverage } from './coverage-table.js'
-export {
   createDoneActorEvent,
   createErrorActorEvent,
   type ExploreOptions,
-  type NamedValues,
   type ExploreProgress,
+  type NamedValues,
 } from './explore-options.js'
 export type { DeclaredTransition } from '../core/chart/transitions.js'
-export type { UncoveredTransition } from './uncovered.js'
 export { evaluate, type EvaluateOptions, type EvaluationProgress } from './evaluate/evaluate.js'
 export {
-  type EvaluationCase,
+  EvaluationError,
   parseCases,
+  readSessionCases,
+  type CaseProblem,
+  type EvaluationCase,
+  type EvaluationErrorCode,
   type RecordedResult,
   type RecordedSession,
+  type SessionCasesOptions,
 } from './evaluate/evaluation-case.js'
 export {
-  type CaseProblem,
-  EvaluationError,
-  type EvaluationErrorCode,
-} from './evaluate/evaluation-error.js'
-export {
+  parseReport,
   type CaseVerdict,
   type EvaluatedCase,
   type EvaluatedRun,
@@ -154,14 +162,21 @@ export {
   type EvaluationSummary,
   type GivenScore,
   type GuardSaid,
-  parseReport,
   type ScoreSummary,
   type Spread,
 } from './evaluate/evaluation-report.js'
-export type { Interval } from './evaluate/statistics.js'
-export type { Score, Scorer, ScorerContext } from './evaluate/score-run.js'
-export { judge, type JudgeOptions } from './evaluate/judge.js'
-export { type CaseChange, compareReports, type ReportComparison } from './evaluate/compare-reports.js'
-export { readSessionCases, type SessionCasesOptions } from './evaluate/session-cases.js'
-export { type FormatReportOptions, formatReport } from './evaluate/format-report.js'
+export {
+  compareReports,
+  type CaseChange,
+  type Interval,
+  type ReportComparison,
+} from './evaluate/summarize-cases.js'
+export {
+  judge,
+  type JudgeOptions,
+  type Score,
+  type Scorer,
+  type ScorerContext,
+} from './evaluate/score-run.js'
+export { formatReport, type FormatReportOptions } from './evaluate/format-report.js'
 export { formatReportPage } from './evaluate/report-page.js'

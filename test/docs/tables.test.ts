@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { agentMachine, presets } from '../../src/index.js'
 import { agentLook, toChart, toSvg } from '../../src/diagram/index.js'
-import { toneColors } from '../../src/diagram/theme.js'
+import { toneColors } from '../../src/diagram/look.js'
 import { defaultConfig } from '../../src/core/config/defaults.js'
 import { turnSchema } from '../../src/rehearsal/turn-schema.js'
 import { root } from './snippets.js'

@@ -1,6 +1,10 @@
-import type { ModelProvider, ModelRequest, ModelRequestOptions } from '../../src/core/models/provider.js'
-import { ModelError } from '../../src/core/models/provider.js'
-import { findHistoryProblem } from '../../src/testing/agent/history-problem.js'
+import {
+  type ModelProvider,
+  type ModelRequest,
+  type ModelRequestOptions,
+  ModelError,
+} from '../../src/core/models/provider.js'
+import { findHistoryProblem } from '../../src/testing/agent/invariants/transcript-rules.js'
 import type { ModelResponse } from '../../machines/agent/model-response.js'
 import { drawOf } from './chance.js'
 import type { Faults } from './faults.js'

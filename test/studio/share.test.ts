@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { defineShield, memoryStore, type SessionStore } from '../../src/index.js'
 import { createSessionData, exportSession, type ShareOptions } from '../../src/studio/export-session.js'
-import { measureText } from '../../src/diagram/measure-text.js'
+import { measureText } from '../../src/diagram/svg-parts.js'
 import { drawCard } from '../../src/studio/session-card.js'
 import { withoutTexts } from '../../src/studio/without-texts.js'
 import { paths } from '../../src/studio/routes.js'

@@ -1,5 +1,5 @@
 import type { SessionStore } from '../../src/index.js'
-import { checkSessionLogs } from '../../src/testing/check-session-logs.js'
+import { checkSessionLogs } from '../../src/testing/check-session-log.js'
 
 /**
  * What the reference model finds wrong with the logs of a store, a sentence for each; those of sub-agents are among them.

@@ -1,5 +1,5 @@
 import { createMachine } from 'xstate'
-import { createBareEvents } from '../../src/testing/bare-events.js'
+import { createBareEvents } from '../../src/testing/explore-options.js'
 
 test('every declared event is listed once, under its name; what comes by itself is not', () => {
   const machine = createMachine({

@@ -1,4 +1,4 @@
-import { largestExpense } from '../../../src/rehearsal/scenarios/largest-expense.js'
+import { largestExpense } from '../../../src/rehearsal/largest-expense.js'
 
 /** What can be played: the words of a person, and the script of the model. */
 export interface Draft {

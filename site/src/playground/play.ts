@@ -10,8 +10,7 @@ import {
   StatewrightError,
   type StoreError,
 } from '../../../src/index.js'
-import { parseScenario, type Scenario } from '../../../src/rehearsal/scenario.js'
-import { RehearsalError } from '../../../src/rehearsal/errors.js'
+import { parseScenario, type Scenario, RehearsalError } from '../../../src/rehearsal/scenario.js'
 import { listRunSteps } from '../../../src/studio/client/run-steps.js'
 import { findEditPlace, forkableStates } from '../../../src/studio/client/what-if.js'
 import { createMomentView } from '../../../src/studio/moment-view.js'

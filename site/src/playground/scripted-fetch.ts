@@ -1,6 +1,5 @@
 import { chatApi } from '../../../src/rehearsal/chat-api.js'
-import type { ChatRequest } from '../../../src/rehearsal/chat-request.js'
-import { findUnmetExpectation } from '../../../src/rehearsal/expectations.js'
+import { type ChatRequest, findUnmetExpectation } from '../../../src/rehearsal/chat-request.js'
 import type { Scenario } from '../../../src/rehearsal/scenario.js'
 import type { Turn } from '../../../src/rehearsal/turn-schema.js'
 

@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises'
 import { relative, resolve } from 'node:path'
-import type { MachineDiff } from '../../testing/diff/machine-diff.js'
+import type { MachineDiff } from '../../testing/diff/diff-machines.js'
 import { stripControls } from '../../core/format/format-words.js'
 import { badUsageError, CliError } from '../cli-error.js'
 import type { CliIO, Command } from '../command.js'

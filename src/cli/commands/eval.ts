@@ -6,7 +6,7 @@ import { formatDuration, stripControls } from '../../core/format/format-words.js
 import { memoryStore } from '../../core/sessions/store/memory-store.js'
 import type { SessionStore } from '../../core/sessions/store/store.js'
 import type { AnyAgent } from '../../core/drive/define-agents.js'
-import type { ReportComparison } from '../../testing/evaluate/compare-reports.js'
+import type { ReportComparison } from '../../testing/evaluate/summarize-cases.js'
 import type { EvaluationCase } from '../../testing/evaluate/evaluation-case.js'
 import type { EvaluationProgress } from '../../testing/evaluate/evaluate.js'
 import type { EvaluationReport } from '../../testing/evaluate/evaluation-report.js'
@@ -106,7 +106,7 @@ class EvalCommand {
       return parseCases(await loadFile(cases, io.cwd, 'CASES'), cases)
     }
     const { last, prefix, tags } = source ?? { last: 1, prefix: undefined, tags: {} }
-    const { readSessionCases } = await import('../../testing/evaluate/session-cases.js')
+    const { readSessionCases } = await import('../../testing/evaluate/evaluation-case.js')
     const { store } = await openStoreToShow(url, io)
     try {
       const found = await readSessionCases(store, {
@@ -129,7 +129,7 @@ class EvalCommand {
   async #finish(report: EvaluationReport, base: EvaluationReport | undefined): Promise<ExitCode> {
     const { out, html, json, store } = this.#options
     const { stdout, stderr, env, cwd } = this.#io
-    const { compareReports } = await import('../../testing/evaluate/compare-reports.js')
+    const { compareReports } = await import('../../testing/evaluate/summarize-cases.js')
     const comparison = base ? compareReports(report, base) : null
     if (out !== undefined) await writeFile(resolve(cwd, out), `${JSON.stringify(report, null, 1)}\n`)
     if (html !== undefined) {

@@ -11,8 +11,10 @@ import {
   type GuardComparison,
   type GuardSavings,
   type GuardStop,
-} from '../../testing/compare-guards.js'
-import { type GuardReplay, type ReplayedFinding, replayGuards } from '../../testing/replay-guards.js'
+  type GuardReplay,
+  type ReplayedFinding,
+  replayGuards,
+} from '../../testing/replay-guards.js'
 import { openRecord } from '../../core/sessions/log/log-record.js'
 import type { SessionStore } from '../../core/sessions/store/store.js'
 import { badUsageError } from '../cli-error.js'

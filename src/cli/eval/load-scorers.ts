@@ -1,5 +1,5 @@
 import { checkScorers, type Scorers } from '../../testing/evaluate/score-run.js'
-import { EvaluationError } from '../../testing/evaluate/evaluation-error.js'
+import { EvaluationError } from '../../testing/evaluate/evaluation-case.js'
 import { CliError } from '../cli-error.js'
 import { loadModule } from '../load-module.js'
 

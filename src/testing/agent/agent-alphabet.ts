@@ -25,11 +25,21 @@ import {
   twoCalls,
   watchedModel,
 } from './model-events.js'
-import { stampEvent, type Events, late, laterWakeTime } from './stamp-event.js'
-import { createConsultation, createFailure, createFitOutput, createUsage } from './actor-outcomes.js'
-import { agentSnapshot } from './agent-state-key.js'
-import { createCallsAllowed, createScreening, listShieldEvents } from './shield-events.js'
 import {
+  stampEvent,
+  type Events,
+  late,
+  laterWakeTime,
+  createConsultation,
+  createFailure,
+  createFitOutput,
+  createUsage,
+} from './actor-outcomes.js'
+import { agentSnapshot } from './agent-state-key.js'
+import {
+  createCallsAllowed,
+  createScreening,
+  listShieldEvents,
   allOutcomes,
   listAskEvents,
   listChildEnd,

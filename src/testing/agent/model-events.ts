@@ -2,8 +2,11 @@ import type { AgentContext } from '../../../machines/agent/context.js'
 import type { ModelActorError, ModelOutput } from '../../../machines/agent/model-response.js'
 import { toRefusal } from '../../core/models/leave-out.js'
 import { createDoneActorEvent, createErrorActorEvent } from '../explore-options.js'
-import { stampEvent, type Events, late, nextWindow } from './stamp-event.js'
 import {
+  stampEvent,
+  type Events,
+  late,
+  nextWindow,
   askingOutcomes,
   deferringOutcomes,
   delegationOutcomes,

@@ -1,5 +1,5 @@
 import { StatewrightError } from '../../core/base/errors.js'
-import { createRandomChoices } from '../store/random-choices.js'
+import { createRandomChoices } from '../check-assertions.js'
 
 /** A fault at a place that is known beforehand. */
 export interface PlannedFault<Fault extends string> {

@@ -1,6 +1,6 @@
 import type { RunResult } from '../../../machines/agent/run-result.js'
 import { expectTrue } from '../check-assertions.js'
-import { formatPlural } from '../evaluate/report-words.js'
+import { formatPlural } from '../evaluate/format-report.js'
 import type { SampledTool } from './agent-facts.js'
 import type { AgentScene } from './agent-scene.js'
 import type { Turn } from './scripted-model.js'

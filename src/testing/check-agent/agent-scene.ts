@@ -2,7 +2,7 @@ import type { ToolTraits } from '../../../machines/agent/batch-calls.js'
 import type { Message } from '../../../machines/agent/messages.js'
 import type { RunResult } from '../../../machines/agent/run-result.js'
 import type { Agent, RunOptions } from '../../core/agent/agent-options.js'
-import { systemClock, wait } from '../../core/base/clock.js'
+import { systemClock, wait, type Clock, readElapsed } from '../../core/base/clock.js'
 import type { AnyAgent } from '../../core/drive/define-agents.js'
 import type { AgentParts } from '../../core/live/agent-parts.js'
 import { leaseMs } from '../../core/sessions/log/heartbeat.js'
@@ -11,17 +11,21 @@ import type { Run } from '../../core/run/run.js'
 import { memoryStore } from '../../core/sessions/store/memory-store.js'
 import type { SessionStore } from '../../core/sessions/store/store.js'
 import type { Tool, ToolExecution } from '../../core/tools/tool.js'
-import { findHistoryProblem } from '../agent/history-problem.js'
+import { findHistoryProblem } from '../agent/invariants/transcript-rules.js'
 import type { Chaos, FaultPlan } from '../chaos/chaos.js'
-import { chaosModel, type ModelFault, untilAborted } from '../chaos/chaos-model.js'
-import { chaosStore, type StoreFault } from '../chaos/chaos-store.js'
-import { chaosTool, type ToolFault } from '../chaos/chaos-tool.js'
+import {
+  chaosModel,
+  type ModelFault,
+  untilAborted,
+  chaosStore,
+  type StoreFault,
+  chaosTool,
+  type ToolFault,
+} from '../chaos/chaos-parts.js'
 import { CheckFailure } from '../check-assertions.js'
 import { checkSessionLog } from '../check-session-log.js'
-import { getInternals, rebindAgent } from '../evaluate/rebind-agent.js'
-import { WrappedTools } from '../wrapped-tools.js'
+import { getInternals, rebindAgent, WrappedTools } from '../rebind-agent.js'
 import type { AgentFacts } from './agent-facts.js'
-import { LeapingClock, SceneTime } from './leaping-clock.js'
 import { createScriptedModel, type Script } from './scripted-model.js'
 
 /** A call that a stand-in has executed. */
@@ -303,4 +307,87 @@ export function textsOf(messages: readonly Message[], role: 'user' | 'tool'): st
   return messages
     .filter((message) => message.role === role)
     .map(({ content }) => (typeof content === 'string' ? content : JSON.stringify(content)))
+}
+
+/**
+ * The time of a scene: the same for all its processes and their store. It passes steadily and in whole milliseconds, so that no run
+ * begins before the end of the one before it.
+ */
+export class SceneTime {
+  /** How far it is ahead of the platform's. */
+  aheadMs = 0
+  readonly #origin = systemClock.now() - readElapsed(systemClock)
+
+  now(): number {
+    return Math.floor(this.#origin + readElapsed(systemClock)) + this.aheadMs
+  }
+}
+
+interface Timer {
+  due: number
+  fire: () => void
+  handle: unknown
+}
+
+/** The time of one process. It passes as the platform's does, and leaps to the next timer where nothing else can happen. */
+export class LeapingClock implements Clock {
+  readonly #time: SceneTime
+  readonly #timers = new Map<number, Timer>()
+  #lastId = 0
+  #isStopped = false
+
+  constructor(time: SceneTime) {
+    this.#time = time
+  }
+
+  now(): number {
+    return this.#time.now()
+  }
+
+  setTimeout(fire: () => void, ms: number): number {
+    const id = ++this.#lastId
+    if (this.#isStopped) return id
+    const timer: Timer = { due: this.now() + ms, fire, handle: undefined }
+    this.#timers.set(id, timer)
+    this.#arm(id, timer)
+    return id
+  }
+
+  clearTimeout(id: unknown): void {
+    const timer = this.#timers.get(id as number)
+    if (!timer) return
+    systemClock.clearTimeout(timer.handle)
+    this.#timers.delete(id as number)
+  }
+
+  /** Moves time on to the next timer, which then fires. */
+  leap(): void {
+    const due = Math.min(...[...this.#timers.values()].map((timer) => timer.due))
+    if (Number.isFinite(due)) this.pass(due - this.now())
+  }
+
+  pass(ms: number): void {
+    // Dates are whole milliseconds.
+    this.#time.aheadMs += Math.max(0, Math.ceil(ms))
+    for (const [id, timer] of this.#timers) {
+      systemClock.clearTimeout(timer.handle)
+      this.#arm(id, timer)
+    }
+  }
+
+  /** The process is dead: nothing fires any more. */
+  stop(): void {
+    this.#isStopped = true
+    for (const id of this.#timers.keys()) this.clearTimeout(id)
+  }
+
+  #arm(id: number, timer: Timer): void {
+    const left = Math.max(0, timer.due - this.now())
+    timer.handle = systemClock.setTimeout(() => {
+      // Timers of a busy platform fire early: they count from the beginning of the task that has set them.
+      if (this.now() < timer.due) return this.#arm(id, timer)
+      this.#timers.delete(id)
+      timer.fire()
+    }, left)
+  }
 }

@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../../machines/agent/json.js'
 import { describeError } from '../../core/base/describe-error.js'
 import { StatewrightError } from '../../core/base/errors.js'
-import { expectArgument, functionRule, optionsRule } from '../../core/base/expect-argument.js'
+import { expectArgument, functionRule, optionsRule, objectRule } from '../../core/base/expect-argument.js'
 import { limitTime } from '../../core/base/time-limit.js'
 import { expectKnownOptions } from '../../core/config/known-options.js'
 import type { AnyAgent } from '../../core/drive/define-agents.js'
@@ -9,7 +9,7 @@ import type { ModelProvider } from '../../core/models/provider.js'
 import type { WithContext } from '../../core/tools/tool-types.js'
 import { ChaosError } from '../chaos/chaos.js'
 import { CheckFailure } from '../check-assertions.js'
-import { getInternals } from '../evaluate/rebind-agent.js'
+import { getInternals } from '../rebind-agent.js'
 import {
   type AgentCheckClass,
   agentCheckClasses,
@@ -20,16 +20,11 @@ import {
 } from './agent-check.js'
 import { readAgentFacts } from './agent-facts.js'
 import { AgentScene, type SceneGiven } from './agent-scene.js'
-import { approvalChecks } from './approval-checks.js'
-import { basicChecks } from './basic-checks.js'
-import { cancelChecks } from './cancel-checks.js'
-import { concurrencyChecks } from './concurrency-checks.js'
-import { faultChecks } from './fault-checks.js'
-import { historyChecks } from './history-checks.js'
-import { limitChecks, loopChecks } from './limit-checks.js'
-import { resumeChecks } from './resume-checks.js'
+import { approvalChecks, concurrencyChecks } from './race-checks.js'
+import { basicChecks, historyChecks, truncationChecks } from './basic-checks.js'
+import { cancelChecks, limitChecks, loopChecks } from './stop-checks.js'
+import { faultChecks, resumeChecks } from './fault-checks.js'
 import { createScriptedModel } from './scripted-model.js'
-import { truncationChecks } from './truncation-checks.js'
 
 /** How an agent is checked. */
 export interface CheckAgentOptions {
@@ -215,4 +210,39 @@ function checkOptions(options: CheckAgentOptions): CheckAgentOptions {
   if (inputs !== undefined && (typeof inputs !== 'object' || inputs === null))
     refuse('inputs', 'is an object of inputs by the names of their tools')
   return options
+}
+
+const signs: Record<AgentCheck['outcome'], string> = { kept: '✓', broken: '✗', skipped: '–', unproven: '?' }
+
+/**
+ * A report to read: what was tried, what broke, and how to repeat it.
+ *
+ * @example
+ * console.log(formatAgentReport(await checkAgent((model) => createAgent({ model, tools: [add] }))))
+ */
+export function formatAgentReport(report: AgentReport): string {
+  expectArgument(
+    'formatAgentReport(report)',
+    report,
+    objectRule(['checks', 'broken', 'seed'], 'a report of checkAgent'),
+  )
+  const { checks, seed } = report
+  const count = (outcome: AgentCheck['outcome']): number =>
+    checks.filter((check) => check.outcome === outcome).length
+  const counts = (['kept', 'broken', 'unproven', 'skipped'] as const).flatMap((outcome) =>
+    count(outcome) > 0 || outcome === 'broken' ? [`${count(outcome)} ${outcome}`] : [],
+  )
+  const lines = [`${checks.length} checks with seed ${seed}: ${counts.join(', ')}`]
+  for (const of of new Set(checks.map((check) => check.class))) {
+    lines.push('', of)
+    for (const check of checks) if (check.class === of) lines.push(...formatCheck(check))
+  }
+  return `${lines.join('\n')}\n`
+}
+
+function formatCheck({ name, outcome, tried, seen, problem, repeat }: AgentCheck): string[] {
+  const first = `  ${signs[outcome]} ${name.split('/')[1]}: ${tried}`
+  if (outcome === 'kept') return [seen === '' ? first : `${first} (${seen})`]
+  if (outcome === 'skipped') return [`${first}. Skipped: ${problem}`]
+  return [first, `      ${problem}`, `      repeat: ${repeat}`]
 }

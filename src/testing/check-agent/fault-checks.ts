@@ -1,8 +1,6 @@
-import type { ModelFault } from '../chaos/chaos-model.js'
-import type { StoreFault } from '../chaos/chaos-store.js'
-import type { ToolFault } from '../chaos/chaos-tool.js'
+import type { ModelFault, StoreFault, ToolFault } from '../chaos/chaos-parts.js'
 import { expectTrue } from '../check-assertions.js'
-import { formatPlural } from '../evaluate/report-words.js'
+import { formatPlural } from '../evaluate/format-report.js'
 import {
   type AgentCheckSpec,
   callOf,
@@ -14,8 +12,11 @@ import {
   say,
   toolOf,
   turns,
+  isNormal,
 } from './agent-check.js'
-import { textsOf } from './agent-scene.js'
+import { textsOf, type AgentProcess, type AgentScene, type Execution, sessionId } from './agent-scene.js'
+import type { RunResult } from '../../../machines/agent/run-result.js'
+import type { Script } from './scripted-model.js'
 
 const passes = (fault: ModelFault, title: string): AgentCheckSpec => ({
   class: 'faults',
@@ -88,4 +89,101 @@ export const faultChecks: readonly AgentCheckSpec[] = [
   tool('deaf', 'A tool that never ends: given up after its time limit, and the run goes on'),
   store('refused', 'A store that refuses a write: told'),
   store('lost_reply', 'A store whose reply is lost: told'),
+]
+
+/** Two steps of calls, and an answer: by what the model reads, so that another process goes on with it. */
+function createScript(scene: AgentScene): Script {
+  const tool = toolOf(scene)
+  return (_at, { messages }) => {
+    const turn = messages.filter(({ role }) => role === 'assistant').length
+    if (turn >= 2) return say('Both are done.')
+    return {
+      calls: [0, 1].map((n) => ({
+        name: tool.name,
+        input: tool.input(turn * 2 + n),
+        id: `call_${turn}_${n}`,
+      })),
+    }
+  }
+}
+
+/** The key of a call that was executed twice. */
+function findRepeated(executions: readonly Execution[]): string | undefined {
+  const keys = executions.map(({ key }) => key)
+  return keys.find((key, at) => keys.indexOf(key) !== at)
+}
+
+async function finish(scene: AgentScene, script: Script): Promise<RunResult> {
+  const next: AgentProcess = scene.open(script)
+  const isKnown = (await scene.store.get(sessionId)) !== null
+  if (!isKnown) return next.say(scene.input)
+  const run = await next.resume()
+  const result = await next.rest(run)
+  // A call that was under way may wait for a person to say whether it has had its effect.
+  if (result.state !== 'WAITING_FOR_INPUT') return result
+  for (const { callId, interrupted } of result.pending ?? [])
+    if (interrupted) run.reject(callId, 'It is done.')
+  return next.rest(run)
+}
+
+/** One process dies at a write, another goes on. Returns whether there was such a write. */
+async function dieAt(scene: AgentScene, at: number, fault: StoreFault): Promise<boolean> {
+  const script = createScript(scene)
+  const process = scene.open(script, { store: [{ at, fault }] })
+  const ended = await process.restOrDeath(process.start(scene.input))
+  process.die()
+  const [chaos] = process.chaos
+  if (chaos?.landed.length === 0) {
+    process.chaos.pop()
+    expectTrue(
+      ended !== null && isNormal(ended),
+      `without a fault it ended ${ended ? describeEnd(ended) : 'not'}`,
+    )
+    return false
+  }
+  const place = `the process died at write ${at} (${fault})`
+  const result = await finish(scene, script)
+  expectTrue(isNormal(result), `${place}: the next one ended ${describeEnd(result)}`)
+  const repeated = findRepeated(scene.executions)
+  if (!toolOf(scene).mayRepeat)
+    expectTrue(
+      repeated === undefined,
+      `${place}: ${toolOf(scene).name} was executed twice for one call (${repeated})`,
+    )
+  return true
+}
+
+const resume = (fault: StoreFault, name: string, title: string): AgentCheckSpec => ({
+  class: 'resume',
+  name,
+  title,
+  needs: ['tool'],
+  async run(scene) {
+    let deaths = 0
+    for (let at = 1; at <= 200; at++) {
+      const place = scene.another()
+      try {
+        // oxlint-disable-next-line no-await-in-loop -- one death after the other
+        const isHit = await dieAt(place, at, fault)
+        // oxlint-disable-next-line no-await-in-loop -- as above
+        await place.judge()
+        if (!isHit) break
+        deaths += 1
+      } finally {
+        place.close()
+      }
+    }
+    expectTrue(deaths > 0, 'the agent writes nothing into its store')
+    return `${formatPlural(deaths, 'write')}, each with a death`
+  },
+})
+
+/** A process that dies, and another that goes on. */
+export const resumeChecks: readonly AgentCheckSpec[] = [
+  resume(
+    'dies',
+    'before-each-write',
+    'The process dies before each of its writes: another comes to the same end, no call runs twice',
+  ),
+  resume('dies_after', 'after-each-write', 'The process dies after each of its writes: the same'),
 ]

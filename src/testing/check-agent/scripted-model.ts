@@ -1,8 +1,7 @@
 import type { ModelResponse } from '../../../machines/agent/model-response.js'
 import type { ModelProvider, ModelRequest, ModelRequestOptions } from '../../core/models/provider.js'
-import { createRandomChoices } from '../store/random-choices.js'
-import type { AgentFacts } from './agent-facts.js'
-import { sampleValue } from './sample-input.js'
+import { createRandomChoices } from '../check-assertions.js'
+import { type AgentFacts, sampleValue } from './agent-facts.js'
 
 /** A call that the scripted model makes. `text`: its arguments as the model wrote them. */
 export interface ScriptedCall {

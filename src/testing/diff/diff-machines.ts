@@ -1,25 +1,54 @@
+import { type MachinePath, createPathTo, listIds, formatPath, type PathStep } from '../machine-path.js'
+import {
+  type MachineDifferenceKind,
+  type Side,
+  explorePairs,
+  type Parting,
+  type SideStep,
+} from './machine-pair.js'
 import type { AnyEventObject, AnyStateMachine, InputFrom, SnapshotFrom } from 'xstate'
 import { observeMachine } from '../../core/chart/observe-machine.js'
 import { describeEvent, describeState } from '../../core/chart/state-labels.js'
-import { assertMachine } from '../assert-machine.js'
-import { PathError, getErrorMessage } from '../errors.js'
+import { assertMachine, PathError, getErrorMessage } from '../errors.js'
 import {
   type ExploreOptions,
   type ExploreProgress,
   type NamedValues,
   resolveSpace,
+  createWriter,
 } from '../explore-options.js'
-import { createPathTo, listIds, type MachinePath, formatPath, type PathStep } from '../machine-path.js'
-import { createWriter } from '../state-key.js'
-import {
-  explorePairs,
-  type MachineDifferenceKind,
-  type Parting,
-  type Side,
-  type SideStep,
-} from './machine-pair.js'
-import { findContextParting } from './context-parting.js'
-import type { MachineDiff, MachineDifference } from './machine-diff.js'
+
+/** A transition that changed, and the shortest way to see it. */
+export interface MachineDifference {
+  /** What differs first: the state that is reached, what is emitted, or the output. */
+  kind: MachineDifferenceKind
+  /** The transition that the machine takes before and after; null where it takes none. The same: it does something else. */
+  transition: Record<Side, string | null>
+  /** The same as a sentence. */
+  title: string
+  /** The events, and where they lead before the change. */
+  before: MachinePath
+  /** The same events after the change. */
+  after: MachinePath
+  /** Where the contexts part, when that is before the states do: often the cause. */
+  contexts: ContextParting | null
+  /** Title and trace, to print. */
+  toString(): string
+}
+
+/** How two versions of a machine differ. */
+export interface MachineDiff {
+  /** The shortest trace of each change, the shortest first. Empty: they behave alike. */
+  differences: MachineDifference[]
+  /** Pairs of states that were compared. */
+  pairs: number
+  /** Why not all pairs were compared; null when they were. */
+  bounded: string | null
+  /** Transitions that only one of the charts declares. */
+  declared: { added: string[]; removed: string[] }
+  /** All of it, to print. */
+  toString(): string
+}
 
 /** What two machines are compared with. */
 export interface DiffMachinesOptions<TMachine extends AnyStateMachine = AnyStateMachine> {
@@ -220,4 +249,53 @@ function formatDiff({ differences, pairs, bounded, declared }: Omit<MachineDiff,
 
 function formatList(title: string, ids: readonly string[]): string[] {
   return ids.length === 0 ? [] : [`${title}:`, ...ids.map((id) => `  ${id}`)]
+}
+
+/** Where the contexts of two machines part. */
+export interface ContextParting {
+  /** The number of the step, 0 for the start. */
+  step: number
+  /** What people call its event. */
+  label: string
+  /** The keys of the context that differ, by their dotted paths. At most five. */
+  keys: string[]
+}
+
+const maxKeys = 5
+const maxNesting = 4
+
+/** The first step after which the contexts differ, if it is not the last. */
+export function findContextParting(before: MachinePath, after: MachinePath): ContextParting | null {
+  const write = createWriter()
+  for (const [step, { state, label }] of before.steps.slice(0, -1).entries()) {
+    const keys = listDifferences(state.context, after.steps[step]?.state.context, write)
+    if (keys.length > 0) return { step, label, keys: keys.slice(0, maxKeys) }
+  }
+  return null
+}
+
+function listDifferences(
+  one: unknown,
+  other: unknown,
+  write: (value: unknown) => string,
+  path = '',
+  depth = 0,
+): string[] {
+  if (write(one) === write(other)) return []
+  if (depth >= maxNesting || !isRecord(one) || !isRecord(other) || !isAlike(one, other))
+    return [path === '' ? '(all)' : path]
+  const names = [...new Set([...Object.keys(one), ...Object.keys(other)])]
+  return names.flatMap((name) =>
+    listDifferences(one[name], other[name], write, path === '' ? name : `${path}.${name}`, depth + 1),
+  )
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !('sessionId' in value && 'send' in value)
+}
+
+/** Lists are compared item by item if they are of one length. */
+function isAlike(one: object, other: object): boolean {
+  if (!Array.isArray(one) || !Array.isArray(other)) return Array.isArray(one) === Array.isArray(other)
+  return one.length === other.length
 }

@@ -2,12 +2,16 @@ import type { AnyEventObject, AnyMachineSnapshot } from 'xstate'
 import type { Macrostep, ObservedMachine } from '../../core/chart/observe-machine.js'
 import type { DefinedTransition } from '../../core/chart/transitions.js'
 import { PathError } from '../errors.js'
-import { stateLimitError, toMachineError } from '../explore-errors.js'
-import { canHappen, listDelayedEvents, nameDelayedEvent } from '../explore.js'
-import type { ExploreSpace, NamedEvent, NamedInput } from '../explore-options.js'
-import { listEmitted } from '../machine-harness.js'
+import {
+  stateLimitError,
+  toMachineError,
+  canHappen,
+  listDelayedEvents,
+  nameDelayedEvent,
+} from '../explore.js'
+import { type ExploreSpace, type NamedEvent, type NamedInput, createWriter } from '../explore-options.js'
+import { listEmitted } from '../replay-path.js'
 import type { Edge, Vertex } from '../machine-path.js'
-import { createWriter } from '../state-key.js'
 
 export type Side = 'before' | 'after'
 

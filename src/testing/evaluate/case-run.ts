@@ -13,12 +13,13 @@ import type { SessionStore, LogRecord } from '../../core/sessions/store/store.js
 import { readSessionAt } from '../../core/sessions/replay-session.js'
 import { replayEvents } from '../../core/run/watch-session.js'
 import { openRecord } from '../../core/sessions/log/log-record.js'
-import { EvaluationError } from './evaluation-error.js'
-import type { EvaluationCase } from './evaluation-case.js'
+import { EvaluationError, type EvaluationCase, evaluationTag } from './evaluation-case.js'
 import type { EvaluatedRun, GuardSaid } from './evaluation-report.js'
-import { followRun } from './follow-run.js'
 import { PlayedTools } from './played-tools.js'
-import { rebindAgent } from './rebind-agent.js'
+import { rebindAgent } from '../rebind-agent.js'
+import { whenAborted } from '../../core/base/abort.js'
+import { releaseRun } from '../../core/live/release-run.js'
+import type { Run } from '../../core/run/run.js'
 
 /** A case that has come to its end, before it is scored. */
 export interface CaseOutcome extends RunFacts {
@@ -42,9 +43,6 @@ export interface CaseRunnerOptions {
   /** Stops what is under way. */
   signal: AbortSignal
 }
-
-/** The name of the tag by which the sessions of an evaluation are found. */
-export const evaluationTag = 'evaluation'
 
 /** Ends of a run that say nothing of the agent. */
 const failures: ReadonlySet<string> = new Set([
@@ -225,4 +223,26 @@ function measureWork(records: readonly LogRecord[], session: string): number {
     before = record.at
   }
   return total
+}
+
+/**
+ * A run to its next rest, and its session free for others. Null: the signal stopped it, and `agent.resume` goes on with
+ * it.
+ */
+export async function followRun(run: Run, signal: AbortSignal): Promise<RunResult | null> {
+  let unfollow = (): void => undefined
+  const stopped = new Promise<null>((resolve, reject) => {
+    unfollow = whenAborted(signal, () => {
+      run.started.then(() => releaseRun(run)).then(() => resolve(null), reject)
+    })
+  })
+  stopped.catch(() => undefined)
+  try {
+    const result = await Promise.race([run.result, stopped])
+    if (result?.resumable === true) await releaseRun(run)
+    return result
+  } finally {
+    unfollow()
+    run.result.catch(() => undefined)
+  }
 }

@@ -10,15 +10,14 @@ import { checkStore } from '../../core/sessions/store/checked-store.js'
 import type { SessionStore } from '../../core/sessions/store/store.js'
 import { expectKnownOptions } from '../../core/config/known-options.js'
 import { type CaseOutcome, CaseRunner } from './case-run.js'
-import { checkCases, type EvaluationCase } from './evaluation-case.js'
-import { evaluationOptionError } from './evaluation-error.js'
+import { checkCases, type EvaluationCase, evaluationOptionError } from './evaluation-case.js'
 import {
   type EvaluatedCase,
   type EvaluatedRun,
   type EvaluationReport,
   reportVersion,
 } from './evaluation-report.js'
-import { getInternals } from './rebind-agent.js'
+import { getInternals } from '../rebind-agent.js'
 import { checkScorers, type Scorer, type Scorers, scoreResult } from './score-run.js'
 import { scoreCase, summarizeCases } from './summarize-cases.js'
 

@@ -1,10 +1,15 @@
 import type { ToolResult } from '../../../machines/agent/batch-calls.js'
-import { expectArgument } from '../../core/base/expect-argument.js'
+import { expectArgument, objectRule, optionsRule } from '../../core/base/expect-argument.js'
 import { describeError } from '../../core/base/describe-error.js'
 import { readConversation, type RunInput } from '../../core/sessions/input-history.js'
-import type { UserInput } from '../../core/sessions/user-input.js'
+import type { UserInput, UserInputMessage } from '../../core/sessions/user-input.js'
 import { findTagsFault, type SessionTags } from '../../core/sessions/store/session-tags.js'
-import { type CaseProblem, EvaluationError } from './evaluation-error.js'
+import { StatewrightError } from '../../core/base/errors.js'
+import type { Message, ToolCall } from '../../../machines/agent/messages.js'
+import { replayEvents } from '../../core/run/watch-session.js'
+import { openRecord } from '../../core/sessions/log/log-record.js'
+import { replaySession } from '../../core/sessions/replay-session.js'
+import type { ListedSession, SessionStore } from '../../core/sessions/store/store.js'
 
 /**
  * One question of an evaluation. Plain JSON: a line of a file of cases.
@@ -40,6 +45,9 @@ export interface RecordedResult {
   arguments: string
   result: Pick<ToolResult, 'status' | 'content' | 'media' | 'errorKind'>
 }
+
+/** The tag that marks the sessions of an evaluation. */
+export const evaluationTag = 'evaluation'
 
 const keys = ['id', 'input', 'expected', 'tags', 'recorded']
 
@@ -129,4 +137,188 @@ function findProblem(value: unknown, lines: ReadonlyMap<string, number>, place: 
   }
   const fault = tags === undefined ? null : findTagsFault(tags)
   return fault === null ? null : `(${shown}): tags ${fault}`
+}
+
+/**
+ * - `invalid_cases`: cases that cannot be read; `problems` names each line
+ * - `invalid_option`, `not_an_agent`, `invalid_report`: what `evaluate`, `judge` or a comparison was given is none of that
+ * - `other_evaluation`: the store has sessions of this evaluation's id that another agent, or another input, has begun
+ * - `judge_failed`: a judge gave no verdict · `invalid_score`: a scorer gave no score
+ */
+export type EvaluationErrorCode =
+  | 'invalid_cases'
+  | 'invalid_option'
+  | 'invalid_report'
+  | 'not_an_agent'
+  | 'other_evaluation'
+  | 'judge_failed'
+  | 'invalid_score'
+
+/** What is wrong with one case. */
+export interface CaseProblem {
+  /** Its line in the file, or its place in the list, from 1. */
+  line: number
+  message: string
+}
+
+/**
+ * An evaluation that cannot be made, and why.
+ *
+ * @example
+ * try {
+ *   parseCases('{ "id": "a" }')
+ * } catch (error) {
+ *   if (error instanceof EvaluationError) for (const { line, message } of error.problems) console.log(line, message)
+ * }
+ */
+export class EvaluationError extends StatewrightError {
+  override readonly name = 'EvaluationError'
+  declare readonly code: EvaluationErrorCode
+  /** Of `invalid_cases`: each case that cannot be read. */
+  readonly problems: readonly CaseProblem[]
+
+  constructor(
+    code: EvaluationErrorCode,
+    message: string,
+    subject?: string,
+    { problems = [], ...options }: ErrorOptions & { problems?: readonly CaseProblem[] } = {},
+  ) {
+    super(code, message, subject, options)
+    this.problems = problems
+  }
+}
+
+export function evaluationOptionError(key: string, what: string): EvaluationError {
+  return new EvaluationError('invalid_option', `evaluate: ${key} ${what}.`, key)
+}
+
+/** Which sessions become cases. */
+export interface SessionCasesOptions {
+  /** How many, the last written first. Default: 100. */
+  last?: number
+  /** Those that have all of these tags. */
+  tags?: SessionTags
+  /** Those whose ids begin with this text and a colon. */
+  prefix?: string
+  /** Those of the agent with this name. */
+  agent?: string
+}
+
+/** Sessions of a page of the list. */
+const pageSize = 100
+
+/**
+ * Sessions of a store as cases: what the user said is said to another agent, and calls get the results that they had.
+ * `expected` is the last answer. Forks, sessions of evaluations, and sessions in which no user said anything that shields let
+ * through, are left out.
+ *
+ * @example
+ * const kept = memoryStore()
+ * const cases = await readSessionCases(kept, { last: 100, tags: { plan: 'pro' } })
+ * if (cases.length > 0) await evaluate({ agent, cases })
+ *
+ * @throws {EvaluationError} `invalid_option`
+ * @throws {StoreError} `corrupt_log`, …
+ */
+export async function readSessionCases(
+  store: SessionStore,
+  options: SessionCasesOptions = {},
+): Promise<EvaluationCase<string>[]> {
+  expectArgument('readSessionCases(store)', store, objectRule(['list', 'read', 'get'], 'a SessionStore'))
+  expectArgument('readSessionCases(store, options)', options, optionsRule)
+  const { last = 100, ...which } = options
+  if (!Number.isSafeInteger(last) || last < 1)
+    throw evaluationOptionError('last', 'must be a whole number from 1')
+  const cases: EvaluationCase<string>[] = []
+  let after: ListedSession | undefined
+  /* oxlint-disable no-await-in-loop -- one log at a time is in memory */
+  for (;;) {
+    const page = await store.list({ ...which, limit: pageSize, after })
+    for (const { id, summary } of page) {
+      if (summary?.tags?.[evaluationTag] !== undefined) continue
+      const one = await readSessionCase(store, id, summary?.tags)
+      if (one !== null) cases.push(one)
+      if (cases.length === last) return cases
+    }
+    after = page.at(-1)
+    if (page.length < pageSize || after === undefined) return cases
+  }
+  /* oxlint-enable no-await-in-loop */
+}
+
+async function readSessionCase(
+  store: SessionStore,
+  id: string,
+  tags: SessionTags | undefined,
+): Promise<EvaluationCase<string> | null> {
+  const [opening] = await store.read(id, { to: 1 })
+  const entry = opening && openRecord(opening, 0, id)
+  if (entry?.type === 'opened' && entry.forkedFrom) return null
+  const { messages, run } = await replaySession(store, id)
+  const turns = listTurns(messages)
+  const [first] = turns
+  if (first === undefined) return null
+  const output = run?.output ?? ''
+  return {
+    id,
+    input: first,
+    ...(output !== '' && { expected: output }),
+    ...(tags && { tags }),
+    recorded: { turns, calls: await readResults(store, id, messages) },
+  }
+}
+
+/** Results that a tool, a client, a sub-agent or a person gave; not those that the loop gave in their place. */
+const toolStatuses: ReadonlySet<string> = new Set(['ok', 'error', 'timeout', 'denied', 'rejected'])
+
+/** In the order in which they came. What shields have not cleared is not told, and so not here. */
+async function readResults(
+  store: SessionStore,
+  id: string,
+  messages: readonly Message[],
+): Promise<RecordedResult[]> {
+  const results: RecordedResult[] = []
+  const asked = new Map<string, ToolCall['function']>()
+  const told = new Set<string>()
+  for (const event of [...replayEvents(await store.read(id), id)].flatMap(({ events }) => events)) {
+    if (event.type === 'tool_call' && !event.call.hosted) asked.set(event.call.id, event.call.function)
+    if (event.type !== 'tool_result') continue
+    told.add(event.callId)
+    const call = asked.get(event.callId)
+    const { status, content, media, errorKind } = event
+    const more = { ...(media && { media }), ...(errorKind && { errorKind }) }
+    if (call && toolStatuses.has(status)) results.push({ ...call, result: { status, content, ...more } })
+  }
+  return [...listEarlierResults(messages, told), ...results]
+}
+
+/** Those of a fork, or of a conversation that was given: they are in the transcript alone. */
+function listEarlierResults(messages: readonly Message[], told: ReadonlySet<string>): RecordedResult[] {
+  const asked = new Map<string, ToolCall>()
+  return messages.flatMap((message): RecordedResult[] => {
+    if (message.role === 'assistant') for (const call of message.tool_calls ?? []) asked.set(call.id, call)
+    if (message.role !== 'tool' || told.has(message.tool_call_id)) return []
+    const call = asked.get(message.tool_call_id)
+    if (!call || call.hosted) return []
+    const { content, media } = message
+    return [{ ...call.function, result: { status: 'ok', content, ...(media && { media }) } }]
+  })
+}
+
+/** What the user said, a turn for each answer: messages that follow one another are one turn. */
+function listTurns(messages: readonly Message[]): UserInputMessage[][] {
+  const turns: UserInputMessage[][] = []
+  let isAnswered = true
+  for (const message of messages) {
+    if (message.role !== 'user') {
+      isAnswered = true
+      continue
+    }
+    if (message.internal || message.data?.['withheld'] === true) continue
+    const said: UserInputMessage = { content: message.content }
+    if (isAnswered) turns.push([said])
+    else turns.at(-1)?.push(said)
+    isAnswered = false
+  }
+  return turns
 }

@@ -1,8 +1,8 @@
 import type { AgentState, Reason, RunFailure } from '../../../machines/agent/run-result.js'
 import type { SessionTags } from '../../core/sessions/store/session-tags.js'
 import { type ArgumentRule, expectArgument, objectRule } from '../../core/base/expect-argument.js'
-import { EvaluationError } from './evaluation-error.js'
-import type { Interval } from './statistics.js'
+import { EvaluationError } from './evaluation-case.js'
+import type { Interval } from './summarize-cases.js'
 
 /** The version of a report's form. */
 export const reportVersion = 1

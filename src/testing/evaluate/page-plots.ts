@@ -1,7 +1,6 @@
-import type { CaseChange } from './compare-reports.js'
+import type { CaseChange, Interval } from './summarize-cases.js'
 import type { CaseVerdict } from './evaluation-report.js'
-import { formatScore, formatSigned } from './report-words.js'
-import type { Interval } from './statistics.js'
+import { formatScore, formatSigned } from './format-report.js'
 
 /**
  * Plots as SVG without a view box: lengths are percentages, so that a plot takes the width that there is and its strokes

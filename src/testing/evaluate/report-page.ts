@@ -2,10 +2,17 @@ import { quoteShellWord } from '../../core/format/shell-words.js'
 import { sha256 } from '../../../guards/lib/sha256.js'
 import { formatCount, formatDuration } from '../../core/format/format-words.js'
 import { expectArgument } from '../../core/base/expect-argument.js'
-import type { ReportComparison } from './compare-reports.js'
+import type { ReportComparison } from './summarize-cases.js'
 import { comparisonRule, type EvaluatedCase, type EvaluationReport, reportRule } from './evaluation-report.js'
-import { html, type Markup } from './page-plots.js'
-import { type IntervalRow, plotChanges, plotHistogram, plotIntervals, plotVerdicts } from './page-plots.js'
+import {
+  html,
+  type Markup,
+  type IntervalRow,
+  plotChanges,
+  plotHistogram,
+  plotIntervals,
+  plotVerdicts,
+} from './page-plots.js'
 import {
   describeFailure,
   formatCost,
@@ -22,7 +29,7 @@ import {
   listFailures,
   listScoreRows,
   type ShownFailure,
-} from './report-words.js'
+} from './format-report.js'
 
 /** Rows of a table; a report as JSON has all of them. */
 const mostRows = 1000

@@ -1,12 +1,14 @@
-import type {
-  CaseVerdict,
-  EvaluatedCase,
-  EvaluatedRun,
-  EvaluationSummary,
-  ScoreSummary,
-  Spread,
+import {
+  type CaseVerdict,
+  type EvaluatedCase,
+  type EvaluatedRun,
+  type EvaluationSummary,
+  type ScoreSummary,
+  type Spread,
+  type EvaluationReport,
+  reportRule,
 } from './evaluation-report.js'
-import { bootstrapMean, computeWilsonInterval, findQuantile, getMean } from './statistics.js'
+import { expectArgument } from '../../core/base/expect-argument.js'
 
 const noVerdicts: Record<CaseVerdict, number> = { passed: 0, failed: 0, error: 0, diverged: 0 }
 
@@ -122,3 +124,173 @@ function measureSpread(values: readonly number[]): Spread | null {
     max: sorted.at(-1) ?? 0,
   }
 }
+
+/** A value with its 95 % interval. */
+export interface Interval {
+  value: number
+  low: number
+  high: number
+}
+
+/** Resamples of a bootstrap: more of them move a bound by less than a hundredth of the interval. */
+const resamples = 2000
+
+/**
+ * The mean, with a percentile bootstrap over the values. The same seed gives the same interval. Of one value the interval
+ * is that value. Null without a value.
+ */
+export function bootstrapMean(values: readonly number[], seed: number): Interval | null {
+  if (values.length === 0) return null
+  const random = createRandom(seed)
+  const means = new Float64Array(resamples)
+  for (let i = 0; i < resamples; i += 1) {
+    let sum = 0
+    for (let k = 0; k < values.length; k += 1) sum += values[Math.floor(random() * values.length)] ?? 0
+    means[i] = sum / values.length
+  }
+  means.sort()
+  return { value: getMean(values), low: findQuantile(means, 0.025), high: findQuantile(means, 0.975) }
+}
+
+/**
+ * A rate, with Wilson's score interval for `count` trials: unlike a bootstrap, it has a width where all or none have passed.
+ * Null without a trial.
+ */
+export function computeWilsonInterval(rate: number, count: number): Interval | null {
+  if (count === 0) return null
+  const z = 1.959964
+  const spread = z * Math.sqrt((rate * (1 - rate)) / count + (z * z) / (4 * count * count))
+  const divisor = 1 + (z * z) / count
+  const centre = rate + (z * z) / (2 * count)
+  return {
+    value: rate,
+    low: Math.max(0, (centre - spread) / divisor),
+    high: Math.min(1, (centre + spread) / divisor),
+  }
+}
+
+/** The quantile of sorted values, interpolated between its neighbours; NaN without a value. */
+export function findQuantile(sorted: ArrayLike<number>, share: number): number {
+  const at = (sorted.length - 1) * share
+  const below = sorted[Math.floor(at)] ?? Number.NaN
+  const above = sorted[Math.ceil(at)] ?? below
+  return below + (above - below) * (at - Math.floor(at))
+}
+
+export function getMean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length
+}
+
+/** Mulberry32: numbers from 0 to 1 that follow from the seed. */
+export function createRandom(seed: number): () => number {
+  let state = seed >>> 0
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
+  }
+}
+
+/** A case whose score is not what it was. */
+export interface CaseChange {
+  id: string
+  before: number
+  now: number
+  difference: number
+}
+
+/** Differences of what is now to what was, case by case. The intervals are of 95 %, by bootstrap over the pairs. */
+export interface ReportComparison {
+  /** The id of the earlier evaluation. */
+  base: string
+  /** Cases that both have scored. */
+  pairs: number
+  /** Of the scores; null without a pair. */
+  score: Interval | null
+  passRate: Interval | null
+  scorers: Record<string, Interval | null>
+  /** Of the agent's cost of a case, in USD; null where a price is not known. */
+  cost: Interval | null
+  tokens: Interval | null
+  steps: Interval | null
+  durationMs: Interval | null
+  /** The largest first. */
+  regressions: CaseChange[]
+  improvements: CaseChange[]
+  /** Cases that only one of them has scored. */
+  added: string[]
+  missing: string[]
+}
+
+/** A smaller difference of two scores is one of rounding. */
+const least = 1e-9
+
+/**
+ * Compares two evaluations of the same cases.
+ *
+ * @example
+ * const cases = [{ id: 'a', input: 'Go.' }]
+ * const base = await evaluate({ agent, cases })
+ * const { regressions } = compareReports(await evaluate({ agent, cases }), base)
+ * console.log(regressions.length) // → 0
+ */
+export function compareReports(report: EvaluationReport, base: EvaluationReport): ReportComparison {
+  expectArgument('compareReports(report, base)', report, reportRule)
+  expectArgument('compareReports(report, base)', base, reportRule)
+  const { seed } = report
+  const before = new Map(base.cases.filter(isScored).map((one) => [one.id, one]))
+  const scored = report.cases.filter(isScored)
+  const pairs = scored.flatMap((now): Pair[] => {
+    const earlier = before.get(now.id)
+    return earlier ? [{ now, earlier }] : []
+  })
+  const differ = (of: (one: EvaluatedCase) => number | null): Interval | null => {
+    const values = pairs.flatMap(({ now, earlier }) => {
+      const [a, b] = [of(now), of(earlier)]
+      return a === null || b === null ? [] : [a - b]
+    })
+    return bootstrapMean(values, seed)
+  }
+  const changes = pairs.map(({ now, earlier }): CaseChange => {
+    const [b, a] = [earlier.score ?? 0, now.score ?? 0]
+    return { id: now.id, before: b, now: a, difference: a - b }
+  })
+  const known = new Set(scored.map(({ id }) => id))
+  return {
+    base: base.id,
+    pairs: pairs.length,
+    score: differ(({ score }) => score),
+    passRate: differ(({ passRate }) => passRate),
+    scorers: Object.fromEntries(
+      report.scorers
+        .filter((name) => base.scorers.includes(name))
+        .map((name) => [name, differ((one) => scoreCaseBy(one, name).score)]),
+    ),
+    cost: differ(({ runs }) => {
+      const sum = sumCosts(runs, 'agent')
+      return sum === null ? null : sum / runs.length
+    }),
+    tokens: differ(({ runs }) => average(runs.map(({ tokens }) => tokens.total))),
+    steps: differ(({ runs }) => average(runs.map(({ steps }) => steps))),
+    durationMs: differ(({ runs }) => average(runs.map((run) => run.durationMs))),
+    regressions: changes
+      .filter(({ difference }) => difference < -least)
+      .toSorted((a, b) => a.difference - b.difference),
+    improvements: changes
+      .filter(({ difference }) => difference > least)
+      .toSorted((a, b) => b.difference - a.difference),
+    added: scored.flatMap(({ id }) => (before.has(id) ? [] : [id])),
+    missing: [...before.keys()].filter((id) => !known.has(id)),
+  }
+}
+
+interface Pair {
+  now: EvaluatedCase
+  earlier: EvaluatedCase
+}
+
+const isScored = ({ score }: EvaluatedCase): boolean => score !== null
+
+const average = (values: readonly number[]): number =>
+  values.reduce((sum, value) => sum + value, 0) / values.length

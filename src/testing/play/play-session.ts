@@ -10,10 +10,9 @@ import { subAgentByDelegate } from '../../core/sub-agents/as-tool.js'
 import { compareAgents } from './compare-agents.js'
 import type { PlayScene } from './current-agent.js'
 import { SessionPlayer } from './session-player.js'
-import { ReplayError, type SessionDifference } from './play-error.js'
-import { toRecordedAgent } from './record-agent.js'
+import { ReplayError, type SessionDifference, type ReadableRecording, readRecording } from './recording.js'
+import { toRecordedAgent } from './record-session.js'
 import { standInByAgent } from './recorded-agent.js'
-import { type ReadableRecording, readRecording } from './recording.js'
 
 /** How a session is played. */
 export interface ReplaySessionOptions {

@@ -1,7 +1,6 @@
 import type { AgentContext, Features } from '../../../machines/agent/context.js'
 import { describeError } from '../../core/base/describe-error.js'
 import { StatewrightError } from '../../core/base/errors.js'
-import { describeState } from '../../core/chart/state-labels.js'
 import type { RecordContent } from '../../core/sessions/log/record-content.js'
 import {
   applyOpenedRecord,
@@ -10,12 +9,16 @@ import {
   pureReducer,
   type FoldedSession,
 } from '../../core/sessions/fold-session.js'
-import { CurrentAgent, type FoundDifference, type RecordingRow, type PlayScene } from './current-agent.js'
-import { digestMessage } from './digest-message.js'
-import { LiveTools } from './live-tools.js'
-import { ReplayError, type SessionDifference } from './play-error.js'
-import { describeEntry, formatTextDifference, formatValue } from './difference-text.js'
-import { listLeafChanges } from './record-agent.js'
+import {
+  CurrentAgent,
+  type FoundDifference,
+  type RecordingRow,
+  type PlayScene,
+  LiveTools,
+} from './current-agent.js'
+import { digestMessage, getPlace, listLeafChanges } from './record-session.js'
+import { ReplayError, type SessionDifference } from './recording.js'
+import { describeEntry, formatTextDifference, formatValue } from './compare-agents.js'
 
 const featureWords: Record<keyof Features, string> = {
   inputShields: 'shields that look at what the user says',
@@ -241,11 +244,6 @@ function toRecord(row: RecordingRow | undefined): {
   data: string
 } {
   return { seq: row?.seq ?? 1, at: row?.at ?? 0, type: row?.type ?? 'opened', data: '' }
-}
-
-/** Where the run of a session stands; null before the first. */
-export function getPlace({ run }: FoldedSession): string | null {
-  return run && describeState(run)
 }
 
 function getContent({ id: _id, createdAt: _createdAt, ...rest }: AgentContext['messages'][number]): object {

@@ -1,15 +1,12 @@
 import type { AnyStateMachine } from 'xstate'
 import { observeMachine, type ObservedMachine } from '../../core/chart/observe-machine.js'
-import { assertMachine } from '../assert-machine.js'
-import { PathError } from '../errors.js'
+import { assertMachine, PathError } from '../errors.js'
 import { type ExploreOptions, resolveSpace } from '../explore-options.js'
 import type { Exploration } from '../explore.js'
 import { findBreach } from './find-breach.js'
-import { createJudge, matchesType, type Judge } from './judge.js'
-import { judgeMachine } from './moment-graph.js'
-import { playBreach } from './play-story.js'
+import { createJudge, matchesType, type Judge, judgeMachine } from './moment-graph.js'
+import { playBreach, type PropertyStory } from './play-story.js'
 import type { Property } from './property.js'
-import type { PropertyStory } from './story.js'
 
 /**
  * The answer about one property.

@@ -1,7 +1,12 @@
 import { describeState, describeValue } from '../../core/chart/state-labels.js'
 import { findComponents, findFairRegions, findFairRound, findWay, type FairRegion } from './fair-cycles.js'
-import { createFairTest, type Judge } from './judge.js'
-import type { MomentGraph, MomentMove, MomentNode } from './moment-graph.js'
+import {
+  createFairTest,
+  type Judge,
+  type MomentGraph,
+  type MomentMove,
+  type MomentNode,
+} from './moment-graph.js'
 
 /** How a graph breaks a property: nodes from a start on, and what is repeated. */
 export interface Breach {

@@ -1,12 +1,23 @@
 import type { AnyEventObject, AnyMachineSnapshot, AnyStateMachine } from 'xstate'
 import { describeEvent, describeState, describeValue } from '../../core/chart/state-labels.js'
 import { observeMachine, type ObservedMachine } from '../../core/chart/observe-machine.js'
-import { assertMachine } from '../assert-machine.js'
-import { PathError } from '../errors.js'
-import { type ExploreOptions, type ExploreSpace, type NamedEvent, resolveSpace } from '../explore-options.js'
+import { assertMachine, PathError } from '../errors.js'
+import {
+  type ExploreOptions,
+  type ExploreSpace,
+  type NamedEvent,
+  resolveSpace,
+  createStateKey,
+} from '../explore-options.js'
 import { exploreMachine } from '../explore.js'
-import { createPathAlong, listIds, type PathStep, type Vertex } from '../machine-path.js'
-import { createStateKey } from '../state-key.js'
+import {
+  createPathAlong,
+  listIds,
+  type PathStep,
+  type Vertex,
+  formatPath,
+  type MachinePath,
+} from '../machine-path.js'
 import {
   compareRanks,
   createFairTest,
@@ -14,10 +25,9 @@ import {
   createMoment,
   createStartEvent,
   type Judge,
-} from './judge.js'
+} from './moment-graph.js'
 import type { Breach } from './find-breach.js'
 import type { Moment, Property } from './property.js'
-import { createStory, type PropertyStory, type ReplayedStory } from './story.js'
 
 /** What {@link checkStory} found. */
 export interface StoryReport {
@@ -293,4 +303,48 @@ function judgeRanks(judge: Judge, { moments, steps, loopFrom }: Walk, tell: Tell
     if (isEffective && compare(i, loopFrom - 1) === 0) return tell('the rank is the same again', end)
   }
   return null
+}
+
+/** A run that breaks a property: a way, and for what never comes, what goes on for ever after it. */
+export interface PropertyStory {
+  /** Its name. */
+  property: string
+  /** What is wrong. */
+  reason: string
+  /** From the start to the moment that breaks the property, or to where the loop begins. As short as can be. */
+  path: MachinePath
+  /** The steps that are repeated for ever. Empty: the run rests there for ever. Null: the path alone breaks the property. */
+  loop: PathStep[] | null
+  /** Property, reason, path and loop, to print. */
+  toString(): string
+}
+
+/** A story without the machine's states: what a test replays. */
+export interface ReplayedStory {
+  input?: unknown
+  /** The events after the start. */
+  steps: readonly AnyEventObject[]
+  /** Null or left out: the steps alone break the property. */
+  loop?: readonly AnyEventObject[] | null
+}
+
+export function createStory(
+  property: string,
+  reason: string,
+  path: MachinePath,
+  loop: PathStep[] | null,
+): PropertyStory {
+  return {
+    property,
+    reason,
+    path,
+    loop,
+    toString: () => {
+      const way = `${property}: ${reason}\nStarting with ${path.input}:\n${formatPath(path)}`
+      if (loop === null) return way
+      return loop.length === 0
+        ? `${way}\nand rests there for ever.`
+        : `${way}\nand then again and again:\n${formatPath({ steps: loop })}`
+    },
+  }
 }

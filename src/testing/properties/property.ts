@@ -1,5 +1,12 @@
-import type { AnyEventObject, AnyMachineSnapshot, AnyStateMachine, SnapshotFrom } from 'xstate'
+import {
+  type AnyEventObject,
+  type AnyMachineSnapshot,
+  type AnyStateMachine,
+  type SnapshotFrom,
+  pathToStateValue,
+} from 'xstate'
 import { PathError } from '../errors.js'
+import { getStateName, listStateNodes } from '../../core/chart/transitions.js'
 
 /**
  * What a property looks at: the state after an event, and that event. At a start the event is `xstate.init`.
@@ -149,4 +156,25 @@ function expectFairness(fair: Fairness, argument: string): Fairness {
   const isFine = fair === true || (Array.isArray(fair) && fair.every((type) => typeof type === 'string'))
   if (isFine) return fair
   throw new PathError('bad_option', `${argument} must be a list of event types, or true for all.`, argument)
+}
+
+/**
+ * Whether a snapshot is in the state of this dotted path.
+ * @throws {PathError} `unknown_state`, with what was meant
+ */
+export function createStateTest(
+  machine: AnyStateMachine,
+  path: string,
+): (snapshot: AnyMachineSnapshot) => boolean {
+  const names = listStateNodes(machine).map(getStateName)
+  if (!names.includes(path)) {
+    const last = path.split('.').at(-1) ?? ''
+    const close = names.filter((name) => name.split('.').at(-1)?.toLowerCase() === last.toLowerCase())
+    const hint =
+      close.length > 0 ? ` Did you mean ${close.join(' or ')}?` : ` It has ${names.slice(1).join(', ')}.`
+    throw new PathError('unknown_state', `The machine has no state '${path}'.${hint}`, path)
+  }
+  if (path === '(root)') return () => true
+  const value = pathToStateValue(path.split('.'))
+  return (snapshot) => snapshot.matches(value)
 }

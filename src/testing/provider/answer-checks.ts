@@ -2,8 +2,13 @@ import { classifyResponse } from '../../../machines/agent/model-response.js'
 import type { AssistantMessage, MediaPart, Message, ToolCall } from '../../../machines/agent/messages.js'
 import type { ToolSpec } from '../../core/models/provider.js'
 import { expectTrue, expectSame, formatValue } from '../check-assertions.js'
-import { askProvider, type ProviderCheckSpec, type ProviderAnswer, hello } from './ask-provider.js'
-import { getMessageText } from './provider-server.js'
+import {
+  askProvider,
+  type ProviderCheckSpec,
+  type ProviderAnswer,
+  hello,
+  getMessageText,
+} from './ask-provider.js'
 import { parseJsonOr } from '../../core/base/parse-json.js'
 
 const sampleText = 'Héllo 👋 wörld — and so on.'

@@ -4,9 +4,8 @@ import { limitTime } from '../../core/base/time-limit.js'
 import type { ModelProvider } from '../../core/models/provider.js'
 import { answerChecks } from './answer-checks.js'
 import { CheckFailure, checkSkippedNames } from '../check-assertions.js'
-import type { ProviderCheckSpec } from './ask-provider.js'
+import type { ProviderCheckSpec, ProviderServer, ProviderTurn } from './ask-provider.js'
 import { failureChecks } from './failure-checks.js'
-import type { ProviderServer, ProviderTurn } from './provider-server.js'
 
 /** What came of one check: whether the promise is kept, of streams and of whole answers. */
 export interface ProviderCheck {

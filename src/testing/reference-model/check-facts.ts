@@ -1,6 +1,5 @@
 import { type Json, isEnd, isRest } from '../../../spec/run.js'
-import { readRun } from './check-snapshot.js'
-import type { LogEntry } from './judge-log.js'
+import { readRun, type LogEntry } from './judge-log.js'
 import { Broken, type Violation, toViolation } from './walk-table.js'
 
 /** What the records of a log say of each other, whatever the loop is. */

@@ -1,6 +1,14 @@
-import { due, findAsked } from '../../../spec/run.js'
-import type { Call, Json, Moment, Run } from '../../../spec/run.js'
-import { isEnd, isRest, isWatched } from '../../../spec/run.js'
+import {
+  due,
+  findAsked,
+  type Call,
+  type Json,
+  type Moment,
+  type Run,
+  isEnd,
+  isRest,
+  isWatched,
+} from '../../../spec/run.js'
 import {
   type Skills,
   forbidCalls,
@@ -8,9 +16,19 @@ import {
   readSkills,
   readStoredSkills,
   settleSkills,
-} from './skills.js'
-import { type Sleep, isAsleep, isForLater, moveSleep, noSleep, readSleep } from './sleep.js'
-import { type Usage, findNear, findSpent, noUsage, spend, toTotals } from './totals.js'
+  type Sleep,
+  isAsleep,
+  isForLater,
+  moveSleep,
+  noSleep,
+  readSleep,
+  type Usage,
+  findNear,
+  findSpent,
+  noUsage,
+  spend,
+  toTotals,
+} from './counters.js'
 import type { Details, Row } from './walk-table.js'
 
 /** What is counted beside the table, in the words of the log's snapshots. */

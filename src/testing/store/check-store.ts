@@ -5,16 +5,20 @@ import { createId } from '../../core/base/create-id.js'
 import { limitTime } from '../../core/base/time-limit.js'
 import type { SessionStore } from '../../core/sessions/store/store.js'
 import { CheckFailure, checkSkippedNames } from '../check-assertions.js'
-import { anyOrderChecks } from './any-order-checks.js'
-import { crowdChecks } from './crowd-checks.js'
-import { inboxChecks } from './inbox-checks.js'
+import { anyOrderChecks, crowdChecks } from './crowd-checks.js'
+import { inboxChecks, timerChecks } from './inbox-checks.js'
 import { leaseChecks } from './lease-checks.js'
 import { listChecks } from './list-checks.js'
 import { logChecks } from './log-checks.js'
 import { ownerChecks } from './owner-checks.js'
-import { type Ability, leaseRequest, type StoreCheckSpec } from './store-scene.js'
-import { timerChecks } from './timer-checks.js'
-import { type CheckTime, createGivenTime, createOwnTime } from './check-time.js'
+import {
+  type Ability,
+  leaseRequest,
+  type StoreCheckSpec,
+  type CheckTime,
+  createGivenTime,
+  createOwnTime,
+} from './store-scene.js'
 
 /** Where a store is to be opened for a check. Nothing is there yet. */
 export interface StorePlace {

@@ -1,6 +1,5 @@
 import type { SessionStore } from '../../core/sessions/store/store.js'
-import { expectSame } from '../check-assertions.js'
-import { createRandomChoices } from './random-choices.js'
+import { expectSame, createRandomChoices } from '../check-assertions.js'
 import {
   leaseRequest,
   type StoreCheckSpec,

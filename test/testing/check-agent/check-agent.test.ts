@@ -13,7 +13,7 @@ import {
 } from '../../../src/index.js'
 import { createBudget } from '../../../src/fleet/index.js'
 import { checkAgent, type CheckAgentOptions, formatAgentReport } from '../../../src/testing/index.js'
-import { sampleValue } from '../../../src/testing/check-agent/sample-input.js'
+import { sampleValue } from '../../../src/testing/check-agent/agent-facts.js'
 import { runsAll } from '../../support/extent.js'
 
 const executed: string[] = []

@@ -13,8 +13,9 @@ import {
   bootstrapMean,
   computeWilsonInterval,
   findQuantile,
-} from '../../../src/testing/evaluate/statistics.js'
-import { scoreCase, summarizeCases } from '../../../src/testing/evaluate/summarize-cases.js'
+  scoreCase,
+  summarizeCases,
+} from '../../../src/testing/evaluate/summarize-cases.js'
 import { sampled } from '../../support/extent.js'
 
 const nasty = `<script>alert(1)</script> "quoted" & 'single' \u001B[31mred\u001B[0m </style>`

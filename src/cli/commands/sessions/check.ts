@@ -1,6 +1,6 @@
 import { type CheckedSession, checkSessions } from '../../../core/drive/check-sessions.js'
 import type { SessionStore } from '../../../core/sessions/store/store.js'
-import { checkSessionLogs, type LogFault } from '../../../testing/check-session-logs.js'
+import { checkSessionLogs, type LogFault } from '../../../testing/check-session-log.js'
 import { stripControls } from '../../../core/format/format-words.js'
 import { badUsageError } from '../../cli-error.js'
 import type { CliIO, Command } from '../../command.js'

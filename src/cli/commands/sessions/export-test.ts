@@ -11,9 +11,9 @@ import {
   recordSession,
   type Recording,
 } from '../../../testing/index.js'
-import { formatRunnerImport, type TestRunner } from '../../../testing/test-runner.js'
+import { formatRunnerImport, type TestRunner } from '../../../testing/generate-tests.js'
 import { parseRunner } from '../common-options.js'
-import { takeRecording } from '../../../testing/play/record-session.js'
+import { takeRecording, toRecordedAgent } from '../../../testing/play/record-session.js'
 import { badUsageError, CliError } from '../../cli-error.js'
 import type { CliIO } from '../../command.js'
 import { loadAgent } from '../../load-agent.js'
@@ -25,7 +25,6 @@ import { createDefinitionFactory } from '../../../core/agent/definition-factory.
 import { openRecord } from '../../../core/sessions/log/log-record.js'
 import type { ModelProvider } from '../../../core/models/provider.js'
 import type { ToolEntry } from '../../../core/tools/tool-set.js'
-import { toRecordedAgent } from '../../../testing/play/record-agent.js'
 import type { RecordedAgent } from '../../../testing/play/recording.js'
 import { loadConfig } from '../../load-config.js'
 

@@ -1,11 +1,44 @@
 import { callRules } from './call-rules.js'
 import { endingRules } from './ending-rules.js'
 import { guardrailRules } from './guardrail-rules.js'
-import { limitRules } from './limit-rules.js'
-import { sleepRules } from './sleep-rules.js'
-import type { AgentInvariant } from './invariant-rule.js'
-import { totalRules } from './totality-rules.js'
+import { limitRules, sleepRules } from './limit-rules.js'
+import { type AgentInvariant, createRule } from './invariant-rule.js'
 import { transcriptRules } from './transcript-rules.js'
+
+/** The machine never throws, and its context is plain data. */
+const totalRules: readonly AgentInvariant[] = [
+  {
+    name: 'no event breaks the machine',
+    holds: ({ status, error }) =>
+      status === 'error' ? `it stands in status error: ${String(error)}` : undefined,
+  },
+  createRule(
+    'the context is plain JSON',
+    ({ after }) => !isPlainJson(after) && 'it holds something that JSON cannot',
+  ),
+  createRule('the context knows the state that the chart is in', ({ after, state }) => {
+    return state.split('.')[0] !== after.state && `the chart is in ${state}, the context says ${after.state}`
+  }),
+]
+
+/** Checked parts: contexts share most of them. */
+const known = new WeakSet<object>()
+
+/** Whether a value survives JSON unchanged: no functions, dates, NaN, undefined array items or classes. */
+function isPlainJson(value: unknown): boolean {
+  if (value === null || typeof value === 'string' || typeof value === 'boolean') return true
+  if (typeof value === 'number') return Number.isFinite(value)
+  if (typeof value !== 'object') return false
+  if (known.has(value)) return true
+  const prototype: unknown = Object.getPrototypeOf(value)
+  if (!Array.isArray(value) && prototype !== null && prototype !== Object.prototype) return false
+  const parts: unknown[] = Array.isArray(value)
+    ? value
+    : Object.values(value).filter((part) => part !== undefined)
+  if (!parts.every(isPlainJson)) return false
+  known.add(value)
+  return true
+}
 
 /**
  * The rules of the agent machine, to be held over every reachable state:

@@ -1,0 +1,254 @@
+import * as z from 'zod'
+import { createHash } from 'node:crypto'
+import { parseJsonOr } from '../core/base/parse-json.js'
+import type { ProviderApi, TurnEncoder, Envelope } from './planned-response.js'
+import { listCalls, countUsage, isUnfinished, splitText } from './chat-api.js'
+import { type ChatRequest, parseRequest, type WireMessage } from './chat-request.js'
+import type { Turn } from './turn-schema.js'
+
+const pathPattern = /^\/v1beta\/models\/(.+):(generateContent|streamGenerateContent)$/
+
+/** Gemini's API: model and stream are in the path. */
+export const geminiApi: ProviderApi = {
+  name: 'gemini',
+  idPrefix: 'gemini-rehearsal-',
+  readRequest(sent, path) {
+    const [, model = '', method] = pathPattern.exec(path) ?? []
+    return toChatRequest(
+      readGeminiRequest(sent),
+      decodeURIComponent(model),
+      method === 'streamGenerateContent',
+    )
+  },
+  findStrictProblem: (sent, { model }) => findUnsignedCall(sent, model),
+  createEncoder: createGeminiEncoder,
+  formatRefusal: ({ status, code, message }) => formatError(status, undefined, `${code}: ${message}`),
+}
+
+export function isGeminiPath(path: string): boolean {
+  return pathPattern.test(path)
+}
+
+function createGeminiEncoder(turn: Turn, request: ChatRequest, envelope: Envelope): TurnEncoder {
+  return {
+    encodeBody: () => ({
+      ...toChunk(envelope, toParts(turn, envelope).flat(), toFinishReason(turn)),
+      ...toUsage(turn, request),
+    }),
+    encodeEvents: (stop) => encodeEvents(turn, request, envelope, stop),
+    encodeError: (error, status) => formatError(status === 200 ? 500 : status, error?.type, error?.message),
+  }
+}
+
+function encodeEvents(
+  turn: Turn,
+  request: ChatRequest,
+  envelope: Envelope,
+  stop: number | undefined,
+): string[] {
+  const failure = turn.errorInStream
+  const deltas = toParts(turn, envelope).slice(0, failure?.after ?? stop)
+  const events: object[] = deltas.map((parts) => toChunk(envelope, parts, null))
+  if (failure) events.push(formatError(500, failure.error.type, failure.error.message))
+  else if (stop === undefined && !isUnfinished(turn))
+    events.push({ ...toChunk(envelope, [{ text: '' }], toFinishReason(turn)), ...toUsage(turn, request) })
+  return events.map((event) => `data: ${JSON.stringify(event)}\r\n\r\n`)
+}
+
+/** Parts by delta: a call comes whole. Of a turn with thoughts, the first call is signed, as Gemini does it. */
+function toParts(turn: Turn, envelope: Envelope): object[][] {
+  const { reasoning = '', text = '', refusal = '', chunkSize = 16 } = turn
+  const calls = listCalls(turn, envelope).map(({ function: { name, arguments: input } }, i) => {
+    const call = { functionCall: { name, args: parseJsonOr(input, { invalid: input }) } }
+    return i === 0 ? { ...call, thoughtSignature: createSignature(call.functionCall) } : call
+  })
+  return [
+    ...splitText(reasoning, chunkSize).map((piece) => [{ text: piece, thought: true }]),
+    ...splitText(text + refusal, chunkSize).map((piece) => [{ text: piece }]),
+    ...calls.map((call) => [call]),
+  ]
+}
+
+function toChunk({ id, model }: Envelope, parts: object[], finishReason: string | null): object {
+  return {
+    candidates: [
+      { content: { role: 'model', parts }, index: 0, ...(finishReason !== null && { finishReason }) },
+    ],
+    modelVersion: model,
+    responseId: id,
+  }
+}
+
+const finishReasons: Readonly<Record<string, string>> = {
+  stop: 'STOP',
+  tool_calls: 'STOP',
+  length: 'MAX_TOKENS',
+  content_filter: 'SAFETY',
+}
+
+function toFinishReason(turn: Turn): string | null {
+  const { finishReason = 'stop' } = turn
+  return isUnfinished(turn) ? null : (finishReasons[finishReason] ?? finishReason)
+}
+
+/** Gemini does not count thoughts as tokens of the answer. */
+function toUsage(turn: Turn, request: ChatRequest): object {
+  if (turn.usage === null) return {}
+  const { input, output, cached, reasoning } = countUsage(turn, request)
+  return {
+    usageMetadata: {
+      promptTokenCount: input,
+      candidatesTokenCount: Math.max(0, output - reasoning),
+      totalTokenCount: input + output,
+      ...(cached > 0 && { cachedContentTokenCount: cached }),
+      ...(reasoning > 0 && { thoughtsTokenCount: reasoning }),
+    },
+  }
+}
+
+const statusNames: Readonly<Record<number, string>> = {
+  400: 'INVALID_ARGUMENT',
+  401: 'UNAUTHENTICATED',
+  403: 'PERMISSION_DENIED',
+  404: 'NOT_FOUND',
+  429: 'RESOURCE_EXHAUSTED',
+  500: 'INTERNAL',
+  503: 'UNAVAILABLE',
+}
+
+function formatError(
+  code: number,
+  status = statusNames[code] ?? 'UNKNOWN',
+  message = 'The request failed.',
+): object {
+  return { error: { code, message, status } }
+}
+
+function createSignature(call: { name: string; args?: unknown }): string {
+  const said = JSON.stringify([call.name, call.args ?? {}])
+  return createHash('sha256').update(`rehearsal:${said}`).digest('base64')
+}
+
+/** The value that Gemini accepts as the signature of calls that it did not make. */
+const anySignature = 'skip_thought_signature_validator'
+
+/**
+ * A signed call must come back with its signature; Gemini 3 requires one for the first call of each batch of the current turn.
+ */
+function findUnsignedCall(sent: unknown, model: string): ReturnType<ProviderApi['findStrictProblem']> {
+  const { contents } = readGeminiRequest(sent)
+  const turn = contents.findLastIndex(
+    ({ role, parts }) => role === 'user' && parts.some(({ text }) => text !== undefined),
+  )
+  for (const [i, { role, parts }] of contents.entries()) {
+    const at = parts.findIndex(({ functionCall }) => functionCall !== undefined)
+    const call = parts[at]
+    if (i < turn || role !== 'model' || call?.functionCall === undefined) continue
+    if ([createSignature(call.functionCall), anySignature].includes(call.thoughtSignature ?? '')) continue
+    if (call.thoughtSignature === undefined && !model.startsWith('gemini-3')) continue
+    const param = `contents[${i}].parts[${at}]`
+    return { param, message: `${param}: Function call is missing a thought_signature in functionCall parts.` }
+  }
+  return null
+}
+
+const part = z.looseObject({
+  text: z.string().optional(),
+  thought: z.boolean().optional(),
+  thoughtSignature: z.string().optional(),
+  functionCall: z.looseObject({ name: z.string(), args: z.looseObject({}).optional() }).optional(),
+  functionResponse: z.looseObject({ name: z.string(), response: z.looseObject({}).optional() }).optional(),
+})
+const parts = z.array(part).min(1)
+
+const geminiRequest = z.looseObject({
+  contents: z.array(z.looseObject({ role: z.enum(['user', 'model']), parts })).min(1),
+  systemInstruction: z.looseObject({ parts }).optional(),
+  tools: z
+    .array(
+      z.looseObject({
+        functionDeclarations: z.array(z.looseObject({ name: z.string() })).optional(),
+      }),
+    )
+    .optional(),
+})
+
+/** The body of a request to Gemini's `generateContent`. */
+interface GeminiRequest extends z.infer<typeof geminiRequest> {}
+
+type Part = z.infer<typeof part>
+
+/** @throws Refusal */
+function readGeminiRequest(sent: unknown): GeminiRequest {
+  return parseRequest(geminiRequest, sent)
+}
+
+/** The request as a Chat Completions request. Gemini's calls have no ids: they get ids by their position. */
+function toChatRequest(request: GeminiRequest, model: string, stream: boolean): ChatRequest {
+  const { contents, systemInstruction, tools } = request
+  let batch = 0
+  const messages = contents.flatMap(({ role, parts: said }): WireMessage[] => {
+    if (role === 'model') return [toAssistantMessage(said, ++batch)]
+    const results = said.filter(({ functionResponse }) => functionResponse !== undefined)
+    const rest = said.filter(({ functionResponse }) => functionResponse === undefined)
+    return [
+      ...results.map(
+        ({ functionResponse }, i): WireMessage => ({
+          role: 'tool',
+          tool_call_id: toCallId(batch, i),
+          content: formatResult(functionResponse?.response),
+        }),
+      ),
+      ...(rest.length > 0 ? [{ role: 'user' as const, content: toContent(rest) }] : []),
+    ]
+  })
+  const declared = (tools ?? []).flatMap(({ functionDeclarations = [] }) => functionDeclarations)
+  return {
+    model,
+    messages: [
+      ...(systemInstruction ? [{ role: 'system' as const, content: joinText(systemInstruction.parts) }] : []),
+      ...messages,
+    ],
+    stream,
+    ...(declared.length > 0 && {
+      tools: declared.map((one) => ({ type: 'function', function: { ...one } })),
+    }),
+  }
+}
+
+function toAssistantMessage(said: readonly Part[], batch: number): WireMessage {
+  const calls = said.flatMap(({ functionCall }) => (functionCall ? [functionCall] : []))
+  const words = said.filter(({ text, thought }) => text !== undefined && !thought)
+  return {
+    role: 'assistant',
+    content: words.length > 0 ? joinText(words) : null,
+    ...(calls.length > 0 && {
+      tool_calls: calls.map(({ name, args = {} }, i) => ({
+        id: toCallId(batch, i),
+        type: 'function' as const,
+        function: { name, arguments: JSON.stringify(args) },
+      })),
+    }),
+  }
+}
+
+function toCallId(batch: number, index: number): string {
+  return `call_${batch}_${index + 1}`
+}
+
+function formatResult(response: Record<string, unknown> = {}): string {
+  const said = response['content'] ?? response['output'] ?? response
+  return typeof said === 'string' ? said : JSON.stringify(said)
+}
+
+/** A single text as a text, otherwise parts; other parts stay unchanged. */
+function toContent(given: readonly Part[]): string | { type: string }[] {
+  if (given.every(({ text }) => text !== undefined)) return given.map(({ text }) => text).join('\n\n')
+  return given.map((one) =>
+    one.text === undefined ? { type: 'media', ...one } : { type: 'text', text: one.text },
+  )
+}
+
+function joinText(given: readonly Part[]): string {
+  return given.map(({ text = '' }) => text).join('')
+}

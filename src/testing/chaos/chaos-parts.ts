@@ -1,0 +1,317 @@
+import type { ModelResponse } from '../../../machines/agent/model-response.js'
+import { whenAborted } from '../../core/base/abort.js'
+import { expectArgument, objectRule } from '../../core/base/expect-argument.js'
+import { ModelError, type ModelProvider, type ModelRequestOptions } from '../../core/models/provider.js'
+import { replaceRequest } from '../../core/models/replace-request.js'
+import { type Chaos, type FaultKind, type FaultPlan, Faults, ChaosError } from './chaos.js'
+import type { Tool, ToolExecution } from '../../core/tools/tool.js'
+import type { Lease, SessionStore } from '../../core/sessions/store/store.js'
+import { StoreError } from '../../core/sessions/store/store-error.js'
+
+/**
+ * What can happen to a request:
+ *
+ * - `overloaded`: status 503; nothing is asked
+ * - `rate_limited`: status 429, to be tried again after a second
+ * - `refused`: status 400, which no second try mends
+ * - `cut`: the first half of the text comes, then the connection breaks
+ * - `stalled`: the first half of the text comes, then nothing until the run gives it up
+ * - `truncated`: half of the text, the last call cut in its arguments, and the reason `length`
+ * - `unfinished`: all of it, but the stream closes without an end
+ * - `empty`: an answer without a word
+ */
+export type ModelFault =
+  | 'overloaded'
+  | 'rate_limited'
+  | 'refused'
+  | 'cut'
+  | 'stalled'
+  | 'truncated'
+  | 'unfinished'
+  | 'empty'
+
+const modelFaults: FaultKind<ModelFault> = {
+  of: 'chaosModel',
+  unit: 'request',
+  faults: ['overloaded', 'rate_limited', 'refused', 'cut', 'stalled', 'truncated', 'unfinished', 'empty'],
+  passing: ['overloaded', 'rate_limited', 'cut', 'unfinished'],
+}
+
+/**
+ * A model that fails as planned, and says which of its faults have landed. Any other request is the inner model's.
+ *
+ * @example
+ * const faulty = chaosModel(model, [{ at: 1, fault: 'overloaded' }])
+ * const { state } = await createAgent({ model: faulty }).run('Go.').result
+ * faulty.certify() // throws where the fault did not happen
+ *
+ * @throws {ChaosError} `bad_option` for a plan that makes no sense
+ */
+export function chaosModel(
+  model: ModelProvider,
+  plan: FaultPlan<ModelFault>,
+): ModelProvider & Chaos<ModelFault> {
+  expectArgument('chaosModel(model)', model, objectRule(['request', 'provider', 'model'], 'a model'))
+  const faults = new Faults(modelFaults, plan)
+  const request: ModelProvider['request'] = async (asked, options) => {
+    const { at, fault } = faults.next()
+    if (fault === undefined) return model.request(asked, options)
+    const refusal = refusals[fault]
+    if (refusal) {
+      options.onSent?.()
+      faults.land(at, fault)
+      throw new ModelError(refusal)
+    }
+    // The answer comes first, and is told as the fault has it.
+    const answer = await model.request(asked, { ...options, onDelta: ignore, onToolCallDelta: ignore })
+    options.signal.throwIfAborted()
+    return bend(fault, answer, options, () => faults.land(at, fault))
+  }
+  return { ...replaceRequest(model, request), landed: faults.landed, certify: faults.certify }
+}
+
+const ignore = (): void => undefined
+
+const refusals: Partial<Record<ModelFault, ConstructorParameters<typeof ModelError>[0]>> = {
+  overloaded: { kind: 'transient', code: 'http_503', message: 'The model is overloaded.', status: 503 },
+  rate_limited: {
+    kind: 'rate_limit',
+    code: 'http_429',
+    message: 'Too many requests.',
+    status: 429,
+    retryAfterMs: 1000,
+  },
+  refused: { kind: 'fatal', code: 'http_400', message: 'The request is refused.', status: 400 },
+}
+
+const half = (text: string): string => text.slice(0, Math.ceil(text.length / 2))
+
+async function bend(
+  fault: ModelFault,
+  answer: ModelResponse,
+  { onDelta, onActivity, signal }: ModelRequestOptions,
+  land: () => void,
+): Promise<ModelResponse> {
+  const tell = (text: string): void => {
+    onActivity('content')
+    if (text !== '') onDelta(text, '')
+  }
+  if (fault === 'empty') {
+    land()
+    return { ...answer, text: '', toolCalls: [], finishReason: 'stop' }
+  }
+  if (fault === 'unfinished') {
+    tell(answer.text)
+    land()
+    return { ...answer, finishReason: null, complete: false }
+  }
+  const text = half(answer.text)
+  tell(text)
+  land()
+  if (fault === 'truncated')
+    return { ...answer, text, toolCalls: cutLastCall(answer.toolCalls), finishReason: 'length' }
+  if (fault === 'stalled') return untilAborted(signal)
+  throw new ModelError({
+    kind: 'transient',
+    code: 'connection',
+    message: 'The connection broke.',
+    partialText: text,
+  })
+}
+
+function cutLastCall(calls: ModelResponse['toolCalls']): ModelResponse['toolCalls'] {
+  return calls.map((call, index) =>
+    index < calls.length - 1
+      ? call
+      : { ...call, function: { ...call.function, arguments: call.function.arguments.slice(0, -1) } },
+  )
+}
+
+/** Rejects with the reason of the abort. */
+export function untilAborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    whenAborted(signal, () => reject(signal.reason as Error))
+  })
+}
+
+/**
+ * What can happen to a call:
+ *
+ * - `throws`: it throws before it has done anything
+ * - `lost_reply`: it does its work, and then throws
+ * - `hangs`: it waits until its signal aborts
+ * - `deaf`: it never ends, whatever its signal says
+ * - `undefined`: it does its work, and returns undefined
+ * - `circular`: it does its work, and returns an object that no JSON has
+ */
+export type ToolFault = 'throws' | 'lost_reply' | 'hangs' | 'deaf' | 'undefined' | 'circular'
+
+const toolFaults: FaultKind<ToolFault> = {
+  of: 'chaosTool',
+  unit: 'call',
+  faults: ['throws', 'lost_reply', 'hangs', 'deaf', 'undefined', 'circular'],
+  passing: ['throws', 'lost_reply', 'undefined', 'circular'],
+}
+
+/**
+ * A tool that fails as planned, and says which of its faults have landed. Any other call is the inner tool's.
+ *
+ * @example
+ * const search = chaosTool(add, [{ at: 1, fault: 'lost_reply' }])
+ * await createAgent({ model, tools: [search] }).run('Go.').result
+ * search.certify()
+ *
+ * @throws {ChaosError} `bad_option` for a plan that makes no sense, and for a tool that the run does not execute
+ */
+export function chaosTool<Given extends Tool>(
+  tool: Given,
+  plan: FaultPlan<ToolFault>,
+): Given & Chaos<ToolFault> {
+  expectArgument(
+    'chaosTool(tool)',
+    tool,
+    objectRule(['name', 'parameters', 'validate'], 'a tool, as defineTool makes it'),
+  )
+  const inner = tool.execute as Execute | undefined
+  if (typeof inner !== 'function') {
+    const why = `'${tool.name}' is executed by its client or by a sub-agent, so no fault can land in it`
+    throw new ChaosError('bad_option', `chaosTool: ${why}. Take a tool with an execute.`, 'chaosTool')
+  }
+  const faults = new Faults(toolFaults, plan)
+  const execute: Execute = async (input, execution) => {
+    const { at, fault } = faults.next()
+    if (fault === undefined) return inner(input, execution)
+    const land = (): void => faults.land(at, fault)
+    const doesWork = fault === 'lost_reply' || fault === 'undefined' || fault === 'circular'
+    if (doesWork) await inner(input, execution)
+    land()
+    switch (fault) {
+      case 'hangs':
+        return untilAborted(execution.signal)
+      case 'deaf':
+        return new Promise<never>(() => undefined)
+      case 'undefined':
+        return undefined
+      case 'circular':
+        return createRing()
+      default:
+        throw new Error(fault === 'throws' ? 'The tool failed.' : 'The reply was lost.')
+    }
+  }
+  return { ...tool, execute, landed: faults.landed, certify: faults.certify }
+}
+
+type Execute = (input: unknown, execution: ToolExecution) => unknown
+
+function createRing(): object {
+  const ring: Record<string, unknown> = { big: 10n }
+  ring['self'] = ring
+  return ring
+}
+
+/**
+ * What can happen to a write (`append`):
+ *
+ * - `refused`: nothing is written, and the store says `store_unavailable`
+ * - `lost_reply`: it is written, and the store says `store_unavailable`
+ * - `disk_full`, `lease_lost`: nothing is written, and the store says so
+ * - `hangs`: nothing is written, and the store never answers this write
+ * - `dies`: nothing is written, and the store answers nothing any more, as if the process had died before the write
+ * - `dies_after`: the same, after the write
+ */
+export type StoreFault =
+  | 'refused'
+  | 'lost_reply'
+  | 'disk_full'
+  | 'lease_lost'
+  | 'hangs'
+  | 'dies'
+  | 'dies_after'
+
+const storeFaults: FaultKind<StoreFault> = {
+  of: 'chaosStore',
+  unit: 'write',
+  faults: ['refused', 'lost_reply', 'disk_full', 'lease_lost', 'hangs', 'dies', 'dies_after'],
+  passing: ['refused', 'lost_reply', 'disk_full'],
+}
+
+/**
+ * A store whose writes fail as planned, and which says which of its faults have landed. All else is the inner store's: open the
+ * inner one again to see what a process that died has left.
+ *
+ * @example
+ * const store = chaosStore(memoryStore(), [{ at: 2, fault: 'lost_reply' }])
+ * const { reason } = await createAgent({ model, store }).run('Go.', { session: 'ann' }).result
+ * store.certify()
+ *
+ * @throws {ChaosError} `bad_option` for a plan that makes no sense
+ */
+export function chaosStore(
+  store: SessionStore,
+  plan: FaultPlan<StoreFault>,
+): SessionStore & Chaos<StoreFault> {
+  expectArgument('chaosStore(store)', store, objectRule(['append', 'acquire', 'read'], 'a session store'))
+  const faults = new Faults(storeFaults, plan)
+  const state = { isDead: false }
+  const append: SessionStore['append'] = async (lease, ...rest) => {
+    const { at, fault } = faults.next()
+    if (fault === undefined) return store.append(lease, ...rest)
+    const isWritten = fault === 'lost_reply' || fault === 'dies_after'
+    if (fault === 'dies') state.isDead = true
+    if (isWritten) await store.append(lease, ...rest)
+    if (fault === 'dies_after') state.isDead = true
+    faults.land(at, fault)
+    if (fault === 'hangs' || state.isDead) return silence()
+    throw refuseWrite(fault, lease)
+  }
+  return { ...guardAll(store, append, state), landed: faults.landed, certify: faults.certify }
+}
+
+const silence = (): Promise<never> => new Promise(() => undefined)
+
+function refuseWrite(fault: StoreFault, { sessionId }: Lease): StoreError {
+  if (fault === 'disk_full') return new StoreError('disk_full', 'The disk is full.', sessionId)
+  if (fault === 'lease_lost')
+    return new StoreError('lease_lost', `Another process has taken '${sessionId}' over.`, sessionId)
+  const what = fault === 'lost_reply' ? 'The reply of the store was lost.' : 'The store is away.'
+  return new StoreError('store_unavailable', what, sessionId)
+}
+
+type Methods = Record<string, (...args: unknown[]) => unknown>
+
+/** The same store, also where it is an object of a class, which answers nothing once it is dead. */
+function guardAll(
+  store: SessionStore,
+  append: SessionStore['append'],
+  state: { isDead: boolean },
+): SessionStore {
+  const guard = <Part extends object>(part: Part): Part =>
+    new Proxy(part, {
+      get(target, key) {
+        const value: unknown = Reflect.get(target, key)
+        if (typeof value === 'object' && value !== null) return guard(value)
+        if (typeof value !== 'function') return value
+        return (...args: unknown[]) =>
+          state.isDead ? silence() : (value as Methods[string]).apply(target, args)
+      },
+    })
+  const guarded = guard(store)
+  const { inbox, timers } = guarded
+  return {
+    acquire: (...args) => guarded.acquire(...args),
+    renew: (...args) => guarded.renew(...args),
+    release: (...args) => guarded.release(...args),
+    append: (...args) => (state.isDead ? silence() : append(...args)),
+    read: (...args) => guarded.read(...args),
+    get: (...args) => guarded.get(...args),
+    list: (...args) => guarded.list(...args),
+    delete: (...args) => guarded.delete(...args),
+    close: () => store.close(),
+    ...(guarded.renewAll && { renewAll: (...args) => guarded.renewAll?.(...args) ?? [] }),
+    ...(guarded.setTitle && { setTitle: (...args) => guarded.setTitle?.(...args) ?? false }),
+    ...(guarded.purge && { purge: () => guarded.purge?.() }),
+    ...(guarded.openBudgets && { openBudgets: () => guarded.openBudgets?.() ?? silence() }),
+    ...(inbox && { inbox }),
+    ...(timers && { timers }),
+  }
+}

@@ -1,0 +1,250 @@
+import type { Message } from '../../../machines/agent/messages.js'
+import { describeError } from '../../core/base/describe-error.js'
+import { expectTrue } from '../check-assertions.js'
+import { formatPlural } from '../evaluate/format-report.js'
+import {
+  type AgentCheckSpec,
+  callOf,
+  describeEnd,
+  expectNormal,
+  isNormal,
+  say,
+  toolOf,
+  turns,
+  askingToolOf,
+  endOf,
+} from './agent-check.js'
+import { type AgentProcess, type AgentScene, textsOf, nextTask, sessionId } from './agent-scene.js'
+import type { PendingCall, RunResult } from '../../../machines/agent/run-result.js'
+import { StatewrightError } from '../../core/base/errors.js'
+import type { Run } from '../../core/run/run.js'
+import type { SessionStore } from '../../core/sessions/store/store.js'
+
+const manyRuns = 50
+
+/** Two messages that come at once, each to a process of its own or both to one. */
+const atOnce = (name: string, title: string, areTwo: boolean): AgentCheckSpec => ({
+  class: 'concurrency',
+  name,
+  title,
+  async run(scene) {
+    const first = scene.open(turns())
+    const second = areTwo ? scene.open(turns()) : first
+    const tries = await Promise.all([
+      trySaying(first, 'The first message.'),
+      trySaying(second, 'The second message.'),
+    ])
+    const answered = tries.filter(({ isAnswered }) => isAnswered)
+    expectTrue(answered.length > 0, `neither was answered (${tries.map(({ end }) => end).join('; ')})`)
+    const before = scene.requests.length
+    expectNormal(await first.say(scene.input))
+    const said = textsOf(scene.requests[before]?.messages ?? [], 'user').join('\n')
+    const lost = answered.find(({ text }) => !said.includes(text))?.text
+    expectTrue(lost === undefined, `${JSON.stringify(lost)} was answered, and is not in the next request`)
+    return answered.length === 2 ? 'both were answered' : 'one was answered, the other told no'
+  },
+})
+
+/** Says it, and tells what came of it: the session may be refused to this run. */
+async function trySaying(process: AgentProcess, text: string) {
+  try {
+    const result = await process.say(text)
+    return { text, isAnswered: isNormal(result), end: describeEnd(result) }
+  } catch (error) {
+    return { text, isAnswered: false, end: describeError(error) }
+  }
+}
+
+/** The number of the run that a request is of, by what the user says there. */
+const numberOf = (messages: readonly Message[]): number =>
+  Number(/run number (\d+)/.exec(textsOf(messages, 'user').join('\n'))?.[1] ?? 0)
+
+async function runMany(scene: AgentScene): Promise<string> {
+  const tool = toolOf(scene)
+  scene.behave = ({ input }) => `The result for ${JSON.stringify(input)}`
+  const process = scene.open((_, { messages }) =>
+    messages.at(-1)?.role === 'tool' ? say() : callOf(tool, numberOf(messages)),
+  )
+  const numbers = Array.from({ length: manyRuns }, (_, number) => number)
+  const results = await Promise.all(
+    numbers.map((number) =>
+      process.say(`${scene.input} This is run number ${number}.`, { session: `many-${number}` }),
+    ),
+  )
+  for (const result of results) expectNormal(result)
+  for (const { messages } of scene.requests) {
+    const number = numberOf(messages)
+    const own = JSON.stringify(tool.input(number))
+    const foreign = textsOf(messages, 'tool').find((text) => !text.includes(own))
+    expectTrue(foreign === undefined, `run ${number} reads ${JSON.stringify(foreign)}`)
+  }
+  expectTrue(
+    scene.executions.length === manyRuns,
+    `${formatPlural(scene.executions.length, 'call')} of ${manyRuns} runs were executed`,
+  )
+  return formatPlural(scene.requests.length, 'request')
+}
+
+/** Runs beside each other: none reads what is another's, and no message that was answered is lost. */
+export const concurrencyChecks: readonly AgentCheckSpec[] = [
+  atOnce('two-runs', 'Two messages at once in one session: each has its answer, or is told no', false),
+  atOnce('two-processes', 'Two processes with a message each for one session at once', true),
+  {
+    class: 'concurrency',
+    name: 'many-runs',
+    title: `${manyRuns} runs at once: each reads the results of its own calls`,
+    needs: ['tool', 'variety'],
+    run: runMany,
+  },
+]
+
+interface Waiting {
+  process: AgentProcess
+  run: Run
+  call: PendingCall
+}
+
+async function untilAsked(scene: AgentScene): Promise<Waiting> {
+  const process = scene.open(turns(callOf(askingToolOf(scene))))
+  const run = process.start(scene.input)
+  const result = await process.rest(run)
+  const [call] = result.pending ?? []
+  expectTrue(call !== undefined, `no person was asked: ${describeEnd(result)}`)
+  expectTrue(scene.executions.length === 0, 'the call was executed before a person was asked')
+  return { process, run, call }
+}
+
+/** The code of the refusal of an answer; null: it was taken. */
+function refusalOf(answer: () => void): string | null {
+  try {
+    answer()
+    return null
+  } catch (error) {
+    if (error instanceof StatewrightError) return error.code
+    throw error
+  }
+}
+
+async function takeOver(scene: AgentScene, { process }: Waiting): Promise<{ next: AgentProcess; run: Run }> {
+  process.die()
+  const next = scene.open(turns())
+  const run = await next.resume()
+  await next.rest(run)
+  return { next, run }
+}
+
+const approvals = (
+  name: string,
+  title: string,
+  run: (scene: AgentScene, waiting: Waiting) => Promise<string>,
+): AgentCheckSpec => ({
+  class: 'approvals',
+  name,
+  title,
+  needs: ['askingTool'],
+  run: async (scene) => run(scene, await untilAsked(scene)),
+})
+
+function expectRuns(scene: AgentScene, times: number, result: RunResult): string {
+  const { length } = scene.executions
+  expectTrue(length === times, `the call was executed ${length} times, not ${times} (${describeEnd(result)})`)
+  return `executed ${formatPlural(length, 'time')}, ${endOf(result)}`
+}
+
+/** The same store, but what it reads says other arguments of the call. */
+function withOtherArguments(store: SessionStore, call: PendingCall): SessionStore {
+  const told = JSON.stringify(call.arguments).slice(1, -1)
+  const other = told.replace(/[a-z0-9](?=[^a-z0-9]*$)/i, (letter) => (letter === 'x' ? 'y' : 'x'))
+  return {
+    ...store,
+    read: async (id, range) =>
+      (await store.read(id, range)).map((record) => ({
+        ...record,
+        data: record.data.replaceAll(told, other),
+      })),
+  }
+}
+
+/** A call runs once after a yes, and never after a no. */
+export const approvalChecks: readonly AgentCheckSpec[] = [
+  approvals(
+    'approved-twice',
+    'Approved twice at once: executed once',
+    async (scene, { process, run, call }) => {
+      refusalOf(() => run.approve(call))
+      const second = refusalOf(() => run.approve(call))
+      const result = await process.rest(run)
+      return `${expectRuns(scene, 1, result)}; the second answer: ${second ?? 'taken'}`
+    },
+  ),
+  approvals(
+    'refused',
+    'Refused: not executed, and the model reads why',
+    async (scene, { process, run, call }) => {
+      run.reject(call, 'Not before Monday.')
+      const seen = expectRuns(scene, 0, await process.rest(run))
+      const read = JSON.stringify(scene.requests.at(-1)?.messages)
+      expectTrue(read.includes('Not before Monday.'), 'the model did not read the reason')
+      return seen
+    },
+  ),
+  approvals('refused-then-approved', 'Refused and approved at once: not executed', async (scene, waiting) => {
+    const { process, run, call } = waiting
+    run.reject(call, 'No.')
+    refusalOf(() => run.approve(call))
+    return expectRuns(scene, 0, await process.rest(run))
+  }),
+  approvals('late', 'Approved after a cancel: not executed', async (scene, { process, run, call }) => {
+    run.cancel('Enough.')
+    const result = await process.rest(run)
+    refusalOf(() => run.approve(call))
+    await nextTask(10)
+    return expectRuns(scene, 0, result)
+  }),
+  approvals('after-death', 'Approved after the process has died: executed once', async (scene, waiting) => {
+    const { next, run } = await takeOver(scene, waiting)
+    run.approve(waiting.call)
+    return expectRuns(scene, 1, await next.rest(run))
+  }),
+  approvals(
+    'refused-after-death',
+    'Refused after the process has died: not executed',
+    async (scene, waiting) => {
+      const { next, run } = await takeOver(scene, waiting)
+      run.reject(waiting.call, 'No.')
+      return expectRuns(scene, 0, await next.rest(run))
+    },
+  ),
+  approvals('two-processes', 'Approved by two processes at once: executed once', async (scene, waiting) => {
+    waiting.process.die()
+    const ends = await Promise.allSettled(
+      [1, 2].map(async () => {
+        const process = scene.open(turns())
+        const run = await process.resume()
+        await process.rest(run)
+        run.approve(waiting.call)
+        return process.rest(run)
+      }),
+    )
+    const [result] = ends.flatMap((end) => (end.status === 'fulfilled' ? [end.value] : []))
+    expectTrue(result !== undefined, 'neither process could go on with the session')
+    return expectRuns(scene, 1, result)
+  }),
+  approvals('altered', 'Other arguments in the stored state: not executed', async (scene, waiting) => {
+    waiting.process.die()
+    const next = scene.open(turns(), {}, withOtherArguments(scene.store, waiting.call))
+    const end = await next.resume().then(
+      async (run) => {
+        await next.rest(run)
+        refusalOf(() => run.approve(waiting.call))
+        return describeEnd(await next.rest(run))
+      },
+      (error: unknown) => (error instanceof StatewrightError ? error.code : String(error)),
+    )
+    const given = JSON.stringify(askingToolOf(scene).input(0))
+    const altered = scene.executions.filter(({ input }) => JSON.stringify(input) !== given)
+    expectTrue(altered.length === 0, `executed with ${JSON.stringify(altered[0]?.input)} (${end})`)
+    expectTrue((await scene.store.read(sessionId)).length > 0, 'there was no stored state')
+    return end
+  }),
+]

@@ -1,0 +1,256 @@
+import { expectTrue } from '../check-assertions.js'
+import {
+  type AgentCheckSpec,
+  callOf,
+  describeEnd,
+  describeRun,
+  NotAsked,
+  toolOf,
+  turns,
+  endOf,
+  expectTold,
+  say,
+} from './agent-check.js'
+import { type AgentProcess, type AgentScene, type Behavior, hang, nextTask, textsOf } from './agent-scene.js'
+import type { RunResult } from '../../../machines/agent/run-result.js'
+import { type Script, tokensOfTurn } from './scripted-model.js'
+
+const cancel = (
+  name: string,
+  title: string,
+  needsTool: boolean,
+  run: (scene: AgentScene, controller: AbortController) => Promise<RunResult>,
+): AgentCheckSpec => ({
+  class: 'cancel',
+  name,
+  title,
+  needs: needsTool ? ['tool'] : [],
+  async run(scene) {
+    const controller = new AbortController()
+    const result = await run(scene, controller)
+    const [requests, calls] = [scene.requests.length, scene.executions.length]
+    await nextTask(10)
+    expectTrue(
+      scene.requests.length === requests,
+      `a request was made after the end (${describeEnd(result)})`,
+    )
+    expectTrue(scene.executions.length === calls, `a call started after the end (${describeEnd(result)})`)
+    expectTrue(result.state === 'CANCELLED', `it ended ${describeEnd(result)}`)
+    return describeRun(scene, result)
+  },
+})
+
+/** A cancel from within a call: no request may follow the one that made the call. */
+const inCall = (name: string, title: string, then: Behavior): AgentCheckSpec =>
+  cancel(name, title, true, async (scene, controller) => {
+    scene.behave = (execution, signal) => {
+      controller.abort()
+      return then(execution, signal)
+    }
+    const script: Script = turns(callOf(toolOf(scene)))
+    const result = await scene.open(script).say(scene.input, { signal: controller.signal })
+    expectTrue(scene.executions.length === 1, `${scene.executions.length} calls were executed`)
+    expectTrue(scene.requests.length === 1, `${scene.requests.length} requests (${describeEnd(result)})`)
+    return result
+  })
+
+async function keepResult(scene: AgentScene, controller: AbortController): Promise<RunResult> {
+  const tool = toolOf(scene)
+  const { name } = tool
+  const process: AgentProcess = scene.open(
+    turns({
+      calls: [
+        { name, input: tool.input(0), id: 'paid' },
+        { name, input: tool.input(1), id: 'lost' },
+      ],
+    }),
+  )
+  scene.behave = async (execution, signal) => {
+    if (scene.executions.length === 1) return 'Paid for.'
+    // The first call has its result by now.
+    await nextTask(10)
+    controller.abort()
+    return hang(execution, signal)
+  }
+  const result = await process.say(scene.input, { signal: controller.signal })
+  expectTrue(scene.executions.length === 2, `${scene.executions.length} of 2 calls were executed`)
+  const before = scene.requests.length
+  await process.say('Again.')
+  const results = textsOf(scene.requests[before]?.messages ?? [], 'tool')
+  expectTrue(
+    results.some((text) => text.includes('Paid for.')),
+    `the next request has the results ${JSON.stringify(results)}`,
+  )
+  return result
+}
+
+/** Nothing starts after a cancel, what had returned is kept, and the caller gets an end. */
+export const cancelChecks: readonly AgentCheckSpec[] = [
+  cancel('before', 'A signal that is aborted already: no request', false, async (scene, controller) => {
+    controller.abort()
+    const result = await scene.open(turns()).say(scene.input, { signal: controller.signal })
+    expectTrue(scene.requests.length === 0, `${scene.requests.length} requests (${describeEnd(result)})`)
+    return result
+  }),
+  cancel('in-answer', 'While the model falls silent in an answer', false, async (scene, controller) => {
+    const process = scene.open(turns(), { model: [{ at: 1, fault: 'stalled' }] })
+    const run = process.start(scene.input, { signal: controller.signal })
+    await process.untilFault()
+    controller.abort()
+    return run.result
+  }),
+  inCall('in-call', 'While a call runs that obeys the signal', hang),
+  inCall('in-deaf-call', 'While a call runs that never ends', () => new Promise(() => undefined)),
+  inCall('swallowed', 'A call that answers in spite of the abort', () => 'The text.'),
+  cancel('in-retry', 'While a retry waits', false, async (scene, controller) => {
+    const process = scene.open(turns(), { model: [{ at: 1, fault: 'overloaded' }] })
+    if (process.agent.config.retry.maxAttempts <= 1) throw new NotAsked('the agent does not try again')
+    const run = process.start(scene.input, { signal: controller.signal })
+    // At once: some agents wait for a millisecond, or not at all.
+    run.events$.subscribe({
+      next: ({ type }) => {
+        if (type === 'retry') controller.abort()
+      },
+      error: () => undefined,
+    })
+    const result = await run.result
+    expectTrue(scene.requests.length === 1, `${scene.requests.length} requests (${describeEnd(result)})`)
+    return result
+  }),
+  cancel('result-kept', 'Of two calls one had returned: its result is in the next request', true, keepResult),
+]
+
+/** The model says something else after so many requests; a run that is still there was stopped by nothing. */
+const cap = 300
+
+const capped =
+  (script: Script): Script =>
+  (at, request) =>
+    at > cap ? say('The cap of the script.') : script(at, request)
+
+/** Another call each time. */
+const restless = (scene: AgentScene): Script =>
+  capped((at) => ({ ...callOf(toolOf(scene), at), text: `Working on ${at}.` }))
+
+const limits = (rest: Omit<AgentCheckSpec, 'class' | 'needs'>): AgentCheckSpec => ({
+  class: 'limits',
+  needs: ['tool'],
+  ...rest,
+})
+
+const tokensOfStep = tokensOfTurn.input + tokensOfTurn.output
+
+/** Limits are exact, told, and what was paid for is kept. */
+export const limitChecks: readonly AgentCheckSpec[] = [
+  limits({
+    name: 'steps',
+    title: 'A limit of 3 steps allows 3 requests, and is told',
+    async run(scene) {
+      const process = scene.open(restless(scene))
+      // A last request that makes the model conclude is asked for by the agent's author, and is one more.
+      const most = process.agent.config.limits.onLimit === 'conclude' ? 4 : 3
+      const result = await process.say(scene.input, { limits: { maxSteps: 3 } })
+      const { length } = scene.requests
+      expectTrue(length <= most, `${length} requests (${describeEnd(result)})`)
+      expectTold(result)
+      return describeRun(scene, result)
+    },
+  }),
+  limits({
+    name: 'own-limit',
+    title: "The agent's own limits stop a model that calls for ever",
+    async run(scene) {
+      const result = await scene.open(restless(scene)).say(scene.input)
+      const { length } = scene.requests
+      expectTrue(
+        length < cap,
+        `${length} requests: nothing stopped it. Set limits.maxSteps (${describeEnd(result)})`,
+      )
+      expectTold(result, ` after ${length} requests`)
+      return describeRun(scene, result)
+    },
+  }),
+  limits({
+    name: 'token-budget',
+    title: 'A budget of 2.5 steps allows 3 requests, and is told',
+    async run(scene) {
+      const process = scene.open(restless(scene))
+      const result = await process.say(scene.input, { limits: { tokenBudget: tokensOfStep * 2.5 } })
+      const { length } = scene.requests
+      expectTrue(length <= 3, `${length} requests (${describeEnd(result)})`)
+      expectTold(result)
+      return describeRun(scene, result)
+    },
+  }),
+  limits({
+    name: 'paid-usage',
+    title: 'What was used before a limit is counted',
+    async run(scene) {
+      const result = await scene.open(restless(scene)).say(scene.input, { limits: { maxSteps: 2 } })
+      const used = result.usage.totalTokens
+      const due = tokensOfStep * scene.requests.length
+      expectTrue(used === due, `${used} tokens are counted, and ${due} were used (${describeEnd(result)})`)
+      return `${used} tokens, ${endOf(result)}`
+    },
+  }),
+]
+
+const loops = (
+  name: string,
+  title: string,
+  script: (scene: AgentScene) => Script,
+  behave: Behavior,
+  needs: AgentCheckSpec['needs'] = ['tool'],
+): AgentCheckSpec => ({
+  class: 'loops',
+  name,
+  title,
+  needs,
+  async run(scene) {
+    scene.behave = behave
+    const result = await scene.open(capped(script(scene))).say(scene.input)
+    const { length } = scene.requests
+    expectTrue(length < cap, `${length} requests: nothing stopped it (${describeEnd(result)})`)
+    expectTold(result, ` after ${length} requests`)
+    return `stopped after ${describeRun(scene, result)}`
+  },
+})
+
+/** The same thing for ever. */
+export const loopChecks: readonly AgentCheckSpec[] = [
+  loops(
+    'same-call',
+    'The same call, the same result',
+    (scene) => () => callOf(toolOf(scene)),
+    () => 'Nothing new.',
+  ),
+  loops(
+    'two-calls',
+    'Two calls in turn',
+    (scene) => (at) => callOf(toolOf(scene), at % 2),
+    ({ input }) => `The result of ${JSON.stringify(input)}.`,
+    ['tool', 'variety'],
+  ),
+  loops(
+    'failing',
+    'A call that fails each time',
+    (scene) => () => callOf(toolOf(scene)),
+    () => {
+      throw new Error('No such file.')
+    },
+  ),
+  loops(
+    'new-arguments',
+    'Another call each time, the same result',
+    (scene) => (at) => callOf(toolOf(scene), at),
+    () => 'Nothing found.',
+    ['tool', 'variety'],
+  ),
+  loops(
+    'no-such-tool',
+    'A tool that does not exist',
+    () => () => ({ calls: [{ name: 'no_such_tool' }] }),
+    () => '',
+    [],
+  ),
+]

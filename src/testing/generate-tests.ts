@@ -1,0 +1,257 @@
+import { expectArgument, listRule, objectRule } from '../core/base/expect-argument.js'
+import { PathError } from './errors.js'
+import type { MachinePath, PathStep } from './machine-path.js'
+import type { PropertyStory } from './properties/play-story.js'
+
+/** How the test file is written. */
+export interface JestTestsOptions {
+  /** The name of the `describe` block. Default `every transition`. */
+  title?: string
+  /** The lines above the tests; they must bring `replay` and what `harness` uses into scope. */
+  imports: readonly string[]
+  /** An expression that makes a fresh harness for one test. Default `createHarness()`. */
+  harness?: string
+  /** The first line, as a comment. Say how the file is made. */
+  header?: string
+  /** The test runner, whose functions are imported. Default: the globals `describe`, `test` and `expect`. */
+  runner?: TestRunner
+}
+
+/**
+ * Writes a test file: one test a path, each event as literal JSON and the state that it must lead to. The same
+ * paths give the same text, so a stale file is one that differs.
+ *
+ * ```ts
+ * generateJestTests(paths, {
+ *   imports: [`import { createMachineHarness, replay } from 'statewright/testing'`, `import { machine } from './machine.js'`],
+ *   harness: 'createMachineHarness(machine)',
+ * })
+ * ```
+ *
+ * @throws {PathError} `not_json` for an event or input that JSON cannot hold
+ */
+export function generateJestTests(paths: readonly MachinePath[], options: JestTestsOptions): string {
+  expectArgument('generateJestTests(paths)', paths, listRule('a list of paths: generatePaths(…).paths'))
+  expectArgument('generateJestTests(paths, options)', options, objectRule([], 'an object of options'))
+  const { title = 'every transition', harness = 'createHarness()', runner } = options
+  const { header = 'Generated from the statechart. Do not edit; generate it again.' } = options
+  const inputs = new Map<string, string>()
+  for (const path of paths) {
+    const input: unknown = path.steps[0]?.event.input
+    if (input !== undefined) inputs.set(path.input, formatLiteral(input, path, 'the input'))
+  }
+  const many = new Set(paths.map((path) => path.input)).size > 1
+  return [
+    `// ${toOneLine(header)}`,
+    ...formatRunnerImports(runner),
+    ...options.imports,
+    '',
+    ...formatInputs(inputs),
+    `describe(${quoteText(title)}, () => {`,
+    paths.map((path, i) => formatTest(path, i + 1, { many, harness, runner })).join('\n\n'),
+    '})',
+    '',
+  ].join('\n')
+}
+
+function formatInputs(inputs: ReadonlyMap<string, string>): string[] {
+  if (inputs.size === 0) return []
+  return [
+    'const inputs = {',
+    ...[...inputs].map(([label, text]) => `  ${formatProperty(label)}: ${text},`),
+    '}',
+    '',
+  ]
+}
+
+function formatTest(
+  path: MachinePath,
+  number: number,
+  { many, harness, runner }: { many: boolean; harness: string; runner: TestRunner | undefined },
+): string {
+  const name = `${number}. ${many ? `with ${path.input}: ` : ''}${path.name}`
+  return [
+    `  test(${quoteText(toOneLine(name))}, async () => {`,
+    '    const steps = [',
+    ...path.steps.flatMap((step) => formatStep(step, path)),
+    '    ]',
+    `    ${formatAssertion(runner, `await replay({ steps }, ${harness})`, `{ ok: true, steps: ${path.steps.length} }`)}`,
+    '  })',
+  ].join('\n')
+}
+
+function formatStep(step: PathStep, path: MachinePath): string[] {
+  const { value, status } = step.state
+  const comment = `      // ${toOneLine(step.label)}`
+  const state = formatLiteral({ value, status }, path, step.label)
+  const more = [
+    ...(step.emitted ? [`emitted: ${formatLiteral(step.emitted, path, `what '${step.label}' emits`)}`] : []),
+    ...('output' in step ? [`output: ${formatLiteral(step.output, path, 'the output') ?? 'undefined'}`] : []),
+  ]
+  return [
+    comment,
+    `      { ${[`event: ${formatEvent(step, path)}`, `state: ${state}`, ...more].join(', ')} },`,
+  ]
+}
+
+function formatEvent({ event, label }: PathStep, path: MachinePath): string {
+  if (event.type !== 'xstate.init') return formatLiteral(event, path, `the event '${label}'`)
+  return event.input === undefined
+    ? `{"type":"xstate.init"}`
+    : `{"type":"xstate.init","input":inputs[${quoteText(path.input)}]}`
+}
+
+/** JSON is a literal of the language but for one key, which would set the prototype. */
+export function formatLiteral(value: unknown, path: Pick<MachinePath, 'name'>, what: string): string {
+  const found = findNonJson(value, new Set())
+  if (found !== undefined) {
+    const text = `Path '${path.name}': ${what} holds ${found}, which JSON cannot hold. Use plain data in inputs and events.`
+    throw new PathError('not_json', text, what)
+  }
+  return JSON.stringify(value).replaceAll('"__proto__":', '["__proto__"]:')
+}
+
+function findNonJson(value: unknown, open: Set<object>): string | undefined {
+  if (typeof value === 'number') return Number.isFinite(value) ? undefined : String(value)
+  if (typeof value !== 'object' || value === null) {
+    return ['string', 'boolean', 'undefined', 'object'].includes(typeof value)
+      ? undefined
+      : `a ${typeof value}`
+  }
+  const prototype: unknown = Object.getPrototypeOf(value)
+  if (open.has(value)) return 'a value that refers to itself'
+  if (!Array.isArray(value) && prototype !== null && Object.getPrototypeOf(prototype) !== null) {
+    return `an instance of ${value.constructor.name}`
+  }
+  open.add(value)
+  for (const part of Object.values(value)) {
+    const found = findNonJson(part, open)
+    if (found !== undefined) return found
+  }
+  open.delete(value)
+  return undefined
+}
+
+function formatProperty(name: string): string {
+  return /^[A-Za-z_$][\w$]*$/.test(name) && name !== '__proto__' ? name : `[${quoteText(name)}]`
+}
+
+export function quoteText(text: string): string {
+  const escaped = JSON.stringify(text).slice(1, -1).replaceAll('\\"', '"').replaceAll("'", "\\'")
+  return `'${escaped}'`
+}
+
+export function toOneLine(text: string): string {
+  return text.replace(/[\r\n\u2028\u2029]+/g, ' ')
+}
+
+/** The test runners that generated tests can be for. */
+export const testRunners = ['jest', 'vitest', 'node'] as const
+
+export type TestRunner = (typeof testRunners)[number]
+
+const modules: Record<TestRunner, string> = { jest: '@jest/globals', vitest: 'vitest', node: 'node:test' }
+
+/** The imports of a test file with assertions. Without a runner, the file uses the globals of jest and vitest. */
+export function formatRunnerImports(runner: TestRunner | undefined): string[] {
+  if (runner === undefined) return []
+  if (runner === 'node')
+    return ["import assert from 'node:assert/strict'", formatRunnerImport('node', 'describe', 'test')]
+  return [formatRunnerImport(runner, 'describe', 'expect', 'test')]
+}
+
+export function formatRunnerImport(runner: TestRunner, ...names: readonly string[]): string {
+  return `import { ${names.join(', ')} } from '${modules[runner]}'`
+}
+
+/** A statement that compares two expressions. */
+export function formatAssertion(runner: TestRunner | undefined, actual: string, expected: string): string {
+  return runner === 'node'
+    ? `assert.deepEqual(${actual}, ${expected})`
+    : `expect(${actual}).toEqual(${expected})`
+}
+
+/** How the test file of stories is written. */
+export interface StoryTestsOptions {
+  /** The name of the `describe` block. Default `stories that broke a property`. */
+  title?: string
+  /** The lines above the tests; they must bring `checkStory` and what the expressions below use into scope. */
+  imports: readonly string[]
+  /** An expression for the machine. Default `machine`. */
+  machine?: string
+  /** An expression for the object of properties, by their names. Default `properties`. */
+  properties?: string
+  /** An expression for the options of `checkProperties`. Default `options`. */
+  options?: string
+  /** The first line, as a comment. */
+  header?: string
+  /** The test runner, whose functions are imported. Default: the globals `describe`, `test` and `expect`. */
+  runner?: TestRunner
+}
+
+/**
+ * Writes a test file: one test a counterexample of `checkProperties`. A test fails as long as the machine can go on as
+ * its story tells, and passes when that is mended.
+ *
+ * ```ts
+ * const { report } = checkProperties(machine, { report: never('open') }, { alphabet })
+ * generateStoryTests(report.counterexample ? [report.counterexample] : [], {
+ *   imports: [`import { checkStory } from 'statewright/testing'`, `import { machine, properties, options } from './properties/machine.js'`],
+ * })
+ * ```
+ *
+ * @throws {PathError} `not_json` for an event or input that JSON cannot hold
+ */
+export function generateStoryTests(stories: readonly PropertyStory[], options: StoryTestsOptions): string {
+  expectArgument(
+    'generateStoryTests(stories)',
+    stories,
+    listRule('a list of counterexamples of checkProperties(…)'),
+  )
+  expectArgument('generateStoryTests(stories, options)', options, objectRule([], 'an object of options'))
+  const { title = 'stories that broke a property', machine = 'machine', properties = 'properties' } = options
+  const { header = 'Generated from counterexamples of checkProperties.', options: space = 'options' } =
+    options
+  const { runner } = options
+  const tests = stories.map((story, i) => {
+    const call = `checkStory(${machine}, ${properties}[${quoteText(story.property)}], story, ${space})`
+    return [
+      `  // ${toOneLine(story.reason)}`,
+      `  test(${quoteText(toOneLine(`${i + 1}. ${story.property}`))}, () => {`,
+      '    const story = {',
+      ...formatInput(story),
+      ...formatEvents('steps', story.path.steps.slice(1), story),
+      ...(story.loop ? formatEvents('loop', story.loop, story) : []),
+      '    }',
+      `    ${formatAssertion(runner, call, '{ holds: true, message: null }')}`,
+      '  })',
+    ].join('\n')
+  })
+  return [
+    `// ${toOneLine(header)}`,
+    ...formatRunnerImports(runner),
+    ...options.imports,
+    '',
+    `describe(${quoteText(title)}, () => {`,
+    tests.join('\n\n'),
+    '})',
+    '',
+  ].join('\n')
+}
+
+function formatInput({ path }: PropertyStory): string[] {
+  const input: unknown = path.steps[0]?.event.input
+  return input === undefined ? [] : [`      input: ${formatLiteral(input, path, 'the input')},`]
+}
+
+function formatEvents(key: 'steps' | 'loop', steps: readonly PathStep[], { path }: PropertyStory): string[] {
+  if (steps.length === 0) return [`      ${key}: [],`]
+  return [
+    `      ${key}: [`,
+    ...steps.flatMap(({ event, label }) => [
+      `        // ${toOneLine(label)}`,
+      `        ${formatLiteral(event, path, `the event '${label}'`)},`,
+    ]),
+    '      ],',
+  ]
+}

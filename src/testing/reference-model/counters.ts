@@ -1,0 +1,219 @@
+import { type Call, type Json, type Run, type Moment, isEnd } from '../../../spec/run.js'
+import { type Row, Broken } from './walk-table.js'
+
+/** A skill is loaded, or taken back; or the conversation goes on under another agent, which has loaded none. */
+interface SkillChange {
+  action: string
+  name: string
+  allowedTools?: string[]
+}
+
+/** What is known of skills: those that are loaded, and what the transcript has of their changes. */
+export interface Skills {
+  active: { name: string; allowedTools?: string[] | undefined }[]
+  history: SkillChange[]
+  /** How many of those changes are older than the last answer. */
+  before: number
+  /** By calls of the last answer: what they change if they succeed. */
+  pending: Record<string, SkillChange>
+}
+
+const fold = (history: readonly SkillChange[]): Skills['active'] =>
+  history.reduce<Skills['active']>((active, { action, name, allowedTools }) => {
+    if (action === 'hand over') return []
+    const others = active.filter((one) => one.name !== name)
+    return action === 'unload' ? others : [...others, { name, allowedTools }]
+  }, [])
+
+const toSkills = (history: SkillChange[]): Skills => ({
+  active: fold(history),
+  history,
+  before: history.length,
+  pending: {},
+})
+
+const handover: SkillChange = { action: 'hand over', name: '' }
+
+/** The changes that the results of a transcript note. A handoff is the last of its batch. */
+function listChanges(messages: Json[]): SkillChange[] {
+  const changes: SkillChange[] = []
+  let isHandedOver = false
+  const endBatch = (): void => {
+    if (isHandedOver) changes.push(handover)
+    isHandedOver = false
+  }
+  for (const { role, data } of messages) {
+    if (role !== 'tool') endBatch()
+    else if (data?.handoff) isHandedOver = true
+    if (role === 'tool' && data?.skill) changes.push(data.skill)
+  }
+  endBatch()
+  return changes
+}
+
+export const readSkills = (messages: Json[]): Skills => toSkills(listChanges(messages))
+
+/** Those of a snapshot. */
+export function readStoredSkills({ skills = [], messages, calls, batchAt }: Json): Skills {
+  const pending = calls.flatMap(({ id, skill }: Json) => (skill ? [[id, skill]] : []))
+  return {
+    active: skills.map(({ name, allowedTools }: Json) => ({ name, allowedTools })),
+    history: listChanges(messages),
+    before: listChanges(calls.length > 0 ? messages.slice(0, batchAt + 1) : messages).length,
+    pending: Object.fromEntries(pending),
+  }
+}
+
+/** A branch has a part of the transcript, and so some of the changes from the beginning on. */
+export const listBranches = ({ history }: Skills): Skills[] =>
+  Array.from({ length: history.length + 1 }, (_, count) => toSkills(history.slice(0, count)))
+
+/** With the changes of the calls that have succeeded. */
+export function settleSkills(
+  { history, before, pending }: Skills,
+  calls: readonly Call[],
+  isHandedOver: boolean,
+): Skills {
+  const made = calls.flatMap(({ id, done, failed, unscreened }) => {
+    // A provider may call a call `__proto__`.
+    const change = Object.hasOwn(pending, id) ? pending[id] : undefined
+    return change && done && !failed && !unscreened ? [change] : []
+  })
+  const all = [...history.slice(0, before), ...made, ...(isHandedOver ? [handover] : [])]
+  return { active: fold(all), history: all, before, pending }
+}
+
+/**
+ * Calls of tools that the plan of the step leaves out, or a loaded skill does not allow, are refused; skills allow their own tools. Of
+ * the handoffs of one answer, the first counts.
+ */
+export function forbidCalls(
+  { active }: Skills,
+  { calls, setup, plan, steps }: Run,
+  refusal: Partial<Call>,
+): Call[] {
+  const isLeftOut = ({ name }: Call): boolean => plan?.step === steps && plan?.tools?.includes(name) === false
+  const isForbidden = ({ name }: Call): boolean =>
+    !setup.tools[name]?.skill && active.some(({ allowedTools }) => allowedTools?.includes(name) === false)
+  const handoffs = calls.filter(({ name }) => setup.tools[name]?.handoff)
+  return calls.map((call) =>
+    handoffs.indexOf(call) > 0 || isLeftOut(call) || isForbidden(call)
+      ? { ...call, ...refusal, failed: !call.unloaded }
+      : call,
+  )
+}
+
+/** Until when a run sleeps, and what its calls have asked for. */
+export interface Sleep {
+  wakeAt: number | null
+  /** The dates of results and of sub-agents that sleep, by their calls. */
+  asked: Record<string, number>
+}
+
+export const noSleep: Sleep = { wakeAt: null, asked: {} }
+
+/** As a snapshot has it. */
+export function readSleep({ wakeAt = null, calls }: Json): Sleep {
+  const dates = calls.flatMap(({ id, result, wakeAt: child }: Json) => {
+    const at = result === undefined ? child : result.status === 'ok' ? result.wakeAt : undefined
+    return at === undefined ? [] : [[id, at]]
+  })
+  return { wakeAt, asked: Object.fromEntries(dates) as Sleep['asked'] }
+}
+
+export const isAsleep = ({ wakeAt }: Sleep, now: number): boolean => wakeAt !== null && now < wakeAt
+export const isForLater = ({ event, now }: Moment): boolean => typeof event.at === 'number' && event.at > now
+
+/** What a row does to the sleep of a run. */
+export function moveSleep(before: Sleep, run: Run, next: Run, moment: Moment, row: Row): Sleep {
+  const { event, now } = moment
+  let { wakeAt } = before
+  const asked = { ...before.asked }
+  const later = (at: number): number => Math.max(wakeAt ?? at, at)
+  if (row.changes.includes('takeReport')) {
+    const at =
+      row.event === 'CHILD_RESTS' ? event.wakeAt : event.result?.status === 'ok' && event.result.wakeAt
+    delete asked[event.callId]
+    if (typeof at === 'number') asked[event.callId] = at
+  }
+  if (row.event === 'done resultShields')
+    for (const call of run.calls)
+      if (call.unscreened && next.calls.some(({ id, failed }) => id === call.id && failed === true))
+        delete asked[call.id]
+  const isOver = row.place === 'batchOver' && row.to === 'checkingLimits'
+  const isForChildren = row.place === 'dispatching' && row.to === 'PAUSED'
+  if (isOver || isForChildren)
+    for (const { id, done } of run.calls) {
+      const at = asked[id]
+      if (at !== undefined && (done ? at > now : isForChildren)) wakeAt = later(at)
+    }
+  if (row.changes.includes('tellSteering') && run.steering > next.steering) wakeAt = null
+  if (run.place === 'PAUSED' && next.place !== 'PAUSED') wakeAt = null
+  // A run that rests is put off to that date, whether it is sooner or later than the one before.
+  if (row.event === 'RESUME' && isForLater(moment))
+    wakeAt = run.place === 'PAUSED' ? event.at : later(event.at)
+  if (row.conditions.includes('waitsForBudget')) wakeAt = later(event.error.wakeAt)
+  const isOthers = next.place === 'PAUSED' && row.event !== 'RESUME' && (run.pausing || run.stop !== null)
+  if (isEnd(next.place) || isOthers || (row.event === 'PAUSE' && run.place === 'backingOff')) wakeAt = null
+  return { wakeAt, asked: next.calls.length === 0 ? {} : asked }
+}
+
+const amounts = [
+  'inputTokens',
+  'outputTokens',
+  'totalTokens',
+  'cachedInputTokens',
+  'reasoningTokens',
+] as const
+export type Usage = Record<(typeof amounts)[number], number> & { cost: number | null }
+export const noUsage = { ...Object.fromEntries(amounts.map((key) => [key, 0])), cost: 0 } as Usage
+
+interface Totals {
+  run: Usage
+  session: Usage
+}
+
+/** Adds what was used to the totals of the run, and of the session. */
+export function spend({ run, session }: Totals, usage: Usage): Totals {
+  if (amounts.some((key) => !(usage[key] >= 0)) || (usage.cost ?? 0) < 0)
+    throw new Broken(
+      'usage: What is used is never less than nothing.',
+      `It has used ${JSON.stringify(usage)}.`,
+    )
+  const add = (total: Usage): Usage => {
+    const cost = total.cost === null || usage.cost === null ? null : total.cost + usage.cost
+    return { ...Object.fromEntries(amounts.map((key) => [key, total[key] + usage[key]])), cost } as Usage
+  }
+  return { run: add(run), session: add(session) }
+}
+
+/** The limit that is reached; null: there is budget left. */
+export function findSpent({ limits, budget }: Json, { run, session }: Totals): string | null {
+  const { inputTokens, outputTokens, cachedInputTokens, cost } = budget.scope === 'session' ? session : run
+  const free = budget.countCached ? 0 : Math.min(cachedInputTokens, inputTokens)
+  if (limits.tokenBudget > 0 && inputTokens + outputTokens - free >= limits.tokenBudget) return 'token_budget'
+  if (limits.outputTokens > 0 && outputTokens >= limits.outputTokens) return 'output_tokens'
+  return limits.costLimit > 0 && (cost ?? 0) * (1 + 1e-9) >= limits.costLimit ? 'cost_limit' : null
+}
+
+/** The limit of which only the reserve is left. */
+export function findNear({ limits, budget, guardrails }: Json, totals: Totals): string | null {
+  const { inputTokens, outputTokens, cachedInputTokens, cost } = totals[budget.scope as 'run' | 'session']
+  const free = budget.countCached ? 0 : Math.min(cachedInputTokens, inputTokens)
+  const tokensLeft = Math.max(0, limits.tokenBudget - (inputTokens + outputTokens - free))
+  if (limits.tokenBudget > 0 && tokensLeft <= guardrails.reserveTokens) return 'token_budget'
+  const costLeft = findCostLeft(limits.costLimit, cost)
+  const reserve = limits.costLimit * guardrails.reserveCostFraction * (1 + 1e-9)
+  return costLeft !== null && costLeft <= reserve ? 'cost_limit' : null
+}
+
+function findCostLeft(limit: number, cost: number | null): number | null {
+  if (!(limit > 0) || cost === null) return null
+  return cost * (1 + 1e-9) >= limit ? 0 : limit - cost
+}
+
+/** Totals as they are compared: sums of prices carry rounding errors. */
+export const toTotals = (usage: Usage): unknown[] => [
+  ...amounts.map((key) => usage[key]),
+  usage.cost?.toPrecision(9),
+]
