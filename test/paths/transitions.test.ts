@@ -26,7 +26,7 @@ const inputs = {
   ['stopping when it has results']: {"messages":[],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":2,"terminalDelegation":{"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"progress":{"pairs":[],"stale":0,"batch":null,"waits":false,"changedAt":-1,"failing":0,"unknownTools":0,"refused":0,"transient":0,"tools":[],"said":null,"due":null},"duplicates":{"due":null},"user":{}},"warnedOfBudget":false,"fit":null,"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":2,"maxToolCalls":null,"maxToolCallsPerResponse":null,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop","onNearBudget":"warn"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"storeTimeoutMs":60000,"contentIdleMs":600000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":1},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":600000,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"terminalDelegation":null,"failing":null,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"progress":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"resultShields":false,"retrieval":false,"fitting":false,"userGuards":false,"structuredOutput":true,"stopWhen":true},"input":[{"content":"Go."}]},
   ['stopping when it has results that shields clear']: {"messages":[],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":2,"terminalDelegation":{"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"progress":{"pairs":[],"stale":0,"batch":null,"waits":false,"changedAt":-1,"failing":0,"unknownTools":0,"refused":0,"transient":0,"tools":[],"said":null,"due":null},"duplicates":{"due":null},"user":{}},"warnedOfBudget":false,"fit":null,"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":2,"maxToolCalls":null,"maxToolCallsPerResponse":null,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop","onNearBudget":"warn"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"storeTimeoutMs":60000,"contentIdleMs":600000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":1},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":600000,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"terminalDelegation":null,"failing":null,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"progress":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false,"endsRun":true},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":true,"callShields":false,"resultShields":false,"retrieval":false,"fitting":false,"userGuards":false,"structuredOutput":true,"stopWhen":true},"input":[{"content":"Go."}]},
   ['with prepared steps']: {"messages":[],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":2,"terminalDelegation":{"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"progress":{"pairs":[],"stale":0,"batch":null,"waits":false,"changedAt":-1,"failing":0,"unknownTools":0,"refused":0,"transient":0,"tools":[],"said":null,"due":null},"duplicates":{"due":null},"user":{}},"warnedOfBudget":false,"fit":null,"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":2,"maxToolCalls":null,"maxToolCallsPerResponse":null,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop","onNearBudget":"warn"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"storeTimeoutMs":60000,"contentIdleMs":600000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":600000,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"terminalDelegation":null,"failing":null,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"progress":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"resultShields":false,"retrieval":false,"fitting":false,"userGuards":false,"structuredOutput":false,"prepareStep":true},"input":[{"content":"Go."}]},
-  ['with content that the provider refuses']: {"messages":[],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":2,"terminalDelegation":{"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"progress":{"pairs":[],"stale":0,"batch":null,"waits":false,"changedAt":-1,"failing":0,"unknownTools":0,"refused":0,"transient":0,"tools":[],"said":null,"due":null},"duplicates":{"due":null},"user":{}},"warnedOfBudget":false,"fit":null,"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":2,"maxToolCalls":null,"maxToolCallsPerResponse":null,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"conclude","onNearBudget":"warn"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"storeTimeoutMs":60000,"contentIdleMs":600000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":600000,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"terminalDelegation":null,"failing":null,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"progress":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false},"browse":{"readOnly":true,"idempotent":true,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"resultShields":false,"retrieval":false,"fitting":false,"userGuards":false,"structuredOutput":false},"input":[{"content":"Go."}]},
+  ['with content that the provider refuses']: {"messages":[],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":2,"terminalDelegation":{"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"progress":{"pairs":[],"stale":0,"batch":null,"waits":false,"changedAt":-1,"failing":0,"unknownTools":0,"refused":0,"transient":0,"tools":[],"said":null,"due":null},"duplicates":{"due":null},"user":{}},"warnedOfBudget":false,"fit":null,"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":2,"maxToolCalls":null,"maxToolCallsPerResponse":null,"timeoutMs":0,"tokenBudget":500,"outputTokens":0,"costLimit":0,"onLimit":"conclude","onNearBudget":"warn"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"storeTimeoutMs":60000,"contentIdleMs":600000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":600000,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"terminalDelegation":null,"failing":null,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"progress":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false},"browse":{"readOnly":true,"idempotent":true,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"resultShields":false,"retrieval":false,"fitting":false,"userGuards":false,"structuredOutput":false},"input":[{"content":"Go."}]},
   interactive: {"messages":[],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":2,"terminalDelegation":{"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"progress":{"pairs":[],"stale":0,"batch":null,"waits":false,"changedAt":-1,"failing":0,"unknownTools":0,"refused":0,"transient":0,"tools":[],"said":null,"due":null},"duplicates":{"due":null},"user":{}},"warnedOfBudget":false,"fit":null,"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":1,"maxToolCalls":null,"maxToolCallsPerResponse":null,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop","onNearBudget":"warn"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"storeTimeoutMs":60000,"contentIdleMs":600000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":600000,"maxResultChars":50000,"onInterrupted":"result"},"interactive":true,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"terminalDelegation":null,"failing":null,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"progress":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"resultShields":false,"retrieval":false,"fitting":false,"userGuards":false,"structuredOutput":false},"input":[{"content":"Go."}]},
   ['nearly spent, and careful']: {"messages":[],"usage":{"inputTokens":499,"outputTokens":0,"totalTokens":499,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":2,"terminalDelegation":{"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"progress":{"pairs":[],"stale":0,"batch":null,"waits":false,"changedAt":-1,"failing":0,"unknownTools":0,"refused":0,"transient":0,"tools":[],"said":null,"due":null},"duplicates":{"due":null},"user":{}},"warnedOfBudget":false,"fit":null,"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":1,"maxToolCalls":null,"maxToolCallsPerResponse":null,"timeoutMs":0,"tokenBudget":500,"outputTokens":0,"costLimit":0,"onLimit":"stop","onNearBudget":"warn"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":true,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"storeTimeoutMs":60000,"contentIdleMs":600000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":600000,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"terminalDelegation":null,"failing":null,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"progress":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"resultShields":false,"retrieval":false,"fitting":false,"userGuards":false,"structuredOutput":false},"input":[{"content":"Go."}]},
   ['concluding near the limit of its cost']: {"messages":[],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0.95,"estimated":false},"guardrails":{"version":2,"terminalDelegation":{"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"progress":{"pairs":[],"stale":0,"batch":null,"waits":false,"changedAt":-1,"failing":0,"unknownTools":0,"refused":0,"transient":0,"tools":[],"said":null,"due":null},"duplicates":{"due":null},"user":{}},"warnedOfBudget":false,"fit":null,"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":1,"maxToolCalls":null,"maxToolCallsPerResponse":null,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":1,"onLimit":"stop","onNearBudget":"conclude"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"storeTimeoutMs":60000,"contentIdleMs":600000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":600000,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"terminalDelegation":null,"failing":null,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"progress":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"resultShields":false,"retrieval":false,"fitting":false,"userGuards":false,"structuredOutput":false,"prepareStep":true},"input":[{"content":"Go."}]},
@@ -165,17 +165,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('10. with plain: model: incomplete answer over budget → BUDGET_EXCEEDED (done)', async () => {
-    const steps = [
-      // start
-      { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
-      // model: incomplete answer over budget
-      { event: {"type":"xstate.error.actor.model","error":{"status":null,"retryAfterMs":null,"partialText":"Do","usage":{"inputTokens":999,"outputTokens":1,"totalTokens":1000,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"kind":"incomplete","code":"incomplete_response","message":"It failed: incomplete_response.","jitter":1},"actorId":"model","now":1000}, state: {"value":"BUDGET_EXCEEDED","status":"done"} },
-    ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
-  })
-
-  test('11. with with a deadline: steer, model: text too late → TIMED_OUT (done)', async () => {
+  test('10. with with a deadline: steer, model: text too late → TIMED_OUT (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with a deadline']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -187,7 +177,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('12. with with a deadline: model: call, resumed too late → TIMED_OUT (done)', async () => {
+  test('11. with with a deadline: model: call, resumed too late → TIMED_OUT (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with a deadline']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -199,7 +189,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('13. with with a deadline: deadline → TIMED_OUT (done)', async () => {
+  test('12. with with a deadline: deadline → TIMED_OUT (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with a deadline']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -209,7 +199,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('14. with with a deadline: resumed too late → TIMED_OUT (done)', async () => {
+  test('13. with with a deadline: resumed too late → TIMED_OUT (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with a deadline']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -219,7 +209,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('15. with with every shield: input allowed, retrieved, all of it fits, model: call, store failed → ERROR (done)', async () => {
+  test('14. with with every shield: input allowed, retrieved, all of it fits, model: call, store failed → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with every shield']}, state: {"value":{"RUNNING":{"preparing":"screeningInput"}},"status":"active"} },
@@ -237,7 +227,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 6 })
   })
 
-  test('16. with with result shields: model: calls of every kind, tool: ok, reject meanwhile, results allowed → WAITING_FOR_INPUT.toolOutput', async () => {
+  test('15. with with result shields: model: calls of every kind, tool: ok, reject meanwhile, results allowed → WAITING_FOR_INPUT.toolOutput', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with result shields']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -253,7 +243,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 5 })
   })
 
-  test('17. with with result shields: model: calls of every kind, tool: ok, hand in output meanwhile, approve meanwhile → WAITING_FOR_TOOL.screeningResults', async () => {
+  test('16. with with result shields: model: calls of every kind, tool: ok, hand in output meanwhile, approve meanwhile → WAITING_FOR_TOOL.screeningResults', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with result shields']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -269,7 +259,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 5 })
   })
 
-  test('18. with with input shields: steer, input allowed, input blocked → BLOCKED (done)', async () => {
+  test('17. with with input shields: steer, input allowed, input blocked → BLOCKED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with input shields']}, state: {"value":{"RUNNING":{"preparing":"screeningInput"}},"status":"active"} },
@@ -283,7 +273,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('19. with with retrieval: retrieval refused by a shared budget → BUDGET_EXCEEDED (done)', async () => {
+  test('18. with with retrieval: retrieval refused by a shared budget → BUDGET_EXCEEDED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with retrieval']}, state: {"value":{"RUNNING":{"preparing":"retrieving"}},"status":"active"} },
@@ -293,7 +283,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('20. with summing up, nearly spent: pause, all of it fits, …, steer, resumed in time, cancel → CANCELLED (done)', async () => {
+  test('19. with summing up, nearly spent: pause, all of it fits, …, steer, resumed in time, cancel → CANCELLED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['summing up, nearly spent']}, state: {"value":{"RUNNING":{"preparing":"fittingContext"}},"status":"active"} },
@@ -323,7 +313,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 12 })
   })
 
-  test('21. with summing up, nearly spent: fitted by a summary over budget → BUDGET_EXCEEDED (done)', async () => {
+  test('20. with summing up, nearly spent: fitted by a summary over budget → BUDGET_EXCEEDED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['summing up, nearly spent']}, state: {"value":{"RUNNING":{"preparing":"fittingContext"}},"status":"active"} },
@@ -333,7 +323,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('22. with with guards of its own: model: call, an own guard refuses the calls, own guards let the results pass, model: text → COMPLETED (done)', async () => {
+  test('21. with with guards of its own: model: call, an own guard refuses the calls, own guards let the results pass, model: text → COMPLETED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with guards of its own']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -349,7 +339,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 5 })
   })
 
-  test('23. with with guards of its own: model: call, an own guard halts on the calls → ERROR (done)', async () => {
+  test('22. with with guards of its own: model: call, an own guard halts on the calls → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with guards of its own']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -361,7 +351,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('24. with with guards of its own and shields: model: calls of every kind, own guards let the calls pass, …, hand in output, an own guard halts on the results, steer → MAX_STEPS (done)', async () => {
+  test('23. with with guards of its own and shields: model: calls of every kind, own guards let the calls pass, …, hand in output, an own guard halts on the results, steer → MAX_STEPS (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with guards of its own and shields']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -389,7 +379,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 11 })
   })
 
-  test('25. with with an output schema: model: no object, model: no object → ERROR (done)', async () => {
+  test('24. with with an output schema: model: no object, model: no object → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with an output schema']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -401,7 +391,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('26. with asking about interrupted calls: model: calls of every kind, tool runner ended, …, tool runner failed, pause, hand in output → PAUSED', async () => {
+  test('25. with asking about interrupted calls: model: calls of every kind, tool runner ended, …, tool runner failed, pause, hand in output → PAUSED', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['asking about interrupted calls']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -423,7 +413,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 8 })
   })
 
-  test('27. with with one call: model: calls of every kind, resumed in time → MAX_STEPS (done)', async () => {
+  test('26. with with one call: model: calls of every kind, resumed in time → MAX_STEPS (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with one call']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -435,7 +425,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('28. with with one call: model: call over budget, resumed in time → BUDGET_EXCEEDED (done)', async () => {
+  test('27. with with one call: model: call over budget, resumed in time → BUDGET_EXCEEDED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with one call']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -447,7 +437,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('29. with with one call, concluding: model: calls of every kind, resumed in time, conclusion: recoverable error → MAX_STEPS (done)', async () => {
+  test('28. with with one call, concluding: model: calls of every kind, resumed in time, conclusion: recoverable error → MAX_STEPS (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with one call, concluding']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -461,7 +451,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('30. with with deferred tools: model: call, tool: loads a tool → WAITING_FOR_TOOL.executing', async () => {
+  test('29. with with deferred tools: model: call, tool: loads a tool → WAITING_FOR_TOOL.executing', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with deferred tools']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -473,7 +463,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('31. with with sub-agents: model: two delegations, tool: ok, …, resume, resumed in time, sub-agent: spends it all → BUDGET_EXCEEDED (done)', async () => {
+  test('30. with with sub-agents: model: two delegations, tool: ok, …, resume, resumed in time, sub-agent: spends it all → BUDGET_EXCEEDED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with sub-agents']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -501,7 +491,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 11 })
   })
 
-  test('32. with with sub-agents: model: two delegations, tool: ok, sub-agent: is paused, resume, sub-agent: answers, and has spent it all → BUDGET_EXCEEDED (done)', async () => {
+  test('31. with with sub-agents: model: two delegations, tool: ok, sub-agent: is paused, resume, sub-agent: answers, and has spent it all → BUDGET_EXCEEDED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with sub-agents']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -519,7 +509,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 6 })
   })
 
-  test('33. with with sub-agents: model: two delegations, sub-agent: asks a person → WAITING_FOR_TOOL.executing', async () => {
+  test('32. with with sub-agents: model: two delegations, sub-agent: asks a person → WAITING_FOR_TOOL.executing', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with sub-agents']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -531,7 +521,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('34. with with sleep: model: call, tool: sleeps, resume later → PAUSED', async () => {
+  test('33. with with sleep: model: call, tool: sleeps, resume later → PAUSED', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with sleep']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -545,7 +535,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('35. with with sleep: model: waits for a shared budget → PAUSED', async () => {
+  test('34. with with sleep: model: waits for a shared budget → PAUSED', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with sleep']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -555,7 +545,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('36. with with skills: model: a skill, skill: changed → WAITING_FOR_TOOL.executing', async () => {
+  test('35. with with skills: model: a skill, skill: changed → WAITING_FOR_TOOL.executing', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with skills']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -567,7 +557,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('37. with with handoffs: model: a handoff, handoff: handed off → WAITING_FOR_TOOL.executing', async () => {
+  test('36. with with handoffs: model: a handoff, handoff: handed off → WAITING_FOR_TOOL.executing', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with handoffs']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -579,7 +569,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('38. with ending by a result: model: another call, tool: ok → COMPLETED (done)', async () => {
+  test('37. with ending by a result: model: another call, tool: ok → COMPLETED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['ending by a result']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -591,7 +581,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('39. with ending by a result that shields clear: model: call, tool: ok, output blocked → BLOCKED (done)', async () => {
+  test('38. with ending by a result that shields clear: model: call, tool: ok, output blocked → BLOCKED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['ending by a result that shields clear']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -605,7 +595,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('40. with ending by a result that shields clear: model: text → RUNNING.asking.screeningOutput', async () => {
+  test('39. with ending by a result that shields clear: model: text → RUNNING.asking.screeningOutput', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['ending by a result that shields clear']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -615,7 +605,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('41. with stopping when it has results: model: call before an object, resumed in time, the results are the end → COMPLETED (done)', async () => {
+  test('40. with stopping when it has results: model: call before an object, resumed in time, the results are the end → COMPLETED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['stopping when it has results']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -629,7 +619,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('42. with stopping when it has results that shields clear: model: call before an object, resumed in time, the results are the end, output cleared → COMPLETED (done)', async () => {
+  test('41. with stopping when it has results that shields clear: model: call before an object, resumed in time, the results are the end, output cleared → COMPLETED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['stopping when it has results that shields clear']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -645,7 +635,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 5 })
   })
 
-  test('43. with with prepared steps: step prepared → RUNNING.asking.requesting', async () => {
+  test('42. with with prepared steps: step prepared → RUNNING.asking.requesting', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with prepared steps']}, state: {"value":{"RUNNING":{"preparing":"planningStep"}},"status":"active"} },
@@ -655,7 +645,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('44. with with content that the provider refuses: model: call, resumed in time, model: call, resumed in time, conclusion: content flagged, conclusion: text → MAX_STEPS (done)', async () => {
+  test('43. with with content that the provider refuses: model: call, resumed in time, model: call, resumed in time, conclusion: content flagged, conclusion: text → MAX_STEPS (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with content that the provider refuses']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -675,7 +665,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 7 })
   })
 
-  test('45. with with content that the provider refuses: model: call, resumed in time, model: content flagged → RUNNING.asking.requesting', async () => {
+  test('44. with with content that the provider refuses: model: call, resumed in time, model: content flagged, model: content flagged over budget → BUDGET_EXCEEDED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with content that the provider refuses']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -685,11 +675,13 @@ describe('every transition, on the live agent', () => {
       { event: {"type":"RESUMED","now":1000}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
       // model: content flagged
       { event: {"type":"xstate.error.actor.model","error":{"status":null,"retryAfterMs":null,"partialText":"","usage":null,"kind":"fatal","code":"content_filter","message":"It failed: content_filter.","jitter":1,"refusal":{"what":"messages","ids":["m3"],"question":null}},"actorId":"model","now":1000}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
+      // model: content flagged over budget
+      { event: {"type":"xstate.error.actor.model","error":{"status":null,"retryAfterMs":null,"partialText":"","usage":{"inputTokens":999,"outputTokens":1,"totalTokens":1000,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"kind":"fatal","code":"content_filter","message":"It failed: content_filter.","jitter":1},"actorId":"model","now":1000}, state: {"value":"BUDGET_EXCEEDED","status":"done"} },
     ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 5 })
   })
 
-  test('46. with interactive: model: text, reply, model: truncated call → ERROR (done)', async () => {
+  test('45. with interactive: model: text, reply, model: truncated call → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['interactive']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -703,7 +695,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('47. with interactive: model: text, steer → MAX_STEPS (done)', async () => {
+  test('46. with interactive: model: text, steer → MAX_STEPS (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['interactive']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -715,7 +707,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('48. with nearly spent, and careful: model: refused by the budget → BUDGET_EXCEEDED (done)', async () => {
+  test('47. with nearly spent, and careful: model: refused by the budget → BUDGET_EXCEEDED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['nearly spent, and careful']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -725,7 +717,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('49. with concluding near the limit of its cost: conclusion: text → BUDGET_EXCEEDED (done)', async () => {
+  test('48. with concluding near the limit of its cost: conclusion: text → BUDGET_EXCEEDED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['concluding near the limit of its cost']}, state: {"value":{"RUNNING":{"asking":"concluding"}},"status":"active"} },
@@ -735,7 +727,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('50. with watching repetition, concluding: model: call, tool: ok, …, model: call, conclusion: text, output cleared → ERROR (done)', async () => {
+  test('49. with watching repetition, concluding: model: call, tool: ok, …, model: call, conclusion: text, output cleared → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['watching repetition, concluding']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -757,7 +749,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 8 })
   })
 
-  test('51. with watching sub-agents: model: call, tool: child out of quota → ERROR (done)', async () => {
+  test('50. with watching sub-agents: model: call, tool: child out of quota → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['watching sub-agents']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },

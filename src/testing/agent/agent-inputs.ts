@@ -178,7 +178,7 @@ export const agentInputs: Readonly<Record<string, AgentInput>> = {
     { prepareStep: true, inputShields: true, fitting: true },
   ),
   'with content that the provider refuses': {
-    ...createInput({ ...noRetries, limits: { maxSteps: 2, onLimit: 'conclude' } }),
+    ...createInput({ ...noRetries, limits: { maxSteps: 2, tokenBudget, onLimit: 'conclude' } }),
     tools: { ...tools, browse: createTraits(true) },
   },
   interactive: createInput({ ...noRetries, limits: { maxSteps: 1 }, interactive: true }),

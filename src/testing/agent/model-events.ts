@@ -1,5 +1,6 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { ModelActorError, ModelOutput } from '../../../machines/agent/model-response.js'
+import type { Refusal } from '../../../machines/agent/refusals.js'
 import { toRefusal } from '../../core/models/leave-out.js'
 import { createDoneActorEvent, createErrorActorEvent } from '../explore-options.js'
 import {
@@ -11,6 +12,7 @@ import {
   deferringOutcomes,
   delegationOutcomes,
   createFailure,
+  createUsage,
   modelFailures,
   modelOutcomes,
   objectOutcomes,
@@ -65,11 +67,20 @@ export function listRefusingEvents(context: AgentContext, actor: 'model' | 'conc
   const model = { provider: 'localhost', model: 'm' }
   const request = { messages, transcript: messages, numbered, model, refused }
   const refusal = toRefusal({ what: 'messages' }, request)
-  const flagged = { ...createFailure('fatal', 'content_filter'), ...(refusal && { refusal }) }
+  const flag = (one: Refusal | null | undefined, tokens?: number): ModelActorError => ({
+    ...createFailure('fatal', 'content_filter'),
+    ...(one && { refusal: one }),
+    ...(tokens !== undefined && { usage: createUsage(tokens) }),
+  })
+  const known = refused.at(-1)
   return {
     [`${actor}: text`]: stampEvent(createDoneActorEvent(actor, modelOutcomes.text)),
     [`${actor}: call`]: stampEvent(createDoneActorEvent(actor, modelOutcomes.call)),
-    [`${actor}: content flagged`]: stampEvent(createErrorActorEvent(actor, flagged)),
+    [`${actor}: content flagged`]: stampEvent(createErrorActorEvent(actor, flag(refusal))),
+    ...(known && {
+      [`${actor}: content flagged again`]: stampEvent(createErrorActorEvent(actor, flag(known))),
+    }),
+    [`${actor}: content flagged over budget`]: stampEvent(createErrorActorEvent(actor, flag(refusal, 1_000))),
   }
 }
 
