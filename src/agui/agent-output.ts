@@ -1,7 +1,7 @@
 import type { AgentEvent } from '../../machines/agent/announcements.js'
 import type { AssistantMessage } from '../../machines/agent/messages.js'
 import { getMessageIdOfStep, parseMessageNumber } from '../../machines/agent/step-id.js'
-import { toJson } from '../core/base/to-json.js'
+import { toJson } from '../core/base/json.js'
 import { type CallNames, toReasoningId, joinMedia } from './agui-messages.js'
 import type { Mark, PageMessages } from './page-messages.js'
 import type { AGUIMessage, AGUIPart } from './protocol.js'

@@ -11,7 +11,7 @@ import {
   isWorkState,
 } from '../../machines/agent/run-result.js'
 import { unclearedInput } from '../../machines/agent/screening.js'
-import { toJson } from '../core/base/to-json.js'
+import { toJson } from '../core/base/json.js'
 import { createCallInterrupt, toInterruptId, toPauseId, createPauseInterrupt } from './approval-interrupts.js'
 import { isOfCall } from '../web/approval-id.js'
 import { isTurnOpening, type Turn } from '../web/chat-turn.js'

@@ -1,5 +1,5 @@
 import { systemClock } from '../core/base/clock.js'
-import { createId } from '../core/base/create-id.js'
+import { createId } from '../core/base/platform.js'
 import { UsageError } from '../core/base/errors.js'
 import { toSessionId } from '../web/authorize.js'
 import type { PageChatService } from '../web/page-chat-service.js'

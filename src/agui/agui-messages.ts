@@ -1,4 +1,4 @@
-import { expectArgument, listRule } from '../core/base/expect-argument.js'
+import { expectArgument, listRule } from '../core/base/values.js'
 import type { ContentPart, MediaPart, Message, ToolMessage } from '../../machines/agent/messages.js'
 import { isRestState, type TurnEnd } from '../../machines/agent/run-result.js'
 import { getShownContent } from '../web/chat-turn.js'

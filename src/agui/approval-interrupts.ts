@@ -1,4 +1,4 @@
-import { formatWakeTime } from '../core/base/wake-time.js'
+import { formatWakeTime } from '../core/base/clock.js'
 import type { PendingCall } from '../../machines/agent/run-result.js'
 import type { Json } from '../../machines/agent/json.js'
 import { toApprovalId } from '../web/approval-id.js'

@@ -1,3 +1,4 @@
+import { joinTextParts } from '../core/base/text.js'
 import type { Message } from '../../machines/agent/messages.js'
 import type { AGUIMessage } from './protocol.js'
 
@@ -25,19 +26,7 @@ export function matchClientIds(
 
 /** A screened message may have another text than the page sent. */
 function hasSameText({ content, data }: Message, shown: unknown): boolean {
-  return data?.['screened'] === true || toText(content) === toText(shown)
-}
-
-/** The text parts of a content; the two formats name their other parts differently. */
-function toText(content: unknown): string {
-  if (typeof content === 'string') return content
-  if (!Array.isArray(content)) return ''
-  return content
-    .map((part: unknown) =>
-      typeof part === 'object' && part !== null && 'text' in part ? String(part.text) : '',
-    )
-    .filter((text) => text !== '')
-    .join('\n')
+  return data?.['screened'] === true || joinTextParts(content) === joinTextParts(shown)
 }
 
 /** Whether the page shows exactly these messages, compared by the ids of transcript messages. */

@@ -1,10 +1,9 @@
 import type { ModelFailure } from '../../machines/agent/model-response.js'
 import { systemClock } from '../core/base/clock.js'
-import { readProperty } from '../core/base/to-json.js'
+import { readProperty, parseJsonOr } from '../core/base/json.js'
 import { findRefusedContent } from '../core/models/refused-content.js'
 import { toBodyFailure, getFatalAdvice, toModelFailure } from '../core/models/to-model-failure.js'
 import { ModelError } from '../core/models/provider.js'
-import { parseJsonOr } from '../core/base/parse-json.js'
 
 /**
  * What a package rejected with, or told within a stream, as a `ModelError`. Its errors are known by their names: every

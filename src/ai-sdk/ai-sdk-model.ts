@@ -1,5 +1,4 @@
-import { describeError } from '../core/base/describe-error.js'
-import { ConfigError } from '../core/base/errors.js'
+import { describeError, ConfigError } from '../core/base/errors.js'
 
 /** The versions of the AI SDK's specification of language models that are spoken: those of `ai` 5, 6 and 7. */
 export type SpecificationVersion = 'v2' | 'v3' | 'v4'

@@ -1,7 +1,6 @@
 import type { JsonObject } from '../../machines/agent/json.js'
 import type { TokenUsage } from '../../machines/agent/usage.js'
-import { readTokens } from '../core/base/amounts.js'
-import { asList, asObject, asText } from '../core/models/as-json.js'
+import { readTokens, asList, asObject, asText } from '../core/base/values.js'
 
 /** How an answer ended, in the words that the loop knows; `complete`: whether the provider said that it had. */
 export function toFinish(given: unknown): { finishReason: string | null; complete: boolean } {

@@ -1,5 +1,5 @@
 import { ConfigError } from '../core/base/errors.js'
-import { expectArgument, objectRule } from '../core/base/expect-argument.js'
+import { expectArgument, objectRule } from '../core/base/values.js'
 import { defineTool } from '../core/tools/define-tool.js'
 import type { ApprovalPredicate, Tool, ToolExecution } from '../core/tools/tool.js'
 import type { InputPart } from '../core/models/media.js'

@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../machines/agent/json.js'
 import type { Message } from '../../machines/agent/messages.js'
 import { sha256 } from '../../guards/lib/sha256.js'
-import { asObject, asText } from '../core/models/as-json.js'
+import { asObject, asText } from '../core/base/values.js'
 import { createCallIdMapper } from '../core/models/openai/wire-messages.js'
 import { ModelError, type ModelRequest, type ToolSpec } from '../core/models/provider.js'
 import { toWellFormed } from '../core/models/well-formed.js'

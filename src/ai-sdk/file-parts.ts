@@ -4,7 +4,7 @@ import { ModelError } from '../core/models/provider.js'
 import { unsupportedContent } from './ai-sdk-failure.js'
 import type { SpecificationVersion } from './ai-sdk-model.js'
 import type { FileData, PromptPart } from './spec.js'
-import { decodePercent } from '../core/base/decode-percent.js'
+import { decodePercent } from '../core/base/text.js'
 
 /** By media type, the addresses that the provider fetches by itself. */
 export type SupportedUrls = Readonly<Record<string, RegExp[]>>

@@ -1,5 +1,5 @@
 import type { Json, JsonObject } from '../../machines/agent/json.js'
-import { asText } from '../core/models/as-json.js'
+import { asText } from '../core/base/values.js'
 import type { HostedCall } from '../core/models/provider.js'
 import type { EchoPart } from './provider-echo.js'
 import type { ProviderData } from './spec.js'

@@ -1,6 +1,6 @@
 import type { ModelResponse } from '../../machines/agent/model-response.js'
 import { runAbortable } from '../core/base/abort.js'
-import { asList, asObject, asText } from '../core/models/as-json.js'
+import { asList, asObject, asText } from '../core/base/values.js'
 import { findSchemaFamily, fitTools } from '../core/models/fit-tools.js'
 import { closeTimeoutMs } from '../core/models/openai/response-limits.js'
 import { SentSecrets } from '../core/models/openai/sent-secrets.js'

@@ -1,7 +1,7 @@
 import type { Json, JsonObject } from '../../machines/agent/json.js'
 import type { Annotation, MediaPart, ToolCall } from '../../machines/agent/messages.js'
 import type { ModelResponse } from '../../machines/agent/model-response.js'
-import { asObject, asText } from '../core/models/as-json.js'
+import { asObject, asText } from '../core/base/values.js'
 import { ThinkSplitter } from '../core/models/openai/think-tags.js'
 import { refuseTooLarge } from '../core/models/openai/response-limits.js'
 import { type Delta, noDelta } from '../core/models/openai/delta.js'

@@ -7,7 +7,7 @@ import type {
   ToolCall,
   ToolMessage,
 } from '../../machines/agent/messages.js'
-import { asText } from '../core/models/as-json.js'
+import { asText } from '../core/base/values.js'
 import { emptyText, isBlank, toObjectText, toValidName } from '../core/models/openai/wire-messages.js'
 import type { ModelRequest } from '../core/models/provider.js'
 import { insertMediaMessages } from '../core/models/result-media.js'

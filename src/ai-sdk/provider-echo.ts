@@ -2,7 +2,7 @@ import { sha256 } from '../../guards/lib/sha256.js'
 import type { Json, JsonObject } from '../../machines/agent/json.js'
 import type { AssistantMessage, ProviderItems, ToolCall } from '../../machines/agent/messages.js'
 import type { ModelResponse } from '../../machines/agent/model-response.js'
-import { asList, asObject, asText } from '../core/models/as-json.js'
+import { asList, asObject, asText } from '../core/base/values.js'
 import type { ProviderData } from './spec.js'
 
 /**

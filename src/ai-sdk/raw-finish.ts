@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../machines/agent/json.js'
-import { asList, asObject, asText } from '../core/models/as-json.js'
+import { asList, asObject, asText } from '../core/base/values.js'
 
 /**
  * The finish reason in a provider's own chunk; '' where it has none. Packages emit `finish` when the stream closes, so a

@@ -1,4 +1,4 @@
-import { formatWakeTime } from '../core/base/wake-time.js'
+import { formatWakeTime } from '../core/base/clock.js'
 import type { RunResult } from '../../machines/agent/run-result.js'
 import type { Ask } from './terminal-prompt.js'
 import type { Answer } from './conversation.js'

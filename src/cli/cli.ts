@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { StatewrightError } from '../core/base/errors.js'
-import { findNearestName } from '../core/base/nearest-name.js'
+import { findNearestName } from '../core/base/text.js'
 import { StoreError } from '../core/sessions/store/store-error.js'
 import { stripControls } from '../core/format/format-words.js'
 import { quoteShellWord } from '../core/format/shell-words.js'

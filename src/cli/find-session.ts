@@ -1,4 +1,4 @@
-import { findNearestName } from '../core/base/nearest-name.js'
+import { findNearestName } from '../core/base/text.js'
 import { checkSessionId } from '../core/sessions/store/session-id.js'
 import type { ListedSession, SessionStore } from '../core/sessions/store/store.js'
 import { CliError } from './cli-error.js'

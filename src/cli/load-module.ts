@@ -5,7 +5,7 @@ import { existsSync } from 'node:fs'
 import { StatewrightError } from '../core/base/errors.js'
 import { badUsageError, type CliError } from './cli-error.js'
 import { getErrorCode, describeReadError } from './load-file.js'
-import { loadPeer } from '../core/base/lazy-load.js'
+import { loadPeer } from '../core/base/platform.js'
 
 /**
  * Loads a module that the user named. Throws an error with the problem of the file; `refuse` creates it, so that it names the

@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util'
 import { badUsageError } from './cli-error.js'
-import { findNearestName } from '../core/base/nearest-name.js'
+import { findNearestName } from '../core/base/text.js'
 
 /** One option of a command, for parsing and for `--help`. */
 export interface OptionSpec {

@@ -1,4 +1,4 @@
-import { formatWakeTime } from '../core/base/wake-time.js'
+import { formatWakeTime } from '../core/base/clock.js'
 import {
   type AgentState,
   type PendingCall,

@@ -1,4 +1,4 @@
-import { expectArgument, objectRule } from '../core/base/expect-argument.js'
+import { expectArgument, objectRule } from '../core/base/values.js'
 import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xstate'
 import { listTransitions, getStateName, type DeclaredTransition } from '../core/chart/transitions.js'
 import { StatewrightError } from '../core/base/errors.js'

@@ -1,4 +1,4 @@
-import { expectArgument, listRule } from '../core/base/expect-argument.js'
+import { expectArgument, listRule } from '../core/base/values.js'
 import { describeState } from '../core/chart/state-labels.js'
 import type { AnyMachineSnapshot } from 'xstate'
 import type { Chart, ChartState } from './chart.js'

@@ -1,4 +1,4 @@
-import { optionsRule, expectArgument, objectRule } from '../core/base/expect-argument.js'
+import { optionsRule, expectArgument, objectRule } from '../core/base/values.js'
 import {
   type Chart,
   type ChartState,

@@ -1,4 +1,4 @@
-import { optionsRule, expectArgument, objectRule } from '../core/base/expect-argument.js'
+import { optionsRule, expectArgument, objectRule } from '../core/base/values.js'
 import { truncate } from '../../guards/lib/cut.js'
 import { scrubSecrets } from '../core/shields/scrub-secrets.js'
 import type { AgentContext, Features } from '../../machines/agent/context.js'

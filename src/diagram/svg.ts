@@ -1,6 +1,6 @@
-import { optionsRule, expectArgument, objectRule } from '../core/base/expect-argument.js'
+import { optionsRule, expectArgument, objectRule } from '../core/base/values.js'
 import type { Graphviz } from '@hpcc-js/wasm-graphviz'
-import { loadPeer } from '../core/base/lazy-load.js'
+import { loadPeer } from '../core/base/platform.js'
 import { escapeXml, formatTransitions } from './svg-parts.js'
 import { type Chart, flattenStates, DiagramError } from './chart.js'
 import { type DotOptions, createNodeNames, type Places, toDot } from './dot.js'

@@ -1,5 +1,5 @@
 import { UsageError } from '../core/base/errors.js'
-import { findNearestName } from '../core/base/nearest-name.js'
+import { findNearestName } from '../core/base/text.js'
 import { readConversation, type RunInput } from '../core/sessions/input-history.js'
 import { isSessionId } from '../core/sessions/store/session-id.js'
 import { findTagsFault, type SessionTags } from '../core/sessions/store/session-tags.js'

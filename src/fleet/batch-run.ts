@@ -9,11 +9,10 @@ import {
   isWorkState,
 } from '../../machines/agent/run-result.js'
 import type { Agent } from '../core/agent/agent-options.js'
-import { onAbort } from '../core/base/abort.js'
-import { waitOn } from '../core/base/time-limit.js'
+import { onAbort, waitOn } from '../core/base/abort.js'
 import { type Clock, readElapsed } from '../core/base/clock.js'
 import { StatewrightError, UsageError } from '../core/base/errors.js'
-import { yieldToEventLoop } from '../core/base/event-loop.js'
+import { yieldToEventLoop } from '../core/base/platform.js'
 import { runSession } from '../core/drive/drive.js'
 import { readConversation } from '../core/sessions/input-history.js'
 import { readSessionAt, toSessionSnapshot } from '../core/sessions/replay-session.js'

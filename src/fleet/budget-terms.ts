@@ -1,4 +1,4 @@
-import { limitTotal } from '../core/base/amounts.js'
+import { limitTotal } from '../core/base/values.js'
 import type { BudgetAllowance } from '../core/budgets/budget-store.js'
 import { ConfigError } from '../core/base/errors.js'
 import { expectKnownOptions } from '../core/config/known-options.js'

@@ -1,6 +1,6 @@
 import type { Cron } from 'croner'
 import { ConfigError } from '../core/base/errors.js'
-import { loadPeer } from '../core/base/lazy-load.js'
+import { loadPeer } from '../core/base/platform.js'
 
 /** When something recurs: by a cron pattern in a time zone, or every so many milliseconds. */
 export type Recurrence = { cron: string; timezone: string } | { everyMs: number }

@@ -1,4 +1,4 @@
-import { expectArgument, objectRule } from '../core/base/expect-argument.js'
+import { expectArgument, objectRule } from '../core/base/values.js'
 import { ConfigError, UsageError } from '../core/base/errors.js'
 import { expectKnownOptions } from '../core/config/known-options.js'
 import { agentsRule, getCommonStore } from '../core/drive/common-store.js'

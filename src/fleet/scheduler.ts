@@ -1,4 +1,4 @@
-import { expectArgument, optionsRule } from '../core/base/expect-argument.js'
+import { expectArgument, optionsRule } from '../core/base/values.js'
 import { type Clock, systemClock } from '../core/base/clock.js'
 import { StatewrightError, UsageError } from '../core/base/errors.js'
 import { expectKnownOptions } from '../core/config/known-options.js'

@@ -1,4 +1,4 @@
-import { expectArgument, objectRule, optionsRule } from '../core/base/expect-argument.js'
+import { expectArgument, objectRule, optionsRule } from '../core/base/values.js'
 import { systemClock } from '../core/base/clock.js'
 import { UsageError } from '../core/base/errors.js'
 import { expectKnownOptions } from '../core/config/known-options.js'

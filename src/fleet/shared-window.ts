@@ -1,5 +1,5 @@
 import { type Clock, readElapsed, wait } from '../core/base/clock.js'
-import { limitTime } from '../core/base/time-limit.js'
+import { limitTime } from '../core/base/abort.js'
 import { getPlatform } from '../core/base/platform.js'
 import { StoreError } from '../core/sessions/store/store-error.js'
 import type { SessionTimers } from '../core/sessions/store/timers.js'

@@ -1,6 +1,6 @@
 import type * as OramaModule from '@orama/orama'
 import type { DefaultTokenizer, Orama } from '@orama/orama'
-import { loadPeer } from '../core/base/lazy-load.js'
+import { loadPeer } from '../core/base/platform.js'
 import type { Vector } from './embedder.js'
 
 export interface IndexedChunk {

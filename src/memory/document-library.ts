@@ -1,5 +1,5 @@
 import { runAbortable } from '../core/base/abort.js'
-import { yieldToEventLoop } from '../core/base/event-loop.js'
+import { yieldToEventLoop } from '../core/base/platform.js'
 import { ChunkIndex, type FoundChunk } from './chunk-index.js'
 import { type Chunk, chunkText } from './chunk-text.js'
 import type { StoredDocument } from './documents.js'

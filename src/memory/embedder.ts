@@ -1,6 +1,6 @@
 import type { OpenAI } from 'openai'
 import { sha256 } from '../../guards/lib/sha256.js'
-import { loadOnce } from '../core/base/lazy-load.js'
+import { loadOnce } from '../core/base/platform.js'
 import { toWellFormed } from '../core/models/well-formed.js'
 import type { SharedBudget } from '../core/budgets/shared-budget.js'
 import { MemoryError } from '../core/memory/retriever.js'

@@ -1,4 +1,4 @@
-import { optionsRule, expectArgument } from '../core/base/expect-argument.js'
+import { optionsRule, expectArgument } from '../core/base/values.js'
 import * as z from 'zod'
 import { truncate } from '../../guards/lib/cut.js'
 import { defineTool } from '../core/tools/define-tool.js'

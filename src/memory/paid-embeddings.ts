@@ -1,6 +1,6 @@
 import type { OpenAI } from 'openai'
-import { readTokens } from '../core/base/amounts.js'
-import { readProperty } from '../core/base/to-json.js'
+import { readTokens } from '../core/base/values.js'
+import { readProperty } from '../core/base/json.js'
 import { BudgetError } from '../core/budgets/budget-error.js'
 import { addInputMargin, isUnpaid, learnInputCount } from '../core/budgets/request-cost.js'
 import { reserveInAll } from '../core/budgets/reserve-in-all.js'

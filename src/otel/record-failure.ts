@@ -1,6 +1,6 @@
 import { type Span, SpanStatusCode } from '@opentelemetry/api'
 import type { StepCompleted } from '../../machines/agent/announcements.js'
-import { readProperty } from '../core/base/to-json.js'
+import { readProperty } from '../core/base/json.js'
 import { limitContent } from './span-content.js'
 
 /**

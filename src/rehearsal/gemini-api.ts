@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import { createHash } from 'node:crypto'
-import { parseJsonOr } from '../core/base/parse-json.js'
+import { parseJsonOr } from '../core/base/json.js'
 import type { ProviderApi, TurnEncoder, Envelope } from './planned-response.js'
 import { listCalls, countUsage, isUnfinished, splitText } from './chat-api.js'
 import { type ChatRequest, parseRequest, type WireMessage } from './chat-request.js'

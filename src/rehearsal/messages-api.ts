@@ -4,7 +4,7 @@ import { listCalls, countUsage, isUnfinished, splitText } from './chat-api.js'
 import { type ChatRequest, parseRequest, type WireMessage } from './chat-request.js'
 import type { TurnEncoder, Envelope, ProviderApi } from './planned-response.js'
 import type { Turn } from './turn-schema.js'
-import { parseJsonOr } from '../core/base/parse-json.js'
+import { parseJsonOr } from '../core/base/json.js'
 
 /** Encodes a turn for Anthropic's Messages API. */
 export function createMessagesEncoder(turn: Turn, request: ChatRequest, envelope: Envelope): TurnEncoder {

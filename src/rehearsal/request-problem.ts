@@ -1,8 +1,8 @@
 import type { JsonObject } from '../../machines/agent/json.js'
-import { asObject, isObject } from '../core/models/as-json.js'
+import { asObject } from '../core/base/values.js'
 import { maxDepth, isNestedDeeper } from '../core/models/plain-json.js'
 import { isWellFormed } from '../core/models/well-formed.js'
-import { parseJsonOr } from '../core/base/parse-json.js'
+import { parseJsonOr } from '../core/base/json.js'
 import type { ChatRequest, WireMessage } from './chat-request.js'
 
 /** What is wrong with a request, and where. */
@@ -97,7 +97,8 @@ function findSchemaProblem(schema: JsonObject, isClaude: boolean): string | null
     queue.push(
       ...Object.values(part)
         .flatMap((value) => (Array.isArray(value) ? value : [value]))
-        .filter(isObject),
+        .map(asObject)
+        .filter((value) => value !== null),
     )
   }
   return null

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { describeError } from '../core/base/describe-error.js'
+import { describeError } from '../core/base/errors.js'
 import type { Clock } from '../core/base/clock.js'
 import { type ProviderApi, planResponse, type PlannedResponse } from './planned-response.js'
 import { chatApi } from './chat-api.js'

@@ -1,7 +1,6 @@
 import * as z from 'zod'
-import { StatewrightError } from '../core/base/errors.js'
+import { StatewrightError, describeError } from '../core/base/errors.js'
 import { readFile } from 'node:fs/promises'
-import { describeError } from '../core/base/describe-error.js'
 import type { RecordedRequest, ChatRequest } from './chat-request.js'
 import { type Turn, turnSchema } from './turn-schema.js'
 import type { IncomingHttpHeaders } from 'node:http'

@@ -1,3 +1,4 @@
+import { isObject } from '../core/base/values.js'
 import type { SkillInfo } from '../core/tools/skill-tools.js'
 import { maxDescriptionChars, maxSkills } from './skill-limits.js'
 import { invalidSkillError } from './skill-error.js'
@@ -61,9 +62,6 @@ function toToolNames(where: string, given: unknown): string[] | undefined {
     )
   })
 }
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 function toTexts(metadata: Record<string, unknown>): Record<string, string> {
   return Object.fromEntries(

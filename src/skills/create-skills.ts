@@ -1,4 +1,4 @@
-import { sortByNearness } from '../core/base/nearest-name.js'
+import { sortByNearness } from '../core/base/text.js'
 import { defineTool } from '../core/tools/define-tool.js'
 import { type AgentSkills, type SkillInfo, SkillOutcome } from '../core/tools/skill-tools.js'
 import type { Tool } from '../core/tools/tool.js'

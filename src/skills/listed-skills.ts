@@ -1,5 +1,5 @@
 import { sha256 } from '../../guards/lib/sha256.js'
-import { type ArgumentRule, expectArgument, functionRule } from '../core/base/expect-argument.js'
+import { type ArgumentRule, expectArgument, functionRule } from '../core/base/values.js'
 import type { AgentSkills, SkillInfo } from '../core/tools/skill-tools.js'
 import { checkSkill, sortSkills } from './check-skill.js'
 import { createSkills } from './create-skills.js'

@@ -1,4 +1,4 @@
-import { optionsRule, expectArgument } from '../core/base/expect-argument.js'
+import { optionsRule, expectArgument } from '../core/base/values.js'
 import { UsageError } from '../core/base/errors.js'
 import { expectKnownOptions } from '../core/config/known-options.js'
 import type { AgentSkills } from '../core/tools/skill-tools.js'

@@ -1,4 +1,4 @@
-import { limitTime } from '../core/base/time-limit.js'
+import { limitTime } from '../core/base/abort.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
 import { listStoredBudgets } from '../fleet/stored-budgets.js'
 

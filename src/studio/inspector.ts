@@ -3,8 +3,8 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Duplex } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { InspectionEvent, Observer } from 'xstate'
-import { optionsRule, expectArgument } from '../core/base/expect-argument.js'
-import { loadPeer } from '../core/base/lazy-load.js'
+import { optionsRule, expectArgument } from '../core/base/values.js'
+import { loadPeer } from '../core/base/platform.js'
 import { createInspectorOptions, type RedactOptions } from '../diagram/redact.js'
 import { closeServer, hasToken, isForHere, isFromHere, listenHere, newSecret } from './loopback.js'
 

@@ -1,3 +1,4 @@
+import { isObject } from '../core/base/values.js'
 import { listAnswerableCalls } from '../../machines/agent/to-result.js'
 import type { AgentContext } from '../../machines/agent/context.js'
 import { maskContext } from '../../machines/agent/mask-uncleared.js'
@@ -150,14 +151,11 @@ function listChanges(before: object, after: object, depth = 3): string[] {
   return keys.flatMap((key) => {
     const [was, is] = [a[key], b[key]]
     if (was === is || (hiddenKeys as readonly string[]).slice(1).includes(key)) return []
-    if (depth > 1 && isPlainObject(was) && isPlainObject(is))
+    if (depth > 1 && isObject(was) && isObject(is))
       return listChanges(was, is, depth - 1).map((inner) => `${key}.${inner}`)
     return isSame(was, is) ? [] : [key]
   })
 }
-
-const isPlainObject = (value: unknown): value is object =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** Long lists are compared by identity of their items, other values as JSON. */
 function isSame(a: unknown, b: unknown): boolean {

@@ -1,6 +1,7 @@
+import { formatDuration, formatMoney } from '../core/format/format-words.js'
 import { cutToWidth, measureText, wrapPieces } from '../diagram/svg-parts.js'
 import { escapeXml } from '../diagram/svg-parts.js'
-import { formatDuration, formatMoney, formatShort, getTone } from './client/format.js'
+import { formatShort, getTone } from './client/format.js'
 import { listStates } from './client/timeline-layout.js'
 import type { ExportedSession, SessionView } from './protocol.js'
 import { drawVisitedChart } from './visited-chart.js'

@@ -3,7 +3,7 @@ import { findBudgetWait, findLaterResume } from '../../machines/agent/actions/sl
 import type { AgentMachineEvent } from '../../machines/agent/machine-events.js'
 import { isRestState } from '../../machines/agent/run-result.js'
 import { describeEventType } from '../core/chart/state-labels.js'
-import { formatWakeTime } from '../core/base/wake-time.js'
+import { formatWakeTime } from '../core/base/clock.js'
 import { formatMessageText } from '../core/format/message-text.js'
 import { shorten } from '../core/format/format-words.js'
 import type { RecordContent } from '../core/sessions/log/record-content.js'

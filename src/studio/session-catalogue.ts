@@ -1,6 +1,6 @@
 import type { AgentState } from '../../machines/agent/run-result.js'
 import { UsageError } from '../core/base/errors.js'
-import { yieldToEventLoop } from '../core/base/event-loop.js'
+import { yieldToEventLoop } from '../core/base/platform.js'
 import { type Facet, FacetCounts } from './facet-counts.js'
 import type { LogFacts } from './log-facts.js'
 import type { SessionRow, SessionsView } from './protocol.js'

@@ -1,14 +1,8 @@
+import { formatCount, formatDuration, formatMoney } from '../core/format/format-words.js'
 import { cutToWidth } from '../diagram/svg-parts.js'
 import { themeStyle } from '../diagram/look.js'
 import { StatewrightError } from '../core/base/errors.js'
-import {
-  formatCount,
-  formatDuration,
-  formatMoney,
-  formatNumber,
-  formatShort,
-  formatStatePath,
-} from './client/format.js'
+import { formatShort, formatStatePath } from './client/format.js'
 import { lightChart } from './film-chart.js'
 import { FilmReel } from './film-reel.js'
 import { listScenes, type Scene } from './film-scenes.js'
@@ -93,7 +87,7 @@ function drawScene({ row, count, skipped }: Scene, begin: number, top: number): 
     ...(row.cost === null ? [] : [formatMoney(row.cost)]),
     ...(skipped > 0 ? [`after ${formatCount(skipped, 'record')} that the film leaves out`] : []),
   ]
-  const label = `${row.label}${count > 1 ? ` ×${formatNumber(count)}` : ''}`
+  const label = `${row.label}${count > 1 ? ` ×${formatCount(count)}` : ''}`
   return [
     drawWords(cutToWidth(label, plotWidth, 18, true), left, top + 20, { size: 18, isBold: true }),
     drawWords(cutToWidth(formatStatePath(row.to), plotWidth, 16), left, top + 44, {

@@ -1,7 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { z } from 'zod'
-import { StatewrightError, UsageError } from '../core/base/errors.js'
-import { describeError } from '../core/base/describe-error.js'
+import { StatewrightError, UsageError, describeError } from '../core/base/errors.js'
 import { isForHere, isFromHere, isSecret, listenHere, newSecret } from './loopback.js'
 import { renderShared } from './export-session.js'
 import type { SessionActions } from './session-actions.js'

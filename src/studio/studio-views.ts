@@ -1,6 +1,6 @@
 import { agentMachine } from '../../machines/agent.machine.js'
 import type { Agent } from '../core/agent/agent-options.js'
-import { stretchMs, yieldToEventLoop } from '../core/base/event-loop.js'
+import { stretchMs, yieldToEventLoop } from '../core/base/platform.js'
 import { toMachineJson } from '../diagram/index.js'
 import { UsageError } from '../core/base/errors.js'
 import { unknownSessionError } from '../core/sessions/store/store-refusals.js'

@@ -1,7 +1,7 @@
 import { isWorkState } from '../../machines/agent/run-result.js'
 import type { AgentContext } from '../../machines/agent/context.js'
 import type { BatchCall } from '../../machines/agent/batch-calls.js'
-import { formatWakeTime } from '../core/base/wake-time.js'
+import { formatWakeTime } from '../core/base/clock.js'
 import { shorten } from '../core/format/format-words.js'
 import { getChildSessionId } from '../core/sessions/child-session.js'
 import { listActivePaths, type SessionStep } from './session-step.js'

@@ -1,4 +1,4 @@
-import { expectArgument, objectRule } from '../core/base/expect-argument.js'
+import { expectArgument, objectRule } from '../core/base/values.js'
 import { type AnyMachineSnapshot, type AnyStateMachine, type SnapshotFrom } from 'xstate'
 import { assertMachine, PathError } from './errors.js'
 import { exploreMachine } from './explore.js'

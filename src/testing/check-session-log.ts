@@ -1,4 +1,4 @@
-import { expectArgument, listRule } from '../core/base/expect-argument.js'
+import { expectArgument, listRule } from '../core/base/values.js'
 import { foldRecords, toMachineState } from '../core/sessions/fold-session.js'
 import { completeInput } from '../core/sessions/log/complete-context.js'
 import { openRecord } from '../core/sessions/log/log-record.js'

@@ -9,7 +9,7 @@ import {
 } from '../core/chart/transitions.js'
 import type { AnyStateNode } from 'xstate'
 import { describeEventType } from '../core/chart/state-labels.js'
-import { expectArgument, objectRule } from '../core/base/expect-argument.js'
+import { expectArgument, objectRule } from '../core/base/values.js'
 
 /** What a set of paths takes of a machine, and what nothing takes. Plain JSON. */
 export interface Coverage {

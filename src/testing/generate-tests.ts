@@ -1,4 +1,4 @@
-import { expectArgument, listRule, objectRule } from '../core/base/expect-argument.js'
+import { expectArgument, listRule, objectRule } from '../core/base/values.js'
 import { PathError } from './errors.js'
 import type { MachinePath, PathStep } from './machine-path.js'
 import type { PropertyStory } from './properties/play-story.js'

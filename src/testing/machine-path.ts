@@ -1,4 +1,4 @@
-import { expectArgument, objectRule } from '../core/base/expect-argument.js'
+import { expectArgument, objectRule } from '../core/base/values.js'
 import type { AnyEventObject, AnyMachineSnapshot } from 'xstate'
 import type { StatePath } from '../core/chart/xstate-graph.js'
 import { describeEvent, describeState } from '../core/chart/state-labels.js'

@@ -1,4 +1,4 @@
-import { optionsRule, expectArgument, listRule, objectRule } from '../core/base/expect-argument.js'
+import { optionsRule, expectArgument, listRule, objectRule } from '../core/base/values.js'
 import { createCallsFact, createResultsFact } from '../../guards/facts.js'
 import {
   collectFindings,

@@ -1,4 +1,5 @@
-import { expectArgument, objectRule } from '../core/base/expect-argument.js'
+import { joinTextParts } from '../core/base/text.js'
+import { expectArgument, objectRule } from '../core/base/values.js'
 import type { AgentEvent } from '../../machines/agent/announcements.js'
 import type { MediaPart, UserMessage } from '../../machines/agent/messages.js'
 import type { AgentState, Elicitation, UnansweredCall, Reason } from '../../machines/agent/run-result.js'
@@ -85,7 +86,7 @@ export function foldTranscript(before: Transcript = emptyTranscript, event: Agen
     }
     case 'user_message': {
       const { id, content } = event.message
-      return updateItem(before, id, () => ({ type: 'user', id, text: toText(content), content }))
+      return updateItem(before, id, () => ({ type: 'user', id, text: joinTextParts(content), content }))
     }
     case 'stream_chunk': {
       const current = event.reset ? withdrawCalls(before, () => true) : before
@@ -232,9 +233,4 @@ function withdrawCalls(before: Transcript, isMeant: (call: CallItem) => boolean)
   const items = before.items.filter((item) => !isOpenCall(item) || !isMeant(item))
   const withdrawn = before.items.length - items.length
   return withdrawn === 0 ? before : setOpenCalls({ ...before, items }, openCalls - withdrawn)
-}
-
-function toText(content: UserMessage['content']): string {
-  if (typeof content === 'string') return content
-  return content.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('\n')
 }

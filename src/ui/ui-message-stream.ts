@@ -1,4 +1,4 @@
-import { optionsRule, expectArgument, objectRule } from '../core/base/expect-argument.js'
+import { optionsRule, expectArgument, objectRule } from '../core/base/values.js'
 import type { AgentEvent } from '../../machines/agent/announcements.js'
 import type { Subscription } from '../web/subscription.js'
 import type { AnyRun } from '../web/live-runs.js'

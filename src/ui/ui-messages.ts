@@ -1,7 +1,7 @@
 import type { AssistantMessage, Message, ToolMessage } from '../../machines/agent/messages.js'
 import type { PendingCall, TurnEnd } from '../../machines/agent/run-result.js'
 import type { ResultStatus } from '../../machines/agent/batch-calls.js'
-import { optionsRule, expectArgument, listRule } from '../core/base/expect-argument.js'
+import { optionsRule, expectArgument, listRule } from '../core/base/values.js'
 import { toApprovalId } from '../web/approval-id.js'
 import { toElicitationPart } from './elicitation-part.js'
 import { toAnswerId, findClientId, isSteering, getShownContent } from '../web/chat-turn.js'

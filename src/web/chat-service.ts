@@ -1,3 +1,4 @@
+import { joinTextParts } from '../core/base/text.js'
 import type { AgentContext } from '../../machines/agent/context.js'
 import type { AgentState, PendingCall, RunResult, TurnEnd } from '../../machines/agent/run-result.js'
 import type { Message, UserMessage } from '../../machines/agent/messages.js'
@@ -9,7 +10,7 @@ import type { ChatAgent } from './chat-agent.js'
 import { type ChatInternals, ChatSessions, isWorking } from './chat-sessions.js'
 import { ContinuedRuns } from './continued-runs.js'
 import type { StoredContext } from './follow-remote.js'
-import { type IncomingMessage, isText, toInputMessage, toText } from './incoming-message.js'
+import { type IncomingMessage, isText, toInputMessage } from './incoming-message.js'
 import { MessageQueue, type QueuedAnswer, type WhenBusy } from './message-queue.js'
 import { maxAttempts, waitForNextAttempt } from './next-attempt.js'
 import { BranchedRuns, type BranchRequest } from './branched-runs.js'
@@ -287,7 +288,7 @@ export class ChatService {
           run.reply([toInputMessage(message)])
         })
       case 'PAUSED': {
-        const steer = (run: AnyRun): unknown => run.steer(toText(message))
+        const steer = (run: AnyRun): unknown => run.steer(joinTextParts(message.content))
         // The inbox keeps the id of the message, so that a copy of it is recognised after the run has ended.
         const isTold = clientId !== undefined && isText(message) && (await this.#sessions.canSend(sessionId))
         if (isTold) await this.#messages.send(sessionId, 'now', message, caller)

@@ -1,6 +1,5 @@
-import { warnProcess } from '../core/base/warn-process.js'
-import { describeError } from '../core/base/describe-error.js'
-import { ConfigError, StatewrightError } from '../core/base/errors.js'
+import { warnProcess } from '../core/base/platform.js'
+import { describeError, ConfigError, StatewrightError } from '../core/base/errors.js'
 import type { CheckedExpose } from './exposure.js'
 
 /** Other codes are answered with 409: the session is not in a state that allows the request. */

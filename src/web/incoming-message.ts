@@ -17,13 +17,3 @@ export function toInputMessage({ content, clientId }: IncomingMessage): UserInpu
 export function isText({ content }: IncomingMessage): boolean {
   return typeof content === 'string' || content.every(({ type }) => type === 'text')
 }
-
-/** The text parts of a message. */
-export function toText({
-  content,
-}: {
-  content: string | readonly { type: string; text?: unknown }[]
-}): string {
-  if (typeof content === 'string') return content
-  return content.flatMap(({ type, text }) => (type === 'text' ? [String(text)] : [])).join('\n')
-}

@@ -1,5 +1,5 @@
 import { unrefTimer } from '../core/base/clock.js'
-import { createId } from '../core/base/create-id.js'
+import { createId } from '../core/base/platform.js'
 import { isQueueStopped } from '../core/sessions/inbox/queued-message.js'
 import { unclearedInput } from '../../machines/agent/screening.js'
 import type { UserMessage } from '../../machines/agent/messages.js'

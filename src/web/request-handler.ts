@@ -1,7 +1,7 @@
 import { internalsByAgent } from '../core/agent/agent-internals.js'
 import { systemClock } from '../core/base/clock.js'
 import { ConfigError, StatewrightError, UsageError } from '../core/base/errors.js'
-import { expectArgument } from '../core/base/expect-argument.js'
+import { expectArgument } from '../core/base/values.js'
 import { hintFor } from '../core/config/known-options.js'
 import { type Authorize, authorizeRequest, type AccessGrant, toSessionId } from './authorize.js'
 import type { ContextCarrier } from '../core/tools/tool-types.js'

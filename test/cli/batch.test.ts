@@ -368,7 +368,7 @@ describe('how the batch stands', () => {
     cost: 0.1234,
     timeLeftMs: 150_000,
   }
-  const line = '120/200 done, 8 running, 2 waiting, 1 failed, $0.12, about 3 min left'
+  const line = '120/200 done, 8 running, 2 waiting, 1 failed, $0.1234, about 3 min left'
 
   function display(isTerminal: boolean, columns = 120) {
     const clock = new SimulatedClock()
@@ -415,7 +415,7 @@ describe('how the batch stands', () => {
   test('what is not known is not made up', () => {
     const { shows, display: bar } = display(true)
     bar.update({ ...progress, total: null, cost: null, timeLeftMs: null })
-    expect(shows()).toBe('\r120 done, 8 running, 2 waiting, 1 failed, cost not known\u001B[K')
+    expect(shows()).toBe('\r120 done, 8 running, 2 waiting, 1 failed, cost unknown\u001B[K')
   })
 })
 

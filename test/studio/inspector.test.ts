@@ -10,7 +10,7 @@ import { runCli } from '../../src/cli/cli.js'
 import { redactEvent } from '../../src/diagram/index.js'
 import { type LocalInspector, startInspector } from '../../src/studio/index.js'
 import { SentMessages } from '../../src/studio/inspector.js'
-import { loadPeer } from '../../src/core/base/lazy-load.js'
+import { loadPeer } from '../../src/core/base/platform.js'
 import type { ModelProvider } from '../../src/core/models/provider.js'
 import { longTest } from '../support/extent.js'
 

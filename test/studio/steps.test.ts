@@ -1,6 +1,6 @@
+import { formatMoney } from '../../src/core/format/format-words.js'
 import fc from 'fast-check'
 import { memoryStore } from '../../src/index.js'
-import { formatMoney } from '../../src/studio/client/format.js'
 import {
   createStepFilter,
   listRunSteps,
@@ -165,8 +165,8 @@ describe('the steps of a run', () => {
 })
 
 it.each([
-  [0, '$0'],
-  [0.00001, '<$0.0001'],
+  [0, '$0.00'],
+  [0.00001, '< $0.0001'],
   [0.0004, '$0.0004'],
 ])('a cost of %d USD is %s: none is nothing that is not', (cost, shown) => {
   expect(formatMoney(cost)).toBe(shown)

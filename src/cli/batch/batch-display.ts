@@ -1,3 +1,4 @@
+import { formatMoney } from '../../core/format/format-words.js'
 import { type Clock, readElapsed, unrefTimer } from '../../core/base/clock.js'
 import type { BatchProgress } from '../../fleet/batch-progress.js'
 
@@ -98,13 +99,9 @@ export function formatProgress(progress: BatchProgress): string {
     `${running} running`,
     `${waiting} waiting`,
     `${failed} failed`,
-    cost === null ? 'cost not known' : `$${formatCost(cost)}`,
+    formatMoney(cost, 'cost unknown'),
     ...(timeLeftMs === null ? [] : [`about ${formatTimeLeft(timeLeftMs)} left`]),
   ].join(', ')
-}
-
-export function formatCost(cost: number): string {
-  return cost >= 0.01 || cost === 0 ? cost.toFixed(2) : cost.toFixed(4)
 }
 
 export function formatTimeLeft(ms: number): string {

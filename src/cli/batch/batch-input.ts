@@ -1,6 +1,6 @@
 import { stat } from 'node:fs/promises'
 import { basename, resolve } from 'node:path'
-import { parseJsonOr } from '../../core/base/parse-json.js'
+import { parseJsonOr } from '../../core/base/json.js'
 import { type BatchItem, findItemFault } from '../../fleet/batch-item.js'
 import { badUsageError, CliError } from '../cli-error.js'
 import { describeReadError } from '../load-file.js'

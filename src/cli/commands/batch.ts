@@ -1,7 +1,7 @@
 import { quoteShellWord } from '../../core/format/shell-words.js'
 import { systemClock } from '../../core/base/clock.js'
 import { ConfigError } from '../../core/base/errors.js'
-import { stripControls } from '../../core/format/format-words.js'
+import { stripControls, formatMoney } from '../../core/format/format-words.js'
 import { type AgentInternals, internalsByAgent } from '../../core/agent/agent-internals.js'
 import type { Agent } from '../../core/agent/agent-options.js'
 import { checkModels } from '../../core/agent/check-models.js'
@@ -13,7 +13,7 @@ import { type BatchItem, findBatchIdFault } from '../../fleet/batch-item.js'
 import type { BatchProgress } from '../../fleet/batch-progress.js'
 import { isUnpaid } from '../../fleet/batch-run.js'
 import { runAll } from '../../fleet/run-all.js'
-import { BatchDisplay, formatCost, formatProgress } from '../batch/batch-display.js'
+import { BatchDisplay, formatProgress } from '../batch/batch-display.js'
 import { BatchInput, type InputSummary, toBatchId } from '../batch/batch-input.js'
 import { createResultStream, openResultsFile, type Results } from '../batch/results-file.js'
 import { toResultLine } from '../batch/result-line.js'
@@ -284,7 +284,7 @@ class BatchCommand {
     const { costLimit } = this.#parts.options
     const isLimit = this.#isCostLimitReached && !this.#parts.io.signal.aborted && !this.#isDraining
     if (isLimit && costLimit !== undefined)
-      return `the batch has cost $${formatCost(this.#progress.cost ?? 0)} of $${formatCost(costLimit)}. Raise --cost-limit to go on.`
+      return `the batch has cost ${formatMoney(this.#progress.cost ?? 0)} of ${formatMoney(costLimit)}. Raise --cost-limit to go on.`
     return 'the same command goes on.'
   }
 }

@@ -2,7 +2,7 @@ import { constants } from 'node:fs'
 import { access, stat, writeFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { systemClock, type Clock, readElapsed, unrefTimer } from '../../core/base/clock.js'
-import { formatDuration, stripControls } from '../../core/format/format-words.js'
+import { formatDuration, stripControls, formatMoney } from '../../core/format/format-words.js'
 import { memoryStore } from '../../core/sessions/store/memory-store.js'
 import type { SessionStore } from '../../core/sessions/store/store.js'
 import type { AnyAgent } from '../../core/drive/define-agents.js'
@@ -190,7 +190,7 @@ export function formatProgress(progress: EvaluationProgress): string {
     ...(errors > 0 ? [`${errors} errors`] : []),
     ...(diverged > 0 ? [`${diverged} diverged`] : []),
   ]
-  const spent = cost === null ? [] : [`$${cost.toFixed(cost < 1 ? 4 : 2)}`]
+  const spent = cost === null ? [] : [formatMoney(cost)]
   return [
     `${done}/${total}`,
     counts.join(', '),

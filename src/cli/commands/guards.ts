@@ -111,9 +111,7 @@ function writeComparison(compared: readonly GuardComparison[], responses: number
 
 function formatSavings({ responses, calls, tokens, cost }: GuardSavings): string {
   const spent =
-    tokens === null
-      ? 'tokens unknown'
-      : `${formatCount(tokens)} tokens, ${cost === null ? 'cost unknown' : formatMoney(cost)}`
+    tokens === null ? 'tokens unknown' : `${formatCount(tokens)} tokens, ${formatMoney(cost, 'cost unknown')}`
   return `${countOf(responses, 'response')} and ${countOf(calls, 'call')} (${spent})`
 }
 

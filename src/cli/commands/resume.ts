@@ -1,7 +1,7 @@
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { RunInProgress, RunResult, PendingCall } from '../../../machines/agent/run-result.js'
-import { describeError } from '../../core/base/describe-error.js'
+import { describeError } from '../../core/base/errors.js'
 import { readElicitationAnswer } from '../../core/sessions/elicitation-answer.js'
 import { nothingToResumeError } from '../../core/sessions/session-errors.js'
 import { replaySession } from '../../core/sessions/replay-session.js'

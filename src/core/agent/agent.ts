@@ -5,7 +5,7 @@ import type { ToolTraits } from '../../../machines/agent/batch-calls.js'
 import { findSpeaker } from '../../../machines/agent/handoff.js'
 import type { RunResult } from '../../../machines/agent/run-result.js'
 import { overrideLimits } from '../config/resolve-config.js'
-import { loadOnce } from '../base/lazy-load.js'
+import { loadOnce, createId } from '../base/platform.js'
 import {
   lostSpeakerError,
   refuseJournalWithStore,
@@ -42,7 +42,6 @@ import { checkInspector, type Inspector } from '../run/safe-inspector.js'
 import { readConversation, addHistory } from '../sessions/input-history.js'
 import { type AgentMachine, createJournaledMachine } from '../live/journaled-machine.js'
 import type { Binding } from '../live/runtime.js'
-import { createId } from '../base/create-id.js'
 import { getTraits } from '../live/get-traits.js'
 import { getSpeakerTools, isLostSpeaker, toSpeaker } from '../live/speaker.js'
 import type { AgentParts } from '../live/agent-parts.js'

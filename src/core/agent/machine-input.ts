@@ -7,7 +7,7 @@ import {
   noFeatures,
   type SessionState,
 } from '../../../machines/agent/context.js'
-import { expectArgument, optionsRule } from '../base/expect-argument.js'
+import { expectArgument, optionsRule } from '../base/values.js'
 import { systemClock } from '../base/clock.js'
 import { resolveConfig } from '../config/resolve-config.js'
 import { createSessionState } from '../sessions/session-state.js'

@@ -1,4 +1,4 @@
-import { createId } from '../base/create-id.js'
+import { createId } from '../base/platform.js'
 import { isQueueStopped } from '../sessions/inbox/queued-message.js'
 import { StoreError } from '../sessions/store/store-error.js'
 import { Session } from '../sessions/session.js'

@@ -76,3 +76,40 @@ export function wait(clock: Clock, ms: number): Promise<void> {
 export function unrefTimer(timer: unknown): void {
   ;(timer as { unref?: () => void } | null | undefined)?.unref?.()
 }
+
+/**
+ * The time of one run in one process, in milliseconds since the epoch. It begins where it is told to, or by the clock, and
+ * passes steadily from there: setting the clock neither shortens nor prolongs what a run waits for.
+ */
+export class RunClock {
+  readonly #clock: Clock
+  #base: number
+  #from: number
+
+  constructor(clock: Clock, base = clock.now()) {
+    this.#clock = clock
+    this.#base = base
+    this.#from = readElapsed(clock)
+  }
+
+  now(): number {
+    return this.#base + Math.round(readElapsed(this.#clock) - this.#from)
+  }
+
+  /** By the clock from here on, but never back: nothing of the run waits for a time. */
+  resetToClock(): void {
+    this.#base = Math.max(this.now(), this.#clock.now())
+    this.#from = readElapsed(this.#clock)
+  }
+}
+
+/** A Date, or milliseconds since the epoch, as the latter; null for anything else, and for a date that is none. */
+export function readTime(given: unknown): number | null {
+  const at = given instanceof Date ? given.getTime() : given
+  return typeof at === 'number' && Math.abs(at) <= 8.64e15 ? at : null
+}
+
+/** `2026-05-01 12:00:03 UTC` */
+export function formatWakeTime(at: number): string {
+  return `${new Date(at).toISOString().slice(0, 19).replace('T', ' ')} UTC`
+}

@@ -1,3 +1,6 @@
+import { readProperty, toJson } from './json.js'
+import { type ModelActorError, createModelFailure } from '../../../machines/agent/model-response.js'
+
 /**
  * What every error class of Statewright has: a stable `code`, a sentence that says what to do, and the key, call or
  * option that it is about.
@@ -70,4 +73,90 @@ export class ConfigError extends StatewrightError {
  */
 export class UsageError extends StatewrightError {
   override readonly name = 'UsageError'
+}
+
+/** An error, the errors that caused it, and so on: at most `most`, cycles broken. */
+export function listCauses(error: unknown, most = 5): unknown[] {
+  const chain: unknown[] = []
+  for (let next = error; chain.length < most && !chain.includes(next); next = readProperty(next, 'cause')) {
+    if (next === undefined && chain.length > 0) break
+    chain.push(next)
+  }
+  return chain
+}
+
+/** A sentence about anything that can be thrown, causes included. Never throws. */
+export function describeError(error: unknown): string {
+  const parts: string[] = []
+  for (const cause of listCauses(error)) {
+    const text = describeCause(cause)
+    if (!parts.some((part) => part.includes(text))) parts.push(text)
+    // An error of ours says in its own words what it was caused by, as far as that helps.
+    if (isStatewrightError(cause)) break
+  }
+  return parts.join(': ').replaceAll('.: ', ': ')
+}
+
+function describeCause(error: unknown): string {
+  if (typeof error === 'string') return error.trim() || 'an empty text was thrown'
+  const message = readProperty(error, 'message')
+  if (typeof message === 'string' && message.trim() !== '') return message
+  // Without words, an error's code (`ECONNREFUSED` of an AggregateError) or name is all that there is.
+  for (const key of ['code', 'name']) {
+    const word = readProperty(error, key)
+    if (typeof word === 'string' && word !== '') return word
+  }
+  const json = error === undefined ? 'undefined' : JSON.stringify(toJson(error))
+  return `${json} was thrown`
+}
+
+/** Never throws, whatever a value does when it is asked what it is. */
+function isStatewrightError(error: unknown): boolean {
+  try {
+    return error instanceof StatewrightError
+  } catch {
+    return false
+  }
+}
+
+/** What was thrown, by the plain data that was made of it: in this process alone, and never in a log. */
+const thrownByPlain = new WeakMap<object, { error: unknown }>()
+
+export function rememberThrown<Plain extends object>(plain: Plain, error: unknown): Plain {
+  thrownByPlain.set(plain, { error })
+  return plain
+}
+
+/** Code and message of a failure; its `cause` is what was thrown, where it was thrown here. JSON leaves the cause out. */
+export function attachCause<Failure extends { code: string; message: string }>(
+  failure: Failure,
+  plain: object,
+): Failure & { cause?: unknown } {
+  const kept = thrownByPlain.get(plain)
+  if (kept) Object.defineProperty(failure, 'cause', { value: kept.error, enumerable: false })
+  return failure
+}
+
+export function hasThrown(plain: object): boolean {
+  return thrownByPlain.has(plain)
+}
+
+/**
+ * Whatever an actor rejected with, as plain data that the machine understands. The request actor rejects with plain
+ * failures already; this is for everything else.
+ */
+export function toPlainError(error: unknown): ModelActorError {
+  if (isPlainFailure(error)) return error
+  const failure = createModelFailure({ kind: 'fatal', code: 'internal', message: describeError(error) })
+  return rememberThrown({ ...failure, usage: null, jitter: 1 }, error)
+}
+
+function isPlainFailure(error: unknown): error is ModelActorError {
+  return (
+    typeof error === 'object' &&
+    error !== null &&
+    !(error instanceof Error) &&
+    'kind' in error &&
+    'jitter' in error
+  )
 }

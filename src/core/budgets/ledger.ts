@@ -1,4 +1,4 @@
-import { limitTotal } from '../base/amounts.js'
+import { limitTotal } from '../base/values.js'
 import type {
   BudgetAllowance,
   BudgetAmount,

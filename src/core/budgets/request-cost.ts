@@ -1,5 +1,5 @@
-import { listCauses } from '../base/describe-error.js'
-import { readProperty } from '../base/to-json.js'
+import { listCauses } from '../base/errors.js'
+import { readProperty } from '../base/json.js'
 
 /** How far the input of requests to a model has been above the estimate, at most: by so many times, and so many tokens more. */
 interface Excess {

@@ -1,4 +1,4 @@
-import { describeError } from '../base/describe-error.js'
+import { describeError } from '../base/errors.js'
 import { BudgetError } from './budget-error.js'
 import type { BudgetReservation, SharedAmount, SharedBudget } from './shared-budget.js'
 import { warnUnsettled } from './warn-unsettled.js'

@@ -1,4 +1,4 @@
-import { warnProcess } from '../base/warn-process.js'
+import { warnProcess } from '../base/platform.js'
 
 /** The code of the warning about a settlement that a store did not take. */
 export const unsettledCode = 'budget_unsettled'

@@ -1,5 +1,6 @@
+import { readProperty } from '../base/json.js'
 import { ConfigError } from '../base/errors.js'
-import { findNearestName, normalizeName } from '../base/nearest-name.js'
+import { findNearestName, normalizeName } from '../base/text.js'
 import { anyKey, type Kind, type Path } from './kind.js'
 import { findOtherName } from './other-names.js'
 
@@ -112,7 +113,7 @@ function formatPath(keys: Path): string {
 }
 
 function getValueAt(input: unknown, path: Path): unknown {
-  return path.reduce<unknown>((value, key) => (isObject(value) ? Reflect.get(value, key) : undefined), input)
+  return path.reduce<unknown>((value, key) => readProperty(value, key), input)
 }
 
 /** A value for people: short, and never an exception. */
@@ -132,10 +133,6 @@ function showValue(value: unknown): string {
     default:
       return `a ${typeof value}`
   }
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === 'object' && value !== null
 }
 
 /** On one line, and not too long. */

@@ -1,6 +1,6 @@
 import { type GuardKey, guards } from '../../../guards/roster.js'
 import type { AgentConfig } from '../../../machines/agent/config.js'
-import { deepFreeze } from '../base/freeze.js'
+import { deepFreeze } from '../base/values.js'
 
 /** What holds when nothing is said. Every key is explained where it is declared: `AgentConfig`. */
 export const defaultConfig: AgentConfig = deepFreeze({

@@ -1,5 +1,5 @@
 import { UsageError } from '../base/errors.js'
-import { findNearestName } from '../base/nearest-name.js'
+import { findNearestName } from '../base/text.js'
 import { findOtherName } from './other-names.js'
 
 /**

@@ -1,6 +1,6 @@
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import { guards } from '../../../guards/roster.js'
-import { deepFreeze } from '../base/freeze.js'
+import { deepFreeze } from '../base/values.js'
 import { type Problem, invalidInputError } from './check-input.js'
 import { defaultConfig, enabledGuards } from './defaults.js'
 import { findPreset } from './presets.js'

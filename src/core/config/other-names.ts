@@ -1,4 +1,4 @@
-import { normalizeName } from '../base/nearest-name.js'
+import { normalizeName } from '../base/text.js'
 
 /**
  * What other libraries call a setting, and where it is here. An unknown option of such a name is answered with this hint.

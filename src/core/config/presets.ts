@@ -1,7 +1,7 @@
 import { noGuards } from '../../../guards/roster.js'
 import type { AgentConfigInput, PresetName } from '../../../machines/agent/config.js'
 import { ConfigError } from '../base/errors.js'
-import { findNearestName } from '../base/nearest-name.js'
+import { findNearestName } from '../base/text.js'
 
 const openhuman = {
   limits: { maxSteps: 10 },

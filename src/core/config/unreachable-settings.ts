@@ -1,4 +1,4 @@
-import { warnProcess } from '../base/warn-process.js'
+import { warnProcess } from '../base/platform.js'
 import type { ProgressConfig, Steps, StepsWithBlock } from '../../../guards/progress-config.js'
 import type { AgentConfig, AgentConfigInput } from '../../../machines/agent/config.js'
 import type { Problem } from './check-input.js'

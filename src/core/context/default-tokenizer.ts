@@ -1,7 +1,7 @@
 import type * as O200k from 'gpt-tokenizer/encoding/o200k_base'
-import { readTokens } from '../base/amounts.js'
+import { readTokens } from '../base/values.js'
 import { StatewrightError } from '../base/errors.js'
-import { loadPeer } from '../base/lazy-load.js'
+import { loadPeer } from '../base/platform.js'
 
 /**
  * Counts tokens as a model does.

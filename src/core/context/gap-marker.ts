@@ -1,3 +1,4 @@
+import { formatCount } from '../format/format-words.js'
 import { truncate } from '../../../guards/lib/cut.js'
 import type { Message } from '../../../machines/agent/messages.js'
 
@@ -7,13 +8,11 @@ const maxNameLength = 64
 
 /** What stands in place of dropped messages: how many there were, of whom, which tools were called, and when. */
 export function formatGapMarker(dropped: readonly Message[]): string {
-  const count = (role: Message['role']): number => dropped.filter((message) => message.role === role).length
-  const whose = [
-    formatCount(count('user'), 'user message'),
-    formatCount(count('assistant'), 'answer'),
-    formatCount(count('tool'), 'tool result'),
-    formatCount(count('system'), 'system message'),
-  ].filter(Boolean)
+  const nouns = { user: 'user message', assistant: 'answer', tool: 'tool result', system: 'system message' }
+  const whose = Object.entries(nouns).flatMap(([role, noun]) => {
+    const count = dropped.filter((message) => message.role === role).length
+    return count === 0 ? [] : [formatCount(count, noun)]
+  })
   const tools = formatToolCounts(dropped)
   const said = [
     `${formatCount(dropped.length, 'message')} of this conversation left out here to fit the context window`,
@@ -31,8 +30,8 @@ function formatToolCounts(dropped: readonly Message[]): string {
     for (const { function: called } of calls) times.set(called.name, (times.get(called.name) ?? 0) + 1)
   }
   const named = [...times].slice(0, maxNames).map(([name, n]) => `${truncate(name, maxNameLength)} ×${n}`)
-  const others = formatCount(Math.max(0, times.size - maxNames), 'other tool')
-  return [...named, others].filter(Boolean).join(', ')
+  const others = times.size - maxNames
+  return [...named, ...(others > 0 ? [formatCount(others, 'other tool')] : [])].join(', ')
 }
 
 function formatTimeSpan(dropped: readonly Message[]): string {
@@ -44,9 +43,4 @@ function formatTimeSpan(dropped: readonly Message[]): string {
 function formatTime(createdAt: number): string {
   const date = new Date(createdAt)
   return Number.isNaN(date.getTime()) ? String(createdAt) : date.toISOString()
-}
-
-function formatCount(count: number, noun: string): string {
-  if (count === 0) return ''
-  return count === 1 ? `1 ${noun}` : `${count} ${noun}s`
 }

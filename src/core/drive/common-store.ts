@@ -1,6 +1,6 @@
 import { internalsByAgent } from '../agent/agent-internals.js'
 import { ConfigError } from '../base/errors.js'
-import { objectRule } from '../base/expect-argument.js'
+import { objectRule } from '../base/values.js'
 import type { SessionStore } from '../sessions/store/store.js'
 import type { Agents } from './define-agents.js'
 

@@ -1,5 +1,5 @@
 import type { WithContext } from '../tools/tool-types.js'
-import { optionsRule, expectArgument } from '../base/expect-argument.js'
+import { optionsRule, expectArgument } from '../base/values.js'
 import { expectKnownOptions } from '../config/known-options.js'
 import { ConfigError, UsageError } from '../base/errors.js'
 import { systemClock } from '../base/clock.js'

@@ -1,5 +1,4 @@
-import { describeError } from '../base/describe-error.js'
-import { ConfigError, StatewrightError } from '../base/errors.js'
+import { describeError, ConfigError, StatewrightError } from '../base/errors.js'
 import type { RunInput } from '../sessions/input-history.js'
 import type { WithContext } from '../tools/tool-types.js'
 import type { RunSessionOptions } from './drive-options.js'

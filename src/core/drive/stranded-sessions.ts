@@ -1,4 +1,4 @@
-import { expectArgument, objectRule } from '../base/expect-argument.js'
+import { expectArgument, objectRule } from '../base/values.js'
 import { agentsRule } from './common-store.js'
 import type { AgentState } from '../../../machines/agent/run-result.js'
 import { type AgentDefinition, describeAgent, isSubAgentName } from '../sessions/agent-definition.js'

@@ -1,3 +1,4 @@
+import { asText } from '../base/values.js'
 import type { AnswerStream } from '../live/answer-stream.js'
 import type { ToolCallDelta } from '../models/provider.js'
 
@@ -40,7 +41,7 @@ export class CallStream {
   /** Ignores what a provider must not send: it is not worth a failed run. */
   write({ index, ...given }: ToolCallDelta): void {
     if (!Number.isInteger(index)) return
-    const [id, name, added] = [given.id, given.name, given.arguments].map(toText) as [string, string, string]
+    const [id, name, added] = [given.id, given.name, given.arguments].map(asText) as [string, string, string]
     const call = this.#getCall(index)
     if (call.state === 'whole') return
     if (call.state === 'streams') {
@@ -101,8 +102,4 @@ function isPlaceholder(text: string): boolean {
 function withoutPlaceholder(text: string): string {
   const rest = text.startsWith('{}') ? text.slice(2).trimStart() : ''
   return rest.startsWith('{') ? rest : text
-}
-
-function toText(value: unknown): string {
-  return typeof value === 'string' ? value : ''
 }

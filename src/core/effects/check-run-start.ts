@@ -1,7 +1,6 @@
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { Usage } from '../../../machines/agent/usage.js'
-import { describeError } from '../base/describe-error.js'
-import { ConfigError } from '../base/errors.js'
+import { describeError, ConfigError } from '../base/errors.js'
 import type { AgentParts } from '../live/agent-parts.js'
 import type { ToolSet } from '../tools/tool-set.js'
 

@@ -1,7 +1,7 @@
 import type { Features } from '../../../machines/agent/context.js'
 import type { RunResult } from '../../../machines/agent/run-result.js'
 import type { ToolResult } from '../../../machines/agent/batch-calls.js'
-import { limitText } from '../base/format-value.js'
+import { limitText } from '../base/text.js'
 import { isAccountExhausted } from '../models/to-model-failure.js'
 
 /** What the model reads of a sub-agent that has ended. Only one that has completed has succeeded. */

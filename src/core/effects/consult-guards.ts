@@ -8,12 +8,11 @@ import { toUserState, getUserState, type UserStates } from '../../../guards/user
 import { truncate } from '../../../guards/lib/cut.js'
 import type { AgentRuntime } from '../live/runtime.js'
 import type { AgentParts } from '../live/agent-parts.js'
-import { deepFreeze } from '../base/freeze.js'
+import { deepFreeze } from '../base/values.js'
 import type { GuardedCall, GuardedResult, GuardFact, GuardContext, UserGuard } from '../user-guards/guard.js'
-import { CallAbort, onAbort, attachSignal } from '../base/abort.js'
+import { CallAbort, onAbort, attachSignal, runWithTimeout } from '../base/abort.js'
 import type { Clock } from '../base/clock.js'
-import { describeError } from '../base/describe-error.js'
-import { runWithTimeout } from '../base/time-limit.js'
+import { describeError } from '../base/errors.js'
 import { findResultAnswer } from './find-result-answer.js'
 
 /**

@@ -3,7 +3,7 @@ import {
   type ModelActorError,
   type ModelFailure,
 } from '../../../machines/agent/model-response.js'
-import { rememberThrown } from '../base/thrown-errors.js'
+import { rememberThrown } from '../base/errors.js'
 import type { BudgetError } from '../budgets/budget-error.js'
 import { ModelError } from '../models/provider.js'
 

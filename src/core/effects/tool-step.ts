@@ -1,7 +1,7 @@
 import type { StepProgress, ToolStepResponse } from '../../../machines/agent/announcements.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { BatchCall, ToolResult } from '../../../machines/agent/batch-calls.js'
-import { attachCause, hasThrown } from '../base/thrown-errors.js'
+import { attachCause, hasThrown } from '../base/errors.js'
 import { getCallStepId } from './call-step-id.js'
 import type { StepWork } from '../live/open-steps.js'
 

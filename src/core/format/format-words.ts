@@ -1,6 +1,6 @@
 /** Small pieces of text for people. */
 
-import { stripControls } from '../base/strip-controls.js'
+import { stripControls } from '../base/text.js'
 
 export { stripControls }
 
@@ -22,22 +22,38 @@ export function getFirstLine(text: string): string {
   return end < 0 ? start : `${start.slice(0, end)} …`
 }
 
-/** `12 ms`, `1.5 s`, `2 min 5 s` */
+/** `340 ms`, `2.1 s`, `47 s`, `1 min 47 s`, `12 min`, `3 h 5 min`, `2 d` */
 export function formatDuration(ms: number): string {
-  const whole = Math.max(0, Math.round(ms))
-  if (whole < 1_000) return `${whole} ms`
-  if (whole < 59_950) return `${(whole / 1_000).toFixed(1)} s`
-  const seconds = Math.round(whole / 1_000)
-  return `${Math.floor(seconds / 60)} min ${seconds % 60} s`
+  if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`
+  if (ms < 59_500) return `${(ms / 1000).toFixed(ms < 9_950 ? 1 : 0)} s`
+  const [seconds, minutes] = [Math.round(ms / 1000), Math.floor(ms / 60_000)]
+  if (seconds < 600) return joinUnits(Math.floor(seconds / 60), 'min', seconds % 60, 's')
+  if (minutes < 60) return `${minutes} min`
+  if (minutes < 1440) return joinUnits(Math.floor(minutes / 60), 'h', minutes % 60, 'min')
+  return `${Math.floor(minutes / 1440)} d`
 }
 
-export function formatCount(value: number): string {
-  return value.toLocaleString('en-US')
+function joinUnits(large: number, unit: string, small: number, smaller: string): string {
+  return small === 0 ? `${large} ${unit}` : `${large} ${unit} ${small} ${smaller}`
 }
 
-/** `$1.25`; small amounts with four decimals; `unknown` when a price is. */
-export function formatMoney(usd: number | null): string {
-  if (usd === null) return 'unknown (no price for this model)'
+/** `just now`, `12 s ago`, `3 h ago`, `2 d ago`; the date (UTC) after a week. */
+export function formatAgo(at: number, now: number): string {
+  const ms = now - at
+  if (ms < 5000) return 'just now'
+  if (ms >= 7 * 86_400_000) return new Date(at).toISOString().slice(0, 10)
+  return `${formatDuration(ms).replace(/^(\S+ \S+) .*/, '$1')} ago`
+}
+
+/** `1,234`; with a noun, `1 session` or `1,234 sessions`. */
+export function formatCount(value: number, noun?: string, nouns = `${noun}s`): string {
+  const count = value.toLocaleString('en-US')
+  return noun === undefined ? count : `${count} ${value === 1 ? noun : nouns}`
+}
+
+/** `$1.25`; amounts below one dollar with four decimals; `unknown` without a price. */
+export function formatMoney(usd: number | null, unknown = 'unknown'): string {
+  if (usd === null) return unknown
   if (usd > 0 && usd < 0.0001) return '< $0.0001'
   return `$${usd.toFixed(usd !== 0 && usd < 1 ? 4 : 2)}`
 }

@@ -1,4 +1,4 @@
-import { formatWakeTime } from '../base/wake-time.js'
+import { formatWakeTime } from '../base/clock.js'
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { AgentState, Reason, RunResult } from '../../../machines/agent/run-result.js'
 import { getCacheHitRate } from '../../../machines/agent/usage.js'
@@ -22,7 +22,11 @@ export function formatRunSummary(
       `${usage.estimated ? '≈ ' : ''}${formatCount(usage.totalTokens)}${formatLimit(limits.tokenBudget, formatCount)}` +
         ` (${formatCount(usage.inputTokens)} in${formatCachedShare(usage)}, ${formatCount(usage.outputTokens)} out)`,
     ],
-    ['cost', formatMoney(usage.cost) + formatLimit(limits.costLimit, formatMoney)],
+    [
+      'cost',
+      formatMoney(usage.cost, 'unknown (no price for this model)') +
+        formatLimit(limits.costLimit, formatMoney),
+    ],
     ...(durationMs === null
       ? []
       : [['time', formatDuration(durationMs) + formatLimit(limits.timeoutMs, formatDuration)] as const]),

@@ -1,4 +1,4 @@
-import { warnProcess } from '../base/warn-process.js'
+import { warnProcess } from '../base/platform.js'
 import type { AnyEventObject, AnyMachineSnapshot, AnyStateMachine } from 'xstate'
 import { ChartTables, findUnknownPart } from './chart-tables.js'
 import { Macrostep } from './macrostep.js'

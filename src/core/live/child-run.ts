@@ -6,7 +6,7 @@ import { addUsage, noUsage, type Usage, subtractUsage } from '../../../machines/
 import { ToolContent } from '../tools/tool-content.js'
 import type { DelegateRun } from '../tools/tool.js'
 import { releaseRun } from './release-run.js'
-import { parseJsonOr } from '../base/parse-json.js'
+import { parseJsonOr } from '../base/json.js'
 
 const workStates: readonly unknown[] = ['RUNNING', 'WAITING_FOR_TOOL']
 const restStates: readonly unknown[] = ['PAUSED', 'WAITING_FOR_INPUT']

@@ -23,7 +23,7 @@ import {
 } from './runtime.js'
 import { toLinkField } from '../sessions/journal.js'
 import type { IsContextFree } from '../tools/tool-types.js'
-import { toPlainError } from '../base/thrown-errors.js'
+import { toPlainError } from '../base/errors.js'
 
 /**
  * The agent machine, which also takes what a user says as its input: a text, or messages. Only an actor that is restored

@@ -1,7 +1,7 @@
 import type { AnyActorRef } from 'xstate'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { EmittedEvent } from '../../../machines/agent/announcements.js'
-import { describeError } from '../base/describe-error.js'
+import { describeError } from '../base/errors.js'
 import { beginTelemetry, type SafeTelemetry } from '../telemetry/safe-telemetry.js'
 import type { TelemetryRunInfo, Telemetry, TelemetryParent } from '../telemetry/telemetry.js'
 

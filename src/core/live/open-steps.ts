@@ -5,8 +5,7 @@ import type { AgentContext } from '../../../machines/agent/context.js'
 import type { AgentMachineEvent } from '../../../machines/agent/machine-events.js'
 import type { Defer, Emitter } from './answer-stream.js'
 import type { Clock } from '../base/clock.js'
-import { attachCause } from '../base/thrown-errors.js'
-import { toPlainError } from '../base/thrown-errors.js'
+import { attachCause, toPlainError } from '../base/errors.js'
 
 type PayloadOf<Type extends StepType> = Extract<StepCompleted, { stepType: Type }>['payload']
 

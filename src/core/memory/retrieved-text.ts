@@ -1,4 +1,4 @@
-import { optionsRule, expectArgument, listRule } from '../base/expect-argument.js'
+import { optionsRule, expectArgument, listRule } from '../base/values.js'
 import { truncate, truncateLine } from '../../../guards/lib/cut.js'
 import { sha256 } from '../../../guards/lib/sha256.js'
 import type { RetrievedSnippet } from './retriever.js'

@@ -1,6 +1,6 @@
 import type { Json, JsonObject } from '../../../machines/agent/json.js'
 import type { Annotation } from '../../../machines/agent/messages.js'
-import { asObject, asText } from './as-json.js'
+import { asObject, asText } from '../base/values.js'
 
 /**
  * The sources of an answer, each once, in whatever shape they come: nested as in Chat Completions, flat as in the Responses

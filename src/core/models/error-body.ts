@@ -1,6 +1,5 @@
 import type { JsonObject } from '../../../machines/agent/json.js'
-import { readWaitMs } from '../base/amounts.js'
-import { asList, asObject, asText } from './as-json.js'
+import { readWaitMs, asList, asObject, asText } from '../base/values.js'
 
 /** What a provider says of an error, in whatever shape it says it. '' and null stand for what it leaves out. */
 export interface ErrorBody {

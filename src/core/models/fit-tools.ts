@@ -1,6 +1,6 @@
 import type { Json, JsonObject } from '../../../machines/agent/json.js'
-import { decodePercent } from '../base/decode-percent.js'
-import { asList, asText, isObject } from './as-json.js'
+import { decodePercent } from '../base/text.js'
+import { asList, asText, isObject, asObject } from '../base/values.js'
 import { mapObject } from './normalize-schema.js'
 import type { ModelRequest, ModelRequestOptions, ToolSpec } from './provider.js'
 
@@ -438,7 +438,7 @@ function pickText({ title, description, default: value }: JsonObject): JsonObjec
 
 /** One schema for several that all apply. A keyword that two of them have is taken from the last one. */
 function mergeAll(first: Json, parts: readonly Json[]): JsonObject {
-  const schemas = [first, ...parts].filter(isObject)
+  const schemas = [first, ...parts].map(asObject).filter((part) => part !== null)
   const { properties, required } = mergeMembers(schemas.map(readMembers))
   return {
     ...(Object.assign({}, ...schemas) as JsonObject),

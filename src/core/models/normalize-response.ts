@@ -3,9 +3,9 @@ import type { MediaKind } from '../../../machines/agent/refusals.js'
 import type { MediaPart, ToolCall } from '../../../machines/agent/messages.js'
 import type { FailureKind, ModelFailure, ModelResponse } from '../../../machines/agent/model-response.js'
 import type { TokenUsage } from '../../../machines/agent/usage.js'
-import { readTokens, readUsd, readWaitMs } from '../base/amounts.js'
-import { createId } from '../base/create-id.js'
-import { stripControls } from '../base/strip-controls.js'
+import { readTokens, readUsd, readWaitMs, asText } from '../base/values.js'
+import { createId } from '../base/platform.js'
+import { stripControls } from '../base/text.js'
 import { readCitations } from './citations.js'
 import { listDistinctCalls, type SentCall } from './distinct-calls.js'
 import { isMediaList, toContentPart } from './media.js'
@@ -20,8 +20,8 @@ export function normalizeResponse(response: ModelResponse, toCallId = (id: strin
   const given: Partial<Record<keyof ModelResponse, unknown>> = response ?? {}
   const details = Array.isArray(given.reasoningDetails) ? normalizeDetails(given.reasoningDetails) : []
   return {
-    text: toText(given.text),
-    reasoning: toText(given.reasoning),
+    text: asText(given.text),
+    reasoning: asText(given.reasoning),
     refusal: typeof given.refusal === 'string' ? given.refusal : null,
     toolCalls: Array.isArray(given.toolCalls)
       ? normalizeCalls(given.toolCalls as Partial<ToolCall>[], toCallId)
@@ -72,7 +72,7 @@ function normalizeCalls(calls: readonly Partial<ToolCall>[], toCallId: (id: stri
     const { name, arguments: text } = readCall(call)
     const hosted = normalizeHosted(call?.hosted)
     // Unique in the session, too: people, logs and the model itself name a call by it.
-    let id = toText(call?.id) || `call_${createId().replaceAll('-', '').slice(0, 24)}`
+    let id = asText(call?.id) || `call_${createId().replaceAll('-', '').slice(0, 24)}`
     // The provider finds the call that it runs itself by its own id.
     if (hosted.hosted === undefined) id = toCallId(id)
     while (!addId(ids, id)) id = toCallId(`${id.replaceAll('/', '_')}_${i + 1}`)
@@ -91,7 +91,7 @@ function normalizeCalls(calls: readonly Partial<ToolCall>[], toCallId: (id: stri
 function readCall(call: Partial<ToolCall>): SentCall {
   const { name, arguments: input } = (call?.function ?? {}) as { name?: unknown; arguments?: unknown }
   const text = typeof input === 'string' || input == null ? (input ?? '') : (JSON.stringify(input) ?? '')
-  return { id: toText(call?.id), name: toText(name), arguments: text }
+  return { id: asText(call?.id), name: asText(name), arguments: text }
 }
 
 /** Ids by their parts between slashes. A part without further parts is the end of an id. */
@@ -134,10 +134,6 @@ function toWord(value: unknown): string | null {
   return typeof value === 'string' ? toSingleLine(value) : null
 }
 
-function toText(value: unknown): string {
-  return typeof value === 'string' ? value : ''
-}
-
 const failureKinds: readonly FailureKind[] = [
   'transient',
   'rate_limit',
@@ -151,11 +147,11 @@ export function normalizeFailure(failure: ModelFailure): ModelFailure {
   const given: Partial<Record<keyof ModelFailure, unknown>> = failure ?? {}
   return {
     kind: failureKinds.find((kind) => kind === given.kind) ?? 'fatal',
-    code: toText(given.code) || 'unknown',
-    message: toText(given.message) || 'The provider failed with an error without words.',
+    code: asText(given.code) || 'unknown',
+    message: asText(given.message) || 'The provider failed with an error without words.',
     status: toStatus(given.status),
     retryAfterMs: readWaitMs(given.retryAfterMs),
-    partialText: toText(given.partialText),
+    partialText: asText(given.partialText),
     usage: normalizeUsage(given.usage),
     ...normalizeRefused(given.refused),
   }

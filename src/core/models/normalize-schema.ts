@@ -1,5 +1,5 @@
 import type { Json, JsonObject } from '../../../machines/agent/json.js'
-import { isObject } from './as-json.js'
+import { isObject } from '../base/values.js'
 
 /**
  * The schema in the form of draft 2020-12, with every keyword in a shape that the draft allows. OpenAI and Anthropic check

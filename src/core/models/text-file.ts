@@ -1,5 +1,5 @@
 import type { MediaPart } from '../../../machines/agent/messages.js'
-import { decodePercent } from '../base/decode-percent.js'
+import { decodePercent } from '../base/text.js'
 
 /**
  * The content of a text file (Markdown, CSV, JSON, SVG, source code), or null for any other part and for an address. Most providers

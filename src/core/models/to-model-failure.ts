@@ -5,16 +5,15 @@ import {
   createModelFailure,
   type ModelFailure,
 } from '../../../machines/agent/model-response.js'
-import { readWaitMs } from '../base/amounts.js'
-import { listCauses } from '../base/describe-error.js'
-import { stripControls } from '../base/strip-controls.js'
-import { readProperty } from '../base/to-json.js'
+import { readWaitMs, asObject } from '../base/values.js'
+import { listCauses } from '../base/errors.js'
+import { stripControls } from '../base/text.js'
+import { readProperty } from '../base/json.js'
 import { systemClock } from '../base/clock.js'
 import { normalizeFailure, toSingleLine } from './normalize-response.js'
 import { type ErrorBody, isMarkup, readErrorBody, readWord } from './error-body.js'
 import { ModelError } from './provider.js'
 import { findRefusedContent } from './refused-content.js'
-import { asObject } from './as-json.js'
 
 /**
  * Whatever a provider rejected with, as plain data: see `FailureKind` for the kinds. Judged by what the error has

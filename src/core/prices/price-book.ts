@@ -1,6 +1,6 @@
 import type { TokenUsage } from '../../../machines/agent/usage.js'
 import { type ModelPrice, type PriceTable, resolvePriceTable } from '../config/price-table.js'
-import { readUsd } from '../base/amounts.js'
+import { readUsd } from '../base/values.js'
 import { ConfigError } from '../base/errors.js'
 import { systemClock } from '../base/clock.js'
 import { stripReleaseDate } from './model-name.js'

@@ -3,7 +3,7 @@ import type { UnansweredCall, PendingCall } from '../../../machines/agent/run-re
 import { isAnsweredBy } from '../../../machines/agent/sub-agent-questions.js'
 import { findAnswerableCall, listAnswerableCalls } from '../../../machines/agent/to-result.js'
 import { UsageError } from '../base/errors.js'
-import { expectArgument, optionsRule } from '../base/expect-argument.js'
+import { expectArgument, optionsRule } from '../base/values.js'
 
 /** What an answer to a call may carry. */
 export interface AnswerOptions {

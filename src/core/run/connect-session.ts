@@ -1,5 +1,5 @@
 import type { ControlEvent } from '../../../machines/agent/machine-events.js'
-import { describeError } from '../base/describe-error.js'
+import { describeError } from '../base/errors.js'
 import type { SessionLog } from '../sessions/log/session-log.js'
 import { checkMessageFits } from './check-message.js'
 import { type ConnectedRun, publishSession } from './live-sessions.js'

@@ -17,7 +17,7 @@ import type { ShieldScene } from '../shields/shield.js'
 import { prepareCalls } from '../tools/prepare-calls.js'
 import { formatResult } from '../tools/tool-content.js'
 import { parseEditedArguments } from './edited-arguments.js'
-import { parseJsonOr } from '../base/parse-json.js'
+import { parseJsonOr } from '../base/json.js'
 
 /** Applies an edit, and what else a fork is given, to the state of a forked session. */
 export async function editFork(

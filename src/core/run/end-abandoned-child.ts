@@ -1,5 +1,5 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
-import { loadOnce } from '../base/lazy-load.js'
+import { loadOnce } from '../base/platform.js'
 import { listOpenChildren, mayHaveLeftChildren } from '../live/abandoned-sub-agents.js'
 import type { AgentRuntime } from '../live/runtime.js'
 import { getChildSessionId } from '../sessions/child-session.js'

@@ -1,5 +1,5 @@
 import type { UserMessage } from '../../../machines/agent/messages.js'
-import { createId } from '../base/create-id.js'
+import { createId } from '../base/platform.js'
 import { UsageError } from '../base/errors.js'
 import { notifyHolder } from '../sessions/inbox/inbox-holders.js'
 import {

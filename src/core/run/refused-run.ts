@@ -1,8 +1,7 @@
-import { warnProcess } from '../base/warn-process.js'
+import { warnProcess } from '../base/platform.js'
 import type { AgentEvent } from '../../../machines/agent/announcements.js'
-import { StatewrightError, UsageError } from '../base/errors.js'
-import { freezeOnce } from '../base/freeze.js'
-import { describeError } from '../base/describe-error.js'
+import { StatewrightError, UsageError, describeError } from '../base/errors.js'
+import { freezeOnce } from '../base/values.js'
 
 /** A run that was refused before its start has one event. */
 export function createRefusalEvent(runId: string, error: unknown, at: number): AgentEvent {

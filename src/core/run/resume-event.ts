@@ -1,6 +1,6 @@
 import type { ControlEvent } from '../../../machines/agent/machine-events.js'
 import { UsageError } from '../base/errors.js'
-import { readTime } from '../base/wake-time.js'
+import { readTime } from '../base/clock.js'
 
 /**
  * Ends a pause or a sleep, or puts it off until a date.

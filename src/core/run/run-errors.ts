@@ -1,4 +1,4 @@
-import { expectArgument, objectRule } from '../base/expect-argument.js'
+import { expectArgument, objectRule } from '../base/values.js'
 import { guardNames } from '../../../guards/roster.js'
 import type { Reason, RunResult } from '../../../machines/agent/run-result.js'
 import { StatewrightError } from '../base/errors.js'

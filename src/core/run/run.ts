@@ -2,11 +2,16 @@ import type { Observable } from 'rxjs'
 import type { AgentEvent } from '../../../machines/agent/announcements.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { ControlEvent } from '../../../machines/agent/machine-events.js'
-import type { AgentState, AnyTools, PendingCall, RunResult } from '../../../machines/agent/run-result.js'
-import { isRestState } from '../../../machines/agent/run-result.js'
+import {
+  type AgentState,
+  type AnyTools,
+  type PendingCall,
+  type RunResult,
+  isRestState,
+} from '../../../machines/agent/run-result.js'
 import { toRunResult } from '../../../machines/agent/to-result.js'
 import { isNearBudget } from '../../../machines/agent/budget-totals.js'
-import type { UsageError } from '../base/errors.js'
+import { type UsageError, describeError } from '../base/errors.js'
 import { whenAborted } from '../base/abort.js'
 import { registerRelease } from '../live/release-run.js'
 import type { SessionLog } from '../sessions/log/session-log.js'
@@ -23,11 +28,10 @@ import { parseEditedArguments } from './edited-arguments.js'
 import { EventHub } from './event-hub.js'
 import { connectSession } from './connect-session.js'
 import type { Clock } from '../base/clock.js'
-import { freezeOnce } from '../base/freeze.js'
+import { freezeOnce } from '../base/values.js'
 import { type AgentSnapshot, RunActor } from './run-actor.js'
 import type { RunOrigin, RunParts } from './run-parts.js'
 import { toMessages, type UserInput } from '../sessions/user-input.js'
-import { describeError } from '../base/describe-error.js'
 import { getPlatform } from '../base/platform.js'
 import { createRefusalEvent, warnOfRefusal, wrongStateError } from './refused-run.js'
 import { RestPromise, toUnsavedResult } from './rest-promise.js'

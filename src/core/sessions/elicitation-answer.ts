@@ -5,7 +5,7 @@ import type {
   ElicitationValue,
 } from '../../../machines/agent/run-result.js'
 import { UsageError } from '../base/errors.js'
-import { parseJsonOr } from '../base/parse-json.js'
+import { parseJsonOr } from '../base/json.js'
 import { listChoices } from './elicitation-choices.js'
 
 /**

@@ -10,7 +10,7 @@ import type {
   ToolCall,
 } from '../../../machines/agent/messages.js'
 import { UsageError } from '../base/errors.js'
-import { readTime } from '../base/wake-time.js'
+import { readTime } from '../base/clock.js'
 import { toContentPart } from '../models/media.js'
 import { nameCall } from '../models/name-call.js'
 import { toPlainJson, readHostedBy, readProviderItems } from '../models/plain-json.js'

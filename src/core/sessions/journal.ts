@@ -2,8 +2,7 @@ import type { SnapshotFrom } from 'xstate'
 import type { agentMachine } from '../../../machines/agent.machine.js'
 import type { AgentInput } from '../../../machines/agent/context.js'
 import type { ActorEvent, AgentMachineEvent } from '../../../machines/agent/machine-events.js'
-import { StatewrightError } from '../base/errors.js'
-import { describeError } from '../base/describe-error.js'
+import { StatewrightError, describeError } from '../base/errors.js'
 
 /** What a run is made of: its input, then its events. Folding them with `transition()` gives its state again. */
 export type JournalEntry = (

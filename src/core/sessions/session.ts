@@ -8,7 +8,7 @@ import type { Refusal } from '../../../machines/agent/refusals.js'
 import { maskMessages } from '../../../machines/agent/uncleared-input.js'
 import { noUsage, type Usage } from '../../../machines/agent/usage.js'
 import { UsageError } from '../base/errors.js'
-import { createId } from '../base/create-id.js'
+import { createId } from '../base/platform.js'
 import { toSessionState } from './session-state.js'
 
 /** What a session keeps beside its messages; plain JSON. */

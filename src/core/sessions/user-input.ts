@@ -1,3 +1,4 @@
+import { joinTextParts } from '../base/text.js'
 import { sha256 } from '../../../guards/lib/sha256.js'
 import type { NewMessage } from '../../../machines/agent/context.js'
 import type { ContentPart, UserMessage } from '../../../machines/agent/messages.js'
@@ -65,7 +66,7 @@ export function toClientData(
   content: NewMessage['content'],
 ): { clientId: string; digest: string } {
   // Short, so that redacted words are hard to guess from the log.
-  return { clientId, digest: sha256(JSON.stringify([clientId, toText(content)])).slice(0, 8) }
+  return { clientId, digest: sha256(JSON.stringify([clientId, joinTextParts(content)])).slice(0, 8) }
 }
 
 /** Whether a stored message was received with these words. Logs of earlier versions have no digest. */
@@ -76,13 +77,8 @@ export function hasSameWords(
   const received = readUserContent(content, 'content')
   const { clientId, digest, withheld } = data ?? {}
   if (typeof clientId !== 'string' || typeof digest !== 'string')
-    return withheld === true || toText(received) === toText(stored)
+    return withheld === true || joinTextParts(received) === joinTextParts(stored)
   return toClientData(clientId, received).digest === digest
-}
-
-function toText(content: NewMessage['content']): string {
-  if (typeof content === 'string') return content
-  return content.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('\n')
 }
 
 function readClientId(id: unknown, at: string): string {

@@ -1,10 +1,9 @@
 import type { Screening, ShieldFinding } from '../../../machines/agent/screening.js'
 import { toEvidence } from '../../../guards/lib/evidence.js'
 import { truncate } from '../../../guards/lib/cut.js'
-import { CallAbort, onAbort, attachSignal } from '../base/abort.js'
+import { CallAbort, onAbort, attachSignal, runWithTimeout } from '../base/abort.js'
 import type { Clock } from '../base/clock.js'
-import { describeError } from '../base/describe-error.js'
-import { runWithTimeout } from '../base/time-limit.js'
+import { describeError } from '../base/errors.js'
 import type { Shield, ShieldAction, ShieldScene } from './shield.js'
 
 /** How shields are asked: `RunShieldsOptions` with every default filled in. */

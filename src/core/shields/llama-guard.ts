@@ -1,9 +1,8 @@
 import type { OpenAI } from 'openai'
 import type { ModelProvider } from '../models/provider.js'
 import { toWellFormed } from '../models/well-formed.js'
-import { readProperty } from '../base/to-json.js'
-import { defineShield, invalidShieldError } from './define-shield.js'
-import { checkKeys, chooseKinds } from './define-shield.js'
+import { readProperty } from '../base/json.js'
+import { defineShield, invalidShieldError, checkKeys, chooseKinds } from './define-shield.js'
 import {
   toConversation,
   type GuardedTurn,

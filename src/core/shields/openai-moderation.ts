@@ -1,8 +1,7 @@
 import type { OpenAI } from 'openai'
 import { toWellFormed } from '../models/well-formed.js'
-import { readProperty } from '../base/to-json.js'
-import { defineShield, invalidShieldError } from './define-shield.js'
-import { checkKeys } from './define-shield.js'
+import { readProperty } from '../base/json.js'
+import { defineShield, invalidShieldError, checkKeys } from './define-shield.js'
 import type { Shield } from './shield.js'
 
 /** `hate`, `self-harm/intent`, `violence/graphic`, … */

@@ -1,5 +1,5 @@
 import type { ContentPart } from '../../../machines/agent/messages.js'
-import { decodePercent } from '../base/decode-percent.js'
+import { decodePercent } from '../base/text.js'
 
 /**
  * What of a part shields can read: a text; names, ids and addresses; and the content of files, images and recordings that

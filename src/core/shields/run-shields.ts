@@ -1,4 +1,4 @@
-import { expectArgument, listRule, objectRule } from '../base/expect-argument.js'
+import { expectArgument, listRule, objectRule } from '../base/values.js'
 import type { Screening } from '../../../machines/agent/screening.js'
 import { type Clock, systemClock } from '../base/clock.js'
 import { askShields } from './ask-shields.js'

@@ -1,8 +1,8 @@
 import type { JsonObject } from '../../../machines/agent/json.js'
-import { describeError } from '../base/describe-error.js'
+import { describeError } from '../base/errors.js'
 import { explainIssues } from '../tools/explain-issues.js'
 import type { Validate } from '../tools/input-schema.js'
-import { findJsonProblem } from '../base/json-problem.js'
+import { findJsonProblem } from '../base/json.js'
 import type { Validation } from '../tools/standard-schema.js'
 
 /** An answer as an object, or a text that says where it does not fit. */

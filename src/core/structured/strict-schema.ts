@@ -1,3 +1,4 @@
+import { isObject } from '../base/values.js'
 import type { Json, JsonObject } from '../../../machines/agent/json.js'
 
 /** Levels of objects in objects that OpenAI takes. */
@@ -121,8 +122,4 @@ function isTaken(keyword: string, value: Json): boolean {
 function appendToDescription({ description }: JsonObject, said: readonly string[]): string {
   const rest = `(${said.join(', ')})`
   return typeof description === 'string' ? `${description} ${rest}` : rest
-}
-
-function isObject(value: Json | undefined): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -2,7 +2,7 @@ import type { JsonObject } from '../../../machines/agent/json.js'
 import { checkInput } from '../config/check-input.js'
 import { anything, refine } from '../config/kind.js'
 import { anyText, choice, record, section } from '../config/value-kinds.js'
-import { ConfigError } from '../base/errors.js'
+import { ConfigError, describeError } from '../base/errors.js'
 import {
   type InputOf,
   type InputSchema,
@@ -11,7 +11,6 @@ import {
   createValidator,
 } from '../tools/input-schema.js'
 import { isStandardSchema, type StandardSchema } from '../tools/standard-schema.js'
-import { describeError } from '../base/describe-error.js'
 
 /** How the model is asked for an object. */
 export type OutputMode = 'auto' | 'response_format' | 'tool'

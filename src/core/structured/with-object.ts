@@ -1,5 +1,5 @@
 import type { RunResult } from '../../../machines/agent/run-result.js'
-import { loadOnce } from '../base/lazy-load.js'
+import { loadOnce } from '../base/platform.js'
 import type { StructuredOutput } from './structured-output.js'
 
 /**

@@ -1,6 +1,6 @@
 import { overrideLimits } from '../config/resolve-config.js'
 import { ConfigError } from '../base/errors.js'
-import { loadOnce } from '../base/lazy-load.js'
+import { loadOnce } from '../base/platform.js'
 import { defineTool } from '../tools/define-tool.js'
 import type { ArgumentsOf, InputOf, InputSchema } from '../tools/input-schema.js'
 import type { StandardJsonSchema } from '../tools/standard-schema.js'

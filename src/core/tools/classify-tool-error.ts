@@ -1,7 +1,7 @@
 import { transientCodes, transientWords } from '../../../guards/lib/answers.js'
 import type { ToolErrorKind } from '../../../machines/agent/batch-calls.js'
-import { listCauses, describeError } from '../base/describe-error.js'
-import { readProperty } from '../base/to-json.js'
+import { listCauses, describeError } from '../base/errors.js'
+import { readProperty } from '../base/json.js'
 import { toolErrorKinds } from './tool-error.js'
 
 /**

@@ -1,5 +1,4 @@
-import { ConfigError } from '../base/errors.js'
-import { describeError } from '../base/describe-error.js'
+import { ConfigError, describeError } from '../base/errors.js'
 import { findOtherName } from '../config/other-names.js'
 import { type Flawless, toolFlaws, toolFlags, toolKeys } from './tool-flaws.js'
 import {

@@ -1,4 +1,4 @@
-import { describeError } from '../base/describe-error.js'
+import { describeError } from '../base/errors.js'
 import { explainIssues } from './explain-issues.js'
 import type { Validation } from './standard-schema.js'
 import type { Tool } from './tool.js'

@@ -1,9 +1,9 @@
 import type { JsonObject } from '../../../machines/agent/json.js'
-import { loadOnce } from '../base/lazy-load.js'
-import { describeError } from '../base/describe-error.js'
+import { loadOnce } from '../base/platform.js'
+import { describeError } from '../base/errors.js'
 import { normalizeSchema } from '../models/normalize-schema.js'
 import { toolFlaws } from './tool-flaws.js'
-import { readProperty } from '../base/to-json.js'
+import { readProperty } from '../base/json.js'
 import { isStandardSchema, type StandardJsonSchema, type Validation } from './standard-schema.js'
 
 /**

@@ -1,5 +1,5 @@
 import { fitArguments, type ParsedArguments, readJson } from './fit-arguments.js'
-import { findJsonProblem } from '../base/json-problem.js'
+import { findJsonProblem } from '../base/json.js'
 import type { Tool } from './tool.js'
 
 /**

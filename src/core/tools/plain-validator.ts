@@ -1,7 +1,7 @@
 import { format, type OutputUnit, type Schema, Validator } from '@cfworker/json-schema'
 import type { JsonObject } from '../../../machines/agent/json.js'
-import { asList, isObject } from '../models/as-json.js'
-import { loadOnce } from '../base/lazy-load.js'
+import { asList, isObject } from '../base/values.js'
+import { loadOnce } from '../base/platform.js'
 import { normalizeSchema } from '../models/normalize-schema.js'
 import type { Issue, Validation } from './standard-schema.js'
 

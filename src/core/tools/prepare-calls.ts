@@ -1,11 +1,10 @@
 import type { ToolCall } from '../../../machines/agent/messages.js'
 import type { CallNeeds, ModelOutput } from '../../../machines/agent/model-response.js'
 import type { Clock } from '../base/clock.js'
-import { CallAbort } from '../base/abort.js'
+import { CallAbort, runWithTimeout } from '../base/abort.js'
 import { parseArguments } from './parse-arguments.js'
 import type { Tool } from './tool.js'
 import type { ToolSet } from './tool-set.js'
-import { runWithTimeout } from '../base/time-limit.js'
 
 export interface PrepareOptions {
   /** The app's own object. */

@@ -1,6 +1,6 @@
 import type { ToolResult } from '../../../machines/agent/batch-calls.js'
 import type { CallAbort } from '../base/abort.js'
-import { startsPerTick, yieldToEventLoop } from '../base/event-loop.js'
+import { startsPerTick, yieldToEventLoop } from '../base/platform.js'
 import { type CallOwner, type RunCallOptions, type RunnableCall, RunningCall } from './running-call.js'
 
 export interface RunBatchOptions extends RunCallOptions {

@@ -1,5 +1,5 @@
 import { UsageError } from '../base/errors.js'
-import { readTime } from '../base/wake-time.js'
+import { readTime } from '../base/clock.js'
 
 /** What a tool returns to let its run sleep: made by `sleepUntil`. */
 export class Sleep {

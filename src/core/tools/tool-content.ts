@@ -1,9 +1,9 @@
-import { optionsRule, expectArgument, listRule } from '../base/expect-argument.js'
+import { optionsRule, expectArgument, listRule } from '../base/values.js'
 import type { JsonObject } from '../../../machines/agent/json.js'
 import type { MediaPart } from '../../../machines/agent/messages.js'
 import type { ToolResult } from '../../../machines/agent/batch-calls.js'
 import { UsageError } from '../base/errors.js'
-import { formatValue } from '../base/format-value.js'
+import { formatValue } from '../base/text.js'
 import { type InputPart, describeMedia, getPayloadLength, toContentPart } from '../models/media.js'
 
 /** Characters of base64 that a result may have in its pictures, sounds and documents: 20 MB of them. */

@@ -1,5 +1,5 @@
 import { ConfigError } from '../base/errors.js'
-import { readProperty } from '../base/to-json.js'
+import { readProperty } from '../base/json.js'
 import { explainIssues } from './explain-issues.js'
 import { isStandardSchema, type StandardSchema } from './standard-schema.js'
 import type { Tool } from './tool.js'

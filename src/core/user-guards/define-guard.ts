@@ -1,6 +1,6 @@
 import { toUserState } from '../../../guards/user-state.js'
 import type { Json } from '../../../machines/agent/json.js'
-import { deepFreeze } from '../base/freeze.js'
+import { deepFreeze } from '../base/values.js'
 import { ConfigError } from '../base/errors.js'
 import type { GuardDefinition, UserGuard } from './guard.js'
 

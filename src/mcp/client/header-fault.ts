@@ -1,4 +1,4 @@
-import { readProperty } from '../../core/base/to-json.js'
+import { readProperty } from '../../core/base/json.js'
 
 const headerKey = 'x-mcp-header'
 

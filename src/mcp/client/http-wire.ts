@@ -4,10 +4,10 @@ import type {
   StreamableHTTPClientTransport as HttpTransport,
 } from '@modelcontextprotocol/client'
 import { maxTimerMs } from '../../core/base/clock.js'
-import { describeError } from '../../core/base/describe-error.js'
-import { readProperty } from '../../core/base/to-json.js'
+import { describeError } from '../../core/base/errors.js'
+import { readProperty } from '../../core/base/json.js'
 import { capResponse, isEventStream } from './cap-response.js'
-import { limitTime } from '../../core/base/time-limit.js'
+import { limitTime } from '../../core/base/abort.js'
 import { findHttpStatus } from './mcp-errors.js'
 import type { McpAddress } from './mcp-options.js'
 import { loadClientSdk } from './mcp-sdk.js'

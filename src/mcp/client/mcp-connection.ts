@@ -7,10 +7,10 @@ import type {
 } from '@modelcontextprotocol/client'
 import type { Json, JsonObject } from '../../../machines/agent/json.js'
 import type { ElicitationAnswer } from '../../../machines/agent/run-result.js'
-import { describeError, listCauses } from '../../core/base/describe-error.js'
+import { describeError, listCauses } from '../../core/base/errors.js'
 import { maxTimerMs } from '../../core/base/clock.js'
-import { limitTime } from '../../core/base/time-limit.js'
-import { readProperty } from '../../core/base/to-json.js'
+import { limitTime } from '../../core/base/abort.js'
+import { readProperty } from '../../core/base/json.js'
 import {
   toCallError,
   findHttpStatus,

@@ -1,6 +1,5 @@
-import { StatewrightError } from '../../core/base/errors.js'
-import { describeError } from '../../core/base/describe-error.js'
-import { readProperty } from '../../core/base/to-json.js'
+import { StatewrightError, describeError } from '../../core/base/errors.js'
+import { readProperty } from '../../core/base/json.js'
 import { ToolError } from '../../core/tools/tool-error.js'
 import { quoteText } from './plain-text.js'
 import type { ServerLoss, ServerWire } from './server-wire.js'

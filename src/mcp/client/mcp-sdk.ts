@@ -1,6 +1,6 @@
 import type * as ClientSdk from '@modelcontextprotocol/client'
 import type * as StdioSdk from '@modelcontextprotocol/client/stdio'
-import { loadPeer } from '../../core/base/lazy-load.js'
+import { loadPeer } from '../../core/base/platform.js'
 
 /** @throws {StatewrightError} `missing_package` */
 export function loadClientSdk(): Promise<typeof ClientSdk> {

@@ -1,5 +1,5 @@
 import type { Json } from '../../../machines/agent/json.js'
-import { readProperty } from '../../core/base/to-json.js'
+import { readProperty } from '../../core/base/json.js'
 import type { Tool } from '../../core/tools/tool.js'
 import type { McpCommonOptions } from './mcp-options.js'
 import { quoteText } from './plain-text.js'

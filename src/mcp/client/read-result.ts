@@ -1,6 +1,6 @@
 import type { Json, JsonObject } from '../../../machines/agent/json.js'
 import { isRecord } from '../../../guards/lib/stored.js'
-import { readProperty } from '../../core/base/to-json.js'
+import { readProperty } from '../../core/base/json.js'
 import type { ContentPart } from '../../../machines/agent/messages.js'
 import { countBase64Bytes, toContentPart } from '../../core/models/media.js'
 import { type ToolContent, toolContent } from '../../core/tools/tool-content.js'

@@ -1,5 +1,5 @@
 import { isRecord } from '../../../guards/lib/stored.js'
-import { asText } from '../../core/models/as-json.js'
+import { asText } from '../../core/base/values.js'
 import { findRefFault } from '../../core/models/fit-tools.js'
 import { isNestedDeeper } from '../../core/models/plain-json.js'
 import type { Json, JsonObject } from '../../../machines/agent/json.js'

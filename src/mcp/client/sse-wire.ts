@@ -1,5 +1,5 @@
 import { maxTimerMs } from '../../core/base/clock.js'
-import { describeError } from '../../core/base/describe-error.js'
+import { describeError } from '../../core/base/errors.js'
 import { capResponse } from './cap-response.js'
 import { addHeaders, explainHttpError, isForServer } from './http-wire.js'
 import type { McpAddress } from './mcp-options.js'

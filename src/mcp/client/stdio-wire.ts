@@ -1,4 +1,4 @@
-import { readProperty } from '../../core/base/to-json.js'
+import { readProperty } from '../../core/base/json.js'
 import type { McpCommand } from './mcp-options.js'
 import { loadStdioSdk } from './mcp-sdk.js'
 import type { ServerWire, WireEvents } from './server-wire.js'

@@ -1,7 +1,7 @@
 import type { JSONRPCMessage, RequestId, Transport } from '@modelcontextprotocol/client'
 import type { Json, JsonObject } from '../../../machines/agent/json.js'
-import { readWaitMs } from '../../core/base/amounts.js'
-import { readProperty } from '../../core/base/to-json.js'
+import { readWaitMs } from '../../core/base/values.js'
+import { readProperty } from '../../core/base/json.js'
 
 /** The extension of the revision 2026-07-28 by which a server makes a task of a call. */
 export const tasksExtension = 'io.modelcontextprotocol/tasks'

@@ -1,6 +1,5 @@
 import type { JsonObject } from '../../../machines/agent/json.js'
-import { ConfigError, UsageError } from '../../core/base/errors.js'
-import { describeError } from '../../core/base/describe-error.js'
+import { ConfigError, UsageError, describeError } from '../../core/base/errors.js'
 import type { Agents } from '../../core/drive/define-agents.js'
 import { expectKnownOptions } from '../../core/config/known-options.js'
 import { createValidator, type InputSchema, toParameters } from '../../core/tools/input-schema.js'

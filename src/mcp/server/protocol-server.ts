@@ -1,6 +1,6 @@
 import type * as ServerSdk from '@modelcontextprotocol/server'
 import { StatewrightError } from '../../core/base/errors.js'
-import { parseJsonOr } from '../../core/base/parse-json.js'
+import { parseJsonOr } from '../../core/base/json.js'
 import type { AccessGrant } from '../../web/authorize.js'
 import type { CheckedOptions } from './options.js'
 import { toInputRequest } from './questions.js'

@@ -1,5 +1,5 @@
-import { parseJsonOr } from '../../core/base/parse-json.js'
-import { describeError } from '../../core/base/describe-error.js'
+import { parseJsonOr } from '../../core/base/json.js'
+import { describeError } from '../../core/base/errors.js'
 import { escapeInvisible, formatArgumentsJson, formatCallPath } from '../../core/format/format-call.js'
 import { readElicitationAnswer } from '../../core/sessions/elicitation-answer.js'
 import type { Elicitation, PendingCall } from '../../../machines/agent/run-result.js'

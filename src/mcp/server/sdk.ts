@@ -1,6 +1,6 @@
 import type * as ServerSdk from '@modelcontextprotocol/server'
 import type * as StdioSdk from '@modelcontextprotocol/server/stdio'
-import { loadPeer } from '../../core/base/lazy-load.js'
+import { loadPeer } from '../../core/base/platform.js'
 
 /** @throws {StatewrightError} `missing_package` */
 export function loadServerSdk(): Promise<typeof ServerSdk> {

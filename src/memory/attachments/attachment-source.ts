@@ -2,11 +2,10 @@ import { constants } from 'node:fs'
 import { type FileHandle, lstat, open, realpath } from 'node:fs/promises'
 import { isAbsolute, relative, resolve, sep } from 'node:path'
 import { truncateLine } from '../../../guards/lib/cut.js'
-import { decodePercent } from '../../core/base/decode-percent.js'
+import { decodePercent } from '../../core/base/text.js'
 import { AttachmentError, type AttachmentErrorCode } from './attachment-error.js'
 import type { AttachmentLimits } from './attachment-limits.js'
-import { parseUrl, readUrl } from './read-url.js'
-import { tooLargeError, collectBytes } from './read-url.js'
+import { parseUrl, readUrl, tooLargeError, collectBytes } from './read-url.js'
 
 export interface AttachmentContent {
   bytes: Uint8Array

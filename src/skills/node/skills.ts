@@ -1,4 +1,4 @@
-import { type ArgumentRule, optionsRule, expectArgument } from '../../core/base/expect-argument.js'
+import { type ArgumentRule, optionsRule, expectArgument } from '../../core/base/values.js'
 import { expectKnownOptions } from '../../core/config/known-options.js'
 import type { AgentSkills } from '../../core/tools/skill-tools.js'
 import { createListedSkills, type ListedSkillsOptions } from '../listed-skills.js'

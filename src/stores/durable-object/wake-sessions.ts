@@ -1,4 +1,4 @@
-import { expectArgument, optionsRule } from '../../core/base/expect-argument.js'
+import { expectArgument, optionsRule } from '../../core/base/values.js'
 import { UsageError } from '../../core/base/errors.js'
 import { expectKnownOptions } from '../../core/config/known-options.js'
 import { agentsRule, getCommonStore } from '../../core/drive/common-store.js'

@@ -1,7 +1,7 @@
-import { expectArgument, objectRule } from '../../core/base/expect-argument.js'
+import { expectArgument, objectRule } from '../../core/base/values.js'
 import { join, resolve } from 'node:path'
 import { ConfigError, StatewrightError } from '../../core/base/errors.js'
-import { createId } from '../../core/base/create-id.js'
+import { createId } from '../../core/base/platform.js'
 import {
   describeHolder,
   isProcessGone,

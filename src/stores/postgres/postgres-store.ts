@@ -1,9 +1,8 @@
-import { expectArgument, objectRule } from '../../core/base/expect-argument.js'
+import { expectArgument, objectRule } from '../../core/base/values.js'
 import type pg from 'pg'
 import { systemClock } from '../../core/base/clock.js'
 import { ConfigError } from '../../core/base/errors.js'
-import { loadPeer } from '../../core/base/lazy-load.js'
-import { createId } from '../../core/base/create-id.js'
+import { loadPeer, createId } from '../../core/base/platform.js'
 import { releaseLater } from '../../core/sessions/log/release-lease.js'
 import {
   describeHolder,

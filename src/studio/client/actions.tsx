@@ -3,7 +3,7 @@ import type { Answer, MomentView, PendingView } from '../protocol.js'
 import { ElicitationCard } from './elicitation-card.js'
 import { toTarget } from './call-target.js'
 import { formatJson } from './format.js'
-import { parseJsonOr } from '../../core/base/parse-json.js'
+import { parseJsonOr } from '../../core/base/json.js'
 
 interface ActionsProps {
   moment: MomentView

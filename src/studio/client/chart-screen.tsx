@@ -1,10 +1,11 @@
+import { formatCount } from '../../core/format/format-words.js'
 import { useState } from 'preact/hooks'
 import type { ChartState, ChartTransition, ChartView, VisitsView } from '../protocol.js'
 import { ChartPane, countStateVisits } from './chart-pane.js'
 import { Loading, Trouble, useLoaded } from './loading.js'
 import { replaceAddress } from './address.js'
 import type { Source } from './data-source.js'
-import { formatCount, getLastPart, formatStatePath } from './format.js'
+import { getLastPart, formatStatePath } from './format.js'
 
 /** The machine as documentation: the purpose of each state, and its transitions. */
 export function ChartScreen({ source, state }: { source: Source; state: string | null }) {

@@ -1,3 +1,4 @@
+import { formatCount, formatDuration, formatMoney } from '../../core/format/format-words.js'
 import { useEffect, useMemo } from 'preact/hooks'
 import type { CompareChange, CompareStep, CompareView } from '../compare-view.js'
 import type { ChartView, SessionView } from '../protocol.js'
@@ -10,7 +11,7 @@ import { Loading, Trouble, useLoaded } from './loading.js'
 import type { Mark } from './picture.js'
 import { StatePill } from './run-head.js'
 import type { Source } from './data-source.js'
-import { formatCount, formatDuration, formatMoney, formatJson, formatShort } from './format.js'
+import { formatJson, formatShort } from './format.js'
 
 const atWork = new Set(['RUNNING', 'WAITING_FOR_TOOL'])
 const followMs = 700

@@ -15,7 +15,7 @@ import type {
   SessionView,
   VisitsView,
 } from '../protocol.js'
-import { loadOnce } from '../../core/base/lazy-load.js'
+import { loadOnce } from '../../core/base/platform.js'
 import { type ListRequest, paths } from '../routes.js'
 
 /** The page's data source: a server, or the file itself. */

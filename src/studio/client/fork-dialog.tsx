@@ -4,7 +4,7 @@ import type { ForkEdit, ForkRequest } from '../protocol.js'
 import { formatJson } from './format.js'
 import { Icon } from './icons.js'
 import type { WhatIf } from './what-if.js'
-import { parseJsonOr } from '../../core/base/parse-json.js'
+import { parseJsonOr } from '../../core/base/json.js'
 
 interface ForkProps {
   seq: number

@@ -1,6 +1,7 @@
+import { formatDuration } from '../../core/format/format-words.js'
 import { useEffect, useState } from 'preact/hooks'
 import type { Bar, MomentView, RecordRow } from '../protocol.js'
-import { formatDuration, formatJson } from './format.js'
+import { formatJson } from './format.js'
 
 const shownChars = 400
 

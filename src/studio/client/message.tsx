@@ -1,7 +1,8 @@
+import { formatDuration, formatCount } from '../../core/format/format-words.js'
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import type { InstructionsView, ShownMedia, ShownMessage } from '../protocol.js'
-import { formatDuration, formatJson, formatNumber } from './format.js'
+import { formatJson } from './format.js'
 import { Icon } from './icons.js'
 import { LongText } from './json-tree.js'
 import { Markdown } from './markdown.js'
@@ -121,7 +122,7 @@ export function Said({ text, as = asMarkdown }: { text: string; as?: typeof asMa
       <Markdown text={isCut ? text.slice(0, firstChars) : text} />
       {isCut && (
         <button type="button" class="quiet-button" onClick={() => open(true)}>
-          … {formatNumber(text.length - firstChars)} more characters
+          … {formatCount(text.length - firstChars)} more characters
         </button>
       )}
     </>
@@ -234,7 +235,7 @@ function Block({
       </pre>
       {isLong && !isOpen && (
         <button type="button" class="quiet-button" aria-expanded={isWhole} onClick={() => want(!isWhole)}>
-          {isWhole ? 'Show less' : `Show all ${formatNumber(text.length)} characters`}
+          {isWhole ? 'Show less' : `Show all ${formatCount(text.length)} characters`}
         </button>
       )}
       {children}

@@ -1,5 +1,6 @@
+import { formatCount } from '../../core/format/format-words.js'
 import type { RecordRow, SessionView } from '../protocol.js'
-import { formatCount, formatStatePath, getTone } from './format.js'
+import { formatStatePath, getTone } from './format.js'
 import { Icon } from './icons.js'
 
 /** The title of a session and where it stands, and what came of the record that is shown. */

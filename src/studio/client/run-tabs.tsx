@@ -1,7 +1,8 @@
+import { formatDuration, formatMoney, formatCount } from '../../core/format/format-words.js'
 import type { ComponentChildren } from 'preact'
 import type { Bar, GaugeView, GuardView, MomentView, RecordRow } from '../protocol.js'
 import { JsonTree } from './json-tree.js'
-import { formatClock, formatDuration, formatMoney, formatNumber, formatStatePath } from './format.js'
+import { formatClock, formatStatePath } from './format.js'
 
 /** The record, and its effect. */
 export function RecordTab({
@@ -121,7 +122,7 @@ export function BudgetTab({ budget, elapsedMs }: { budget: readonly GaugeView[];
         ? formatMoney(value)
         : name === 'time'
           ? formatDuration(value)
-          : formatNumber(value)
+          : formatCount(value)
   return (
     <ul class="gauges">
       {budget.map(({ name, used: counted, limit, children }) => {

@@ -1,5 +1,5 @@
+import { formatCount, formatMoney } from '../../core/format/format-words.js'
 import type { DayView } from '../protocol.js'
-import { formatCount, formatMoney } from './format.js'
 
 const height = 36
 /** The frequent reasons have a colour of their own; the others share the last. */

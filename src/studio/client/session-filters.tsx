@@ -1,6 +1,6 @@
+import { formatCount } from '../../core/format/format-words.js'
 import type { SessionsView } from '../protocol.js'
 import { findTerm, type QueryKey, replaceTerm, type SessionSort } from '../session-query.js'
-import { formatNumber } from './format.js'
 
 const names: Partial<Record<QueryKey, string>> = {
   state: 'State',
@@ -70,7 +70,7 @@ export function SessionFilters({ facets, q, sort, onQuery, onSort }: FiltersProp
             key={key}
             name={names[key] ?? key}
             chosen={findTerm(q, `${key}:`)}
-            values={(facets[key] ?? []).map(([value, count]) => [value, `${value} (${formatNumber(count)})`])}
+            values={(facets[key] ?? []).map(([value, count]) => [value, `${value} (${formatCount(count)})`])}
             onChoose={(value) => onQuery(replaceTerm(q, `${key}:`, value))}
           />
         ))}

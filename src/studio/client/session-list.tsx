@@ -1,8 +1,9 @@
-import { formatWakeTime } from '../../core/base/wake-time.js'
+import { formatAgo, formatCount, formatMoney } from '../../core/format/format-words.js'
+import { formatWakeTime } from '../../core/base/clock.js'
 import { useEffect, useState } from 'preact/hooks'
 import type { SessionRow } from '../protocol.js'
 import type { Source } from './data-source.js'
-import { formatAgo, formatCount, formatMoney, formatNumber, formatShort } from './format.js'
+import { formatShort } from './format.js'
 import { StatePill } from './run-head.js'
 import { formatTerm } from '../session-query.js'
 
@@ -91,7 +92,7 @@ function Row({ row, isChosen, onToggle }: RowProps) {
         {wakeAt !== null && <small>until {formatWakeTime(wakeAt)}</small>}
       </span>
       <span class="session-number">
-        {steps === null ? '—' : formatNumber(steps)}
+        {steps === null ? '—' : formatCount(steps)}
         <small>{steps === 1 ? 'step' : 'steps'}</small>
       </span>
       <span class="session-number">

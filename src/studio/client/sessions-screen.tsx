@@ -1,9 +1,9 @@
+import { formatCount } from '../../core/format/format-words.js'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { SessionRow, SessionsView } from '../protocol.js'
 import { findTerm, longestQuery, replaceTerm, sessionStandings, type SessionSort } from '../session-query.js'
 import { useWrittenAddress } from './address.js'
 import type { Source } from './data-source.js'
-import { formatCount, formatNumber } from './format.js'
 import { Loading, Trouble } from './loading.js'
 import { useKeys } from './run-hooks.js'
 import { RunScreen } from './run-screen.js'
@@ -107,7 +107,7 @@ export function SessionsScreen({ source, query, onProblem }: ScreenProps & { que
           .map(({ standing, rows }) => (
             <section key={standing} class={`group group-${standing}`} aria-labelledby={`group-${standing}`}>
               <h2 id={`group-${standing}`}>
-                {titles[standing]} <small>{formatNumber(view.counts[standing] ?? rows.length)}</small>
+                {titles[standing]} <small>{formatCount(view.counts[standing] ?? rows.length)}</small>
               </h2>
               <SessionList rows={rows} source={source} chosen={chosen} onToggle={toggle} />
             </section>
@@ -126,8 +126,8 @@ export function SessionsScreen({ source, query, onProblem }: ScreenProps & { que
 
 function describeCount({ total, known, unread, isWhole }: SessionsView, q: string): string {
   const count = formatCount(q.trim() === '' ? total : known, 'session') + (isWhole ? '' : ' listed so far')
-  const all = q.trim() === '' ? count : `${formatNumber(total)} of ${count}`
-  return q.trim() !== '' && unread > 0 ? `${all}, and ${formatNumber(unread)} are still being read` : all
+  const all = q.trim() === '' ? count : `${formatCount(total)} of ${count}`
+  return q.trim() !== '' && unread > 0 ? `${all}, and ${formatCount(unread)} are still being read` : all
 }
 
 /** How many sessions stand how, each as a filter. */
@@ -148,7 +148,7 @@ function Standings({ view, q, onQuery }: { view: SessionsView; q: string; onQuer
             aria-pressed={only === standing}
             onClick={() => choose(standing)}
           >
-            {titles[standing]} <small>{formatNumber(view.counts[standing] ?? 0)}</small>
+            {titles[standing]} <small>{formatCount(view.counts[standing] ?? 0)}</small>
           </button>
         ))}
     </div>
@@ -182,7 +182,7 @@ function More({ count, shown, onMore }: { count: number; shown: number; onMore: 
   }, [shown])
   return (
     <button ref={button} type="button" class="quiet-button" onClick={onMore}>
-      {formatNumber(count)} more
+      {formatCount(count)} more
     </button>
   )
 }

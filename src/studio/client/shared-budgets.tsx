@@ -1,5 +1,5 @@
+import { formatMoney, formatCount } from '../../core/format/format-words.js'
 import type { BudgetView } from '../budget-views.js'
-import { formatMoney, formatNumber } from './format.js'
 
 /** What is spent of the budgets that runs share, each with its gauge. */
 export function SharedBudgets({ budgets }: { budgets: readonly BudgetView[] }) {
@@ -7,7 +7,7 @@ export function SharedBudgets({ budgets }: { budgets: readonly BudgetView[] }) {
   return (
     <div class="days">
       {budgets.map(({ id, unit, spent, reserved, limit, resetsAt }) => {
-        const [format, ending] = unit === 'usd' ? [formatMoney, ''] : [formatNumber, ' tokens']
+        const [format, ending] = unit === 'usd' ? [formatMoney, ''] : [formatCount, ' tokens']
         const whole = resetsAt === null ? '' : `, whole again ${new Date(resetsAt).toLocaleString()}`
         return (
           <figure key={`${id} ${unit}`}>

@@ -1,5 +1,6 @@
+import { formatCount } from '../../core/format/format-words.js'
 import type { RecordRow } from '../protocol.js'
-import { formatClock, formatNumber, formatStatePath } from './format.js'
+import { formatClock, formatStatePath } from './format.js'
 
 interface SliderProps {
   rows: readonly RecordRow[]
@@ -80,7 +81,7 @@ export function Slider({
         onInput={(event) => onPlace(Number(event.currentTarget.value))}
       />
       <output>
-        {row ? `${formatNumber(place + 1)} / ${formatNumber(rows.length)}` : ''}
+        {row ? `${formatCount(place + 1)} / ${formatCount(rows.length)}` : ''}
         {row && <small>{formatClock(row.at)}</small>}
       </output>
       <button

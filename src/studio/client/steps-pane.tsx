@@ -1,6 +1,7 @@
+import { formatCount, formatDuration, formatMoney } from '../../core/format/format-words.js'
 import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { SessionView, SettledCall } from '../protocol.js'
-import { formatCount, formatDuration, formatMoney, formatShort } from './format.js'
+import { formatShort } from './format.js'
 import { flagWords, Icon, sortFlags } from './icons.js'
 import { showOnSmallScreen, useLatest } from './run-hooks.js'
 import {

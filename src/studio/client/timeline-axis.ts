@@ -1,5 +1,5 @@
+import { formatDuration } from '../../core/format/format-words.js'
 import type { Bar, RecordRow, SessionView } from '../protocol.js'
-import { formatDuration } from './format.js'
 
 /** A bar with the indexes of its records and its line in the lane, from 0. */
 export interface PlacedBar {

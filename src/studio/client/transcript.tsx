@@ -1,9 +1,9 @@
+import { formatCount } from '../../core/format/format-words.js'
 import type { VNode } from 'preact'
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { InstructionsView, RecordRow, ShownMessage } from '../protocol.js'
 import { Instructions, Message, type ShownAs } from './message.js'
 import { Markdown } from './markdown.js'
-import { formatCount } from './format.js'
 import type { WhatIf } from './what-if.js'
 
 const shownMessages = 40

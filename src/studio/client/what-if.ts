@@ -1,5 +1,5 @@
+import { formatCount, formatMoney } from '../../core/format/format-words.js'
 import type { Decision, ForkEdit, MomentView, RecordRow, ShownMessage } from '../protocol.js'
-import { formatCount, formatMoney } from './format.js'
 import type { RunStep } from './run-steps.js'
 
 /** An edit that a user has chosen, and the message that it is about. */

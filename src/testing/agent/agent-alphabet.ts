@@ -4,7 +4,7 @@ import type { agentMachine } from '../../../machines/agent.machine.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { PartialAnswer } from '../../../machines/agent/machine-events.js'
 import type { ModelOutput } from '../../../machines/agent/model-response.js'
-import { expectArgument } from '../../core/base/expect-argument.js'
+import { expectArgument } from '../../core/base/values.js'
 import { nameCall } from '../../core/models/name-call.js'
 import { createDoneActorEvent, createErrorActorEvent } from '../explore-options.js'
 import {

@@ -1,4 +1,4 @@
-import { expectArgument, objectRule } from '../../core/base/expect-argument.js'
+import { expectArgument, objectRule } from '../../core/base/values.js'
 import type { SnapshotFrom } from 'xstate'
 import type { agentMachine } from '../../../machines/agent.machine.js'
 import type { AgentContext } from '../../../machines/agent/context.js'

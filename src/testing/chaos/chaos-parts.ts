@@ -1,6 +1,6 @@
 import type { ModelResponse } from '../../../machines/agent/model-response.js'
 import { whenAborted } from '../../core/base/abort.js'
-import { expectArgument, objectRule } from '../../core/base/expect-argument.js'
+import { expectArgument, objectRule } from '../../core/base/values.js'
 import { ModelError, type ModelProvider, type ModelRequestOptions } from '../../core/models/provider.js'
 import { replaceRequest } from '../../core/models/replace-request.js'
 import { type Chaos, type FaultKind, type FaultPlan, Faults, ChaosError } from './chaos.js'

@@ -1,6 +1,6 @@
+import { formatCount } from '../../core/format/format-words.js'
 import type { RunResult } from '../../../machines/agent/run-result.js'
 import { expectTrue } from '../check-assertions.js'
-import { formatPlural } from '../evaluate/format-report.js'
 import type { SampledTool } from './agent-facts.js'
 import type { AgentScene } from './agent-scene.js'
 import type { Turn } from './scripted-model.js'
@@ -48,7 +48,7 @@ export const isNormal = ({ state, reason }: RunResult): boolean =>
 
 /** How many requests there were, and how the run ended. */
 export const describeRun = ({ requests }: AgentScene, result: RunResult): string =>
-  `${formatPlural(requests.length, 'request')}, ${endOf(result)}`
+  `${formatCount(requests.length, 'request')}, ${endOf(result)}`
 
 /** @throws CheckFailure */
 export function expectNormal(result: RunResult): void {

@@ -1,6 +1,6 @@
+import { formatCount } from '../../core/format/format-words.js'
 import type { ModelFault, StoreFault, ToolFault } from '../chaos/chaos-parts.js'
 import { expectTrue } from '../check-assertions.js'
-import { formatPlural } from '../evaluate/format-report.js'
 import {
   type AgentCheckSpec,
   callOf,
@@ -71,7 +71,7 @@ const store = (fault: StoreFault, title: string): AgentCheckSpec => ({
     const process = scene.open(turns(callOf(toolOf(scene))), { store: [{ at: 2, fault }] })
     const result = await process.say(scene.input)
     expectTold(result)
-    return `${formatPlural(scene.executions.length, 'call')} executed, ${endOf(result)}`
+    return `${formatCount(scene.executions.length, 'call')} executed, ${endOf(result)}`
   },
 })
 
@@ -174,7 +174,7 @@ const resume = (fault: StoreFault, name: string, title: string): AgentCheckSpec 
       }
     }
     expectTrue(deaths > 0, 'the agent writes nothing into its store')
-    return `${formatPlural(deaths, 'write')}, each with a death`
+    return `${formatCount(deaths, 'write')}, each with a death`
   },
 })
 

@@ -1,7 +1,7 @@
+import { formatCount } from '../../core/format/format-words.js'
 import type { Message } from '../../../machines/agent/messages.js'
-import { describeError } from '../../core/base/describe-error.js'
+import { describeError, StatewrightError } from '../../core/base/errors.js'
 import { expectTrue } from '../check-assertions.js'
-import { formatPlural } from '../evaluate/format-report.js'
 import {
   type AgentCheckSpec,
   callOf,
@@ -16,7 +16,6 @@ import {
 } from './agent-check.js'
 import { type AgentProcess, type AgentScene, textsOf, nextTask, sessionId } from './agent-scene.js'
 import type { PendingCall, RunResult } from '../../../machines/agent/run-result.js'
-import { StatewrightError } from '../../core/base/errors.js'
 import type { Run } from '../../core/run/run.js'
 import type { SessionStore } from '../../core/sessions/store/store.js'
 
@@ -80,9 +79,9 @@ async function runMany(scene: AgentScene): Promise<string> {
   }
   expectTrue(
     scene.executions.length === manyRuns,
-    `${formatPlural(scene.executions.length, 'call')} of ${manyRuns} runs were executed`,
+    `${formatCount(scene.executions.length, 'call')} of ${manyRuns} runs were executed`,
   )
-  return formatPlural(scene.requests.length, 'request')
+  return formatCount(scene.requests.length, 'request')
 }
 
 /** Runs beside each other: none reads what is another's, and no message that was answered is lost. */
@@ -148,7 +147,7 @@ const approvals = (
 function expectRuns(scene: AgentScene, times: number, result: RunResult): string {
   const { length } = scene.executions
   expectTrue(length === times, `the call was executed ${length} times, not ${times} (${describeEnd(result)})`)
-  return `executed ${formatPlural(length, 'time')}, ${endOf(result)}`
+  return `executed ${formatCount(length, 'time')}, ${endOf(result)}`
 }
 
 /** The same store, but what it reads says other arguments of the call. */

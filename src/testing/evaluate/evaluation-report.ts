@@ -1,6 +1,6 @@
 import type { AgentState, Reason, RunFailure } from '../../../machines/agent/run-result.js'
 import type { SessionTags } from '../../core/sessions/store/session-tags.js'
-import { type ArgumentRule, expectArgument, objectRule } from '../../core/base/expect-argument.js'
+import { type ArgumentRule, expectArgument, objectRule } from '../../core/base/values.js'
 import { EvaluationError } from './evaluation-case.js'
 import type { Interval } from './summarize-cases.js'
 

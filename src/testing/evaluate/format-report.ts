@@ -2,7 +2,7 @@ import { quoteShellWord } from '../../core/format/shell-words.js'
 import { createPaint, type Paint, type Style } from '../../core/format/paint.js'
 import { formatCount, formatDuration, shorten, formatMoney } from '../../core/format/format-words.js'
 import type { ReportComparison, Interval } from './summarize-cases.js'
-import { expectArgument, optionsRule } from '../../core/base/expect-argument.js'
+import { expectArgument, optionsRule } from '../../core/base/values.js'
 import {
   type CaseVerdict,
   comparisonRule,
@@ -96,13 +96,13 @@ function formatScores(report: EvaluationReport, width: number, paint: Paint): st
 function formatFacts({ summary }: EvaluationReport, width: number, paint: Paint): string[] {
   const { cost, tokens, steps, durationMs, states, guards } = summary
   const judged =
-    cost.judges === 0 ? '' : ` (agent ${formatCost(cost.agent)}, judges ${formatCost(cost.judges)})`
+    cost.judges === 0 ? '' : ` (agent ${formatMoney(cost.agent)}, judges ${formatMoney(cost.judges)})`
   const counted = (names: Record<string, number>): string =>
     Object.entries(names)
       .map(([name, count]) => `${name} ${formatCount(count)}`)
       .join(' · ')
   const facts: [string, string][] = [
-    ['cost', `${formatCost(cost.total)}${judged}`],
+    ['cost', `${formatMoney(cost.total)}${judged}`],
     [
       'tokens',
       `${formatCount(tokens.total)} (${formatCount(tokens.input)} in, ${formatCount(tokens.output)} out)`,
@@ -156,8 +156,8 @@ function formatComparison(
   const nameWidth = Math.max(8, ...rows.map(([name]) => Math.min(20, name.length)))
   const { added, missing } = others
   const left = [
-    ...(added.length > 0 ? [`${formatPlural(added.length, 'case')} only here`] : []),
-    ...(missing.length > 0 ? [`${formatPlural(missing.length, 'case')} only there`] : []),
+    ...(added.length > 0 ? [`${formatCount(added.length, 'case')} only here`] : []),
+    ...(missing.length > 0 ? [`${formatCount(missing.length, 'case')} only there`] : []),
   ]
   const idWidth = Math.max(8, width - 30)
   const list = (title: string, style: Style, changes: typeof regressions): string[] => [
@@ -169,7 +169,7 @@ function formatComparison(
     ...(changes.length > most ? [paint('dim', `    … and ${changes.length - most} more`)] : []),
   ]
   return [
-    shorten(`Against ${base} · ${[formatPlural(pairs, 'pair'), ...left].join(', ')}`, width),
+    shorten(`Against ${base} · ${[formatCount(pairs, 'pair'), ...left].join(', ')}`, width),
     ...rows.map(([name, words]) => `  ${paint('dim', shorten(name, nameWidth).padEnd(nameWidth))}  ${words}`),
     ...list('worse', 'red', regressions),
     ...list('better', 'green', improvements),
@@ -238,8 +238,6 @@ export const formatCostRange = (range: Interval): string => {
   return formatSignedRange(range, (size) => `$${size.toFixed(isSmall ? 4 : 2)}`)
 }
 
-export const formatCost = (usd: number | null): string => (usd === null ? 'unknown' : formatMoney(usd))
-
 export const formatMean = (value: number): string =>
   value >= 100 ? formatCount(Math.round(value)) : String(Math.round(value * 10) / 10)
 
@@ -257,11 +255,8 @@ export function listScoreRows({ summary, scorers }: EvaluationReport): [string, 
 /** `42 cases × 3, 12 s` */
 export function formatExtent({ cases, repeat, startedAt, endedAt }: EvaluationReport): string {
   const times = repeat > 1 ? ` × ${repeat}` : ''
-  return `${formatPlural(cases.length, 'case')}${times}, ${formatDuration(endedAt - startedAt)}`
+  return `${formatCount(cases.length, 'case')}${times}, ${formatDuration(endedAt - startedAt)}`
 }
-
-export const formatPlural = (count: number, noun: string): string =>
-  `${formatCount(count)} ${noun}${count === 1 ? '' : 's'}`
 
 /** A run that did not pass, and its case. */
 export interface ShownFailure {

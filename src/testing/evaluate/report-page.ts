@@ -1,7 +1,7 @@
 import { quoteShellWord } from '../../core/format/shell-words.js'
 import { sha256 } from '../../../guards/lib/sha256.js'
-import { formatCount, formatDuration } from '../../core/format/format-words.js'
-import { expectArgument } from '../../core/base/expect-argument.js'
+import { formatCount, formatDuration, formatMoney } from '../../core/format/format-words.js'
+import { expectArgument } from '../../core/base/values.js'
 import type { ReportComparison } from './summarize-cases.js'
 import { comparisonRule, type EvaluatedCase, type EvaluationReport, reportRule } from './evaluation-report.js'
 import {
@@ -15,11 +15,9 @@ import {
 } from './page-plots.js'
 import {
   describeFailure,
-  formatCost,
   formatCostRange,
   formatExtent,
   formatMean,
-  formatPlural,
   formatPointRange,
   formatScore,
   formatScoreRange,
@@ -93,11 +91,11 @@ function showTiles({ summary }: EvaluationReport): Markup {
   const { mean, passRate, cost, durationMs, tokens, steps } = summary
   const tile = (value: string, words: string): Markup =>
     html`<div class="tile"><b>${value}</b><span>${words}</span></div>`
-  const judged = cost.judges === 0 ? 'cost' : `cost, of which judges ${formatCost(cost.judges)}`
+  const judged = cost.judges === 0 ? 'cost' : `cost, of which judges ${formatMoney(cost.judges)}`
   return html`<div class="tiles">
 ${tile(mean ? formatScore(mean.value) : '–', mean ? `mean score, ${formatScoreRange(mean)}` : 'mean score')}
 ${tile(passRate ? formatShare(passRate.value) : '–', passRate ? `passed, ${formatShareRange(passRate)}` : 'passed')}
-${tile(formatCost(cost.total), judged)}
+${tile(formatMoney(cost.total), judged)}
 ${tile(formatCount(tokens.total), `tokens, ${formatCount(tokens.output)} of them output`)}
 ${tile(durationMs ? formatDuration(durationMs.p50) : '–', `time (p50), p95 ${durationMs ? formatDuration(durationMs.p95) : '–'}`)}
 ${tile(steps ? formatMean(steps.mean) : '–', `steps a run, at most ${steps ? formatMean(steps.max) : '–'}`)}
@@ -157,7 +155,7 @@ function showComparison(comparison: ReportComparison): Markup {
   )
   const limit = Math.ceil(reach * 10) / 10
   return html`<section><h2>Against ${base}</h2>
-<p class="soft">${formatPlural(pairs, 'pair')} of cases; ${formatPlural(regressions.length, 'case')} worse, ${improvements.length} better${
+<p class="soft">${formatCount(pairs, 'pair')} of cases; ${formatCount(regressions.length, 'case')} worse, ${improvements.length} better${
     added.length > 0 && `; ${added.length} only here`
   }${missing.length > 0 && `; ${missing.length} only there`}.</p>
 ${plotIntervals(differences, { from: -limit, to: limit, marks: [-limit, 0, limit] })}
@@ -182,7 +180,7 @@ function showSpreads({ cases }: EvaluationReport): Markup {
   return html`<div class="pair">
 <section><h2>Scores of cases</h2>${plotHistogram(scores, { from: 0, to: 1, bins: 10, format: String })}</section>
 ${plot('Time of a run', times, formatDuration)}
-${plot('Cost of a run', costs, formatCost)}
+${plot('Cost of a run', costs, formatMoney)}
 </div>`
 }
 
@@ -190,7 +188,7 @@ function showFailures(report: EvaluationReport): Markup | null {
   const failures = listFailures(report)
   if (failures.length === 0) return null
   const rest = failures.length - mostFailures
-  return html`<section><h2>${formatPlural(failures.length, 'run')} that did not pass</h2>
+  return html`<section><h2>${formatCount(failures.length, 'run')} that did not pass</h2>
 ${failures.slice(0, mostFailures).map(showFailure)}
 ${rest > 0 && html`<p class="soft">… and ${formatCount(rest)} more: the JSON report has them.</p>`}</section>`
 }
@@ -232,7 +230,7 @@ function showCase({ id, score, runs }: EvaluatedCase): Markup {
     ({ verdict }, i) => html`${i > 0 && ', '}<span class="${verdict}">${verdict}</span>`,
   )}</td><td class="number">${formatScore(score)}</td><td class="number">${formatMean(mean(({ steps }) => steps))}</td><td class="number">${formatMean(
     mean(({ tokens }) => tokens.total),
-  )}</td><td class="number">${isPriced ? formatCost(mean(({ cost }) => cost.agent ?? 0)) : 'unknown'}</td><td class="number">${formatDuration(
+  )}</td><td class="number">${isPriced ? formatMoney(mean(({ cost }) => cost.agent ?? 0)) : 'unknown'}</td><td class="number">${formatDuration(
     mean(({ durationMs }) => durationMs),
   )}</td></tr>`
 }

@@ -2,7 +2,7 @@ import * as z from 'zod'
 import type { RunResult } from '../../../machines/agent/run-result.js'
 import { type Usage, addUsage, noUsage } from '../../../machines/agent/usage.js'
 import type { BudgetsOption } from '../../core/budgets/budgets-option.js'
-import { describeError } from '../../core/base/describe-error.js'
+import { describeError } from '../../core/base/errors.js'
 import type { SessionStore } from '../../core/sessions/store/store.js'
 import {
   type EvaluationCase,

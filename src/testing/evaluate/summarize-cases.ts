@@ -8,7 +8,7 @@ import {
   type EvaluationReport,
   reportRule,
 } from './evaluation-report.js'
-import { expectArgument } from '../../core/base/expect-argument.js'
+import { expectArgument } from '../../core/base/values.js'
 
 const noVerdicts: Record<CaseVerdict, number> = { passed: 0, failed: 0, error: 0, diverged: 0 }
 

@@ -10,7 +10,7 @@ import {
 } from '../../../machines/agent/batch-calls.js'
 import { getFeatures } from '../../core/agent/agent-features.js'
 import { systemClock } from '../../core/base/clock.js'
-import { describeError } from '../../core/base/describe-error.js'
+import { describeError } from '../../core/base/errors.js'
 import type { AgentParts } from '../../core/live/agent-parts.js'
 import { getSpeakerTools } from '../../core/live/speaker.js'
 import type { RecordContent } from '../../core/sessions/log/record-content.js'

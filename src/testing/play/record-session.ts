@@ -1,3 +1,4 @@
+import { isObject } from '../../core/base/values.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { Agent } from '../../core/agent/agent-options.js'
 import { internalsByAgent } from '../../core/agent/agent-internals.js'
@@ -264,9 +265,6 @@ function mergeChanges<Value extends object>(run: Value, then: Value, now: Value)
   }
   return result
 }
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** JSON with sorted keys. */
 export function toCanonicalJson(value: unknown): string {

@@ -1,3 +1,4 @@
+import { isObject } from '../../core/base/values.js'
 import { StatewrightError } from '../../core/base/errors.js'
 import { quoteShellWord } from '../../core/format/shell-words.js'
 import { sha256 } from '../../../guards/lib/sha256.js'
@@ -270,9 +271,6 @@ function fromRecords(given: readonly LogRecord[]): ReadableRecording {
     subAgents: [],
   }
 }
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 function invalidRecordingError(what: string): ReplayError {
   return new ReplayError(

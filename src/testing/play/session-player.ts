@@ -1,6 +1,5 @@
 import type { AgentContext, Features } from '../../../machines/agent/context.js'
-import { describeError } from '../../core/base/describe-error.js'
-import { StatewrightError } from '../../core/base/errors.js'
+import { describeError, StatewrightError } from '../../core/base/errors.js'
 import type { RecordContent } from '../../core/sessions/log/record-content.js'
 import {
   applyOpenedRecord,

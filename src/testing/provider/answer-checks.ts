@@ -9,7 +9,7 @@ import {
   hello,
   getMessageText,
 } from './ask-provider.js'
-import { parseJsonOr } from '../../core/base/parse-json.js'
+import { parseJsonOr } from '../../core/base/json.js'
 
 const sampleText = 'Héllo 👋 wörld — and so on.'
 

@@ -1,5 +1,4 @@
-import { describeError } from '../../core/base/describe-error.js'
-import { UsageError } from '../../core/base/errors.js'
+import { describeError, UsageError } from '../../core/base/errors.js'
 import { StoreError } from '../../core/sessions/store/store-error.js'
 import type { LogRecord, SessionStore, SessionSummary } from '../../core/sessions/store/store.js'
 import { CheckFailure, formatValue, expectSame } from '../check-assertions.js'

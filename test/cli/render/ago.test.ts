@@ -1,18 +1,19 @@
-import { formatAgo, formatTimestamp } from '../../../src/cli/render/format-time.js'
+import { formatAgo } from '../../../src/core/format/format-words.js'
+import { formatTimestamp } from '../../../src/cli/render/format-time.js'
 
 const now = Date.UTC(2026, 4, 10, 12)
 const [minute, hour, day] = [60_000, 3_600_000, 86_400_000]
 
 test.each([
   [0, 'just now'],
-  [minute - 1, 'just now'],
+  [12_000, '12 s ago'],
   [minute, '1 min ago'],
   [hour - 1, '59 min ago'],
   [hour, '1 h ago'],
   [day - 1, '23 h ago'],
-  [day, 'yesterday'],
-  [2 * day, '2 days ago'],
-  [7 * day - 1, '6 days ago'],
+  [day, '1 d ago'],
+  [2 * day, '2 d ago'],
+  [7 * day - 1, '6 d ago'],
   [7 * day, '2026-05-03'],
   [-hour, 'just now'],
 ])('%d ms before is: %s', (ms, words) => {

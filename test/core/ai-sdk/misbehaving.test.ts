@@ -1,5 +1,5 @@
 import { ReadableStream } from 'node:stream/web'
-import { describeError } from '../../../src/core/base/describe-error.js'
+import { describeError } from '../../../src/core/base/errors.js'
 import { type AiSdkModel, languageModel } from '../../../src/ai-sdk/index.js'
 import { askOnce, sdkModel } from './sdk-model.js'
 

@@ -1,5 +1,5 @@
 import * as fc from 'fast-check'
-import { findJsonProblem } from '../../../src/core/base/json-problem.js'
+import { findJsonProblem } from '../../../src/core/base/json.js'
 import { sampled } from '../../support/extent.js'
 
 const parses = (text: string): boolean => {

@@ -1,4 +1,4 @@
-import { findNearestName } from '../../../src/core/base/nearest-name.js'
+import { findNearestName } from '../../../src/core/base/text.js'
 
 const keys = ['maxSteps', 'timeoutMs', 'tokenBudget', 'outputTokens', 'costLimit']
 

@@ -34,9 +34,11 @@ test.each([
   [0, '0 ms'],
   [999, '999 ms'],
   [1_000, '1.0 s'],
-  [59_949, '59.9 s'],
-  [59_960, '1 min 0 s'],
+  [59_949, '1 min'],
+  [59_960, '1 min'],
   [125_400, '2 min 5 s'],
+  [720_000, '12 min'],
+  [11_100_000, '3 h 5 min'],
   [-5, '0 ms'],
 ])('%d ms are shown as %s', (ms, shown) => {
   expect(formatDuration(ms)).toBe(shown)
@@ -47,7 +49,7 @@ test.each([
   [0.00001, '< $0.0001'],
   [0.0123, '$0.0123'],
   [1.5, '$1.50'],
-  [null, 'unknown (no price for this model)'],
+  [null, 'unknown'],
 ])('a cost of %p is shown as %s', (usd, shown) => {
   expect(formatMoney(usd)).toBe(shown)
 })

@@ -1,5 +1,5 @@
 import * as fc from 'fast-check'
-import { cutMiddle, formatValue } from '../../../src/core/base/format-value.js'
+import { cutMiddle, formatValue } from '../../../src/core/base/text.js'
 import { hostile, oddities } from './hostile.js'
 
 const format = (value: unknown) => formatValue(value, 1000).content

@@ -13,7 +13,7 @@ import {
   secretsShield,
   type Shield,
 } from '../../../src/index.js'
-import { findJsonProblem } from '../../../src/core/base/json-problem.js'
+import { findJsonProblem } from '../../../src/core/base/json.js'
 import { scrubSecrets } from '../../../src/core/shields/scrub-secrets.js'
 import { stripControls, shorten } from '../../../src/core/format/format-words.js'
 import { classifyToolError } from '../../../src/core/tools/classify-tool-error.js'

@@ -1,9 +1,9 @@
-import { formatWakeTime } from '../../../core/base/wake-time.js'
+import { formatWakeTime } from '../../../core/base/clock.js'
 import { type AgentState, type Reason, isWorkState } from '../../../../machines/agent/run-result.js'
 import type { ListOptions } from '../../../core/sessions/store/list-options.js'
 import type { Paint, Style } from '../../../core/format/paint.js'
 import { getStateStyle } from '../../../core/format/run-summary.js'
-import { formatCount, formatMoney, shorten } from '../../../core/format/format-words.js'
+import { formatCount, formatMoney, shorten, formatAgo } from '../../../core/format/format-words.js'
 import { readSessionAt } from '../../../core/sessions/replay-session.js'
 import { getListedTitle } from '../../../core/sessions/listed-title.js'
 import { createSummary } from '../../../core/sessions/session-summary.js'
@@ -16,7 +16,7 @@ import { withSessionStore } from '../../open-session-store.js'
 import { parseOptions, parseTag, parseWholeNumber } from '../../parse-options.js'
 import { formatJsonLine } from '../../render/json-renderer.js'
 import { createPaint, wantsColor } from '../../render/paint.js'
-import { formatIsoTime, formatAgo } from '../../render/format-time.js'
+import { formatIsoTime } from '../../render/format-time.js'
 import { sessionOptionSpecs } from './session-options.js'
 
 const defaultLimit = 20
@@ -97,7 +97,7 @@ function formatSessionTable(
     formatAgo(row.updatedAt, now),
     formatCount(row.messages),
     formatCount(row.totalTokens),
-    row.cost === null ? '?' : formatMoney(row.cost),
+    formatMoney(row.cost, '?'),
   ])
   const widths = columnHeads
     .slice(0, -1)

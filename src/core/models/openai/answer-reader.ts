@@ -1,5 +1,5 @@
 import type { ModelFailure, ModelResponse } from '../../../../machines/agent/model-response.js'
-import { asObject } from '../as-json.js'
+import { asObject } from '../../base/values.js'
 import { isMarkup } from '../error-body.js'
 import { toBodyFailure, toModelFailure } from '../to-model-failure.js'
 import { type HostedCall, ModelError, type ToolCallDelta } from '../provider.js'

@@ -1,6 +1,6 @@
 import type { OpenAI } from 'openai'
 import type { ModelResponse } from '../../../../machines/agent/model-response.js'
-import { describeError } from '../../base/describe-error.js'
+import { describeError } from '../../base/errors.js'
 import { findSchemaFamily, fitTools } from '../fit-tools.js'
 import { toModelFailure } from '../to-model-failure.js'
 import { ModelError, type ModelRequest } from '../provider.js'

@@ -5,7 +5,7 @@ import { checkCredentials, isAllowedInBrowser } from './credentials.js'
 import type { OpenAIOptions } from './openai-options.js'
 import { type OutgoingRequest, createOutgoingRequest } from './post-request.js'
 import type { RequestClient } from './plain-client.js'
-import { parseJsonOr } from '../../base/parse-json.js'
+import { parseJsonOr } from '../../base/json.js'
 
 /** What servers that need no key are sent: the client insists on one. */
 const placeholderKey = 'no-key-needed'

@@ -1,4 +1,4 @@
-import { parseJsonOr } from '../../base/parse-json.js'
+import { parseJsonOr } from '../../base/json.js'
 import { getBaseURL, getEnvironmentVariable } from './credentials.js'
 import type { OpenAIOptions } from './openai-options.js'
 import { type OutgoingRequest, createOutgoingRequest } from './post-request.js'

@@ -1,7 +1,6 @@
 import type { TokenUsage } from '../../../../machines/agent/usage.js'
 import type { JsonObject } from '../../../../machines/agent/json.js'
-import { readTokens, readUsd } from '../../base/amounts.js'
-import { asObject } from '../as-json.js'
+import { readTokens, readUsd, asObject } from '../../base/values.js'
 
 /**
  * A provider's `usage` object as counts. Null when it reports nothing: absent, null, or the zeros that some servers

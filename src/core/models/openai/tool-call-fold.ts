@@ -3,7 +3,7 @@ import type { Json, JsonObject } from '../../../../machines/agent/json.js'
 import type { ToolCall } from '../../../../machines/agent/messages.js'
 import type { ToolCallDelta } from '../provider.js'
 import { listDistinctCalls } from '../distinct-calls.js'
-import { asList, asObject, asText } from '../as-json.js'
+import { asList, asObject, asText } from '../../base/values.js'
 
 interface CallDraft {
   id: string

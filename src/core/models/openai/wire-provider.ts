@@ -1,5 +1,5 @@
 import { runAbortable, findCallAbort } from '../../base/abort.js'
-import { loadOnce } from '../../base/lazy-load.js'
+import { loadOnce } from '../../base/platform.js'
 import type { ModelProvider, StructuredOutputSupport } from '../provider.js'
 import type { ReasoningEcho } from './echo-reasoning.js'
 import { getBaseURL, checkCredentials, findEndpoint } from './credentials.js'

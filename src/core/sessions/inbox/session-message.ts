@@ -1,7 +1,7 @@
 import type { NewMessage } from '../../../../machines/agent/context.js'
 import type { ControlEvent } from '../../../../machines/agent/machine-events.js'
 import { UsageError } from '../../base/errors.js'
-import { readTime } from '../../base/wake-time.js'
+import { readTime } from '../../base/clock.js'
 import type { InboxMessage } from '../store/inbox.js'
 import { toMessages, type UserInput } from '../user-input.js'
 import { isQueuedText, toSteeringEvent } from './queued-message.js'

@@ -1,5 +1,5 @@
 import type { Clock } from '../../base/clock.js'
-import { limitTime } from '../../base/time-limit.js'
+import { limitTime } from '../../base/abort.js'
 import { ConfigError } from '../../base/errors.js'
 import type { BudgetStore } from '../../budgets/budget-store.js'
 import { StoreError } from './store-error.js'

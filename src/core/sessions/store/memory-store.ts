@@ -1,6 +1,5 @@
-import { optionsRule, expectArgument } from '../../base/expect-argument.js'
-import { createId } from '../../base/create-id.js'
-import { loadOnce } from '../../base/lazy-load.js'
+import { optionsRule, expectArgument } from '../../base/values.js'
+import { createId, loadOnce } from '../../base/platform.js'
 import type { BudgetStore } from '../../budgets/budget-store.js'
 import { systemClock, toWholeTime } from '../../base/clock.js'
 import type { InboxMessage } from './inbox.js'

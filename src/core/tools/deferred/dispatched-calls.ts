@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../../../machines/agent/json.js'
 import type { AssistantMessage, Message, ToolCall } from '../../../../machines/agent/messages.js'
-import { parseJsonOr } from '../../base/parse-json.js'
-import { asObject } from '../../models/as-json.js'
+import { parseJsonOr } from '../../base/json.js'
+import { asObject } from '../../base/values.js'
 import { defineTool } from '../define-tool.js'
 import type { Tool } from '../tool.js'
 

@@ -1,6 +1,6 @@
 import type * as OramaModule from '@orama/orama'
 import type { DefaultTokenizer } from '@orama/orama'
-import { loadOnce, loadPeer } from '../../base/lazy-load.js'
+import { loadOnce, loadPeer } from '../../base/platform.js'
 import type { Tool } from '../tool.js'
 
 /** The search engine, which `statewright/memory` uses, too. */

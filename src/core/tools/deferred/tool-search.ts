@@ -1,4 +1,4 @@
-import { loadOnce } from '../../base/lazy-load.js'
+import { loadOnce } from '../../base/platform.js'
 import { ConfigError } from '../../base/errors.js'
 import { defineTool } from '../define-tool.js'
 import type { Tool, ToolSearch, ToolSearchScope } from '../tool.js'

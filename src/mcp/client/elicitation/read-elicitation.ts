@@ -1,5 +1,5 @@
 import type { Elicitation } from '../../../../machines/agent/run-result.js'
-import { readProperty } from '../../../core/base/to-json.js'
+import { readProperty } from '../../../core/base/json.js'
 import { hasUserInfo, isHttpUrl } from '../../../core/models/openai/openai-options.js'
 import { cutText, quoteText, stripInvisible } from '../plain-text.js'
 import { ElicitationFault, readForm } from './read-form.js'

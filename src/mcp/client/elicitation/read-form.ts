@@ -5,7 +5,7 @@ import type {
 } from '../../../../machines/agent/run-result.js'
 import { isRecord } from '../../../../guards/lib/stored.js'
 import { findFault } from '../../../core/sessions/elicitation-answer.js'
-import { readProperty } from '../../../core/base/to-json.js'
+import { readProperty } from '../../../core/base/json.js'
 import { cutText, quoteText, stripInvisible } from '../plain-text.js'
 
 /** What a server asks cannot be put to a person. The message completes 'The server asks …'. */

@@ -1,5 +1,5 @@
 import type { Json, JsonObject } from '../../../../machines/agent/json.js'
-import { readProperty } from '../../../core/base/to-json.js'
+import { readProperty } from '../../../core/base/json.js'
 import type { HistoryMessage } from '../../../core/sessions/input-history.js'
 import type { McpServer } from '../mcp-server.js'
 import { toParts } from '../read-result.js'

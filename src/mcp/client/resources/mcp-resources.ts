@@ -1,6 +1,6 @@
 import type { Json } from '../../../../machines/agent/json.js'
 import type { ContentPart } from '../../../../machines/agent/messages.js'
-import { type ArgumentRule, expectArgument } from '../../../core/base/expect-argument.js'
+import { type ArgumentRule, expectArgument } from '../../../core/base/values.js'
 import type { McpServer } from '../mcp-server.js'
 import { toParts } from '../read-result.js'
 import { askServer, expectServer } from './server-asker.js'

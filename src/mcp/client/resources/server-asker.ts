@@ -1,7 +1,6 @@
 import type { JsonObject } from '../../../../machines/agent/json.js'
-import { describeError } from '../../../core/base/describe-error.js'
-import { StatewrightError } from '../../../core/base/errors.js'
-import { type ArgumentRule, expectArgument } from '../../../core/base/expect-argument.js'
+import { describeError, StatewrightError } from '../../../core/base/errors.js'
+import { type ArgumentRule, expectArgument } from '../../../core/base/values.js'
 import type { McpServer } from '../mcp-server.js'
 
 /** The answer of a server to a request. */

@@ -1,6 +1,6 @@
 import { optional, predicate } from '../../../core/config/kind.js'
 import { anyText, callable, nonEmptyText, record } from '../../../core/config/value-kinds.js'
-import { readProperty } from '../../../core/base/to-json.js'
+import { readProperty } from '../../../core/base/json.js'
 import type { McpTokenStore } from './token-store.js'
 
 /**

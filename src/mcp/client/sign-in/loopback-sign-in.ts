@@ -1,11 +1,10 @@
 import { type Clock, systemClock } from '../../../core/base/clock.js'
-import { limitTime } from '../../../core/base/time-limit.js'
+import { limitTime } from '../../../core/base/abort.js'
 import { checkInput } from '../../../core/config/check-input.js'
 import { optional, predicate } from '../../../core/config/kind.js'
 import { callable, count, record, wholeNumber } from '../../../core/config/value-kinds.js'
-import { readProperty } from '../../../core/base/to-json.js'
-import { describeError } from '../../../core/base/describe-error.js'
-import { StatewrightError } from '../../../core/base/errors.js'
+import { readProperty } from '../../../core/base/json.js'
+import { describeError, StatewrightError } from '../../../core/base/errors.js'
 import type { McpAuth } from './auth-options.js'
 
 /** How a program on the user's own machine sends the user to sign in. */

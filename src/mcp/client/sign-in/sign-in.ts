@@ -5,10 +5,9 @@ import type {
   StoredOAuthClientInformation,
   StoredOAuthTokens,
 } from '@modelcontextprotocol/client'
-import { createId } from '../../../core/base/create-id.js'
-import { parseJsonOr } from '../../../core/base/parse-json.js'
-import { describeError } from '../../../core/base/describe-error.js'
-import { StatewrightError } from '../../../core/base/errors.js'
+import { createId } from '../../../core/base/platform.js'
+import { parseJsonOr } from '../../../core/base/json.js'
+import { describeError, StatewrightError } from '../../../core/base/errors.js'
 import { loadClientSdk } from '../mcp-sdk.js'
 import { createSignInFetch, type SignInFetch } from './sign-in-fetch.js'
 import type { McpAuth } from './auth-options.js'

@@ -1,9 +1,8 @@
 import { checkInput } from '../../../core/config/check-input.js'
 import { nonEmptyText, record } from '../../../core/config/value-kinds.js'
 import { systemClock, wait } from '../../../core/base/clock.js'
-import { createId } from '../../../core/base/create-id.js'
-import { StatewrightError } from '../../../core/base/errors.js'
-import { describeError } from '../../../core/base/describe-error.js'
+import { createId } from '../../../core/base/platform.js'
+import { StatewrightError, describeError } from '../../../core/base/errors.js'
 
 /**
  * Stores sign-ins: a text for each server. The texts are secrets. Give each of your users a separate store.

@@ -14,7 +14,7 @@ import {
   createRule,
   hasStarted,
 } from './invariant-rule.js'
-import { expectArgument, listRule } from '../../../core/base/expect-argument.js'
+import { expectArgument, listRule } from '../../../core/base/values.js'
 
 /** Rules for the transcript and for usage. */
 export const transcriptRules: readonly AgentInvariant[] = [

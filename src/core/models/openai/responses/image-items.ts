@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../../../../machines/agent/json.js'
 import type { MediaPart } from '../../../../../machines/agent/messages.js'
-import { asText } from '../../as-json.js'
+import { asText } from '../../../base/values.js'
 import { toContentPart } from '../../media.js'
 
 export function isImageCall({ type }: JsonObject): boolean {

@@ -1,7 +1,7 @@
 import type { Json, JsonObject } from '../../../../../machines/agent/json.js'
 import type { MediaPart } from '../../../../../machines/agent/messages.js'
 import type { ModelResponse } from '../../../../../machines/agent/model-response.js'
-import { asList, asObject, asText } from '../../as-json.js'
+import { asList, asObject, asText } from '../../../base/values.js'
 import { describeMediaList } from '../../media.js'
 import { isApprovalRequest, toApprovalItem } from './response-calls.js'
 import { isImageCall, stripPicture, restorePicture } from './image-items.js'

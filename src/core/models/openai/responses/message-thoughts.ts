@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../../../../machines/agent/json.js'
-import { asList, asObject, asText } from '../../as-json.js'
+import { asList, asObject, asText } from '../../../base/values.js'
 import { noDelta } from '../delta.js'
 import { mayHaveTag, ThinkSplitter } from '../think-tags.js'
 

@@ -1,5 +1,5 @@
 import type { Json, JsonObject } from '../../../../../machines/agent/json.js'
-import { asList, asObject, asText } from '../../as-json.js'
+import { asList, asObject, asText } from '../../../base/values.js'
 import { type Delta, noDelta } from '../delta.js'
 import { readItemArguments } from './response-calls.js'
 import { messageSeparator } from './kept-items.js'

@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../../../../machines/agent/json.js'
-import { asText } from '../../as-json.js'
+import { asText } from '../../../base/values.js'
 import { readItemArguments, isApprovalRequest } from './response-calls.js'
 import type { StreamedItem } from './output-items.js'
 import { readWords } from './kept-items.js'

@@ -5,7 +5,7 @@ import type {
   ToolCall,
   ToolMessage,
 } from '../../../../../machines/agent/messages.js'
-import { asText } from '../../as-json.js'
+import { asText } from '../../../base/values.js'
 import { toWellFormed } from '../../well-formed.js'
 import type { WireMessage } from '../wire-messages.js'
 

@@ -7,7 +7,7 @@ import {
   type ToolChoice,
   type ToolSpec,
 } from '../../provider.js'
-import { asList } from '../../as-json.js'
+import { asList } from '../../../base/values.js'
 import { toWellFormed } from '../../well-formed.js'
 import { arrangeMessages, toTextMessages, createTextMessageCache } from '../arrange-messages.js'
 import { createBodyEncoder, getOrCreate, type RequestBody, mergeExtraBody } from '../encode-body.js'

@@ -1,7 +1,7 @@
 import type { Json, JsonObject } from '../../../../../machines/agent/json.js'
 import type { ModelResponse } from '../../../../../machines/agent/model-response.js'
 import type { TokenUsage } from '../../../../../machines/agent/usage.js'
-import { asList, asObject, asText } from '../../as-json.js'
+import { asList, asObject, asText } from '../../../base/values.js'
 import { hasError } from '../../error-body.js'
 import { toBodyFailure } from '../../to-model-failure.js'
 import { ModelError, type HostedCall } from '../../provider.js'

@@ -1,6 +1,6 @@
 import type { Json, JsonObject } from '../../../../../machines/agent/json.js'
 import type { ModelResponse } from '../../../../../machines/agent/model-response.js'
-import { asList, asObject, asText } from '../../as-json.js'
+import { asList, asObject, asText } from '../../../base/values.js'
 import { readCitations } from '../../citations.js'
 import { listDistinctCalls, type SentCall } from '../../distinct-calls.js'
 import { describeMediaList } from '../../media.js'

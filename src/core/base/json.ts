@@ -1,0 +1,292 @@
+import type { Json } from '../../../machines/agent/json.js'
+
+/** Deeper values are named, not shown: no reader needs them, and the stack has an end. */
+const maxDepth = 200
+
+/** Values that are shown. A list of a billion holes is one line of code. */
+const maxValues = 1_000_000
+
+/**
+ * Any value as plain JSON. What JSON knows is kept as `JSON.stringify` keeps it, `toJSON` included; what it does not
+ * (BigInt, functions, Maps, Sets, Errors, binary data, cycles, getters that throw) is described instead of being
+ * dropped or thrown about. Never throws.
+ */
+export function toJson(value: unknown): Json {
+  return convert(value, '', { ancestors: [], left: maxValues }) ?? null
+}
+
+interface Walk {
+  ancestors: object[]
+  left: number
+}
+
+/** Undefined means: leave the property out, as JSON does. */
+function convert(value: unknown, key: string, walk: Walk): Json | undefined {
+  walk.left -= 1
+  switch (typeof value) {
+    case 'string':
+    case 'boolean':
+      return value
+    case 'number':
+      return Number.isFinite(value) ? value : String(value)
+    case 'bigint':
+    case 'symbol':
+      return String(value)
+    case 'undefined':
+      return undefined
+    case 'function':
+      return '[function]'
+    default:
+      return value === null ? null : convertObject(value as object, key, walk)
+  }
+}
+
+function convertObject(value: object, key: string, walk: Walk): Json {
+  const { ancestors } = walk
+  const depth = ancestors.length
+  if (ancestors.includes(value)) return '[circular]'
+  if (depth >= maxDepth) return '[nested too deeply]'
+  ancestors.push(value)
+  try {
+    const bytes = describeBinary(value)
+    if (bytes !== undefined) return bytes
+    const { toJSON } = value as { toJSON?: unknown }
+    const own: unknown = typeof toJSON === 'function' ? toJSON.call(value, key) : value
+    if (typeof own !== 'object' || own === null) return convert(own, key, walk) ?? null
+    if (own !== value && ancestors.includes(own)) return '[circular]'
+    ancestors.push(own)
+    return convertShape(own, walk)
+  } catch (error) {
+    const message = readProperty(error, 'message')
+    return `[unreadable${typeof message === 'string' ? `: ${message}` : ''}]`
+  } finally {
+    ancestors.length = depth
+  }
+}
+
+/** Kinds are told by their tags: values may come from another realm, where `instanceof` fails. */
+function convertShape(value: object, walk: Walk): Json {
+  const tag = getTag(value)
+  if (Array.isArray(value) || tag === 'Set') return convertList(value as Iterable<unknown>, walk)
+  if (tag === 'Map') {
+    const entries = [...(value as Map<unknown, unknown>)]
+    return entries.every(([name]) => typeof name === 'string')
+      ? convertEntries(entries as [string, unknown][], walk)
+      : convertList(entries, walk)
+  }
+  if (tag === 'Error' || tag === 'DOMException') {
+    const { name, message } = value as Error
+    return convertEntries([['name', name], ['message', message], ...listEntries(value)], walk)
+  }
+  const entries = listEntries(value)
+  // A Response, a Promise, a RegExp: '{}' would hide that the tool returned the wrong thing.
+  return entries.length === 0 && tag !== 'Object' ? `[${tag}]` : convertEntries(entries, walk)
+}
+
+function convertList(values: Iterable<unknown>, walk: Walk): Json[] {
+  const list: Json[] = []
+  for (const value of values) {
+    if (walk.left <= 0) return [...list, '[more is left out]']
+    list.push(convert(value, String(list.length), walk) ?? null)
+  }
+  return list
+}
+
+function convertEntries(entries: readonly [string, unknown][], walk: Walk): Json {
+  const json: [string, Json][] = []
+  for (const [name, value] of entries) {
+    if (walk.left <= 0) break
+    const converted = convert(value, name, walk)
+    if (converted !== undefined) json.push([name, converted])
+  }
+  // Unlike assignment, this makes `__proto__` a property like any other.
+  return Object.fromEntries(json)
+}
+
+/** Own enumerable properties; one that cannot be read is described, the others are kept. */
+function listEntries(value: object): [string, unknown][] {
+  return Object.keys(value).map((name) => {
+    try {
+      return [name, (value as Record<string, unknown>)[name]]
+    } catch {
+      return [name, '[unreadable]']
+    }
+  })
+}
+
+function describeBinary(value: object): string | undefined {
+  if (ArrayBuffer.isView(value)) return `[binary data: ${value.byteLength} bytes]`
+  const tag = getTag(value)
+  if (tag === 'ArrayBuffer') return `[binary data: ${(value as ArrayBuffer).byteLength} bytes]`
+  if (tag !== 'Blob' && tag !== 'File') return undefined
+  const { size, type } = value as Blob
+  return `[binary data: ${size} bytes${type && `, ${type}`}]`
+}
+
+function getTag(value: object): string {
+  return Object.prototype.toString.call(value).slice('[object '.length, -1)
+}
+
+/** A property of anything, even of what throws when it is looked at. */
+export function readProperty(value: unknown, key: PropertyKey): unknown {
+  if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return undefined
+  try {
+    return (value as Record<PropertyKey, unknown>)[key]
+  } catch {
+    return undefined
+  }
+}
+
+/** The value of a JSON text, or `fallback` where the text is not JSON. */
+export function parseJsonOr(text: string, fallback: unknown): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return fallback
+  }
+}
+
+/** Where a text stops being JSON, and why. */
+export interface JsonProblem {
+  /** Index of the first character that cannot be right; the text's length when it ends too early. */
+  position: number
+  problem: string
+}
+
+type ExpectedToken = keyof typeof expectations
+
+const expectations = {
+  value: 'a value',
+  valueOrEnd: "a value or ']'",
+  key: 'a property name in double quotes',
+  keyOrEnd: "a property name in double quotes or '}'",
+  colon: "':' after the property name",
+  commaInArray: "',' or ']'",
+  commaInObject: "',' or '}'",
+  nothing: 'nothing after the end of the JSON value',
+}
+
+const numberPattern = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y
+const literalPattern = /true|false|null/y
+const escapePattern = /\\(?:["\\/bfnrt]|u[\da-fA-F]{4})/y
+
+/**
+ * Finds what is wrong with a text that `JSON.parse` refuses; null when nothing is. Engines word their errors
+ * differently and some give no position, but a person who repairs a long text needs one. Does not recurse, so that any
+ * depth of nesting can be read.
+ * @param options.uniqueKeys whether an object that has a key twice is wrong, too: `JSON.parse` takes the last in silence
+ */
+export function findJsonProblem(
+  text: string,
+  { uniqueKeys = false }: { uniqueKeys?: boolean } = {},
+): JsonProblem | null {
+  const open: ('{' | '[')[] = []
+  /** The keys of each object that is open. */
+  const keys: Set<string>[] = []
+  let expected: ExpectedToken = 'value'
+  let at = 0
+
+  const afterValue = (): ExpectedToken => {
+    const top = open.at(-1)
+    return top === undefined ? 'nothing' : top === '[' ? 'commaInArray' : 'commaInObject'
+  }
+  const close = (): void => {
+    if (open.pop() === '{') keys.pop()
+  }
+  const unexpected = (): JsonProblem => ({
+    position: at,
+    problem:
+      at < text.length
+        ? `expected ${expectations[expected]} but found ${JSON.stringify(String.fromCodePoint(text.codePointAt(at) ?? 0))}`
+        : `the text ends where it needs ${expectations[expected]}`,
+  })
+
+  for (;;) {
+    at = skipSpace(text, at)
+    const char = text[at]
+    if (char === undefined) return expected === 'nothing' ? null : unexpected()
+    switch (expected) {
+      case 'key':
+      case 'keyOrEnd':
+      case 'value':
+      case 'valueOrEnd': {
+        const wantsKey: boolean = expected === 'key' || expected === 'keyOrEnd'
+        if (char === '"') {
+          const end = findStringEnd(text, at)
+          if (typeof end === 'object') return end
+          const key = wantsKey && uniqueKeys ? (JSON.parse(text.slice(at, end)) as string) : null
+          if (key !== null && keys.at(-1)?.has(key))
+            return { position: at, problem: describeDuplicateKey(text.slice(at, end)) }
+          if (key !== null) keys.at(-1)?.add(key)
+          at = end
+          expected = wantsKey ? 'colon' : afterValue()
+        } else if ((expected === 'keyOrEnd' && char === '}') || (expected === 'valueOrEnd' && char === ']')) {
+          at += 1
+          close()
+          expected = afterValue()
+        } else if (wantsKey) {
+          return unexpected()
+        } else if (char === '{' || char === '[') {
+          at += 1
+          open.push(char)
+          if (char === '{') keys.push(new Set())
+          expected = char === '{' ? 'keyOrEnd' : 'valueOrEnd'
+        } else {
+          const end = matchAt(numberPattern, text, at) ?? matchAt(literalPattern, text, at)
+          if (end === undefined) return unexpected()
+          at = end
+          expected = afterValue()
+        }
+        break
+      }
+      case 'colon':
+        if (char !== ':') return unexpected()
+        at += 1
+        expected = 'value'
+        break
+      case 'commaInArray':
+      case 'commaInObject':
+        if (char === ',') expected = expected === 'commaInArray' ? 'value' : 'key'
+        else if (char === (expected === 'commaInArray' ? ']' : '}')) {
+          close()
+          expected = afterValue()
+        } else return unexpected()
+        at += 1
+        break
+      case 'nothing':
+        return unexpected()
+    }
+  }
+}
+
+const describeDuplicateKey = (key: string): string => `the key ${key} is given twice; keep one`
+
+/** Index after the string that opens at `start`, or what is wrong with it. */
+function findStringEnd(text: string, start: number): number | JsonProblem {
+  for (let at = start + 1; at < text.length; at += 1) {
+    const code = text.charCodeAt(at)
+    if (code === 0x22) return at + 1
+    if (code < 0x20) {
+      const escaped = JSON.stringify(text[at]).slice(1, -1)
+      return { position: at, problem: `a control character inside a string must be written as ${escaped}` }
+    }
+    if (code === 0x5c) {
+      const end = matchAt(escapePattern, text, at)
+      if (end === undefined)
+        return { position: at, problem: 'this is not an escape that JSON knows; write \\\\ for a backslash' }
+      at = end - 1
+    }
+  }
+  return { position: text.length, problem: `the string that opens at position ${start} is never closed` }
+}
+
+function matchAt(pattern: RegExp, text: string, at: number): number | undefined {
+  pattern.lastIndex = at
+  return pattern.test(text) ? pattern.lastIndex : undefined
+}
+
+function skipSpace(text: string, at: number): number {
+  let next = at
+  while (text[next] === ' ' || text[next] === '\n' || text[next] === '\r' || text[next] === '\t') next += 1
+  return next
+}

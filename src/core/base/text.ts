@@ -1,0 +1,134 @@
+import { asList, asObject } from './values.js'
+import { toJson } from './json.js'
+
+/**
+ * Text from outside, made safe for a terminal: escape sequences and other control characters could move the cursor,
+ * rename the window or fake a line of ours. Tabs and newlines stay.
+ */
+export function stripControls(text: string): string {
+  return text.replaceAll('\r\n', '\n').replaceAll(controlCharacters, '')
+}
+
+// Bidirectional overrides too: they reorder what is read.
+const controlCharacters = /[^\P{Cc}\t\n]|[\u202a-\u202e\u2066-\u2069]/gu
+
+/** A text with its percent escapes read, `a%20b` as `a b`; as it stands where one of them is none. */
+export function decodePercent(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
+/**
+ * What a tool returned, as the text that the model reads: a string as it is, nothing as 'Done.', anything else as JSON.
+ * At most `maxChars` characters; `truncated` says that it was cut. Never throws.
+ */
+export function formatValue(value: unknown, maxChars: number): { content: string; truncated?: true } {
+  return limitText(toText(value), maxChars)
+}
+
+export function limitText(text: string, maxChars: number): { content: string; truncated?: true } {
+  return text.length <= maxChars ? { content: text } : { content: cutMiddle(text, maxChars), truncated: true }
+}
+
+function toText(value: unknown): string {
+  if (value === undefined || value === null) return 'Done. The tool returned nothing.'
+  const json = typeof value === 'string' ? value : toJson(value)
+  // Descriptions of what is not JSON are sentences already.
+  if (typeof json === 'string') return json
+  try {
+    return JSON.stringify(json)
+  } catch {
+    return 'The tool returned more than a text can hold.'
+  }
+}
+
+/**
+ * A text of at most `limit` characters (UTF-16 code units). A longer one keeps its head (two thirds) and tail, where
+ * what matters usually is, around a note of how much was left out. Never splits a surrogate pair.
+ */
+export function cutMiddle(text: string, limit: number): string {
+  if (text.length <= limit) return text
+  // The note's length for the largest number that it can hold; the rest is room for text.
+  const room = limit - formatOmission(text.length, text.length).length
+  if (room <= 0) return text.slice(0, splitsPair(text, limit) ? limit - 1 : limit)
+  const wanted = Math.ceil((room * 2) / 3)
+  const head = splitsPair(text, wanted) ? wanted - 1 : wanted
+  const from = text.length - (room - wanted)
+  const tail = splitsPair(text, from) ? from + 1 : from
+  return text.slice(0, head) + formatOmission(tail - head, text.length) + text.slice(tail)
+}
+
+function formatOmission(dropped: number, total: number): string {
+  return `\n[… ${dropped} of ${total} characters left out …]\n`
+}
+
+function splitsPair(text: string, at: number): boolean {
+  return isBetween(text.charCodeAt(at - 1), 0xd800, 0xdbff) && isBetween(text.charCodeAt(at), 0xdc00, 0xdfff)
+}
+
+function isBetween(code: number, low: number, high: number): boolean {
+  return code >= low && code <= high
+}
+
+/** The candidate that a mistyped name was probably meant to be; undefined when none is close. */
+export function findNearestName(name: string, candidates: readonly string[]): string | undefined {
+  const wanted = normalizeName(name)
+  // Longer input is no typo of a key, and comparing it would cost its length times the key's.
+  if (wanted === '' || wanted.length > 64) return undefined
+  const tolerance = Math.max(1, Math.floor(wanted.length / 3))
+  let best: string | undefined
+  let shortest = tolerance + 1
+  for (const candidate of candidates) {
+    const distance = isPrefix(wanted, normalizeName(candidate))
+      ? 1
+      : editDistance(wanted, normalizeName(candidate))
+    if (distance < shortest) [best, shortest] = [candidate, distance]
+  }
+  return best
+}
+
+/** Makes one spelling of `max_steps`, `max-steps` and `MaxSteps`. */
+export function normalizeName(name: string): string {
+  return name.replaceAll(/[_\-\s]/g, '').toLowerCase()
+}
+
+/** `timeout` is meant to be `timeoutMs`. */
+function isPrefix(wanted: string, candidate: string): boolean {
+  return wanted.length >= 4 && wanted !== candidate && candidate.startsWith(wanted)
+}
+
+/** Characters of a name that are compared: no tool's name is longer. */
+const maxComparedChars = 64
+
+/** `names`, the most similar to `wanted` first, ties in their own order. Letter case does not matter. */
+export function sortByNearness(wanted: string, names: readonly string[]): string[] {
+  const goal = wanted.slice(0, maxComparedChars).toLowerCase()
+  return names
+    .map((name) => ({ name, edits: editDistance(goal, name.toLowerCase()) }))
+    .sort((a, b) => a.edits - b.edits)
+    .map(({ name }) => name)
+}
+
+/** Levenshtein's distance: insertions, deletions and replacements that turn one text into the other. */
+function editDistance(from: string, to: string): number {
+  let row = Array.from({ length: to.length + 1 }, (_, index) => index)
+  for (let i = 1; i <= from.length; i += 1) {
+    const next = [i]
+    for (let j = 1; j <= to.length; j += 1) {
+      const replaced = (row[j - 1] ?? 0) + (from[i - 1] === to[j - 1] ? 0 : 1)
+      next.push(Math.min(replaced, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1))
+    }
+    row = next
+  }
+  return row.at(-1) ?? 0
+}
+
+/** The text parts of a message's content, one per line. */
+export function joinTextParts(content: unknown): string {
+  if (typeof content === 'string') return content
+  const parts = asList(content).map((part) => asObject(part) ?? {})
+  return parts.flatMap(({ type, text }) => (type === 'text' ? [String(text)] : [])).join('\n')
+}

@@ -1,0 +1,134 @@
+import { UsageError } from './errors.js'
+import type { Json, JsonObject } from '../../../machines/agent/json.js'
+
+/**
+ * Numbers from providers, stores, servers and functions of the app. Each is checked once, here; the rest of the code relies on the
+ * result: finite, at least 0, bounded, and whole where the unit is.
+ */
+
+/** More tokens than any response has. A larger count is an error of the sender. */
+const maxTokens = 1e9
+/** More US dollars than any response costs. */
+const maxUsd = 1e9
+/** A year, in milliseconds. Dates and timers can hold the end of it. */
+export const maxWaitMs = 366 * 86_400_000
+
+/** Tokens of one response, rounded up to a whole number; null for anything else than a plausible count. */
+export function readTokens(value: unknown): number | null {
+  return isWithin(value, maxTokens) ? Math.ceil(value) : null
+}
+
+/** The cost of one response in US dollars; null for anything else than a plausible amount. */
+export function readUsd(value: unknown): number | null {
+  return isWithin(value, maxUsd) ? value : null
+}
+
+/** How long a server asks us to wait, in whole milliseconds, at most `maxWaitMs`; null for a value that is not a time. */
+export function readWaitMs(value: unknown): number | null {
+  return typeof value === 'number' && value >= 0 ? Math.ceil(Math.min(value, maxWaitMs)) : null
+}
+
+/** A total that stores keep: tokens or billionths of a US dollar. Sums stop at the largest whole number. */
+export function limitTotal(value: number): number {
+  return Math.min(Math.max(Math.ceil(value), 0), Number.MAX_SAFE_INTEGER)
+}
+
+function isWithin(value: unknown, most: number): value is number {
+  return typeof value === 'number' && value >= 0 && value <= most
+}
+
+/**
+ * Freezes plain data and everything in it; what is frozen already was so to the ground. What a run tells is what its
+ * machine goes on with: it is frozen once, when it is first told, which costs less than a copy for every listener, and
+ * holds in production, too. To change it, make a copy: `structuredClone(message)`.
+ */
+export function freezeOnce<Value>(value: Value): Value {
+  if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value
+  Object.freeze(value)
+  // Of a plain object these are its own keys, and no list of them has to be made.
+  for (const key in value) freezeOnce(value[key])
+  return value
+}
+
+/** Freezes a plain value and everything in it. The value must be a tree: no cycles. */
+export function deepFreeze<Value>(value: Value): Value {
+  if (typeof value !== 'object' || value === null) return value
+  for (const inner of Object.values(value)) deepFreeze(inner)
+  return Object.freeze(value)
+}
+
+/** Anything with named properties: not null, not a list. */
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** What an argument has to be: a test, and the phrase that the refusal gives for it. */
+export interface ArgumentRule {
+  is: (value: unknown) => boolean
+  phrase: string
+}
+
+/** An object, or a class, with these keys; what they hold is looked at where it is used. */
+export function objectRule(keys: readonly PropertyKey[], phrase: string): ArgumentRule {
+  return {
+    is: (value) =>
+      (isObject(value) || (typeof value === 'function' && keys.length > 0)) &&
+      keys.every((key) => key in value),
+    phrase,
+  }
+}
+
+/** Options that may be left out. */
+export const optionsRule: ArgumentRule = {
+  is: (value) => value === undefined || (isObject(value) && !isPromise(value)),
+  phrase: 'an object of options, or left out',
+}
+
+/** A list of objects, the empty one too. */
+export function listRule(phrase: string): ArgumentRule {
+  return {
+    is: (value) => Array.isArray(value) && value.every((item) => typeof item === 'object' && item !== null),
+    phrase,
+  }
+}
+
+export function functionRule(phrase: string): ArgumentRule {
+  return { is: (value) => typeof value === 'function', phrase }
+}
+
+/**
+ * Refuses an argument that a function cannot take. `argument` names it as the caller wrote it: `orThrow(result)`.
+ *
+ * @throws {UsageError} `invalid_argument`
+ */
+export function expectArgument(argument: string, value: unknown, { is, phrase }: ArgumentRule): void {
+  if (!isPromise(value) && is(value)) return
+  const found = isPromise(value) ? 'a promise: await it first' : describeArgument(value)
+  throw new UsageError('invalid_argument', `${argument} must be ${phrase} (is ${found}).`, argument)
+}
+
+function isPromise(value: unknown): boolean {
+  return isObject(value) && typeof value['then'] === 'function'
+}
+
+function describeArgument(value: unknown): string {
+  if (value === undefined) return 'missing'
+  if (value === null) return 'null'
+  if (Array.isArray(value)) return 'a list'
+  return typeof value === 'object' ? 'another object' : `a ${typeof value}`
+}
+
+/** Parsed JSON of a provider: every field may be missing or have any type, so every read goes through one of these. */
+export function asObject(value: unknown): JsonObject | null {
+  return isObject(value) ? (value as JsonObject) : null
+}
+
+/** The list, or an empty one for everything else. */
+export function asList(value: unknown): readonly Json[] {
+  return Array.isArray(value) ? value : []
+}
+
+/** The string, or '' for everything else. */
+export function asText(value: unknown): string {
+  return typeof value === 'string' ? value : ''
+}
