@@ -75,7 +75,11 @@ export function createMomentView(
   return {
     seq: record.seq,
     ...createTranscript(after, notes, { seq: record.seq, latest }),
-    instructions: told && { ...told, text: toShownText(told.text) },
+    instructions: told && {
+      ...told,
+      text: toShownText(told.text),
+      forkAt: notes.forkPoints.get(`run ${after.standing.runs}`) ?? null,
+    },
     record: createRecordView(step),
     context: context && createContextView(context),
     changed: context === null ? [] : listChanges(then ?? {}, context),

@@ -1,8 +1,10 @@
 import type { BudgetView } from './budget-views.js'
 import type { InstructionsView, ShownMessage } from './shown-message.js'
 import type { Elicitation, PendingCall } from '../../machines/agent/run-result.js'
+import type { Answer } from './requests.js'
 import type { QueryKey, sessionStandings } from './session-query.js'
 
+export type { Answer, ForkEdit, ForkRequest } from './requests.js'
 export type { Decision, InstructionsView, ShownMedia, ShownMessage } from './shown-message.js'
 
 /**
@@ -299,36 +301,6 @@ export type ShareForm = 'page' | 'card' | 'film'
 
 /** The call that an answer is for. */
 export type CallTarget = Pick<PendingView, 'callId' | 'fingerprint' | 'messageId'>
-
-export type Answer =
-  | ({ type: 'approve'; arguments?: unknown } & CallTarget)
-  | ({ type: 'reject'; why?: string } & CallTarget)
-  | ({ type: 'tool_output'; value: unknown } & CallTarget)
-  | { type: 'reply'; text: string }
-  | { type: 'steer'; text: string }
-  | { type: 'pause' }
-  | { type: 'resume' }
-  | { type: 'cancel'; why?: string }
-
-/** Begins a new session at record `at`; the original does not change. */
-export interface ForkRequest {
-  at: number
-  edit?: ForkEdit
-  /** Resumes the run at once. */
-  run?: boolean
-  /** Every call that is not read-only asks for approval in the fork. */
-  askFirst?: boolean
-  /** With `run`: what is decided there about a call that waits for approval. */
-  decision?:
-    | { call: string; type: 'approve'; arguments?: unknown }
-    | { call: string; type: 'reject'; why?: string }
-}
-
-export type ForkEdit =
-  | { message: string; text: string }
-  | { call: string; arguments: unknown }
-  | { call: string; result: unknown }
-  | { instructions: string }
 
 export interface Done {
   sessionId: string

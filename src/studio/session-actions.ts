@@ -277,11 +277,11 @@ export class SessionActions {
       return edit
     }
     const message = messages.find((one) => one.id === edit.message)
-    if (message) checkGaps(edit.text, getWords(message), edit.message)
+    if (message) checkGaps(edit.content, getWords(message), edit.message)
     const parts = message?.role === 'user' && Array.isArray(message.content) ? message.content : []
     const others = parts.filter((part) => part.type !== 'text')
-    const content = others.length === 0 ? edit.text : [{ type: 'text' as const, text: edit.text }, ...others]
-    return { message: edit.message, content }
+    if (others.length === 0) return edit
+    return { message: edit.message, content: [{ type: 'text', text: edit.content }, ...others] }
   }
 
   #getAgent(): StudioAgent {

@@ -19,6 +19,7 @@ import {
 import { TimelineBars } from './timeline-bars.js'
 import type { Bar, Decision, RecordRow } from './protocol.js'
 import { createRow } from './record-rows.js'
+import { forkableStates } from './session-query.js'
 import { formatGuardName } from './verdict.js'
 import { type CallNotes, toShownText } from './shown-values.js'
 import type { Moment, SessionStep } from './session-step.js'
@@ -43,6 +44,7 @@ export class SessionFold {
   readonly guards = new Set<string>()
   readonly #durations = new Map<string, number>()
   readonly #decisions = new Map<string, Decision>()
+  readonly #forkPoints = new Map<string, number>()
   readonly #moments: Moment[] = []
   readonly #bars = new TimelineBars()
   #received = { count: 0, check: '' }
@@ -92,7 +94,12 @@ export class SessionFold {
 
   /** What the transcript does not say of its calls. */
   get notes(): CallNotes {
-    return { edit: this.#origin?.edit, durations: this.#durations, decisions: this.#decisions }
+    return {
+      edit: this.#origin?.edit,
+      durations: this.#durations,
+      decisions: this.#decisions,
+      forkPoints: this.#forkPoints,
+    }
   }
 
   /** Why the log cannot be read further. */
@@ -145,10 +152,12 @@ export class SessionFold {
         after: this.#now,
         taken,
       }
-      this.rows.push(createRow(done))
+      const row = createRow(done)
+      this.rows.push(row)
       this.#bars.addStep(done)
       this.#recordCall(done)
       this.#recordNames(done)
+      this.#recordForkPoints(done, row)
     } catch (error) {
       this.#problem = toStoreError(error, this.#id)
     }
@@ -185,6 +194,34 @@ export class SessionFold {
     if (model !== null) this.models.add(model)
   }
 
+  /**
+   * Records where a fork takes an edit: a message where it first appears, a result where its batch is complete, so that no
+   * other call of the batch runs again, and instructions at the start of the run.
+   */
+  #recordForkPoints({ before, after }: SessionStep, { seq, run, state, calls }: RecordRow): void {
+    // The end of a log does not tell where earlier messages appeared.
+    if (this.base > 0) return
+    const points = this.#forkPoints
+    const setFirst = (key: string): void => void (points.has(key) || points.set(key, seq))
+    const canRun = forkableStates.has(state)
+    if (canRun) setFirst(`run ${run}`)
+    const setResult = (key: string): void =>
+      void (canRun && calls.length > 0 ? points.set(key, seq) : setFirst(key))
+    const { messages } = getConversation(after)
+    const known = getConversation(before).messages
+    if (messages !== known) {
+      // New messages are at the end; a compaction puts its summary at the start.
+      const lastKnown = known.at(-1)?.id
+      for (const { id, role } of messages.slice(messages.findLastIndex(({ id }) => id === lastKnown) + 1))
+        if (role === 'tool') setResult(id)
+        else setFirst(id)
+      if (messages[0]) setFirst(messages[0].id)
+    }
+    const { calls: batch = [], batchNumber = 0 } = after.standing.run?.context ?? {}
+    for (const [place, { result, unscreened }] of batch.entries())
+      if (result && !unscreened) setResult(`m${batchNumber + 1 + place}`)
+  }
+
   /** Record `seq` with the session before and after it; null when there is no such record here. */
   findStep(seq: number): SessionStep | null {
     if (this.#findRecord(seq) === undefined) return null
@@ -212,6 +249,8 @@ export class SessionFold {
     return { record, entry, before: isFirst ? after : before, after, taken: takenTransitions }
   }
 }
+
+const getConversation = ({ standing: { run, state } }: Moment) => run?.context ?? state
 
 /** Yields to other work. */
 async function yieldToOthers(): Promise<boolean> {

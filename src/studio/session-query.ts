@@ -4,6 +4,14 @@ import { readComparison, readTerm, splitQuery } from './query-words.js'
 /** How sessions stand, in the order of the list: those that wait for a person first. */
 export const sessionStandings = ['waiting', 'running', 'interrupted', 'sleeping', 'ended', 'damaged'] as const
 
+/** States of a run that a fork can resume. */
+export const forkableStates: ReadonlySet<string> = new Set([
+  'RUNNING',
+  'WAITING_FOR_TOOL',
+  'WAITING_FOR_INPUT',
+  'PAUSED',
+])
+
 /** What sessions are sorted by, the greatest first. `standing`: those that wait for a person first, then the last written. */
 export const sessionSorts = ['standing', 'updated', 'created', 'cost', 'tokens', 'steps', 'duration'] as const
 export type SessionSort = (typeof sessionSorts)[number]

@@ -29,6 +29,8 @@ export interface InstructionsView {
   text: string
   /** `agent`: as the agent has them now · `step`: those of this step alone · `fork`: those that this fork was given */
   from: 'agent' | 'step' | 'fork'
+  /** The record at which a fork with other instructions starts: the first of the run. Null: not known. */
+  forkAt: number | null
 }
 
 export interface ShownMessage {
@@ -37,6 +39,8 @@ export interface ShownMessage {
   speaker?: string
   id: string
   at: number
+  /** The record at which a fork takes an edit of the message or of the arguments of its calls. Null: not known. */
+  forkAt: number | null
   text: string
   media: ShownMedia[]
   reasoning: string
@@ -45,6 +49,8 @@ export interface ShownMessage {
     name: string
     arguments: string
     result: string | null
+    /** The record at which a fork takes another result. Null: there is none yet. */
+    forkAt: number | null
     media: ShownMedia[]
     status: string | null
     durationMs: number | null

@@ -52,6 +52,8 @@ export interface CallNotes {
   edit: LoggedEdit | undefined
   durations: ReadonlyMap<string, number>
   decisions: ReadonlyMap<string, Decision>
+  /** The records at which forks take edits, by the id of a message or result, and by `run 1` for instructions. */
+  forkPoints: ReadonlyMap<string, number>
 }
 
 /**
@@ -77,7 +79,7 @@ export function createTranscript(
       continue
     }
     if (i < from) continue
-    const plain = addEditMark(toShownMessage(message, speaker), edit)
+    const plain = addEditMark(toShownMessage(message, speaker, notes), edit)
     shown.push(context !== null && i === context.batchAt ? addBatch(plain, context, notes, seq) : plain)
   }
   return { earlier, transcript: shown }
@@ -101,6 +103,7 @@ const shownByMessage = new WeakMap<Message, ShownMessage>()
 function toShownMessage(
   message: Exclude<Message, { role: 'tool' }>,
   speaker: string | undefined,
+  { forkPoints }: CallNotes,
 ): ShownMessage {
   const before = shownByMessage.get(message)
   if (before) return before
@@ -120,6 +123,7 @@ function toShownMessage(
     ...(said && speaker !== undefined && { speaker: toShownText(speaker, 200) }),
     id,
     at,
+    forkAt: forkPoints.get(id) ?? null,
     text: toShownText(text === '' ? refusal : text),
     media: listMedia(message).map(toShownMedia),
     reasoning: toShownText(said?.reasoning ?? ''),
@@ -128,6 +132,7 @@ function toShownMessage(
       name: toShownText(call.function.name, 200),
       arguments: toShownText(call.function.arguments),
       result: null,
+      forkAt: null,
       media: [],
       status: null,
       durationMs: null,
@@ -179,7 +184,7 @@ const shownByResult = new WeakMap<Message, { asked: ShownMessage; shown: ShownMe
 function addResult(
   asked: ShownMessage,
   message: Extract<Message, { role: 'tool' }>,
-  { edit, durations, decisions }: CallNotes,
+  { edit, durations, decisions, forkPoints }: CallNotes,
 ): ShownMessage {
   const before = shownByResult.get(message)
   if (before?.asked === asked) return before.shown
@@ -191,6 +196,7 @@ function addResult(
     status: typeof status === 'string' ? status : 'ok',
     durationMs: durations.get(message.id) ?? null,
     decision: decisions.get(message.id) ?? null,
+    forkAt: forkPoints.get(message.id) ?? null,
   }
   const shown = {
     ...asked,
@@ -205,7 +211,7 @@ function addResult(
 function addBatch(
   asked: ShownMessage,
   { calls, batchNumber }: AgentContext,
-  { decisions }: CallNotes,
+  { decisions, forkPoints }: CallNotes,
   seq: number,
 ): ShownMessage {
   const byId = new Map(calls.map((call, place) => [call.id, { call, place }]))
@@ -214,10 +220,13 @@ function addBatch(
     calls: asked.calls.map((call) => {
       const now = byId.get(call.id)
       if (!now) return call
-      const decision = decisions.get(`m${batchNumber + 1 + now.place}`)
+      const id = `m${batchNumber + 1 + now.place}`
+      const decision = decisions.get(id)
       // Of a later record when the moment is an earlier one.
       const isMade = decision !== undefined && decision.seq <= seq
-      return { ...call, ...toOutcome(now.call), decision: isMade ? decision : null }
+      const outcome = toOutcome(now.call)
+      const forkAt = outcome.result === undefined ? null : (forkPoints.get(id) ?? null)
+      return { ...call, ...outcome, forkAt, decision: isMade ? decision : null }
     }),
   }
 }

@@ -1,6 +1,5 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import { z } from 'zod'
-import { StatewrightError, UsageError, describeError } from '../core/base/errors.js'
+import { describeError, StatewrightError } from '../core/base/errors.js'
 import { isForHere, isFromHere, isSecret, listenHere, newSecret } from './loopback.js'
 import { renderShared } from './export-session.js'
 import type { SessionActions } from './session-actions.js'
@@ -14,7 +13,8 @@ import {
   readClient,
   unbuiltPageHtml,
 } from './studio-page.js'
-import type { Refusal, Answer, ForkRequest } from './protocol.js'
+import type { Refusal } from './protocol.js'
+import { answerSchema, forkSchema, parseRequest } from './requests.js'
 import { type Route, parseRoute } from './routes.js'
 import { toShownText } from './shown-values.js'
 import type { StudioViews } from './studio-views.js'
@@ -137,9 +137,9 @@ function resolveRoute(
     case 'compare':
       return views.compareSessions(route.a, route.b)
     case 'answers':
-      return actions.applyAnswer(route.id, readAnswer(body))
+      return actions.applyAnswer(route.id, parseRequest(answerSchema, body))
     default:
-      return actions.forkSession(route.id, readForkRequest(body))
+      return actions.forkSession(route.id, parseRequest(forkSchema, body))
   }
 }
 
@@ -282,55 +282,4 @@ async function closeStudioServer(server: Server, feed: LiveFeed): Promise<void> 
   server.closeIdleConnections()
   server.closeAllConnections()
   await closed
-}
-
-const call = { callId: z.string(), fingerprint: z.string(), messageId: z.string().optional() }
-
-const answer = z.discriminatedUnion('type', [
-  z.strictObject({ type: z.literal('approve'), ...call, arguments: z.unknown().optional() }),
-  z.strictObject({ type: z.literal('reject'), ...call, why: z.string().optional() }),
-  z.strictObject({ type: z.literal('tool_output'), ...call, value: z.unknown() }),
-  z.strictObject({ type: z.literal('reply'), text: z.string() }),
-  z.strictObject({ type: z.literal('steer'), text: z.string() }),
-  z.strictObject({ type: z.literal('pause') }),
-  z.strictObject({ type: z.literal('resume') }),
-  z.strictObject({ type: z.literal('cancel'), why: z.string().optional() }),
-])
-
-const forkRequest = z.strictObject({
-  at: z.int().positive(),
-  edit: z
-    .union([
-      z.strictObject({ message: z.string(), text: z.string() }),
-      z.strictObject({ call: z.string(), arguments: z.unknown() }),
-      z.strictObject({ call: z.string(), result: z.unknown() }),
-      z.strictObject({ instructions: z.string() }),
-    ])
-    .optional(),
-  run: z.boolean().optional(),
-  askFirst: z.boolean().optional(),
-  decision: z
-    .discriminatedUnion('type', [
-      z.strictObject({ call: z.string(), type: z.literal('approve'), arguments: z.unknown().optional() }),
-      z.strictObject({ call: z.string(), type: z.literal('reject'), why: z.string().optional() }),
-    ])
-    .optional(),
-})
-
-/** @throws {UsageError} `invalid_input` */
-const readAnswer = (body: unknown): Answer => parseBody(answer, body) as Answer
-
-/** @throws {UsageError} `invalid_input` */
-const readForkRequest = (body: unknown): ForkRequest => parseBody(forkRequest, body) as ForkRequest
-
-function parseBody<Value>(schema: z.ZodType<Value>, body: unknown): Value {
-  const read = schema.safeParse(body)
-  if (read.success) return read.data
-  const [issue] = read.error.issues
-  const at = issue?.path.join('.') ?? ''
-  throw new UsageError(
-    'invalid_input',
-    `The request is invalid${at && ` at '${at}'`}: ${issue?.message}.`,
-    at,
-  )
 }

@@ -5,7 +5,7 @@ import type { InstructionsView } from './protocol.js'
 export function findToldInstructions(
   { run, state }: Pick<FoldedSession, 'run' | 'state'>,
   own: string | undefined,
-): InstructionsView | null {
+): Omit<InstructionsView, 'forkAt'> | null {
   const forked = (run?.context ?? state).terms?.instructions
   if (forked !== undefined) return { text: forked, from: 'fork' }
   const planned = run?.context.plan?.instructions

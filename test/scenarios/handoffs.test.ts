@@ -345,7 +345,7 @@ describe('a handoff that meets others', () => {
     const standing = { run: null, state: { messages } }
     const { transcript } = createTranscript(
       { standing } as never,
-      { durations: new Map(), decisions: new Map() } as never,
+      { durations: new Map(), decisions: new Map(), forkPoints: new Map() } as never,
     )
     expect(transcript.map(({ role, speaker }) => [role, speaker])).toEqual([
       ['user', undefined],

@@ -141,7 +141,7 @@ test('the title of a session is its first message, until it is renamed: the same
 test('a fork with an edit is a new session, and the other keeps every byte', async () => {
   const { visitor, store, close } = await waiting()
   const before = JSON.stringify(store.read('s'))
-  const edit = { message: 'm1', text: 'Pay the other invoice.' }
+  const edit = { message: 'm1', content: 'Pay the other invoice.' }
   const { sessionId = '' } = await visitor.post(paths.fork('s'), { at: 4, edit, run: true })
   await until(() => store.get(sessionId)?.summary?.state === 'COMPLETED')
   expect(JSON.stringify(store.read('s'))).toBe(before)
@@ -152,7 +152,7 @@ test('a fork with an edit is a new session, and the other keeps every byte', asy
   const resumed = rows.find(({ flags }) => flags.includes('resume'))
   expect(gaps).toEqual([{ from: rows[1]?.at, to: resumed?.at }])
   expect(bars.map(({ lane, status }) => [lane, status])).toEqual([['model', 'ok']])
-  const wrong = await visitor.post(paths.fork('s'), { at: 4, edit: { message: 'm9', text: 'No.' } })
+  const wrong = await visitor.post(paths.fork('s'), { at: 4, edit: { message: 'm9', content: 'No.' } })
   expect(wrong).toMatchObject({ status: 409, error: { code: 'unknown_message' } })
   const { sessions } = await visitor.get<SessionsView>(paths.sessions)
   expect(sessions.map(({ children }) => children)).toEqual([1, 0])
@@ -174,7 +174,7 @@ test('what is not shown is not lost in an edit: a secret, and the end of a long 
   const at = store.get('s')?.head
   const fork = (edit: object) => visitor.post(paths.fork('s'), { at, edit })
   expect(await fork({ call: 'p', arguments: edited })).toMatchObject(refused)
-  expect(await fork({ message: 'm1', text: 'Pay, with [redacted].' })).toMatchObject({ status: 200 })
+  expect(await fork({ message: 'm1', content: 'Pay, with [redacted].' })).toMatchObject({ status: 200 })
   expect(paid).toEqual([])
   await visitor.post(paths.answers('s'), { ...answer, arguments: { amount: 6, to: 'Ada' } })
   await until(() => state() === 'COMPLETED')
@@ -183,13 +183,13 @@ test('what is not shown is not lost in an edit: a secret, and the end of a long 
 })
 
 test.each<[string, string, object]>([
-  ['a secret', 'It is sk-abcdefghijklmnopqrstuvwx.', { text: 'It was [redacted].' }],
-  ['its end', 'long '.repeat(9_000), { text: `short ${'long '.repeat(3_999)}…` }],
-  ['its end, without a mark of it,', 'long '.repeat(9_000), { text: `short ${'long '.repeat(3_999)}` }],
+  ['a secret', 'It is sk-abcdefghijklmnopqrstuvwx.', { content: 'It was [redacted].' }],
+  ['its end', 'long '.repeat(9_000), { content: `short ${'long '.repeat(3_999)}…` }],
+  ['its end, without a mark of it,', 'long '.repeat(9_000), { content: `short ${'long '.repeat(3_999)}` }],
   [
     'its end, with something said after it,',
     'long '.repeat(9_000),
-    { text: `${'long '.repeat(3_999)}… Thanks.` },
+    { content: `${'long '.repeat(3_999)}… Thanks.` },
   ],
 ])('a message of which %s is not shown keeps it in a fork', async (_, said, edit) => {
   const store = memoryStore()
@@ -232,7 +232,7 @@ test('a fork with no run to go on with is made only by who does not want it run'
   const { agent, close } = await rehearsedAgent(store, [{ text: 'Yes.' }])
   await agent.run('Is it?', { session: 's' }).result
   const visitor = await visit({ store, agent })
-  const edit = { message: 'm1', text: 'Was it?' }
+  const edit = { message: 'm1', content: 'Was it?' }
   for (const at of [1, 3]) {
     expect(await visitor.post(paths.fork('s'), { at, run: true, ...(at > 1 && { edit }) })).toMatchObject({
       status: 409,

@@ -200,7 +200,13 @@ test('the end of a long session is there before the rest of it, and says the sam
   const whole = await visitor.get<SessionView>(paths.session('long'))
   expect(whole).toMatchObject({ isPart: false, session: view.session })
   expect(view.rows).toEqual(whole.rows.slice(snapshot - 1))
-  const { transcript, ...rest } = await visitor.get<MomentView>(paths.moment('long', whole.rows.length))
+  const { transcript: all, ...rest } = await visitor.get<MomentView>(paths.moment('long', whole.rows.length))
+  // The end of a log does not tell where earlier messages can be edited.
+  const transcript = all.map((message) => ({
+    ...message,
+    forkAt: null,
+    calls: message.calls.map((call) => ({ ...call, forkAt: null })),
+  }))
   const earlier = moment?.earlier ?? 0
   expect(transcript.length).toBeGreaterThan(60)
   // Its transcript has what is shown first.

@@ -160,7 +160,7 @@ it('searches the beginning and the end of a long session, whose log is read in t
   const catalogue = new SessionCatalogue(new SessionLibrary(store, () => false))
   await catalogue.refresh(0)
   const find = (q: string) => catalogue.find({ ...list, q })
-  expect(find('send')).toMatchObject({ total: 1, unread: 1 })
+  expect(find('tell')).toMatchObject({ total: 1, unread: 1 })
   expect(find('omega')).toMatchObject({ total: 0, unread: 1 })
   await catalogue.readLogs(() => Promise.resolve(true))
   expect(find('alpha omega')).toMatchObject({ total: 1, unread: 0 })

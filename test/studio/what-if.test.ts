@@ -1,13 +1,8 @@
 import { memoryStore } from '../../src/index.js'
 import { listRunSteps } from '../../src/studio/client/run-steps.js'
-import {
-  describeFork,
-  findEditPlace,
-  findFirstForkable,
-  type WantedEdit,
-} from '../../src/studio/client/what-if.js'
+import { describeFork } from '../../src/studio/client/what-if.js'
 import type { CompareView } from '../../src/studio/compare-view.js'
-import type { MomentView, SessionView } from '../../src/studio/protocol.js'
+import type { ForkEdit, MomentView, SessionView } from '../../src/studio/protocol.js'
 import { paths } from '../../src/studio/routes.js'
 import { rehearsedAgent } from './rehearsed.js'
 import { visit, type Visitor } from './visitor.js'
@@ -41,49 +36,54 @@ async function played() {
   const steps = listRunSteps(view)
   const load = async (place: number) => visitor.get<MomentView>(paths.moment('s', rows[place]?.seq ?? 1))
   const end = await load(rows.length - 1)
-  const edits = end.transcript.flatMap((message): WantedEdit[] => [
-    ...(message.role === 'user' ? [{ edit: { message: message.id, text: 'Other words.' }, message }] : []),
-    ...message.calls.flatMap(({ id, name }): WantedEdit[] => [
-      { edit: { call: id, result: 'Another result.' }, message },
+  const edits = end.transcript.flatMap(({ id, role, forkAt, calls }): Edit[] => [
+    ...(role === 'user'
+      ? [{ edit: { message: id, content: 'Other words.' }, at: forkAt ?? 0, message: id }]
+      : []),
+    ...calls.flatMap((call): Edit[] => [
+      { edit: { call: call.id, result: 'Another result.' }, at: call.forkAt ?? 0, message: id },
       {
-        edit: { call: id, arguments: name === 'pay' ? { amount: 9, to: 'Bob' } : { what: 'juice' } },
-        message,
+        edit: {
+          call: call.id,
+          arguments: call.name === 'pay' ? { amount: 9, to: 'Bob' } : { what: 'juice' },
+        },
+        at: forkAt ?? 0,
+        message: id,
       },
     ]),
   ])
-  const search = { rows, steps, place: rows.length - 1, load }
-  return { store, agent, close, visitor, view, rows, steps, edits, search }
+  return { store, agent, close, visitor, view, rows, steps, edits, load, end }
 }
 
-test('every edit goes to a record at which the fork takes it, and keeps the other results of the batch', async () => {
-  const { agent, close, rows, edits, search } = await played()
+/** An edit, the record that the server names for it, and the message that it is about. */
+interface Edit {
+  edit: Exclude<ForkEdit, { instructions: string }>
+  at: number
+  message: string
+}
+
+test('names for every edit a record at which the fork takes it and keeps the other results of the batch', async () => {
+  const { agent, close, edits, end } = await played()
   expect(edits).toHaveLength(2 + 2 * 4)
-  const forkedAt = new Map<string, number>()
-  for (const wanted of edits) {
-    const place = await findEditPlace(wanted, search)
-    const { edit } = wanted
-    forkedAt.set(`${wanted.message.id} ${JSON.stringify(edit)}`, place)
-    const given = 'message' in edit ? { message: edit.message, content: edit.text } : edit
-    const fork = await agent.fork('s', rows[place]?.seq ?? 1, { edit: given })
+  for (const { edit, at, message } of edits) {
+    const fork = await agent.fork('s', at, { edit })
     const { messages } = await agent.replay(fork)
     if (!('result' in edit)) continue
-    const asked = messages.findIndex(({ id }) => id === wanted.message.id)
+    const asked = messages.findIndex(({ id }) => id === message)
     const results = messages.slice(asked + 1).filter(({ role }) => role === 'tool')
-    const { calls } = (await search.load(search.place)).transcript.find(
-      ({ id }) => id === wanted.message.id,
-    ) ?? { calls: [] }
+    const calls = end.transcript.find(({ id }) => id === message)?.calls ?? []
     expect(results).toHaveLength(calls.length)
     expect(results.map(({ content }) => content)).toContain('Another result.')
   }
-  // Of two calls with one id, each has its own record.
-  expect(new Set(forkedAt.values()).size).toBeGreaterThan(5)
+  // Two calls with the same id have records of their own.
+  const records = new Set(edits.map(({ edit, at }) => `${'result' in edit} ${at}`))
+  expect(records.size).toBeGreaterThan(5)
   await close()
 })
 
 test('a fork says what it drops, what that cost, and what may run again', async () => {
-  const { close, rows, steps, edits, search } = await played()
-  const [said] = edits
-  const place = said ? await findEditPlace(said, search) : -1
+  const { close, rows, steps, edits } = await played()
+  const place = (edits[0]?.at ?? 0) - 1
   expect(describeFork(place, steps, rows, true)).toMatch(
     /^The 5 steps after this are dropped and asked again, about \$0\.\d+\. 1 call that may not repeat \(pay\) will be asked for approval\. 3 calls that only read may run again\.$/,
   )
@@ -99,12 +99,9 @@ test('a fork says what it drops, what that cost, and what may run again', async 
 })
 
 test('a fork and its origin are compared by what was changed, and by what users said', async () => {
-  const { agent, close, visitor, rows, edits, search } = await played()
-  for (const wanted of edits.slice(0, 3)) {
-    const { edit } = wanted
-    const place = await findEditPlace(wanted, search)
-    const given = 'message' in edit ? { message: edit.message, content: edit.text } : edit
-    const fork = await agent.fork('s', rows[place]?.seq ?? 1, { edit: given })
+  const { agent, close, visitor, edits } = await played()
+  for (const { edit, at } of edits.slice(0, 3)) {
+    const fork = await agent.fork('s', at, { edit })
     const { change, steps } = await visitor.get<CompareView>(paths.compare('s', fork))
     expect(steps[0]?.a?.said).toBe('Buy something to drink.')
     if ('message' in edit) {
@@ -131,14 +128,14 @@ test('a fork and its origin are compared by what was changed, and by what users 
 })
 
 test('a decision is made anew in a fork that waits for it, runs, and is compared by it', async () => {
-  const { store, close, visitor, rows, search } = await played()
-  const { transcript } = await search.load(search.place)
+  const { store, close, visitor, rows, load, end } = await played()
+  const { transcript } = end
   const call = transcript.flatMap(({ calls }) => calls).find(({ decision }) => decision !== null)
   expect(call).toMatchObject({ name: 'pay', decision: { kind: 'approved', words: '' } })
   const { seq = 0 } = call?.decision ?? {}
   expect(rows[seq - 1]?.label).toBe('approved pay')
   // Before it was made there is none.
-  const before = await search.load(seq - 2)
+  const before = await load(seq - 2)
   expect(before.transcript.flatMap(({ calls }) => calls).some(({ decision }) => decision !== null)).toBe(
     false,
   )
@@ -166,9 +163,9 @@ test('a decision is made anew in a fork that waits for it, runs, and is compared
 })
 
 test('other instructions hold in the fork alone, and the transcript says whose they are', async () => {
-  const { agent, close, visitor, rows, search } = await played()
-  expect((await search.load(search.place)).instructions).toEqual({ text: 'You buy drinks.', from: 'agent' })
-  const at = rows[findFirstForkable(rows, 1)]?.seq ?? 0
+  const { agent, close, visitor, rows, end } = await played()
+  expect(end.instructions).toMatchObject({ text: 'You buy drinks.', from: 'agent' })
+  const at = rows.find(({ run, state }) => run === 1 && state !== '')?.seq ?? 0
   const { sessionId = '' } = await visitor.post(paths.fork('s'), {
     at,
     edit: { instructions: 'You buy food.' },
@@ -178,7 +175,7 @@ test('other instructions hold in the fork alone, and the transcript says whose t
   await untilItRests(visitor, sessionId)
   const fork = await visitor.get<SessionView>(paths.session(sessionId))
   const moment = await visitor.get<MomentView>(paths.moment(sessionId, fork.rows.length))
-  expect(moment.instructions).toEqual({ text: 'You buy food.', from: 'fork' })
+  expect(moment.instructions).toMatchObject({ text: 'You buy food.', from: 'fork' })
   const { change } = await visitor.get<CompareView>(paths.compare('s', sessionId))
   expect(change).toEqual({ kind: 'instructions', name: null, a: 'You buy drinks.', b: 'You buy food.' })
   expect((await agent.replay('s')).messages).toEqual((await agent.replay('s', { to: rows.length })).messages)

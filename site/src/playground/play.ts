@@ -11,8 +11,7 @@ import {
   type StoreError,
 } from '../../../src/index.js'
 import { parseScenario, type Scenario, RehearsalError } from '../../../src/rehearsal/scenario.js'
-import { listRunSteps } from '../../../src/studio/client/run-steps.js'
-import { findEditPlace, forkableStates } from '../../../src/studio/client/what-if.js'
+import { forkableStates } from '../../../src/studio/session-query.js'
 import { createMomentView } from '../../../src/studio/moment-view.js'
 import type { MomentView } from '../../../src/studio/protocol.js'
 import { SessionFold } from '../../../src/studio/session-fold.js'
@@ -162,7 +161,7 @@ export class Play {
   async fork(seen: number, edit: ForkEdit, title: string): Promise<Play> {
     if (this.#agent === null || this.#options === null)
       throw new Error('A log that was pasted is only looked at.')
-    const place = await this.#findEditPlace(seen, edit)
+    const place = this.#findEditPlace(seen, edit)
     if (place && place.play !== this) {
       const forked = await place.play.fork(place.seq, edit, title)
       forked.hint = `It goes on in ${place.play.title}, before “${this.title}” began: what was changed there is gone.`
@@ -201,29 +200,24 @@ export class Play {
    * The session and the record at which a fork takes the edit. A what-if has no records of what was before it: what is edited there is played anew from
    * where it was said. Null: it is not there at record `seen`.
    */
-  async #findEditPlace(seen: number, edit: ForkEdit): Promise<{ play: Play; seq: number } | null> {
+  #findEditPlace(seen: number, edit: ForkEdit): { play: Play; seq: number } | null {
     const { play, seq } = this.#origin ?? { play: null, seq: 0 }
-    const earlier = play && (await play.#findEditPlace(seq, edit))
+    const earlier = play && play.#findEditPlace(seq, edit)
     if (earlier && (earlier.play !== play || earlier.seq < seq)) return earlier
-    const own = await this.#findEditRecord(seen, edit)
+    const own = this.#findEditRecord(seen, edit)
     return own === null ? null : { play: this, seq: own }
   }
 
   /** The record of this session at which a fork takes the edit: what came after it is played anew. */
-  async #findEditRecord(seen: number, edit: ForkEdit): Promise<number | null> {
-    const { rows } = this.fold
-    const load = async (at: number): Promise<MomentView | null> => this.view(rows[at]?.seq ?? 0)
-    const message = this.view(seen)?.transcript.find(({ id, calls }) =>
-      'message' in edit ? id === edit.message : calls.some((call) => call.id === edit.call),
-    )
-    if (message === undefined) return null
-    const wanted = 'message' in edit ? { message: edit.message, text: edit.content } : edit
-    const place = rows.findIndex(({ seq }) => seq === seen)
-    const steps = listRunSteps({ rows, bars: [...this.fold.bars] })
-    const at = await findEditPlace({ edit: wanted, message }, { rows, steps, place, load })
-    // The first record of a what-if has what was said before it, and no run to go on with.
-    const found = rows.slice(at).find(({ state }) => forkableStates.has(state))
-    return (found ?? rows[at])?.seq ?? seen
+  #findEditRecord(seen: number, edit: ForkEdit): number | null {
+    const transcript = this.view(seen)?.transcript ?? []
+    const at =
+      'message' in edit
+        ? transcript.find(({ id }) => id === edit.message)?.forkAt
+        : transcript.flatMap(({ calls }) => calls).find(({ id }) => id === edit.call)?.forkAt
+    if (at == null) return null
+    // The first record of a what-if has the messages before it and no run to resume.
+    return this.fold.rows.find(({ seq, state }) => seq >= at && forkableStates.has(state))?.seq ?? at
   }
 
   async #follow(begin: () => Run | Promise<Run>): Promise<void> {

@@ -49,7 +49,7 @@ export function ForkDialog({ seq, wanted, canRun, describeEffect, onFork, onClos
   }
   const submit = (event: Event): void => {
     event.preventDefault()
-    const edit = wanted === null || text === before ? undefined : toEdit(wanted, text)
+    const edit = wanted && 'edit' in wanted && text !== before ? toEdit(wanted.edit, text) : undefined
     void send(decided ? { decision: { call: decided.call.id, ...approve } } : { ...(edit && { edit }) })
   }
   return (
@@ -153,12 +153,6 @@ interface Words {
 const plainFork = (seq: number): Words => ({ title: `Fork from record ${seq}`, label: '', before: '' })
 
 function describeWanted(wanted: WhatIf): Words {
-  if ('instructions' in wanted)
-    return {
-      title: 'What if the instructions were other ones?',
-      label: 'The instructions in this fork alone',
-      before: wanted.instructions,
-    }
   if ('decided' in wanted)
     return {
       title: `What if ${wanted.call.name} were decided anew?`,
@@ -166,11 +160,17 @@ function describeWanted(wanted: WhatIf): Words {
       before: formatJson(wanted.call.arguments),
     }
   const { edit } = wanted
+  if ('instructions' in edit)
+    return {
+      title: 'What if the instructions were different?',
+      label: 'Instructions in this fork only',
+      before: edit.instructions,
+    }
   if ('message' in edit)
     return {
       title: 'What if the user had said something else?',
-      label: 'In the fork, the user says this instead',
-      before: edit.text,
+      label: 'Message in the fork',
+      before: edit.content,
     }
   if ('arguments' in edit)
     return {
@@ -186,15 +186,12 @@ function describeWanted(wanted: WhatIf): Words {
   }
 }
 
-function toEdit(wanted: WhatIf, text: string): ForkEdit | undefined {
-  if ('instructions' in wanted) return { instructions: text }
-  if ('decided' in wanted) return undefined
-  const { edit } = wanted
-  if ('message' in edit) return { message: edit.message, text }
+function toEdit(edit: ForkEdit, text: string): ForkEdit {
+  if ('instructions' in edit) return { instructions: text }
+  if ('message' in edit) return { message: edit.message, content: text }
   // A result may be any text; JSON is parsed.
   const value = parseJsonOr(text, undefined)
-  if ('result' in edit) return { call: edit.call, result: value === undefined ? text : value }
-  return { call: edit.call, arguments: value }
+  return 'result' in edit ? { call: edit.call, result: value ?? text } : { call: edit.call, arguments: value }
 }
 
 function formatValue(value: unknown): string {

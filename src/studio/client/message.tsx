@@ -41,7 +41,7 @@ const loopReasons: Readonly<Record<string, string>> = {
 }
 
 export function Message({ message, as, onEdit }: MessageProps) {
-  const { role, speaker, text, media, reasoning, calls, marks, id } = message
+  const { role, speaker, text, media, reasoning, calls, marks, id, forkAt } = message
   const isLoop = role === 'system' || marks.includes('internal')
   const why = marks.find((mark) => Object.hasOwn(loopReasons, mark))
   const shownMarks = isLoop ? marks.filter((mark) => mark !== 'internal' && mark !== why) : marks
@@ -56,10 +56,10 @@ export function Message({ message, as, onEdit }: MessageProps) {
             {mark}
           </span>
         ))}
-        {role === 'user' && !isLoop && onEdit && (
+        {role === 'user' && !isLoop && onEdit && forkAt !== null && (
           <Pencil
             label="What if the user had said something else"
-            onClick={() => onEdit({ edit: { message: id, text }, message })}
+            onClick={() => onEdit({ edit: { message: id, content: text }, at: forkAt })}
           />
         )}
       </header>
@@ -76,7 +76,7 @@ export function Message({ message, as, onEdit }: MessageProps) {
       )}
       <Pictures media={media} />
       {calls.map((call) => (
-        <Call key={call.id} call={call} message={message} isOpen={as.isFound} onEdit={onEdit} />
+        <Call key={call.id} call={call} forkAt={forkAt} isOpen={as.isFound} onEdit={onEdit} />
       ))}
     </article>
   )
@@ -90,14 +90,15 @@ const tellers: Record<InstructionsView['from'], string> = {
 
 /** What the author told the model before all else. */
 export function Instructions({ told, onEdit }: { told: InstructionsView; onEdit: MessageProps['onEdit'] }) {
+  const { forkAt: at } = told
   return (
     <article class="message instructions">
       <header>
         Instructions <span class="why">{tellers[told.from]}</span>
-        {onEdit && (
+        {onEdit && at !== null && (
           <Pencil
             label="What if the instructions were other ones"
-            onClick={() => onEdit({ instructions: told.text })}
+            onClick={() => onEdit({ edit: { instructions: told.text }, at })}
           />
         )}
       </header>
@@ -152,12 +153,13 @@ function Pencil({ label, words, onClick }: { label: string; words?: string; onCl
 
 interface CallProps {
   call: ShownMessage['calls'][number]
-  message: ShownMessage
+  /** Of the message. */
+  forkAt: number | null
   isOpen: boolean
   onEdit: MessageProps['onEdit']
 }
 
-function Call({ call, message, isOpen, onEdit }: CallProps) {
+function Call({ call, forkAt, isOpen, onEdit }: CallProps) {
   const { name, result, media, status, durationMs, decision } = call
   return (
     <div class={`call ${status ?? 'open'}`} data-call={call.id}>
@@ -178,26 +180,26 @@ function Call({ call, message, isOpen, onEdit }: CallProps) {
           {onEdit && (
             <Pencil
               label={`What if ${name} were decided anew`}
-              onClick={() => onEdit({ decided: decision, call })}
+              onClick={() => onEdit({ decided: decision, call, at: decision.seq - 1 })}
             />
           )}
         </p>
       )}
       <Block text={formatJson(call.arguments)} isOpen={isOpen}>
-        {onEdit && (
+        {onEdit && forkAt !== null && (
           <Pencil
             label={`What if ${name} were called with something else`}
-            onClick={() => onEdit({ edit: { call: call.id, arguments: call.arguments }, message })}
+            onClick={() => onEdit({ edit: { call: call.id, arguments: call.arguments }, at: forkAt })}
           />
         )}
       </Block>
       {result !== null && (
         <Block text={formatJson(result)} kind="result" isOpen={isOpen}>
-          {onEdit && (
+          {onEdit && call.forkAt !== null && (
             <Pencil
               label={`What if ${name} had another result`}
               words="What if"
-              onClick={() => onEdit({ edit: { call: call.id, result }, message })}
+              onClick={() => onEdit({ edit: { call: call.id, result }, at: call.forkAt ?? 0 })}
             />
           )}
         </Block>

@@ -1,10 +1,10 @@
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import type { Answer, ChartView, MomentView, RecordRow, SessionView } from '../protocol.js'
 import { useWrittenAddress } from './address.js'
-import { unpackMoment } from '../pack-moments.js'
 import { Actions } from './actions.js'
 import { ForkDialog } from './fork-dialog.js'
-import { describeFork, findEditPlace, findFirstForkable, forkableStates, type WhatIf } from './what-if.js'
+import { forkableStates } from '../session-query.js'
+import { describeFork, type WhatIf } from './what-if.js'
 import { ChartPane } from './chart-pane.js'
 import { listStates, findPlayDelay, findStepStart, mergeBars, mergeRows } from './timeline-layout.js'
 import { loadPart } from './lazy-part.js'
@@ -220,26 +220,7 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
     if (at !== -1) go(at)
   }
   const canAct = !source.isFile && readOnly === null
-  const onEdit = useLatest((wanted: WhatIf) => {
-    if ('instructions' in wanted) {
-      setFork({ wanted, seq: rows[findFirstForkable(rows, row?.run ?? 1)]?.seq ?? 1 })
-      return
-    }
-    // Where it was still to be decided.
-    if ('decided' in wanted) {
-      setFork({ wanted, seq: wanted.decided.seq - 1 })
-      return
-    }
-    const load = async (at: number): Promise<MomentView | null> => {
-      const seq = rows[at]?.seq ?? 0
-      return unpackMoment(await source.moments(id, seq, seq), seq)
-    }
-    findEditPlace(wanted, { rows, steps, place, load }).then(
-      (at) => setFork({ wanted, seq: rows[at]?.seq ?? 1 }),
-      // The server says what is wrong when the fork is made there.
-      () => setFork({ wanted }),
-    )
-  })
+  const onEdit = useLatest((wanted: WhatIf) => setFork({ wanted, seq: wanted.at }))
   const answer = async (given: Answer): Promise<void> => {
     await source.answer(id, given)
     setLive(true)

@@ -1,0 +1,63 @@
+import { z } from 'zod'
+import { UsageError } from '../core/base/errors.js'
+
+// The bodies that the page posts. Each schema is both the check and the type.
+
+const call = {
+  callId: z.string(),
+  fingerprint: z.string(),
+  messageId: z.string().exactOptional(),
+}
+
+/** What a person answers a run. */
+export const answerSchema = z.discriminatedUnion('type', [
+  z.strictObject({ type: z.literal('approve'), ...call, arguments: z.unknown().exactOptional() }),
+  z.strictObject({ type: z.literal('reject'), ...call, why: z.string().exactOptional() }),
+  z.strictObject({ type: z.literal('tool_output'), ...call, value: z.unknown() }),
+  z.strictObject({ type: z.literal('reply'), text: z.string() }),
+  z.strictObject({ type: z.literal('steer'), text: z.string() }),
+  z.strictObject({ type: z.literal('pause') }),
+  z.strictObject({ type: z.literal('resume') }),
+  z.strictObject({ type: z.literal('cancel'), why: z.string().exactOptional() }),
+])
+export type Answer = z.infer<typeof answerSchema>
+
+/** Starts a new session at record `at`. The original does not change. */
+export const forkSchema = z.strictObject({
+  at: z.int().positive(),
+  edit: z
+    .union([
+      z.strictObject({ message: z.string(), content: z.string() }),
+      z.strictObject({ call: z.string(), arguments: z.unknown() }),
+      z.strictObject({ call: z.string(), result: z.unknown() }),
+      z.strictObject({ instructions: z.string() }),
+    ])
+    .exactOptional(),
+  /** Resumes the run at once. */
+  run: z.boolean().exactOptional(),
+  /** Calls that are not read-only ask for approval in the fork. */
+  askFirst: z.boolean().exactOptional(),
+  /** With `run`: the decision about a call that waits for approval at that record. */
+  decision: z
+    .discriminatedUnion('type', [
+      z.strictObject({
+        call: z.string(),
+        type: z.literal('approve'),
+        arguments: z.unknown().exactOptional(),
+      }),
+      z.strictObject({ call: z.string(), type: z.literal('reject'), why: z.string().exactOptional() }),
+    ])
+    .exactOptional(),
+})
+export type ForkRequest = z.infer<typeof forkSchema>
+export type ForkEdit = NonNullable<ForkRequest['edit']>
+
+/** @throws {UsageError} `invalid_input` */
+export function parseRequest<Value>(schema: z.ZodType<Value>, body: unknown): Value {
+  const parsed = schema.safeParse(body)
+  if (parsed.success) return parsed.data
+  const [issue] = parsed.error.issues
+  const path = issue?.path.join('.') ?? ''
+  const where = path && ` at '${path}'`
+  throw new UsageError('invalid_input', `The request is invalid${where}: ${issue?.message}.`, path)
+}
