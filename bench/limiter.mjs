@@ -1,18 +1,9 @@
-// What share of a provider's rate 200 runs get with createLimiter, and how many of their requests are refused; beside it the same
-// runs without a limiter, and runs in four processes whose limiters share a store. The provider is a real HTTP server that allows 600
-// requests in any minute. Takes about six minutes.
-// Usage: npm run bench:limiter
-import { fork } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+// How much of a provider's rate limit 200 runs use with createLimiter, and how many of their requests are refused, next to the same runs
+// without a limiter. The provider is a real HTTP server that allows 600 requests in any minute. Takes about three minutes.
+// Usage: npm run bench -- limiter
 import { createServer } from 'node:http'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { createAgent, defineTool, openaiChat } from 'statewright'
 import { createLimiter } from 'statewright/fleet'
-import { fileStore } from 'statewright/stores/file'
-import { postgresStore } from 'statewright/stores/postgres'
-import { ownPostgres } from '../scripts/own-postgres.mjs'
 
 const allowed = 600
 const windowMs = 60_000
@@ -79,9 +70,6 @@ async function playRuns(baseURL, count, limiter) {
   return results.filter(({ state }) => state === 'COMPLETED').length
 }
 
-const openStore = (where) =>
-  where.startsWith('postgres') ? postgresStore({ connectionString: where }) : fileStore({ dir: where })
-
 /** `play` begins the runs and resolves with how many have completed. Returns whether the goals are met. */
 async function measure(name, count, play) {
   const { server, log, baseURL } = await startServer()
@@ -101,48 +89,8 @@ async function measure(name, count, play) {
 }
 
 const limits = { id: 'bench', requestsPerMinute: allowed }
-const processes = 4
-const runsOfProcess = 100
-
-/** Runs in several processes whose limiters share a store. */
-async function playInProcesses(baseURL, where) {
-  const told = Array.from({ length: processes }, () => {
-    const child = fork(fileURLToPath(import.meta.url), ['worker', baseURL, where])
-    return new Promise((resolve, reject) => {
-      child.once('message', resolve)
-      child.once('exit', (code) => reject(new Error(`A process ended with ${code}.`)))
-    })
-  })
-  return (await Promise.all(told)).reduce((sum, one) => sum + one, 0)
-}
-
-if (process.argv[2] === 'worker') {
-  const [baseURL, where] = process.argv.slice(3)
-  const store = openStore(where)
-  process.send(await playRuns(baseURL, runsOfProcess, createLimiter({ ...limits, store })), async () => {
-    await store.close()
-    process.exit()
-  })
-} else {
-  const dir = mkdtempSync(join(tmpdir(), 'statewright-limiter-'))
-  const postgres = await ownPostgres()
-  if (postgres === null) console.log('Not measured with Postgres: there is none here.')
-  const all = processes * runsOfProcess
-  const met = [
-    await measure('With a limiter', runs, (baseURL) => playRuns(baseURL, runs, createLimiter(limits))),
-    await measure(`In ${processes} processes, with a limiter in a folder`, all, (url) =>
-      playInProcesses(url, dir),
-    ),
-    ...(postgres === null
-      ? []
-      : [
-          await measure(`In ${processes} processes, with a limiter in Postgres`, all, (url) =>
-            playInProcesses(url, postgres.url),
-          ),
-        ]),
-  ]
-  await measure('Without a limiter', runs, (baseURL) => playRuns(baseURL, runs))
-  await postgres?.stop()
-  rmSync(dir, { recursive: true, force: true })
-  if (met.includes(false)) process.exitCode = 1
-}
+const isMet = await measure('With a limiter', runs, (baseURL) =>
+  playRuns(baseURL, runs, createLimiter(limits)),
+)
+await measure('Without a limiter', runs, (baseURL) => playRuns(baseURL, runs))
+if (!isMet) process.exitCode = 1

@@ -1,12 +1,12 @@
 /**
- * Many runs at once: a batch of ten reports that share a budget and a limiter, a schedule that the store keeps, and one message
- * that ends every run that still waits for a person. sleep.mjs has the scheduler that begins and wakes runs.
+ * Many runs at once: a batch of ten reports that share a budget and a limiter, and one message that ends every run that still waits
+ * for a person.
  *
  *   node examples/fleet.mjs
  */
 import { pathToFileURL } from 'node:url'
-import { createAgent, defineAgents, defineTool, memoryStore, openaiChat } from 'statewright'
-import { createBudget, createLimiter, runAll, schedule, sendAll } from 'statewright/fleet'
+import { createAgent, defineTool, memoryStore, openaiChat } from 'statewright'
+import { createBudget, createLimiter, runAll, sendAll } from 'statewright/fleet'
 import { startRehearsal } from 'statewright/rehearsal'
 
 /** The rehearsed model: it publishes what it is told to publish, and reports what it is told to report. */
@@ -51,7 +51,6 @@ export async function runFleet() {
     limits: { maxToolCalls: 3 },
     store,
   })
-  const agents = defineAgents({ reporter })
   const lines = []
   try {
     const budget = createBudget({ id: 'reports', tokens: 700, store })
@@ -62,9 +61,6 @@ export async function runFleet() {
     const { spent, limits } = await budget.status()
     lines.push(`batch: ${ends.COMPLETED} reports, ${ends.BUDGET_EXCEEDED} that the budget could not pay for`)
     lines.push(`budget: ${spent.tokens} of ${limits.tokens} tokens spent`)
-
-    const { nextAt } = await schedule(agents, { id: 'hourly', everyMs: 3_600_000, input: 'Report on today.' })
-    lines.push(`schedule: the next report in ${Math.round((nextAt - Date.now()) / 60_000)} minutes`)
 
     // Each of these waits until a person approves its call.
     const tags = { tenant: 'acme' }

@@ -6,7 +6,7 @@
  */
 import { pathToFileURL } from 'node:url'
 import { createAgent, defineAgents, defineTool, memoryStore, openaiChat, sleepUntil } from 'statewright'
-import { createScheduler } from 'statewright/fleet'
+import { createWaker } from 'statewright/fleet'
 import { startRehearsal } from 'statewright/rehearsal'
 
 const dayMs = 100
@@ -47,18 +47,18 @@ export async function sleepy() {
     store,
   })
   const lines = []
-  const scheduler = createScheduler(defineAgents({ clerk }), { pollMs: 20 })
+  const waker = createWaker(defineAgents({ clerk }), { pollMs: 20 })
   try {
     const { sessionId } = await clerk.run('Send the goods once the invoice is paid.').result
     // From here on, any process with the store can go on with it.
-    scheduler.start()
+    waker.start()
     for await (const event of clerk.watch(sessionId, { until: 'end' }))
       if (event.type === 'state_changed' && event.to === 'PAUSED') lines.push(`${event.to} ${event.reason}`)
     const { run } = await clerk.replay(sessionId)
     lines.push(`${run?.state} ${run?.output}`)
     return lines
   } finally {
-    await scheduler.stop()
+    await waker.stop()
     await rehearsal.close()
   }
 }

@@ -19,7 +19,6 @@ import { pathsCommand } from './commands/paths.js'
 import { propertiesCommand } from './commands/properties.js'
 import { resumeCommand } from './commands/resume.js'
 import { runCommand } from './commands/run.js'
-import { schedulesCommands } from './commands/schedules.js'
 import { sessionsCommands } from './commands/sessions/index.js'
 import { statelyCommand } from './commands/stately.js'
 import { studioCommand } from './commands/studio.js'
@@ -35,7 +34,6 @@ const commands: readonly (Command | CommandGroup)[] = [
   batchCommand,
   budgetsCommand,
   sessionsCommands,
-  schedulesCommands,
   studioCommand,
   mcpCommand,
   evalCommand,

@@ -15,7 +15,7 @@ import { formatShellOption } from '../core/format/shell-words.js'
 export function describeWait(result: RunResult): string {
   const { state, pending = [] } = result
   if (state === 'PAUSED' && result.wakeAt !== undefined)
-    return `the run sleeps until ${formatWakeTime(result.wakeAt)}: a scheduler wakes it then, and you can before.`
+    return `the run sleeps until ${formatWakeTime(result.wakeAt)}: a waker wakes it then, and you can before.`
   if (state === 'PAUSED') return 'the run is paused until it is resumed.'
   return `the run waits: ${pending.map(describeNeed).join('; ') || 'for a message'}.`
 }

@@ -1,17 +1,15 @@
 import { findCallAbort } from '../core/base/abort.js'
 import { type Clock, readElapsed, systemClock } from '../core/base/clock.js'
-import { ConfigError, describeError } from '../core/base/errors.js'
+import { ConfigError } from '../core/base/errors.js'
 import { expectArgument, objectRule } from '../core/base/values.js'
 import { expectKnownOptions } from '../core/config/known-options.js'
 import { readTotalTokens } from '../core/models/normalize-response.js'
-import { ModelError, type ModelProvider, type ModelRequest } from '../core/models/provider.js'
+import type { ModelProvider, ModelRequest } from '../core/models/provider.js'
 import { replaceRequest } from '../core/models/replace-request.js'
 import type { RequestLimiter } from '../core/models/request-limiter.js'
 import { toModelFailure } from '../core/models/to-model-failure.js'
 import { estimateRequestTokens } from '../core/prices/estimate-tokens.js'
-import type { SessionStore } from '../core/sessions/store/store.js'
-import { RateWindow, type Window } from './rate-window.js'
-import { SharedWindow } from './shared-window.js'
+import { RateWindow } from './rate-window.js'
 import { SlotQueue } from './slot-queue.js'
 
 /** How fast requests may go. It needs `concurrency`, `requestsPerMinute` or `tokensPerMinute`. */
@@ -32,11 +30,6 @@ export interface CreateLimiterOptions {
    * the others go one after the other.
    */
   burst?: number
-  /**
-   * A store that keeps timers: all processes that give it a limiter with this `id` share the allowance of a minute. Give each of them the
-   * same limits. `concurrency` counts in each process.
-   */
-  store?: Pick<SessionStore, 'timers'>
   /** Time for tests. Default: the system's. */
   clock?: Clock
 }
@@ -63,7 +56,6 @@ const optionNames = [
   'requestsPerMinute',
   'tokensPerMinute',
   'burst',
-  'store',
   'clock',
 ] as const satisfies (keyof CreateLimiterOptions)[]
 
@@ -88,31 +80,18 @@ export function createLimiter(options: CreateLimiterOptions): Limiter {
   const {
     id,
     clock = systemClock,
-    store,
     concurrency,
     requestsPerMinute,
     tokensPerMinute,
-    burst,
+    burst = 0.1,
   } = checkOptions(options)
-  const openWindow = (of: string, limit: number | undefined, sharedBurst: number): Window | null => {
-    if (limit === undefined) return null
-    if (!store?.timers) return new RateWindow(limit, Math.max(1, limit * (burst ?? 0.1)), readElapsed(clock))
-    return new SharedWindow({
-      timers: store.timers,
-      id: `${id}:${of}`,
-      limit,
-      burst: Math.max(1, Math.floor(limit * (burst ?? sharedBurst))),
-      clock,
-      countWaiting: () => queue.waiting,
-      onPermits: () => queue.look(),
-      onError: (error) => queue.refuseAll(createUnavailableError(id, error)),
-    })
-  }
-  const queue: SlotQueue = new SlotQueue(
+  const openWindow = (limit: number | undefined): RateWindow | null =>
+    limit === undefined ? null : new RateWindow(limit, Math.max(1, limit * burst), readElapsed(clock))
+  const queue = new SlotQueue(
     {
       concurrency: concurrency ?? null,
-      requests: openWindow('requests', requestsPerMinute, 0.02),
-      tokens: openWindow('tokens', tokensPerMinute, 0.1),
+      requests: openWindow(requestsPerMinute),
+      tokens: openWindow(tokensPerMinute),
     },
     clock,
   )
@@ -175,18 +154,6 @@ export function createLimiter(options: CreateLimiterOptions): Limiter {
   }
 }
 
-/** Nothing was sent: the run tries again, as after any failure that may pass. */
-function createUnavailableError(id: string, error: unknown): ModelError {
-  return new ModelError(
-    {
-      kind: 'transient',
-      code: 'limiter_unavailable',
-      message: `The store of the limiter '${id}' does not answer, and no request goes without it: ${describeError(error)}`,
-    },
-    { cause: error },
-  )
-}
-
 function checkOptions(options: unknown): CreateLimiterOptions {
   expectArgument(
     'createLimiter(options)',
@@ -195,7 +162,7 @@ function checkOptions(options: unknown): CreateLimiterOptions {
   )
   const given = options as CreateLimiterOptions
   expectKnownOptions('createLimiter', given, optionNames)
-  const { id, concurrency, requestsPerMinute, tokensPerMinute, burst, store } = given
+  const { id, concurrency, requestsPerMinute, tokensPerMinute, burst } = given
   if (typeof id !== 'string' || id.trim() === '')
     throw limiterError('id', 'must be a text, which events name')
   if (concurrency !== undefined && !(Number.isSafeInteger(concurrency) && concurrency >= 1))
@@ -209,27 +176,12 @@ function checkOptions(options: unknown): CreateLimiterOptions {
       'burst',
       `must be a share of a minute's allowance, above 0 and at most 1 (is ${String(burst)})`,
     )
-  if (store !== undefined) checkStore(given)
   if (concurrency === undefined && requestsPerMinute === undefined && tokensPerMinute === undefined)
     throw limiterError(
       'requestsPerMinute',
       'is missing, and so are tokensPerMinute and concurrency: give one of them',
     )
   return given
-}
-
-function checkStore({ id, store, requestsPerMinute, tokensPerMinute }: CreateLimiterOptions): void {
-  if (typeof store?.timers?.move !== 'function')
-    throw limiterError(
-      'store',
-      'must be a store that keeps timers: memoryStore(), fileStore(), postgresStore(), or one of your own with `timers`',
-    )
-  if (id.length > 200) throw limiterError('id', 'must have at most 200 characters, for the store')
-  if (requestsPerMinute === undefined && tokensPerMinute === undefined)
-    throw limiterError(
-      'store',
-      'needs requestsPerMinute or tokensPerMinute: concurrency counts in each process',
-    )
 }
 
 function limiterError(key: string, what: string): ConfigError {

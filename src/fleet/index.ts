@@ -1,4 +1,4 @@
-/** Many runs: budgets and rate limits that they share, batches of them, schedules that begin them, and messages for all of them. */
+/** Many runs: shared budgets and rate limits, batches, waking sleeping sessions, and messages to many sessions. */
 export { BudgetError, type BudgetErrorCode } from '../core/budgets/budget-error.js'
 export type {
   BudgetAllowance,
@@ -27,15 +27,8 @@ export {
   type Limiter,
   type LimiterStatus,
 } from './create-limiter.js'
-export {
-  type CatchUp,
-  listSchedules,
-  type Schedule,
-  schedule,
-  type ScheduleOptions,
-  unschedule,
-} from './schedule.js'
-export { createScheduler, type RunFiring, type Scheduler, type SchedulerOptions } from './scheduler.js'
+export { createWaker, type Waker, type WakerOptions } from './waker.js'
+export { flexibleLimiter } from './flexible-limiter.js'
 export {
   type MessageForAll,
   type SessionSelection,

@@ -4,17 +4,6 @@ export interface RateEntry {
   amount: number
 }
 
-/** How much may go in a minute. Times in milliseconds, which pass steadily. */
-export interface Window {
-  /** How long so much has to wait; 0: it may go now; Infinity: until the window says so. */
-  getWaitMs(amount: number, now: number): number
-  take(amount: number, now: number): RateEntry
-  /** What was taken has turned out to be another amount. */
-  correct(entry: RateEntry, amount: number, now: number): void
-  /** Nothing may go at once until then, and no burst after it. */
-  drain(until: number): void
-}
-
 const minuteMs = 60_000
 /** Requests arrive after different times: a window of ours is a hundredth longer than one of the server's. */
 const windowMs = minuteMs * 1.01
@@ -25,7 +14,7 @@ const tolerance = 1e-6
  * How much may go in a minute. A bucket that fills steadily bounds a burst, and no window of a minute ever has more than the
  * limit: so a server refuses nothing, whether it counts by fixed windows, by sliding ones, or by a bucket.
  */
-export class RateWindow implements Window {
+export class RateWindow {
   readonly #limit: number
   readonly #burst: number
   /** What may go at once. Less than 0 after an amount that is larger than a burst. */

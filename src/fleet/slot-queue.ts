@@ -1,12 +1,12 @@
 import { type CallAbort, onAbort } from '../core/base/abort.js'
 import { type Clock, readElapsed } from '../core/base/clock.js'
-import type { RateEntry, Window } from './rate-window.js'
+import type { RateEntry, RateWindow } from './rate-window.js'
 
 /** What a queue lets go. Null: it is not limited. */
 export interface SlotLimits {
   concurrency: number | null
-  requests: Window | null
-  tokens: Window | null
+  requests: RateWindow | null
+  tokens: RateWindow | null
 }
 
 /** A request that was let go. */
@@ -30,7 +30,6 @@ interface Waiter extends Pick<SlotRequest, 'tokens'> {
   /** Of its run: earlier runs go first. */
   order: number
   grant: (slot: Slot) => void
-  refuse: (error: unknown) => void
 }
 
 /** How many runs are known by their order: one that was forgotten counts as new. */
@@ -83,10 +82,6 @@ export class SlotQueue {
           unfollow()
           resolve(slot)
         },
-        refuse: (error) => {
-          unfollow()
-          reject(error as Error)
-        },
       }
       const place = this.#insert(waiter)
       this.#letGo()
@@ -98,16 +93,6 @@ export class SlotQueue {
       })
       onWait(place)
     })
-  }
-
-  /** A limit has changed by itself. */
-  look(): void {
-    this.#letGo()
-  }
-
-  /** Those that wait now do not go. */
-  refuseAll(error: unknown): void {
-    for (const { refuse } of this.#waiters.splice(0)) refuse(error)
   }
 
   /** Nothing goes for so long, and no burst follows. */

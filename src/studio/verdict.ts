@@ -71,7 +71,7 @@ export function findWakeTime({ state, wakeAt }: AgentContext): number | null {
 
 function formatSleep(wakeAt: number, { config, reason, error }: AgentContext): string {
   const date = formatWakeTime(wakeAt)
-  const waker = config.interactive ? 'Its own program' : 'A scheduler'
+  const waker = config.interactive ? 'Its own program' : 'A waker'
   const isPoor = reason === 'shared_budget' && error?.budget !== undefined
   const rests = isPoor
     ? `It waits for the shared budget '${error.budget}' until ${date}`

@@ -7,7 +7,6 @@ import { startModelServer } from './model-server.mjs'
 import { inParallel } from './pool.mjs'
 import { referenceProblems } from './reference.mjs'
 import { playReference, playSession } from './session.mjs'
-import { playSchedules } from './schedules.mjs'
 import { playSleep } from './sleep.mjs'
 import { playStorage } from './storage.mjs'
 import { killTable } from './table.mjs'
@@ -53,11 +52,6 @@ const batch = { name: 'batch that is killed three times' }
 if (isAsked(batch)) {
   const { problems, folder } = await playBatch({ lines: 200, kills: 3 })
   storage.push({ ...batch, problems, dir: folder })
-}
-const schedules = { name: 'schedules whose processes are killed and have clocks that jump' }
-if (isAsked(schedules)) {
-  const { problems, folder } = await playSchedules({ schedules: 40, kills: 6, seed })
-  storage.push({ ...schedules, problems, dir: folder })
 }
 if (sleeping) {
   const { problems, folder } = await sleeping

@@ -1,6 +1,6 @@
 // A process that wakes sessions whose time has come. Its time runs faster than ours, its clock differs from those of the others and
 // jumps, and it may kill itself right before or after it asks its store something.
-import { createScheduler } from 'statewright/fleet'
+import { createWaker } from 'statewright/fleet'
 import { fileStore } from 'statewright/stores/file'
 import { doomed, striker } from './faults.mjs'
 import { createSkewedClock } from './skewed-clock.mjs'
@@ -10,13 +10,13 @@ const { fault, ...task } = JSON.parse(process.env.CREW_TASK)
 const clock = createSkewedClock(task)
 const files = fileStore({ dir: task.dir, now: () => clock.now() })
 const store = doomed(files, striker(fault, task.dir))
-const scheduler = createScheduler(createSleepers({ ...task, store, clock }), {
+const waker = createWaker(createSleepers({ ...task, store, clock }), {
   clock,
   onError: (error, at) => process.send({ message: String(error?.message ?? error), at }),
 })
-scheduler.start()
+waker.start()
 process.on('message', async () => {
-  await scheduler.stop()
+  await waker.stop()
   files.close()
   process.disconnect()
 })

@@ -382,16 +382,19 @@ export const scenes: Record<string, Scene | Elsewhere> = {
     expect: ({ said }) => expect(said).toBe('COMPLETED 0\n'),
   },
   'docs/fleet.md › One limit for several processes': {
-    expect: ({ said }) => expect(said).toBe('0\n'),
+    turns: [says('Done.')],
+    expect: ({ said }) => expect(said).toBe('COMPLETED\n'),
   },
   'docs/fleet.md › Batches (2)': {
     turns: [says('All is well.'), says('All is well.')],
     expect: ({ said }) =>
       expect(said).toBe('april reports.april All is well.\nmay reports.may All is well.\n'),
   },
-  'docs/fleet.md › Schedules': {
-    expect: ({ said }) => expect(said).toBe('30\n'),
+  'docs/fleet.md › Start sessions at fixed times': {
+    turns: [says('Done.')],
+    expect: ({ said }) => expect(said).toBe('1\n'),
   },
+  'docs/fleet.md › Wake sleeping sessions': { expect: ({ said }) => expect(said).toBe('0\n') },
   'docs/fleet.md › Tell many sessions': {
     turns: [says('Hello.')],
     own: ({ model }) => {
@@ -434,6 +437,14 @@ export const scenes: Record<string, Scene | Elsewhere> = {
     because: 'test/hosts/random.mjs',
   },
   'docs/hosts.md › Restate': { partOf: 'examples/hosts/restate.mjs', because: 'test/hosts/random.mjs' },
+  'docs/hosts.md › Start sessions at fixed times': {
+    partOf: 'examples/hosts/schedules.mjs',
+    because: 'test/hosts/schedules.mjs',
+  },
+  'docs/hosts.md › Start sessions at fixed times (2)': {
+    partOf: 'examples/hosts/schedules.mjs',
+    because: 'test/hosts/schedules.mjs',
+  },
   'docs/hosts.md › Cloudflare Durable Objects': {
     partOf: 'examples/hosts/durable-object.mjs',
     because: 'test/runtimes/main.mjs',

@@ -3,13 +3,12 @@ import * as fleet from '../../src/fleet/index.js'
 import * as rehearsal from '../../src/rehearsal/index.js'
 import { loadExample, provideEntries } from '../support/entries.js'
 
-test('examples/fleet.mjs keeps a budget in a batch, keeps a schedule, and ends the runs that wait', async () => {
+test('examples/fleet.mjs keeps a budget in a batch, and ends the runs that wait', async () => {
   provideEntries({ statewright: core, 'statewright/fleet': fleet, 'statewright/rehearsal': rehearsal })
   const { runFleet } = await loadExample<{ runFleet: () => Promise<string[]> }>('fleet.mjs')
   expect(await runFleet()).toEqual([
     'batch: 6 reports, 4 that the budget could not pay for',
     'budget: 600 of 700 tokens spent',
-    'schedule: the next report in 60 minutes',
     'told: 3 of 3 runs have ended',
   ])
 })

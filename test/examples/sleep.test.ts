@@ -3,7 +3,7 @@ import * as fleet from '../../src/fleet/index.js'
 import * as rehearsal from '../../src/rehearsal/index.js'
 import { loadExample, provideEntries } from '../support/entries.js'
 
-test('examples/sleep.mjs sleeps twice, is woken by a scheduler, and ends', async () => {
+test('examples/sleep.mjs sleeps twice, is woken by a waker, and ends', async () => {
   provideEntries({ statewright: core, 'statewright/fleet': fleet, 'statewright/rehearsal': rehearsal })
   const { sleepy } = await loadExample<{ sleepy: () => Promise<string[]> }>('sleep.mjs')
   expect(await sleepy()).toEqual([

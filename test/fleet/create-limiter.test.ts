@@ -1,9 +1,15 @@
 import { jest } from '@jest/globals'
 import { SimulatedClock } from 'xstate'
 import * as fc from 'fast-check'
+import { RateLimiterMemory } from 'rate-limiter-flexible'
 import type { AgentEvent } from '../../machines/agent/announcements.js'
 import { languageModel } from '../../src/ai-sdk/index.js'
-import { createLimiter, type CreateLimiterOptions, type Limiter } from '../../src/fleet/index.js'
+import {
+  createLimiter,
+  type CreateLimiterOptions,
+  flexibleLimiter,
+  type Limiter,
+} from '../../src/fleet/index.js'
 import { RateWindow } from '../../src/fleet/rate-window.js'
 import {
   createAgent,
@@ -21,7 +27,7 @@ import { parseRateLimitReset } from '../../src/core/models/to-model-failure.js'
 import { PageView } from '../../src/web/exposure.js'
 import { call, ManualModel, plainAnswer, settled } from '../support/manual-model.js'
 import { runsAll } from '../support/extent.js'
-import { stage } from '../support/play.js'
+import { stage, until } from '../support/play.js'
 import { tool } from '../support/tools.js'
 
 /** Two hundred runs take a while. */
@@ -512,4 +518,57 @@ test.each([
   expect(() => createLimiter(options as never)).toThrow(
     expect.objectContaining({ code: 'invalid_option', subject }),
   )
+})
+
+describe('flexibleLimiter', () => {
+  const ask = (limiter: Pick<Limiter, 'limit'>, model: ModelProvider, options: object = {}) =>
+    limiter.limit(model).request({ messages: [], tools: [], nudges: [], sampling: {} } as never, {
+      signal: new AbortController().signal,
+      onDelta: () => undefined,
+      onActivity: () => undefined,
+      ...options,
+    })
+
+  test('a request without a point waits for the next window, and says so', async () => {
+    const memory = new RateLimiterMemory({ points: 1, duration: 1 })
+    const limiter = flexibleLimiter('shared', memory)
+    const manual = new ManualModel()
+    const waits: unknown[] = []
+    const onWaitForSlot = (slot: unknown) => void waits.push(slot)
+    const first = ask(limiter, manual, { onWaitForSlot })
+    const second = ask(limiter, manual, { onWaitForSlot })
+    await settle()
+    manual.pending?.answer({ text: 'One.' })
+    expect(await first).toMatchObject({ text: 'One.' })
+    expect(waits).toEqual([{ limiter: 'shared', ahead: 0 }])
+    await until(() => manual.attempts.length === 2)
+    manual.pending?.answer({ text: 'Two.' })
+    expect(await second).toMatchObject({ text: 'Two.' })
+    expect(waits.at(-1)).toBeNull()
+  })
+
+  test('a cancel ends the wait, a 429 blocks the key, and a store that is down is a failure that may pass', async () => {
+    const memory = new RateLimiterMemory({ points: 5, duration: 60 })
+    const limiter = flexibleLimiter('shared', memory)
+    const manual = new ManualModel()
+    const refused = ask(limiter, manual)
+    await settle()
+    manual.pending?.fail({ kind: 'rate_limit', code: 'rate_limit', status: 429, retryAfterMs: 7000 })
+    await expect(refused).rejects.toMatchObject({ code: 'rate_limit' })
+    expect((await memory.get('shared'))?.msBeforeNext).toBeGreaterThan(6000)
+    const abort = new AbortController()
+    const waiting = ask(limiter, manual, { signal: abort.signal })
+    await settle()
+    abort.abort(new Error('cancelled'))
+    await expect(waiting).rejects.toThrow('cancelled')
+    const down = flexibleLimiter('shared', {
+      consume: () => Promise.reject(new Error('connection refused')),
+      block: settled,
+    })
+    await expect(ask(down, manual)).rejects.toMatchObject({
+      code: 'limiter_unavailable',
+      message: expect.stringContaining('connection refused'),
+    })
+    expect(manual.attempts).toHaveLength(1)
+  })
 })

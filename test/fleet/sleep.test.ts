@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { createAgent, defineAgents, memoryStore, runSession, sleepUntil } from '../../src/index.js'
-import { createScheduler } from '../../src/fleet/index.js'
+import { createWaker } from '../../src/fleet/index.js'
 import { checkSessionLog } from '../../src/testing/index.js'
 import type { ModelProvider } from '../../src/core/models/provider.js'
 import { createOneCallModel } from '../support/manual-model.js'
@@ -31,12 +31,12 @@ function setUp() {
     const rest = tool('rest', () => sleepUntil(start + hour))
     const sleeper = createAgent({ model: counted, store: host.store, tools: [rest], clock: host.clock })
     const agents = defineAgents({ sleeper })
-    const scheduler = createScheduler(agents, {
+    const waker = createWaker(agents, {
       clock: host.clock,
       pollMs: 5000,
       onError: (error) => errors.push(error),
     })
-    return { host, agent: sleeper, agents, scheduler, errors }
+    return { host, agent: sleeper, agents, waker, errors }
   }
   const stateOf = (id: string) => {
     const { state, reason, wakeAt } = shared.get(id)?.summary ?? {}
@@ -48,10 +48,10 @@ function setUp() {
 const asleep = { state: 'PAUSED', reason: 'sleeping', wakeAt: start + hour }
 const timersOf = (shared: ReturnType<typeof memoryStore>) => shared.timers.list({ prefix: '', limit: 10 })
 
-test('a run sleeps, its row says until when, and a scheduler wakes it once its time has come', async () => {
+test('a run sleeps, its row says until when, and a waker wakes it once its time has come', async () => {
   const { hosts, shared, asked, open, stateOf } = setUp()
-  const { agent, scheduler, errors } = open('one')
-  scheduler.start()
+  const { agent, waker, errors } = open('one')
+  waker.start()
   const run = agent.run('Go.', { session: 's' })
   await hosts.settleUntil(() => stateOf('s').state === 'PAUSED')
   expect(await run.result).toMatchObject(asleep)
@@ -76,7 +76,7 @@ test.each([
   const first = processes[0]?.agent.run('Go.', { session: 's' })
   await hosts.settleUntil(() => stateOf('s').state === 'PAUSED')
   await first?.result
-  for (const { scheduler } of processes) scheduler.start()
+  for (const { waker } of processes) waker.start()
   await hosts.pass(hour + 3 * minute)
   expect(stateOf('s').state).toBe('COMPLETED')
   expect(asked).toHaveLength(2)
@@ -88,11 +88,11 @@ test.each([
 
 test('a run that is looked at again and again, with a message for its next turn, is woken when its time has come', async () => {
   const { hosts, asked, open, stateOf } = setUp()
-  const { agent, agents, scheduler } = open('one')
+  const { agent, agents, waker } = open('one')
   void agent.run('Go.', { session: 's' }).result
   await hosts.settleUntil(() => stateOf('s').state === 'PAUSED')
   await agent.send('s', { type: 'message', when: 'next', input: 'And then?' })
-  scheduler.start()
+  waker.start()
   for (let i = 0; i < 7; i += 1) {
     void runSession(agents, { session: 's' })
     // oxlint-disable-next-line no-await-in-loop -- one look after the other
@@ -102,16 +102,16 @@ test('a run that is looked at again and again, with a message for its next turn,
   expect(asked[1]?.at).toBeLessThanOrEqual(start + hour + minute)
 })
 
-test('a scheduler whose store leaves one question unanswered asks again', async () => {
+test('a waker whose store leaves one question unanswered asks again', async () => {
   const { hosts, shared, open, stateOf } = setUp()
-  const { agent, scheduler, errors } = open('one')
+  const { agent, waker, errors } = open('one')
   const { listDue } = shared.timers
   let questions = 0
   shared.timers.listDue = (options) => {
     questions += 1
     return questions === 2 ? (new Promise(() => undefined) as never) : listDue(options)
   }
-  scheduler.start()
+  waker.start()
   void agent.run('Go.', { session: 's' }).result
   await hosts.pass(hour + minute)
   expect(stateOf('s').state).toBe('COMPLETED')
@@ -129,7 +129,7 @@ test('a process dies as the run falls asleep, and another one wakes it', async (
   await hosts.pass(2 * hour)
   expect(stateOf('s')).toEqual(asleep)
   const other = open('second')
-  other.scheduler.start()
+  other.waker.start()
   await hosts.pass(minute)
   expect(stateOf('s').state).toBe('COMPLETED')
   expect(asked.map(({ by }) => by)).toEqual(['first', 'second'])
@@ -157,7 +157,7 @@ test('runSession leaves a run asleep before its time, and wakes it afterwards', 
 
 test('a fork of a run that sleeps stays asleep until somebody resumes it', async () => {
   const { hosts, shared, asked, open, stateOf } = setUp()
-  const { agent, scheduler, errors } = open('one')
+  const { agent, waker, errors } = open('one')
   void agent.run('Go.', { session: 's' }).result
   await hosts.settleUntil(() => stateOf('s').state === 'PAUSED')
   const forks: string[] = []
@@ -168,7 +168,7 @@ test('a fork of a run that sleeps stays asleep until somebody resumes it', async
   void fork({ askFirst: true })
   await hosts.settleUntil(() => forks.length === 2)
   expect(forks.map(stateOf)).toEqual([asleep, asleep])
-  scheduler.start()
+  waker.start()
   await hosts.pass(2 * hour)
   expect(stateOf('s').state).toBe('COMPLETED')
   expect(forks.map(stateOf)).toEqual([asleep, asleep])
@@ -181,15 +181,12 @@ test('a fork of a run that sleeps stays asleep until somebody resumes it', async
   expect(errors).toEqual([])
 })
 
-test('a session that is deleted takes its alarm and its firing along, and an alarm that is left is removed unreported', async () => {
+test('a session that is deleted takes its alarm along, and an alarm that is left is removed unreported', async () => {
   const { hosts, shared, asked, open, stateOf } = setUp()
-  const { agent, scheduler, errors } = open('one')
+  const { agent, waker, errors } = open('one')
   for (const session of ['ann:a', 'ann:b', 'ben']) void agent.run('Go.', { session }).result
   await hosts.settleUntil(() => ['ann:a', 'ann:b', 'ben'].every((id) => stateOf(id).state === 'PAUSED'))
-  shared.timers.set([
-    { id: 'firing:ann:a', at: start + hour, data: '{"agent":"sleeper","input":"Go.","tags":{}}' },
-    { id: 'wake:gone', at: start + hour, data: '{}' },
-  ])
+  shared.timers.set([{ id: 'wake:gone', at: start + hour, data: '{}' }])
   let deleted = 0
   const forget = async () => {
     await agent.deleteSession('ann:a')
@@ -198,11 +195,27 @@ test('a session that is deleted takes its alarm and its firing along, and an ala
   void forget()
   await hosts.settleUntil(() => deleted === 2)
   expect(timersOf(shared).map(({ id }) => id)).toEqual(['wake:ben', 'wake:gone'])
-  scheduler.start()
+  waker.start()
   await hosts.pass(2 * hour)
   expect(stateOf('ben').state).toBe('COMPLETED')
   expect(timersOf(shared)).toEqual([])
   expect([errors, asked.length]).toEqual([[], 4])
+})
+
+test('a damaged alarm is reported once and skipped, and other sessions wake', async () => {
+  const { hosts, shared, open, stateOf } = setUp()
+  const { agent, waker, errors } = open('one')
+  void agent.run('Go.', { session: 's' }).result
+  await hosts.settleUntil(() => stateOf('s').state === 'PAUSED')
+  shared.timers.set([
+    { id: 'wake:bad', at: start, data: 'no' },
+    { id: 'other:one', at: start, data: 'no' },
+  ])
+  waker.start()
+  await hosts.pass(2 * hour)
+  expect(stateOf('s').state).toBe('COMPLETED')
+  expect(errors).toEqual([expect.objectContaining({ code: 'corrupt_log', subject: 'wake:bad' })])
+  expect(timersOf(shared).map(({ id }) => id)).toEqual(['other:one', 'wake:bad'])
 })
 
 /** What may be done to sleeping sessions; a number picks the session or fork that it is done to. */
@@ -215,7 +228,7 @@ test('random forks, resumes and deletions: a fork works only once it was resumed
   await fc.assert(
     fc.asyncProperty(fc.array(deed, { minLength: 3, maxLength: 12 }), async (deeds) => {
       const { hosts, shared, open, stateOf } = setUp()
-      const { agent, scheduler, errors } = open('one')
+      const { agent, waker, errors } = open('one')
       const sessions = ['s']
       const resumed = new Set(['s'])
       const deleted = new Set<string>()
@@ -229,7 +242,7 @@ test('random forks, resumes and deletions: a fork works only once it was resumed
       }
       void agent.run('Go.', { session: 's' }).result
       await hosts.settleUntil(() => stateOf('s').state === 'PAUSED')
-      scheduler.start()
+      waker.start()
       for (const { type, at } of deeds) {
         const id = sessions[at % sessions.length] ?? 's'
         const fork = async () => {
@@ -256,7 +269,7 @@ test('random forks, resumes and deletions: a fork works only once it was resumed
       }
       expect(timersOf(shared)).toEqual([])
       expect(errors).toEqual([])
-      await until(scheduler.stop())
+      await until(waker.stop())
     }),
     { numRuns: sampled(30) },
   )

@@ -1,5 +1,5 @@
 import { SimulatedClock } from 'xstate'
-import { type BudgetError, createBudget, createScheduler } from '../../src/fleet/index.js'
+import { type BudgetError, createBudget, createWaker } from '../../src/fleet/index.js'
 import {
   createAgent,
   defineAgents,
@@ -272,8 +272,8 @@ function open() {
     })
     const agents = defineAgents({ clerk: agent })
     const errors: unknown[] = []
-    const scheduler = createScheduler(agents, { clock, pollMs: 5000, onError: (error) => errors.push(error) })
-    return { host, budget, agent, scheduler, errors }
+    const waker = createWaker(agents, { clock, pollMs: 5000, onError: (error) => errors.push(error) })
+    return { host, budget, agent, waker, errors }
   }
   const stateOf = (id: string) => shared.get(id)?.summary?.state
   return { hosts, shared, asked, begin, stateOf }
@@ -288,7 +288,7 @@ describe('runs that wait for a budget', () => {
     const processes = skews.map(begin)
     const [first] = processes
     await (await first?.budget.reserve({ tokens: 1500 }))?.settle({ tokens: 1500 })
-    for (const { scheduler } of processes) scheduler.start()
+    for (const { waker } of processes) waker.start()
     const run = first?.agent.run('Go.', { session: 's' })
     await hosts.settleUntil(() => stateOf('s') === 'PAUSED')
     await run?.result
@@ -302,8 +302,8 @@ describe('runs that wait for a budget', () => {
 
   it('all end, a few in each window, and no window pays for more than it has', async () => {
     const { hosts, asked, begin, stateOf } = open()
-    const { agent, scheduler, budget } = begin()
-    scheduler.start()
+    const { agent, waker, budget } = begin()
+    waker.start()
     const ids = Array.from({ length: 12 }, (_, i) => `s${i}`)
     for (const id of ids) void agent.run('Go.', { session: id }).result
     await hosts.settleUntil(() => ids.every((id) => ['PAUSED', 'COMPLETED'].includes(stateOf(id) ?? '')))

@@ -1,11 +1,12 @@
 // Drives sessions by DBOS and by Restate, with their real servers, and interferes: see the parts.
-// Usage: npm run test:hosts [-- --host dbos|restate --part random|aimed|waits|deploys|contrary --sessions NUMBER --times NUMBER]
+// Usage: npm run test:hosts [-- --host dbos|restate --part random|aimed|waits|deploys|contrary|schedules --sessions NUMBER --times NUMBER]
 import { parseArgs } from 'node:util'
 import { ownPostgres } from '../../scripts/own-postgres.mjs'
 import { playAimed } from './aimed.mjs'
 import { playContrary } from './contrary.mjs'
 import { playDeploys } from './deploys.mjs'
 import { playRandom } from './random.mjs'
+import { playSchedules } from './schedules.mjs'
 import { hostNames } from './stage.mjs'
 import { playWaits } from './waits.mjs'
 
@@ -24,6 +25,7 @@ const parts = {
   waits: playWaits,
   deploys: (name, server) => playDeploys(name, server, 60),
   contrary: playContrary,
+  schedules: playSchedules,
 }
 /** They wait most of the time: both hosts at once. */
 const together = new Set(['waits'])

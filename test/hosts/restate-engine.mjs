@@ -11,9 +11,9 @@ import { openBalancer } from './balancer.mjs'
 const require = createRequire(import.meta.url)
 const platform = `${process.platform}-${process.arch}`
 const binary = require.resolve(`@restatedev/restate-server-${platform}/bin/restate-server`)
-const newerNode = require.resolve(`node-${platform}/bin/node`)
+export const newerNode = require.resolve(`node-${platform}/bin/node`)
 
-async function openServer() {
+export async function openServer() {
   const folder = mkdtempSync(join(tmpdir(), 'statewright-restate-'))
   const [admin, ingress, fabric] = [await freePort(), await freePort(), await freePort()]
   const at = (port) => `127.0.0.1:${port}`
@@ -59,7 +59,7 @@ async function openServer() {
   }
 }
 
-async function post(url, body, headers = {}) {
+export async function post(url, body, headers = {}) {
   const response = await fetch(url, {
     method: 'POST',
     headers: { 'content-type': 'application/json', ...headers },

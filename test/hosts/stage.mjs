@@ -16,7 +16,7 @@ export const hostNames = Object.keys(engines)
 export const isAtWork = (state) => state === 'RUNNING' || state === 'WAITING_FOR_TOOL'
 
 /** A database of its own in the server. */
-async function database(server, name) {
+export async function createDatabase(server, name) {
   const client = new pg.Client({ connectionString: server.url })
   await client.connect()
   await client.query(`CREATE DATABASE ${name}`)
@@ -30,7 +30,7 @@ export async function openStage(
   server,
   { part, settings = {}, takesMs, versions = {}, script = turn, ...more },
 ) {
-  const postgres = await database(server, `${name}_${part}`)
+  const postgres = await createDatabase(server, `${name}_${part}`)
   const ledger = await openLedger({ takesMs })
   const rehearsal = await startRehearsal({
     scenario: { turns: [script], onExhausted: 'repeatLast' },

@@ -1,10 +1,11 @@
 import { jest } from '@jest/globals'
 import pg from 'pg'
-import { createBudget, createScheduler } from '../../src/fleet/index.js'
+import { RateLimiterPostgres } from 'rate-limiter-flexible'
+import { createBudget, createWaker, flexibleLimiter } from '../../src/fleet/index.js'
 import { createAgent, type Clock, defineAgents, runSession, type SessionStore } from '../../src/index.js'
 import { postgresStore } from '../../src/stores/postgres/index.js'
 import { findUnlawful } from '../support/find-unlawful.js'
-import { call as callOf, ManualModel } from '../support/manual-model.js'
+import { call as callOf, ManualModel, plainAnswer } from '../support/manual-model.js'
 import { until } from '../support/play.js'
 import { tool } from '../support/tools.js'
 import { refusal } from '../stores/support.js'
@@ -147,8 +148,8 @@ describe('runs whose sessions are in Postgres', () => {
       const options = { model, sampling: { maxTokens: 1000 }, budgets: [budget], store, clock }
       const agent = createAgent(options)
       const agents = defineAgents({ clerk: agent })
-      const scheduler = createScheduler(agents, { clock, pollMs })
-      return { store, model, budget, agent, scheduler }
+      const waker = createWaker(agents, { clock, pollMs })
+      return { store, model, budget, agent, waker }
     }
     const [one, other] = [begin(), begin()]
     const rest = { state: 'PAUSED', reason: 'shared_budget', wakeAt: Date.parse('2026-05-04T07:00:00Z') }
@@ -170,8 +171,8 @@ describe('runs whose sessions are in Postgres', () => {
     expect(await served.result).toMatchObject({ state: 'COMPLETED' })
     // What is spent does not come back in this window.
     expect(await other.agent.run('Go.', { session: 'woken' }).result).toMatchObject(rest)
-    one.scheduler.start()
-    other.scheduler.start()
+    one.waker.start()
+    other.waker.start()
     await waitFor(() => polls > 4)
     expect(await one.store.get('woken')).toMatchObject({ summary: rest })
     time.now += hourMs
@@ -180,11 +181,43 @@ describe('runs whose sessions are in Postgres', () => {
     await waitFor(() => one.model.pending !== null || other.model.pending !== null)
     for (const { model } of [one, other]) model.pending?.answer({ text: 'Done.' })
     // They stop once what they have begun has come to its rest.
-    await Promise.all([one.scheduler.stop(), other.scheduler.stop()])
+    await Promise.all([one.waker.stop(), other.waker.stop()])
     expect(await one.store.get('woken')).toMatchObject({ summary: { state: 'COMPLETED' } })
     expect(asked() - before).toBe(1)
     expect(await one.store.timers?.list({ prefix: 'wake:', limit: 10 })).toEqual([])
     expect(await findUnlawful(one.store)).toEqual([])
+  })
+
+  test('share a rate limit over processes with rate-limiter-flexible', async () => {
+    const starts: number[] = []
+    const model = {
+      provider: 'fake',
+      model: 'm',
+      request: async () => {
+        starts.push(Date.now())
+        return { ...plainAnswer, text: 'Done.' }
+      },
+    }
+    const pools = [
+      new pg.Pool({ connectionString: server.url }),
+      new pg.Pool({ connectionString: server.url }),
+    ]
+    const agents = await Promise.all(
+      pools.map(async (pool) => {
+        const limits = { storeClient: pool, tableName: 'limits', points: 4, duration: 1 }
+        const store = await new Promise<RateLimiterPostgres>((resolve, reject) => {
+          const made = new RateLimiterPostgres(limits, (error) => (error ? reject(error) : resolve(made)))
+        })
+        return createAgent({ model: flexibleLimiter('shared', store).limit(model) })
+      }),
+    )
+    const runs = Array.from({ length: 12 }, async (_, i) => agents[i % 2]?.run('Go.').result)
+    const results = await Promise.all(runs)
+    await Promise.all(pools.map((pool) => pool.end()))
+    expect(results.map((result) => result?.error ?? result?.state)).toEqual(runs.map(() => 'COMPLETED'))
+    expect(starts).toHaveLength(12)
+    // Three windows of a second, the first of which may begin with the first request.
+    expect(Math.max(...starts) - Math.min(...starts)).toBeGreaterThan(1500)
   })
 
   test('keep a session to one process, and hear the others, whatever time each takes it to be', async () => {

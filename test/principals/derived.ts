@@ -72,7 +72,7 @@ async function commands(): Promise<string[]> {
   const namesIn = (help: string): string[] =>
     [...help.matchAll(/^ {2}(\w[\w-]*(?: [\w-]+)?) {2,}/gm)].map(([, name = '']) => name)
   const all = namesIn((await cli(['--help'])).out)
-  const groups: string[] = all.filter((name) => name === 'sessions' || name === 'schedules')
+  const groups: string[] = all.filter((name) => name === 'sessions')
   const inside = await Promise.all(groups.map(async (name) => namesIn((await cli([name, '--help'])).out)))
   return [...all.filter((name) => !groups.includes(name)), ...inside.flat()]
 }
@@ -271,13 +271,6 @@ const reasons: Record<string, string[]> = {
   'it runs runSession for the sessions whose time has come': ['wakeSessions'],
   'it runs evaluate, with the agent of a module': ['statewright eval'],
   'it runs runAll, with the agent of a module': ['statewright batch'],
-  'it stores when work begins, and no more: createScheduler begins it': [
-    'schedule',
-    'unschedule',
-    'listSchedules',
-    'statewright schedules list',
-    'statewright schedules remove',
-  ],
   'it reads every session, and says which a module of agents may go on with': ['statewright sessions check'],
 }
 

@@ -139,32 +139,11 @@ export const rules: Rule[] = [
     comes: 'nothing',
     because: 'no run that has not ended matches',
   },
-  // A firing is the first turn of a session of its own. Where there is one of that name, it is brought to its rest, and no more.
   {
-    of: 'createScheduler (an alarm)',
+    of: 'createWaker',
     standing: 'new',
     comes: 'nothing',
     because: 'an alarm begins nothing, and the alarm of a deleted session is removed',
-  },
-  { of: 'createScheduler', standing: 'new', comes: 'begun', because: 'the time of the firing has come' },
-  {
-    of: 'createScheduler',
-    standing: ['interrupted', 'poisoned'],
-    agent: foreign,
-    comes: 'nothing',
-    because: 'a run is of the agent that began it: the firing is left to a process that has it',
-  },
-  {
-    of: 'createScheduler',
-    standing: 'interrupted',
-    comes: 'gone on',
-    because: 'a firing whose process has died goes on',
-  },
-  { of: 'createScheduler', standing: 'poisoned', comes: 'ERROR', because: 'it has ended five processes' },
-  {
-    of: 'createScheduler',
-    comes: 'nothing',
-    because: 'its first turn rests or has ended, or a process has it',
   },
 
   // Looking changes nothing, whichever agent looks.

@@ -6,7 +6,7 @@ import { defineAgents } from '../../src/core/drive/define-agents.js'
 import type { RunSessionOptions } from '../../src/core/drive/drive-options.js'
 import { runSession } from '../../src/core/drive/drive.js'
 import type { SessionResult } from '../../src/core/drive/drive-rest.js'
-import { createScheduler } from '../../src/fleet/index.js'
+import { createWaker } from '../../src/fleet/index.js'
 import type { Faults } from './faults.js'
 import { createModel } from './model.js'
 import { connect } from './network.js'
@@ -121,7 +121,7 @@ export class Host {
     const clock = this.#createClock()
     this.agent = this.#createAgent(clock)
     if (this.#number > 0) this.#lookLater(this.life, this.#stop.signal)
-    if (this.#number > 0 && this.#stage.plan.agent.naps) this.#wakeSleepers(clock)
+    if (this.#number > 0 && this.#stage.plan.agent.naps) this.#startWaker(clock)
   }
 
   #createClock(): Clock {
@@ -169,21 +169,21 @@ export class Host {
     world.after(world.between(`looks ${this.#number}`, 0, 2000), life, look)
   }
 
-  /** As processes do that have a scheduler. */
-  #wakeSleepers(clock: Clock): void {
+  /** As processes do that have a waker. */
+  #startWaker(clock: Clock): void {
     const { world } = this.#stage
     const { life } = this
     const { signal } = this.#stop
-    const scheduler = createScheduler(defineAgents({ own: this.agent }), {
+    const waker = createWaker(defineAgents({ own: this.agent }), {
       clock,
       pollMs: 5000,
       run: ({ session }) => this.#work(session, life, signal),
       onError: (error) => world.tell(life.name, `cannot wake: ${String(error).slice(0, 80)}`),
     })
     world.after(world.between(`looks ${this.#number}`, 0, 5000), life, () => {
-      if (!signal.aborted) scheduler.start()
+      if (!signal.aborted) waker.start()
     })
-    signal.addEventListener('abort', () => void scheduler.stop())
+    signal.addEventListener('abort', () => void waker.stop())
   }
 
   async #drive(session: string, life: Life, signal: AbortSignal): Promise<void> {

@@ -32,7 +32,7 @@ test('a run that sleeps says until when: its verdict, its last record, its bar, 
   const { verdict, rows, bars, session } = await view()
   expect(verdict).toMatchObject({
     reason: 'sleeping',
-    text: `It sleeps until ${shown}. A scheduler wakes it then; you can wake it before.`,
+    text: `It sleeps until ${shown}. A waker wakes it then; you can wake it before.`,
   })
   expect(rows.at(-1)?.wakeAt).toBe(date)
   expect(rows.filter(({ wakeAt }) => wakeAt !== undefined)).toHaveLength(1)

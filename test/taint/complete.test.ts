@@ -228,7 +228,6 @@ const rowOfCommand: Rows<string> = {
   diff: 'no: it compares bare machines',
   properties: 'no: it explores a bare machine',
   send: 'other: the command line',
-  schedules: 'no: it lists when work begins, and not with what',
   studio: 'exit: studio',
   stately: 'exit: studio',
   mcp: 'no: it sends what results and pending calls say, as runs tell of them',

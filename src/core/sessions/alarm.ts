@@ -2,8 +2,6 @@ import type { Appended, Lease, LogRecord, SessionStore, SessionSummary } from '.
 import { removeTimer, type StoredTimer } from './store/timers.js'
 
 export const alarmPrefix = 'wake:'
-/** The timer of a session that a schedule starts. */
-export const firingPrefix = 'firing:'
 
 /** Which session is to be woken, and the agent that began its run. */
 export interface Alarm {
@@ -47,10 +45,9 @@ export function setAlarm(
   return timers?.set([{ id: `${alarmPrefix}${session}`, at, data: JSON.stringify(data) }])
 }
 
-/** Removes every timer that would start or wake the session. */
-export async function removeSessionTimers({ timers }: SessionStore, session: string): Promise<void> {
-  if (!timers) return
-  await Promise.all([alarmPrefix, firingPrefix].map((prefix) => removeTimer(timers, `${prefix}${session}`)))
+/** Removes the timer that would wake the session. */
+export async function removeAlarm({ timers }: SessionStore, session: string): Promise<void> {
+  if (timers) await removeTimer(timers, `${alarmPrefix}${session}`)
 }
 
 /** Null for a timer that is none of ours. */

@@ -1,5 +1,5 @@
 import type { Clock } from '../base/clock.js'
-import { removeSessionTimers } from './alarm.js'
+import { removeAlarm } from './alarm.js'
 import { listChildSessions } from './child-session.js'
 import { leaseMs } from './log/heartbeat.js'
 import { acquireLease, releaseLease } from './log/release-lease.js'
@@ -32,7 +32,7 @@ export async function deleteSession(store: SessionStore, clock: Clock, sessionId
 /** The timers go last: while the session is there, it must still wake. A deletion that is repeated removes those that are left. */
 async function deleteAlone(store: SessionStore, sessionId: string): Promise<number> {
   const isDeleted = await store.delete(sessionId)
-  await removeSessionTimers(store, sessionId)
+  await removeAlarm(store, sessionId)
   return isDeleted ? 1 : 0
 }
 

@@ -24,7 +24,7 @@ const leastTime = 100_000_000_000
 
 /**
  * Lets the run of a tool sleep: return it from `execute`. When all calls of the batch have their results, the run rests in
- * PAUSED, `sleeping`, and costs nothing. `createScheduler`, DBOS, Restate and `runSession` wake it at that time.
+ * PAUSED, `sleeping`, and costs nothing. `createWaker`, DBOS, Restate and `runSession` wake it at that time.
  *
  * - Of several dates, the latest counts. A date that is over lets the run go on at once.
  * - `date`: a Date, or milliseconds since the epoch.

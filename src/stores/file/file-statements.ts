@@ -145,7 +145,6 @@ function prepareTimerStatements(one: Prepare) {
   const set = one(
     'INSERT INTO timers (id, at, data) VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE SET at = excluded.at, data = excluded.data',
   )
-  const add = one('INSERT INTO timers (id, at, data) VALUES (?, ?, ?) ON CONFLICT (id) DO NOTHING')
   const listDue = one(`
     SELECT ${columns} FROM timers WHERE at <= ?1 AND (at > ?2 OR (at = ?2 AND id > ?3)) ORDER BY at, id LIMIT ?4`).raw()
   const list = one(`
@@ -157,9 +156,6 @@ function prepareTimerStatements(one: Prepare) {
     get: (id: string): StoredTimer | null => get.all([id]).map(readTimer)[0] ?? null,
     set({ id, at, data }: StoredTimer) {
       set.run([id, at, data])
-    },
-    add({ id, at, data }: StoredTimer) {
-      add.run([id, at, data])
     },
     listDue: (time: number, limit: number, after: Pick<StoredTimer, 'at' | 'id'>): StoredTimer[] =>
       listDue.all([time, after.at, after.id, limit]).map(readTimer),

@@ -230,12 +230,7 @@ export function fileStore(options: FileStoreOptions): SyncSessionStore {
 
       list: ({ prefix, limit, after = '' }) => use((sql) => sql.timers.list(prefix, limit, after)),
 
-      move: ({ id, from, to, add = [] }) =>
-        write((sql) => {
-          if (!sql.timers.move(id, from, to)) return false
-          for (const timer of add) sql.timers.add(timer)
-          return true
-        }),
+      move: ({ id, from, to }) => write((sql) => sql.timers.move(id, from, to)),
     },
   }
   return offerDigests(store, () => (digests ??= createFileDigests(write, use)))

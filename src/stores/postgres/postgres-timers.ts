@@ -12,11 +12,6 @@ type Query = <Row extends object>(text: string, values: unknown[]) => Promise<Ro
 export function createPostgresTimers(query: Query, schema: string, time: () => number | null): SessionTimers {
   const table = `"${schema}".timers`
   const now = `coalesce($1::bigint, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint)`
-  const toColumns = (timers: readonly StoredTimer[]) => [
-    timers.map(({ id }) => id),
-    timers.map(({ at }) => at),
-    timers.map(({ data }) => data),
-  ]
   return {
     async get(id) {
       const [row] = await query<TimerRow>(`SELECT id, at, data FROM ${table} WHERE id = $1`, [id])
@@ -29,7 +24,7 @@ export function createPostgresTimers(query: Query, schema: string, time: () => n
       await query(
         `INSERT INTO ${table} (id, at, data) SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[])
          ON CONFLICT (id) DO UPDATE SET at = excluded.at, data = excluded.data`,
-        toColumns(last),
+        [last.map(({ id }) => id), last.map(({ at }) => at), last.map(({ data }) => data)],
       )
     },
 
@@ -56,20 +51,12 @@ export function createPostgresTimers(query: Query, schema: string, time: () => n
       return rows.map(toTimer)
     },
 
-    async move({ id, from, to, add = [] }) {
-      const moved =
+    async move({ id, from, to }) {
+      const place = `WHERE id = $1 AND at = $2`
+      const rows =
         to === null
-          ? `DELETE FROM ${table} WHERE id = $4 AND at = $5 AND $6::bigint IS NULL RETURNING id`
-          : `UPDATE ${table} SET at = $6 WHERE id = $4 AND at = $5 RETURNING id`
-      const rows = await query<{ id: string }>(
-        `WITH moved AS (${moved}), added AS (
-           INSERT INTO ${table} (id, at, data)
-           SELECT a.* FROM unnest($1::text[], $2::bigint[], $3::text[]) AS a (id, at, data)
-           WHERE EXISTS (SELECT FROM moved) ON CONFLICT (id) DO NOTHING
-         )
-         SELECT id FROM moved`,
-        [...toColumns(add), id, from, to],
-      )
+          ? await query(`DELETE FROM ${table} ${place} RETURNING id`, [id, from])
+          : await query(`UPDATE ${table} SET at = $3 ${place} RETURNING id`, [id, from, to])
       return rows.length > 0
     },
   }

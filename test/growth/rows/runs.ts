@@ -4,7 +4,7 @@ import { CallStream } from '../../../src/core/effects/call-stream.js'
 import type { AnswerStream } from '../../../src/core/live/answer-stream.js'
 import { toAGUI } from '../../../src/agui/index.js'
 import { toUIMessageStreamResponse } from '../../../src/ui/index.js'
-import { createScheduler, listSchedules, runAll, sendAll } from '../../../src/fleet/index.js'
+import { createWaker, runAll, sendAll } from '../../../src/fleet/index.js'
 import { defineAgents, memoryStore, secretsShield } from '../../../src/index.js'
 import type { JsonObject } from '../../../machines/agent/json.js'
 import { OpenCalls } from '../../../src/mcp/client/elicitation/open-calls.js'
@@ -74,37 +74,26 @@ export const runRows: readonly Row[] = [
     run: async (store) => sendAll(store, { prefix: 'a' }, { type: 'steer', text: 'Be brief.' }),
   }),
   row({
-    name: 'many schedules that are due',
-    covers: ['statewright/fleet createScheduler', 'statewright/fleet listSchedules'],
+    name: 'many sleeping sessions that are due',
+    covers: ['statewright/fleet createWaker'],
     from: 50,
     atMost: 1_600,
-    prepare: (n) => {
-      const kept = {
-        agent: 'a',
-        recurrence: { everyMs: 1e9 },
-        input: 'Go.',
-        tags: {},
-        catchUp: 'one',
-        anchor: 0,
-      }
-      const data = JSON.stringify(kept)
-      return Array.from({ length: n }, (_, i) => ({ id: `schedule:${i}`, at: 0, data }))
-    },
-    run: async (schedules) => {
+    prepare: (n) => Array.from({ length: n }, (_, i) => ({ id: `wake:${i}`, at: 0, data: '{}' })),
+    run: async (alarms) => {
       const store = memoryStore()
-      store.timers.set(schedules)
+      store.timers.set(alarms)
       const agents = defineAgents({ a: agentOf(streaming('Yes.'), { store }) })
-      let left = (await listSchedules(store)).length
+      let left = alarms.length
       await new Promise<void>((resolve) => {
-        const scheduler = createScheduler(agents, {
+        const waker = createWaker(agents, {
           pollMs: 1,
           concurrency: 1e6,
           run: async () => {
             left -= 1
-            if (left === 0) resolve(scheduler.stop())
+            if (left === 0) resolve(waker.stop())
           },
         })
-        scheduler.start()
+        waker.start()
       })
     },
   }),

@@ -1,6 +1,6 @@
 import { runSession, createSessionRunner, listStrandedSessions } from '../../../src/index.js'
 import { listOf, operator, type Place, type Surface } from '../surface.js'
-import { createScheduler, runAll, sendAll } from '../../../src/fleet/index.js'
+import { createWaker, runAll, sendAll } from '../../../src/fleet/index.js'
 import { batchItem, firstMessage, session } from '../world.js'
 
 const context = 'operator'
@@ -34,33 +34,25 @@ async function runItem({ process, world }: Place): Promise<void> {
   await running
 }
 
-/** A firing whose session is that of the cell, which no schedule names so. */
-async function scheduled(place: Place): Promise<void> {
-  const { process } = place
-  const firing = { agent: nameIn(place), input: 'Again.', tags: {} }
-  await process.store.timers?.set([{ id: `firing:${session}`, at: 0, data: JSON.stringify(firing) }])
-  await letSchedulerPoll(place)
-}
-
 /** The alarm of a run that sleeps, or waits for a budget. Its session may stand otherwise by now. */
 async function woken(place: Place): Promise<void> {
   const alarm = { agent: 'billing', version: '3' }
   await place.process.store.timers?.set([{ id: `wake:${session}`, at: 0, data: JSON.stringify(alarm) }])
-  await letSchedulerPoll(place)
+  await letWakerPoll(place)
 }
 
-async function letSchedulerPoll(place: Place): Promise<void> {
+async function letWakerPoll(place: Place): Promise<void> {
   const { world } = place
   const errors: unknown[] = []
-  const scheduler = createScheduler(listOf(place), {
+  const waker = createWaker(listOf(place), {
     clock: world.clock,
     context: () => context,
     onError: (error) => errors.push(error),
   })
-  scheduler.start()
+  waker.start()
   // A poll, and the session to its rest.
   await world.passing(new Promise((resolve) => world.clock.setTimeout(() => resolve(null), 3000)))
-  await scheduler.stop()
+  await waker.stop()
   if (errors.length > 0) throw errors[0]
 }
 
@@ -144,8 +136,7 @@ export const agentSurfaces: Surface[] = [
     },
   ),
   operator('sendAll', 'stop', ({ process }) => sendAll(process.store, { prefix: 'ann' }, { type: 'cancel' })),
-  operator('createScheduler', 'begin', scheduled, { agents: listed }),
-  operator('createScheduler', 'continue', woken, { as: 'an alarm', agents: listed }),
+  operator('createWaker', 'continue', woken, { agents: listed }),
   operator(
     'createSessionRunner',
     'begin',

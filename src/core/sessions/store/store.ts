@@ -252,7 +252,7 @@ export interface SessionStore {
   openBudgets?(): MaybePromise<BudgetStore>
   /** Where `agent.send` leaves messages. A store without it takes none. */
   readonly inbox?: SessionInbox | undefined
-  /** What is to be done at a time: `schedule` and sleeping sessions need it. A store of your own may leave it out. */
+  /** What is to be done at a time: sleeping sessions need it. A store of your own may leave it out. */
   readonly timers?: SessionTimers | undefined
 }
 

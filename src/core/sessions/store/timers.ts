@@ -2,7 +2,7 @@ import { OrderedList } from '../../base/ordered-list.js'
 
 type MaybePromise<Value> = Value | Promise<Value>
 
-/** Something to do at a time: the next firing of a schedule, a firing that has not ended, a sleeping session to wake. */
+/** Something to do at a time, such as waking a sleeping session. */
 export interface StoredTimer {
   /** 1 to 300 characters, unique in its store. */
   id: string
@@ -29,14 +29,14 @@ export interface SessionTimers {
    * One timer; null for none.
    *
    * @example
-   * const timer = await memoryStore().timers.get('schedule:report') // null
+   * const timer = await memoryStore().timers.get('wake:report') // null
    */
   get(id: string): MaybePromise<StoredTimer | null>
   /**
    * Adds timers, or replaces those with the same ids; they are durable when this returns, or resolves.
    *
    * @example
-   * await memoryStore().timers.set([{ id: 'schedule:report', at: Date.now() + 60_000, data: '{}' }])
+   * await memoryStore().timers.set([{ id: 'wake:report', at: Date.now() + 60_000, data: '{}' }])
    */
   set(timers: readonly StoredTimer[]): MaybePromise<void>
   /**
@@ -50,22 +50,16 @@ export interface SessionTimers {
    * Those whose ids begin with `prefix`, by their ids: at most `limit`, after the id `after`.
    *
    * @example
-   * const schedules = await memoryStore().timers.list({ prefix: 'schedule:', limit: 100 })
+   * const alarms = await memoryStore().timers.list({ prefix: 'wake:', limit: 100 })
    */
   list(options: { prefix: string; limit: number; after?: string | undefined }): MaybePromise<StoredTimer[]>
   /**
-   * Moves a timer from one time to another, or removes it (`to: null`), and in the same step adds timers that are not there
-   * yet. False, and nothing has changed, where the timer is not, or no longer, at `from`.
+   * Moves a timer from one time to another, or removes it (`to: null`). Returns false, and changes nothing, if the timer is not at `from`.
    *
    * @example
-   * const wasMine = await memoryStore().timers.move({ id: 'schedule:report', from: 1000, to: 2000 })
+   * const wasMine = await memoryStore().timers.move({ id: 'wake:report', from: 1000, to: 2000 })
    */
-  move(step: {
-    id: string
-    from: number
-    to: number | null
-    add?: readonly StoredTimer[] | undefined
-  }): MaybePromise<boolean>
+  move(step: { id: string; from: number; to: number | null }): MaybePromise<boolean>
 }
 
 /** The timers of a store that answers at once. */
@@ -127,12 +121,11 @@ export function createTableTimers(now: () => number, table: TimerTable): SyncSes
       }
       return timers
     },
-    move({ id, from, to, add = [] }) {
+    move({ id, from, to }) {
       const timer = table.get(id)
       if (timer?.at !== from) return false
       if (to === null) table.delete(timer)
       else put({ ...timer, at: to })
-      for (const one of add) if (!table.get(one.id)) table.set({ ...one })
       return true
     },
   }

@@ -1,0 +1,59 @@
+import { type CallAbort, findCallAbort, onAbort } from '../core/base/abort.js'
+import { systemClock, wait } from '../core/base/clock.js'
+import { describeError } from '../core/base/errors.js'
+import { ModelError } from '../core/models/provider.js'
+import { replaceRequest } from '../core/models/replace-request.js'
+import type { RequestLimiter } from '../core/models/request-limiter.js'
+import { toModelFailure } from '../core/models/to-model-failure.js'
+
+/**
+ * Shares a rate limit over processes through a limiter of `rate-limiter-flexible`. Each request consumes one point of the key `id`.
+ * A 429 with a `Retry-After` blocks the key in all processes.
+ *
+ * @example
+ * const store = { consume: async () => undefined, block: async () => undefined } // new RateLimiterPostgres({ … })
+ * const limited = flexibleLimiter('openai', store).limit(model)
+ */
+export function flexibleLimiter(
+  id: string,
+  store: { consume(key: string): Promise<unknown>; block(key: string, seconds: number): Promise<unknown> },
+): RequestLimiter {
+  const consume = async (abort: AbortSignal | CallAbort, onWait: () => void): Promise<void> => {
+    try {
+      await store.consume(id)
+    } catch (error) {
+      const { msBeforeNext } = error as { msBeforeNext?: unknown }
+      const message = `The store of the limiter '${id}' does not answer: ${describeError(error)}`
+      if (typeof msBeforeNext !== 'number')
+        throw new ModelError({ kind: 'transient', code: 'limiter_unavailable', message }, { cause: error })
+      if (abort.aborted) throw abort.reason
+      onWait()
+      await rejectOnAbort(wait(systemClock, Math.max(1, msBeforeNext)), abort)
+      await consume(abort, onWait)
+    }
+  }
+  return {
+    id,
+    limit: (model) =>
+      replaceRequest(model, async (request, options) => {
+        let waits = 0
+        await consume(findCallAbort(options) ?? options.signal, () => {
+          if (waits === 0) options.onWaitForSlot?.({ limiter: id, ahead: 0 })
+          waits += 1
+        })
+        if (waits > 0) options.onWaitForSlot?.(null)
+        return model.request(request, options).catch(async (error: unknown) => {
+          const { kind, retryAfterMs } = toModelFailure(error, systemClock.now())
+          if (kind === 'rate_limit' && retryAfterMs) await store.block(id, Math.ceil(retryAfterMs / 1000))
+          throw error
+        })
+      }),
+  }
+}
+
+function rejectOnAbort(work: Promise<void>, abort: AbortSignal | CallAbort): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const unfollow = onAbort(abort, () => reject(abort.reason as Error))
+    void work.then(resolve, reject).finally(unfollow)
+  })
+}
