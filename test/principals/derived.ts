@@ -152,6 +152,7 @@ const reasons: Record<string, string[]> = {
     'redactEvent',
     'createBudget',
     'createLimiter',
+    'flexibleLimiter',
     'statewright budgets',
     'createInspectorOptions',
     'runnableCalls',
