@@ -4,57 +4,48 @@ import { listTransitions, getStateName, type DeclaredTransition } from '../core/
 import { StatewrightError } from '../core/base/errors.js'
 import { z } from 'zod'
 
-/** What a diagram shows of a machine. Plain JSON, in document order. */
+/** A machine as plain JSON for drawing, in document order. */
 export interface Chart {
-  /** The machine's. */
   id: string
-  /** The machine as the outermost state. */
+  /** The machine itself as the outermost state. */
   root: ChartState
 }
 
-/** A state, with those that are nested in it. */
+/** A state and its nested states. */
 export interface ChartState {
-  /** The dotted path; `(root)` for the machine itself. */
+  /** Dotted path; `(root)` for the machine itself. */
   id: string
-  /** Its own name, the last part of its path. */
+  /** The last segment of the path. */
   key: string
-  /** What kind of state it is. */
   type: 'atomic' | 'compound' | 'parallel' | 'final' | 'history'
-  /** Empty without one. */
   description: string
-  /** Names of the actions on entry. */
   entry: string[]
-  /** Names of the actions on exit. */
   exit: string[]
-  /** The actors that it invokes. */
   invokes: { id: string; src: string }[]
   /**
-   * The dotted paths of the states that are entered with this one; one, or all of a parallel state. Of a history state:
-   * where it leads before there is a history.
+   * Dotted paths of the states entered with this one: the initial child, every region of a parallel state, or
+   * the default target of a history state.
    */
   initial: string[]
-  /** Of a history state. */
   history?: 'shallow' | 'deep'
-  /** In document order. */
   states: ChartState[]
-  /** What the state itself declares, in the order in which guards are asked. */
+  /** The transitions the state declares, in guard-evaluation order. */
   transitions: ChartTransition[]
 }
 
-/** A transition, as a state declares it. */
+/** A transition as declared by its state. */
 export interface ChartTransition extends DeclaredTransition {
-  /** The event as the config writes it: `CANCEL`, `onDone`, `onError`, `after 1000`; empty for `always`. */
+  /** The event key from the config: `CANCEL`, `onDone`, `onError`, `after 1000`; empty for `always`. */
   on: string
-  /** The guard with the values of its parameters (`isHalted cycle`); `else` after guarded branches; or null. */
+  /** The guard and its parameter values (`isHalted cycle`), `else` after guarded branches, or null. */
   when: string | null
-  /** Their names, in order. */
   actions: string[]
-  /** Whether the source is left and entered anew even when it contains the target. */
+  /** Whether the source is exited and re-entered even if it contains the target. */
   reenter: boolean
 }
 
 /**
- * Reads a machine for drawing. Its transitions carry the ids that a `Coverage` uses.
+ * Converts a machine to a chart. Transition ids match the ids in a `Coverage`.
  *
  * @example await writeFile('machine.svg', await toSvg(toChart(machine)))
  */
@@ -93,12 +84,12 @@ export function toChart(machine: AnyStateMachine): Chart {
   return { id: machine.id, root: read(machine.root) }
 }
 
-/** The state and all that are nested in it, in document order. */
+/** The state and all its descendants, in document order. */
 export function flattenStates(state: ChartState): ChartState[] {
   return [state, ...state.states.flatMap(flattenStates)]
 }
 
-/** A name of its own for each state, made of what `word` leaves of its path. */
+/** Assigns each state a unique name derived from its path by `word`. */
 export function createUniqueNames(
   states: readonly ChartState[],
   word: (id: string) => string,
@@ -128,10 +119,10 @@ function listInitial(node: AnyStateNode): string[] {
   return node.type === 'compound' ? node.initial.target.map(getStateName) : []
 }
 
-/** What XState calls an actor that is given inline: the path of the state that invokes it. */
+/** XState names an inline actor after the path of the invoking state. */
 const inlineActorPattern = /^xstate\.invoke\./
 
-/** The name of an action or actor; `inline` for one that has none. */
+/** The name of an action or actor, or `inline` for an anonymous one. */
 export function getImplementationName(thing: unknown): string {
   if (typeof thing === 'string') return inlineActorPattern.test(thing) ? 'inline' : thing
   if (typeof thing === 'function') return thing.name === '' ? 'inline' : thing.name
@@ -163,8 +154,8 @@ function formatCondition(
  * A diagram that cannot be drawn.
  *
  * - `bad_coverage`: the value is not a `Coverage` of this machine
- * - `unknown_state`: `subject` is no state of the machine, or one that nothing is nested in
- * - `layout_failed`: Graphviz refused; the message is its own
+ * - `unknown_state`: `subject` does not name a state with nested states
+ * - `layout_failed`: Graphviz rejected the graph; the message is from Graphviz
  *
  * @example
  * try {
@@ -186,17 +177,16 @@ export function unknownStateError(state: string, chart: Chart): DiagramError {
   )
 }
 
-/** How often each transition was taken, by its id. */
+/** How often each transition was taken, by transition id. */
 export type TransitionCounts = ReadonlyMap<string, number>
 
-/** The part of a `Coverage` that a diagram shows. */
 const coverageSchema = z.object({
   machine: z.string(),
   transitions: z.array(z.object({ id: z.string(), taken: z.int().nonnegative() })),
 })
 
 /**
- * Reads the `coverage` of `generatePaths`, as JSON gave it.
+ * Reads the `coverage` of `generatePaths` from parsed JSON.
  *
  * @example const svg = await toSvg(chart, { counts: readTransitionCounts(generatePaths(machine, { alphabet }).coverage, chart) })
  * @throws {DiagramError} `bad_coverage`: another shape, another machine, or transitions that the machine has not

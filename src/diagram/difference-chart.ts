@@ -8,22 +8,22 @@ interface Way {
   steps: readonly { label: string; state: Pick<AnyMachineSnapshot, 'value' | 'status'> }[]
 }
 
-/** Two ways that part in their last step: a difference of `diffMachines`. */
+/** Two traces that diverge in their last step: a difference found by `diffMachines`. */
 export interface ComparedWays {
   before: Way
   after: Way
 }
 
-/** What {@link toDifferenceChart} gives for `toSvg` and `toMermaid`. */
+/** Input for `toSvg` and `toMermaid`, returned by {@link toDifferenceChart}. */
 export interface DrawnDifferences {
   chart: Chart
-  /** Draws the ways after the change bold. */
+  /** Draws the traces of the new version in bold. */
   look: Look
 }
 
 /**
- * The traces of `diffMachines` as one chart: the states on them, the events between them, and where the same event leads
- * before and after the change.
+ * Combines the traces of `diffMachines` into one chart: their states, the events between them, and the
+ * diverging targets before and after the change.
  *
  * @example
  * const { chart, look } = toDifferenceChart([])

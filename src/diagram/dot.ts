@@ -10,32 +10,32 @@ import {
 } from './chart.js'
 import { agentLook, isMainTransition, type Look, palette, toneColors } from './look.js'
 
-/** What of a machine is drawn, and how. */
+/** Options for drawing a chart with Graphviz. */
 export interface DotOptions {
-  /** Draws one compound state only. Rows name what lies outside of it. Default: the whole machine. */
+  /** Draws only this compound state. Targets outside it appear as row labels. Default: the whole machine. */
   state?: string | undefined
-  /** Shows how often each transition was taken, and marks those that never were. */
+  /** Shows how often each transition was taken and highlights transitions that were never taken. */
   counts?: TransitionCounts | undefined
-  /** Default: the agent machine's. */
+  /** Default: `agentLook`. */
   look?: Look | undefined
-  /** Where the cards lie, from a first layout: a line then leaves on the side on which it is needed. */
+  /** Card positions from a previous layout, used to pick the side on which each edge leaves. */
   places?: Places | undefined
-  /**
-   * Names states, rows and lines in what Graphviz draws: a state by its node, transitions `t3,4` by their places among
-   * the chart's, in document order.
-   */
+  /** Adds ids to the Graphviz output: states by node name, transitions as `t3,4` by their index in document order. */
   isNamed?: boolean | undefined
 }
 
-/** The centre of each card, by its node's name; x grows to the right, y upwards. */
+/** Card centers by node name. X grows to the right, y upwards. */
 export type Places = ReadonlyMap<string, { x: number; y: number }>
 
-/** Above this, ways to a final state are told by their rows alone: their lines would hide the others. */
+/**
+ * Above this count, edges to final states are omitted because they would cover the others. The rows still name
+ * the target.
+ */
 const maxTransitionsWithLines = 30
 
 /**
- * The machine in Graphviz's language: a card a state, a row a transition, a line from row to card. For a Graphviz of
- * your own; `toSvg` draws it.
+ * Renders a chart in Graphviz's DOT language: one card per state, one row per transition, edges from row to
+ * card. Use it with your own Graphviz installation; `toSvg` renders it for you.
  *
  * @example await writeFile('machine.dot', toDot(toChart(machine)))
  * @throws {DiagramError} `unknown_state`
@@ -71,12 +71,11 @@ export function toDot(chart: Chart, options: DotOptions = {}): string {
     return isNamed ? `id="${getName(id)}" ` : ''
   }
 
-  /** A heading, the dot at which the state is entered, and what is nested in it. */
   function drawContent(each: ChartState, size: number, depth: number): string[] {
     const name = getName(each.id)
     const isInitial = ({ id }: ChartState): boolean => each.initial.includes(id)
     return [
-      // The heading is a card too: lines go round cards, but through labels.
+      // The heading is a node too, because edges avoid nodes but cross labels.
       `${name} [label=<${cards.drawHeading(each, size)}>]`,
       `${toMarkerName(each.id)} [shape=circle width=0.16 label="" style=filled fillcolor="${palette.text}" color="${palette.text}"]`,
       ...each.states.flatMap((child) => drawNode(child, depth, each.type === 'parallel')),
@@ -93,7 +92,7 @@ export function toDot(chart: Chart, options: DotOptions = {}): string {
     return `start_${getName(id)}`
   }
 
-  /** The node at which a transition ends: a card, or the dot of a state that has others in it. */
+  /** The node where an edge ends: the card, or the entry dot of a compound state. */
   function findLanding(id: string): string {
     const isEntered = (states.get(id)?.states.length ?? 0) > 0
     return isEntered ? toMarkerName(id) : getName(id)
@@ -104,13 +103,14 @@ export function toDot(chart: Chart, options: DotOptions = {}): string {
     const lines = new Map<string, { transition: ChartTransition; row: number }>()
     for (const [row, transition] of from.transitions.entries()) {
       for (const target of transition.targets) {
-        // What lies outside of what is drawn is told by its row alone: lines to it would make the sheet wide and say no more.
+        // Targets outside the drawn state are named in the row only. Edges to them would widen the sheet
+        // without adding information.
         if (!inside.has(target)) continue
         const isEnd = isBusy && isAtomic && states.get(target)?.type === 'final'
         if (isEnd && !isMainTransition(look, transition)) continue
         const to = findLanding(target)
         const drawn = lines.get(to)
-        // Of several rows that lead to one card, one has a line: the main one, or the last.
+        // Only one edge is drawn per target: the main row, or else the last row.
         if (!drawn || !isMainTransition(look, drawn.transition)) lines.set(to, { transition, row })
       }
     }
@@ -130,7 +130,6 @@ export function toDot(chart: Chart, options: DotOptions = {}): string {
     })
   }
 
-  /** A line to an end has the colour of its card. */
   function getToneStyle(targets: readonly string[]): string {
     const tone = targets.flatMap((id) => look.tones[id] ?? [])[0]
     return tone === undefined ? '' : `color="${toneColors[tone].line}"`
@@ -161,7 +160,7 @@ export function toDot(chart: Chart, options: DotOptions = {}): string {
   ].join('\n')
 }
 
-/** Finals without a line are set in a row below what leads to them. */
+/** Places final states without incoming edges in a row below their sources. */
 function drawFinalsBelow(
   shown: ChartState,
   inside: ReadonlyMap<string, ChartState>,
@@ -177,13 +176,12 @@ function drawFinalsBelow(
   ]
 }
 
-/** Graphviz' own names for states: it reads neither every character in a name nor very long ones. */
+/** Graphviz does not accept every character or very long names, so nodes get generated names. */
 export function createNodeNames(chart: Chart): (id: string) => string {
   const order = new Map(flattenStates(chart.root).map(({ id }, index) => [id, index]))
   return (id) => `n${order.get(id) ?? ''}`
 }
 
-/** The place of each transition among those of the chart. */
 function indexTransitions(chart: Chart): Map<string, number> {
   return new Map(
     flattenStates(chart.root)

@@ -3,7 +3,6 @@ import { type Box, type Line, type WayLabel, drawWayLabel } from './flow-lines.j
 import { measureText, wrapWords, fontSizes, drawLabel, drawStateGroup, formatWay } from './svg-parts.js'
 import { palette } from './look.js'
 
-/** A state drawn as a box. */
 export interface Block extends Box {
   svg: readonly string[]
 }
@@ -18,35 +17,32 @@ const chipHeight = 26
 const chipStep = 31
 const headRoom = 30
 const wordStep = 17
-/** Between the border of a box and what is in it. */
 export const padding = 14
 
-/** The innermost states inside, which is where a machine can be; a state without others is one itself. */
+/** The innermost descendants, which are the states a machine can be in. An atomic state returns itself. */
 export function listInnermostStates(state: ChartState): ChartState[] {
   if (state.type === 'history') return []
   return state.states.length === 0 ? [state] : state.states.flatMap(listInnermostStates)
 }
 
-/** What is said of a state in its box. */
 export interface BlockContent {
   state: ChartState
-  /** Whether its purpose is told, and not only on pointing at it. */
+  /** Shows the description in the box instead of only in the tooltip. */
   isDescribed: boolean
   colors: BlockColors
-  /** What leads there and has no words at a line, below the purpose. */
+  /** Incoming transitions listed as text below the description. */
   notes?: readonly Note[]
 }
 
 export interface Note {
-  /** Where from. */
   head: string
   lines: readonly WayLabel[]
   way: Line
-  /** Whether there is a line, too, which stands for the way. */
+  /** Whether an edge is drawn in addition to the text. */
   hasLine: boolean
 }
 
-/** The least width in which no chip or name of the state is cut. */
+/** The smallest width that fits the name and every chip. */
 export function measureBlockWidth({ state }: BlockContent, least: number): number {
   const chips = state.states.length === 0 ? [] : listInnermostStates(state)
   const needed = [
@@ -56,7 +52,6 @@ export function measureBlockWidth({ state }: BlockContent, least: number): numbe
   return Math.ceil(Math.min(420, Math.max(least, ...needed.map((width) => width + 2 * padding))))
 }
 
-/** Where the chips of a state begin below its top. */
 export function measureHeadHeight({ state, isDescribed, notes = [] }: BlockContent, width: number): number {
   const room = width - 2 * padding
   const words = isDescribed ? wrapWords(state.description, room, fontSizes.words).length : 0
@@ -64,7 +59,7 @@ export function measureHeadHeight({ state, isDescribed, notes = [] }: BlockConte
   return headRoom + words * wordStep + told + (words + notes.length > 0 ? 6 : 0)
 }
 
-/** A box with the name of a state, its purpose, and a chip for each state that is innermost in it. */
+/** Draws a box with the state's name, description, and one chip per innermost state. */
 export function drawBlock(
   content: BlockContent,
   { x, y, width, height }: { x: number; y: number; width: number; height?: number },
@@ -101,7 +96,6 @@ export function drawBlock(
   }
 }
 
-/** What leads to a state, told instead of drawn: below `y`. */
 export function drawNotes(
   notes: readonly Note[],
   { x, y, room }: { x: number; y: number; room: number },
@@ -122,7 +116,7 @@ export function measureNotesHeight(notes: readonly Note[]): number {
   return notes.reduce((sum, { lines }) => sum + lines.length * wordStep + 20, 0)
 }
 
-/** An innermost state: where the token lies. */
+/** A chip for an innermost state. */
 export function drawChip(
   state: ChartState,
   { x, y, width }: { x: number; y: number; width: number },

@@ -13,7 +13,6 @@ const thin = 1.6
 const thick = 3.2
 export const labelStep = 16
 
-/** Where a state is drawn, in pixels. */
 export interface Box {
   id: string
   x: number
@@ -22,18 +21,16 @@ export interface Box {
   height: number
 }
 
-/** A way with where it begins. */
 export interface Line extends OverviewTransition {
   from: string
 }
 
-/** What has to happen, with the transitions that are meant. */
 export interface WayLabel {
   text: string
   ids: readonly string[]
 }
 
-/** What has to happen for a way, each event from a line of its own on. */
+/** The events of a transition, wrapped. Each event starts on its own line. */
 export function wrapWayLabels(
   { events, causes }: Pick<OverviewTransition, 'events' | 'causes'>,
   room: number,
@@ -43,14 +40,13 @@ export function wrapWayLabels(
   )
 }
 
-/** Words that stand for transitions of their own. */
 export function drawWayLabel({ text, ids }: WayLabel, x: number, y: number, options: LabelOptions): string {
   return `<g class="word" ${formatTransitions(ids)}>${drawLabel(text, x, y, options)}</g>`
 }
 
 type Point = readonly [x: number, y: number]
 
-/** A line along these points with round corners, the head of an arrow at its end, and its words. */
+/** A polyline with rounded corners, an arrowhead and labels. */
 export function drawLine(line: Line, points: readonly Point[], words: readonly string[]): string[] {
   const color = line.main ? palette.main : palette.line
   const width = line.main ? thick : thin
@@ -60,7 +56,7 @@ export function drawLine(line: Line, points: readonly Point[], words: readonly s
   const half = line.main ? 6 : 4.5
   const [bx, by] = [end[0] - dx * length, end[1] - dy * length]
   const head = `M${end[0]},${end[1]}L${bx + dy * half},${by + dx * half}L${bx - dy * half},${by - dx * half}z`
-  // The line stops inside the head, so that no blunt end looks out of its point.
+  // The line ends inside the arrowhead, so its blunt end stays hidden.
   const drawn = [...points.slice(0, -1), [bx + dx * 2, by + dy * 2] as const]
   return [
     `<g class="way${line.main ? ' main' : ''}" ${formatWay(line)}>`,
@@ -85,7 +81,7 @@ function toRoundedPath(points: readonly Point[]): string {
     .join('')
 }
 
-/** Between neighbours in a row: there at one height with its words above, back below that with its words beneath. */
+/** Edges between neighbors in a row: forward with labels above, backward below it with labels beneath. */
 export function drawLevelLines(left: Box, right: Box, lines: readonly Line[]): string[] {
   const [x1, x2] = [left.x + left.width, right.x]
   const room = x2 - x1 - 4
@@ -122,13 +118,12 @@ export function drawLevelLines(left: Box, right: Box, lines: readonly Line[]): s
   ]
 }
 
-/** How far below their tops the words between neighbours reach. */
 export function measureLevelHeight(lines: readonly Line[], room: number): number {
   const count = lines.reduce((sum, line) => sum + wrapWayLabels(line, room - 4).length, 0)
   return 24 + count * labelStep + (lines.length > 1 ? 24 : 0) + 16
 }
 
-/** Between states that do not stand side by side: below the row, in a lane of its own. */
+/** An edge between non-adjacent states, routed in a lane below the row. */
 export function drawLaneBelow(from: Box, to: Box, line: Line, y: number): string[] {
   const isBack = from.x > to.x
   const [x1, x2] = [from.x + from.width / 2 + (isBack ? -8 : 8), to.x + to.width / 2 + (isBack ? 8 : -8)]
@@ -145,7 +140,7 @@ export function drawLaneBelow(from: Box, to: Box, line: Line, y: number): string
   )
 }
 
-/** Between a state and one below it: down with its words on the left, up with its words on the right. */
+/** Edges between a state and one below it: downward labels on the left, upward labels on the right. */
 export function drawUprightLines(
   above: Box,
   below: Box,

@@ -1,6 +1,6 @@
 /**
- * Diagrams of any XState v5 machine: SVG without a browser, Mermaid, SCXML, and the JSON that Stately imports; and what
- * Stately's inspectors may be told of a run.
+ * Diagrams of any XState v5 machine: SVG without a browser, Mermaid, SCXML and Stately's JSON. Also redacts
+ * inspection events for Stately's inspectors.
  */
 export {
   DiagramError,

@@ -1,29 +1,27 @@
-/** What a state means to a reader, told by its colour. */
+/** The meaning of a final state, shown by its color. */
 export type Tone = 'success' | 'limit' | 'error' | 'neutral'
 
 /**
- * How a chart is emphasised. What a machine does not have is ignored.
+ * How a chart is emphasized. Entries for unknown states are ignored.
  *
  * @example
  * const look: Look = { tones: { PAID: 'success', REFUSED: 'error' }, mainPath: [['WAITING', 'PAID']] }
  */
 export interface Look {
-  /** What final states mean, by their path. Default: neutral. */
+  /** Meanings of final states by path. Default: neutral. */
   tones: Readonly<Record<string, Tone>>
-  /**
-   * The transitions that are drawn bold: from one state to another and, where several lead there, the event or guard
-   * that is meant.
-   */
+  /** Transitions drawn in bold, as source, target and, if several transitions connect them, the event or guard. */
   mainPath: readonly (readonly [from: string, to: string, by?: string])[]
   /**
-   * What happens, in words for the overview, where no event is named: by the guard of a transition or, where it has
-   * none of these, by the path of its source. Default: the events that led there.
+   * Wording for overviews where a transition has no event: by guard name, or by the path of the source state.
+   * Default: the events that led to the source.
    */
   words?: Readonly<Record<string, string>>
 }
 
 /**
- * The agent machine's: its finals, and a turn with one batch of tool calls that ends well.
+ * The look of the agent machine: its final states, and the path of a successful turn with one batch of tool
+ * calls.
  *
  * @example
  * const dot = toDot(toChart(agentMachine), { look: agentLook })
@@ -96,7 +94,6 @@ export const agentLook: Look = {
   },
 }
 
-/** Whether a look draws the transition bold. */
 export function isMainTransition(
   { mainPath }: Look,
   {
@@ -112,17 +109,16 @@ export function isMainTransition(
   )
 }
 
-/** The light theme, which holds wherever styles are not read; `theme.ts` has the dark one. No two are the same. */
+/** The light theme, used where CSS is not applied. Every color is unique so that the style sheet can match it. */
 export const palette = {
   page: '#ffffff',
   card: '#fefefe',
   text: '#1f2328',
   quiet: '#59636e',
   line: '#848d97',
-  /** Of what is not to stand out. */
   rule: '#c6cdd5',
   main: '#0969da',
-  /** Fills of compound states, by depth. */
+  /** Fills of compound states by depth. */
   areas: ['#f4f7fb', '#e9eff6', '#dfe7f1'],
   taken: '#1a7f37',
   missed: '#cf222e',
@@ -136,7 +132,6 @@ export const toneColors: Readonly<Record<Tone, { fill: string; line: string }>> 
   neutral: { fill: '#eef1f4', line: '#59636e' },
 }
 
-/** Each colour by its name, and what it becomes on a dark page. */
 const colors: readonly (readonly [name: string, light: string, dark: string])[] = [
   ['page', palette.page, '#0d1117'],
   ['card', palette.card, '#161b22'],
@@ -158,8 +153,9 @@ const colors: readonly (readonly [name: string, light: string, dark: string])[] 
 ]
 
 /**
- * A picture follows the viewer's theme. Every element has its light colour, for programs without styles. These rules replace
- * the colours by variables (`--chart-page` and so on), which are dark in the dark theme, and which a page can set itself.
+ * Makes a picture follow the viewer's theme. Elements carry their light colors for programs without CSS; these
+ * rules replace them with variables such as `--chart-page`, which switch in dark mode and which a page can
+ * override.
  */
 export const themeStyle = [
   '<style>',

@@ -12,19 +12,15 @@ import {
 import type { OverviewTransition } from './overview.js'
 import { palette } from './look.js'
 
-/** Space inside a card, in pixels. */
 const padding = 12
 
-/** One way out of a state, as the row of a card from which its line starts. */
 export interface Row {
   to: string
   isMain: boolean
   color: string
-  /** Where its line starts. */
   y: number
 }
 
-/** A state as a card, drawn. */
 export interface OverviewCard {
   id: string
   x: number
@@ -39,16 +35,13 @@ export interface CardContent {
   id: string
   key: string
   description: string
-  /** What it consists of. */
   inside: readonly string[]
   ways: readonly (OverviewTransition & { name: string; side: 'left' | 'right'; color: string })[]
-  /** Whether it is one, and not what holds for all of them. */
   isState: boolean
-  /** Attributes of its border. */
   frame: string
 }
 
-/** Lines to states leave on the left, those to the ends on the right, where the name of the state stands. */
+/** Edges to other states leave on the left; edges to final states leave on the right, next to the target's name. */
 export function drawOverviewCard(
   { id, key, description, inside, ways, frame, isState }: CardContent,
   place: { x: number; y: number; width: number },
@@ -99,7 +92,7 @@ export function drawOverviewCard(
   }
 }
 
-/** How wide a card is in which nothing is cut; within bounds. */
+/** The width at which no text is truncated, within the given bounds. */
 export function measureCardWidth(contents: readonly CardContent[], least: number, most: number): number {
   const needed = contents.flatMap(({ key, inside, ways }) => [
     measureText(key, fontSizes.name, true),

@@ -21,18 +21,15 @@ import {
 } from './overview-card.js'
 import { toOverview, type OverviewTransition } from './overview.js'
 
-/** Pixels from one lane to the next. */
 const laneWidth = 16
-/** From the cards to the first lane, and from the last one on. */
 const laneMargin = 22
 
 const thin = 1.6
 const thick = 3.4
 
 /**
- * The lines of one side of the cards. All that lead to one state share an upright lane; each starts at its row and
- * joins the lane, and from the lane an arrow leads into the card. Lines meet at dots only: what one of them passes over
- * is interrupted.
+ * Draws the edges on one side of the cards. Edges with the same target share a vertical lane, which ends in an
+ * arrow. Edges meet only at dots; crossings are interrupted.
  */
 function drawLanes(
   targets: readonly OverviewCard[],
@@ -76,7 +73,6 @@ function drawLane(
   }
 }
 
-/** A level line, and before it the gap in what it passes over. */
 function drawLevelLine(from: number, to: number, { y, color, isMain }: Row): string[] {
   const [left, right] = [Math.min(from, to) + 5, Math.max(from, to) - 5]
   const gap = right > left ? [drawPath(`M${left},${y}H${right}`, palette.page, 8)] : []
@@ -88,8 +84,8 @@ const stateGap = 34
 const endGap = 20
 
 /**
- * A machine with few states as a flow. Else the states in which it can be on the left, its ends on the right, and every
- * way from one to another; of a state, those inside it on the left, and what they lead to on the right.
+ * Draws a small machine as a flow. Otherwise the left column shows the states, the right column shows final
+ * states, and lanes connect them. For a compound state the right column shows the targets outside it.
  */
 export function drawOverview(chart: Chart, look: Look = agentLook, of?: string): string {
   if (of === undefined && isFlow(chart)) return drawFlowSvg(chart, look)
@@ -112,7 +108,7 @@ export function drawOverview(chart: Chart, look: Look = agentLook, of?: string):
   const height = getBottom(cards) - top
   const endPlace = { x: right, y: top, width: endWidth }
   const needed = getBottom(stackCards(ends, endPlace, 0)) - top
-  // The ends stand along the whole height.
+  // Final states are spread over the full height.
   const between = Math.max(endGap, Math.floor((height - needed) / Math.max(1, ends.length - 1)))
   const endCards = stackCards(ends, endPlace, between)
 
@@ -165,7 +161,6 @@ interface Contents extends Record<'anywhere' | 'states' | 'ends', CardContent[]>
   shown: ChartState
 }
 
-/** What the cards say: of the machine itself, of its states, and of its ends. */
 function createContents(chart: Chart, look: Look, of: string | undefined): Contents {
   const { states: tops, outside, anywhere } = toOverview(chart, look, of)
   const shown = flattenStates(chart.root).find(({ id }) => id === of) ?? chart.root
@@ -220,7 +215,6 @@ function getTone({ id }: ChartState, look: Look): { fill: string; line: string }
   return toneColors[look.tones[id] ?? 'neutral']
 }
 
-/** The cards one below the other. */
 function stackCards(
   contents: readonly CardContent[],
   { x, y, width }: { x: number; y: number; width: number },

@@ -8,39 +8,35 @@ import {
 } from './chart.js'
 import { agentLook, isMainTransition, type Look } from './look.js'
 
-/** The states of a machine, or of one of its states, and what leads from one to another. */
+/** The states of a machine or of a compound state, and the transitions between them. */
 export interface Overview {
-  /** In document order. */
   states: readonly OverviewState[]
-  /** Of a state's overview: what lies outside it and is led to. Top-level states, in document order. */
+  /** For a compound state: the top-level states outside it that it leads to. */
   outside: readonly ChartState[]
-  /** What the machine, or the state, itself declares: it holds in every state inside. */
+  /** Transitions declared by the machine or compound state itself, which apply in every nested state. */
   anywhere: readonly OverviewTransition[]
 }
 
-/** One of the states, and what leads out of it. */
+/** A state and its outgoing transitions, merged by target. */
 export interface OverviewState {
-  /** With all that is nested in it. */
   state: ChartState
-  /** One for each state that it leads to. */
   transitions: readonly OverviewTransition[]
 }
 
-/** Everything that leads from one of the states to another. */
+/** All transitions from one state to another, merged. */
 export interface OverviewTransition {
-  /** The path of the other. */
+  /** Path of the target. */
   to: string
-  /** What has to happen, each once. */
+  /** The distinct events or conditions. */
   events: readonly string[]
   /** Whether it is part of the look's main path. */
   main: boolean
-  /** For each of `events`, the ids of the transitions that are meant. */
+  /** The ids of the transitions behind each entry of `events`. */
   causes: readonly (readonly string[])[]
 }
 
 /**
- * The ways from one top-level state to another, with what has to happen for each; or those from one of the states inside
- * `of` to another, and out of it.
+ * Summarizes the transitions between top-level states, or between the states inside `of` and out of it.
  *
  * @throws {DiagramError} `unknown_state`
  * @example for (const { to, events } of toOverview(toChart(machine)).anywhere) console.log(to, events.join(', '))
@@ -52,7 +48,7 @@ export function toOverview(chart: Chart, look: Look = agentLook, of?: string): O
   const byId = new Map(states.map((state) => [state.id, state]))
   const shown = of === undefined ? chart.root : byId.get(of)
   if (!shown || shown.states.length === 0) throw unknownStateError(of ?? chart.id, chart)
-  // A state inside has the place of its nearest one that is shown; outside, of the outermost.
+  // A nested state counts as its nearest shown ancestor; a state outside counts as its top-level ancestor.
   const topOf = new Map(
     [...chart.root.states, ...(shown === chart.root ? [] : shown.states)].flatMap((top) =>
       flattenStates(top).map(({ id }): [string, string] => [id, top.id]),
@@ -79,7 +75,7 @@ export function toOverview(chart: Chart, look: Look = agentLook, of?: string): O
     })
   }
 
-  /** What makes a machine take a transition. One without an event follows on those that led to its state. */
+  /** The events that cause a transition. For an eventless transition, the events that led to its source. */
   function eventsOf(
     state: ChartState,
     transition: ChartTransition,
@@ -87,7 +83,6 @@ export function toOverview(chart: Chart, look: Look = agentLook, of?: string): O
   ): string[] {
     const outcome = formatOutcome(state, transition)
     if (transition.on !== '' && outcome === null) return [transition.on === '*' ? 'any event' : transition.on]
-    // A guard with parameters goes by its name.
     const guard = transition.when?.split(' ')[0] ?? ''
     const words =
       look.words?.[guard] ?? (transition.on.startsWith('onError') ? undefined : look.words?.[state.id])
@@ -105,7 +100,7 @@ export function toOverview(chart: Chart, look: Look = agentLook, of?: string): O
     return events.length > 0 || seen.size > 0 ? events : [state === chart.root ? 'always' : 'on entry']
   }
 
-  /** The states that are entered for a target, down to the innermost. */
+  /** The states entered for a target, down to the innermost. */
   function entered(target: string, above: readonly string[] = []): string[] {
     const initial = above.includes(target) ? [] : (byId.get(target)?.initial ?? [])
     return [target, ...initial.flatMap((id) => entered(id, [...above, target]))]
@@ -126,7 +121,6 @@ const fails = / fails$/
 const anyDone = 'an actor is done'
 const anyFails = 'an actor fails for good'
 
-/** How an actor ended; null for events of other kinds. */
 function formatOutcome({ invokes }: ChartState, { event, on }: ChartTransition): string | null {
   if (!/^on(Done|Error)\b/.test(on)) return null
   if (event.endsWith('.*')) return on.startsWith('onDone') ? anyDone : anyFails
@@ -134,7 +128,6 @@ function formatOutcome({ invokes }: ChartState, { event, on }: ChartTransition):
   return on.startsWith('onDone') ? `${src} is done` : `${src} fails`
 }
 
-/** What has to happen, with the ids of the transitions that it makes a machine take. */
 type Causes = Map<string, string[]>
 
 function addCause(causes: Causes, event: string, ids: readonly string[]): void {
@@ -142,7 +135,7 @@ function addCause(causes: Causes, event: string, ids: readonly string[]): void {
   causes.set(event, [...known, ...ids.filter((id) => !known.includes(id))])
 }
 
-/** More than two actors of which any will do need no names. */
+/** Merges more than two interchangeable actor outcomes into one generic entry. */
 function mergeActorCauses(causes: Causes): Causes {
   const many = (kind: RegExp): boolean => [...causes.keys()].filter((event) => kind.test(event)).length > 2
   const [manyDone, manyFail] = [many(done), many(fails)]

@@ -12,12 +12,11 @@ interface Inspected {
   snapshot?: unknown
 }
 
-/** In a viewer, what shields have not cleared. */
 const withheld = '[withheld: a shield decides what of it may be read]'
 
 /**
- * Takes out of inspection events what shields have not cleared. Which of them look at what, it learns from the agents that
- * it is shown; where their sub-agents are shown, too, the shields above them count.
+ * Withholds content pending shield review from inspection events. The shields are learned from the agent
+ * snapshots seen so far; shields of a parent agent also apply to its sub-agents.
  */
 function withholding(): <Event extends object>(event: Event) => Event {
   const known = new Map<unknown, Features>()
@@ -27,7 +26,7 @@ function withholding(): <Event extends object>(event: Event) => Event {
     if (agent !== null) known.set(rootId, anyOf(known.get(rootId), agent.features))
     const features = known.get(rootId)
     if (features === undefined || !Object.values(looksOf(features)).includes(true)) return event
-    // What works for a call says what the call will return.
+    // An actor that executes a call reveals the call's result.
     const isHidden = features.resultShields && sessionId !== rootId
     return {
       ...event,
@@ -75,33 +74,32 @@ function shownSnapshot(snapshot: unknown, agent: AgentContext | null, isHidden: 
 
 function shownEvent(happened: unknown, features: Features, isHidden: boolean): unknown {
   const event = happened as AgentMachineEvent
-  // `xstate.promise.…`: what an actor has come to, before its agent hears of it.
+  // `xstate.promise.…` carries an actor's result before the agent receives it.
   const isRaw = /^xstate\.(init|promise\.)/.test(event.type) || hasUnclearedContent(event, features)
   if (!isHidden && !isRaw) return happened
   return { type: event.type, ...('callId' in event && { callId: event.callId }), withheld }
 }
 
-/** How much is shown. */
+/** Limits for redacted events. */
 export interface RedactOptions {
-  /** The longest text that is shown, in characters; what is longer is cut. Default 200. */
+  /** Maximum text length in characters; longer texts are truncated. Default 200. */
   maxText?: number
-  /** The most items of a list that are shown: the last ones. Default 20. */
+  /** Maximum list length; only the last items are shown. Default 20. */
   maxItems?: number
 }
 
-/** Deeper than the config of any machine; below, values are left out. */
+/** Deeper than any machine config; deeper values are omitted. */
 const maxDepth = 24
 
-/** Scrubbing takes bounded time whatever comes in. */
+/** Keeps scrubbing time bounded for any input. */
 const longestScrubbed = 8000
 
-/** Under these keys nothing is shown, whatever its form. */
 const secretKey =
   /(?:(?:api|access|secret|private|auth)[-_]?key|token|secret|password|passwd|passphrase|authorization|credentials?|cookie)$/i
 
 /**
- * Options for the inspectors of `@statelyai/inspect`: what they send is plain JSON, texts and lists are cut, and API
- * keys, tokens and passwords are scrubbed. What an agent's shields have not cleared is withheld.
+ * Options for the inspectors of `@statelyai/inspect`. Events become plain JSON with truncated texts and lists.
+ * API keys, tokens and passwords are removed, and content pending shield review is withheld.
  *
  * ```ts
  * const { inspect } = createBrowserInspector(createInspectorOptions())
@@ -115,13 +113,13 @@ export function createInspectorOptions(options: RedactOptions = {}): {
   const shown = withholding()
   return {
     serialize: (event) => redactEvent(shown(event), options),
-    // The inspector's own default would cut the machine's definition off.
+    // The inspector's default depth would truncate the machine definition.
     serializationDepthLimit: maxDepth,
   }
 }
 
 /**
- * One inspection event, fit to leave the process. Redacting it again changes nothing.
+ * Redacts one inspection event so that it can leave the process. Idempotent.
  *
  * @example
  * const { event } = redactEvent({ type: '@xstate.event', event: { type: 'CALL', apiKey: 'sk-123', text: 'x'.repeat(500) } })
@@ -168,7 +166,7 @@ export function redactEvent<Event extends object>(event: Event, options: RedactO
     return isWhole ? plainItems : [`… ${items.length - shown.length} earlier`, ...plainItems]
   }
 
-  /** A machine's config holds names and targets, which must stay whole, and its initial context. */
+  /** Keeps the machine's names and targets intact and redacts only the initial context. */
   function definition(json: string): string {
     const config = JSON.parse(json) as { context?: unknown }
     return JSON.stringify({
@@ -185,7 +183,7 @@ export function redactEvent<Event extends object>(event: Event, options: RedactO
   ) as Event
 }
 
-/** Nothing that an app keeps in its context, a throwing getter say, may break its run. */
+/** App code in a context, such as a throwing getter, must not break the run. */
 function safely<Value>(make: () => Value): Value | string {
   try {
     return make()

@@ -3,15 +3,15 @@ import { isMainTransition, type Look, palette, toneColors } from './look.js'
 import { escapeXml } from './svg-parts.js'
 
 /**
- * A state as a table for Graphviz: what it is and what it invokes, then a row for each transition. An edge starts at
- * the row that it stands for, so no label ever lies on a line.
+ * Renders a state as an HTML-like Graphviz table: heading, invoked actors, and one row per transition. Edges
+ * start at rows, so they need no labels.
  */
 export class CardRenderer {
   readonly #look: Look
   readonly #counts: TransitionCounts | undefined
   readonly #order: ReadonlyMap<string, number> | undefined
 
-  /** With the places of transitions, the cells of a row are named by its own: `#t3`. */
+  /** With `order`, row cells link to `#t3` by transition index. */
   constructor(look: Look, counts?: TransitionCounts, order?: ReadonlyMap<string, number>) {
     this.#look = look
     this.#counts = counts
@@ -22,7 +22,6 @@ export class CardRenderer {
     return 2 + (hasEvents(state) ? 1 : 0) + (this.#counts ? 1 : 0)
   }
 
-  /** A state without nested ones; `isRegion`: one of those in which a parallel state is at once. */
   drawAtomic(state: ChartState, isRegion = false): string {
     if (state.type === 'history')
       return drawPill(
@@ -42,7 +41,6 @@ export class CardRenderer {
     )
   }
 
-  /** The heading of a compound state, at the top of the area that holds its nested states. */
   drawHeading(state: ChartState, size: number): string {
     const space = '<tr><td height="8"></td></tr>'
     return drawTable(
@@ -68,7 +66,7 @@ export class CardRenderer {
     const condition = when === null ? (on === '' ? 'always' : '') : when === 'else' ? 'else' : null
     const to = targets.map((id) => this.#drawTarget(id, state, main)).join(' ')
     const cells = [
-      // Text of one kind a cell: only then do all cells of a row share a baseline.
+      // Each cell holds text of one kind, because only then do all cells of a row share a baseline.
       ...(hasEvents(state) ? [drawCell(toBold(escapeXml(on) + gap), fill)] : []),
       drawCell(condition === null ? guard : toColored(palette.quiet, condition + gap), fill),
       drawCell(to === '' ? toColored(palette.quiet, 'stays') : to, fill),
@@ -92,7 +90,6 @@ export class CardRenderer {
   }
 }
 
-/** Where the line of a state's transition starts. */
 export function rowPort(index: number, side: 'left' | 'right' = 'right'): string {
   return `${side}${index}`
 }
@@ -108,7 +105,6 @@ function hasEvents({ transitions }: ChartState): boolean {
   return transitions.some(({ on }) => on !== '')
 }
 
-/** What a card begins with: name, description, actors. */
 export function drawHead(
   { key, type, description, invokes }: ChartState,
   { width, size = 17, colspan = 1 }: { width: number; size?: number; colspan?: number },
@@ -122,13 +118,12 @@ export function drawHead(
   return lines.map((line) => `<tr>${drawCell(line, { colspan })}</tr>`).join('')
 }
 
-/** Siblings go by their own name, everything else by its whole path. */
+/** Siblings are shown by key, other states by full path. */
 function toRelativeName(id: string, { id: from }: ChartState): string {
   const parent = from.slice(0, from.lastIndexOf('.') + 1)
   return parent !== '' && id.startsWith(parent) ? id.slice(parent.length) : id
 }
 
-/** A small label of its own, with a dashed border. */
 function drawPill(content: string, color: string): string {
   return drawTable(
     { border: 1, style: 'rounded,dashed', color },
@@ -136,7 +131,7 @@ function drawPill(content: string, color: string): string {
   )
 }
 
-/** Between the columns; some fonts are wider than the one that Graphviz measures. */
+/** Extra space, because some fonts are wider than the one Graphviz measures. */
 const gap = '&#160;&#160;'
 
 type Attributes = Readonly<Record<string, string | number>>
@@ -160,7 +155,7 @@ function toColored(color: string, content: string): string {
   return `<font color="${color}">${content}</font>`
 }
 
-/** By the font's name: Graphviz sets `<b>` on another baseline. */
+/** Uses a bold font name because Graphviz shifts the baseline of `<b>`. */
 function toBold(content: string): string {
   return content === '' ? '' : `<font face="Helvetica-Bold">${content}</font>`
 }

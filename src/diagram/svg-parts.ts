@@ -7,9 +7,7 @@ export interface LabelOptions {
   color?: string
   size?: number
   bold?: boolean
-  /** What of it is at `x`. Default: its start. */
   anchor?: 'middle' | 'end'
-  /** What is longer is cut. */
   width: number
 }
 
@@ -28,7 +26,7 @@ export function drawDot(x: number, y: number, color: string, radius: number): st
   return `<circle cx="${x}" cy="${y}" r="${radius}" fill="${color}"/>`
 }
 
-/** The parts of one state, with its path for programs; its description is the tooltip. */
+/** Groups the parts of one state, with its path as `data-state` and its description as the tooltip. */
 export function drawStateGroup(
   { id, description }: { id: string; description: string },
   kind: string,
@@ -38,17 +36,14 @@ export function drawStateGroup(
   return [`<g class="${kind}" data-state="${escapeXml(id)}">`, ...title, ...parts, '</g>']
 }
 
-/** The ids of transitions as an attribute, one a line. */
 export function formatTransitions(ids: readonly string[]): string {
   return `data-transition="${ids.map(escapeXml).join('&#10;')}"`
 }
 
-/** Where a way leads from and to, by paths, and the transitions that it stands for. */
 export function formatWay(way: { from: string; to: string; causes: readonly (readonly string[])[] }): string {
   return `data-from="${escapeXml(way.from)}" data-to="${escapeXml(way.to)}" ${formatTransitions([...new Set(way.causes.flat())])}`
 }
 
-/** Where a machine begins: a dot above the state that it enters. */
 export function drawInitialMarker(x: number, y: number): string {
   const head = `<path d="M${x},${y}l-4.5,-8h9z" fill="${palette.text}"/>`
   return drawDot(x, y - 20, palette.text, 5) + drawPath(`M${x},${y - 16}V${y - 6}`, palette.text, 1.6) + head
@@ -56,14 +51,14 @@ export function drawInitialMarker(x: number, y: number): string {
 
 const escapes: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
 
-/** Escaped for HTML-like labels and XML; what no XML document may hold is left out. */
+/** Escapes text for XML and HTML-like labels and drops characters that XML forbids. */
 export function escapeXml(plain: string): string {
   return plain
     .replaceAll(/[^\P{Cc}\t\n\r]|\p{Cs}|[\ufffe\uffff]/gu, '')
     .replaceAll(/[&<>"]/g, (character) => escapes[character] ?? '')
 }
 
-/** Widths of Helvetica's characters in thousandths of the font's size, by kind: a little more than they are. */
+/** Approximate Helvetica widths in thousandths of the font size, rounded up. */
 const widthByKind: readonly (readonly [RegExp, number])[] = [
   [/[ijl.,:;|!'`]/, 270],
   [/[ ftI()[\]/\\r-]/, 340],
@@ -73,7 +68,7 @@ const widthByKind: readonly (readonly [RegExp, number])[] = [
   [/[\u0020-\u024f·]/, 570],
 ]
 
-/** How wide a text is, about, in pixels: wide enough for Arial and its like. */
+/** Estimated text width in pixels for Arial-like fonts. */
 export function measureText(text: string, size: number, isBold = false): number {
   const units = Array.from(text).reduce(
     (sum, character) => sum + (widthByKind.find(([kind]) => kind.test(character))?.[1] ?? 1000),
@@ -82,7 +77,7 @@ export function measureText(text: string, size: number, isBold = false): number 
   return ((units * size) / 1000) * (isBold ? 1.06 : 1)
 }
 
-/** The pieces in lines of this width at most; a piece that is wider has a line of its own. */
+/** Joins pieces into lines of at most this width. A wider piece gets its own line. */
 export function wrapPieces(
   pieces: readonly string[],
   separator: string,
@@ -99,12 +94,10 @@ export function wrapPieces(
   return lines
 }
 
-/** The words in lines of this width at most. */
 export function wrapWords(text: string, width: number, size: number): string[] {
   return wrapPieces(text.split(/\s+/).filter(Boolean), ' ', width, size)
 }
 
-/** The text, or as much of its beginning as there is room for. */
 export function cutToWidth(text: string, width: number, size: number, isBold = false): string {
   if (measureText(text, size, isBold) <= width) return text
   const room = width - measureText('…', size, isBold)

@@ -8,16 +8,16 @@ import { type Look, themeStyle } from './look.js'
 import { drawOverview } from './overview-svg.js'
 
 /**
- * Graphviz measures text as Helvetica, and not every machine has a font of its widths. Text is laid out larger than it
- * is drawn, so that a wider one still fits.
+ * Graphviz measures text as Helvetica, which may not be installed. Text is laid out larger than it is drawn so
+ * that a wider font still fits.
  */
 const fontScale = 0.87
 
 /**
- * Draws a machine, without a browser. It is laid out twice: once to see where the cards come to lie, then with each
- * line leaving on the side of its target.
- * Needs the optional package `@hpcc-js/wasm-graphviz`. The picture follows a dark theme. A group with `data-state` is a
- * state, by its path; one with `data-transition` a row or a line, by the ids of its transitions, one a line of text.
+ * Draws a machine as SVG without a browser, using the optional package `@hpcc-js/wasm-graphviz`. It lays the
+ * chart out twice: the second pass knows the card positions and routes each edge from the side facing its
+ * target. The picture supports dark mode. Groups have `data-state` with a state's path, or `data-transition`
+ * with transition ids, one per line.
  *
  * @example const svg = await toSvg(toChart(agentMachine), { state: 'RUNNING' })
  * @throws {DiagramError} `layout_failed`, `unknown_state`
@@ -33,8 +33,8 @@ export async function toSvg(chart: Chart, options: DotOptions = {}): Promise<str
 }
 
 /**
- * Draws the top-level states and what leads from one to another; or those inside `state`, and what leads out of it. Needs
- * no further package. The picture follows a dark theme, and its parts are found as those of `toSvg`.
+ * Draws the top-level states, or the states inside `state`, and the transitions between them. Needs no optional
+ * package. The picture supports dark mode and has the same data attributes as `toSvg`.
  *
  * @example await writeFile('overview.svg', await toOverviewSvg(toChart(machine)))
  * @throws {DiagramError} `unknown_state`
@@ -64,13 +64,12 @@ async function loadLayout(): Promise<(dot: string, format: 'svg' | 'plain') => s
   }
 }
 
-/** Reads the lines `node NAME x y …` of Graphviz's plain format. */
 function parsePlaces(plain: string): Places {
   const nodes = plain.matchAll(/^node (\S+) ([\d.e+-]+) ([\d.e+-]+) /gm)
   return new Map([...nodes].map(([, name = '', x, y]) => [name, { x: Number(x), y: Number(y) }]))
 }
 
-/** Graphviz' names of states, rows and lines become attributes by which programs find them; what was a link is none. */
+/** Replaces Graphviz's ids with data attributes and removes the links. */
 function addStateAttributes(svg: string, chart: Chart): string {
   const states = flattenStates(chart.root)
   const getName = createNodeNames(chart)
@@ -100,7 +99,7 @@ function finishSvg(svg: string, title: string): string {
         /font-size="([\d.]+)"/g,
         (_, size: string) => `font-size="${(Number(size) * fontScale).toFixed(2)}"`,
       )
-      // The gaps have done their work in the layout.
+      // The padding has served its purpose in the layout.
       .replaceAll(/(?:&#160;|[ \u00a0])+<\/text>/g, '</text>')
       .replaceAll(/font-family="Helvetica[^"]*"/g, 'font-family="Helvetica,Arial,sans-serif"')
       .replace(

@@ -13,10 +13,10 @@ import type { AnyStateMachine } from 'xstate'
 import { getGuardName } from '../core/chart/transitions.js'
 
 /**
- * The machine as a Mermaid `stateDiagram-v2`, which GitHub and GitLab show in Markdown. Mermaid loses lines that begin or
- * end at the border of a state with others in it. So what such a state declares itself, or the machine, begins at a
- * state "from anywhere" inside, and what leads to it ends at what is entered first. Transitions without a target are
- * written into a note.
+ * Renders the machine as a Mermaid `stateDiagram-v2`, which GitHub and GitLab show in Markdown. Mermaid drops
+ * edges at the border of a compound state. Transitions declared by a compound state therefore start at a "from
+ * anywhere" state inside it, and transitions to one end at its initial state. Transitions without a target go
+ * into a note.
  *
  * @example await writeFile('machine.mmd', toMermaid(toChart(machine)))
  */
@@ -24,7 +24,7 @@ export function toMermaid(chart: Chart, look: Look = agentLook): string {
   expectArgument('toMermaid(chart)', chart, objectRule(['root'], 'a chart: what toChart(machine) returned'))
   expectArgument('toMermaid(chart, look)', look, optionsRule)
   const states = flattenStates(chart.root)
-  // Mermaid's names are words; the prefix keeps them apart from its own.
+  // The prefix keeps names apart from Mermaid keywords.
   const getName = createUniqueNames(states, (id) => `s_${id.replaceAll(/\W/g, '_')}`)
 
   function declare(state: ChartState, indent: string): string[] {
@@ -52,7 +52,6 @@ export function toMermaid(chart: Chart, look: Look = agentLook): string {
     return [...state.initial.map((id) => `${indent}[*] --> ${getName(id)}`), ...declared.flat()]
   }
 
-  /** Where the lines of a state's own transitions begin. */
   function getStart(state: ChartState): string {
     return state.states.length > 0 ? `any_${getName(state.id)}` : getName(state.id)
   }
@@ -72,7 +71,6 @@ export function toMermaid(chart: Chart, look: Look = agentLook): string {
     ]
   }
 
-  /** Where an arrow ends: for a state with others in it, at what is entered first. */
   function findLandings(id: string): string[] {
     const target = states.find((state) => state.id === id)
     return target && target.states.length > 0 ? target.initial.flatMap(findLandings) : [id]
@@ -129,7 +127,6 @@ function formatNote(name: string, texts: readonly string[]): string[] {
   return [`  note left of ${name}`, ...texts.map((line) => `    ${line}`), '  end note']
 }
 
-/** What Mermaid would read as its own syntax, as its entities. */
 function escapeMermaid(plain: string): string {
   return plain
     .replaceAll(/\s+/g, ' ')
@@ -137,10 +134,9 @@ function escapeMermaid(plain: string): string {
 }
 
 /**
- * The machine as W3C SCXML. Guards are `cond` and actors are `src` by their names, actions are elements of a namespace
- * of ours, so the document says what happens but brings no code. `onDone` and `onError` of an invoked actor are the
- * events `done.invoke.ID` and `error.platform.ID`; the machine itself is the outermost state, for SCXML has no
- * transitions at its root.
+ * Renders the machine as W3C SCXML. Guards become `cond`, actors `src`, and actions elements in a Statewright
+ * namespace, all by name. `onDone` and `onError` become `done.invoke.ID` and `error.platform.ID`. The machine
+ * itself is the outermost state because SCXML has no root transitions.
  *
  * @example await writeFile('machine.scxml', toScxml(toChart(machine)))
  */
@@ -174,7 +170,7 @@ export function toScxml(chart: Chart): string {
     ]
   }
 
-  /** SCXML wants to be told where a history leads that has none. */
+  /** SCXML requires a default target for history states. */
   function writeHistory(state: ChartState, indent: string): string[] {
     return [
       `${indent}<history${formatAttributes({ id: getName(state.id), type: state.history ?? 'shallow' })}>`,
@@ -217,7 +213,7 @@ function formatElements(tag: string, lines: readonly string[]): string[] {
   return lines.length === 0 ? [] : [`<${tag}>`, ...lines.map((line) => `  ${line}`), `</${tag}>`]
 }
 
-/** The delay of `xstate.after.DELAY.ID`: milliseconds, or a name; null for other events. */
+/** The delay in `xstate.after.DELAY.ID`, or null for other events. */
 function parseDelay(event: string): string | null {
   return /^xstate\.after\.([^.]+)\./.exec(event)?.[1] ?? null
 }
@@ -238,7 +234,6 @@ function toScxmlEvent(event: string): string {
     .replace(/^xstate\.done\.state\./, 'done.state.')
 }
 
-/** A name that XML allows for an id. */
 function toXmlName(id: string): string {
   const name = id.replaceAll(/[^\w.-]/g, '_')
   return /^[A-Za-z_]/.test(name) ? name : `_${name}`
@@ -255,9 +250,9 @@ function formatAttributes(given: Readonly<Record<string, string>>): string {
 }
 
 /**
- * The machine's config as JSON: what Stately's editor imports, and what `createMachine` takes. Functions cannot be
- * written down: a named one is written as its name, an inline one where XState needs a name as `inline`; what else is
- * a function (initial context, input, output) is left out.
+ * The machine config as JSON, for Stately's editor and `createMachine`. Named functions are written as their
+ * names, inline actions, guards and actors as `inline`. Other functions (initial context, input, output) are
+ * omitted.
  *
  * @example await writeFile('machine.json', toMachineJson(machine))
  */
@@ -272,8 +267,8 @@ export function toMachineJson(machine: AnyStateMachine): string {
 }
 
 /**
- * A whole file to paste into Stately's editors: the same config in `createMachine`, which they look for. It runs, too, with
- * the names of its actions, guards and actors, and nothing behind them.
+ * The machine config as a complete module for Stately's editors, which look for `createMachine`. It runs, but
+ * its actions, guards and actors have no implementations.
  *
  * @example await writeFile('machine.stately.js', toStately(machine))
  */
@@ -286,7 +281,7 @@ export function toStately(machine: AnyStateMachine): string {
   return `import { createMachine } from 'xstate'\n\nexport const machine = createMachine(${toMachineJson(machine).trimEnd()})\n`
 }
 
-/** Keys whose functions have a place of their own in a machine's implementations. */
+/** Keys whose functions are written by name. */
 const implementationNames: Readonly<Record<string, (implementation: unknown) => unknown>> = {
   guard: (guard) => ({ type: getGuardName(guard) }),
   actions: (action) => ({ type: getImplementationName(action) }),
@@ -299,7 +294,7 @@ function toPlainJson(value: unknown, key: string): unknown {
   if (typeof value === 'function') return implementationNames[key]?.(value)
   if (Array.isArray(value)) return value.map((each) => toPlainJson(each, key))
   if (typeof value !== 'object' || value === null) return value
-  // Actor logic that is given in place of a name.
+  // Actor logic passed inline.
   if (key === 'src') return getImplementationName(value)
   const entries = Object.entries(value).map(([name, each]): [string, unknown] => [
     name,

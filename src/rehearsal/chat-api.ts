@@ -2,7 +2,6 @@ import type { Envelope, ProviderApi } from './planned-response.js'
 import { type ChatRequest, readChatRequest } from './chat-request.js'
 import type { Turn } from './turn-schema.js'
 
-/** Chat Completions. */
 export const chatApi: ProviderApi = {
   name: 'chat',
   idPrefix: 'chatcmpl-rehearsal-',
@@ -36,7 +35,7 @@ function encodeEvents(
   return events
 }
 
-/** OpenAI's usual error for a status, when the scenario has none. */
+/** OpenAI's usual error for a status, used if the turn sets none. */
 export function getDefaultError(status: number) {
   if (status === 429)
     return createErrorObject('requests', 'rate_limit_exceeded', 'Rate limit reached. Try again later.')
@@ -50,16 +49,12 @@ function createErrorObject(type: string, code: string | null, message: string) {
   return { message, type, param: null, code }
 }
 
-/** A stream, without the `[DONE]` that follows. */
 export interface Chunks {
-  /** The role. */
   opening: object
   deltas: object[]
-  /** The finish reason and the usage, as far as the turn and the request want them. */
   end: object[]
 }
 
-/** A turn as the body of a response that does not stream. */
 export function toCompletion(turn: Turn, request: ChatRequest, envelope: Envelope) {
   const { reasoning, refusal = null } = turn
   const calls = listCalls(turn, envelope)
@@ -79,7 +74,6 @@ export function toCompletion(turn: Turn, request: ChatRequest, envelope: Envelop
   }
 }
 
-/** A turn as the chunks of a stream. */
 export function toChunks(turn: Turn, request: ChatRequest, envelope: Envelope): Chunks {
   const includeUsage = request.stream_options?.include_usage === true
   const chunk = (delta: object, finish_reason: string | null = null) => ({
@@ -148,7 +142,6 @@ function toUsage(turn: Turn, request: ChatRequest) {
 
 type CountedUsage = Record<'input' | 'output' | 'cached' | 'cacheWrite' | 'reasoning', number>
 
-/** The usage of a turn, as given or estimated. */
 export function countUsage(turn: Turn, request: ChatRequest): CountedUsage {
   const { cached = 0, cacheWrite = 0, reasoning = 0, ...rest } = turn.usage ?? estimateUsage(turn, request)
   return { ...rest, cached, cacheWrite, reasoning }
@@ -165,12 +158,12 @@ function estimateUsage(
   }
 }
 
-/** Four characters of JSON a token: crude, but the same everywhere. */
+/** Four characters of JSON per token: crude but deterministic. */
 function estimateTokens(values: unknown[]): number {
   return Math.ceil((JSON.stringify(values.filter(Boolean)).length - 2) / 4)
 }
 
-/** By code points, so that no surrogate pair is torn apart. */
+/** Splits by code points, so surrogate pairs stay together. */
 export function splitText(text: string, size: number): string[] {
   const points = Array.from(text)
   return Array.from({ length: Math.ceil(points.length / size) }, (_, i) =>

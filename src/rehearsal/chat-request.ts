@@ -29,40 +29,37 @@ const chatRequestSchema = z.looseObject({
   user: z.string().nullish(),
 })
 
-/** A message as it came over the wire. */
+/** A message as received. */
 export interface WireMessage extends z.infer<typeof messageSchema> {}
 
-/** The body of a Chat Completions request: what the rehearsal reads is typed, the rest is there as it came. */
+/** The body of a Chat Completions request. Fields the rehearsal reads are typed; all others are passed through. */
 export interface ChatRequest extends z.infer<typeof chatRequestSchema> {}
 
-/** A request that reached the model of the rehearsal. */
+/** A request received by a rehearsal. */
 export interface RecordedRequest {
-  /** What was sent; what came to another API than Chat Completions, in the words of that one. */
+  /** The request as Chat Completions, converted from other APIs. */
   body: ChatRequest
-  /** The API that it came to: `chat`, OpenAI's `responses`, Anthropic's `messages`, or `gemini`. */
   api: 'chat' | 'responses' | 'messages' | 'gemini'
-  /** The body as it came. */
+  /** The original body. */
   sent: unknown
-  /** Names in lower case. */
+  /** Header names in lower case. */
   headers: IncomingHttpHeaders
-  /** Milliseconds since the epoch, by the rehearsal's clock. */
   at: number
-  /** The conversation that it belongs to; empty for the one that all requests share by default. */
+  /** The conversation of the request; empty for the default conversation. */
   conversation: string
-  /** The scenario that plays: its key in `scenarios`, or empty for the default one. */
+  /** Key in `scenarios`, or empty for the default scenario. */
   scenario: string
-  /** Index of the turn that answered it; null when it was refused before. */
+  /** Index of the turn that answered it; null if the request was rejected. */
   turn: number | null
-  /** Why it was answered with an error that no turn asked for; null when all is well. */
+  /** Why the rehearsal rejected the request; null if it did not. */
   refused: string | null
-  /** Whether the client has closed the connection before the answer was at its end. */
+  /** Whether the client closed the connection before the response ended. */
   aborted: boolean
 }
 
-/** Longest request body that is read: 64 MiB. */
 const maxBodyBytes = 64 * 1024 * 1024
 
-/** Reads a request body. @throws Refusal */
+/** @throws Refusal */
 export async function readBody(incoming: IncomingMessage): Promise<unknown> {
   const pieces: Buffer[] = []
   let length = 0
@@ -78,12 +75,10 @@ export async function readBody(incoming: IncomingMessage): Promise<unknown> {
   }
 }
 
-/** Checks the body of a Chat Completions request. @throws Refusal */
 export function readChatRequest(value: unknown): ChatRequest {
   return parseRequest(chatRequestSchema, value)
 }
 
-/** @throws Refusal that names the place of the first mistake. */
 export function parseRequest<Schema extends z.ZodType>(schema: Schema, value: unknown): z.output<Schema> {
   const { data, error } = schema.safeParse(value)
   if (data !== undefined) return data
@@ -97,13 +92,12 @@ export function parseRequest<Schema extends z.ZodType>(schema: Schema, value: un
   )
 }
 
-/** The text of a message, its text parts joined. */
 export function getMessageText({ content }: WireMessage): string {
   if (typeof content === 'string') return content
   return (content ?? []).map((part) => (typeof part.text === 'string' ? part.text : '')).join('')
 }
 
-/** Why a request gets no turn: an HTTP status and an error object like OpenAI's. */
+/** Rejects a request with an HTTP status and an OpenAI error object. */
 export class Refusal extends Error {
   readonly status: number
   readonly code: string
@@ -124,7 +118,7 @@ export class Refusal extends Error {
 
 type Expectations = NonNullable<Turn['expect']>
 
-/** The first expectation that a request does not meet, as a sentence, or null. */
+/** The first expectation the request does not meet, as a sentence, or null. */
 export function findUnmetExpectation(expect: Expectations, { messages, tools }: ChatRequest): string | null {
   const { lastUserIncludes, systemIncludes, toolResultsFor, toolResultsInclude } = expect
   const user = messages.findLast(({ role }) => role === 'user')
@@ -156,7 +150,6 @@ interface Result {
   text: string
 }
 
-/** The tool results that end the request. */
 function listTrailingResults(messages: readonly WireMessage[]): Result[] {
   const start = messages.findLastIndex(({ role }) => role !== 'tool')
   const calls = messages[start]?.tool_calls ?? []

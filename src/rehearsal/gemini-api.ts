@@ -8,7 +8,6 @@ import type { Turn } from './turn-schema.js'
 
 const pathPattern = /^\/v1beta\/models\/(.+):(generateContent|streamGenerateContent)$/
 
-/** Gemini's API: model and stream are in the path. */
 export const geminiApi: ProviderApi = {
   name: 'gemini',
   idPrefix: 'gemini-rehearsal-',
@@ -55,7 +54,7 @@ function encodeEvents(
   return events.map((event) => `data: ${JSON.stringify(event)}\r\n\r\n`)
 }
 
-/** Parts by delta: a call comes whole. Of a turn with thoughts, the first call is signed, as Gemini does it. */
+/** Parts by delta. Calls are not split. With thoughts, Gemini signs the first call. */
 function toParts(turn: Turn, envelope: Envelope): object[][] {
   const { reasoning = '', text = '', refusal = '', chunkSize = 16 } = turn
   const calls = listCalls(turn, envelope).map(({ function: { name, arguments: input } }, i) => {
@@ -91,7 +90,7 @@ function toFinishReason(turn: Turn): string | null {
   return isUnfinished(turn) ? null : (finishReasons[finishReason] ?? finishReason)
 }
 
-/** Gemini does not count thoughts as tokens of the answer. */
+/** Gemini counts thoughts separately from the answer. */
 function toUsage(turn: Turn, request: ChatRequest): object {
   if (turn.usage === null) return {}
   const { input, output, cached, reasoning } = countUsage(turn, request)
@@ -129,11 +128,12 @@ function createSignature(call: { name: string; args?: unknown }): string {
   return createHash('sha256').update(`rehearsal:${said}`).digest('base64')
 }
 
-/** The value that Gemini accepts as the signature of calls that it did not make. */
+/** Gemini accepts this value for calls it did not make. */
 const anySignature = 'skip_thought_signature_validator'
 
 /**
- * A signed call must come back with its signature; Gemini 3 requires one for the first call of each batch of the current turn.
+ * A signed call must come back with its signature. Gemini 3 requires one for the first call of each batch in
+ * the current turn.
  */
 function findUnsignedCall(sent: unknown, model: string): ReturnType<ProviderApi['findStrictProblem']> {
   const { contents } = readGeminiRequest(sent)
@@ -173,17 +173,15 @@ const geminiRequest = z.looseObject({
     .optional(),
 })
 
-/** The body of a request to Gemini's `generateContent`. */
 interface GeminiRequest extends z.infer<typeof geminiRequest> {}
 
 type Part = z.infer<typeof part>
 
-/** @throws Refusal */
 function readGeminiRequest(sent: unknown): GeminiRequest {
   return parseRequest(geminiRequest, sent)
 }
 
-/** The request as a Chat Completions request. Gemini's calls have no ids: they get ids by their position. */
+/** Converts the request to Chat Completions. Gemini's calls have no ids, so they get ids by position. */
 function toChatRequest(request: GeminiRequest, model: string, stream: boolean): ChatRequest {
   const { contents, systemInstruction, tools } = request
   let batch = 0
@@ -241,7 +239,6 @@ function formatResult(response: Record<string, unknown> = {}): string {
   return typeof said === 'string' ? said : JSON.stringify(said)
 }
 
-/** A single text as a text, otherwise parts; other parts stay unchanged. */
 function toContent(given: readonly Part[]): string | { type: string }[] {
   if (given.every(({ text }) => text !== undefined)) return given.map(({ text }) => text).join('\n\n')
   return given.map((one) =>

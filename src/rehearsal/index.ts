@@ -1,4 +1,4 @@
-/** The rehearsal: a local server that plays the model's answers from a scenario. Node only. */
+/** A rehearsal is a local server that plays model responses from a scenario. Node only. */
 export {
   loadScenario,
   parseScenario,

@@ -3,10 +3,10 @@ import type { Scenario } from './scenario.js'
 const chunkDelayMs = 15
 
 /**
- * The scenario of `npm start`: an agent finds the largest expense in `examples/notes`. On the way it is rate limited
- * once, calls tools in parallel, and runs out of output tokens in the middle of its answer.
+ * The scenario of `npm start`: an agent finds the largest expense in `examples/notes`. It is rate limited once,
+ * calls tools in parallel, and runs out of output tokens in the middle of its answer.
  *
- * It expects the tools `list_files {}`, `read_file { path }` and `calculate { expression }`.
+ * Expects the tools `list_files {}`, `read_file { path }` and `calculate { expression }`.
  *
  * @example
  * const rehearsal = await startRehearsal({ scenario: largestExpense })

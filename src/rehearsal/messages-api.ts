@@ -6,7 +6,6 @@ import type { TurnEncoder, Envelope, ProviderApi } from './planned-response.js'
 import type { Turn } from './turn-schema.js'
 import { parseJsonOr } from '../core/base/json.js'
 
-/** Encodes a turn for Anthropic's Messages API. */
 export function createMessagesEncoder(turn: Turn, request: ChatRequest, envelope: Envelope): TurnEncoder {
   return {
     encodeBody: () => toMessage(turn, request, envelope),
@@ -40,7 +39,7 @@ function getErrorMessage(status: number): string {
   return status < 500 ? 'The request is invalid.' : 'Internal server error'
 }
 
-/** The signature of a thought, which detects changes. */
+/** A signature that detects changed thoughts. */
 export function createSignature(thinking: string): string {
   return createHash('sha256').update(`rehearsal:${thinking}`).digest('base64')
 }
@@ -97,7 +96,7 @@ function toUsage(turn: Turn, request: ChatRequest) {
   }
 }
 
-/** The events by deltas: one that begins a block or ends it goes with the delta next to it. */
+/** Groups events by delta. Events that start or end a block belong to the adjacent delta. */
 function encodeEvents(
   turn: Turn,
   request: ChatRequest,
@@ -176,20 +175,19 @@ function toDeltas(turn: Turn, envelope: Envelope): Event[][] {
   return deltas
 }
 
-/** Anthropic's Messages API. */
 export const messagesApi: ProviderApi = {
   name: 'messages',
   idPrefix: 'msg_rehearsal_',
   readRequest: (sent) => toChatRequest(readMessagesRequest(sent)),
   findStrictProblem: (sent) => findProblem(readMessagesRequest(sent)),
   createEncoder: createMessagesEncoder,
-  // The API has no field for our code.
+  // The API has no field for the error code.
   formatRefusal: ({ status, code, message }) => formatError(getErrorType(status), `${code}: ${message}`),
 }
 
 const maxMarks = 4
 
-/** Checks the rules of this API: cache marks, returned thoughts, and call ids. */
+/** Checks Anthropic's rules for cache marks, returned thoughts and call ids. */
 function findProblem(request: MessagesRequest): { message: string; param: string } | null {
   const marks = JSON.stringify(request).split('"cache_control":{').length - 1
   if (marks > maxMarks)
@@ -230,7 +228,7 @@ function findIdProblem(id: unknown, at: string): ReturnType<typeof findProblem> 
   return /^[a-zA-Z0-9_-]+$/.test(String(id)) ? null : createProblem(at, "should match '^[a-zA-Z0-9_-]+$'.")
 }
 
-/** With thinking on, results must come with the thoughts before their calls. */
+/** With thinking enabled, tool results must come with the thoughts before their calls. */
 function findMissingThought({ thinking, messages }: MessagesRequest): ReturnType<typeof findProblem> {
   if (thinking === undefined || thinking.type === 'disabled') return null
   const last = messages.findLastIndex(({ role }) => role === 'assistant')
@@ -271,12 +269,10 @@ const messagesRequest = z.looseObject({
   thinking: z.looseObject({ type: z.string() }).optional(),
 })
 
-/** The body of a request to Anthropic's Messages API. */
 interface MessagesRequest extends z.infer<typeof messagesRequest> {}
 
 type Block = z.infer<typeof block>
 
-/** @throws Refusal */
 function readMessagesRequest(sent: unknown): MessagesRequest {
   return parseRequest(messagesRequest, sent)
 }
@@ -286,7 +282,7 @@ function toBlocks(given: string | readonly Block[] | undefined): readonly Block[
   return given ?? []
 }
 
-/** The request as a Chat Completions request, in which results are separate messages. */
+/** Converts the request to Chat Completions, where tool results are separate messages. */
 function toChatRequest(request: MessagesRequest): ChatRequest {
   const { model, system, messages, stream, tools, metadata } = request
   const rules = toBlocks(system).map(getText).join('\n\n')
@@ -343,7 +339,6 @@ function toAssistantMessage(blocks: readonly Block[]): WireMessage {
   }
 }
 
-/** A single text as a text, otherwise parts; other parts stay unchanged. */
 function toParts(given: unknown): string | Block[] {
   if (typeof given === 'string') return given
   const blocks: Block[] = Array.isArray(given) ? given : []

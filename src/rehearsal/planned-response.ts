@@ -2,51 +2,47 @@ import type { Refusal, ChatRequest } from './chat-request.js'
 import type { CallLimits } from './request-problem.js'
 import type { Turn } from './turn-schema.js'
 
-/** The API-specific parts: reading requests, encoding turns, and refusals. */
+/** The API-specific parts of a rehearsal. */
 export interface ProviderApi {
   name: 'chat' | 'responses' | 'messages' | 'gemini'
-  /** How many calls a message may have, and how long their ids may be. Default: as in chats. */
+  /** Maximum calls per message and maximum id length. Default: the limits of Chat Completions. */
   limits?: CallLimits
-  /** Begins the ids of answers. */
   idPrefix: string
-  /** A body as a Chat Completions request; some APIs have a part of it in the path. @throws Refusal */
+  /** Reads a body as a Chat Completions request. Some APIs have parts of it in the path. @throws Refusal */
   readRequest(sent: unknown, path: string): ChatRequest
-  /** A violation of this API's own rules, as a sentence; null when there is none. */
+  /** The first violation of API-specific rules, or null. */
   findStrictProblem(sent: unknown, request: ChatRequest): { message: string; param: string } | null
   createEncoder(turn: Turn, request: ChatRequest, envelope: Envelope): TurnEncoder
   formatRefusal(refusal: Refusal): object
 }
 
-/** The fields of a completion besides the turn. */
+/** The response fields that do not come from the turn. */
 export interface Envelope {
   id: string
   /** Seconds since the epoch. */
   created: number
   model: string
-  /** Prefix of the call ids that the turn leaves open. */
+  /** Prefix of generated call ids. */
   callPrefix: string
 }
 
 /** Encodes a turn for one API. */
 export interface TurnEncoder {
-  /** The body of an answer that does not stream. */
   encodeBody(): object
-  /** The server-sent events of a streamed answer. `stop`: breaks off after this number of deltas. */
+  /** Server-sent events, truncated after `stop` deltas. */
   encodeEvents(stop: number | undefined): string[]
-  /** The body of an error; also the one that stands in for an answer of status 200. */
+  /** The body of an error response, or of an error that replaces a streamed answer (status 200). */
   encodeError(error: NonNullable<Turn['error']> | undefined, status: number): object
 }
 
-/** A prepared HTTP response: its writes, then its ending. */
 export interface PlannedResponse {
   status: number
   headers: Record<string, string>
   writes: Uint8Array[]
-  /** `cut` destroys the socket, `hang` leaves the connection open, `silence` never sends as much as the headers. */
+  /** `cut` destroys the socket, `hang` leaves the connection open, `silence` sends nothing, not even headers. */
   ending: 'end' | 'cut' | 'hang' | 'silence'
 }
 
-/** The response that a turn gives to a request. */
 export function planResponse(turn: Turn, stream: boolean, encoder: TurnEncoder): PlannedResponse {
   const { raw } = turn
   const streams = stream && !isError(turn)
@@ -83,7 +79,7 @@ function chooseEnding({ hang, cutAfter }: Turn): PlannedResponse['ending'] {
   return cutAfter === undefined ? 'end' : 'cut'
 }
 
-/** Deltas (or writes of a raw body) after which the turn falls silent; undefined when it goes to its end. */
+/** Number of deltas (or writes of a raw body) before the turn stops; undefined if it completes. */
 function getStop({ hang, cutAfter }: Turn): number | undefined {
   return hang === true ? 0 : (hang ?? cutAfter)
 }
@@ -96,7 +92,6 @@ function getStatus({ status, error }: Turn): number {
   return status ?? (error ? 500 : 200)
 }
 
-/** The body of a response that does not stream. */
 function encodeBody(turn: Turn, encoder: TurnEncoder): object {
   if (isError(turn)) return encoder.encodeError(turn.error, getStatus(turn))
   if (turn.errorInStream) return encoder.encodeError(turn.errorInStream.error, 200)
@@ -113,13 +108,12 @@ function formatHeaders({ headers, retryAfter, retryAfterMs }: Turn): Record<stri
 
 const framingHeaders = ['content-length', 'transfer-encoding', 'connection', 'keep-alive']
 
-/** Names in lower case, so that later ones replace earlier ones, and without those that the server sets itself. */
+/** Lower-cases header names, so that later ones override earlier ones, and drops framing headers. */
 function removeFraming(headers: Record<string, string>): Record<string, string> {
   const lower = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value] as const)
   return Object.fromEntries(lower.filter(([name]) => !framingHeaders.includes(name)))
 }
 
-/** The same bytes in other writes. */
 function splitWrites(pieces: Uint8Array[], how: Turn['split']): Uint8Array[] {
   if (how === undefined) return pieces
   const whole = Buffer.concat(pieces)

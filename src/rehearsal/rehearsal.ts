@@ -14,12 +14,12 @@ import { ScenarioPlayer } from './scenario-player.js'
 export interface Rehearsal {
   /** The base URL for clients, `http://127.0.0.1:PORT/v1`. */
   readonly url: string
-  /** Every well-formed request to a model that exists, in the order of arrival. */
+  /** Valid requests for known models, in arrival order. */
   readonly requests: readonly RecordedRequest[]
-  /** Turns of the default scenario that the default conversation has not played; Infinity when it loops. */
+  /** Turns the default conversation has not played yet; Infinity if the scenario loops. */
   readonly remaining: number
   /**
-   * Forgets all requests; every conversation starts over.
+   * Clears all requests and restarts every conversation.
    *
    * @example
    * const rehearsal = await startRehearsal({ scenario: { turns: [{ text: 'Hello.' }] } })
@@ -28,7 +28,7 @@ export interface Rehearsal {
    */
   reset(): void
   /**
-   * Stops listening and destroys what is open, hanging answers too. May be called twice.
+   * Stops listening and closes all connections. Idempotent.
    *
    * @example
    * const rehearsal = await startRehearsal({ scenario: { turns: [{ text: 'Hello.' }] } })
@@ -38,13 +38,14 @@ export interface Rehearsal {
 }
 
 /**
- * Starts a server on loopback that plays a scenario: each request for an answer, streamed or not, is answered by the next
- * turn, in the words of the API that was asked.
+ * Starts a loopback server that plays a scenario: each request gets the next turn, encoded for the requested
+ * API.
  *
- * Routes: `POST /v1/chat/completions` (OpenAI), `POST /v1/messages` (Anthropic), `POST /v1beta/models/NAME:generateContent`
- * and `:streamGenerateContent` (Gemini), and `GET /v1/models`. A mistake that the rehearsal itself finds — turns used up,
- * an expectation not met, an invalid history — is answered 400, which no client retries, with a `code` that begins
- * with `rehearsal_`, and is kept in `requests` as `refused`.
+ * Routes: `POST /v1/chat/completions` and `/v1/responses` (OpenAI), `POST /v1/messages` (Anthropic), `POST
+ * /v1beta/models/NAME:generateContent` and `:streamGenerateContent` (Gemini), and `GET /v1/models`. If the
+ * rehearsal rejects a request (no turns left, an unmet expectation, an invalid history), it responds with
+ * status 400, which no client retries, and a `code` starting with `rehearsal_`. The reason is also in
+ * `requests` as `refused`.
  *
  * @example
  * const rehearsal = await startRehearsal({ turns: [{ status: 429, retryAfter: 1 }, { text: 'Hello.' }] })

@@ -5,37 +5,38 @@ import { isWellFormed } from '../core/models/well-formed.js'
 import { parseJsonOr } from '../core/base/json.js'
 import type { ChatRequest, WireMessage } from './chat-request.js'
 
-/** What is wrong with a request, and where. */
 export interface RequestProblem {
-  /** One sentence, which begins with the path. */
+  /** One sentence, starting with the path. */
   message: string
-  /** The path, `messages[2].tool_calls[0].function.name`. */
+  /** For example `messages[2].tool_calls[0].function.name`. */
   param: string
 }
 
-/** The longest text and the longest lists that OpenAI takes. */
+/** OpenAI's limits. */
 const maxTextLength = 10_485_760
 const maxTools = 128
 const chatLimits = { calls: 128, id: 40 }
 
-/** How many calls a message may have, and how long their ids may be. */
 export interface CallLimits {
   calls: number
   id: number
 }
 
 /**
- * What some provider would refuse in a request, or null: each rule is one that OpenAI, Mistral, Anthropic's or Google's
- * compatible APIs, or the chat templates of open models keep, so that a history without a problem goes everywhere.
- * Besides what `findHistoryProblem` asks for: valid names of calls and tools, arguments that are JSON objects, unique ids, no
- * blank content, whole surrogate pairs, the system first, users and answers in turns, a user or results last, and sizes.
+ * The first thing some provider would reject, or null. The rules combine those of OpenAI, Mistral, the
+ * compatible APIs of Anthropic and Google, and chat templates of open models, so a request that passes works
+ * everywhere.
+ *
+ * In addition to `findHistoryProblem`: valid call and tool names, arguments that are JSON objects, unique ids,
+ * no blank content, complete surrogate pairs, the system message first, alternating user and assistant turns, a
+ * user message or tool result last, and size limits.
  */
 export function findStrictProblem(
   request: ChatRequest,
   limits: CallLimits = chatLimits,
 ): RequestProblem | null {
   const { messages, tools } = request
-  // Others are the provider's own, whose form it knows itself.
+  // Other tools are provider-defined; the provider checks them.
   const functions = (tools ?? []).filter(({ type }) => type === 'function')
   return (
     findRequestProblem(request) ??
@@ -80,7 +81,7 @@ function findToolProblem(
   return problem === null ? null : createProblem(`${at}.function.parameters`, problem)
 }
 
-/** By the rules of OpenAI, and of Anthropic for the names of properties. */
+/** OpenAI's rules, and Anthropic's for property names. */
 function findSchemaProblem(schema: JsonObject, isClaude: boolean): string | null {
   if (schema.type !== 'object') return "must be a schema of type 'object'."
   const union = ['oneOf', 'anyOf', 'allOf', 'enum', 'not'].find((key) => key in schema)
@@ -107,7 +108,7 @@ function findSchemaProblem(schema: JsonObject, isClaude: boolean): string | null
 function findMessageProblem(message: WireMessage, at: string, limits: CallLimits): RequestProblem | null {
   const { role, content, tool_calls: calls } = message
   const isCalling = calls != null && calls.length > 0
-  // Within the message, its parts or calls, and what is in them.
+  // Levels for the message, its parts or calls, and their fields.
   if (isNestedDeeper(message, maxDepth + 4)) return createProblem(at, tooDeep)
   if (!isWellFormed(message)) return createProblem(at, torn)
   if (role === 'tool' && !message.tool_call_id) return createProblem(`${at}.tool_call_id`, 'is missing.')
@@ -160,7 +161,6 @@ function findCallProblem(
   return isWellFormed(input) ? null : createProblem(`${at}.function.arguments`, torn)
 }
 
-/** The system message first, then a user, then users and assistants in turns, and a user or results at the end. */
 function findTurnProblem(messages: readonly WireMessage[], i: number): RequestProblem | null {
   const at = `messages[${i}]`
   const role = getRole(messages[i])
@@ -226,9 +226,9 @@ function quoteText(text: string): string {
 }
 
 /**
- * The first problem of a history as a sentence, or null. Providers require exactly one result for each tool call, right after
- * the message with the calls and in their order; no result without a call; no empty list of calls; and content in every
- * message except an assistant's with calls.
+ * The first problem in a history as a sentence, or null. Every tool call needs exactly one result, directly
+ * after the calling message and in call order. Results need a call, lists of calls must not be empty, and every
+ * message needs content unless it is an assistant message with calls.
  */
 export function findHistoryProblem(messages: readonly WireMessage[]): string | null {
   for (let i = 0; i < messages.length; i++) {

@@ -3,14 +3,12 @@ import type { ChatRequest } from './chat-request.js'
 import type { TurnEncoder, Envelope } from './planned-response.js'
 import type { Turn } from './turn-schema.js'
 
-/** An output item of an answer. */
 interface Item {
   id: string
   type: string
   [key: string]: unknown
 }
 
-/** Encodes a turn for the Responses API. */
 export function createResponsesEncoder(
   turn: Turn,
   request: ChatRequest,
@@ -25,7 +23,6 @@ export function createResponsesEncoder(
   }
 }
 
-/** An event of a stream. */
 interface Event {
   type: string
   [key: string]: unknown
@@ -82,7 +79,7 @@ function createShell(turn: Turn, { id, created, model }: Envelope) {
   }
 }
 
-/** The output items: reasoning (encrypted if the request asks for it), then text, then calls. */
+/** Output items: reasoning (encrypted on request), then text, then calls. */
 function toItems(turn: Turn, { include }: ChatRequest, envelope: Envelope): Item[] {
   const { reasoning, text, refusal } = turn
   const prefix = envelope.callPrefix.replace(/^call_/, '')
@@ -115,16 +112,15 @@ function toItems(turn: Turn, { include }: ChatRequest, envelope: Envelope): Item
   ]
 }
 
-/** A text of an item, as the events around it name it. */
+/** A text of an item, as its events identify it. */
 interface Part {
   /** `output_text`, `refusal`, `reasoning_summary_text`, `function_call_arguments`. */
   name: string
-  /** The field of its last event that has all of it. */
+  /** The field of the final event with the whole text. */
   field: string
   text: string
-  /** Where in the item it stands. */
   place: object
-  /** The part that is announced; arguments are none. */
+  /** The announced part; arguments have none. */
   part?: { type: string; event: 'content_part' | 'reasoning_summary_part'; whole: object; empty: object }
 }
 
@@ -165,7 +161,7 @@ function toTextParts(item: Item, { reasoning = '', text, refusal }: Turn): Part[
 }
 
 /**
- * The events of an item, grouped by delta: the events that begin or end a delta belong to it, so that a cut stream breaks off
+ * Groups the events of an item by delta, including the events that start or end it, so a cut stream breaks off
  * between two deltas.
  */
 function toDeltas(item: Item, output_index: number, turn: Turn): Event[][] {
@@ -195,14 +191,13 @@ function toDeltas(item: Item, output_index: number, turn: Turn): Event[][] {
   return addFrames([first, ...rest], [added], [done])
 }
 
-/** The fields that are empty when an item is announced. Approval requests are announced complete. */
+/** Fields that are empty when an item is announced. Approval requests are announced complete. */
 const emptyItems: Readonly<Record<string, object>> = {
   message: { content: [], status: 'in_progress' },
   function_call: { arguments: '', status: 'in_progress' },
   reasoning: { summary: [], status: 'in_progress' },
 }
 
-/** The groups with what goes before the first and after the last of them. */
 function addFrames(groups: readonly (Event | Event[])[], before: Event[], after: Event[]): Event[][] {
   const all = groups.length === 0 ? [[]] : groups.map((group) => [group].flat())
   return all.map((group, i) => [...(i === 0 ? before : []), ...group, ...(i === all.length - 1 ? after : [])])

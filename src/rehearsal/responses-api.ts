@@ -4,7 +4,7 @@ import { getDefaultError } from './chat-api.js'
 import { createResponsesEncoder } from './responses-answer.js'
 import { parseRequest, type ChatRequest, type WireMessage } from './chat-request.js'
 
-/** Parameters of chats, which OpenAI refuses by name. */
+/** Chat Completions parameters that the Responses API rejects. */
 const chatParameters = [
   'messages',
   'max_tokens',
@@ -17,8 +17,8 @@ const chatParameters = [
 ]
 
 /**
- * Problems that OpenAI refuses in the items of a request, besides those of any history: calls without outputs, and reasoning
- * without its following item.
+ * Problems that OpenAI rejects in a request's items: calls without outputs, and reasoning without its following
+ * item.
  */
 export function findItemsProblem(request: ResponsesRequest): { message: string; param: string } | null {
   const unknown = chatParameters.find((key) => Object.hasOwn(request, key))
@@ -74,7 +74,6 @@ function findItemProblem(
   return null
 }
 
-/** OpenAI's Responses API. */
 export const responsesApi: ProviderApi = {
   name: 'responses',
   idPrefix: 'resp_rehearsal_',
@@ -117,18 +116,17 @@ const responsesRequest = z.looseObject({
 export type ResponsesRequest = z.infer<typeof responsesRequest>
 export type InputItem = z.infer<typeof item>
 
-/** Checks the body of a request. @throws Refusal */
 export function readResponsesRequest(sent: unknown): ResponsesRequest {
   return parseRequest(responsesRequest, sent)
 }
 
-/** The items of a request; a bare text is what the user says. */
 export function listItems({ input }: ResponsesRequest): readonly InputItem[] {
   return typeof input === 'string' ? [{ role: 'user', content: input } as InputItem] : input
 }
 
 /**
- * The request as a Chat Completions request, so that the same checks apply. Consecutive items of the model become one message.
+ * Converts the request to Chat Completions so that the same checks apply. Consecutive model items become one
+ * message.
  */
 export function toChatRequest(request: ResponsesRequest): ChatRequest {
   const { input: _input, instructions, tools, ...rest } = request
@@ -156,7 +154,6 @@ export function toChatRequest(request: ResponsesRequest): ChatRequest {
   }
 }
 
-/** The answer to a call: the output of a function, or an approval. */
 function toToolMessage({ type, call_id, output, ...item }: InputItem): WireMessage | null {
   if (type === 'function_call_output')
     return { role: 'tool', tool_call_id: call_id ?? '', content: toParts(output) }
@@ -167,7 +164,7 @@ function toToolMessage({ type, call_id, output, ...item }: InputItem): WireMessa
   return { role: 'tool', tool_call_id: String(id), content: words }
 }
 
-/** Whether the model made the item: not a message of others, a function output or an approval. */
+/** Whether the model produced the item. */
 export function isModelItem({ type = 'message', role }: InputItem): boolean {
   if (type === 'message') return role === 'assistant'
   return type !== 'function_call_output' && type !== 'mcp_approval_response'
@@ -197,7 +194,6 @@ function addToAnswer(
   }
 }
 
-/** Content in the form that chats have. */
 function toParts(content: unknown): WireMessage['content'] {
   if (typeof content === 'string') return content
   return toList(content).map(({ type, ...part }) => {

@@ -12,7 +12,6 @@ import { type RehearsalSettings, parseTurn, type Scenario } from './scenario.js'
 import { responsesApi } from './responses-api.js'
 import type { Turn } from './turn-schema.js'
 
-/** The API that a path belongs to. */
 function findApi(path: string): ProviderApi | undefined {
   if (path === '/v1/chat/completions') return chatApi
   if (path === '/v1/responses') return responsesApi
@@ -120,7 +119,6 @@ export class ScenarioPlayer {
     }
   }
 
-  /** Checks a request, and takes its next turn. */
   #takeCue({ body, sent, conversation, scenario }: RecordedRequest, api: ProviderApi): Cue {
     const found = this.#settings.strict
       ? (api.findStrictProblem(sent, body) ?? findStrictProblem(body, api.limits))
@@ -131,7 +129,7 @@ export class ScenarioPlayer {
     return this.#getPlayback(scenario, conversation).takeNext()
   }
 
-  /** `rehearsal/NAME` plays NAME, every other model the default scenario. */
+  /** `rehearsal/NAME` plays NAME; every other model plays the default scenario. */
   #findScenarioName(model: string): string {
     const { scenarios } = this.#settings
     const name = model.startsWith('rehearsal/') ? model.slice('rehearsal/'.length) : ''
@@ -150,7 +148,6 @@ export class ScenarioPlayer {
   }
 }
 
-/** Resolves the turn: calls a turn function, and checks the expectations. */
 async function resolveTurn({ turn: cued, index }: Cue, request: RecordedRequest): Promise<Turn> {
   const refuse = (code: string, what: string): never => {
     throw new Refusal(400, code, `turns[${index}] ${what}`)
@@ -177,10 +174,8 @@ function sendJson(response: ServerResponse, status: number, body: object): void 
 function ignoreError(): void {}
 
 /**
- * Allows pages of this machine, and those of the option `origins`. Requests of other pages are refused, so that an open page
- * cannot use up turns.
- *
- * True when the request was a preflight, and is answered.
+ * Allows pages on this machine and pages listed in `origins`. Other pages are rejected so that an open page
+ * cannot consume turns. Returns true for a preflight request, which has been answered.
  * @throws Refusal 403 `rehearsal_origin`
  */
 function answerOrigin(
@@ -189,7 +184,7 @@ function answerOrigin(
   allowed: readonly string[],
 ): boolean {
   const { origin } = headers
-  // Programs send none.
+  // Requests that do not come from a page have no origin.
   if (origin === undefined) return false
   if (!allowed.includes('*') && !allowed.includes(origin) && !isLocalOrigin(origin)) {
     throw new Refusal(
@@ -217,13 +212,12 @@ function isLocalOrigin(origin: string): boolean {
   return /^https?:$/.test(protocol) && /^(localhost|[\w-]+\.localhost|127(\.\d+){3}|\[::1\])$/.test(hostname)
 }
 
-/** Milliseconds before the first byte and between two writes. */
 interface Pace {
   delayMs?: number | undefined
   chunkDelayMs?: number | undefined
 }
 
-/** Sends a planned response. Resolves when it is sent, or the client has disconnected. */
+/** Sends a planned response. Resolves when it is sent or the client has disconnected. */
 async function sendResponse(
   response: ServerResponse,
   { status, headers, writes, ending }: PlannedResponse,
@@ -244,7 +238,7 @@ async function sendResponse(
   if (ending === 'cut') response.destroy()
 }
 
-/** Waits for the clock, or for the connection to close. */
+/** Waits for the clock or for the connection to close. */
 function waitForClock(response: ServerResponse, ms: number, clock: Clock): Promise<void> {
   if (ms <= 0 || response.destroyed) return Promise.resolve()
   return new Promise((resolve) => {
@@ -259,8 +253,8 @@ function waitForClock(response: ServerResponse, ms: number, clock: Clock): Promi
 }
 
 /**
- * Waits until the bytes are sent and, for a client in this process, until it could read them: otherwise it would see two
- * writes as one.
+ * Waits until the bytes are sent and an in-process client could read them. Otherwise it would see two writes as
+ * one.
  */
 async function writeBytes(response: ServerResponse, bytes: Uint8Array): Promise<void> {
   await new Promise<void>((resolve) => {
@@ -269,16 +263,14 @@ async function writeBytes(response: ServerResponse, bytes: Uint8Array): Promise<
   await nextTurn()
 }
 
-/** The turn that answers a request. */
 interface Cue {
   turn: Scenario['turns'][number]
-  /** Index of the turn in its scenario. */
   index: number
-  /** How many requests of the conversation have been answered, this one included. */
+  /** Number of answered requests in the conversation, including this one. */
   play: number
 }
 
-/** Where one conversation stands in its scenario. */
+/** A conversation's position in its scenario. */
 class Playback {
   readonly #scenario: Scenario
   #played = 0
@@ -287,13 +279,12 @@ class Playback {
     this.#scenario = scenario
   }
 
-  /** Turns that have not been played yet; Infinity when the scenario loops. */
   get remaining(): number {
     const { turns, onExhausted } = this.#scenario
     return onExhausted === 'loop' ? Infinity : Math.max(0, turns.length - this.#played)
   }
 
-  /** Takes the next turn. @throws Refusal when there is none */
+  /** @throws Refusal if no turn is left */
   takeNext(): Cue {
     const { name, turns, onExhausted = 'error' } = this.#scenario
     const { length } = turns

@@ -7,8 +7,9 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { type Clock, systemClock } from '../core/base/clock.js'
 
 /**
- * A rehearsal that cannot start. `code` is `invalid_scenario` or `invalid_options` (`subject` is the path of the
- * mistake, `turns[2].toolCalls[0].name`), `unreadable_scenario` (`subject` is the file) or `cannot_listen`.
+ * A rehearsal that cannot start. `code` is `invalid_scenario` or `invalid_options` (`subject` is the path of
+ * the problem, such as `turns[2].toolCalls[0].name`), `unreadable_scenario` (`subject` is the file) or
+ * `cannot_listen`.
  *
  * @example
  * try {
@@ -22,7 +23,7 @@ export class RehearsalError extends StatewrightError {
 }
 
 /**
- * A turn that depends on the request. What it throws is answered 400, as is a turn that is invalid.
+ * A turn computed from the request. If it throws or returns an invalid turn, the response has status 400.
  *
  * @example
  * const echo: TurnFunction = ({ body }) => ({ text: `You said: ${JSON.stringify(body.messages.at(-1)?.content)}` })
@@ -32,7 +33,7 @@ export class RehearsalError extends StatewrightError {
 export type TurnFunction = (request: RecordedRequest) => Turn | Promise<Turn>
 
 /**
- * The model's answers, one for each request. Plain JSON, unless a turn is a function.
+ * The model's responses, one per request. Plain JSON unless a turn is a function.
  *
  * @example
  * const scenario: Scenario = {
@@ -44,15 +45,13 @@ export type TurnFunction = (request: RecordedRequest) => Turn | Promise<Turn>
  * }
  */
 export interface Scenario {
-  /** For people. */
   name?: string | undefined
-  /** What it shows, for people. */
   description?: string | undefined
-  /** One a request; at least one. */
+  /** One per request; at least one. */
   turns: readonly (Turn | TurnFunction)[]
   /**
-   * What a request after the last turn gets: `error` (the default) a 400 that says so, `repeatLast` the last turn
-   * again, `loop` the first one.
+   * The response after the last turn: status 400 (`error`, the default), the last turn again (`repeatLast`), or
+   * the first turn (`loop`).
    */
   onExhausted?: 'error' | 'repeatLast' | 'loop' | undefined
 }
@@ -71,7 +70,7 @@ const scenarioSchema = z.strictObject({
 })
 
 /**
- * Checks a scenario.
+ * Validates a scenario.
  *
  * @example const scenario = parseScenario(JSON.parse(text))
  * @throws {RehearsalError} `invalid_scenario`, with the path of the first mistake as `subject`
@@ -82,7 +81,7 @@ export function parseScenario(value: unknown, origin = 'The scenario'): Scenario
   return data as Scenario
 }
 
-/** Checks what a turn function returned. @throws RehearsalError `invalid_scenario` */
+/** Validates the result of a turn function. @throws RehearsalError `invalid_scenario` */
 export function parseTurn(value: unknown): Turn {
   const { data, error } = turnSchema.safeParse(value)
   if (error) throw invalidScenarioError('invalid_scenario', 'What the turn function returned', error)
@@ -90,7 +89,7 @@ export function parseTurn(value: unknown): Turn {
 }
 
 /**
- * Reads and checks a scenario file (JSON).
+ * Reads and validates a scenario file (JSON).
  *
  * @example const rehearsal = await startRehearsal(await loadScenario('test/scenarios/refund.json'))
  * @throws {RehearsalError} `unreadable_scenario` when there is no such file, `invalid_scenario` with the path of the
@@ -111,52 +110,54 @@ export async function loadScenario(path: string): Promise<Scenario> {
   return parseScenario(value, `The scenario file ${path}`)
 }
 
-/** The first mistake as a sentence with its path. */
 export function invalidScenarioError(code: string, origin: string, { issues }: z.ZodError): RehearsalError {
   const { path, message } = issues[0] ? describeIssue(issues[0]) : { path: [], message: 'it is invalid' }
   const subject = z.core.toDotPath(path)
   return new RehearsalError(code, `${origin} is invalid${subject && ` at ${subject}`}: ${message}.`, subject)
 }
 
-/** Where and what: an unknown key is part of the path. */
+/** Unknown keys become part of the path. */
 function describeIssue(issue: z.core.$ZodIssue): { path: PropertyKey[]; message: string } {
   if (issue.code !== 'unrecognized_keys') return { path: issue.path, message: issue.message }
   return { path: [...issue.path, ...issue.keys.slice(0, 1)], message: 'there is no such key' }
 }
 
-/** The scenarios of a rehearsal, and how strict it is. */
+/** Options of a rehearsal. */
 export interface RehearsalOptions {
-  /** Played by every model name that names no other. Without it, only `scenarios` play. */
+  /**
+   * The default scenario, played for every model without a scenario of that name. Without it, only `scenarios`
+   * play.
+   */
   scenario?: Scenario | undefined
-  /** Scenarios by name; a request for the model `rehearsal/NAME` plays NAME. */
+  /** Scenarios by name. Requests for the model `rehearsal/NAME` play NAME. */
   scenarios?: Record<string, Scenario> | undefined
   /**
-   * The conversation that a request belongs to: each plays its scenario from the start. Default: the header
-   * `x-rehearsal-conversation`, else the `user` of the body, else one conversation for all.
+   * Returns the conversation of a request. Each conversation plays its scenario from the start. Default: the
+   * header `x-rehearsal-conversation`, else the body's `user`, else one shared conversation.
    */
   conversation?: ((request: ChatRequest, headers: IncomingHttpHeaders) => string) | undefined
-  /** Answer 400 to a history that providers refuse (a tool call without its result, and the like). Default true. */
+  /** Reject histories that providers reject, such as a tool call without a result, with status 400. Default true. */
   strictHistory?: boolean | undefined
   /**
-   * Answer 400, with a sentence, to everything that some provider refuses: also names of calls, arguments that are no
-   * JSON object, blank content, torn surrogate pairs, roles out of turn and sizes. For tests of what your agent sends,
-   * your own provider and histories of your own. Default false.
+   * Reject everything that some provider rejects, with status 400 and an explanation: invalid call names,
+   * arguments that are not JSON objects, blank content, unpaired surrogates, roles out of order, and excessive
+   * sizes. Use it to test what your agent or custom provider sends. Default false.
    */
   strict?: boolean | undefined
-  /** Default 0: a free one. */
+  /** Default 0: any free port. */
   port?: number | undefined
   /** Default `127.0.0.1`. */
   host?: string | undefined
   /**
-   * Web pages that may send requests, by their origin (`https://app.test:8443`), besides those of this machine
-   * (`http://localhost:5173`); `*` stands for all. Default: none.
+   * Origins of web pages that may send requests (`https://app.test:8443`), in addition to pages on this
+   * machine; `*` allows all. Default: none.
    */
   origins?: readonly string[] | undefined
-  /** For the delays of turns and the times of requests. Default: the system's. */
+  /** Clock for turn delays and request times. Default: the system clock. */
   clock?: Clock | undefined
 }
 
-/** Options with every default filled in. The default scenario is the one with the empty name. */
+/** Options with defaults. The default scenario has the empty name. */
 export type RehearsalSettings = Required<{
   [Key in Exclude<keyof RehearsalOptions, 'scenario' | 'scenarios'>]: NonNullable<RehearsalOptions[Key]>
 }> & { scenarios: Map<string, Scenario> }
@@ -177,7 +178,7 @@ const optionsSchema = z.strictObject({
   clock: z.custom<Clock>(isClock, 'expected now, setTimeout and clearTimeout').default(systemClock),
 })
 
-/** Checks a scenario, or options with scenarios in them. @throws RehearsalError */
+/** Validates a scenario or rehearsal options. @throws RehearsalError */
 export function parseOptions(value: Scenario | RehearsalOptions): RehearsalSettings {
   if (typeof value === 'object' && value !== null && 'turns' in value)
     return parseOptions({ scenario: value })
@@ -196,7 +197,6 @@ export function parseOptions(value: Scenario | RehearsalOptions): RehearsalSetti
   return { ...settings, scenarios }
 }
 
-/** The conversation of a request by default. */
 function getConversation({ user }: ChatRequest, headers: IncomingHttpHeaders): string {
   const header = headers['x-rehearsal-conversation']
   return (Array.isArray(header) ? header[0] : header) ?? user ?? ''

@@ -6,10 +6,10 @@ const milliseconds = z.number().nonnegative()
 const headers = z.record(z.string(), z.string()).refine(isValidHeaders, 'these are no valid HTTP headers')
 
 const toolCall = z.strictObject({
-  /** Default `call_PLAY_N`, which no other call of the conversation has. */
+  /** Default `call_PLAY_N`, unique within the conversation. */
   id: z.string().min(1).optional(),
   name: z.string(),
-  /** An object, or the exact text that the model writes (broken JSON, an empty string, …). Default `{}`. */
+  /** An object, or the exact text the model writes (broken JSON, an empty string, …). Default `{}`. */
   arguments: z
     .union(
       [z.string(), z.record(z.string(), z.unknown()).refine(isJson)],
@@ -17,24 +17,24 @@ const toolCall = z.strictObject({
     )
     .optional(),
   /**
-   * The label of an MCP server that the provider itself would ask: the Responses API asks whether it may. In the words of
-   * other APIs it is a call like any other.
+   * Label of an MCP server called by the provider; the Responses API asks for approval. In other APIs it is an
+   * ordinary call.
    */
   server: z.string().min(1).optional(),
 })
 
 const usage = z.strictObject({
-  /** Prompt tokens, `cached` and `cacheWrite` included. */
+  /** Prompt tokens, including `cached` and `cacheWrite`. */
   input: count,
-  /** Completion tokens, `reasoning` included. */
+  /** Completion tokens, including `reasoning`. */
   output: count,
   cached: count.optional(),
-  /** Prompt tokens that were written to the cache. */
+  /** Prompt tokens written to the cache. */
   cacheWrite: count.optional(),
   reasoning: count.optional(),
 })
 
-/** The object under `error`, as providers send it; further keys are sent along. */
+/** The object under `error`. Other keys are sent unchanged. */
 const errorObject = z
   .looseObject({
     message: z.string(),
@@ -46,36 +46,42 @@ const errorObject = z
 const raw = z.strictObject({
   /** Default 200. */
   status: z.int().min(200).max(599).optional(),
-  /** Framing headers (`content-length`, `transfer-encoding`, `connection`) are left out: the server frames anew. */
+  /**
+   * Framing headers (`content-length`, `transfer-encoding`, `connection`) are ignored because the server sets
+   * them.
+   */
   headers: headers.optional(),
-  /** Sent byte for byte, as `text/event-stream` or (not streaming) `application/json` unless `headers` say else. */
+  /**
+   * Sent byte for byte, as `text/event-stream` or (not streaming) `application/json` unless `headers` override
+   * it.
+   */
   body: z.string(),
-  /** How `body` is written here. Default `utf8`. */
+  /** Encoding of `body`. Default `utf8`. */
   encoding: z.enum(['utf8', 'base64']).optional(),
 })
 
 const expect = z.strictObject({
-  /** A part of the last user message. */
+  /** Text contained in the last user message. */
   lastUserIncludes: z.string().optional(),
-  /** A part of the system (or developer) messages. */
+  /** Text contained in the system or developer messages. */
   systemIncludes: z.string().optional(),
-  /** The results at the end of the request, in order, each by call id or by tool name; `[]` for none. */
+  /** The trailing tool results in order, by call id or tool name; `[]` for none. */
   toolResultsFor: z.array(z.string()).optional(),
-  /** Parts, each of which stands in one of those results. */
+  /** Texts that must each appear in one of those results. */
   toolResultsInclude: z.array(z.string()).optional(),
-  /** Names of tools that the request offers. */
+  /** Names of tools the request must offer. */
   tools: z.array(z.string()).optional(),
 })
 
 const fields = z.strictObject({
   text: z.string().optional(),
-  /** Before the text: sent as `reasoning_content`; by Anthropic's API as signed thoughts. */
+  /** Sent before the text as `reasoning_content`, and as signed thoughts in Anthropic's API. */
   reasoning: z.string().optional(),
   refusal: z.string().optional(),
   toolCalls: z.array(toolCall).optional(),
   /** Default `tool_calls` with calls, else `stop`. */
   finishReason: z.string().optional(),
-  /** Default: four characters a token. `null`: the provider reports none. */
+  /** Default: an estimate of four characters per token. `null`: the provider reports no usage. */
   usage: usage.nullable().optional(),
 
   /** Default 200, or 500 with `error`. From 400 on, the body is `error`. */
@@ -87,36 +93,36 @@ const fields = z.strictObject({
   /** The `retry-after-ms` header. */
   retryAfterMs: milliseconds.optional(),
 
-  /** Characters a delta. Default 16. */
+  /** Characters per delta. Default 16. */
   chunkSize: z.int().positive().optional(),
-  /** Milliseconds before the answer begins. */
+  /** Milliseconds before the response starts. */
   delayMs: milliseconds.optional(),
   /** Milliseconds between two writes. */
   chunkDelayMs: milliseconds.optional(),
   /**
-   * The bytes of one write: the whole body, one byte, or pieces of these sizes and then the rest. Default: one
-   * server-sent event a write.
+   * How the bytes are split into writes: all at once, byte by byte, or pieces of these sizes followed by the
+   * rest. Default: one server-sent event per write.
    */
   split: z
     .union([z.enum(['whole', 'bytes']), z.array(z.int().positive())], "expected 'whole', 'bytes' or sizes")
     .optional(),
 
-  /** Destroy the socket after so many deltas. */
+  /** Destroy the socket after this many deltas. */
   cutAfter: count.optional(),
-  /** `true`: never answer. A number: fall silent after so many deltas, with the connection open. */
+  /** `true`: never respond. A number: stop sending after this many deltas and keep the connection open. */
   hang: z.union([z.literal(true), count], 'expected true or a number of deltas').optional(),
   /** End the stream without its finish reason, without `[DONE]`, or without both (and without usage). */
   endWithout: z.enum(['finish', 'done', 'both']).optional(),
-  /** After so many deltas, an `error` object in the stream, which then ends. */
+  /** Send an `error` object after this many deltas and end the stream. */
   errorInStream: z.strictObject({ after: count, error: errorObject }).optional(),
-  /** An exact response instead of one made of the fields above. */
+  /** An exact response instead of one built from the fields above. */
   raw: raw.optional(),
 
-  /** What the request has to look like; else it is answered 400 with a message that says what was expected. */
+  /** Expectations about the request. If one is not met, the response has status 400 and names it. */
   expect: expect.optional(),
 })
 
-/** Checked a second time as a whole: a field that would be silently ignored is a mistake in the scenario. */
+/** Also rejects fields that would be silently ignored. */
 export const turnSchema = fields.check(({ value, issues }) => {
   const refuse = (keys: readonly (keyof Turn)[], why: string): void => {
     for (const key of keys) {
@@ -138,7 +144,7 @@ export const turnSchema = fields.check(({ value, issues }) => {
 })
 
 /**
- * One HTTP response of the model. Every field is optional: `{}` is an empty answer. A delta is one piece of
+ * One HTTP response of the model. All fields are optional: `{}` is an empty answer. A delta is one piece of
  * reasoning, text, refusal or a tool call. A request that does not stream gets the same content in one body, of
  * which `cutAfter` and `hang` send half.
  *

@@ -13,29 +13,28 @@ import {
   createStateTest,
 } from './properties/property.js'
 
-/** Some states: the dotted path of one (`RUNNING.asking.requesting`), or a function that tells. */
+/** Selects states: a dotted path (`RUNNING.asking.requesting`) or a predicate. */
 export type StateCondition<TMachine extends AnyStateMachine = AnyStateMachine> =
   | string
   | ((snapshot: SnapshotFrom<TMachine>) => boolean)
 
-/** An answer of `canReach`. */
+/** The result of `canReach`. */
 export interface ReachReport {
-  /** Whether a `to` state can be reached from every reachable `from` state. */
+  /** Whether every reachable `from` state can reach a `to` state. */
   holds: boolean
-  /** How many reachable states are `from` and `to` states. */
+  /** Number of reachable `from` and `to` states. */
   from: number
-  /** As `from`. */
   to: number
-  /** How many `from` states have no way. */
+  /** Number of `from` states that cannot reach a `to` state. */
   stuck: number
-  /** The shortest way to one that has none. */
+  /** The shortest path to one of them. */
   example?: MachinePath
-  /** The answer as a sentence, with the example. */
+  /** The result as a sentence, with the example. */
   message: string
 }
 
 /**
- * Every state, for `canReach`.
+ * Matches every state, for `canReach`.
  *
  * @example
  * const { holds, message } = canReach(machine, anyState, isFinal, { alphabet })
@@ -43,7 +42,7 @@ export interface ReachReport {
 export const anyState = (): boolean => true
 
 /**
- * The states in which the machine is done, for `canReach`.
+ * Matches the states in which the machine is done, for `canReach`.
  *
  * @example
  * const { holds, message } = canReach(machine, anyState, isFinal, { alphabet })
@@ -54,7 +53,7 @@ export const isFinal = (snapshot: { status: string }): boolean => {
 }
 
 /**
- * From every state that can be reached, a state that is `q` can be reached: a property for `checkProperties`.
+ * From every reachable state, a state that satisfies `q` can be reached. A property for `checkProperties`.
  *
  * @example checkProperties(machine, { 'there is a way out': canReach(isFinal) }, { alphabet })
  */
@@ -62,7 +61,7 @@ export function canReach<TMachine extends AnyStateMachine = AnyStateMachine>(
   q: MomentCondition<TMachine>,
 ): Property<TMachine>
 /**
- * Whether from every reachable state that is `from`, some state that is `to` can be reached.
+ * Checks whether every reachable `from` state can reach some `to` state.
  *
  * ```ts
  * canReach(machine, anyState, isFinal, { alphabet }).holds

@@ -1,15 +1,13 @@
 import { StatewrightError } from '../core/base/errors.js'
 
-/** A failed check. */
 export class CheckFailure extends Error {}
 
-/** Whether what is found is what is wanted, compared as JSON; the order of keys means nothing. @throws CheckFailure */
+/** Compares values as JSON, ignoring key order. @throws CheckFailure */
 export function expectSame(what: string, found: unknown, wanted: unknown): void {
   if (toOrderedJson(found) !== toOrderedJson(wanted))
     throw new CheckFailure(`${what} should be ${formatValue(wanted)}, but is ${formatValue(found)}`)
 }
 
-/** @throws CheckFailure */
 export function expectTrue(isSo: boolean, otherwise: string): asserts isSo {
   if (!isSo) throw new CheckFailure(otherwise)
 }
@@ -19,7 +17,7 @@ export function formatValue(value: unknown): string {
   return text.length > 200 ? `${text.slice(0, 200)}…` : text
 }
 
-/** @throws StatewrightError `bad_option` for a name that no check has */
+/** @throws StatewrightError `bad_option` for an unknown check name */
 export function checkSkippedNames(names: readonly string[], checks: readonly { name: string }[]): void {
   const unknown = names.find((name) => !checks.some((check) => check.name === name))
   if (unknown === undefined) return
@@ -39,18 +37,18 @@ function toOrderedJson(value: unknown): string | undefined {
   )
 }
 
-/** Choices at random, the same for the same seed. */
+/** Random choices, reproducible by seed. */
 export interface RandomChoices {
-  /** From 0 to `most`, both included. */
+  /** From 0 to `most`, inclusive. */
   whole: (most: number) => number
   one: <Value>(values: readonly [Value, ...Value[]]) => Value
-  /** Up to so many characters of all kinds: control characters, quotes, halves of surrogate pairs. */
+  /** Up to `most` characters of all kinds: control characters, quotes, unpaired surrogates. */
   text: (most: number) => string
 }
 
 export function createRandomChoices(seed: number): RandomChoices {
   let state = seed >>> 0
-  /** From 0 to 1, 1 excluded: a multiplicative mix of a counter. */
+  /** From 0 (inclusive) to 1 (exclusive). */
   const next = (): number => {
     state = (state + 0x9e3779b9) >>> 0
     let mixed = Math.imul(state ^ (state >>> 16), 0x21f0aaad)

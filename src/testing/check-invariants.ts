@@ -6,7 +6,7 @@ import { createPathAlong, createPathTo, formatPath, type MachinePath } from './m
 import { resolveSpace, type ExploreOptions } from './explore-options.js'
 
 /**
- * How the machine came to the state. At a start there is no `previous`, and `event` is `xstate.init`.
+ * How the machine reached a state. At a start, `previous` is undefined and `event` is `xstate.init`.
  *
  * @example
  * const noSilentEnd = {
@@ -16,20 +16,18 @@ import { resolveSpace, type ExploreOptions } from './explore-options.js'
  * checkInvariants(machine, [noSilentEnd], { alphabet })
  */
 export interface Arrival<TMachine extends AnyStateMachine = AnyStateMachine> {
-  /** The state before the event. */
   previous: SnapshotFrom<TMachine> | undefined
-  /** What has just happened. */
   event: AnyEventObject
-  /** What the machine would have executed: `xstate.emit`, `xstate.spawnChild`, custom ones by their name. */
+  /** The actions the machine would execute: `xstate.emit`, `xstate.spawnChild`, and custom actions by name. */
   actions: readonly MachineAction[]
   /** Ids of the transitions taken, in order. */
   transitions: readonly string[]
-  /** The way here, as short as can be. */
+  /** The shortest path to the state. */
   readonly path: MachinePath
 }
 
 /**
- * A rule that is to hold in every reachable state.
+ * A rule that must hold in every reachable state.
  *
  * @example const rule: Invariant = { name: 'never both', holds: ({ context }) => !(context.a && context.b) }
  */
@@ -37,33 +35,28 @@ export interface Invariant<TMachine extends AnyStateMachine = AnyStateMachine> {
   /** The rule as a sentence. */
   name: string
   /**
-   * Asked at every start and after every event that can happen in a reachable state. It is violated by returning
-   * false, by returning a sentence that says what is wrong, or by throwing (so a test's `expect` will do).
+   * Called at every start and after every possible event in a reachable state. To report a violation, return
+   * false, return a sentence, or throw; a test's `expect` works.
    */
   holds: (snapshot: SnapshotFrom<TMachine>, arrival: Arrival<TMachine>) => boolean | string | void
 }
 
-/** The shortest way to break an invariant. */
+/** The shortest path that violates an invariant. */
 export interface Counterexample {
-  /** Its name. */
   invariant: string
-  /** What is wrong. */
   reason: string
-  /** From the start to where it is broken. */
   path: MachinePath
-  /** Invariant, reason and path, to print. */
+  /** Invariant, reason and path as text. */
   toString(): string
 }
 
-/** Whether the rules hold, and how they are broken. */
+/** The result of `checkInvariants`. */
 export interface InvariantReport {
-  /** True when no rule is broken. */
   holds: boolean
-  /** At most one an invariant. */
+  /** At most one per invariant. */
   violations: Counterexample[]
-  /** Distinct states and events that were tried. Fewer than there are when every invariant is violated. */
+  /** Distinct states visited. Exploration stops once every invariant is violated. */
   states: number
-  /** As `states`. */
   events: number
 }
 

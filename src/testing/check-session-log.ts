@@ -10,22 +10,21 @@ import { details } from './reference-model/details.js'
 import { judgeLog, type LogEntry } from './reference-model/judge-log.js'
 import { StoreError } from '../core/sessions/store/store-error.js'
 
-/** Which record of a log breaks which rule of the reference model. */
+/** The first rule of the reference model that a log violates. */
 export interface LogViolation {
-  /** The number of the record. */
+  /** Sequence number of the record. */
   seq: number
-  /** The rule's name. */
   rule: string
-  /** The rule, in a sentence. */
+  /** The rule as a sentence. */
   law: string
-  /** How the record breaks it. */
+  /** How the record violates it. */
   message: string
 }
 
 /**
- * Judges a stored session by the reference model: the rules of the loop, written a second time without the machine. Takes
- * the records as `store.read` returns them, whole or from a snapshot on. Judged as well is the state that this version makes
- * of the log. Null: every rule is kept; otherwise the first record that breaks one, as `{ seq, rule, law, message }`.
+ * Checks a stored session against the reference model, an independent specification of the loop. Takes the
+ * records of `store.read`, complete or from a snapshot on, and also checks the state restored from them.
+ * Returns null, or the first record that violates a rule.
  *
  * @example
  * const violation = checkSessionLog(await memoryStore().read('ann'))
@@ -47,10 +46,10 @@ export function checkSessionLog(
     if ('version' in content && content.version < 2) isFirstVersion = true
     entries.push({ ...complete(content), seq: record.seq, at: record.at, type: content.type })
   }
-  // The first versions of logs have no marks of what is withheld.
+  // The first log versions do not mark withheld content.
   const marks = !isFirstVersion
   let facts: LogViolation | null = null
-  /** The state that the log leads to is read where the log itself is sound. */
+  /** The restored state is read only if the log itself is valid. */
   function* listEntries(): Iterable<LogEntry> {
     yield* entries
     facts = checkFacts(entries, { marks })
@@ -64,13 +63,13 @@ export function checkSessionLog(
 
 const recordsRule = listRule('the records of a session, as store.read() returns them')
 
-/** A record of an earlier version with what this one adds. */
+/** Adds fields that older records lack. */
 function complete(content: RecordContent): object {
   if (content.type === 'start') return { ...content, input: completeInput(content.input) }
   return content.type === 'snapshot' ? { ...content, state: restoreState(content.state) } : content
 }
 
-/** The state that a log leads to, as the snapshot that could follow; null where no run has started. */
+/** The state a log leads to, as the snapshot that would follow; null if no run has started. */
 function readEnd(records: readonly LogRecord[], sessionId: string): LogEntry | null {
   const { run, head, at, runs, inbox, queued } = foldRecords(records, sessionId)
   if (run === null) return null
@@ -86,18 +85,17 @@ function readEnd(records: readonly LogRecord[], sessionId: string): LogEntry | n
   }
 }
 
-/** What is wrong with a log: a rule that a record breaks, or the code of the error that reading it ends with. */
+/** A problem in a log: a violated rule, or an error while reading it. */
 export interface LogFault {
-  /** The record; null where the log cannot be read. */
+  /** Sequence number of the record; null if the log cannot be read. */
   seq: number | null
-  /** The name of the rule, or `corrupt_log`, `newer_log`, `unknown_state`. */
+  /** The rule's name, or `corrupt_log`, `newer_log`, `unknown_state`. */
   rule: string
   message: string
-  /** The rule, in a sentence; null where the log cannot be read. */
+  /** The rule as a sentence; null if the log cannot be read. */
   law: string | null
 }
 
-/** A session of a store, and what is wrong with its log; null: nothing is. */
 export interface CheckedLog {
   session: string
   violation: LogFault | null
@@ -105,7 +103,7 @@ export interface CheckedLog {
 
 const pageSize = 500
 
-/** Judges the log of every session of a store, those of sub-agents too, one after the other. Nothing is written. */
+/** Checks the logs of all sessions in a store one by one, including those of sub-agents. Read-only. */
 export async function* checkSessionLogs(store: SessionStore): AsyncGenerator<CheckedLog> {
   let cursor: ListedSession | undefined
   do {
@@ -114,7 +112,7 @@ export async function* checkSessionLogs(store: SessionStore): AsyncGenerator<Che
     for (const { id } of page) {
       // oxlint-disable-next-line no-await-in-loop -- one log at a time is in memory
       const records = await store.read(id)
-      // It was deleted in the meantime, or nothing was ever written.
+      // The session was deleted in the meantime, or never written.
       if (records.length > 0) yield { session: id, violation: findFault(() => checkSessionLog(records, id)) }
     }
     cursor = page.length === pageSize ? page.at(-1) : undefined

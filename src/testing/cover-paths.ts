@@ -8,27 +8,25 @@ import { measureCoverage, type Coverage } from './coverage.js'
 import { type Edge, type Vertex, listIds, createPathAlong, type MachinePath } from './machine-path.js'
 import { resolveSpace, type ExploreOptions } from './explore-options.js'
 
-/** What is explored, and how thoroughly it is covered. */
+/** Options of `generatePaths`. */
 export interface GeneratePathsOptions<TMachine extends AnyStateMachine = AnyStateMachine>
   extends ExploreOptions<TMachine> {
-  /** `transition-pairs` takes every two transitions that can follow each other, too. Default `transitions`. */
+  /** `transition-pairs` also covers every pair of consecutive transitions. Default `transitions`. */
   coverage?: 'transitions' | 'transition-pairs'
 }
 
-/** Paths, and what they take of the machine. */
+/** Paths and their coverage. */
 export interface GeneratedPaths {
-  /** In the order of the inputs, then of discovery; the same for the same machine and options. */
+  /** In the order of the inputs, then of discovery. Deterministic. */
   paths: MachinePath[]
-  /** Plain JSON: for `formatCoverage`, or an overlay on a diagram. */
+  /** Plain JSON for `formatCoverage` or a diagram overlay. */
   coverage: Coverage
 }
 
 /**
- * Finds a small set of paths that takes every transition that the machine declares and that can be taken: each guard's
- * branch, `always`, `after`, `onDone`, `onError`, the root's handlers, and those of the initial macrostep. What cannot
- * be taken is in `coverage`, with the reason.
- *
- * No action is executed and no actor started.
+ * Finds a small set of paths that takes every reachable transition: each guard's branch, `always`, `after`,
+ * `onDone`, `onError`, root handlers, and the initial macrostep. `coverage` explains transitions that cannot be
+ * taken. No action is executed and no actor is started.
  *
  * ```ts
  * const { paths, coverage } = generatePaths(machine, {
@@ -56,7 +54,7 @@ export function generatePaths<TMachine extends AnyStateMachine>(
   const exploration = exploreMachine(observed, space)
   const graph = createWalkGraph(exploration, pairs)
   const { walks, items } = coverItems(graph)
-  // A second copy, so that walking the paths does not count as evidence.
+  // A second copy, so that retracing paths does not count as evidence.
   const again = observeMachine(machine)
   const order = new Map(graph.starts.map(({ start }, i) => [start, i]))
   const paths = walks
@@ -67,8 +65,8 @@ export function generatePaths<TMachine extends AnyStateMachine>(
 }
 
 /**
- * Walks a path again from its start. The explored states stand for all that have the same key; the path's are the
- * real ones, and when they go another way, the key was too coarse.
+ * Replays a walk from its start. Explored states stand for all states with the same key; if the real states
+ * take other transitions, the key is too coarse.
  */
 function retracePath(observed: ObservedMachine, { start: { start }, edges }: Walk): MachinePath {
   const first = observed.start(start.input.value)
@@ -86,18 +84,17 @@ function retracePath(observed: ObservedMachine, { start: { start }, edges }: Wal
   return createPathAlong(real[0]?.from ?? from, first.taken, real)
 }
 
-/** A walk from one of the starts. */
 interface Walk {
   start: WalkGraph['starts'][number]
   edges: WalkEdge[]
 }
 
 /**
- * A small set of walks that collects every item that can be collected.
+ * Finds a small set of walks that collects every reachable item.
  *
- * Farthest first: the shortest walk to the deepest item picks up shallow ones on its way. Each walk then goes on to
- * the nearest item that is left, as long as that is no longer than starting anew. In the end, walks whose items the
- * others collect too are dropped. Simple paths would be too many: they grow six-fold a step.
+ * Starts with the shortest walk to the deepest item, which collects shallow ones on the way, and extends it to
+ * the nearest missing item while that is cheaper than a new walk. Finally drops walks whose items others also
+ * collect. Enumerating simple paths instead would grow six-fold per step.
  */
 function coverItems(graph: WalkGraph): { walks: Walk[]; items: Set<Item> } {
   const { first, shortest } = surveyGraph(graph)
@@ -127,7 +124,7 @@ function coverItems(graph: WalkGraph): { walks: Walk[]; items: Set<Item> } {
   return { walks: removeRedundant(walks), items: new Set(first.keys()) }
 }
 
-/** 1 for what cannot be gone on from: of two equally deep items the other comes first. */
+/** Sorts dead ends last among equally deep items. */
 function getDeadEndRank({ at }: FirstMeeting): number {
   return 'to' in at && at.to.edges().length === 0 ? 1 : 0
 }
@@ -141,7 +138,7 @@ interface FirstMeeting {
   at: WalkEdge | WalkGraph['starts'][number]
 }
 
-/** Where each item is met first, breadth first from all starts at once. */
+/** First occurrence of each item, breadth first from all starts. */
 function surveyGraph(graph: WalkGraph): { first: Map<Item, FirstMeeting>; shortest: (item: Item) => Walk } {
   const first = new Map<Item, FirstMeeting>()
   const via = new Map<WalkNode, WalkEdge | WalkGraph['starts'][number]>()
@@ -177,7 +174,7 @@ function surveyGraph(graph: WalkGraph): { first: Map<Item, FirstMeeting>; shorte
   }
 }
 
-/** The shortest walk from a node to an edge with an item that is left; of equal ones, one that does not dead-end. */
+/** The shortest walk to an edge with a missing item, preferring edges that are not dead ends. */
 function findNearest(from: WalkNode, left: ReadonlySet<Item>, reach: number): WalkEdge[] | undefined {
   if (left.size === 0) return undefined
   const via = new Map<WalkNode, WalkEdge | undefined>([[from, undefined]])
@@ -206,7 +203,7 @@ function tracePath(via: ReadonlyMap<WalkNode, WalkEdge | undefined>, to: WalkNod
   return edges
 }
 
-/** The shortest go first, as they are the likeliest to be part of the others. */
+/** Shortest first, because they are most likely contained in others. */
 function removeRedundant(walks: Walk[]): Walk[] {
   const counts = new Map<Item, number>()
   const collected = new Map(walks.map((walk) => [walk, new Set(listItems(walk))]))
@@ -220,13 +217,11 @@ function removeRedundant(walks: Walk[]): Walk[] {
   return [...collected.keys()]
 }
 
-/** An item to cover: a transition or a pair of transitions, as a number. */
+/** A transition or a pair of transitions, as a number. */
 type Item = number
 
-/** The explored graph as something to walk on: each edge collects items. */
 interface WalkGraph {
   starts: { node: WalkNode; items: readonly Item[]; start: Start }[]
-  /** What the items stand for. */
   getName: (item: Item) => [string] | [string, string]
 }
 
@@ -241,10 +236,7 @@ interface WalkEdge {
   edge: Edge
 }
 
-/**
- * A node is a state; with `pairs` it is a state and the transition that came last, because what the next event adds
- * depends on both. Nodes are laid out when they are first walked on.
- */
+/** A node is a state, or with `pairs` a state and the last transition. Nodes are expanded lazily. */
 function createWalkGraph({ starts }: Exploration, pairs: boolean): WalkGraph {
   const numbers = new Map<string, Item>()
   const names: ([string] | [string, string])[] = []

@@ -11,26 +11,24 @@ import type { AnyStateNode } from 'xstate'
 import { describeEventType } from '../core/chart/state-labels.js'
 import { expectArgument, objectRule } from '../core/base/values.js'
 
-/** What a set of paths takes of a machine, and what nothing takes. Plain JSON. */
+/** What a set of paths covers. Plain JSON. */
 export interface Coverage {
-  /** Its id. */
+  /** Id of the machine. */
   machine: string
-  /** How many there are. */
+  /** Number of paths. */
   paths: number
-  /** Events of all paths together. */
+  /** Number of events in all paths. */
   events: number
-  /** What was looked at to find the paths. */
   explored: { inputs: string[]; states: number; events: number }
-  /** Every state but history; whether some path goes through it. */
+  /** Every state except history states. */
   states: { id: string; reached: boolean }[]
-  /** Every transition that the machine declares. */
   transitions: (DeclaredTransition & {
-    /** How often the paths take it. */
+    /** Number of times the paths take it. */
     taken: number
-    /** Set when it cannot be taken with these inputs and this alphabet. */
+    /** Set if it cannot be taken with these inputs and this alphabet. */
     uncovered?: UncoveredTransition
   })[]
-  /** Every reachable pair of transitions taken one right after the other; only with `transition-pairs`. */
+  /** Every reachable pair of consecutive transitions; only with `transition-pairs`. */
   pairs?: { first: string; second: string; taken: number }[]
 }
 
@@ -52,7 +50,7 @@ export function measureCoverage(
       states: exploration.vertices.length,
       events: exploration.events,
     },
-    // A history state is a way to a state, never one to be in.
+    // A history state is never active.
     states: listStateNodes(observed.machine)
       .filter((node) => node.type !== 'history')
       .map((node) => ({ id: getStateName(node), reached: observed.reached.has(node) })),
@@ -89,19 +87,18 @@ function countNames(names: readonly string[]): Map<string, number> {
 /** Explains why a transition is never taken. */
 export interface UncoveredTransition {
   /**
-   * - `source_unreached`: the state that declares it is never active
-   * - `guard_false`: its guard was evaluated and never let it pass
+   * - `source_unreached`: the declaring state is never active
+   * - `guard_false`: its guard never passed
    * - `event_absent`: its event never happens while its source is active
-   * - `shadowed`: another branch, or a state within its source, takes the event each time
+   * - `shadowed`: another branch or a nested state always handles the event
    */
   reason: 'source_unreached' | 'guard_false' | 'event_absent' | 'shadowed'
-  /** The guard that blocked it, with `guard_false`. */
+  /** With `guard_false`: the guard that blocked it. */
   guard?: string
-  /** How often the guard was false, with `guard_false`. */
+  /** With `guard_false`: how often the guard was false. */
   timesFalse?: number
-  /** The transitions that are taken instead, with `shadowed`. */
+  /** With `shadowed`: the transitions taken instead. */
   instead?: string[]
-  /** The same as a sentence. */
   message: string
 }
 
@@ -139,7 +136,7 @@ function isOffered({ event, source }: DefinedTransition['declared'], { offered }
   return [...(offered.get(source) ?? [])].some((type) => isOverlapping(event, type))
 }
 
-/** Whether one event type can match both descriptors: `tool.*` and `tool.done` do. */
+/** Whether one event type can match both descriptors, such as `tool.*` and `tool.done`. */
 function isOverlapping(one: string, other: string): boolean {
   if (one === other) return true
   if (one === '' || other === '') return false
@@ -157,7 +154,7 @@ function isWithin(node: AnyStateNode, ancestor: AnyStateNode): boolean {
 }
 
 /**
- * The coverage as text: one line of totals, a row a transition, then what is not covered and why.
+ * Formats coverage: totals, one row per transition, then what is not covered and why.
  *
  * ```text
  * agent: 82 of 82 transitions, 40 of 40 states, by 34 paths with 148 events

@@ -2,16 +2,16 @@ import { StatewrightError } from '../core/base/errors.js'
 import type { AnyStateMachine } from 'xstate'
 
 /**
- * What can be wrong with a machine, or with what it is explored by:
+ * Why a machine cannot be explored:
  *
- * - `not_a_machine`, `xstate_v4`: the value cannot be explored at all
- * - `bad_option`: an input list, alphabet, limit or callback that makes no sense
- * - `state_limit`: more distinct states than the limit; names the context keys that keep growing
- * - `guard_threw`, `guard_missing`, `action_threw`, `endless_loop`: the machine breaks on the path that is named
- * - `coarse_states`: serializeState leaves out what guards read
- * - `property_threw`: a property that throws, by its name
- * - `unknown_state`: a state name that the machine does not have
- * - `unserializable_state`, `not_json`: a value that cannot be compared or written down
+ * - `not_a_machine`, `xstate_v4`: the value is not an XState v5 machine
+ * - `bad_option`: an invalid input list, alphabet, limit or callback
+ * - `state_limit`: more states than the limit; names the context keys that keep growing
+ * - `guard_threw`, `guard_missing`, `action_threw`, `endless_loop`: the machine fails on the named path
+ * - `coarse_states`: serializeState omits values that guards read
+ * - `property_threw`: the named property threw
+ * - `unknown_state`: the machine has no such state
+ * - `unserializable_state`, `not_json`: a value that cannot be compared or serialized
  */
 export type PathErrorCode =
   | 'not_a_machine'
@@ -29,7 +29,7 @@ export type PathErrorCode =
   | 'not_json'
 
 /**
- * A machine that cannot be explored, and why. `subject` is the option, guard or state that it is about.
+ * A machine that cannot be explored. `subject` is the option, guard or state at fault.
  *
  * @example
  * try {
@@ -43,15 +43,11 @@ export class PathError extends StatewrightError {
   declare readonly code: PathErrorCode
 }
 
-/** The message of anything that can be thrown. */
 export function getErrorMessage(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown)
 }
 
-/**
- * Refuses what is not an XState v5 machine, with the reason.
- * @throws {PathError} `not_a_machine`, `xstate_v4`
- */
+/** @throws {PathError} `not_a_machine`, `xstate_v4` */
 export function assertMachine(value: unknown): asserts value is AnyStateMachine {
   const machine = toRecord(value)
   if (machine === undefined) throw notAMachineError(value === null ? 'null' : `a ${typeof value}`)
@@ -79,7 +75,7 @@ function notAMachineError(found: string): PathError {
   return new PathError('not_a_machine', `Expected an XState v5 state machine, but found ${found}.`)
 }
 
-/** v5 ignores the keys that it has renamed: such a machine runs, with its guards and activities silently gone. */
+/** XState v5 ignores renamed keys, so a v4 machine would run without its guards and activities. */
 function checkV4Config(config: unknown, path: string): void {
   const node = toRecord(config)
   if (node === undefined) return

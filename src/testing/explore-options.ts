@@ -3,21 +3,19 @@ import { PathError, getErrorMessage } from './errors.js'
 import { describeEvent, describeEventType } from '../core/chart/state-labels.js'
 import { listTransitions } from '../core/chart/transitions.js'
 
-/** A list, which labels itself, or an object whose keys are the labels that people read. */
+/** A list, with generated labels, or an object whose keys are the labels. */
 export type NamedValues<T> = readonly T[] | Readonly<Record<string, T>>
 
-/** How far an exploration has come. */
+/** Progress of an exploration. */
 export interface ExploreProgress {
-  /** Distinct states found. */
   states: number
-  /** Events tried. */
   events: number
-  /** States whose events are still to be tried. */
+  /** States whose events have not been tried. */
   waiting: number
 }
 
 /**
- * What a machine is explored with.
+ * Exploration options.
  *
  * @example
  * const options: ExploreOptions = {
@@ -27,21 +25,22 @@ export interface ExploreProgress {
  * }
  */
 export interface ExploreOptions<TMachine extends AnyStateMachine = AnyStateMachine> {
-  /** The inputs to start from, one exploration for all. Default: one start without input. */
+  /** Inputs to start from, explored together. Default: one start without input. */
   inputs?: NamedValues<InputFrom<TMachine>>
   /**
-   * The events to try, in every state or as a function of it. Events of actors are written with {@link createDoneActorEvent} and
-   * {@link createErrorActorEvent} and are tried only while their actor runs; `after` events are tried without being listed.
+   * Events to try, in every state or as a function of it. Create actor events with {@link createDoneActorEvent}
+   * and {@link createErrorActorEvent}; they are tried only while the actor runs. `after` events need not be
+   * listed.
    */
   alphabet: NamedValues<AnyEventObject> | ((snapshot: SnapshotFrom<TMachine>) => NamedValues<AnyEventObject>)
-  /** The most distinct states to visit before giving up with `state_limit`. Default 20,000. */
+  /** Maximum number of distinct states before `state_limit`. Default 20,000. */
   limit?: number
   /**
-   * Snapshots with the same value, status and string are one state. Default: context, history and running actors.
-   * Give one that keeps only what guards read when the context holds counters or texts that never repeat.
+   * Snapshots with the same value, status and string are one state. Default: context, history and running
+   * actors. If the context holds counters or unique texts, return only what guards read.
    */
   serializeState?: (snapshot: SnapshotFrom<TMachine>) => string
-  /** Called every 500 states and at the end. What it throws stops the exploration. */
+  /** Called every 500 states and at the end. If it throws, the exploration stops. */
   onProgress?: (progress: ExploreProgress) => void
 }
 
@@ -55,7 +54,6 @@ export interface NamedEvent {
   event: AnyEventObject
 }
 
-/** The options, checked and with their defaults. */
 export interface ExploreSpace {
   inputs: NamedInput[]
   listEvents: (snapshot: AnyMachineSnapshot) => NamedEvent[]
@@ -75,7 +73,7 @@ export function createDoneActorEvent(id: string, output?: unknown): AnyEventObje
 }
 
 /**
- * The event with which the actor `id` reports that it failed. Keep `error` plain JSON.
+ * The event with which the actor `id` reports a failure. `error` should be plain JSON.
  *
  * @example
  * const alphabet = { failed: createErrorActorEvent('model', new Error('No connection.')) } // xstate.error.actor.model
@@ -84,10 +82,7 @@ export function createErrorActorEvent(id: string, error?: unknown): AnyEventObje
   return { type: `xstate.error.actor.${id}`, error, actorId: id }
 }
 
-/**
- * `key`: what the alphabet is called where the options come from.
- * @throws {PathError} `bad_option`
- */
+/** `key` is the public name of the alphabet option. @throws {PathError} `bad_option` */
 export function resolveSpace(options: ExploreOptions, key = 'alphabet'): ExploreSpace {
   if (typeof options !== 'object' || options === null) {
     throw badOptionError('options', 'an object with at least an alphabet')
@@ -181,14 +176,14 @@ function toSafeText(value: unknown): string {
 }
 
 /**
- * Creates the default `serializeState`: everything that the future of a snapshot depends on — state value, status,
- * context, history, and which actors run — as one string.
+ * The default `serializeState`: state value, status, context, history and running actors, which determine a
+ * snapshot's future.
  */
 export function createStateKey(): (snapshot: AnyMachineSnapshot) => string {
   const write = createWriter()
   return ({ value, status, context, historyValue, children }) => {
     const where = `${JSON.stringify(value)} ${status}\n${write(context)}`
-    // What has ended goes nowhere, whatever came before.
+    // An ended machine has no future.
     if (status !== 'active') return where
     const history = Object.entries(historyValue as Record<string, { id: string }[]>).map(
       ([id, nodes]) => `${id}=${nodes.map((node) => node.id).join('+')}`,
@@ -199,10 +194,9 @@ export function createStateKey(): (snapshot: AnyMachineSnapshot) => string {
 }
 
 /**
- * Creates a function that writes values so that equal ones have equal texts.
- *
- * Keys are sorted; Map, Set, Date, Error and bigint count by content, actors by id; functions are not compared.
- * Objects are remembered by identity, so actions must not change the context in place (XState's own rule).
+ * Creates a serializer that writes equal values as equal texts. Keys are sorted. Map, Set, Date, Error and
+ * bigint are compared by content, actors by id; functions are ignored. Objects are cached by identity, so
+ * actions must not mutate the context (an XState rule).
  */
 export function createWriter(): (value: unknown) => string {
   const known = new WeakMap<object, string>()
@@ -248,7 +242,7 @@ function isActor(value: object): value is { id: string } {
   return 'sessionId' in value && 'send' in value && 'id' in value
 }
 
-/** XState numbers actors without an id through the whole process: such a number says nothing about the state. */
+/** XState numbers anonymous actors across the whole process, so their numbers are not part of the state. */
 function stableId(id: string): string {
   return /^x:\d+$/.test(id) ? 'x' : id
 }
@@ -262,8 +256,8 @@ function circularError(): PathError {
 }
 
 /**
- * Every event that the machine declares, once and without a payload, under the name that people use. What comes by
- * itself (`after`, `always`, wildcards) is left out.
+ * Every declared event once, without a payload. Events the machine raises itself (`after`, `always`) and
+ * wildcards are omitted.
  */
 export function createBareEvents(machine: AnyStateMachine): Record<string, AnyEventObject> {
   const types = new Set(listTransitions(machine).map(({ declared }) => declared.event))

@@ -26,47 +26,43 @@ import {
 import { getStateName, type DefinedTransition } from '../core/chart/transitions.js'
 import { describeState } from '../core/chart/state-labels.js'
 
-/** A state that the machine can be in, and what can happen there. */
+/** A reachable state and its transitions. */
 export interface ExploredState<TMachine extends AnyStateMachine = AnyStateMachine> {
-  /** Of several snapshots with one key, the first. */
+  /** The first of the snapshots with the same key. */
   snapshot: SnapshotFrom<TMachine>
-  /** The label of the input that it was reached from. */
+  /** Label of the input it was reached from. */
   input: string
-  /** Events from the start on the shortest way. */
+  /** Length of the shortest path. */
   depth: number
-  /** The events that take a transition here. */
+  /** Events that take a transition. */
   moves: ExploredMove<TMachine>[]
-  /** Whether all its events were tried. False beyond the limit. */
+  /** Whether all events were tried; false beyond the limit. */
   isExpanded: boolean
-  /** The shortest way here. */
+  /** The shortest path to the state. */
   readonly path: MachinePath
 }
 
-/** An event that takes a transition, and where it leads. */
 export interface ExploredMove<TMachine extends AnyStateMachine = AnyStateMachine> {
   event: AnyEventObject
-  /** What people call the event. */
   label: string
   to: ExploredState<TMachine>
   /** Ids of the transitions taken, in order. */
   transitions: string[]
 }
 
-/** What a machine can do, as a graph. */
 export interface ExploredGraph<TMachine extends AnyStateMachine = AnyStateMachine> {
-  /** Where it starts, one an input. */
+  /** One per input. */
   starts: ExploredState<TMachine>[]
   /** In breadth-first order. */
   states: ExploredState<TMachine>[]
-  /** How many events were tried. */
   events: number
-  /** Why not every state was visited; null when all were. */
+  /** Why the exploration is incomplete; null if it is complete. */
   bounded: string | null
 }
 
 /**
- * Explores a machine: every state that it can reach, and every event that takes a transition there. What
- * `checkProperties`, `generatePaths` and `checkInvariants` look at, for questions of your own. At the limit it stops, and says so.
+ * Explores every reachable state and every event that takes a transition: the graph behind `checkProperties`,
+ * `generatePaths` and `checkInvariants`, for your own analyses. Stops at the limit and reports it.
  *
  * @example
  * const { states, bounded } = explore(machine, { alphabet })
@@ -127,17 +123,15 @@ export interface Exploration {
   starts: Start[]
   /** In breadth-first order. */
   vertices: Vertex[]
-  /** Of the first vertices, this many have all their edges. All, unless the limit stopped the exploration. */
+  /** Number of leading vertices with all their edges. Smaller than the total only if the limit was reached. */
   expanded: number
-  /** Why not every state was visited; null when all were. */
   bounded: PathError | null
-  /** How many events were tried. */
   events: number
-  /** The event types that were tried while a state (by its dotted path) was active. */
+  /** Event types tried while a state was active, by dotted path. */
   offered: ReadonlyMap<string, ReadonlySet<string>>
 }
 
-/** One step of the exploration, new state or not; without `edge` it is the start of an input. */
+/** One step of the exploration. Without `edge` it is a start. */
 export interface Visit {
   vertex: Vertex
   snapshot: AnyMachineSnapshot
@@ -149,9 +143,8 @@ export interface Visit {
 const progressEvery = 500
 
 /**
- * Visits every reachable state once, breadth first, so the first way found to a state is a shortest one.
- * `visit` sees every step and stops the exploration by returning false. At the limit it throws, or, if it `stopsAtLimit`,
- * says so in `bounded`.
+ * Visits every reachable state once, breadth first, so the first path to a state is a shortest one. `visit`
+ * sees every step and returns false to stop. At the limit it throws, or with `stopsAtLimit` sets `bounded`.
  * @throws {PathError} `state_limit`, or what is wrong with the machine and the path that shows it
  */
 export function exploreMachine(
@@ -185,7 +178,7 @@ export function exploreMachine(
     return vertex
   }
 
-  /** Most steps take one of a few sequences: each is kept once. */
+  /** Most steps take one of a few sequences, so equal sequences share one array. */
   function shareTransitions(taken: DefinedTransition[]): readonly DefinedTransition[] {
     const key = taken.map((transition) => transition.declared.id).join('\n')
     const before = lists.get(key)
@@ -268,13 +261,12 @@ export function exploreMachine(
   return exploration
 }
 
-/** Whether the event can happen: an actor reports only while it runs. */
+/** Actors report only while they run. */
 export function canHappen(snapshot: AnyMachineSnapshot, event: AnyEventObject): boolean {
   const actor = /^xstate\.(?:done|error)\.actor\.(.+)$/.exec(event.type)?.[1]
   return actor === undefined || actor in snapshot.children
 }
 
-/** The types of the `after` events that can happen in a snapshot. */
 export function listDelayedEvents(snapshot: AnyMachineSnapshot): string[] {
   return listActiveStates(snapshot).flatMap((node) =>
     [...node.transitions.keys()].filter((type) => type.startsWith('xstate.after.')),
@@ -285,7 +277,7 @@ export function nameDelayedEvent(type: string): NamedEvent {
   return { event: { type }, label: `after ${type.split('.')[2] ?? ''}` }
 }
 
-/** Converts an error of the machine into one that names the faulty part and the path to it. */
+/** Converts an error of the machine to one that names the faulty part and the path to it. */
 export function toMachineError(
   observed: ObservedMachine,
   error: unknown,
@@ -319,7 +311,6 @@ export function toMachineError(
   return new PathError('action_threw', text, undefined, options)
 }
 
-/** The error for too many states. It names the keys of the context that keep growing. */
 export function stateLimitError(limit: number, vertices: readonly Vertex[]): PathError {
   const growing = listGrowingKeys(vertices)
   const cause =
@@ -337,7 +328,7 @@ export function stateLimitError(limit: number, vertices: readonly Vertex[]): Pat
 const maxShownKeys = 5
 const maxNesting = 4
 
-/** Keys that still take new values in the later half of the exploration, the most varied first. */
+/** Keys that take new values in the later half of the exploration, most varied first. */
 function listGrowingKeys(vertices: readonly Vertex[]): string[] {
   const write = createWriter()
   const values = new Map<string, { all: Set<string>; early: number }>()
@@ -368,7 +359,6 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !('sessionId' in value)
 }
 
-/** The error for a serializeState that takes different states for one. */
 export function coarseStatesError(input: string, label: string, expected: string, actual: string): PathError {
   return new PathError(
     'coarse_states',

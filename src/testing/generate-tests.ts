@@ -3,23 +3,23 @@ import { PathError } from './errors.js'
 import type { MachinePath, PathStep } from './machine-path.js'
 import type { PropertyStory } from './properties/play-story.js'
 
-/** How the test file is written. */
+/** Options of `generateJestTests`. */
 export interface JestTestsOptions {
-  /** The name of the `describe` block. Default `every transition`. */
+  /** Title of the `describe` block. Default `every transition`. */
   title?: string
-  /** The lines above the tests; they must bring `replay` and what `harness` uses into scope. */
+  /** Lines above the tests. They must import `replay` and what `harness` uses. */
   imports: readonly string[]
-  /** An expression that makes a fresh harness for one test. Default `createHarness()`. */
+  /** Expression that creates a harness for each test. Default `createHarness()`. */
   harness?: string
-  /** The first line, as a comment. Say how the file is made. */
+  /** First line of the file, as a comment. Explain how the file is generated. */
   header?: string
-  /** The test runner, whose functions are imported. Default: the globals `describe`, `test` and `expect`. */
+  /** Test runner to import from. Default: the globals `describe`, `test` and `expect`. */
   runner?: TestRunner
 }
 
 /**
- * Writes a test file: one test a path, each event as literal JSON and the state that it must lead to. The same
- * paths give the same text, so a stale file is one that differs.
+ * Generates a test file with one test per path: events as literal JSON and the expected states. The output is
+ * deterministic, so a stale file differs from a new one.
  *
  * ```ts
  * generateJestTests(paths, {
@@ -101,7 +101,7 @@ function formatEvent({ event, label }: PathStep, path: MachinePath): string {
     : `{"type":"xstate.init","input":inputs[${quoteText(path.input)}]}`
 }
 
-/** JSON is a literal of the language but for one key, which would set the prototype. */
+/** JSON is valid JavaScript except for `__proto__`, which would set the prototype. */
 export function formatLiteral(value: unknown, path: Pick<MachinePath, 'name'>, what: string): string {
   const found = findNonJson(value, new Set())
   if (found !== undefined) {
@@ -145,14 +145,13 @@ export function toOneLine(text: string): string {
   return text.replace(/[\r\n\u2028\u2029]+/g, ' ')
 }
 
-/** The test runners that generated tests can be for. */
 export const testRunners = ['jest', 'vitest', 'node'] as const
 
 export type TestRunner = (typeof testRunners)[number]
 
 const modules: Record<TestRunner, string> = { jest: '@jest/globals', vitest: 'vitest', node: 'node:test' }
 
-/** The imports of a test file with assertions. Without a runner, the file uses the globals of jest and vitest. */
+/** Without a runner, the file uses the globals of jest and vitest. */
 export function formatRunnerImports(runner: TestRunner | undefined): string[] {
   if (runner === undefined) return []
   if (runner === 'node')
@@ -164,34 +163,33 @@ export function formatRunnerImport(runner: TestRunner, ...names: readonly string
   return `import { ${names.join(', ')} } from '${modules[runner]}'`
 }
 
-/** A statement that compares two expressions. */
 export function formatAssertion(runner: TestRunner | undefined, actual: string, expected: string): string {
   return runner === 'node'
     ? `assert.deepEqual(${actual}, ${expected})`
     : `expect(${actual}).toEqual(${expected})`
 }
 
-/** How the test file of stories is written. */
+/** Options of `generateStoryTests`. */
 export interface StoryTestsOptions {
-  /** The name of the `describe` block. Default `stories that broke a property`. */
+  /** Title of the `describe` block. Default `stories that broke a property`. */
   title?: string
-  /** The lines above the tests; they must bring `checkStory` and what the expressions below use into scope. */
+  /** Lines above the tests. They must import `checkStory` and what the expressions below use. */
   imports: readonly string[]
-  /** An expression for the machine. Default `machine`. */
+  /** Expression for the machine. Default `machine`. */
   machine?: string
-  /** An expression for the object of properties, by their names. Default `properties`. */
+  /** Expression for the properties by name. Default `properties`. */
   properties?: string
-  /** An expression for the options of `checkProperties`. Default `options`. */
+  /** Expression for the options of `checkProperties`. Default `options`. */
   options?: string
-  /** The first line, as a comment. */
+  /** First line of the file, as a comment. */
   header?: string
-  /** The test runner, whose functions are imported. Default: the globals `describe`, `test` and `expect`. */
+  /** Test runner to import from. Default: the globals `describe`, `test` and `expect`. */
   runner?: TestRunner
 }
 
 /**
- * Writes a test file: one test a counterexample of `checkProperties`. A test fails as long as the machine can go on as
- * its story tells, and passes when that is mended.
+ * Generates a test file with one test per counterexample of `checkProperties`. Each test fails while the
+ * machine can still run that story.
  *
  * ```ts
  * const { report } = checkProperties(machine, { report: never('open') }, { alphabet })

@@ -1,6 +1,6 @@
 /**
- * Tests from the graph of any XState v5 machine: paths that take every transition, rules that hold in every reachable
- * state, and a replay of the paths on the live machine.
+ * Model-based tests for XState v5 machines (paths over every transition, invariants, properties, replay), and
+ * checks and evaluations for agents, stores and providers.
  */
 export { listAgentEvents } from './agent/agent-alphabet.js'
 export { agentInvariants } from './agent/invariants/index.js'

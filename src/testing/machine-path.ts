@@ -5,15 +5,15 @@ import { describeEvent, describeState } from '../core/chart/state-labels.js'
 import type { NamedEvent, NamedInput } from './explore-options.js'
 import type { DefinedTransition } from '../core/chart/transitions.js'
 
-/** A reachable state: what the machine does next depends on nothing else. */
+/** A reachable state. It alone determines the machine's future. */
 export interface Vertex {
   snapshot: AnyMachineSnapshot
   input: NamedInput
-  /** Events from the start on the shortest way. */
+  /** Length of the shortest path. */
   depth: number
-  /** The last step of the shortest way; undefined at a start. */
+  /** Last step of the shortest path; undefined at a start. */
   via: Edge | undefined
-  /** The steps that took a transition; of several events that do the same, the first. */
+  /** Steps that took a transition; only the first of several equivalent events. */
   out: Edge[]
 }
 
@@ -24,40 +24,36 @@ export interface Edge {
   taken: readonly DefinedTransition[]
 }
 
-/** One event of a path, and where it leads. */
 export interface PathStep {
-  /** The first step's is `{ type: 'xstate.init', input }`, as in paths of `@xstate/graph`. */
+  /** The first step's event is `{ type: 'xstate.init', input }`, as in paths of `@xstate/graph`. */
   event: AnyEventObject
-  /** What people call the event. */
   label: string
-  /** Where the machine rests after it. */
+  /** The state after the event. */
   state: AnyMachineSnapshot
-  /** Ids of the transitions taken, in order. Empty where a counterexample does not need them. */
+  /** Ids of the transitions taken, in order. Empty if a counterexample does not need them. */
   transitions: string[]
-  /** What the step emits, where that is what the path shows. */
+  /** The emitted events, if the path is about them. */
   emitted?: readonly AnyEventObject[]
-  /** What the machine puts out, where that is what the path shows. */
+  /** The machine's output, if the path is about it. */
   output?: unknown
 }
 
-/** A way through a machine, from its start. It has the shape of the paths of `@xstate/graph` and more. */
+/** A path through a machine. Extends the shape of `@xstate/graph` paths. */
 export interface MachinePath extends StatePath<AnyMachineSnapshot, AnyEventObject> {
-  /** `CANCEL, tools done → COMPLETED`. */
+  /** For example `CANCEL, tools done → COMPLETED`. */
   name: string
-  /** The label of the input it starts with. */
+  /** Label of the initial input. */
   input: string
-  /** The first is the start. */
+  /** The first step is the start. */
   steps: PathStep[]
 }
 
-/** The shortest way to a state. */
 export function createPathTo(vertex: Vertex): MachinePath {
   const edges: Edge[] = []
   for (let at = vertex; at.via; at = at.via.from) edges.unshift(at.via)
   return createPathAlong(edges[0]?.from ?? vertex, [], edges)
 }
 
-/** The path that starts at `start` with the transitions `initial` and follows the edges. */
 export function createPathAlong(
   start: Vertex,
   initial: readonly DefinedTransition[],
@@ -82,7 +78,7 @@ export function createPathAlong(
 }
 
 /**
- * One line a step: the event, and the state it leads to.
+ * Formats a path, one line per step: the event and its target state.
  *
  * @example for (const path of generatePaths(machine, { alphabet }).paths) console.log(formatPath(path))
  */
@@ -96,7 +92,6 @@ function createInitEvent(input: NamedInput): AnyEventObject {
   return input.value === undefined ? { type: 'xstate.init' } : { type: 'xstate.init', input: input.value }
 }
 
-/** The names of transitions. */
 export function listIds(taken: readonly DefinedTransition[]): string[] {
   return taken.map(({ declared }) => declared.id)
 }

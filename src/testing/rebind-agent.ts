@@ -17,7 +17,7 @@ export function getInternals(agent: AnyAgent): AgentInternals {
   throw new EvaluationError('not_an_agent', 'evaluate takes an agent that createAgent() has made.', 'agent')
 }
 
-/** The same agent with another store, and with other parts where they are given. */
+/** The same agent with another store and optionally other parts. */
 export function rebindAgent(
   parts: AgentParts,
   store: SessionStore,
@@ -26,7 +26,7 @@ export function rebindAgent(
   return assembleAgent({ ...parts, ...changes }, { store, inspect: undefined })
 }
 
-/** The tools of an agent, each with another in its place. No sub-agent runs: its tool is one like any other. */
+/** Replaces each tool of an agent. Sub-agents do not run; their tools are ordinary tools. */
 export abstract class WrappedTools implements ToolSet {
   readonly #tools: ToolSet
   readonly #wrapped = new WeakMap<Tool, Tool>()
@@ -36,7 +36,7 @@ export abstract class WrappedTools implements ToolSet {
     this.#tools = tools
   }
 
-  /** The tool that takes the place of another: the same one each time. */
+  /** Called once per tool. */
   protected abstract wrap(tool: Tool): Tool
 
   get(name: string): Tool | undefined {
@@ -73,7 +73,7 @@ export abstract class WrappedTools implements ToolSet {
     return this.#tools.isHosted
   }
 
-  /** The tools of agents that the conversation can be handed to are wrapped, too. */
+  /** Tools of handoff targets are wrapped too. */
   get team(): Team | undefined {
     const { team } = this.#tools
     const wrap = (tools: ToolSet): ToolSet =>
@@ -91,7 +91,6 @@ export abstract class WrappedTools implements ToolSet {
     )
   }
 
-  /** What the machine is told of a tool. */
   protected trim({ delegate: _delegate, nested: _nested, ...traits }: ToolTraits): ToolTraits {
     return traits
   }

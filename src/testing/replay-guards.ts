@@ -17,70 +17,66 @@ import type { ResultStatus, ToolErrorKind, ToolTraits } from '../../machines/age
 import { resolveConfig } from '../core/config/resolve-config.js'
 import type { Usage } from '../../machines/agent/usage.js'
 
-/** A call as it was recorded. */
 export interface RecordedCall {
   name: string
-  /** JSON text, as the model wrote it. */
+  /** JSON text from the model. */
   arguments: string
   /** What the model read. */
   result: string
   /** Default `ok`. */
   status?: ResultStatus | undefined
-  /** Why it failed. */
   errorKind?: ToolErrorKind | undefined
-  /** Milliseconds. Default 0: not known. */
+  /** Milliseconds. Default 0: unknown. */
   durationMs?: number | undefined
 }
 
 /**
- * A response of the model that asked for calls.
+ * A model response with tool calls.
  *
  * @example
  * const steps: RecordedStep[] = [{ user: true, calls: [] }, { calls: [{ name: 'ls', arguments: '{}', result: 'a.txt' }] }]
  * const { findings } = replaySteps(steps)
  */
 export interface RecordedStep {
-  /** Whether a user message came before it: a turn begins. */
+  /** Whether it follows a user message and starts a turn. */
   user?: boolean | undefined
   calls: readonly RecordedCall[]
 }
 
-/** What tools are, by name: as in `defineTool`. */
+/** Tool traits by name, as in `defineTool`. */
 export type RecordedTools = Readonly<Record<string, Partial<Pick<ToolTraits, 'readOnly' | 'polling'>>>>
 
-/** What a guard would have said. */
+/** A guard finding. */
 export interface ReplayedFinding {
-  /** Which response, counted from 0 among those that asked for calls. */
+  /** Index of the response among those with calls, from 0. */
   step: number
-  /** `before` its calls, or `after` them. */
+  /** `before` or `after` its calls. */
   when: 'before' | 'after'
   action: 'nudge' | 'block' | 'halt'
   guard: GuardName
-  /** Which of the guard's rules, where it has several. */
+  /** The rule, if the guard has several. */
   rule?: string
-  /** What the model, or after a halt people, would have read. */
+  /** The message to the model, or to people after a halt. */
   message: string
-  /** What was seen, at most 600 characters. */
+  /** Observations, at most 600 characters. */
   evidence: string
 }
 
 export interface GuardReplay {
   findings: ReplayedFinding[]
-  /** Responses that asked for calls. */
+  /** Responses with calls. */
   steps: number
-  /** Calls that would have been carried out, and calls that would have been refused. */
   calls: { executed: number; refused: number }
-  /** The first halt; null when there would have been none. */
+  /** The first halt, or null. */
   halt: ReplayedFinding | null
 }
 
 /**
- * What the guards would have said about a session under another configuration: they look at the recorded calls and
- * results as they would have looked at live ones. The model goes on as it was recorded, whatever it would have been told
- * or refused, so what comes after a nudge is an upper bound. After a halt the turn is over; the next user message begins
- * another one.
+ * Applies guards with another configuration to a recorded session. They inspect the recorded calls and results
+ * as if live. The model's behavior is fixed, so findings after a nudge are an upper bound. A halt ends the
+ * turn; the next user message starts another.
  *
- * Throws a ConfigError for a configuration that is none.
+ * Throws a ConfigError for an invalid configuration.
  *
  * @param messages a transcript: `result.messages`, `session.messages`, or one of your own database
  * @param config as for `createAgent`; only `preset` and `guardrails` are read
@@ -98,7 +94,7 @@ export function replayGuards(
 }
 
 /**
- * The same for calls that were recorded in another form.
+ * Like `replayGuards`, for calls recorded in another format.
  *
  * @example
  * const look: RecordedCall = { name: 'look', arguments: '{}', result: 'nothing' }
@@ -154,7 +150,7 @@ export function replaySteps(
       guard: finding.guard,
       refuses: createRefusalTest(finding),
     }))
-    // A halt before its calls: none of them runs.
+    // A halt before the calls means none of them runs.
     if (isOver) continue
     const results = calls.map((call, at) => {
       const fact = facts[at]
@@ -173,7 +169,7 @@ export function replaySteps(
   return replay
 }
 
-/** The steps of a transcript. A call without a result was still open, and says nothing. */
+/** The steps of a transcript, without calls that were still open. */
 export function toSteps(messages: readonly Message[]): RecordedStep[] {
   const steps: RecordedStep[] = []
   let user = false
@@ -205,59 +201,57 @@ function collectResults(messages: readonly Message[], index: number): Map<string
   return results
 }
 
-/** Histories of other programs have results that are no text. */
+/** Transcripts of other programs may contain results that are not text. */
 function toText(content: unknown): string {
   return typeof content === 'string' ? content : (JSON.stringify(content) ?? '')
 }
 
-/** Where rules would have stopped one turn of a session. */
+/** Where a configuration would have stopped a turn. */
 export interface GuardStop {
-  /** Which response, counted from 0. */
+  /** Index of the response, from 0. */
   step: number
-  /** `before` the calls of that response, or `after` it. */
+  /** `before` or `after` its calls. */
   when: ReplayedFinding['when']
-  /** The guard that halts, or the limit. */
+  /** The guard or limit. */
   by: ReplayedFinding['guard'] | 'max_steps'
-  /** Which of the guard's rules, where it has several. */
+  /** The rule, if the guard has several. */
   rule?: string
   message: string
 }
 
-/** What would not have been done, because a turn had ended. */
+/** What stopping would have saved. */
 export interface GuardSavings {
   responses: number
   calls: number
-  /** Null when the usage of a response that is saved is not known. */
+  /** Null if the usage of a saved response is unknown. */
   tokens: number | null
-  /** USD. Null when that, or a price, is not known. */
+  /** USD; null if usage or a price is unknown. */
   cost: number | null
 }
 
-/** What one configuration would have made of a session. */
+/** The effect of one configuration on a session. */
 export interface GuardComparison {
-  /** Its name. */
   name: string
-  /** Where it stops turns: at most once each. */
+  /** At most one per turn. */
   stops: GuardStop[]
   saved: GuardSavings
-  /** All that the guards say. */
   replay: GuardReplay
 }
 
-/** What is known of a session beside its transcript. */
+/** Information that the transcript does not contain. */
 export interface CompareGuardsOptions {
-  /** Which of the tools are `readOnly` or `polling`. */
+  /** Tools that are `readOnly` or `polling`. */
   tools?: RecordedTools
-  /** The usage of each assistant message of the transcript, in order; null where it is not known. */
+  /** Usage per assistant message, in order; null if unknown. */
   usage?: readonly (Pick<Usage, 'totalTokens' | 'cost'> | null)[]
 }
 
 /**
- * Where the guards, and the step cap, of several configurations would have stopped a session, and what that would have
- * saved. The model goes on as it was recorded, as with `replayGuards`: a turn that is stopped ends, and the next user message
- * begins another one.
+ * Finds where the guards and step caps of several configurations would have stopped a session, and what that
+ * would have saved. As in `replayGuards`, the model's behavior is fixed; a stopped turn ends and the next user
+ * message starts another.
  *
- * Throws a ConfigError for a configuration that is none.
+ * Throws a ConfigError for an invalid configuration.
  *
  * @example
  * const { messages } = await agent.run('What is new?').result
@@ -296,7 +290,6 @@ export function compareGuards(
   })
 }
 
-/** The first and the last response of each turn. */
 function listTurns(steps: readonly RecordedStep[]): { from: number; to: number }[] {
   const starts = steps.flatMap(({ user }, i) => (user || i === 0 ? [i] : []))
   return starts.map((from, i) => ({ from, to: (starts[i + 1] ?? steps.length) - 1 }))

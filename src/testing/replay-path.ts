@@ -12,66 +12,62 @@ import { createWriter } from './explore-options.js'
 import { describeEvent, describeState } from '../core/chart/state-labels.js'
 import { UsageError } from '../core/base/errors.js'
 
-/** What is compared: where the machine is. A snapshot is one. */
+/** The compared part of a snapshot. */
 export interface RestingState {
   value: StateValue
   status: 'active' | 'done' | 'error' | 'stopped'
 }
 
-/** What is replayed: a path of ours, of `@xstate/graph`, or one read from a generated test. */
+/** A path from `generatePaths`, `@xstate/graph` or a generated test. */
 export interface ReplayPath {
   /** The first step's event is `{ type: 'xstate.init', input }`. */
   steps: readonly ReplayStep[]
 }
 
-/** One event of a replayed path, and what has to come of it. */
+/** An event and its expected effect. */
 export interface ReplayStep {
   event: AnyEventObject
   state: RestingState
-  /** What the step has to emit. Left out: not compared, as with a harness that has no `emitted`. */
+  /** Expected events. Not compared if omitted or if the harness has no `emitted`. */
   emitted?: readonly AnyEventObject[]
-  /** The output that the machine has to have. Left out: not compared. */
+  /** Expected output. Not compared if omitted. */
   output?: unknown
 }
 
-/** The live machine with its real actors, and the hands that make the world do what a path says. */
+/** Connects a path to the live machine and its real actors. */
 export interface ReplayHarness {
-  /** Starts the actor. */
   start: (input: unknown) => unknown
-  /**
-   * Causes the event in the real world: the model answers, a tool fails, a person presses a button.
-   * `index` counts from 1, the first event after the start.
-   */
+  /** Causes the event: the model answers, a tool fails, a person presses a button. `index` counts from 1. */
   perform: (event: AnyEventObject, index: number) => unknown
-  /** Resolves when the machine has come to rest. `expected` is where the path says that it will. */
+  /** Resolves when the machine has settled. `expected` is the state in the path. */
   settled: (expected: RestingState) => unknown
   snapshot: () => RestingState & { output?: unknown }
-  /** What the last step has emitted. */
+  /** Events emitted by the last step. */
   emitted?: () => readonly AnyEventObject[]
-  /** Called at the end, whatever happened. */
+  /** Always called at the end. */
   stop: () => unknown
 }
 
-/** How long a harness may take. */
+/** Options of `replay`. */
 export interface ReplayOptions {
-  /** Milliseconds that each call of the harness may take. Default 10,000. */
+  /** Time limit per harness call in milliseconds. Default 10,000. */
   timeoutMs?: number
-  /** The timers of the time-out. Default: the platform's. */
+  /** Clock for time limits. Default: the system clock. */
   clock?: ReplayClock
 }
 
-/** `SimulatedClock` of xstate is one. */
+/** Compatible with `SimulatedClock` of xstate. */
 export interface ReplayClock {
   setTimeout(fn: () => void, ms: number): unknown
   clearTimeout(id: unknown): void
 }
 
-/** Index 0 is the start. */
+/** Step 0 is the start. */
 export type ReplayResult =
   | { ok: true; steps: number }
   | {
       ok: false
-      /** The first step that went differently. */
+      /** The first differing step. */
       step: number
       event: AnyEventObject
       expected: RestingState
@@ -85,8 +81,8 @@ const platformClock: ReplayClock = {
 }
 
 /**
- * Plays a path on the live machine and compares state by state, up to the first difference. It never rejects and
- * never hangs: what the harness throws, and a call that takes too long, is a failure at that step.
+ * Replays a path on the live machine and compares states up to the first difference. It never rejects or hangs:
+ * errors and timeouts of the harness are failures of that step.
  *
  * ```ts
  * for (const path of paths) expect(await replay(path, createHarness())).toMatchObject({ ok: true })
@@ -146,7 +142,6 @@ async function playPath(path: ReplayPath, harness: ReplayHarness, within: Within
   return { ok: true, steps: path.steps.length }
 }
 
-/** What is emitted or put out in place of what has to be; null when nothing is. */
 function findParting(
   expected: Omit<ReplayStep, 'event' | 'state'>,
   { emitted, snapshot }: ReplayHarness,
@@ -193,8 +188,8 @@ async function callInTime<T>(
 }
 
 /**
- * Replays on the machine alone: pure transitions, no actors. Generated tests that use it tell when a change of the
- * chart changes what happens.
+ * A harness for the machine alone: pure transitions, no actors. Generated tests with this harness detect
+ * changes of the chart.
  *
  * @example
  * const { paths } = generatePaths(machine, { alphabet })
@@ -227,7 +222,6 @@ export function createMachineHarness(machine: AnyStateMachine): ReplayHarness {
   }
 }
 
-/** The events among the actions of a step that it emits. */
 export function listEmitted(actions: readonly { type: string; params?: unknown }[]): AnyEventObject[] {
   return actions
     .filter(({ type }) => type === 'xstate.emit')

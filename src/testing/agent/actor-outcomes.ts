@@ -9,7 +9,6 @@ import type { ToolResult } from '../../../machines/agent/batch-calls.js'
 import type { Usage } from '../../../machines/agent/usage.js'
 import type { AnyEventObject } from 'xstate'
 
-/** The possible answers of a model. */
 export const modelOutcomes = {
   text: createModelOutput({ text: 'Done.' }),
   call: createModelOutput({ calls: [['a', 'read']] }),
@@ -51,7 +50,7 @@ export const modelOutcomes = {
   'call over budget': createModelOutput({ calls: [['a', 'read']], tokens: 1_000 }),
 } satisfies Record<string, ModelOutput>
 
-/** For call shields: a call can be edited before another one is decided. */
+/** For call shields: one call can be edited while another is still undecided. */
 export const screenedOutcomes = {
   'a call and two approvals': createModelOutput({
     calls: [
@@ -62,14 +61,12 @@ export const screenedOutcomes = {
   }),
 } satisfies Record<string, ModelOutput>
 
-/** The same for an agent that has skills. */
 export const skillOutcomes = {
   text: modelOutcomes.text,
   'a skill': createModelOutput({ calls: [['s', 'load_skill']] }),
   'two calls': modelOutcomes['two calls'],
 } satisfies Record<string, ModelOutput>
 
-/** The same for an agent that may hand the conversation to another one. */
 export const handoffOutcomes = {
   text: modelOutcomes.text,
   'a handoff': createModelOutput({ calls: [['h', 'transfer_to_billing']] }),
@@ -82,7 +79,6 @@ export const handoffOutcomes = {
   }),
 } satisfies Record<string, ModelOutput>
 
-/** The same for an agent whose tools let it sleep. */
 export const sleepingOutcomes = {
   text: modelOutcomes.text,
   call: modelOutcomes.call,
@@ -94,7 +90,6 @@ export const sleepingOutcomes = {
   }),
 } satisfies Record<string, ModelOutput>
 
-/** The same for an agent whose tool `book` asks people. */
 export const askingOutcomes = {
   text: modelOutcomes.text,
   'a call that asks, an approval and a client call': createModelOutput({
@@ -106,7 +101,6 @@ export const askingOutcomes = {
   }),
 } satisfies Record<string, ModelOutput>
 
-/** The same for an agent that has a sub-agent. */
 export const delegationOutcomes = {
   text: modelOutcomes.text,
   'two delegations': createModelOutput({
@@ -124,7 +118,6 @@ export const delegationOutcomes = {
   }),
 } satisfies Record<string, ModelOutput>
 
-/** The same for an agent whose tool `read` is deferred. */
 export const deferringOutcomes = {
   text: modelOutcomes.text,
   call: modelOutcomes.call,
@@ -137,7 +130,6 @@ export const deferringOutcomes = {
   }),
 } satisfies Record<string, ModelOutput>
 
-/** The same for an agent with an output schema, an object with `done`. */
 export const objectOutcomes = {
   object: createModelOutput({ text: '{"done":true}', problem: null }),
   'no object': createModelOutput({ text: 'Done.', problem: 'The answer is not a JSON object.' }),
@@ -211,12 +203,10 @@ export function createFailure(kind: ModelActorError['kind'], code: string): Mode
   return { ...createModelFailure({ kind, code, message: `It failed: ${code}.` }), usage: null, jitter: 1 }
 }
 
-/** A failure that comes when a part of the answer has arrived. */
 function addPartialText(error: ModelActorError): ModelActorError {
   return { ...error, partialText: 'Do' }
 }
 
-/** A stream that broke off after its usage. */
 function createCutOff(tokens: number): ModelActorError {
   return { ...addPartialText(createFailure('incomplete', 'incomplete_response')), usage: createUsage(tokens) }
 }
@@ -237,7 +227,6 @@ export function createFitOutput(fit: CompactionOutput['fit']): CompactionOutput 
   return { fit, strategy: 'compact', before: 20, after: 10, usage: null, warning: null }
 }
 
-/** The answer of the user's guards: one finding, with a remembered state. */
 export function createConsultation(
   action?: UserFinding['action'],
   onHalt: UserFinding['onHalt'] = 'error',
@@ -246,16 +235,16 @@ export function createConsultation(
   return { states: { own: 1 }, findings: action ? [{ action, ...finding }] : [], warnings: [] }
 }
 
-/** Events under names that people use. */
 export type Events = Record<string, AnyEventObject>
 
-/** When everything of an exploration happens, and a time after every deadline. */
+/**
+ * Times of an exploration: the usual one, one after every deadline, two wake times, and the reset of a shared
+ * budget.
+ */
 export const early = 1_000
 export const late = 1_000_000
-/** When a run is to be woken that sleeps, and a later time. */
 export const wakeTime = 500_000
 export const laterWakeTime = 600_000
-/** When the shared budget is whole again that a run waits for. */
 export const nextWindow = 700_000
 
 export function stampEvent(event: AnyEventObject, now = early): AnyEventObject {

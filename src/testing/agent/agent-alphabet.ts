@@ -54,13 +54,13 @@ import {
   chooseOutcomes,
 } from './tool-events.js'
 
-/** The error of an actor that must not fail. */
+/** For actors that must not fail. */
 const brokenActor = createFailure('fatal', 'internal')
 
 /**
  * Every event that can happen to the agent machine in a state, under readable names: `model: text`, `cancel`,
- * `tool: denied`. Impossible events are left out, because each event multiplies the states: without a deadline no event is
- * late, and with guards the model only calls tools or answers.
+ * `tool: denied`. Impossible events are omitted because each event multiplies the states. For example, no event
+ * is late without a deadline, and with guards the model only calls tools or answers.
  *
  * @example
  * const { inputs } = agentSpace({ only: ['watching progress'], maxSteps: 1 })
@@ -72,8 +72,8 @@ export function listAgentEvents(snapshot: SnapshotFrom<typeof agentMachine>): Re
 }
 
 /**
- * A response reaches the machine with call ids that no earlier response of the session has. The step is part of the id, because
- * states that differ only in their earlier ids are one state of the explored graph.
+ * Gives calls ids that no earlier response of the session used. Ids include the step, because states that
+ * differ only in earlier ids are one state of the explored graph.
  */
 function renameCalls(events: Events, { messages, numbered, steps }: AgentContext): Events {
   const used = new Set(
@@ -239,12 +239,12 @@ const resume = stampEvent({ type: 'RESUME' })
 const resumeLater = stampEvent({ type: 'RESUME', at: laterWakeTime })
 const steer = stampEvent({ type: 'STEER', text: 'Hurry.' })
 const resumed = stampEvent({ type: 'RESUMED' })
-/** Resumed by a program with one more tool. */
+/** Resumed by a program that has one more tool. */
 function createResumed({ tools }: AgentContext): AnyEventObject {
   return { ...resumed, tools: { ...tools, write: { readOnly: false, idempotent: false, polling: false } } }
 }
 
-/** A process stops in the middle of a request. */
+/** The process stops in the middle of a request. */
 const leftMidway = stampEvent({ type: 'LEFT', usage: createUsage(10) })
 
 const deadlinePassed = stampEvent({ type: 'DEADLINE' }, late)
@@ -338,12 +338,11 @@ const endingResults: Events = {
   ),
 }
 
-/** A tool ends the run. */
 function isEnding({ tools }: AgentContext): boolean {
   return Object.values(tools).some(({ endsRun }) => endsRun)
 }
 
-/** What the agent's author decides about a step: nothing, or that it has `look` alone. */
+/** The author's `prepareStep`: no change, or only the tool `look`. */
 function listPlanEvents({ steps }: AgentContext): Events {
   const plan = { step: steps + 1 }
   return {
@@ -353,55 +352,49 @@ function listPlanEvents({ steps }: AgentContext): Events {
   }
 }
 
-/** Loading doubles the states. */
+/** Each of these features multiplies the states, so it is explored on its own. */
 function isDeferring({ tools }: AgentContext): boolean {
   return tools['read']?.deferred === true
 }
 
-/** Sub-agents double the possible events: they are explored alone. */
 function isDelegating({ tools }: AgentContext): boolean {
   return tools['research']?.delegate === true
 }
 
-/** Tools that ask people are explored alone, too. */
 function isAsking({ tools }: AgentContext): boolean {
   return tools['book'] !== undefined
 }
 
-/** Sleep is explored alone, too. */
 function isSleepy({ tools }: AgentContext): boolean {
   return tools['nap'] !== undefined
 }
 
-/** Skills are explored alone, too. */
 function isSkilled({ tools }: AgentContext): boolean {
   return tools['load_skill']?.skill === true
 }
 
-/** Refused content is explored alone, too. */
 function isRefusing({ tools }: AgentContext): boolean {
   return tools['browse'] !== undefined
 }
 
-/** Handoffs are explored alone, too: by an agent that has one, and by those that were handed over. */
+/** Also true for agents the conversation was handed to. */
 function canHandOff({ tools, speaker, calls }: AgentContext): boolean {
   return (
     speaker !== null || calls.some(({ handoff }) => handoff) || tools['transfer_to_billing'] !== undefined
   )
 }
 
-/** Whether a call may keep a handle. */
 function keepsHandles({ tools }: AgentContext): boolean {
   return Object.values(tools).some(({ keepsHandle }) => keepsHandle)
 }
 
-/** With input shields, each steering message adds states: one is enough. */
+/** With input shields, each steering message adds states, so one is enough. */
 function canSteer({ steering, features, messages }: AgentContext): boolean {
   const isScreened = features.inputShields && messages.some(({ data }) => data?.['reason'] === 'steering')
   return steering.length === 0 && !isScreened
 }
 
-/** Whether calls wait for an answer, or may wait later. */
+/** Whether calls wait for an answer, now or later in the batch. */
 function canAnswer(value: unknown): boolean {
   const { WAITING_FOR_INPUT: rest, WAITING_FOR_TOOL: work } = value as Record<string, string | undefined>
   return rest !== undefined || (work !== undefined && work.startsWith('screening')) || isExecuting(value)

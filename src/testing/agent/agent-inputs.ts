@@ -11,30 +11,27 @@ import type { ExploreOptions } from '../explore-options.js'
 import { listAgentEvents } from './agent-alphabet.js'
 import { serializeAgentState } from './agent-state-key.js'
 
-/** The detectors of the progress guard. */
 type Detector = {
   [Key in keyof ProgressConfig]-?: null extends ProgressConfig[Key] ? Key : never
 }[keyof ProgressConfig]
 
 const detectors = Object.entries(progressSettings)
   .filter(([, setting]) => typeof setting === 'object' && 'canBeOff' in setting)
-  // It tells calls apart, and detects nothing.
+  // `waiting` configures the detectors but is not one.
   .filter(([name]) => name !== 'waiting')
 
-/** Switches all detectors of the progress guard off. */
 export const noDetectors = Object.fromEntries(detectors.map(([name]) => [name, null])) as Record<
   Exclude<Detector, 'waiting'>,
   null
 >
 
-/** One detector, with the lowest thresholds. */
 const eagerStaleness = {
   ...noDetectors,
   stale: { nudgeAt: 1, blockAt: 1, haltAt: 2 },
   memory: 2,
 } as const satisfies NonNullable<AgentConfigInput['guardrails']>['progress']
 
-/** No retries: each counter multiplies the states. */
+/** No retries, because each counter multiplies the states. */
 const noRetries = {
   retry: { maxAttempts: 1, rateLimitAttempts: 1 },
   guardrails: { ...noGuards, maxTokensRecoveries: 0, emptyAnswer: null },
@@ -50,7 +47,7 @@ const tools = {
 }
 
 /**
- * The inputs for exploring the agent machine: each switches one feature on, with small limits, so that every limit is near.
+ * Inputs for exploring the agent machine. Each enables one feature, with limits small enough to be reached.
  *
  * @example checkInvariants(agentMachine, agentInvariants, agentSpace({ only: ['with an output schema', 'watching progress'], maxSteps: 1 }))
  */
@@ -259,25 +256,23 @@ function createTraits(readOnly: boolean): AgentInput['tools'][string] {
   return { readOnly, idempotent: readOnly, polling: false }
 }
 
-/** How much of the agent machine is explored. */
+/** Options that narrow the exploration. */
 export interface AgentSpaceOptions {
-  /** Only these of `agentInputs`, by their names. Default: all. */
+  /** Names of the `agentInputs` to use. Default: all. */
   only?: readonly string[]
-  /** Steps that every run may take. Default: what each input needs to show its point, 1 to 4. */
+  /** Step limit for every run. Default: 1 to 4, depending on the input. */
   maxSteps?: number
 }
 
-/** What `agentSpace` gives: to be spread, or handed on as it is. */
+/** Exploration options for the agent machine. Spread it or pass it on. */
 export interface AgentSpace extends ExploreOptions<typeof agentMachine> {
-  /** What runs begin with, each with another feature on. */
   inputs: Readonly<Record<string, AgentInput>>
-  /** The events that can happen in a state, by name. */
   alphabet: typeof listAgentEvents
 }
 
 /**
- * What the agent machine is explored with: its inputs, its alphabet and its state key. Good for `generatePaths`,
- * `checkInvariants` and `canReach`.
+ * The inputs, alphabet and state key for exploring the agent machine with `generatePaths`, `checkInvariants` or
+ * `canReach`.
  *
  * ```ts
  * const { paths } = generatePaths(agentMachine, agentSpace())

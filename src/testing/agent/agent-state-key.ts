@@ -10,7 +10,8 @@ import { isWatching } from '../../../guards/state.js'
 export const agentSnapshot = objectRule(['context', 'value'], 'a snapshot of the agent machine')
 
 /**
- * What the future of an agent depends on: everything that the chart's guards read, and nothing that only grows.
+ * Serializes the parts of an agent's state that determine its future: everything the chart's guards read,
+ * without values that only grow.
  *
  * @example
  * checkInvariants(agentMachine, agentInvariants, { ...agentSpace({ only: ['watching progress'], maxSteps: 1 }), serializeState: serializeAgentState })
@@ -73,7 +74,7 @@ export function serializeAgentState(snapshot: SnapshotFrom<typeof agentMachine>)
   ])
 }
 
-/** Whether its next request is its last, for its budget. */
+/** Whether the next request is the last one because of the budget. */
 function isConcluding(context: AgentContext): boolean {
   return context.config.limits.onNearBudget === 'conclude' && isNearBudget(context)
 }
@@ -81,7 +82,7 @@ function isConcluding(context: AgentContext): boolean {
 const numbers = new WeakMap<object, number>()
 let lastNumber = 0
 
-/** Configurations never change within a run, so their identity stands for them. */
+/** Configurations never change within a run, so their identity is enough. */
 function getNumber(value: object): number {
   const known = numbers.get(value) ?? ++lastNumber
   numbers.set(value, known)

@@ -46,13 +46,12 @@ export const watchedModel: Events = {
   'model: another call': stampEvent(createDoneActorEvent('model', modelOutcomes['another call'])),
 }
 
-/** Plans are explored alone: a request of theirs fails, is tried again, and asks for calls. */
+/** Plans are explored with few answers, because requests may fail and be retried. */
 export const plannedModel: Events = {
   'model: text': stampEvent(createDoneActorEvent('model', modelOutcomes.text)),
   'model: two calls': stampEvent(createDoneActorEvent('model', modelOutcomes['two calls'])),
 }
 
-/** Where they end for their budget. */
 export const plannedConclusion: Events = {
   'conclusion: text': stampEvent(createDoneActorEvent('conclusion', modelOutcomes.text)),
 }
@@ -61,7 +60,6 @@ export const twoCalls: Events = {
   'model: two calls': stampEvent(createDoneActorEvent('model', modelOutcomes['two calls'])),
 }
 
-/** The provider answers, or flags messages. */
 export function listRefusingEvents(context: AgentContext, actor: 'model' | 'conclusion'): Events {
   const { messages, numbered, refused = [] } = context
   const model = { provider: 'localhost', model: 'm' }
@@ -88,7 +86,7 @@ export const modelActorEvents = {
   model: createModelEvents('model'),
   conclusion: createModelEvents('conclusion'),
 }
-/** With output shields, no partial text is kept. */
+/** With output shields, partial text is not kept. */
 const screenedActorEvents = {
   model: createModelEvents('model', dropPartialText),
   conclusion: createModelEvents('conclusion', dropPartialText),
@@ -121,7 +119,7 @@ function createModelEvents(
   }
 }
 
-/** A request that `budget.preflight` refuses is never made; without it, every request is. */
+/** With `budget.preflight`, requests are always refused; without it, never. */
 export function listModelEvents({ config: { budget }, features }: AgentContext, hurried: boolean): Events {
   if (budget.preflight) return refusedRequest
   if (features.structuredOutput) return objectEvents
@@ -154,7 +152,7 @@ export function listAnswerEvents(context: AgentContext): Events {
   const callId = openThatNeeds('approval')
   const clientCallId = openThatNeeds('client')
   if (context.state === 'WAITING_FOR_TOOL') return listEarlyAnswers(callId, clientCallId, context.features)
-  // As the log marks it.
+  // The log marks content pending review.
   const unheard = { ...(hasReasonShields(context.features) && { withheld: true as const }) }
   return {
     approve: stampEvent({ type: 'APPROVE', callId }),
@@ -162,7 +160,6 @@ export function listAnswerEvents(context: AgentContext): Events {
       type: 'APPROVE',
       callId,
       arguments: '{"n":2}',
-      // As the log marks it.
       ...(context.features.callShields && { withheld: true }),
     }),
     'approve what the client runs': stampEvent({ type: 'APPROVE', callId: clientCallId }),
@@ -174,7 +171,7 @@ export function listAnswerEvents(context: AgentContext): Events {
   }
 }
 
-/** A person answers what a tool asks: the open question, or one that was answered before. */
+/** Answers to the open question of a tool, or to an earlier one. */
 export function listElicitationAnswers(context: AgentContext): Events {
   const open = listAnswerableCalls(context).find(({ needs }) => needs === 'elicitation')
   const answer = { type: 'TOOL_OUTPUT', content: '{"action":"accept","content":{"seat":"12A"}}' }
@@ -188,12 +185,12 @@ export function listElicitationAnswers(context: AgentContext): Events {
   }
 }
 
-/** The reason of a rejection is user input, and becomes the result of the call: both kinds of shields screen it. */
+/** The reason of a rejection is user input and becomes the call's result, so both kinds of shields screen it. */
 function hasReasonShields({ inputShields, resultShields }: AgentContext['features']): boolean {
   return inputShields || resultShields
 }
 
-/** Answers that arrive while other calls run. Without a pending call, they match none. */
+/** Answers that arrive while other calls run. Without a pending call they match none. */
 function listEarlyAnswers(callId: string, clientCallId: string, features: AgentContext['features']): Events {
   return {
     'approve meanwhile': stampEvent({ type: 'APPROVE', callId }),

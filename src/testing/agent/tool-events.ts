@@ -27,13 +27,13 @@ const notLoaded = { status: 'not_loaded', content: 'Its schema.', durationMs: 0 
 type ToolOutcome = keyof typeof toolOutcomes
 export const allOutcomes = Object.keys(toolOutcomes) as ToolOutcome[]
 
-/** The outcomes that the active guards distinguish. */
+/** The outcomes the active guards distinguish. */
 export function chooseOutcomes({ guardrails }: AgentConfig): ToolOutcome[] {
   if (guardrails.terminalDelegation) return ['ok', 'child out of quota']
   return ['ok', 'changed', 'error']
 }
 
-/** A runner reports each call that it has started, or gives up before the first. */
+/** The runner reports each started call, or gives up before the first. */
 export function listToolEvents({ calls, deadline }: AgentContext, outcomes: readonly ToolOutcome[]): Events {
   const started = calls.filter((call) => call.started)
   const open = started.filter((call) => call.result === undefined)
@@ -58,7 +58,7 @@ export function listToolEvents({ calls, deadline }: AgentContext, outcomes: read
   return events
 }
 
-/** Deferred tools are loaded: one twice, and then for a call that there is not. */
+/** Loads the same deferred tool twice, and for a call that does not exist. */
 export function listLoadEvents({ calls }: AgentContext): Events {
   const callId = calls.find(isUnderWay)?.id
   const load = (id: string): AnyEventObject =>
@@ -69,7 +69,7 @@ export function listLoadEvents({ calls }: AgentContext): Events {
   }
 }
 
-/** A skill's call changes the skills: one that allows `look` alone, or that one taken back. */
+/** Loads a skill that allows only `look`, or unloads it. */
 export function listSkillEvents({ calls, skills }: AgentContext): Events {
   const callId = calls.find(({ name, started, result }) => name === 'load_skill' && started && !result)?.id
   const change =
@@ -81,7 +81,7 @@ export function listSkillEvents({ calls, skills }: AgentContext): Events {
   }
 }
 
-/** A call keeps what it goes on from: once, once more, or after its end. */
+/** Stores a handle: once, again, and after the call has ended. */
 export function listHandleEvents({ calls, tools }: AgentContext): Events {
   const callId = calls.find((call) => tools[call.name]?.keepsHandle && isUnderWay(call))?.id
   return {
@@ -89,7 +89,7 @@ export function listHandleEvents({ calls, tools }: AgentContext): Events {
   }
 }
 
-/** A handoff's call hands the conversation to an agent that may only look. */
+/** Hands off to an agent that may only look. */
 export function listHandoffEvents({ calls, tools }: AgentContext): Events {
   const open = calls.find(({ name, started, result }) => tools[name]?.handoff && started && !result)
   return {
@@ -102,7 +102,7 @@ export function listHandoffEvents({ calls, tools }: AgentContext): Events {
   }
 }
 
-/** A tool lets its run sleep, or has done so until a time that is over; and a sub-agent sleeps. */
+/** A tool or sub-agent sleeps, until a future or a past time. */
 export function listSleepEvents({ calls }: AgentContext): Events {
   const open = calls.find(({ started, result }) => started && !result)
   if (open === undefined) return {}
@@ -119,7 +119,7 @@ export function listSleepEvents({ calls }: AgentContext): Events {
   return { 'tool: sleeps': sleep(wakeTime), 'tool: sleeps until a time that is over': sleep(1) }
 }
 
-/** A tool asks a person in the middle of its call: one thing, or two at once. */
+/** A tool asks a person one or two questions during its call. */
 export function listAskEvents({ calls }: AgentContext): Events {
   const callId = calls.find(({ name, started, result }) => name === 'book' && started && !result)?.id
   if (callId === undefined) return {}
@@ -146,7 +146,7 @@ function createElicitation(callId: string): PendingCall & { own: true } {
   }
 }
 
-/** A sub-agent that fails for good and has spent the budget. */
+/** A sub-agent fails for good after spending the budget. */
 export function listChildEnd({ calls }: AgentContext): Events {
   const callId = calls.find(isUnderWay)?.id
   if (callId === undefined) return {}
@@ -161,7 +161,6 @@ export function listChildEnd({ calls }: AgentContext): Events {
   }
 }
 
-/** Events of the first sub-agent at work. */
 export function listChildEvents({ calls }: AgentContext): Events {
   const callId = calls.find(({ name, started, result }) => name === 'research' && started && !result)?.id
   if (callId === undefined) return {}
@@ -201,7 +200,6 @@ function createQuestion(callId: string, needs: 'approval' | 'client'): PendingCa
   return { callId, name: 'transfer', arguments: '{"n":1}', needs, fingerprint: callId }
 }
 
-/** The verdicts of shields on the current messages and calls. */
 export function listShieldEvents(context: AgentContext): Events {
   const messages = listUnclearedInput(context)
   const allowed = messages.map(({ content }, index) => ({
@@ -239,7 +237,6 @@ export function listShieldEvents(context: AgentContext): Events {
   }
 }
 
-/** The verdict that every current call may run. */
 export function createCallsAllowed(context: AgentContext): Events {
   const allowed = listUnclearedCalls(context).map((call) => ({
     ...createScreening('allow', call.arguments),
@@ -248,7 +245,6 @@ export function createCallsAllowed(context: AgentContext): Events {
   return { 'calls allowed': stampEvent(createDoneActorEvent('callShields', allowed)) }
 }
 
-/** The verdict of one shield. */
 export function createScreening(action: ShieldAction, content: string): Screening {
   const message = action === 'block' ? content : null
   return { action, message, content, findings: [{ shield: 'own', action, message, durationMs: 1 }] }

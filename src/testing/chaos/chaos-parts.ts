@@ -9,16 +9,16 @@ import type { Lease, SessionStore } from '../../core/sessions/store/store.js'
 import { StoreError } from '../../core/sessions/store/store-error.js'
 
 /**
- * What can happen to a request:
+ * Faults of a model request:
  *
- * - `overloaded`: status 503; nothing is asked
- * - `rate_limited`: status 429, to be tried again after a second
- * - `refused`: status 400, which no second try mends
- * - `cut`: the first half of the text comes, then the connection breaks
- * - `stalled`: the first half of the text comes, then nothing until the run gives it up
- * - `truncated`: half of the text, the last call cut in its arguments, and the reason `length`
- * - `unfinished`: all of it, but the stream closes without an end
- * - `empty`: an answer without a word
+ * - `overloaded`: status 503, without a request
+ * - `rate_limited`: status 429, retry after one second
+ * - `refused`: status 400, not retryable
+ * - `cut`: the connection breaks after half of the text
+ * - `stalled`: nothing arrives after half of the text until the run gives up
+ * - `truncated`: half of the text, the last call cut in its arguments, finish reason `length`
+ * - `unfinished`: the whole text, but the stream closes without an end
+ * - `empty`: an answer without content
  */
 export type ModelFault =
   | 'overloaded'
@@ -38,7 +38,8 @@ const modelFaults: FaultKind<ModelFault> = {
 }
 
 /**
- * A model that fails as planned, and says which of its faults have landed. Any other request is the inner model's.
+ * Wraps a model so that it fails as planned and records the faults that landed. Other requests go to the
+ * wrapped model.
  *
  * @example
  * const faulty = chaosModel(model, [{ at: 1, fault: 'overloaded' }])
@@ -62,7 +63,7 @@ export function chaosModel(
       faults.land(at, fault)
       throw new ModelError(refusal)
     }
-    // The answer comes first, and is told as the fault has it.
+    // Fetches the answer first, then alters it.
     const answer = await model.request(asked, { ...options, onDelta: ignore, onToolCallDelta: ignore })
     options.signal.throwIfAborted()
     return bend(fault, answer, options, () => faults.land(at, fault))
@@ -127,7 +128,7 @@ function cutLastCall(calls: ModelResponse['toolCalls']): ModelResponse['toolCall
   )
 }
 
-/** Rejects with the reason of the abort. */
+/** Rejects with the abort reason. */
 export function untilAborted(signal: AbortSignal): Promise<never> {
   return new Promise((_, reject) => {
     whenAborted(signal, () => reject(signal.reason as Error))
@@ -135,14 +136,14 @@ export function untilAborted(signal: AbortSignal): Promise<never> {
 }
 
 /**
- * What can happen to a call:
+ * Faults of a tool call:
  *
- * - `throws`: it throws before it has done anything
- * - `lost_reply`: it does its work, and then throws
- * - `hangs`: it waits until its signal aborts
- * - `deaf`: it never ends, whatever its signal says
- * - `undefined`: it does its work, and returns undefined
- * - `circular`: it does its work, and returns an object that no JSON has
+ * - `throws`: throws before doing anything
+ * - `lost_reply`: does its work, then throws
+ * - `hangs`: waits until its signal aborts
+ * - `deaf`: never ends and ignores its signal
+ * - `undefined`: does its work and returns undefined
+ * - `circular`: does its work and returns an object that cannot be serialized
  */
 export type ToolFault = 'throws' | 'lost_reply' | 'hangs' | 'deaf' | 'undefined' | 'circular'
 
@@ -154,7 +155,8 @@ const toolFaults: FaultKind<ToolFault> = {
 }
 
 /**
- * A tool that fails as planned, and says which of its faults have landed. Any other call is the inner tool's.
+ * Wraps a tool so that it fails as planned and records the faults that landed. Other calls go to the wrapped
+ * tool.
  *
  * @example
  * const search = chaosTool(add, [{ at: 1, fault: 'lost_reply' }])
@@ -210,13 +212,13 @@ function createRing(): object {
 }
 
 /**
- * What can happen to a write (`append`):
+ * Faults of a write (`append`):
  *
- * - `refused`: nothing is written, and the store says `store_unavailable`
- * - `lost_reply`: it is written, and the store says `store_unavailable`
- * - `disk_full`, `lease_lost`: nothing is written, and the store says so
- * - `hangs`: nothing is written, and the store never answers this write
- * - `dies`: nothing is written, and the store answers nothing any more, as if the process had died before the write
+ * - `refused`: writes nothing and throws `store_unavailable`
+ * - `lost_reply`: writes, then throws `store_unavailable`
+ * - `disk_full`, `lease_lost`: writes nothing and throws that error
+ * - `hangs`: writes nothing and never settles
+ * - `dies`: writes nothing, and no later call settles, as if the process had died before the write
  * - `dies_after`: the same, after the write
  */
 export type StoreFault =
@@ -236,8 +238,8 @@ const storeFaults: FaultKind<StoreFault> = {
 }
 
 /**
- * A store whose writes fail as planned, and which says which of its faults have landed. All else is the inner store's: open the
- * inner one again to see what a process that died has left.
+ * Wraps a store so that writes fail as planned and records the faults that landed. Everything else goes to the
+ * wrapped store; open that one again to see what a dead process left behind.
  *
  * @example
  * const store = chaosStore(memoryStore(), [{ at: 2, fault: 'lost_reply' }])
@@ -279,7 +281,7 @@ function refuseWrite(fault: StoreFault, { sessionId }: Lease): StoreError {
 
 type Methods = Record<string, (...args: unknown[]) => unknown>
 
-/** The same store, also where it is an object of a class, which answers nothing once it is dead. */
+/** Supports stores that are class instances. After a death, no call settles. */
 function guardAll(
   store: SessionStore,
   append: SessionStore['append'],

@@ -1,27 +1,27 @@
 import { StatewrightError } from '../../core/base/errors.js'
 import { createRandomChoices } from '../check-assertions.js'
 
-/** A fault at a place that is known beforehand. */
+/** A fault at a fixed position. */
 export interface PlannedFault<Fault extends string> {
-  /** The number of the request, call or write that it hits, from 1. */
+  /** Number of the request, call or write, from 1. */
   at: number
   fault: Fault
 }
 
-/** Faults at random, the same for the same seed. */
+/** Random faults, reproducible by seed. */
 export interface RandomFaults<Fault extends string> {
   seed: number
-  /** How likely a fault is at each request, call or write, from 0 to 1. */
+  /** Probability of a fault per request, call or write, from 0 to 1. */
   rate: number
-  /** Which faults are drawn. Default: those after which the program can go on. */
+  /** Faults to draw from. Default: faults a run can recover from. */
   faults?: readonly Fault[]
 }
 
-/** Which faults happen where. */
+/** Which faults happen, and when. */
 export type FaultPlan<Fault extends string> = readonly PlannedFault<Fault>[] | RandomFaults<Fault>
 
 /**
- * What has become of the faults of a `chaosModel`, `chaosTool` or `chaosStore`: a test whose fault did not land has shown nothing.
+ * The faults of a `chaosModel`, `chaosTool` or `chaosStore`. A test whose fault did not land proves nothing.
  *
  * @example
  * const faulty = chaosModel(model, [{ at: 1, fault: 'cut' }])
@@ -29,21 +29,20 @@ export type FaultPlan<Fault extends string> = readonly PlannedFault<Fault>[] | R
  * faulty.certify()
  */
 export interface Chaos<Fault extends string> {
-  /** The faults that have happened so far, in their order. The list grows. */
+  /** The faults that have happened so far, in order. The list grows. */
   readonly landed: readonly PlannedFault<Fault>[]
   /**
-   * Returns when every planned fault has happened; of faults at random, at least one.
-   *
+   * Throws unless every planned fault has landed, or at least one random fault.
    * @throws {ChaosError} `not_landed`, with the faults that have not happened
    */
   certify(): void
 }
 
-/** `not_landed`: a fault has not happened, so the test shows nothing · `bad_option`: a plan that makes no sense. */
+/** `not_landed`: a fault did not happen, so the test proves nothing · `bad_option`: an invalid plan. */
 export type ChaosErrorCode = 'not_landed' | 'bad_option'
 
 /**
- * What is wrong with faults that a test has planned. `subject` is the function that made them.
+ * An invalid or unfulfilled fault plan. `subject` is the function that created the faults.
  *
  * @example
  * const store = chaosStore(memoryStore(), [{ at: 9, fault: 'refused' }])
@@ -63,18 +62,16 @@ export class ChaosError extends StatewrightError {
   }
 }
 
-/** Whose faults they are, in the words of its errors. */
 export interface FaultKind<Fault extends string> {
-  /** `chaosModel` */
+  /** For example `chaosModel`, used in error messages. */
   of: string
   /** What is counted: `request`, `call`, `write`. */
   unit: string
   faults: readonly Fault[]
-  /** Those that are drawn where the plan names none. */
+  /** Drawn if the plan names no faults. */
   passing: readonly Fault[]
 }
 
-/** The faults of one model, tool or store: which comes next, and which have happened. */
 export class Faults<Fault extends string> implements Chaos<Fault> {
   readonly landed: PlannedFault<Fault>[] = []
   readonly certify: () => void
@@ -91,7 +88,6 @@ export class Faults<Fault extends string> implements Chaos<Fault> {
     this.certify = () => this.#certify()
   }
 
-  /** Counts one more request, call or write, and returns the fault that hits it. */
   next(): { at: number; fault: Fault | undefined } {
     const at = ++this.#count
     const drawn = this.#draw()

@@ -5,7 +5,7 @@ import type { SampledTool } from './agent-facts.js'
 import type { AgentScene } from './agent-scene.js'
 import type { Turn } from './scripted-model.js'
 
-/** The classes of the checks: those of the conformance suite that an agent of one's own can be asked. */
+/** The classes of the conformance suite that apply to any agent. */
 export const agentCheckClasses = [
   'basics',
   'truncation',
@@ -21,10 +21,9 @@ export const agentCheckClasses = [
 
 export type AgentCheckClass = (typeof agentCheckClasses)[number]
 
-/** What a check cannot do without. */
 export type AgentNeed = 'tool' | 'askingTool' | 'words' | 'variety'
 
-/** One check: what it tries, in a sentence, and its test. What it returns was seen. */
+/** One check. `run` returns a description of what it observed. */
 export interface AgentCheckSpec {
   class: AgentCheckClass
   name: string
@@ -33,40 +32,35 @@ export interface AgentCheckSpec {
   run(scene: AgentScene): Promise<string | undefined>
 }
 
-/** A check that this agent cannot be asked. */
+/** Thrown when a check does not apply to the agent. */
 export class NotAsked extends Error {}
 
 export const describeEnd = ({ state, reason, error }: RunResult): string =>
   `${state} ${reason}${error ? `: ${error.message}` : ''}`
 
-/** How a run ended, in two words. */
 export const endOf = ({ state, reason }: RunResult): string => `${state} ${reason}`
 
-/** Whether the user is told of a whole answer. */
+/** Whether the run reports a complete answer. */
 export const isNormal = ({ state, reason }: RunResult): boolean =>
   state === 'COMPLETED' && reason === 'end_turn'
 
-/** How many requests there were, and how the run ended. */
 export const describeRun = ({ requests }: AgentScene, result: RunResult): string =>
   `${formatCount(requests.length, 'request')}, ${endOf(result)}`
 
-/** @throws CheckFailure */
 export function expectNormal(result: RunResult): void {
   expectTrue(isNormal(result), `it ended ${describeEnd(result)}`)
 }
 
-/** What went wrong is not told as a normal end. `after`: how far the run had come. @throws CheckFailure */
+/** Expects that a failure is not reported as a normal end. @throws CheckFailure */
 export function expectTold(result: RunResult, after = ''): void {
   expectTrue(!isNormal(result), `told as a normal end${after} (${describeEnd(result)})`)
 }
 
-/** @throws NotAsked */
 export function toolOf({ facts }: AgentScene): SampledTool {
   if (facts.tool) return facts.tool
   throw new NotAsked(noTool('runs without a person', facts.unsampled))
 }
 
-/** @throws NotAsked */
 export function askingToolOf({ facts }: AgentScene): SampledTool {
   if (facts.askingTool) return facts.askingTool
   throw new NotAsked(noTool('asks a person', facts.unsampled))
@@ -79,12 +73,12 @@ function noTool(what: string, unsampled: readonly string[]): string {
 
 export const say = (text = 'Done.'): Turn => ({ text })
 
-/** A call of a tool with its sample input number `n`. */
+/** A call of the tool with sample input number `n`. */
 export const callOf = (tool: SampledTool, n = 0): Turn => ({
   calls: [{ name: tool.name, input: tool.input(n) }],
 })
 
-/** These turns, and then words. */
+/** Plays these turns, then plain text. */
 export const turns =
   (...list: Turn[]) =>
   (at: number): Turn =>

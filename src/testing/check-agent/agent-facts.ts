@@ -4,25 +4,24 @@ import type { AgentParts } from '../../core/live/agent-parts.js'
 import { needsPerson } from '../../core/tools/prepare-calls.js'
 import type { Tool } from '../../core/tools/tool.js'
 
-/** A tool of the agent, and inputs that it takes. */
 export interface SampledTool {
   readonly name: string
-  /** Whether it may run twice: it is `readOnly` or `idempotent`. */
+  /** Whether it may run twice because it is `readOnly` or `idempotent`. */
   readonly mayRepeat: boolean
-  /** Another input for another `n`, where `varies`. */
+  /** Differs by `n` if `varies`. */
   readonly input: (n: number) => JsonObject
   readonly varies: boolean
 }
 
-/** What the checks need to know of an agent. */
+/** What the checks need to know about an agent. */
 export interface AgentFacts {
-  /** Runs as soon as the model calls it; one that must not run twice before one that may. Null: there is none. */
+  /** A tool that runs without approval, preferably one that must not run twice. */
   readonly tool: SampledTool | null
-  /** A person has to approve each call. Null: there is none. */
+  /** A tool whose calls need approval. */
   readonly askingTool: SampledTool | null
-  /** What its answers have to be: the name of the format or the tool, and its schema. Null: words. */
+  /** The required output format or output tool, with its schema. Null: plain text. */
   readonly output: { readonly name: string; readonly schema: JsonObject } | null
-  /** The tools that no input could be made up for. */
+  /** Tools without a valid sample input. */
   readonly unsampled: readonly string[]
 }
 
@@ -56,7 +55,7 @@ export async function readAgentFacts(
 
 const rank = ({ mayRepeat, varies }: SampledTool): number => (mayRepeat ? 2 : 0) + (varies ? 0 : 1)
 
-/** Its calls are executed by the run, and the run goes on afterwards. */
+/** The run executes its calls and continues afterwards. */
 function isPlain({ client, search, skill, defer, endsRun, maxCalls }: Tool): boolean {
   return !client && !search && !skill && !defer && !endsRun && maxCalls === undefined
 }
@@ -85,8 +84,8 @@ function inputError(name: string, why: string): StatewrightError {
 }
 
 /**
- * A value that a JSON Schema takes, as far as that can be made up: another for another `n` where the schema leaves room. Whether it
- * fits, the tool's own check says.
+ * Generates a value for a JSON Schema, different for each `n` if the schema allows. The tool's own validation
+ * decides whether it is valid.
  */
 export function sampleValue(schema: JsonObject, n = 0, root: JsonObject = schema, depth = 0): Json {
   const read = (key: string): Json | undefined => schema[key]
@@ -129,7 +128,7 @@ function sampleObject(schema: JsonObject, n: number, root: JsonObject, depth: nu
   const properties = isSchema(schema['properties']) ? schema['properties'] : {}
   const required = Array.isArray(schema['required']) ? schema['required'] : []
   const entries = Object.entries(properties).filter(([key]) => required.includes(key))
-  // What is optional is left out, unless there is nothing else to tell two inputs apart by.
+  // Optional properties are omitted unless they are the only way to vary the input.
   const told = entries.length > 0 ? entries : depth === 0 ? Object.entries(properties).slice(0, 1) : []
   return Object.fromEntries(
     told.map(([key, value]) => [key, isSchema(value) ? sampleValue(value, n, root, depth + 1) : null]),

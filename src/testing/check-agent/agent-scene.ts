@@ -28,15 +28,15 @@ import { getInternals, rebindAgent, WrappedTools } from '../rebind-agent.js'
 import type { AgentFacts } from './agent-facts.js'
 import { createScriptedModel, type Script } from './scripted-model.js'
 
-/** A call that a stand-in has executed. */
+/** A call executed by a stand-in. */
 export interface Execution {
   tool: string
   input: unknown
-  /** Of the call: the same when it is executed again. */
+  /** The call's idempotency key, the same on every execution. */
   key: string
 }
 
-/** What a stand-in does in place of the tool. */
+/** What a stand-in does instead of the tool. */
 export type Behavior = (execution: Execution, signal: AbortSignal) => unknown
 
 export interface SceneGiven {
@@ -47,20 +47,19 @@ export interface SceneGiven {
   context: unknown
 }
 
-/** The faults of one process, each certified at the end of its check. */
+/** Faults of one process, each certified at the end of the check. */
 export interface SceneFaults {
   model?: FaultPlan<ModelFault>
   tool?: FaultPlan<ToolFault>
   store?: FaultPlan<StoreFault>
 }
 
-/** `session`: another one than that of the scene. */
+/** `session` overrides the session of the scene. */
 export type SayOptions = Pick<RunOptions, 'signal' | 'limits'> & { session?: string }
 
-/** The session of every scene. */
 export const sessionId = 'checked'
 
-/** One check's own place: a store, a time, and the processes that run the agent there. */
+/** The environment of one check: a store, a clock, and the processes that run the agent. */
 export class AgentScene {
   readonly facts: AgentFacts
   readonly input: string
@@ -70,7 +69,6 @@ export class AgentScene {
   readonly executions: Execution[] = []
   readonly time = new SceneTime()
   readonly store: SessionStore
-  /** What the stand-ins do. */
   behave: Behavior = ({ tool }) => `The result of ${tool}.`
   readonly #given: SceneGiven
   readonly #processes: AgentProcess[] = []
@@ -85,19 +83,21 @@ export class AgentScene {
     this.store = memoryStore({ now: () => this.time.now() })
   }
 
-  /** Another place, for a check that needs several. */
+  /** A second scene, for checks that need several. */
   another(): AgentScene {
     return new AgentScene(this.#given)
   }
 
-  /** A process with an agent of its own, on the store of the scene. */
   open(script: Script, faults: SceneFaults = {}, store: SessionStore = this.store): AgentProcess {
     const process = new AgentProcess(this, { make: this.#given.make, script, faults, store })
     this.#processes.push(process)
     return process
   }
 
-  /** What a strict provider, the reference model and the plans of faults say at the end. */
+  /**
+   * Checks the requests with a strict provider, the log with the reference model, and that all planned faults
+   * landed.
+   */
   async judge(): Promise<void> {
     for (const [at, { messages }] of this.requests.entries()) {
       const problem = findHistoryProblem(messages)
@@ -122,7 +122,7 @@ interface ProcessGiven {
   store: SessionStore
 }
 
-/** One process that runs the agent: with its own model, tools and timers. */
+/** A process that runs the agent with its own model, tools and timers. */
 export class AgentProcess {
   readonly agent: Agent
   readonly chaos: Chaos<string>[] = []
@@ -130,7 +130,7 @@ export class AgentProcess {
   readonly #scene: AgentScene
   readonly #storeChaos: Chaos<StoreFault> | undefined
   readonly #modelChaos: Chaos<ModelFault> | undefined
-  /** The last request has failed, or hangs: the run waits for time to pass. */
+  /** The last request failed or hangs, so only time can advance the run. */
   #isModelStill = false
   #hungCalls = 0
   #isStopped = false
@@ -144,11 +144,11 @@ export class AgentProcess {
     const model = this.#observe(troubled ?? scripted)
     const { parts } = getInternals(make(model))
     const tools = new StandIns(parts.tools, (tool) => this.#createStandIn(tool, faults.tool))
-    // A tool is made when it is first looked up; a fault that nothing looks up has to be missed.
+    // Tools are created on first lookup. The fault must exist even if the agent never looks the tool up.
     if (faults.tool && scene.facts.tool) tools.get(scene.facts.tool.name)
     const kept = faults.store ? this.#keep(chaosStore(store, faults.store)) : undefined
     this.#storeChaos = kept
-    // Nothing of the agent's reaches the outside: no budget that others share, no telemetry.
+    // The agent must not affect the outside: no shared budgets, no telemetry.
     const changes: Partial<AgentParts> = {
       tools,
       clock: this.clock,
@@ -175,28 +175,27 @@ export class AgentProcess {
     return this.settle(run.result)
   }
 
-  /** The result of a run; null: its process has died. */
+  /** The result of a run, or null if its process died. */
   async restOrDeath(run: Run): Promise<RunResult | null> {
     const isDead = (): boolean => (this.#storeChaos?.landed.length ?? 0) > 0
     await this.#until(run.result, isDead)
-    // What has been written is told in the same moment.
+    // Pending writes are reported in the same tick.
     await nextTask(5)
     return isDead() ? null : run.result
   }
 
-  /** Waits for work, and lets time leap where nothing but time can bring it on. */
+  /** Waits for work. Advances time whenever only time can make progress. */
   async settle<Value>(work: Promise<Value>): Promise<Value> {
     await this.#until(work)
     return work
   }
 
-  /** Waits until a planned fault has landed. */
   async untilFault(): Promise<void> {
     // oxlint-disable-next-line no-await-in-loop -- until it has
     while (this.chaos.every(({ landed }) => landed.length === 0)) await nextTask()
   }
 
-  /** It stops, and its lease runs out. */
+  /** Stops the process and expires its lease. */
   die(): void {
     this.stop()
     this.#scene.time.aheadMs += leaseMs * 2
@@ -207,7 +206,6 @@ export class AgentProcess {
     this.clock.stop()
   }
 
-  /** Waits until the work has ended, well or badly, or there is no use in waiting for it. */
   async #until(work: Promise<unknown>, isInVain = (): boolean => false): Promise<void> {
     let isOver = false
     const end = (): void => {
@@ -269,7 +267,7 @@ export class AgentProcess {
   }
 }
 
-/** The agent's tools, none of which is executed. None hands the conversation to another agent, whose model would be asked. */
+/** The agent's tools, replaced by stand-ins. Handoffs are removed because another agent's model would be called. */
 class StandIns extends WrappedTools {
   readonly #create: (tool: Tool) => Tool
 
@@ -293,16 +291,14 @@ class StandIns extends WrappedTools {
   }
 }
 
-/** Until everything has happened that is ready, so many times. */
+/** Lets all pending tasks run, `times` times. */
 export async function nextTask(times = 1): Promise<void> {
   // oxlint-disable-next-line no-await-in-loop -- one after the other
   for (let i = 0; i < times; i++) await wait(systemClock, 0)
 }
 
-/** A call that waits until its signal aborts. */
 export const hang: Behavior = (_execution, signal) => untilAborted(signal)
 
-/** The texts of the user and of tools in a request. */
 export function textsOf(messages: readonly Message[], role: 'user' | 'tool'): string[] {
   return messages
     .filter((message) => message.role === role)
@@ -310,11 +306,10 @@ export function textsOf(messages: readonly Message[], role: 'user' | 'tool'): st
 }
 
 /**
- * The time of a scene: the same for all its processes and their store. It passes steadily and in whole milliseconds, so that no run
- * begins before the end of the one before it.
+ * The clock of a scene, shared by its processes and store. It advances in whole milliseconds, so that no run
+ * starts before the previous one ends.
  */
 export class SceneTime {
-  /** How far it is ahead of the platform's. */
   aheadMs = 0
   readonly #origin = systemClock.now() - readElapsed(systemClock)
 
@@ -329,7 +324,7 @@ interface Timer {
   handle: unknown
 }
 
-/** The time of one process. It passes as the platform's does, and leaps to the next timer where nothing else can happen. */
+/** The clock of one process. It follows the system clock and can leap to the next timer. */
 export class LeapingClock implements Clock {
   readonly #time: SceneTime
   readonly #timers = new Map<number, Timer>()
@@ -360,7 +355,6 @@ export class LeapingClock implements Clock {
     this.#timers.delete(id as number)
   }
 
-  /** Moves time on to the next timer, which then fires. */
   leap(): void {
     const due = Math.min(...[...this.#timers.values()].map((timer) => timer.due))
     if (Number.isFinite(due)) this.pass(due - this.now())
@@ -375,7 +369,6 @@ export class LeapingClock implements Clock {
     }
   }
 
-  /** The process is dead: nothing fires any more. */
   stop(): void {
     this.#isStopped = true
     for (const id of this.#timers.keys()) this.clearTimeout(id)
@@ -384,7 +377,7 @@ export class LeapingClock implements Clock {
   #arm(id: number, timer: Timer): void {
     const left = Math.max(0, timer.due - this.now())
     timer.handle = systemClock.setTimeout(() => {
-      // Timers of a busy platform fire early: they count from the beginning of the task that has set them.
+      // Timers may fire early on a busy system because they count from the start of the task that set them.
       if (this.now() < timer.due) return this.#arm(id, timer)
       this.#timers.delete(id)
       timer.fire()

@@ -25,7 +25,7 @@ import type { ModelFault } from '../chaos/chaos-parts.js'
 import type { Turn, Script } from './scripted-model.js'
 import type { RunResult } from '../../../machines/agent/run-result.js'
 
-/** Whether the agent works at all with the scripted model: what the other checks rest on. */
+/** Whether the agent works with the scripted model at all. The other checks depend on it. */
 export const basicChecks: readonly AgentCheckSpec[] = [
   {
     class: 'basics',
@@ -94,7 +94,7 @@ const text = (name: string, title: string, finishReason: string): AgentCheckSpec
   },
 })
 
-/** What is incomplete has no effect. */
+/** Incomplete output has no effect. */
 export const truncationChecks: readonly AgentCheckSpec[] = [
   neverRuns('cut-call', 'A call cut by length in its arguments is not executed', undefined, 'truncated'),
   neverRuns(
@@ -123,7 +123,6 @@ interface Stopped {
   result: RunResult
 }
 
-/** One run, to its end. */
 async function play(
   scene: AgentScene,
   script: Script,
@@ -134,7 +133,7 @@ async function play(
   return { process, result: await process.say(scene.input, options) }
 }
 
-/** One stop, and then `Again.`: the scene refuses what a strict provider refuses. */
+/** Stops a run, then says `Again.`. The scene rejects what a strict provider rejects. */
 const after = (
   name: string,
   title: string,
@@ -166,7 +165,7 @@ async function cancelInCall(scene: AgentScene): Promise<Stopped> {
   return play(scene, turns(callOf(toolOf(scene))), {}, { signal: controller.signal })
 }
 
-/** After every way to stop, a strict provider accepts the next request. */
+/** A strict provider accepts the next request after every way to stop. */
 export const historyChecks: readonly AgentCheckSpec[] = [
   after('end', 'After a normal end', (scene) => play(scene, turns(callOf(toolOf(scene))))),
   after('limit', 'After a limit of steps', (scene) => {

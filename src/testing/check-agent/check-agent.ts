@@ -25,21 +25,21 @@ import { cancelChecks, limitChecks, loopChecks } from './stop-checks.js'
 import { faultChecks, resumeChecks } from './fault-checks.js'
 import { createScriptedModel } from './scripted-model.js'
 
-/** How an agent is checked. */
+/** Options of `checkAgent`. */
 export interface CheckAgentOptions {
   /** Classes (`cancel`) and checks (`cancel/in-call`) to run. Default: all. */
   only?: readonly string[] | undefined
-  /** Checks by name that make no sense for the agent, and why. */
+  /** Classes and checks to skip, with the reason. */
   skip?: Readonly<Record<string, string>> | undefined
-  /** In which pieces the model tells its answers: the same seed gives the same pieces. Default: 1. */
+  /** Determines how answers are split into chunks. Default: 1. */
   seed?: number | undefined
-  /** An input for each tool that none can be made up for, by the tool's name. */
+  /** Inputs by tool name, for tools whose schema yields no valid sample. */
   inputs?: Readonly<Record<string, JsonObject>> | undefined
-  /** What the user says. Default: `Go.` */
+  /** The user message. Default: `Go.` */
   input?: string | undefined
-  /** The app's own object, for approvals, shields and guards. Needed where a tool wants one. */
+  /** The app context passed to approvals, shields and guards. Required if a tool requires one. */
   context?: unknown
-  /** How long a check may take, in milliseconds. Default: 30 000. */
+  /** Time limit per check in milliseconds. Default: 30 000. */
   withinMs?: number | undefined
 }
 
@@ -53,32 +53,31 @@ const optionNames = [
   'withinMs',
 ] as const satisfies (keyof CheckAgentOptions)[]
 
-/** What came of one check. */
+/** The result of one check. */
 export interface AgentCheck {
   class: AgentCheckClass
-  /** `cancel/in-call` */
+  /** For example `cancel/in-call`. */
   name: string
-  /** What was tried, in a sentence. */
+  /** What was tried, as a sentence. */
   tried: string
-  /** `unproven`: its fault did not land, so that it shows nothing. */
+  /** `unproven`: the planned fault did not land, so the check proves nothing. */
   outcome: 'kept' | 'broken' | 'skipped' | 'unproven'
-  /** What was seen of what is kept: how the run ended, and after how much. Empty: nothing to tell. */
+  /** What was observed; empty if there is nothing to report. */
   seen: string
-  /** What is wrong, or why it was skipped; null for what is kept. */
+  /** What is wrong, or why the check was skipped; null if it passed. */
   problem: string | null
-  /** The call that runs this check alone, in the same way. */
+  /** The call that repeats this check. */
   repeat: string
 }
 
-/** What an agent keeps of what its users count on. */
+/** The results of `checkAgent`. */
 export interface AgentReport {
   seed: number
   checks: AgentCheck[]
-  /** Those of them that are broken or unproven, each as a sentence: what a test expects to be empty. */
+  /** Broken and unproven checks, one sentence each. A test expects this list to be empty. */
   broken: string[]
 }
 
-/** All that is asked, in its order. */
 const agentChecks: readonly AgentCheckSpec[] = [
   ...basicChecks,
   ...truncationChecks,
@@ -95,12 +94,13 @@ const agentChecks: readonly AgentCheckSpec[] = [
 const nameOf = ({ class: of, name }: Pick<AgentCheckSpec, 'class' | 'name'>): string => `${of}/${name}`
 
 /**
- * Checks an agent of yours as the conformance suite checks agent loops: truncated answers, the history after every way to stop,
- * cancels, limits, loops, runs beside each other, approvals, faults of models, tools and stores, and processes that die at each write.
+ * Checks an agent the way the conformance suite checks agent loops: truncated answers, the history after every
+ * way to stop, cancellation, limits, loops, concurrent runs, approvals, faults of models, tools and stores, and
+ * processes that die at each write.
  *
- * `make` is given a scripted model and makes the agent with it; it is called several times. The tools of the agent are not executed:
- * stand-ins take their place, with the same schemas and approvals. Its store, shared budgets and telemetry are left alone. Shields,
- * guards and memory are its own.
+ * `make` receives a scripted model and returns an agent that uses it; it is called several times. Tools are not
+ * executed: stand-ins with the same schemas and approvals replace them. The agent's store, shared budgets and
+ * telemetry are not used. Its shields, guards and memory are.
  *
  * @example
  * const { broken } = await checkAgent((model) => createAgent({ model, tools: [add] }))
@@ -173,7 +173,6 @@ async function runCheck(spec: AgentCheckSpec, given: SceneGiven, withinMs: numbe
   }
 }
 
-/** @throws NotAsked */
 function checkNeeds({ needs = [] }: AgentCheckSpec, scene: AgentScene): void {
   if (needs.includes('tool')) toolOf(scene)
   if (needs.includes('askingTool')) askingToolOf(scene)
@@ -214,7 +213,7 @@ function checkOptions(options: CheckAgentOptions): CheckAgentOptions {
 const signs: Record<AgentCheck['outcome'], string> = { kept: '✓', broken: '✗', skipped: '–', unproven: '?' }
 
 /**
- * A report to read: what was tried, what broke, and how to repeat it.
+ * Formats a report: what was tried, what broke, and how to repeat it.
  *
  * @example
  * console.log(formatAgentReport(await checkAgent((model) => createAgent({ model, tools: [add] }))))

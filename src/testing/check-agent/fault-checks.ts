@@ -75,7 +75,6 @@ const store = (fault: StoreFault, title: string): AgentCheckSpec => ({
   },
 })
 
-/** Providers, tools and stores that fail. */
 export const faultChecks: readonly AgentCheckSpec[] = [
   passes('overloaded', 'Status 503 once: tried again'),
   passes('rate_limited', 'Status 429 once: tried again'),
@@ -91,7 +90,7 @@ export const faultChecks: readonly AgentCheckSpec[] = [
   store('lost_reply', 'A store whose reply is lost: told'),
 ]
 
-/** Two steps of calls, and an answer: by what the model reads, so that another process goes on with it. */
+/** Two steps of calls and an answer. It depends only on the messages, so another process can continue it. */
 function createScript(scene: AgentScene): Script {
   const tool = toolOf(scene)
   return (_at, { messages }) => {
@@ -107,7 +106,6 @@ function createScript(scene: AgentScene): Script {
   }
 }
 
-/** The key of a call that was executed twice. */
 function findRepeated(executions: readonly Execution[]): string | undefined {
   const keys = executions.map(({ key }) => key)
   return keys.find((key, at) => keys.indexOf(key) !== at)
@@ -119,14 +117,14 @@ async function finish(scene: AgentScene, script: Script): Promise<RunResult> {
   if (!isKnown) return next.say(scene.input)
   const run = await next.resume()
   const result = await next.rest(run)
-  // A call that was under way may wait for a person to say whether it has had its effect.
+  // An interrupted call may wait for a person to say whether it took effect.
   if (result.state !== 'WAITING_FOR_INPUT') return result
   for (const { callId, interrupted } of result.pending ?? [])
     if (interrupted) run.reject(callId, 'It is done.')
   return next.rest(run)
 }
 
-/** One process dies at a write, another goes on. Returns whether there was such a write. */
+/** One process dies at a write and another continues. Returns false if there was no such write. */
 async function dieAt(scene: AgentScene, at: number, fault: StoreFault): Promise<boolean> {
   const script = createScript(scene)
   const process = scene.open(script, { store: [{ at, fault }] })
@@ -178,7 +176,6 @@ const resume = (fault: StoreFault, name: string, title: string): AgentCheckSpec 
   },
 })
 
-/** A process that dies, and another that goes on. */
 export const resumeChecks: readonly AgentCheckSpec[] = [
   resume(
     'dies',

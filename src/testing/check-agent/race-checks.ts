@@ -21,7 +21,7 @@ import type { SessionStore } from '../../core/sessions/store/store.js'
 
 const manyRuns = 50
 
-/** Two messages that come at once, each to a process of its own or both to one. */
+/** Two simultaneous messages, to one process or to one process each. */
 const atOnce = (name: string, title: string, areTwo: boolean): AgentCheckSpec => ({
   class: 'concurrency',
   name,
@@ -44,7 +44,7 @@ const atOnce = (name: string, title: string, areTwo: boolean): AgentCheckSpec =>
   },
 })
 
-/** Says it, and tells what came of it: the session may be refused to this run. */
+/** The session may be busy, so the run can be refused. */
 async function trySaying(process: AgentProcess, text: string) {
   try {
     const result = await process.say(text)
@@ -54,7 +54,7 @@ async function trySaying(process: AgentProcess, text: string) {
   }
 }
 
-/** The number of the run that a request is of, by what the user says there. */
+/** The number of the run, taken from its user message. */
 const numberOf = (messages: readonly Message[]): number =>
   Number(/run number (\d+)/.exec(textsOf(messages, 'user').join('\n'))?.[1] ?? 0)
 
@@ -84,7 +84,6 @@ async function runMany(scene: AgentScene): Promise<string> {
   return formatCount(scene.requests.length, 'request')
 }
 
-/** Runs beside each other: none reads what is another's, and no message that was answered is lost. */
 export const concurrencyChecks: readonly AgentCheckSpec[] = [
   atOnce('two-runs', 'Two messages at once in one session: each has its answer, or is told no', false),
   atOnce('two-processes', 'Two processes with a message each for one session at once', true),
@@ -113,7 +112,6 @@ async function untilAsked(scene: AgentScene): Promise<Waiting> {
   return { process, run, call }
 }
 
-/** The code of the refusal of an answer; null: it was taken. */
 function refusalOf(answer: () => void): string | null {
   try {
     answer()
@@ -150,7 +148,7 @@ function expectRuns(scene: AgentScene, times: number, result: RunResult): string
   return `executed ${formatCount(length, 'time')}, ${endOf(result)}`
 }
 
-/** The same store, but what it reads says other arguments of the call. */
+/** A store that returns altered arguments for the call. */
 function withOtherArguments(store: SessionStore, call: PendingCall): SessionStore {
   const told = JSON.stringify(call.arguments).slice(1, -1)
   const other = told.replace(/[a-z0-9](?=[^a-z0-9]*$)/i, (letter) => (letter === 'x' ? 'y' : 'x'))
@@ -164,7 +162,6 @@ function withOtherArguments(store: SessionStore, call: PendingCall): SessionStor
   }
 }
 
-/** A call runs once after a yes, and never after a no. */
 export const approvalChecks: readonly AgentCheckSpec[] = [
   approvals(
     'approved-twice',

@@ -3,7 +3,7 @@ import type { ModelProvider, ModelRequest, ModelRequestOptions } from '../../cor
 import { createRandomChoices } from '../check-assertions.js'
 import { type AgentFacts, sampleValue } from './agent-facts.js'
 
-/** A call that the scripted model makes. `text`: its arguments as the model wrote them. */
+/** A call of the scripted model. `text` overrides the serialized arguments. */
 export interface ScriptedCall {
   name: string
   input?: unknown
@@ -11,20 +11,21 @@ export interface ScriptedCall {
   id?: string
 }
 
-/** One answer of the scripted model. */
 export interface Turn {
   text?: string
   calls?: readonly ScriptedCall[]
   finishReason?: string
 }
 
-/** What the model says to its request number `at`, from 1. */
+/** The answer to request number `at`, from 1. */
 export type Script = (at: number, request: ModelRequest) => Turn
 
-/** What every answer of the scripted model uses. */
 export const tokensOfTurn = { input: 30, output: 10 } as const
 
-/** A model that says what a script says, in pieces that the seed decides. Where answers have to be objects, words become one. */
+/**
+ * A model that plays a script in chunks determined by the seed. If the agent requires structured output, text
+ * becomes a matching object.
+ */
 export function createScriptedModel(
   script: Script,
   seed: number,

@@ -40,7 +40,7 @@ const cancel = (
   },
 })
 
-/** A cancel from within a call: no request may follow the one that made the call. */
+/** Cancels from within a call. No further request may follow. */
 const inCall = (name: string, title: string, then: Behavior): AgentCheckSpec =>
   cancel(name, title, true, async (scene, controller) => {
     scene.behave = (execution, signal) => {
@@ -84,7 +84,6 @@ async function keepResult(scene: AgentScene, controller: AbortController): Promi
   return result
 }
 
-/** Nothing starts after a cancel, what had returned is kept, and the caller gets an end. */
 export const cancelChecks: readonly AgentCheckSpec[] = [
   cancel('before', 'A signal that is aborted already: no request', false, async (scene, controller) => {
     controller.abort()
@@ -106,7 +105,7 @@ export const cancelChecks: readonly AgentCheckSpec[] = [
     const process = scene.open(turns(), { model: [{ at: 1, fault: 'overloaded' }] })
     if (process.agent.config.retry.maxAttempts <= 1) throw new NotAsked('the agent does not try again')
     const run = process.start(scene.input, { signal: controller.signal })
-    // At once: some agents wait for a millisecond, or not at all.
+    // Immediately, because some agents retry after a millisecond or less.
     run.events$.subscribe({
       next: ({ type }) => {
         if (type === 'retry') controller.abort()
@@ -120,7 +119,7 @@ export const cancelChecks: readonly AgentCheckSpec[] = [
   cancel('result-kept', 'Of two calls one had returned: its result is in the next request', true, keepResult),
 ]
 
-/** The model says something else after so many requests; a run that is still there was stopped by nothing. */
+/** The script answers after this many requests. Reaching it means that nothing stopped the run. */
 const cap = 300
 
 const capped =
@@ -128,7 +127,6 @@ const capped =
   (at, request) =>
     at > cap ? say('The cap of the script.') : script(at, request)
 
-/** Another call each time. */
 const restless = (scene: AgentScene): Script =>
   capped((at) => ({ ...callOf(toolOf(scene), at), text: `Working on ${at}.` }))
 
@@ -140,14 +138,13 @@ const limits = (rest: Omit<AgentCheckSpec, 'class' | 'needs'>): AgentCheckSpec =
 
 const tokensOfStep = tokensOfTurn.input + tokensOfTurn.output
 
-/** Limits are exact, told, and what was paid for is kept. */
 export const limitChecks: readonly AgentCheckSpec[] = [
   limits({
     name: 'steps',
     title: 'A limit of 3 steps allows 3 requests, and is told',
     async run(scene) {
       const process = scene.open(restless(scene))
-      // A last request that makes the model conclude is asked for by the agent's author, and is one more.
+      // With `onLimit: 'conclude'`, one more request is allowed.
       const most = process.agent.config.limits.onLimit === 'conclude' ? 4 : 3
       const result = await process.say(scene.input, { limits: { maxSteps: 3 } })
       const { length } = scene.requests
@@ -216,7 +213,6 @@ const loops = (
   },
 })
 
-/** The same thing for ever. */
 export const loopChecks: readonly AgentCheckSpec[] = [
   loops(
     'same-call',

@@ -18,59 +18,58 @@ import {
   createWriter,
 } from '../explore-options.js'
 
-/** A transition that changed, and the shortest way to see it. */
+/** A changed transition with the shortest trace that shows the change. */
 export interface MachineDifference {
-  /** What differs first: the state that is reached, what is emitted, or the output. */
+  /** What differs first: the target state, the emitted events, or the output. */
   kind: MachineDifferenceKind
-  /** The transition that the machine takes before and after; null where it takes none. The same: it does something else. */
+  /** The transition taken before and after; null if none. If both are equal, its effect changed. */
   transition: Record<Side, string | null>
-  /** The same as a sentence. */
+  /** The change as a sentence. */
   title: string
-  /** The events, and where they lead before the change. */
+  /** The trace in the old version. */
   before: MachinePath
-  /** The same events after the change. */
+  /** The same events in the new version. */
   after: MachinePath
-  /** Where the contexts part, when that is before the states do: often the cause. */
+  /** Where the contexts diverge, if that is earlier: often the cause. */
   contexts: ContextParting | null
-  /** Title and trace, to print. */
+  /** Title and trace as text. */
   toString(): string
 }
 
-/** How two versions of a machine differ. */
+/** The result of `diffMachines`. */
 export interface MachineDiff {
-  /** The shortest trace of each change, the shortest first. Empty: they behave alike. */
+  /** One trace per change, shortest first. Empty if the machines behave alike. */
   differences: MachineDifference[]
-  /** Pairs of states that were compared. */
+  /** Number of compared pairs of states. */
   pairs: number
-  /** Why not all pairs were compared; null when they were. */
+  /** Why the comparison is incomplete; null if it is complete. */
   bounded: string | null
-  /** Transitions that only one of the charts declares. */
+  /** Transitions declared by only one of the machines. */
   declared: { added: string[]; removed: string[] }
-  /** All of it, to print. */
   toString(): string
 }
 
-/** What two machines are compared with. */
+/** Options of `diffMachines`. */
 export interface DiffMachinesOptions<TMachine extends AnyStateMachine = AnyStateMachine> {
-  /** The events to try, in every state or as a function of it, as the `alphabet` of `generatePaths`. */
+  /** Events to try in every state, or a function of the state. Like `alphabet` of `generatePaths`. */
   events: NamedValues<AnyEventObject> | ((snapshot: SnapshotFrom<TMachine>) => NamedValues<AnyEventObject>)
-  /** The inputs to start both with. Default: one start without input. */
+  /** Inputs for both machines. Default: one start without input. */
   inputs?: NamedValues<InputFrom<TMachine>>
-  /** The most pairs of states to compare. Default 20,000. */
+  /** Maximum number of state pairs. Default 20,000. */
   limit?: number
-  /** As for `generatePaths`, for both machines. */
+  /** As in `generatePaths`, for both machines. */
   serializeState?: ((snapshot: SnapshotFrom<TMachine>) => string) | undefined
   /** Called at the end. */
   onProgress?: (progress: ExploreProgress) => void
 }
 
 /**
- * Compares two versions of a machine: takes both through the same events, and finds the shortest traces on which they
- * reach different states, emit different events or have different outputs. One trace for each transition that changed. Behind
- * different states it does not go on.
+ * Compares two versions of a machine. Sends both the same events and finds the shortest traces on which they
+ * reach different states, emit different events or produce different outputs, one per changed transition. It
+ * does not explore beyond differing states.
  *
- * No action is executed and no actor started. The `before` paths are tests that the new version fails: `generateJestTests`
- * writes them.
+ * No action is executed and no actor is started. The `before` paths are tests that the new version fails; write
+ * them with `generateJestTests`.
  *
  * @example
  * const strict = machine.provide({ guards: {} })
@@ -138,7 +137,7 @@ function compareDeclared(before: Declared, after: Declared): MachineDiff['declar
   return { added: only(now, old), removed: only(old, now) }
 }
 
-/** The first transitions of a step that differ; else the last one, which does something else. */
+/** The first differing transition of a step, or the last one if only its effect differs. */
 function findTransition({ before, after }: Parting): Record<Side, string | null> {
   const [old, now] = [listIds(before.taken), listIds(after.taken)]
   const length = Math.max(old.length, now.length)
@@ -164,7 +163,6 @@ function createDifference(
   return { ...difference, toString: () => formatDifference(difference) }
 }
 
-/** The way to a side, and of its last step what differs. */
 function tracePath({ vertex, emitted }: SideStep, kind: MachineDifferenceKind): MachinePath {
   const path = createPathTo(vertex)
   const last = path.steps.at(-1)
@@ -191,7 +189,6 @@ const nouns = { state: 'state', emitted: 'list of emitted events', output: 'outp
 
 const write = createWriter()
 
-/** A difference as text: what changed, and the trace that shows it. */
 function formatDifference({
   title,
   kind,
@@ -232,7 +229,6 @@ function shorten(text: string): string {
   return text.length > maxText ? `${text.slice(0, maxText)} …` : text
 }
 
-/** All differences as text. */
 function formatDiff({ differences, pairs, bounded, declared }: Omit<MachineDiff, 'toString'>): string {
   const where = bounded === null ? `all of ${pairs} pairs of states` : `the first ${pairs} pairs of states`
   const limit = bounded === null ? [] : [bounded]
@@ -251,20 +247,19 @@ function formatList(title: string, ids: readonly string[]): string[] {
   return ids.length === 0 ? [] : [`${title}:`, ...ids.map((id) => `  ${id}`)]
 }
 
-/** Where the contexts of two machines part. */
+/** Where the contexts of two machines diverge. */
 export interface ContextParting {
-  /** The number of the step, 0 for the start. */
+  /** Step number; 0 is the start. */
   step: number
-  /** What people call its event. */
   label: string
-  /** The keys of the context that differ, by their dotted paths. At most five. */
+  /** Dotted paths of the differing context keys, at most five. */
   keys: string[]
 }
 
 const maxKeys = 5
 const maxNesting = 4
 
-/** The first step after which the contexts differ, if it is not the last. */
+/** The first step after which the contexts differ, unless it is the last. */
 export function findContextParting(before: MachinePath, after: MachinePath): ContextParting | null {
   const write = createWriter()
   for (const [step, { state, label }] of before.steps.slice(0, -1).entries()) {
@@ -294,7 +289,6 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !('sessionId' in value && 'send' in value)
 }
 
-/** Lists are compared item by item if they are of one length. */
 function isAlike(one: object, other: object): boolean {
   if (!Array.isArray(one) || !Array.isArray(other)) return Array.isArray(one) === Array.isArray(other)
   return one.length === other.length

@@ -15,17 +15,16 @@ import type { Edge, Vertex } from '../machine-path.js'
 
 export type Side = 'before' | 'after'
 
-/** What one step did to a machine; nothing where its event cannot happen. */
+/** The effect of a step on one machine; no transitions if the event cannot happen. */
 export interface SideStep {
   vertex: Vertex
   taken: readonly DefinedTransition[]
   emitted: AnyEventObject[]
 }
 
-/** What the two machines do differently in one step. */
 export type MachineDifferenceKind = 'state' | 'emitted' | 'output'
 
-/** A step in which the two machines differ: their first states, or where the same event leads. */
+/** A step in which the machines differ. */
 export interface Parting {
   kind: MachineDifferenceKind
   before: SideStep
@@ -37,12 +36,10 @@ interface Pair {
   after: Vertex
 }
 
-/** What is explored: both machines, side by side. */
 export interface PairSpace extends Omit<ExploreSpace, 'listEvents'> {
   listEvents: (snapshot: AnyMachineSnapshot) => NamedEvent[]
 }
 
-/** How far two machines were compared. */
 export interface PairExploration {
   pairs: number
   events: number
@@ -50,8 +47,8 @@ export interface PairExploration {
 }
 
 /**
- * Takes both machines through the same events, breadth first, and shows every step in which they differ. From states that
- * differ it does not go on, because nothing that follows can be compared.
+ * Sends both machines the same events, breadth first, and reports every step in which they differ. It does not
+ * continue from differing states because later steps cannot be compared.
  */
 export function explorePairs(
   machines: Readonly<Record<Side, ObservedMachine>>,
@@ -63,7 +60,7 @@ export function explorePairs(
   const known = new Map<NamedInput, Set<string>>()
   const exploration: PairExploration = { pairs: 0, events: 0, bounded: null }
 
-  /** The pair is looked at later, unless it is known or its states differ. */
+  /** Queues the pair unless it is known or its states differ. */
   function meet(before: SideStep, after: SideStep): void {
     const kind = findKind(before, after)
     if (kind !== undefined) tell({ kind, before, after })

@@ -20,10 +20,10 @@ import { whenAborted } from '../../core/base/abort.js'
 import { releaseRun } from '../../core/live/release-run.js'
 import type { Run } from '../../core/run/run.js'
 
-/** A case that has come to its end, before it is scored. */
+/** A finished case, before scoring. */
 export interface CaseOutcome extends RunFacts {
   session: string
-  /** Of its last run; null when none began. */
+  /** Result of the last run; null if none started. */
   result: RunResult | null
   usage: Usage
   steps: number
@@ -31,19 +31,17 @@ export interface CaseOutcome extends RunFacts {
   diverged?: EvaluatedRun['diverged']
 }
 
-/** What the cases of an evaluation are run with. */
 export interface CaseRunnerOptions {
-  /** The evaluation's. */
+  /** Id of the evaluation. */
   id: string
   parts: AgentParts
   store: SessionStore
   context: unknown
   budgets: BudgetsOption | undefined
-  /** Stops what is under way. */
   signal: AbortSignal
 }
 
-/** Ends of a run that say nothing of the agent. */
+/** Failures that say nothing about the agent. */
 const failures: ReadonlySet<string> = new Set([
   'provider_error',
   'incomplete_response',
@@ -52,7 +50,7 @@ const failures: ReadonlySet<string> = new Set([
   'shared_budget',
 ])
 
-/** Runs cases, each in a session of its own. */
+/** Runs each case in a separate session. */
 export class CaseRunner {
   readonly #options: CaseRunnerOptions
   readonly #agent: Agent
@@ -69,13 +67,13 @@ export class CaseRunner {
     this.#definition = createDefinitionFactory(parts)(undefined).hash
   }
 
-  /** Of the agent, as its model sees it. */
+  /** Hash of the agent's definition. */
   get definition(): string {
     return this.#definition
   }
 
   /**
-   * Runs a case, or goes on with it. Null: the signal has stopped it.
+   * Runs or continues a case. Returns null if the signal stopped it.
    * @throws {ConfigError} for what concerns every case
    * @throws {EvaluationError} `other_evaluation`
    */
@@ -99,7 +97,7 @@ export class CaseRunner {
     }
   }
 
-  /** Forgets the session of a case that no store keeps. */
+  /** Deletes the session of a case that is not stored. */
   async forget({ session }: CaseOutcome): Promise<void> {
     await this.#agent.deleteSession(session)
   }
@@ -121,7 +119,10 @@ export class CaseRunner {
     return { [evaluationTag]: id, case: one.id, input: sha256(JSON.stringify(one.input)).slice(0, 16) }
   }
 
-  /** Whether an earlier call has begun the case. @throws {EvaluationError} when it was another case, or another agent */
+  /**
+   * Whether an earlier evaluation started this case. @throws {EvaluationError} if its agent or input was
+   * different
+   */
   async #isBegun(session: string, tags: SessionTags): Promise<boolean> {
     const { id, store } = this.#options
     if ((await store.get(session)) === null) return false
@@ -141,7 +142,7 @@ export class CaseRunner {
     )
   }
 
-  /** Each message of the user's is a run; calls are answered from the log. */
+  /** Every user message is a run; calls are answered from the log. */
   async #playRecorded(
     session: string,
     one: EvaluationCase,
@@ -174,7 +175,7 @@ export class CaseRunner {
 
 type EndedCase = Pick<CaseOutcome, 'result' | 'usage' | 'steps' | 'diverged'>
 
-/** Why a result says nothing of the agent; undefined for any other. */
+/** The failure of a run that says nothing about the agent. */
 function findFailure(result: RunResult | null): EvaluatedRun['error'] | undefined {
   if (result?.state !== 'ERROR' && result?.state !== 'BUDGET_EXCEEDED') return undefined
   if (!failures.has(result.reason)) return undefined
@@ -182,15 +183,14 @@ function findFailure(result: RunResult | null): EvaluatedRun['error'] | undefine
   return { code, message }
 }
 
-/** The session of a case. An id that no session can have stands there as its fingerprint. */
+/** The session id of a case. Case ids that are not valid in session ids are hashed. */
 export function toSessionId(evaluation: string, caseId: string, repeat: number): string {
   const id = `${evaluation}.${caseId}.${repeat}`
-  // What a scorer adds has to have room, too.
+  // Leaves room for the suffix of a scorer.
   if (isSessionId(id) && id.length <= 130) return id
   return `${evaluation}.${sha256(caseId).slice(0, 32)}.${repeat}`
 }
 
-/** What the log of a session says that its result does not. */
 interface RunFacts {
   durationMs: number
   guards: GuardSaid[]
@@ -208,7 +208,7 @@ async function readRunFacts(store: SessionStore, session: string): Promise<RunFa
   return { durationMs: measureWork(records, session), guards }
 }
 
-/** The time between the records of runs: without the time between two runs, and between a stop and a resume. */
+/** Time between records of the same run, excluding pauses between runs and before a resume. */
 function measureWork(records: readonly LogRecord[], session: string): number {
   let [total, before, head] = [0, 0, records[0]?.type === 'snapshot' ? records[0].seq - 1 : 0]
   for (const record of records) {
@@ -225,8 +225,8 @@ function measureWork(records: readonly LogRecord[], session: string): number {
 }
 
 /**
- * A run to its next rest, and its session free for others. Null: the signal stopped it, and `agent.resume` goes on with
- * it.
+ * Follows a run until it rests and releases its session. Returns null if the signal stopped it; `agent.resume`
+ * continues it.
  */
 export async function followRun(run: Run, signal: AbortSignal): Promise<RunResult | null> {
   let unfollow = (): void => undefined

@@ -21,43 +21,46 @@ import { getInternals } from '../rebind-agent.js'
 import { checkScorers, type Scorer, type Scorers, scoreResult } from './score-run.js'
 import { scoreCase, summarizeCases } from './summarize-cases.js'
 
-/** What `evaluate` takes. */
+/** Options of `evaluate`. */
 export interface EvaluateOptions<Expected = unknown, Context = unknown> {
-  /** Made by `createAgent`. */
+  /** Created by `createAgent`. */
   agent: AnyAgent<Context>
   cases: readonly EvaluationCase<Expected>[]
-  /** A scorer, or several by name. Default: 1 for a run that completes, 0 for another. */
+  /** One scorer, or several by name. Default: 1 for a completed run, else 0. */
   score?: Scorer<Expected> | Readonly<Record<string, Scorer<Expected>>>
   /**
-   * Of the evaluation: its sessions are `ID.CASE.1`, and have the tag `evaluation=ID`. With a `store`, the same id goes on
-   * with an evaluation that was stopped. No dot. Default: a new one.
+   * Id of the evaluation, without dots. Sessions are named `ID.CASE.1` and tagged `evaluation=ID`. With a
+   * `store`, the same id continues a stopped evaluation. Default: a new id.
    */
   id?: string
   /**
-   * Where the sessions are kept; null: nowhere. Default: the agent's store; without one, and for replayed sessions, nowhere.
+   * Where sessions are stored; null for nowhere. Default: the agent's store. Replayed sessions are not stored
+   * by default.
    */
   store?: SessionStore | null
-  /** Cases at once. Default: 4. */
+  /** Concurrent cases. Default: 4. */
   concurrency?: number
-  /** How often each case is run. Default: 1. */
+  /** Runs per case. Default: 1. */
   repeat?: number
-  /** The score from which a case passes, where the scorer returns a number. Default: 0.5. */
+  /** Minimum score to pass, if the scorer returns a number. Default: 0.5. */
   passAt?: number
-  /** Of the bootstrap: the same seed gives the same intervals. Default: 1. */
+  /** Seed of the bootstrap intervals. Default: 1. */
   seed?: number
-  /** The app's own object, handed to tools. Needed where a tool wants one. */
+  /** The app context passed to tools. Required if a tool requires one. */
   context?: unknown
-  /** Shared budgets besides those of the agent. Judges spend from them, too. A case that they cannot pay for is an error, not a zero. */
+  /**
+   * Shared budgets in addition to the agent's. Judges use them too. A case they cannot pay for is an error, not
+   * a zero.
+   */
   budgets?: BudgetsOption
-  /** Stops the evaluation: the report has what was scored, and `interrupted`. */
+  /** Stops the evaluation. The report contains what was scored and is marked `interrupted`. */
   signal?: AbortSignal
-  /** Told when a run begins and when it is scored. */
+  /** Called when a run starts and when it is scored. */
   onProgress?: (progress: EvaluationProgress) => void
 }
 
-/** How far an evaluation is. */
 export interface EvaluationProgress {
-  /** Runs: cases times repeats. */
+  /** Number of runs: cases times repeats. */
   total: number
   done: number
   running: number
@@ -65,10 +68,10 @@ export interface EvaluationProgress {
   failed: number
   errors: number
   diverged: number
-  /** USD so far, judges included; null where a price is not known. */
+  /** USD so far, including judges; null if a price is unknown. */
   cost: number | null
   elapsedMs: number
-  /** The run that was scored last, and its case. */
+  /** The last scored run and its case. */
   last?: { case: string; run: EvaluatedRun }
 }
 
@@ -89,12 +92,12 @@ const optionNames = [
 ] as const satisfies (keyof EvaluateOptions)[]
 
 /**
- * Runs an agent on cases, and scores what comes of them.
+ * Runs an agent on cases and scores the results.
  *
- * - Each case is a session of its own. What the report says of it (usage, time, guards) is what its log says.
- * - A scorer that throws or returns no score makes the case an error, not a zero; so does a model that fails. Errors are in no
- *   mean.
- * - With a store, an evaluation that was stopped goes on under the same `id`: sessions that have ended are scored anew, and not
+ * - Each case runs in its own session. Usage, time and guards are read from its log.
+ * - A scorer that throws or returns no score makes the case an error, not a zero. So does a failing model.
+ *   Errors are excluded from means.
+ * - With a store, a stopped evaluation continues under the same `id`. Finished sessions are scored again, not
  *   run again.
  *
  * @example
@@ -123,7 +126,6 @@ interface Task {
   repeat: number
 }
 
-/** One evaluation, from its first case to its report. */
 class Evaluation {
   readonly #options: EvaluateOptions
   readonly #id: string
@@ -135,7 +137,7 @@ class Evaluation {
   readonly #clock: Clock
   readonly #model: string
   readonly #stop = new AbortController()
-  /** By case, in the order of the repeats. */
+  /** By case, in repeat order. */
   readonly #runs = new Map<string, (EvaluatedRun | undefined)[]>()
   readonly #startedAt: number
   readonly #tally: Omit<EvaluationProgress, 'total' | 'elapsedMs' | 'last'> = {
@@ -180,7 +182,7 @@ class Evaluation {
     return this.#createReport()
   }
 
-  /** All cases once, then all of them again: what was stopped has as many cases as possible. */
+  /** Runs every case once before repeating any, so a stopped evaluation covers as many cases as possible. */
   #listTasks(repeat: number): Task[] {
     return Array.from({ length: repeat }, (_, i) =>
       this.#cases.map((one) => ({ case: one, repeat: i + 1 })),
@@ -212,7 +214,7 @@ class Evaluation {
     this.#report({ case: one.id, run })
   }
 
-  /** Null: it was stopped. */
+  /** Null if it was stopped. */
   async #runAndScore(one: EvaluationCase, repeat: number): Promise<EvaluatedRun | null> {
     const outcome = await this.#runner.run(one, repeat)
     if (outcome === null) return null
@@ -221,7 +223,6 @@ class Evaluation {
     return run
   }
 
-  /** Null: it was stopped meanwhile. */
   async #score(one: EvaluationCase, outcome: CaseOutcome): Promise<EvaluatedRun | null> {
     const { passAt = 0.5, budgets } = this.#options
     const { signal } = this.#stop
@@ -323,7 +324,6 @@ function toEvaluatedCase({ id, tags, input, expected }: EvaluationCase, runs: Ev
   }
 }
 
-/** The last thing that the user says. */
 function describeInput(input: EvaluationCase['input']): string {
   if (typeof input === 'string') return input
   const last = input.at(-1)
@@ -337,7 +337,7 @@ const toText = (value: unknown): string =>
 const cutText = (text: string, most: number): string =>
   text.length > most ? `${text.slice(0, most - 1)}…` : text
 
-/** Its sessions are found by it, and it sorts by time. */
+/** Sortable by time. */
 function createEvaluationId(clock: Clock): string {
   const time = new Date(clock.now()).toISOString().replaceAll(/[-:]|\.\d+Z/g, '')
   return `eval-${time}-${createId().slice(0, 4)}`

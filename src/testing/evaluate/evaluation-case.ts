@@ -11,33 +11,32 @@ import { replaySession } from '../../core/sessions/replay-session.js'
 import type { ListedSession, SessionStore } from '../../core/sessions/store/store.js'
 
 /**
- * One question of an evaluation. Plain JSON: a line of a file of cases.
+ * One case of an evaluation, as plain JSON: a line in a file of cases.
  *
  * @example
  * const question: EvaluationCase = { id: 'capital', input: 'What is the capital of France?', expected: 'Paris' }
  */
 export interface EvaluationCase<Expected = unknown> {
-  /** Unlike those of all other cases: up to 200 characters. */
+  /** Unique, up to 200 characters. */
   id: string
-  /** What the user says: a text, messages, or a conversation that ends with the user. */
+  /** The user input: a text, messages, or a conversation that ends with the user. */
   input: RunInput
-  /** For the scorers: an answer, a pattern, whatever they compare with. */
+  /** For the scorers: an answer, a pattern, or any other reference. */
   expected?: Expected
-  /** The report groups by them. */
+  /** The report groups scores by tag. */
   tags?: SessionTags
-  /** What the case plays: see `readSessionCases`. */
+  /** A recorded session to replay; see `readSessionCases`. */
   recorded?: RecordedSession
 }
 
-/** What of a stored session is played on another agent. */
+/** A stored session to replay on another agent. */
 export interface RecordedSession {
-  /** What the user said, one run each. */
+  /** User input, one entry per run. */
   turns: readonly UserInput[]
-  /** The calls that have a result. */
+  /** Calls with a result. */
   calls: readonly RecordedResult[]
 }
 
-/** A call, and what it returned. */
 export interface RecordedResult {
   name: string
   /** JSON text. */
@@ -51,7 +50,7 @@ export const evaluationTag = 'evaluation'
 const keys = ['id', 'input', 'expected', 'tags', 'recorded']
 
 /**
- * The cases of a file, one JSON object a line; empty lines are left out.
+ * Parses cases, one JSON object per line. Empty lines are skipped.
  *
  * @example
  * const cases = parseCases('{ "id": "capital", "input": "The capital of France?", "expected": "Paris" }')
@@ -77,7 +76,7 @@ export function parseCases(text: string, name = 'The cases'): EvaluationCase[] {
   return readCases(given, problems, { name, place: 'line' })
 }
 
-/** The cases of a list. @throws {EvaluationError} `invalid_cases` */
+/** @throws {EvaluationError} `invalid_cases` */
 export function checkCases(cases: readonly unknown[]): EvaluationCase[] {
   return readCases(
     cases.map((value, i) => ({ line: i + 1, value })),
@@ -113,10 +112,9 @@ function readCases(
   )
 }
 
-/** Problems that a message names. */
 const mostShown = 10
 
-/** What is wrong with a case, as the end of a sentence; null: nothing is. */
+/** The problem of a case as the end of a sentence, or null. */
 function findProblem(value: unknown, lines: ReadonlyMap<string, number>, place: string): string | null {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return 'is no JSON object'
   const { id, input, tags } = value as Record<string, unknown>
@@ -139,10 +137,11 @@ function findProblem(value: unknown, lines: ReadonlyMap<string, number>, place: 
 }
 
 /**
- * - `invalid_cases`: cases that cannot be read; `problems` names each line
- * - `invalid_option`, `not_an_agent`, `invalid_report`: what `evaluate`, `judge` or a comparison was given is none of that
- * - `other_evaluation`: the store has sessions of this evaluation's id that another agent, or another input, has begun
- * - `judge_failed`: a judge gave no verdict · `invalid_score`: a scorer gave no score
+ * - `invalid_cases`: cases cannot be read; `problems` names each line
+ * - `invalid_option`, `not_an_agent`, `invalid_report`: an invalid argument of `evaluate`, `judge` or a
+ *   comparison
+ * - `other_evaluation`: the store has sessions of this evaluation id started with another agent or input
+ * - `judge_failed`: a judge returned no verdict · `invalid_score`: a scorer returned no valid score
  */
 export type EvaluationErrorCode =
   | 'invalid_cases'
@@ -153,15 +152,14 @@ export type EvaluationErrorCode =
   | 'judge_failed'
   | 'invalid_score'
 
-/** What is wrong with one case. */
 export interface CaseProblem {
-  /** Its line in the file, or its place in the list, from 1. */
+  /** Line in the file, or position in the list, from 1. */
   line: number
   message: string
 }
 
 /**
- * An evaluation that cannot be made, and why.
+ * An evaluation that cannot run.
  *
  * @example
  * try {
@@ -173,7 +171,7 @@ export interface CaseProblem {
 export class EvaluationError extends StatewrightError {
   override readonly name = 'EvaluationError'
   declare readonly code: EvaluationErrorCode
-  /** Of `invalid_cases`: each case that cannot be read. */
+  /** For `invalid_cases`: each invalid case. */
   readonly problems: readonly CaseProblem[]
 
   constructor(
@@ -191,25 +189,23 @@ export function evaluationOptionError(key: string, what: string): EvaluationErro
   return new EvaluationError('invalid_option', `evaluate: ${key} ${what}.`, key)
 }
 
-/** Which sessions become cases. */
+/** Selects the sessions to convert. */
 export interface SessionCasesOptions {
-  /** How many, the last written first. Default: 100. */
+  /** Maximum number, most recently updated first. Default: 100. */
   last?: number
-  /** Those that have all of these tags. */
+  /** Sessions with all of these tags. */
   tags?: SessionTags
-  /** Those whose ids begin with this text and a colon. */
+  /** Sessions whose ids start with this text and a colon. */
   prefix?: string
-  /** Those of the agent with this name. */
+  /** Sessions of the agent with this name. */
   agent?: string
 }
 
-/** Sessions of a page of the list. */
 const pageSize = 100
 
 /**
- * Sessions of a store as cases: what the user said is said to another agent, and calls get the results that they had.
- * `expected` is the last answer. Forks, sessions of evaluations, and sessions in which no user said anything that shields let
- * through, are left out.
+ * Converts stored sessions to cases: the recorded user input, the recorded tool results, and the last answer as
+ * `expected`. Forks, sessions of evaluations, and sessions without user input cleared by shields are skipped.
  *
  * @example
  * const kept = memoryStore()
@@ -267,10 +263,10 @@ async function readSessionCase(
   }
 }
 
-/** Results that a tool, a client, a sub-agent or a person gave; not those that the loop gave in their place. */
+/** Results from tools, clients, sub-agents and people, as opposed to results created by the loop. */
 const toolStatuses: ReadonlySet<string> = new Set(['ok', 'error', 'timeout', 'denied', 'rejected'])
 
-/** In the order in which they came. What shields have not cleared is not told, and so not here. */
+/** In arrival order. Content pending review is not emitted and therefore missing. */
 async function readResults(
   store: SessionStore,
   id: string,
@@ -291,7 +287,7 @@ async function readResults(
   return [...listEarlierResults(messages, told), ...results]
 }
 
-/** Those of a fork, or of a conversation that was given: they are in the transcript alone. */
+/** Results from a fork or a given conversation exist only in the transcript. */
 function listEarlierResults(messages: readonly Message[], told: ReadonlySet<string>): RecordedResult[] {
   const asked = new Map<string, ToolCall>()
   return messages.flatMap((message): RecordedResult[] => {
@@ -304,7 +300,7 @@ function listEarlierResults(messages: readonly Message[], told: ReadonlySet<stri
   })
 }
 
-/** What the user said, a turn for each answer: messages that follow one another are one turn. */
+/** Groups consecutive user messages into one turn per answer. */
 function listTurns(messages: readonly Message[]): UserInputMessage[][] {
   const turns: UserInputMessage[][] = []
   let isAnswered = true

@@ -4,17 +4,15 @@ import { type ArgumentRule, expectArgument, objectRule } from '../../core/base/v
 import { EvaluationError } from './evaluation-case.js'
 import type { Interval } from './summarize-cases.js'
 
-/** The version of a report's form. */
 export const reportVersion = 1
 
 /**
- * - `passed`, `failed`: scored, and its score reaches `passAt` or not
- * - `error`: there is no score: the model or the store failed, or a scorer did
- * - `diverged`: a replayed session wanted a call that could not be played
+ * - `passed`, `failed`: scored; the score does or does not reach `passAt`
+ * - `error`: no score, because the model, the store or a scorer failed
+ * - `diverged`: a replayed session made a call that could not be played
  */
 export type CaseVerdict = 'passed' | 'failed' | 'error' | 'diverged'
 
-/** What a scorer said of a result. */
 export interface GivenScore {
   /** From 0 to 1. */
   score: number
@@ -22,71 +20,69 @@ export interface GivenScore {
   why?: string
 }
 
-/** Who paid for what, in USD; null where a price is not known. */
+/** In USD; null if a price is unknown. */
 export interface EvaluationCost {
   agent: number | null
   judges: number | null
 }
 
-/** A guard that spoke in a run, and what it said. */
+/** A guard finding in a run. */
 export interface GuardSaid {
   guard: Reason
   action: 'nudge' | 'block' | 'halt' | 'recover'
   message: string
 }
 
-/** A case that was run once. */
+/** One run of a case. */
 export interface EvaluatedRun {
-  /** Null: no store keeps it. */
+  /** Null if the session is not stored. */
   session: string | null
   verdict: CaseVerdict
-  /** The mean of its scores; null without one. */
+  /** The mean of its scores, or null. */
   score: number | null
   scores: Record<string, GivenScore>
-  /** Why the verdict is `error`; `scorer` names the scorer that failed. */
+  /** Set with the verdict `error`; `scorer` names the scorer that failed. */
   error?: { code: string; message: string; scorer?: string }
-  /** Why the verdict is `diverged`: the call, and why it could not be played. */
+  /** Set with the verdict `diverged`: the call that could not be played, and why. */
   diverged?: { tool: string; arguments: string; why: string }
-  /** Null when the run did not begin. */
+  /** Null if the run did not start. */
   state: AgentState | null
   reason: Reason | null
-  /** Why the run itself did not complete. */
+  /** Why the run did not complete. */
   failure?: RunFailure
-  /** The answer, cut to 4,000 characters. */
+  /** The answer, truncated to 4,000 characters. */
   output: string
   steps: number
   tokens: { input: number; output: number; total: number }
   cost: EvaluationCost
-  /** From the first record of the run to its last, in milliseconds. */
+  /** From the first to the last record of the run, in milliseconds. */
   durationMs: number
   guards: GuardSaid[]
 }
 
-/** A case, and its runs: as many as it was repeated. */
 export interface EvaluatedCase {
   id: string
   tags?: SessionTags
-  /** What was said, and what was expected, as texts; cut to 2,000 characters. */
+  /** Input and expected answer as text, truncated to 2,000 characters. */
   input: string
   expected?: string
-  /** The mean over its scored runs; null when none was scored. */
+  /** The mean over its scored runs, or null. */
   score: number | null
-  /** The share of its scored runs that passed; null when none was scored. */
+  /** The share of its scored runs that passed, or null. */
   passRate: number | null
   runs: EvaluatedRun[]
 }
 
-/** What cases come to together. The intervals are of 95 %. */
+/** Aggregated scores with 95 % intervals. */
 export interface ScoreSummary {
-  /** Cases that have a score. */
+  /** Number of scored cases. */
   cases: number
-  /** Of the scores of cases, by bootstrap. */
+  /** Mean case score, with a bootstrap interval. */
   mean: Interval | null
-  /** Of the cases that pass, Wilson's interval; a case that was repeated counts with the share of its runs. */
+  /** Share of passing cases, with Wilson's interval. A repeated case counts with the share of its passing runs. */
   passRate: Interval | null
 }
 
-/** The middle and the worst of the runs. */
 export interface Spread {
   mean: number
   p50: number
@@ -94,16 +90,15 @@ export interface Spread {
   max: number
 }
 
-/** What an evaluation comes to. */
 export interface EvaluationSummary extends ScoreSummary {
   runs: number
   verdicts: Record<CaseVerdict, number>
   scorers: Record<string, ScoreSummary>
   /** By `NAME=VALUE`. */
   tags: Record<string, ScoreSummary>
-  /** How many runs ended so, by `STATE reason`, the most frequent first. */
+  /** Number of runs by `STATE reason`, most frequent first. */
   states: Record<string, number>
-  /** In how many runs a guard spoke, by `GUARD action`. */
+  /** Number of runs with a finding, by `GUARD action`. */
   guards: Record<string, number>
   cost: EvaluationCost & { total: number | null }
   tokens: { input: number; output: number; total: number }
@@ -112,25 +107,24 @@ export interface EvaluationSummary extends ScoreSummary {
 }
 
 /**
- * What `evaluate` resolves with: plain JSON, and the base that a later evaluation is compared with.
+ * The result of `evaluate`, as plain JSON. Also the baseline for a later comparison.
  *
  * @example
  * const report: EvaluationReport = await evaluate({ agent, cases: [{ id: 'a', input: 'Go.' }] })
  * console.log(report.summary.passRate?.value) // → 1
  */
 export interface EvaluationReport {
-  /** What this is. */
   statewright: 'evaluation'
   version: typeof reportVersion
   id: string
   /** Milliseconds since the epoch. */
   startedAt: number
   endedAt: number
-  /** It was stopped: the cases that are not in it have not been scored. */
+  /** The evaluation was stopped; missing cases were not scored. */
   interrupted?: true
   agent: { model: string; definition: string }
   scorers: string[]
-  /** The score from which a case passes. */
+  /** Minimum score to pass. */
   passAt: number
   repeat: number
   seed: number
@@ -138,25 +132,23 @@ export interface EvaluationReport {
   summary: EvaluationSummary
 }
 
-/** What a function that takes a report has to be given. */
 export const reportRule: ArgumentRule = objectRule(
   ['statewright', 'cases', 'summary', 'scorers', 'agent'],
   'a report of evaluate()',
 )
 
-/** What a function that compares may be given. */
 export const comparisonRule: ArgumentRule = {
   is: (value) => value === null || value === undefined || objectRule(['pairs', 'regressions'], '').is(value),
   phrase: 'what compareReports() returned, or left out',
 }
 
 /**
- * A report that was written as JSON.
+ * Parses a report from JSON.
  *
  * @example
  * const report = await evaluate({ agent, cases: [{ id: 'a', input: 'Go.' }] })
  * console.log(parseReport(JSON.stringify(report)).id === report.id) // → true
-
+ *
  *
  * @throws {EvaluationError} `invalid_report`
  */

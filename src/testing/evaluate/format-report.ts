@@ -14,15 +14,15 @@ import {
   type ScoreSummary,
 } from './evaluation-report.js'
 
-/** How a report is shown as text. */
+/** Options of `formatReport`. */
 export interface FormatReportOptions {
   /** Columns. Default: 80. */
   width?: number
   /** Default: false. */
   color?: boolean
-  /** How many failures, regressions and improvements are named. Default: 5. */
+  /** Maximum number of failures, regressions and improvements to list. Default: 5. */
   most?: number
-  /** What follows the command that shows a session, such as ` --store=file:./sessions`. Default: nothing. */
+  /** Appended to the suggested `sessions show` command, such as ` --store=file:./sessions`. Default: nothing. */
   commandOptions?: string
 }
 
@@ -34,7 +34,7 @@ const verdictStyles: Record<CaseVerdict, Style> = {
 }
 
 /**
- * A report as a table for terminals, with the comparison to another one if it is given.
+ * Formats a report as a table for terminals, optionally with a comparison.
  *
  * @example
  * const report = await evaluate({ agent, cases: [{ id: 'a', input: 'Go.' }] })
@@ -203,8 +203,6 @@ function formatFailures(
   ]
 }
 
-/** Words and numbers that the table and the page have in common. */
-
 export const formatScore = (score: number | null): string => (score === null ? '–' : score.toFixed(2))
 
 export const formatShare = (share: number): string => `${Math.round(share * 100)} %`
@@ -217,7 +215,7 @@ export const formatShareRange = ({ low, high }: Interval): string =>
 /** `+0.12`, `−0.03` */
 export const formatSigned = (value: number, format = (size: number) => size.toFixed(2)): string => {
   const size = format(Math.abs(value))
-  // What rounds to nothing has no sign.
+  // A value that rounds to zero has no sign.
   return size === format(0) ? `±${size}` : `${value < 0 ? '−' : '+'}${size}`
 }
 
@@ -228,11 +226,9 @@ export const formatSignedRange = (
 ): string =>
   `${formatSigned(value, format)} (${formatSigned(low, format)} … ${formatSigned(high, format)})${unit}`
 
-/** A difference of two shares. */
 export const formatPointRange = (range: Interval): string =>
   formatSignedRange(range, (size) => String(Math.round(size * 100)), ' points')
 
-/** A difference of two costs. */
 export const formatCostRange = (range: Interval): string => {
   const isSmall = Math.max(Math.abs(range.low), Math.abs(range.high)) < 1
   return formatSignedRange(range, (size) => `$${size.toFixed(isSmall ? 4 : 2)}`)
@@ -241,7 +237,7 @@ export const formatCostRange = (range: Interval): string => {
 export const formatMean = (value: number): string =>
   value >= 100 ? formatCount(Math.round(value)) : String(Math.round(value * 10) / 10)
 
-/** What a report has scores of: all together, each of several scorers, each tag. */
+/** All scores together, then each of several scorers, then each tag. */
 export function listScoreRows({ summary, scorers }: EvaluationReport): [string, ScoreSummary][] {
   const [only, ...others] = scorers
   const all = others.length === 0 && only !== undefined ? only : 'all'
@@ -258,13 +254,12 @@ export function formatExtent({ cases, repeat, startedAt, endedAt }: EvaluationRe
   return `${formatCount(cases.length, 'case')}${times}, ${formatDuration(endedAt - startedAt)}`
 }
 
-/** A run that did not pass, and its case. */
 export interface ShownFailure {
   of: EvaluatedCase
   run: EvaluatedRun
 }
 
-/** Errors first, then what diverged, then failures from the lowest score. */
+/** Errors first, then diverged runs, then failures by score. */
 export function listFailures({ cases }: EvaluationReport): ShownFailure[] {
   const order = { error: 0, diverged: 1, failed: 2, passed: 3 }
   return cases
@@ -275,7 +270,6 @@ export function listFailures({ cases }: EvaluationReport): ShownFailure[] {
     )
 }
 
-/** Why a run did not pass, in one line. */
 export function describeFailure({ error, diverged, scores, failure, state, reason }: EvaluatedRun): string {
   if (error) return error.message
   if (diverged) return `${diverged.tool}(${diverged.arguments}): ${diverged.why}`

@@ -3,20 +3,18 @@ import type { CaseVerdict } from './evaluation-report.js'
 import { formatScore, formatSigned } from './format-report.js'
 
 /**
- * Plots as SVG without a view box: lengths are percentages, so that a plot takes the width that there is and its strokes
- * stay as thick as they are. Their words are HTML.
+ * SVG plots without a view box. Lengths are percentages, so a plot fills the available width while strokes keep
+ * their thickness. Text is HTML.
  */
 
 const percent = (share: number): string => `${Math.round(share * 10_000) / 100}%`
 
-/** A row of a plot of values with intervals. */
 export interface IntervalRow {
   name: string
   range: Interval | null
   words: string
 }
 
-/** Values with their intervals, on one axis. */
 export function plotIntervals(
   rows: readonly IntervalRow[],
   { from, to, marks }: { from: number; to: number; marks: readonly number[] },
@@ -39,7 +37,6 @@ ${rows.map(
 const drawInterval = ({ value, low, high }: Interval, place: (value: number) => string): Markup =>
   html`<line class="range" x1="${place(low)}" x2="${place(high)}" y1="11" y2="11"/><circle class="dot" cx="${place(value)}" cy="11" r="5"/>`
 
-/** How many values lie in each part of a range. */
 export function plotHistogram(
   values: readonly number[],
   { from, to, bins, format }: { from: number; to: number; bins: number; format: (value: number) => string },
@@ -64,7 +61,6 @@ ${counts.map((count, i) => {
 <div class="marks"><span>${format(from)}</span><span>${format(from + (to - from) / 2)}</span><span>${format(to)}</span></div>`
 }
 
-/** Shares of a whole, in one bar. */
 export function plotVerdicts(verdicts: Record<CaseVerdict, number>): Markup {
   const parts = Object.entries(verdicts).filter(([, count]) => count > 0)
   const total = parts.reduce((sum, [, count]) => sum + count, 0) || 1
@@ -81,7 +77,7 @@ export function plotVerdicts(verdicts: Record<CaseVerdict, number>): Markup {
   )}</p>`
 }
 
-/** Cases that got worse and better, from the middle to the sides. */
+/** A diverging bar per case, from the worst to the best change. */
 export function plotChanges(changes: readonly CaseChange[]): Markup {
   const most = Math.max(...changes.map(({ difference }) => Math.abs(difference)), 0.01)
   return html`<div class="rows">${changes.map(({ id, before, now, difference }) => {
@@ -93,7 +89,7 @@ export function plotChanges(changes: readonly CaseChange[]): Markup {
   })}</div>`
 }
 
-/** Pieces of HTML. A `Markup` is safe; every text that goes into one is escaped. */
+/** Safe HTML. Text interpolated into it is escaped. */
 export interface Markup {
   readonly html: string
 }
@@ -108,14 +104,13 @@ const escapes: Record<string, string> = {
   "'": '&#39;',
 }
 
-/** Text for HTML and for attributes in quotes. NUL and other controls, which no page shows, are left out. */
+/** Escapes text for HTML and quoted attributes and drops control characters. */
 const escapeHtml = (text: string): string =>
   text
     // oxlint-disable-next-line no-control-regex -- these are what is left out
     .replaceAll(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]/g, '')
     .replaceAll(/[&<>"']/g, (letter) => escapes[letter] ?? letter)
 
-/** A template of HTML: what is put into it is escaped, unless it is markup. */
 export function html(strings: TemplateStringsArray, ...values: readonly Piece[]): Markup {
   return { html: strings.reduce((text, part, i) => text + toHtml(values[i - 1] ?? null) + part) }
 }

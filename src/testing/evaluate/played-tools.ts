@@ -9,17 +9,16 @@ import { toCanonicalJson } from '../play/record-session.js'
 import type { RecordedResult } from './evaluation-case.js'
 import type { EvaluatedRun } from './evaluation-report.js'
 
-/** A session that is played. */
 export interface PlayedSession {
-  /** Aborts at the call that cannot be played. */
+  /** Aborts at a call that cannot be played. */
   readonly signal: AbortSignal
   readonly diverged: EvaluatedRun['diverged'] | undefined
 }
 
 /**
- * The tools of an agent that plays recorded sessions: a call that a session has recorded with the same arguments gets the
- * recorded result, another runs only if its tool changes nothing, and any other ends the session. No person, client or
- * sub-agent is asked.
+ * The tools of an agent that replays recorded sessions. A call recorded with the same arguments returns the
+ * recorded result. Other calls run only if their tool is read-only; any other call ends the session. No person,
+ * client or sub-agent is involved.
  */
 export class PlayedTools extends WrappedTools {
   readonly #sessions = new Map<string, SessionCalls>()
@@ -65,12 +64,12 @@ export class PlayedTools extends WrappedTools {
   }
 }
 
-/** The recorded calls of one session. A call that was made several times gets its results in their order, then the last. */
+/** The recorded calls of one session. Repeated calls return their results in order, then the last one again. */
 class SessionCalls implements PlayedSession {
   diverged: EvaluatedRun['diverged']
   readonly #abort = new AbortController()
   readonly #calls: readonly RecordedResult[]
-  /** By tool: its calls by their arguments, as the tool reads them. */
+  /** By tool name, then by parsed arguments. */
   readonly #tools = new Map<string, Promise<Map<string, RecordedResult[]>>>()
 
   constructor(calls: readonly RecordedResult[]) {
@@ -103,7 +102,7 @@ class SessionCalls implements PlayedSession {
   }
 }
 
-/** Recorded arguments as the tool reads them now; what does not fit any more is left out. */
+/** Parses recorded arguments with the current schema; calls that no longer fit are dropped. */
 async function readCalls(
   tool: Tool,
   calls: readonly RecordedResult[],
@@ -119,7 +118,7 @@ async function readCalls(
   return byInput
 }
 
-/** Why a call that is not recorded must not run; null: it may. */
+/** Why an unrecorded call must not run, or null. */
 async function findObstacle(tool: Tool, input: unknown, { context }: ToolExecution): Promise<string | null> {
   const what = 'the session has no such call'
   if (tool.delegate) return `${what}, and sub-agents do not run in a replay`
@@ -131,9 +130,8 @@ async function findObstacle(tool: Tool, input: unknown, { context }: ToolExecuti
 
 const prefixPattern = /^The tool '[\w-]+' (failed|failed, perhaps only for now|refused this call by policy): /
 
-/** What a tool returned then, or how it failed. */
 function giveResult({ status, content, media, errorKind }: RecordedResult['result']): unknown {
   if (status === 'ok') return media && media.length > 0 ? new ToolContent(content, media, true) : content
-  // The run says again which tool has failed.
+  // The run adds the tool name again.
   throw new ToolError(errorKind ?? 'failed', content.replace(prefixPattern, ''))
 }

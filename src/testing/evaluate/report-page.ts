@@ -29,14 +29,14 @@ import {
   type ShownFailure,
 } from './format-report.js'
 
-/** Rows of a table; a report as JSON has all of them. */
+/** The JSON report contains all rows. */
 const mostRows = 1000
 
-/** Failures that are shown whole. */
 const mostFailures = 200
 
 /**
- * A report as one HTML page with its plots in it: no script, nothing that is loaded, light and dark.
+ * Renders a report as one self-contained HTML page with plots: no scripts, no external resources, light and
+ * dark.
  *
  * @example
  * const report = await evaluate({ agent, cases: [{ id: 'a', input: 'Go.' }] })
@@ -73,7 +73,7 @@ ${showCases(report)}
   return page.html
 }
 
-/** The style's fingerprint as policies have it: the bytes of SHA-256 in base64. */
+/** The SHA-256 hash of the style in base64, for the content security policy. */
 function hashStyle(): string {
   const digits = sha256(pageStyle).match(/../g) ?? []
   return btoa(String.fromCodePoint(...digits.map((two) => Number.parseInt(two, 16))))
@@ -235,7 +235,6 @@ function showCase({ id, score, runs }: EvaluatedCase): Markup {
   )}</td></tr>`
 }
 
-/** The style of a report's page, for light and dark, and for any width. Its fingerprint is in the page's policy. */
 const pageStyle = `
 :root{color-scheme:light dark;--back:#f6f7f9;--card:#fff;--ink:#1a1d23;--soft:#5b6472;--line:#dfe3e8;--main:#2f6fde;--range:#9dbdf3;
 --passed:#2c8a4b;--failed:#c93a3a;--error:#b7791f;--diverged:#7a4fc4}

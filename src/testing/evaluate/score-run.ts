@@ -19,30 +19,28 @@ import { readSessionAt } from '../../core/sessions/replay-session.js'
 import { followRun } from './case-run.js'
 
 /**
- * What a scorer returns: a number from 0 to 1, whether the result is right, or one of them with the reason. `usage` is what
- * the scorer itself has used: it counts as the cost of judges.
+ * A number from 0 to 1, a boolean, or either with a reason. `usage` reports the scorer's own usage, which
+ * counts as the cost of judges.
  */
 export type Score =
   | number
   | boolean
   | { score: number | boolean; why?: string; usage?: Pick<Usage, 'cost'> & Partial<Usage> }
 
-/** What a scorer is told besides. */
 export interface ScorerContext {
-  /** The name of the scorer. */
+  /** Name of the scorer. */
   name: string
-  /** The session of the case. */
+  /** The session of the case, in `store`. */
   session: string
-  /** Where it is. */
   store: SessionStore
-  /** The shared budgets of the evaluation, for a scorer that asks a model: `agent.run(…, { budgets })`. Absent: none. */
+  /** Shared budgets of the evaluation, for scorers that call a model: `agent.run(…, { budgets })`. */
   budgets?: BudgetsOption | undefined
   /** Aborts when the evaluation is stopped. */
   signal: AbortSignal
 }
 
 /**
- * Says how good a result is.
+ * Scores a result.
  *
  * @example
  * const exact: Scorer = ({ output }, { expected }) => output === expected
@@ -53,15 +51,14 @@ export type Scorer<Expected = unknown> = (
   context: ScorerContext,
 ) => Score | Promise<Score>
 
-/** By name. Without a scorer of yours, a run that completes has the score 1, and another 0. */
+/** By name. Default: 1 for a completed run, else 0. */
 export type Scorers = Readonly<Record<string, Scorer>>
 
 const completed: Scorer = ({ state }) => state === 'COMPLETED'
 
-/** Part of the ids of sessions. */
+/** Names are part of session ids. */
 const namePattern = /^\w[\w-]{0,39}$/
 
-/** @throws {EvaluationError} `invalid_option` */
 export function checkScorers(given: unknown): Scorers {
   if (given === undefined) return { completed }
   if (typeof given === 'function') return { [nameScorer(given)]: given as Scorer }
@@ -81,23 +78,22 @@ export function checkScorers(given: unknown): Scorers {
   return Object.fromEntries(entries) as Scorers
 }
 
-/** A function without a name is called `default` where a module exports it. */
+/** A default export without a name is called `default`. */
 function nameScorer({ name }: { name: string }): string {
   return namePattern.test(name) && name !== 'default' ? name : 'score'
 }
 
-/** What the scorers say of a result. */
 export interface ScoredResult {
   scores: Record<string, GivenScore>
-  /** The mean of the scores; null where a scorer failed. */
+  /** The mean score; null if a scorer failed. */
   score: number | null
   passed: boolean
-  /** What scorers have used; null where it is not known. */
+  /** Cost of the scorers; null if unknown. */
   judgesCost: number | null
   error?: NonNullable<EvaluatedRun['error']>
 }
 
-/** A scorer that throws, or returns no score, is an error, not a zero. */
+/** A scorer that throws or returns no score is an error, not a zero. */
 export async function scoreResult(
   scorers: Scorers,
   result: RunResult,
@@ -151,11 +147,11 @@ function readScore(given: unknown, name: string, passAt: number): GivenScore {
   }
 }
 
-/** What a judge is made of. */
+/** Options of `judge`. */
 export interface JudgeOptions extends Pick<AgentOptions, 'model' | 'sampling' | 'prices' | 'limits'> {
-  /** What a good answer is, in words. */
+  /** Describes a good answer. */
   rubric: string
-  /** Whether the judge reads the calls and messages of the run, too. Default: only the answer. */
+  /** Whether the judge also reads the run's calls and messages. Default: only the answer. */
   transcript?: boolean
 }
 
@@ -172,8 +168,8 @@ const instructions = (rubric: string): string =>
   `The rubric:\n${rubric}`
 
 /**
- * A scorer that asks a model. Its verdict is structured output, its requests count as the cost of judges, and where a store
- * keeps the evaluation, the verdict is a session too: it is asked for once.
+ * A scorer that asks a model. Its verdict is structured output, and its requests count as the cost of judges.
+ * If the evaluation is stored, the verdict is stored as a session and requested only once.
  *
  * @example
  * const polite = judge({ model, rubric: 'The answer is polite, and it answers the question.' })
@@ -194,7 +190,7 @@ export function judge(options: JudgeOptions): Scorer {
       limits: { maxSteps: 4, ...limits },
       ...(store && { store }),
     })
-  // What is wrong with the model is said before anything is asked.
+  // Reports an invalid model before anything runs.
   createJudge()
   const judges = new WeakMap<SessionStore, Judge>()
   const getJudge = (store: SessionStore): Judge => {
@@ -236,7 +232,7 @@ function formatQuestion(
   )
 }
 
-/** The verdict of an earlier call counts, if the judge was the same. */
+/** Reuses the verdict of an earlier call of the same judge. */
 async function askJudge(
   agent: Judge,
   question: string,

@@ -12,7 +12,6 @@ import { expectArgument } from '../../core/base/values.js'
 
 const noVerdicts: Record<CaseVerdict, number> = { passed: 0, failed: 0, error: 0, diverged: 0 }
 
-/** What the cases of an evaluation come to. */
 export function summarizeCases(
   cases: readonly EvaluatedCase[],
   scorers: readonly string[],
@@ -66,7 +65,7 @@ export function summarizeCases(
 
 type CaseScore = Pick<EvaluatedCase, 'score' | 'passRate'>
 
-/** A case is one trial, however often it was repeated: its runs are not independent. */
+/** A case is one trial even if it is repeated, because its runs are not independent. */
 function summarizeScores(cases: readonly CaseScore[], seed: number): ScoreSummary {
   const scores = cases.flatMap(({ score }) => (score === null ? [] : [score]))
   const rates = cases.flatMap(({ passRate }) => (passRate === null ? [] : [passRate]))
@@ -77,7 +76,6 @@ function summarizeScores(cases: readonly CaseScore[], seed: number): ScoreSummar
   }
 }
 
-/** What one scorer says of a case. */
 export function scoreCaseBy({ runs }: EvaluatedCase, scorer: string): CaseScore {
   const given = runs.flatMap(({ scores }) => scores[scorer] ?? [])
   if (given.length === 0) return { score: null, passRate: null }
@@ -87,7 +85,6 @@ export function scoreCaseBy({ runs }: EvaluatedCase, scorer: string): CaseScore 
   }
 }
 
-/** The score of a case, over the runs that have one. */
 export function scoreCase(runs: readonly EvaluatedRun[]): CaseScore {
   const scored = runs.filter((run): run is EvaluatedRun & { score: number } => run.score !== null)
   if (scored.length === 0) return { score: null, passRate: null }
@@ -100,7 +97,7 @@ export function scoreCase(runs: readonly EvaluatedRun[]): CaseScore {
 const listTags = ({ tags }: EvaluatedCase): string[] =>
   Object.entries(tags ?? {}).map(([name, value]) => `${name}=${value}`)
 
-/** Null as soon as one is not known. */
+/** Null if any cost is unknown. */
 export function sumCosts(runs: readonly EvaluatedRun[], of: keyof EvaluatedRun['cost']): number | null {
   return runs.reduce<number | null>((sum, { cost }) => {
     const more = cost[of]
@@ -132,13 +129,10 @@ export interface Interval {
   high: number
 }
 
-/** Resamples of a bootstrap: more of them move a bound by less than a hundredth of the interval. */
+/** More resamples move a bound by less than a hundredth of the interval. */
 const resamples = 2000
 
-/**
- * The mean, with a percentile bootstrap over the values. The same seed gives the same interval. Of one value the interval
- * is that value. Null without a value.
- */
+/** The mean with a percentile bootstrap interval, reproducible by seed. Null without values. */
 export function bootstrapMean(values: readonly number[], seed: number): Interval | null {
   if (values.length === 0) return null
   const random = createRandom(seed)
@@ -153,8 +147,8 @@ export function bootstrapMean(values: readonly number[], seed: number): Interval
 }
 
 /**
- * A rate, with Wilson's score interval for `count` trials: unlike a bootstrap, it has a width where all or none have passed.
- * Null without a trial.
+ * A rate with Wilson's score interval for `count` trials. Unlike a bootstrap, it has a width even at 0 or 1.
+ * Null without trials.
  */
 export function computeWilsonInterval(rate: number, count: number): Interval | null {
   if (count === 0) return null
@@ -169,7 +163,7 @@ export function computeWilsonInterval(rate: number, count: number): Interval | n
   }
 }
 
-/** The quantile of sorted values, interpolated between its neighbours; NaN without a value. */
+/** The interpolated quantile of sorted values; NaN without values. */
 export function findQuantile(sorted: ArrayLike<number>, share: number): number {
   const at = (sorted.length - 1) * share
   const below = sorted[Math.floor(at)] ?? Number.NaN
@@ -181,7 +175,7 @@ export function getMean(values: readonly number[]): number {
   return values.reduce((sum, value) => sum + value, 0) / values.length
 }
 
-/** Mulberry32: numbers from 0 to 1 that follow from the seed. */
+/** Mulberry32. */
 export function createRandom(seed: number): () => number {
   let state = seed >>> 0
   return () => {
@@ -192,7 +186,7 @@ export function createRandom(seed: number): () => number {
   }
 }
 
-/** A case whose score is not what it was. */
+/** A case whose score changed. */
 export interface CaseChange {
   id: string
   before: number
@@ -200,34 +194,33 @@ export interface CaseChange {
   difference: number
 }
 
-/** Differences of what is now to what was, case by case. The intervals are of 95 %, by bootstrap over the pairs. */
+/** Differences between two evaluations over the cases both have scored, with 95 % bootstrap intervals. */
 export interface ReportComparison {
-  /** The id of the earlier evaluation. */
+  /** Id of the baseline. */
   base: string
-  /** Cases that both have scored. */
+  /** Number of cases scored by both. */
   pairs: number
-  /** Of the scores; null without a pair. */
   score: Interval | null
   passRate: Interval | null
   scorers: Record<string, Interval | null>
-  /** Of the agent's cost of a case, in USD; null where a price is not known. */
+  /** Difference in the agent's cost per case, in USD; null if a price is unknown. */
   cost: Interval | null
   tokens: Interval | null
   steps: Interval | null
   durationMs: Interval | null
-  /** The largest first. */
+  /** Largest first. */
   regressions: CaseChange[]
   improvements: CaseChange[]
-  /** Cases that only one of them has scored. */
+  /** Cases scored by only one of the evaluations. */
   added: string[]
   missing: string[]
 }
 
-/** A smaller difference of two scores is one of rounding. */
+/** Smaller differences are rounding errors. */
 const least = 1e-9
 
 /**
- * Compares two evaluations of the same cases.
+ * Compares an evaluation with a baseline of the same cases.
  *
  * @example
  * const cases = [{ id: 'a', input: 'Go.' }]

@@ -6,12 +6,12 @@ import { describeEventType } from '../../core/chart/state-labels.js'
 import { formatToolName, formatArguments } from '../../core/format/format-call.js'
 import type { RecordContent } from '../../core/sessions/log/record-content.js'
 
-/** Where a session calls its tools: the steps, by the name of the tool. */
+/** The steps that call each tool, by tool name. */
 export type ToolCallSteps = ReadonlyMap<string, readonly string[]>
 
 type FoundDifference = Pick<SessionDifference, 'by' | 'subject' | 'recorded' | 'now' | 'message'>
 
-/** Compares the requests of an agent with those when it was recorded. Unknown parts are not compared. */
+/** Compares an agent's requests with the recorded agent. Unrecorded parts are skipped. */
 export function compareAgents(
   then: RecordedAgent,
   now: CompleteRecordedAgent,
@@ -33,7 +33,7 @@ export function compareAgents(
   ]
 }
 
-/** Compares an agent that the conversation can be handed to. */
+/** Compares an agent reachable by handoff. */
 function compareMember(
   name: string,
   then: RecordedAgent,
@@ -49,7 +49,7 @@ function compareMember(
 }
 
 function comparePrompts(then: string | null, now: string | null): FoundDifference[] {
-  // No prompt, and an empty one, are the same to a model.
+  // To a model, an empty prompt equals no prompt.
   if ((then ?? '') === (now ?? '')) return []
   const message = `The prompt has changed (instructions):\n${formatTextDifference(then ?? '(none)', now ?? '(none)')}`
   return [{ by: 'prompt', subject: 'instructions', recorded: then ?? '', now: now ?? '', message }]
@@ -113,7 +113,7 @@ function formatSchemaChange(path: string, before: unknown, after: unknown): stri
   return `  ${path}: was ${formatValue(before)}, is ${formatValue(after)}`
 }
 
-/** Tools that the session calls, and that neither the recording nor the agent has. */
+/** Tools the session calls that exist neither in the recording nor in the agent. */
 function findGoneTools(
   called: ToolCallSteps,
   then: readonly RecordedTool[],
@@ -157,7 +157,7 @@ function createDifference(
 const mostLines = 12
 const longestLine = 200
 
-/** Removed and added lines, without the common beginning and end. */
+/** Removed and added lines, without common leading and trailing lines. */
 export function formatTextDifference(before: string, after: string): string {
   const [one, other] = [before.split('\n'), after.split('\n')]
   let start = 0
@@ -182,7 +182,7 @@ function markLines(sign: string, lines: readonly string[], beside: string | unde
   return more > 0 ? [...shown, `  ${sign} … ${more} more lines`] : shown
 }
 
-/** Of a long line, the part at which it differs from the other one. */
+/** Truncates a long line around its first difference. */
 function cutNearDifference(line: string, beside: string | undefined): string {
   if (line.length <= longestLine || beside === undefined) return truncate(line, longestLine)
   let at = 0
@@ -191,13 +191,12 @@ function cutNearDifference(line: string, beside: string | undefined): string {
   return `${from > 0 ? '…' : ''}${truncate(line.slice(from), longestLine)}`
 }
 
-/** A value on one line. */
 export function formatValue(value: unknown): string {
   if (value === undefined) return 'nothing'
   return truncate(typeof value === 'string' ? `'${value}'` : JSON.stringify(value), longestLine)
 }
 
-/** `read_file({"path":"march.txt"})`. */
+/** `read_file({"path":"march.txt"})` */
 export function formatCall({ name, arguments: text }: { name: string; arguments: string }): string {
   return `${formatToolName(name)}(${formatArguments(text, 120)})`
 }
@@ -216,7 +215,7 @@ export const needsNowWords: Record<CallNeeds, string> = {
   child: 'waits for its sub-agent',
 }
 
-/** Describes an entry, as text after `After …`. */
+/** Describes a record for use after `After …`. */
 export function describeEntry(entry: RecordContent, callOf: (callId: string) => string | undefined): string {
   if (entry.type === 'start') return 'the start'
   if (entry.type !== 'event') return `a record of type '${entry.type}'`

@@ -24,12 +24,11 @@ import type { StandIn } from './recorded-agent.js'
 import { formatCall, needsNowWords, needsThenWords, formatTextDifference } from './compare-agents.js'
 import { RunningCall } from '../../core/tools/running-call.js'
 
-/** The recording, and the agent that plays it. */
 export interface PlayScene {
   recording: ReadableRecording
   parts: AgentParts
   config: AgentConfig
-  /** The parts of the agent that are made from the recording. */
+  /** The parts of the agent that were derived from the recording. */
   standIn: StandIn
   isLive: boolean
   appContext: unknown
@@ -45,14 +44,14 @@ type AnswerEvent = Extract<
 >
 type ResultEvent = Extract<AgentMachineEvent, { type: 'TOOL_RESULT' }>
 
-/** Adapts the entries of a recording to the current agent. */
+/** Converts the records of a recording to what the current agent would produce. */
 export class CurrentAgent {
-  /** Calls and messages whose difference is already reported. */
+  /** Calls and messages with a reported difference. */
   readonly reported = new Set<string>()
   readonly notes = new Set<string>()
   readonly #scene: PlayScene
   readonly #live: LiveTools | null
-  /** Calls whose arguments are uncleared. */
+  /** Calls with arguments pending review. */
   readonly #uncleared = new Set<string>()
 
   constructor(scene: PlayScene, live: LiveTools | null) {
@@ -60,7 +59,6 @@ export class CurrentAgent {
     this.#live = live
   }
 
-  /** The entry as the current agent would produce it. */
   async adaptEntry(
     entry: RecordContent,
     row: RecordingRow,
@@ -87,7 +85,6 @@ export class CurrentAgent {
     }
   }
 
-  /** The run's data about its agent. */
   #createRunParts(
     then: Pick<AgentContext, 'config' | 'tools'> & { speaker?: string | null },
   ): Pick<AgentContext, 'config' | 'tools' | 'features'> {
@@ -100,7 +97,7 @@ export class CurrentAgent {
     }
   }
 
-  /** Whether there was a store for the logs of sub-agents is as it was. */
+  /** Keeps whether sub-agents had a store for their logs. */
   #createTraits(
     then: Record<string, ToolTraits>,
     speaker: string | null | undefined,
@@ -142,7 +139,7 @@ export class CurrentAgent {
     }
   }
 
-  /** The recorded answer, with the current needs of its calls. */
+  /** The recorded answer with the current approval needs of its calls. */
   async #adaptAnswer(
     { output }: AnswerEvent,
     context: AgentContext,
@@ -182,7 +179,6 @@ export class CurrentAgent {
     return { ...output, calls, ...fit }
   }
 
-  /** Whether an answer fits the output schema now. */
   async #checkOutput(
     output: ModelOutput,
     found: FoundDifference[],
@@ -204,7 +200,7 @@ export class CurrentAgent {
     return { outputProblem: now }
   }
 
-  /** The current result of a call; undefined: as recorded. */
+  /** The current result of a call; undefined to keep the recorded one. */
   async #adaptResult(
     { result }: ResultEvent,
     call: BatchCall,
@@ -268,7 +264,7 @@ export class CurrentAgent {
   }
 }
 
-/** Carries out the calls of a played run with the agent's own tools, when the run would have. */
+/** Executes the calls of a replayed run with the agent's own tools. */
 export class LiveTools {
   readonly #parts: AgentParts
   readonly #appContext: unknown
@@ -279,7 +275,7 @@ export class LiveTools {
     this.#appContext = appContext
   }
 
-  /** Starts the calls that the run has started, and stops those that it does not wait for any more. */
+  /** Starts the run's open calls and stops calls the run no longer waits for. */
   startCalls(context: AgentContext): void {
     const open = context.calls.filter(({ started, result }) => started === true && result === undefined)
     const keys = new Set(open.map(({ id }) => toKey(context, id)))
@@ -288,7 +284,7 @@ export class LiveTools {
       const key = toKey(context, call.id)
       const tools = getSpeakerTools(this.#parts.tools, context.speaker)
       const tool = tools.get(call.name)
-      // The provider's own calls are part of the answer; sub-agents are played from their own recordings.
+      // Provider-executed calls are part of the answer; sub-agents are replayed from their own recordings.
       if (this.#running.has(key) || call.hosted || tool?.delegate || tool?.client) continue
       let end: (result: ToolResult | null) => void = () => undefined
       const result = new Promise<ToolResult | null>((resolve) => (end = resolve))
@@ -312,12 +308,11 @@ export class LiveTools {
     }
   }
 
-  /** The result of a call; undefined when it was not executed here. */
+  /** Undefined if the call was not executed here. */
   getResult(context: AgentContext, callId: string): Promise<ToolResult | null> | undefined {
     return this.#running.get(toKey(context, callId))?.result
   }
 
-  /** Stops all calls. */
   stopAll(): void {
     for (const [key, { call }] of this.#running) this.#stopCall(key, call)
   }

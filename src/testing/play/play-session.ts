@@ -14,48 +14,48 @@ import { ReplayError, type SessionDifference, type ReadableRecording, readRecord
 import { toRecordedAgent } from './record-session.js'
 import { standInByAgent } from './recorded-agent.js'
 
-/** How a session is played. */
+/** Options of `replaySession`. */
 export interface ReplaySessionOptions {
   /**
-   * `log` (default): what tools returned comes from the recording · `live`: they are carried out, and what they return is
-   * compared. Calls of sub-agents and of the client come from the recording in any case.
+   * `log` (default): tool results come from the recording · `live`: tools are executed and their results
+   * compared. Sub-agent and client calls always come from the recording.
    */
   tools?: 'log' | 'live'
-  /** The app's own object, for tools and for `needsApproval`. */
+  /** The app context passed to tools and `needsApproval`. */
   context?: unknown
-  /** Limits that the run was given beside the agent's, where the recording does not know them. */
+  /** Limits passed to the run itself, if the recording does not contain them. */
   limits?: Partial<AgentConfig['limits']>
   /**
-   * Whether what a live tool returned is as good as what it returned then. Default: they are the same but for ids (UUIDs) and
-   * times (ISO 8601, and milliseconds since the epoch).
+   * Whether a live tool result matches the recorded one. Default: equality, ignoring ids (UUIDs) and times (ISO
+   * 8601 and epoch milliseconds).
    */
   isSame?: (recorded: string, now: string, call: { name: string; arguments: string }) => boolean
 }
 
-/** A session that was played as it was recorded. */
+/** The result of a successful replay. */
 export interface SessionReplay {
-  /** The session's id. */
+  /** Session id. */
   session: string
   records: number
   runs: number
-  /** Calls that got a result, those of sub-agents not counted. */
+  /** Calls with a result, excluding those of sub-agents. */
   calls: number
-  /** Where the last run stands; null when none has started. */
+  /** State of the last run; null if none has started. */
   state: AgentState | null
   reason: Reason | null
-  /** What could not be held against the recording, each as a sentence: it was withheld, or not known then. */
+  /** What could not be compared because it was withheld or not recorded, one sentence each. */
   notCompared: string[]
-  /** The runs of sub-agents, in the order in which they were called. */
+  /** Replays of sub-agent sessions, in call order. */
   subAgents: SessionReplay[]
 }
 
 /**
- * Plays a stored session on an agent, without a model and without a key: answers come from the recording, tools do so, too,
- * or are live. The run is compared state by state, call by call and message by message; so is what goes out with each
- * request: the prompt, the tools, the settings. Ids and times may be others.
+ * Replays a stored session on an agent without calling a model. Answers come from the recording; tools are
+ * replayed or executed live. States, calls and messages are compared, and so are the prompt, tools and settings
+ * of each request. Ids and times may differ.
  *
- * `recording`: what `statewright sessions export ID --as test` wrote, what `recordSession` gave, or the records of
- * `store.read(id)`, which know nothing of the prompt.
+ * `recording` is the output of `statewright sessions export ID --as test` or `recordSession`, or the records of
+ * `store.read(id)`, which contain no prompt.
  *
  * @example
  * // in a test: JSON.parse(readFileSync('ann.session.json', 'utf8'))
@@ -134,7 +134,7 @@ async function playRecording(
   for (const { tool, speaker, recording: child } of recording.subAgents) {
     const delegate = getSpeakerTools(parts.tools, speaker).get(tool)?.delegate
     const host = delegate && subAgentByDelegate.get(delegate)
-    // A tool that is gone is told as that.
+    // A missing tool has been reported already.
     if (!host) continue
     const deeper = { ...scene, recording: readRecording(child), parts: host.parts, config: host.config }
     // oxlint-disable-next-line no-await-in-loop -- in the order in which they were called
@@ -167,13 +167,13 @@ async function playRecording(
   }
 }
 
-/** The steps in which each tool is called; names that the model has made up are none. */
+/** The steps that call each tool, excluding names the model made up. */
 function collectCallSteps({ records }: ReadableRecording): Map<string, string[]> {
   const called = new Map<string, string[]>()
   let [run, step] = [0, 0]
   let tools: object = {}
   for (const record of records) {
-    // The tools of agents that the conversation was handed to are theirs alone.
+    // After a handoff, the tools belong to the other agent.
     if (record.type === 'start')
       [run, step, tools] = [run + 1, 0, record.input.speaker ? {} : (record.input.tools ?? {})]
     if (record.type === 'snapshot') tools = (record.state.context as { tools?: object }).tools ?? {}

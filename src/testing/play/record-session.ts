@@ -32,8 +32,8 @@ import { sha256 } from '../../../guards/lib/sha256.js'
 import type { Message } from '../../../machines/agent/messages.js'
 
 /**
- * A session of the agent's store as a recording, with the prompt, tools and settings that the agent has now: for
- * `replaySession`. What shields have not cleared is not in it.
+ * Records a session from the agent's store with the agent's current prompt, tools and settings, for
+ * `replaySession`. Content pending shield review is excluded.
  *
  * @example
  * const taken = await recordSession(agent, 'ann')
@@ -63,7 +63,6 @@ export async function recordSession(
   return takeRecording(store, checkSessionId(sessionId), toRecordedAgent(internals.parts, agent.config))
 }
 
-/** The same for an agent of which this is known. */
 export async function takeRecording(
   store: SessionStore,
   session: string,
@@ -86,7 +85,8 @@ export async function takeRecording(
     const recording = await takeRecording(store, id, child)
     subAgents.push({ tool, callId, ...(speaker !== undefined && { speaker }), recording })
   }
-  // Where withheld content decided what happened next, the recording cannot follow the log. It ends before that record.
+  // Where withheld content determined the next step, the recording cannot follow the log and ends before that
+  // record.
   const end = reached.findIndex((place, i) => place !== whole.get(kept[i]?.seq ?? 0))
   const isWhole = end < 0
   const records = kept.map((record, i) => ({ ...record, reached: reached[i] ?? null }))
@@ -102,7 +102,7 @@ export async function takeRecording(
   })
 }
 
-/** Snapshots say what is known already; a fork begins with one. */
+/** Drops redundant snapshots. A fork starts with one. */
 function removeNeedless(records: readonly ClearedRecord[]): ClearedRecord[] {
   let isBegun = false
   return records.filter((record) => {
@@ -114,7 +114,6 @@ function removeNeedless(records: readonly ClearedRecord[]): ClearedRecord[] {
   })
 }
 
-/** Where these records lead, one by one. */
 function foldRecords(
   records: readonly ClearedRecord[],
   session: string,
@@ -135,7 +134,6 @@ function foldRecords(
   return { reached, standing }
 }
 
-/** Where the log itself leads, by the numbers of its records, and the sub-agents that were called on the way. */
 function foldWholeLog(
   log: readonly LogRecord[],
   session: string,
@@ -147,14 +145,13 @@ function foldWholeLog(
     applyOpenedRecord(standing, record, openRecord(record, standing.head, session), session, pureReducer)
     whole.set(record.seq, getPlace(standing))
     const context = standing.run?.context
-    // What looks at what a sub-agent returns has not looked at what it said on the way.
+    // Result shields have not reviewed what the sub-agent emitted along the way.
     if (!context || context.features.resultShields) continue
     for (const [id, call] of listDelegated(context)) below.set(id, call)
   }
   return { whole, below }
 }
 
-/** A call of a sub-agent, and the agent that made it where the conversation was handed on. */
 type DelegatedCall = Pick<Recording['subAgents'][number], 'callId' | 'tool' | 'speaker'>
 
 function listDelegated(context: AgentContext): [string, DelegatedCall][] {
@@ -164,17 +161,15 @@ function listDelegated(context: AgentContext): [string, DelegatedCall][] {
     .map(({ id, name }) => [getChildSessionId(context, id), { callId: id, tool: name, ...by }])
 }
 
-/** The state of a session's current run; null before the first run. */
 export function getPlace({ run }: FoldedSession): string | null {
   return run && describeState(run)
 }
 
-/** The recorded parts of an agent that is at hand. */
 export type CompleteRecordedAgent = Required<Omit<RecordedAgent, 'team'>> & {
   team?: Record<string, CompleteRecordedAgent>
 }
 
-/** The parts of an agent that requests contain, as plain JSON, without secrets. */
+/** The parts of an agent that requests contain, as plain JSON without secrets. */
 export function toRecordedAgent(parts: AgentParts, config: AgentConfig): CompleteRecordedAgent {
   const members = (parts.tools.team?.list() ?? []) as readonly [string, AgentParts][]
   if (members.length === 0) return toRecordedParts(parts, config)
@@ -223,14 +218,12 @@ function scrubSettings(value: Json): JsonObject {
   return clean(value) as JsonObject
 }
 
-/** A difference between two values at one path. */
 export interface LeafChange {
   path: string
   before: unknown
   after: unknown
 }
 
-/** Lists all differing leaves of two values. */
 export function listLeafChanges(before: unknown, after: unknown, path = ''): LeafChange[] {
   if (isObject(before) && isObject(after)) {
     const keys = new Set([...Object.keys(before), ...Object.keys(after)])
@@ -242,8 +235,8 @@ export function listLeafChanges(before: unknown, after: unknown, path = ''): Lea
 }
 
 /**
- * The configuration that a recorded run has now: what the agent has changed since it was recorded is changed, and what
- * the run alone was given stays.
+ * The configuration a recorded run would have today: changes to the agent's configuration apply, overrides of
+ * the run stay.
  */
 export function mergeConfig(
   run: AgentConfig,
@@ -277,7 +270,7 @@ export function toCanonicalJson(value: unknown): string {
 
 const known = new WeakMap<Message, string>()
 
-/** A fingerprint of what a message says, whatever its id and time. */
+/** A hash of a message without its id and time. */
 export function digestMessage(message: Message): string {
   const before = known.get(message)
   if (before !== undefined) return before
@@ -287,7 +280,7 @@ export function digestMessage(message: Message): string {
   return made
 }
 
-/** Masks ids and times, which differ in every run. */
+/** Masks ids and times, which differ between runs. */
 export function maskVolatile(text: string): string {
   return text
     .replace(/\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/gi, '(id)')

@@ -15,20 +15,18 @@ import type { ToolEntry } from '../../core/tools/tool-set.js'
 import { defineGuard } from '../../core/user-guards/define-guard.js'
 import { type ReadableRecording, readRecording, type RecordedAgent, type RecordedTool } from './recording.js'
 
-/** The parts of an agent that are made from a recording alone. */
+/** Which parts of an agent were derived from a recording. */
 export interface StandIn {
   tools: boolean
   output: boolean
 }
 
-/** Of the agents that `createRecordedAgent` has made. */
 export const standInByAgent = new WeakMap<object, StandIn>()
 
 /**
- * An agent made of what a recording knows of the one that was recorded: the same prompt, tools, settings and limits, but a
- * model that is never asked, and tools that only the recording has results of. It plays its recording; `changes` are
- * options of `createAgent` that go before what was recorded. For a session whose agent is in no module of yours, or to see
- * what a change would come to.
+ * Creates an agent from a recording, with the recorded prompt, tools, settings and limits. Its model is never
+ * called, and its tools only replay. `changes` override recorded options. Use it for sessions whose agent you
+ * cannot import, or to see the effect of a change.
  *
  * @example
  * const { state } = await replaySession(createRecordedAgent(recording), recording)
@@ -48,7 +46,7 @@ export function createRecordedAgent(recording: object, changes: Partial<AgentOpt
   return agent
 }
 
-/** The agents that a recorded conversation was, or could be, handed to. */
+/** Agents that the recorded conversation was or could be handed to. */
 class RecordedTeam {
   readonly #recording: ReadableRecording
   readonly #agents = new Map<string, Agent>()
@@ -57,7 +55,7 @@ class RecordedTeam {
     this.#recording = recording
   }
 
-  /** Logs alone know the tools of those that the conversation was handed to. */
+  /** Only the log contains the tools of an agent after a handoff. */
   getAgent(name: string): Agent {
     const made = this.#agents.get(name)
     if (made) return made
@@ -77,7 +75,6 @@ class RecordedTeam {
 
 type Known = Pick<AgentContext, 'config' | 'tools' | 'features'>
 
-/** What the first run of a recording knows of its agent. */
 function findFirstKnown({ records }: ReadableRecording): Known | null {
   for (const record of records) {
     if (record.type === 'start') return completeInput(record.input)
@@ -113,7 +110,7 @@ const anyObject: JsonObject = { type: 'object', properties: {} }
 
 const toSchema = (schema: JsonObject) => schema as unknown as InputSchema
 
-/** Placeholders for shields, memory and guards: their verdicts come from the recording. */
+/** Placeholders for shields, memory and guards, whose verdicts come from the recording. */
 function createStandInParts(features: Features): Partial<AgentOptions> {
   const shield = [
     defineShield({ name: 'recorded', check: () => ({ action: 'block', message: standInMessage }) }),
@@ -173,14 +170,14 @@ function createTools({ tools }: RecordedAgent, known: Known | null, team: Record
     return isDeferred ? { ...tool, defer: true } : tool
   })
   if (search === undefined) return made
-  // What it finds comes from the recording. The tools keep their order: a request has them in it.
+  // Search results come from the recording. The order of the tools is part of a request, so it is preserved.
   const place = own.findIndex((spec, i) => spec !== specs[i])
   const at = place === -1 ? made.length : place
   const loading = search[1].loads ?? 'append'
   return [...made.slice(0, at), toolSearch({ loading, search: () => [] }), ...made.slice(at)]
 }
 
-/** Whether a tool is the search itself, or the one that calls what it has loaded. */
+/** Whether a tool is the search itself or its dispatcher. */
 function isOfSearch(name: string, [search, { loads }]: [string, ToolTraits]): boolean {
   return name === search || (loads === 'dispatch' && name === 'call_tool')
 }

@@ -11,14 +11,14 @@ import type { ClearedRecord } from '../../core/sessions/clear-records.js'
 import type { LogRecord } from '../../core/sessions/store/store.js'
 
 /**
- * What is otherwise than it was recorded.
+ * The kind of a difference.
  *
- * - `prompt`: the instructions · `tools`: a tool is gone, new, or looks otherwise to the model · `settings`: sampling,
- *   toolChoice, extraBody · `output`: the schema of answers
- * - `arguments`: what the model gave a tool fits its schema no more, or does now · `result`: a live tool returned something
- *   else · `approval`: who has to act on a call before it runs
- * - `message`: the transcript has something else in it · `guidance`: what rides on a request besides
- * - `state`: the run stands elsewhere, because of how the agent is made now · `chart`: because of this version of Statewright
+ * - `prompt`: the instructions · `tools`: a tool is missing, new or described differently · `settings`:
+ *   sampling, toolChoice, extraBody · `output`: the answer schema
+ * - `arguments`: a tool accepts or rejects other arguments · `result`: a live tool returned something else ·
+ *   `approval`: who must act on a call
+ * - `message`: the transcript differs · `guidance`: the guards' messages to the model differ
+ * - `state`: the agent leads to another state · `chart`: this version of Statewright does
  */
 export type DifferenceKind =
   | 'prompt'
@@ -33,30 +33,29 @@ export type DifferenceKind =
   | 'state'
   | 'chart'
 
-/** One difference between a recording and how the agent plays it now. */
+/** A difference between a recording and its replay. */
 export interface SessionDifference {
   by: DifferenceKind
-  /** Which run of the session, from 1; null for what is true of all. */
+  /** Run number, from 1; null if it applies to all. */
   run: number | null
-  /** Which step of it, from 1; null before the first. */
+  /** Step number, from 1; null before the first. */
   step: number | null
-  /** The number of the record at which it showed. */
+  /** Sequence number of the record. */
   record: number | null
-  /** The sub-agent in which it showed, by the names of the tools that lead to it; empty for the session itself. */
+  /** Tool names leading to the sub-agent; empty for the session itself. */
   path: readonly string[]
-  /** The tool, call or setting that it is about. */
+  /** The tool, call or setting. */
   subject: string | null
-  /** How it was, and how it is now, in words. */
   recorded: string
   now: string
-  /** All of that, as a person reads it; it may have several lines. */
+  /** The complete description; may have several lines. */
   message: string
 }
 
 /**
- * - `session_differs`: the session does not play as it was recorded; `differences` says where
- * - `invalid_recording`, `newer_recording`, `damaged_recording`: what was given cannot be played
- * - `not_an_agent`, `invalid_option`: nor on this, nor like that
+ * - `session_differs`: the replay differs; see `differences`
+ * - `invalid_recording`, `newer_recording`, `damaged_recording`: the recording cannot be replayed
+ * - `not_an_agent`, `invalid_option`: an invalid argument
  */
 export type ReplayErrorCode =
   | 'session_differs'
@@ -67,7 +66,7 @@ export type ReplayErrorCode =
   | 'invalid_option'
 
 /**
- * A session that does not play as it was recorded, or a recording that cannot be played.
+ * A replay that differs, or a recording that cannot be replayed.
  *
  * @example
  * try {
@@ -79,7 +78,7 @@ export type ReplayErrorCode =
 export class ReplayError extends StatewrightError {
   override readonly name = 'ReplayError'
   declare readonly code: ReplayErrorCode
-  /** In the order in which they showed; empty for a recording that cannot be played. */
+  /** In the order found; empty if the recording cannot be replayed. */
   readonly differences: readonly SessionDifference[]
 
   constructor(
@@ -93,68 +92,62 @@ export class ReplayError extends StatewrightError {
   }
 }
 
-/** The version of a recording's own form. The records in it have that of the log. */
+/** The version of the recording format. Its records have the log version. */
 export const recordingVersion = 1
 
-/** A tool as it was when the session was recorded. */
+/** A tool at the time of recording. */
 export interface RecordedTool extends ToolSpec {
   /** Executed by the caller of the run. */
   client?: true
-  /** It is read in full only once it is loaded. */
+  /** Deferred until it is loaded. */
   defer?: true
-  /** What a sub-agent was made of. */
+  /** The agent behind a sub-agent tool. */
   agent?: RecordedAgent
-  /** The agent in `team` that it hands the conversation to. */
+  /** The agent in `team` that receives the conversation. */
   handoff?: string
 }
 
 /**
- * What of an agent goes out with each request, and what its loop is set to. What is left out was not known when the
- * recording was taken, and is not compared.
+ * The parts of an agent sent with each request, and its configuration. Missing parts were unknown when
+ * recording and are not compared.
  */
 export interface RecordedAgent {
-  /** Null: there were none. */
+  /** Null for no instructions. */
   instructions?: string | null
   tools?: RecordedTool[]
   /** `sampling`, `toolChoice` and `extraBody`. */
   settings?: JsonObject
-  /** What answers have to be; null: nothing. */
+  /** The required answer format, or null. */
   output?: { name: string; schema: JsonObject } | null
   config?: AgentConfig
-  /** The agents that its handoffs lead to, by name. */
+  /** Agents reachable by handoff, by name. */
   team?: Record<string, RecordedAgent>
 }
 
-/**
- * A record of the session's log, and where the machine stood after it (`RUNNING.asking.requesting`; null before the
- * first run).
- */
+/** A log record and the state after it (`RUNNING.asking.requesting`), or null before the first run. */
 export type RecordedEntry = ClearedRecord & { reached: string | null }
 
 /**
- * A session that can be played without a model: what `recordSession` and `statewright sessions export ID --as test` take,
- * and `replaySession` plays. Plain JSON.
+ * A session that can be replayed without a model, as plain JSON. Created by `recordSession` or `statewright
+ * sessions export ID --as test`; replayed by `replaySession`.
  */
 export interface Recording {
-  /** What this is. */
   statewright: 'recording'
   version: typeof recordingVersion
-  /** The session's id. */
   session: string
   agent: RecordedAgent
   records: RecordedEntry[]
   /**
-   * A fingerprint of each message of the transcript as it stood at the end. Null: the recording ends before the session
-   * does, because what shields have withheld decided how it went on.
+   * Hashes of the final transcript's messages. Null if the recording ends early because withheld content
+   * determined the next step.
    */
   messages: string[] | null
-  /** The sessions of sub-agents, by the tool that each was called by. `speaker`: the agent that called it after a handoff. */
+  /** Sub-agent sessions by calling tool. `speaker` is the calling agent after a handoff. */
   subAgents: { tool: string; callId: string; speaker?: string; recording: Recording }[]
-  /** The checksum of everything else. Without it, damage is not detected. */
+  /** Checksum of the rest. Without it, damage is not detected. */
   check?: string
 }
 
-/** A recording with its checksum. */
 export function sealRecording(recording: Omit<Recording, 'check'>): Recording {
   return { ...recording, check: computeCheck(recording) }
 }
@@ -163,13 +156,12 @@ function computeCheck(recording: Omit<Recording, 'check'>): string {
   return sha256(JSON.stringify(recording)).slice(0, 16)
 }
 
-/** What is played: a recording, whatever it was made of. */
 export interface ReadableRecording extends Omit<Recording, 'records'> {
   records: (ClearedRecord & { reached?: string | null })[]
 }
 
 /**
- * A recording, or the records of a log as a store reads them.
+ * Reads a recording, or log records from a store.
  * @throws {ReplayError} `invalid_recording`, `newer_recording`, `damaged_recording`
  * @throws {StoreError} `corrupt_log`, `newer_log` for records of a store
  */
@@ -217,7 +209,7 @@ export function readRecording(given: unknown): ReadableRecording {
   return { ...whole, records: checkRecords(records, session) }
 }
 
-/** That each record follows the one before it, and is of a version that is known. */
+/** Checks the order and version of the records. */
 function checkRecords(records: readonly RecordedEntry[], session: string): RecordedEntry[] {
   if (records.length === 0) throw damagedRecordingError(session, 'it has no records')
   for (const [i, record] of records.entries()) {

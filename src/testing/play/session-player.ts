@@ -32,7 +32,7 @@ const featureWords: Record<keyof Features, string> = {
   prepareStep: 'a prepareStep, or instructions that are a function',
 }
 
-/** Lists the changes of the agent that may explain another path, one a line. */
+/** Lists changes of the agent that may explain a different state. */
 function explainDifference({ run: one }: FoldedSession, { run: other }: FoldedSession): string[] {
   if (!one || !other) return []
   const [then, now] = [one.context, other.context]
@@ -54,8 +54,8 @@ function explainDifference({ run: one }: FoldedSession, { run: other }: FoldedSe
 }
 
 /**
- * Plays two runs side by side on the pure machine: the recorded session, and the same session with the current agent. Both
- * get the same events, except where the current agent would act differently.
+ * Runs the recorded session and the same session with the current agent side by side on the pure machine. Both
+ * receive the same events unless the current agent would act differently.
  */
 export class SessionPlayer {
   readonly differences: Omit<SessionDifference, 'path'>[] = []
@@ -81,12 +81,10 @@ export class SessionPlayer {
     return this.#now
   }
 
-  /** What could not be compared. */
   get notes(): ReadonlySet<string> {
     return this.#agent.notes
   }
 
-  /** Calls that have got a result. */
   get calls(): number {
     return this.#calls
   }
@@ -106,7 +104,7 @@ export class SessionPlayer {
 
   async #playRow(row: RecordingRow): Promise<void> {
     const { seq: _seq, at: _at, hidden, reached, ...entry } = row
-    // It sums up what is known already.
+    // The snapshot contains nothing new.
     if (entry.type === 'snapshot' && this.#now.run) return
     if (hidden) this.#agent.notes.add(`record ${row.seq}: shields have withheld or changed what was there`)
     const found: FoundDifference[] = []
@@ -141,7 +139,6 @@ export class SessionPlayer {
     return new ReplayError('damaged_recording', text, session, { cause })
   }
 
-  /** Compares the states of both runs. */
   #comparePlaces(
     row: RecordingRow,
     entry: RecordContent,
@@ -176,7 +173,6 @@ export class SessionPlayer {
     }
   }
 
-  /** Compares the transcripts before a request and at a rest. */
   #compareMessages(row: RecordingRow): void {
     const [then, now] = [this.#then.run?.context, this.#now.run?.context]
     if (!then || !now || !comparableStates.test(getPlace(this.#now) ?? '')) return
@@ -198,7 +194,6 @@ export class SessionPlayer {
     this.#addDifference(row, { by: 'guidance', subject: null, recorded: before, now: after, message: text })
   }
 
-  /** Compares the final transcript with the recording. */
   #compareEnd(): void {
     const { recording } = this.#scene
     const fault = findSessionFault(this.#then)
@@ -233,7 +228,7 @@ export class SessionPlayer {
   }
 }
 
-/** A request is about to be made, or the run rests. */
+/** Before a request or at rest. */
 const comparableStates = /asking\.(requesting|concluding)$|^WAITING_FOR_INPUT|^[A-Z_]+( \(done\))?$/
 
 function toRecord(row: RecordingRow | undefined): {

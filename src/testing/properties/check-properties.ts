@@ -9,33 +9,34 @@ import { playBreach, type PropertyStory } from './play-story.js'
 import type { Property } from './property.js'
 
 /**
- * The answer about one property.
+ * The result for one property.
  *
  * @example
  * const { closed } = checkProperties(machine, { closed: always('closed') }, { alphabet, limit: 1 })
  * console.log(closed.holds, closed.bounded?.slice(0, 31)) // → null Stopped at the limit of 1 state
  */
 export interface PropertyReport {
-  /** Null: no story breaks it, but the limit was reached, so not every state was seen. */
+  /** Null if no counterexample was found but the exploration is incomplete. */
   holds: boolean | null
-  /** Distinct states that were seen. */
   states: number
-  /** In how many of the explored moments it begins: where `p` holds for `leadsTo`, `from` for `until`. 0: it says nothing. */
+  /**
+   * Number of explored moments in which the property applies: where `p` holds for `leadsTo`, `from` for
+   * `until`. 0 means that it proves nothing.
+   */
   begun: number
-  /** Why not every state was seen; null when all were. */
+  /** Why the exploration is incomplete; null if it is complete. */
   bounded: string | null
-  /** A shortest story that breaks it; null when there is none. */
+  /** A shortest counterexample, or null. */
   counterexample: PropertyStory | null
-  /** The answer as a sentence, with the story. */
+  /** The result as a sentence, with the counterexample. */
   message: string
 }
 
 /**
- * Checks what must be so over time, in every run that the machine can make: `always`, `never`, `leadsTo`, `until`,
- * `canReach`, `decreases`. The states are explored once for all properties. A machine that has more than `limit` states
- * is explored up to there, and the report says so. States that `serializeState` takes for one must go on alike.
- *
- * No action is executed and no actor started.
+ * Checks temporal properties over every possible run: `always`, `never`, `leadsTo`, `until`, `canReach`,
+ * `decreases`. States are explored once for all properties. If the machine has more than `limit` states, the
+ * report is marked as bounded. States with the same `serializeState` key must behave alike. No action is
+ * executed and no actor is started.
  *
  * ```ts
  * const { closing } = checkProperties(
@@ -59,7 +60,7 @@ export function checkProperties<TMachine extends AnyStateMachine, Name extends s
   const observed = observeMachine(machine)
   const { exploration, getGraph } = judgeMachine(observed, space, judges)
   for (const judge of judges) expectFairTypes(judge, exploration, observed)
-  // A second copy, so that walking the stories leaves the exploration as it is.
+  // A second copy, so that replaying stories does not affect the exploration.
   const again = observeMachine(machine)
   const bounded = exploration.bounded?.message ?? null
   const states = exploration.vertices.length
@@ -98,7 +99,7 @@ function createJudges(machine: AnyStateMachine, properties: Readonly<Record<stri
   })
 }
 
-/** A type that the machine does not have and no state offers is a mistyped one, and would promise nothing. */
+/** Rejects misspelled event types, which would make fairness meaningless. */
 function expectFairTypes(
   { name, property }: Judge,
   { bounded, offered }: Exploration,

@@ -1,23 +1,22 @@
 import type { MomentMove, MomentNode } from './moment-graph.js'
 
-/** The part of a graph in which a run may stay for ever although the fair events happen, node by node. */
+/** For each node, the region where a run can stay forever under fairness. */
 export type FairRegions = ReadonlyMap<MomentNode, FairRegion>
 
-/** Nodes that all lead to each other, and in which every fair event that stays possible can be taken. */
+/** A strongly connected region in which every fair event that stays possible can be taken. */
 export interface FairRegion {
   nodes: ReadonlySet<MomentNode>
-  /** The fair types that the run has to take, or to find impossible, each round. */
+  /** Fair types that every round must take or find impossible. */
   types: readonly string[]
 }
 
-/** The event types that take a transition in a node. */
 export function listPossibleTypes({ moves }: MomentNode): Set<string> {
   return new Set(moves.filter(({ isEffective }) => isEffective).map(({ event }) => event.event.type))
 }
 
 /**
- * Finds where a run can stay within `nodes` for ever. A run may rest, too: where no fair event is possible, for ever.
- * Beyond the limit every fair event counts as possible, so that nothing is claimed of what was not seen.
+ * Finds where a run can stay within `nodes` forever, including resting where no fair event is possible. Beyond
+ * the limit every fair event counts as possible, so unexplored behavior is never reported.
  */
 export function findFairRegions(
   nodes: readonly MomentNode[],
@@ -46,14 +45,14 @@ export function findFairRegions(
   return found
 }
 
-/** Whether an event of the type takes a transition in the node, or may do so: it was not tried beyond the limit. */
+/** Whether an event of the type takes a transition, or was not tried because of the limit. */
 export function isPossible(node: MomentNode, type: string): boolean {
   return (
     !node.isExpanded || node.moves.some(({ event, isEffective }) => isEffective && event.event.type === type)
   )
 }
 
-/** Strongly connected components, by Tarjan's algorithm without recursion. */
+/** Strongly connected components (iterative Tarjan). */
 export function findComponents(
   nodes: readonly MomentNode[],
   inside: ReadonlySet<MomentNode>,
@@ -108,8 +107,8 @@ export function findComponents(
 const maxExactTypes = 12
 
 /**
- * The shortest round from `start` through its region that is fair. Empty: it may rest there. With many types to be taken,
- * a short one.
+ * The shortest fair round from `start` through its region; empty if the run can rest there. Approximate for
+ * many fair types.
  */
 export function findFairRound(start: MomentNode, { nodes, types }: FairRegion): MomentMove[] {
   const open = types.filter((type) => isPossible(start, type))
@@ -119,7 +118,7 @@ export function findFairRound(start: MomentNode, { nodes, types }: FairRegion): 
 
 interface Place {
   node: MomentNode
-  /** Which types have been taken, or were not possible: a bit a type. */
+  /** Bit mask of types taken or found impossible. */
   done: number
   via: { move: MomentMove; from: Place } | undefined
 }
@@ -159,7 +158,7 @@ function noteDone({ event, to, isEffective }: MomentMove, types: readonly string
   }, 0)
 }
 
-/** One type after the other, then home. */
+/** Takes one type after the other, then returns to the start. */
 function findLongRound(
   start: MomentNode,
   nodes: ReadonlySet<MomentNode>,
@@ -175,7 +174,7 @@ function findLongRound(
   return at === start ? round : [...round, ...findWay(at, nodes, ({ to }) => to === start)]
 }
 
-/** The shortest way from a node whose last move is wanted. */
+/** The shortest path whose last move satisfies `isWanted`. */
 export function findWay(
   from: MomentNode,
   nodes: ReadonlySet<MomentNode>,

@@ -8,7 +8,7 @@ import {
   type MomentNode,
 } from './moment-graph.js'
 
-/** How a graph breaks a property: nodes from a start on, and what is repeated. */
+/** A counterexample in the graph: a path from a start, and a repeated part. */
 export interface Breach {
   reason: string
   start: MomentNode
@@ -16,13 +16,12 @@ export interface Breach {
   loop: MomentMove[] | null
 }
 
-/** What a property found in a graph. `begun`: how many nodes it is about. */
+/** `begun` counts the nodes the property applies to. */
 export interface Finding {
   breach: Breach | undefined
   begun: number
 }
 
-/** Looks for a shortest breach of a property in its graph. */
 export function findBreach(graph: MomentGraph, judge: Judge): Finding {
   const { property } = judge
   switch (property.kind) {
@@ -56,7 +55,6 @@ function createBreach(reason: string, way: readonly MomentMove[], start: MomentN
   return { reason, start, moves: [...way], loop: null }
 }
 
-/** The shortest way to a node. */
 function traceNode(node: MomentNode): { start: MomentNode; moves: MomentMove[] } {
   const moves: MomentMove[] = []
   let start = node
@@ -78,11 +76,10 @@ function findMoment({ nodes }: MomentGraph, isWrong: (node: MomentNode) => boole
   return createBreach(`does not hold in ${describeNode(node)}`, moves, start)
 }
 
-/** A run waits from a node that `begins` (undefined: from the start) until one that `isOver`. */
+/** A run waits from a node that `begins` (undefined: the start) until one that `isOver`. */
 interface Wait {
   begins: ((node: MomentNode) => boolean) | undefined
   isOver: (node: MomentNode) => boolean
-  /** While it waits. */
   mayStay: (node: MomentNode) => boolean
 }
 
@@ -93,7 +90,7 @@ interface Place {
   depth: number
 }
 
-/** After so many places where a loop may begin, the shortest story so far is told. */
+/** After this many possible loops, the shortest story so far is reported. */
 const maxTries = 200
 
 function findEndlessWait(graph: MomentGraph, judge: Judge, { begins, isOver, mayStay }: Wait): Finding {
@@ -166,7 +163,7 @@ function findStart(place: Place): MomentNode {
   return at.node
 }
 
-/** What lies beyond the limit may lead anywhere. */
+/** Unexplored nodes may lead anywhere, so they count as reaching the goal. */
 function findDeadEnd({ nodes }: MomentGraph, isGoal: (node: MomentNode) => boolean): Breach | undefined {
   const into = new Map<MomentNode, MomentNode[]>()
   for (const node of nodes) {
@@ -187,7 +184,7 @@ function findDeadEnd({ nodes }: MomentGraph, isGoal: (node: MomentNode) => boole
   return createBreach(reason, moves, start)
 }
 
-/** A step that raises the rank, or a way back to the same state value that does not lower it. */
+/** A step that raises the rank, or a cycle to the same state value that does not lower it. */
 function findIdleCycle({ nodes }: MomentGraph): Breach | undefined {
   const isIdle = ({ to, isEffective }: MomentMove): boolean => isEffective && to.verdict.step === 0
   const rise = nodes.find((node) => node.verdict.step > 0)
@@ -218,7 +215,7 @@ function findValueCycle(
   return undefined
 }
 
-/** The values from which idle moves, those of all nodes with a value together, lead back to it. */
+/** State values that idle moves lead back to. */
 function listCirclingValues(
   nodes: readonly MomentNode[],
   values: ReadonlyMap<MomentNode, string>,

@@ -7,13 +7,13 @@ import type { ExploreSpace, NamedEvent } from '../explore-options.js'
 import { exploreMachine, type Exploration } from '../explore.js'
 import type { Vertex } from '../machine-path.js'
 
-/** Asks the conditions of one property about moments. What they throw becomes an error that names the property. */
+/** Evaluates the conditions of one property. Errors name the property. */
 export interface Judge {
   name: string
   property: Property
-  /** The user's name for what has to come: a state, or a function. */
+  /** The user's name for the goal. */
   goal: string
-  /** A condition that the property does not have is false. */
+  /** Missing conditions are false. */
   ask: (condition: 'p' | 'q' | 'from', moment: Moment) => boolean
   /** The rank of `decreases`. */
   rank: (moment: Moment) => readonly number[]
@@ -73,12 +73,11 @@ export function createMoment(snapshot: AnyMachineSnapshot, event: AnyEventObject
   return { value, context: snapshot.context as unknown, status, event, snapshot }
 }
 
-/** The event of a start, as paths have it. */
 export function createStartEvent(input: unknown): AnyEventObject {
   return input === undefined ? { type: 'xstate.init' } : { type: 'xstate.init', input }
 }
 
-/** Compares ranks number by number: below 0 when `one` is smaller. */
+/** Lexicographic comparison; negative if `one` is smaller. */
 export function compareRanks(one: readonly number[], other: readonly number[]): number {
   for (let at = 0; at < Math.max(one.length, other.length); at++) {
     const difference = (one[at] ?? 0) - (other[at] ?? 0)
@@ -87,7 +86,7 @@ export function compareRanks(one: readonly number[], other: readonly number[]): 
   return 0
 }
 
-/** Which event types have to happen; undefined when none has to. */
+/** Tests whether an event type is fair; undefined if none is. */
 export function createFairTest(property: Property): ((type: string) => boolean) | undefined {
   if (!('fair' in property)) return undefined
   const { fair } = property
@@ -96,42 +95,40 @@ export function createFairTest(property: Property): ((type: string) => boolean) 
   return (type) => fair.some((pattern) => matchesType(pattern, type))
 }
 
-/** `xstate.done.actor.*` is every type that begins so. */
+/** `xstate.done.actor.*` matches every type with that prefix. */
 export function matchesType(pattern: string, type: string): boolean {
   return pattern.endsWith('*') ? type.startsWith(pattern.slice(0, -1)) : type === pattern
 }
 
 function nameCondition(condition: MomentCondition): string {
   if (typeof condition === 'string') return `'${condition}'`
-  // An object's key is the name of a function that is written there.
+  // An inline function gets the name of its object key.
   return ['', 'q'].includes(condition.name) ? 'the condition' : condition.name
 }
 
-/** A state together with what the conditions of one property said as it was entered. */
+/** A state together with the verdicts on entering it. */
 export interface MomentNode {
   vertex: Vertex
-  /** Events from the start on the shortest way. */
+  /** Length of the shortest path. */
   depth: number
-  /** The last step of the shortest way; undefined at a start. */
+  /** Last step of the shortest path; undefined at a start. */
   via: MomentMove | undefined
-  /** What the property's conditions said. */
   verdict: Verdict
-  /** Every event that was tried here; the lists of nodes with one vertex are the same. */
+  /** All events tried; nodes of one vertex share the list. */
   moves: readonly MomentMove[]
-  /** Whether its events were all tried. False beyond the limit. */
+  /** Whether all events were tried; false beyond the limit. */
   isExpanded: boolean
 }
 
 export interface MomentMove {
   event: NamedEvent
   to: MomentNode
-  /** Whether it takes a transition; events that the machine ignores do not. */
+  /** Whether it takes a transition. Ignored events do not. */
   isEffective: boolean
-  /** The node where the shortest way comes from, on a way. */
   from?: MomentNode
 }
 
-/** What conditions said. `step`: whether the rank fell, stayed or rose. */
+/** `step`: whether the rank fell, stayed or rose. */
 export interface Verdict {
   p: boolean
   q: boolean
@@ -141,19 +138,15 @@ export interface Verdict {
 
 export interface MomentGraph {
   starts: MomentNode[]
-  /** In breadth-first order. */
   nodes: MomentNode[]
   exploration: Exploration
 }
 
-/** What an exploration saw, for all properties together. */
 export interface JudgedExploration {
   exploration: Exploration
-  /** The graph of the property at this place. */
   getGraph: (at: number) => MomentGraph
 }
 
-/** Explores the machine, and asks the conditions of all properties after each event. */
 export function judgeMachine(
   observed: ObservedMachine,
   space: ExploreSpace,
@@ -181,7 +174,7 @@ export function judgeMachine(
     return before ? (Math.sign(compareRanks(judge.rank(moment), before)) as Verdict['step']) : 0
   }
 
-  /** The rank of a state is that of the snapshot that stands for it. */
+  /** A state's rank is that of its representative snapshot. */
   function noteRanks(vertex: Vertex, moment: Moment): void {
     for (const [i, judge] of judges.entries()) {
       const known = ranks[i]
@@ -231,7 +224,7 @@ const noVerdict: Verdict = { p: false, q: false, from: false, step: 0 }
 interface JudgedMove {
   event: NamedEvent
   to: Vertex
-  /** The number of what the conditions said. */
+  /** Index of the verdicts. */
   truth: number
   isEffective: boolean
 }
@@ -240,7 +233,6 @@ interface JudgedMoves {
   exploration: Exploration
   starts: readonly { vertex: Vertex; truth: number }[]
   moves: ReadonlyMap<Vertex, readonly JudgedMove[]>
-  /** By the numbers in `truth`. */
   verdicts: readonly Verdict[]
 }
 

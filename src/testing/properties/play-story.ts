@@ -29,11 +29,10 @@ import {
 import type { Breach } from './find-breach.js'
 import type { Moment, Property } from './property.js'
 
-/** What {@link checkStory} found. */
+/** The result of {@link checkStory}. */
 export interface StoryReport {
-  /** Whether the property holds along the story. */
   holds: boolean
-  /** How it is broken; null when it holds. */
+  /** How the property is violated, or null. */
   message: string | null
 }
 
@@ -46,13 +45,13 @@ interface Played {
 interface Walk {
   moments: Moment[]
   steps: PathStep[]
-  /** From here on it is the loop. */
+  /** Index of the first loop step. */
   loopFrom: number
 }
 
 /**
- * Plays one story on the machine, and says whether the property holds along it: a regression test for a counterexample
- * of `checkProperties`. `generateStoryTests` writes such tests.
+ * Replays one story on the machine and reports whether the property holds: a regression test for a
+ * counterexample of `checkProperties`. Write such tests with `generateStoryTests`.
  *
  * @example
  * const { holds, message } = checkStory(machine, never('open'), { steps: [{ type: 'OPEN' }] }, { alphabet })
@@ -83,9 +82,8 @@ export function checkStory<TMachine extends AnyStateMachine>(
 }
 
 /**
- * Walks a breach again from its start. The explored states stand for all that have the same key; the story's are the
- * real ones, and if the property holds along them, the key was too coarse.
- * @throws {PathError} `coarse_states`
+ * Replays a counterexample from its start. Explored states stand for all states with the same key; if the
+ * property holds along the real states, the key is too coarse. @throws {PathError} `coarse_states`
  */
 export function playBreach(
   observed: ObservedMachine,
@@ -136,7 +134,7 @@ function coarseStoryError(name: string): PathError {
   )
 }
 
-/** A loop that changes what the key leaves out is gone round so often before it is believed. */
+/** Repetitions of a loop that changes values outside the key before it counts as endless. */
 const maxRounds = 64
 
 function walkStory(observed: ObservedMachine, { input, steps, loop }: Played): Walk {
@@ -167,7 +165,6 @@ function walkStory(observed: ObservedMachine, { input, steps, loop }: Played): W
   return walk
 }
 
-/** How the property is broken along a walk; null when it holds. */
 function judgeWalk(
   observed: ObservedMachine,
   space: ExploreSpace,
@@ -224,13 +221,13 @@ function judgeWait(
   return isFairRound(observed, space, judge, walk) ? tell(`${judge.goal} never holds`, last) : null
 }
 
-/** Whether the loop comes back to the state in which it begins, each time. */
+/** Whether the loop returns to its first state. */
 function isRound(space: ExploreSpace, { moments, loopFrom }: Walk): boolean {
   const [begin, end] = [moments[loopFrom - 1], moments.at(-1)]
   return begin !== undefined && end !== undefined && space.toKey(begin.snapshot) === space.toKey(end.snapshot)
 }
 
-/** Whether each event that has to happen does, or is not possible somewhere in the loop. */
+/** Whether every fair event happens or is impossible somewhere in the loop. */
 function isFairRound(observed: ObservedMachine, space: ExploreSpace, judge: Judge, walk: Walk): boolean {
   const isFair = createFairTest(judge.property)
   if (!isFair) return true
@@ -286,7 +283,6 @@ function standHere(space: ExploreSpace): ExploreSpace {
   return { ...space, inputs: [{ label: 'here', value: undefined }], onProgress: () => undefined }
 }
 
-/** The same machine, started where it stands. */
 function exploreFrom(observed: ObservedMachine, snapshot: AnyMachineSnapshot): ObservedMachine {
   return { ...observed, start: () => ({ snapshot, taken: [], actions: [] }) }
 }
@@ -305,26 +301,27 @@ function judgeRanks(judge: Judge, { moments, steps, loopFrom }: Walk, tell: Tell
   return null
 }
 
-/** A run that breaks a property: a way, and for what never comes, what goes on for ever after it. */
+/** A run that violates a property: a path and, for liveness properties, a loop after it. */
 export interface PropertyStory {
-  /** Its name. */
   property: string
-  /** What is wrong. */
   reason: string
-  /** From the start to the moment that breaks the property, or to where the loop begins. As short as can be. */
+  /** Shortest path to the violation, or to the start of the loop. */
   path: MachinePath
-  /** The steps that are repeated for ever. Empty: the run rests there for ever. Null: the path alone breaks the property. */
+  /**
+   * The steps repeated forever. Empty if the run rests there forever; null if the path alone violates the
+   * property.
+   */
   loop: PathStep[] | null
-  /** Property, reason, path and loop, to print. */
+  /** Property, reason, path and loop as text. */
   toString(): string
 }
 
-/** A story without the machine's states: what a test replays. */
+/** A story without states, for replay in a test. */
 export interface ReplayedStory {
   input?: unknown
-  /** The events after the start. */
+  /** Events after the start. */
   steps: readonly AnyEventObject[]
-  /** Null or left out: the steps alone break the property. */
+  /** Null or omitted if the steps alone violate the property. */
   loop?: readonly AnyEventObject[] | null
 }
 

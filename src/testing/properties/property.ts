@@ -9,7 +9,7 @@ import { PathError } from '../errors.js'
 import { getStateName, listStateNodes } from '../../core/chart/transitions.js'
 
 /**
- * What a property looks at: the state after an event, and that event. At a start the event is `xstate.init`.
+ * The state after an event, and the event. At a start the event is `xstate.init`.
  *
  * @example
  * const isOpen = ({ value }: Moment) => value === 'open'
@@ -20,18 +20,18 @@ export interface Moment<TMachine extends AnyStateMachine = AnyStateMachine> {
   context: SnapshotFrom<TMachine>['context']
   status: AnyMachineSnapshot['status']
   event: AnyEventObject
-  /** The same as XState's snapshot: `snapshot.matches(…)`, `snapshot.output`. */
+  /** The XState snapshot, for `matches(…)` and `output`. */
   snapshot: SnapshotFrom<TMachine>
 }
 
-/** Some moments: the dotted path of a state (`RUNNING.asking`), or a function that returns true or false. */
+/** A dotted state path (`RUNNING.asking`) or a predicate. */
 export type MomentCondition<TMachine extends AnyStateMachine = AnyStateMachine> =
   | string
   | ((moment: Moment<TMachine>) => boolean)
 
 /**
- * Which events happen in the end if they stay possible: their types, a pattern of types (`xstate.done.actor.*`), or true
- * for all. A run in which such an event stays possible for ever without happening does not count.
+ * Event types that eventually happen if they stay possible: types, patterns (`xstate.done.actor.*`), or true
+ * for all. Runs in which such an event stays possible forever without happening are ignored.
  */
 export type Fairness = true | readonly string[]
 
@@ -49,13 +49,13 @@ interface Parts<TMachine extends AnyStateMachine> {
   decreases: { rank: (moment: Moment<TMachine>) => number | readonly number[] }
 }
 
-/** What `always`, `never`, `leadsTo`, `until`, `canReach` and `decreases` make for {@link checkProperties}. */
+/** Created by `always`, `never`, `leadsTo`, `until`, `canReach` or `decreases` for {@link checkProperties}. */
 export type Property<TMachine extends AnyStateMachine = AnyStateMachine> = {
   [Kind in keyof Parts<TMachine>]: { readonly kind: Kind } & Readonly<Parts<TMachine>[Kind]>
 }[keyof Parts<TMachine>]
 
 /**
- * At every moment of every run, `p` holds.
+ * `p` holds at every moment of every run.
  *
  * @example checkProperties(machine, { 'a door is open or closed': always(({ value }) => value === 'open' || value === 'closed') }, { alphabet })
  */
@@ -66,7 +66,7 @@ export function always<TMachine extends AnyStateMachine = AnyStateMachine>(
 }
 
 /**
- * At no moment of any run, `p` holds.
+ * `p` never holds.
  *
  * @example checkProperties(machine, { 'OPEN never closes': never(({ value, event }) => event.type === 'OPEN' && value === 'closed') }, { alphabet })
  */
@@ -77,8 +77,8 @@ export function never<TMachine extends AnyStateMachine = AnyStateMachine>(
 }
 
 /**
- * Whenever `p` holds, `q` holds then or later. A run may rest in any state for ever, unless an event that is `fair` is
- * possible there. Without `fair`, nothing has to happen.
+ * Whenever `p` holds, `q` holds then or later. A run may rest in any state forever unless a `fair` event is
+ * possible there. Without `fair`, no event has to happen.
  *
  * @example
  * const isOpen = ({ value }: Moment) => value === 'open'
@@ -100,8 +100,8 @@ export function leadsTo<TMachine extends AnyStateMachine = AnyStateMachine>(
 }
 
 /**
- * From the start, or from each moment that is `from`, `p` holds until `q` does, and `q` comes. At the moment of `q`, `p`
- * need not hold. For `fair` see {@link leadsTo}.
+ * From the start, or from each moment that satisfies `from`, `p` holds until `q` does, and `q` eventually
+ * holds. `p` need not hold at the moment of `q`. For `fair` see {@link leadsTo}.
  *
  * @example
  * const opens = ({ event }: Moment) => event.type === 'OPEN'
@@ -123,8 +123,8 @@ export function until<TMachine extends AnyStateMachine = AnyStateMachine>(
 }
 
 /**
- * Whenever the machine comes back to the same state value, `rank` has become smaller on the way, and it never grows. So no
- * run goes on for ever. A list of numbers is compared from its first number on, as words are.
+ * `rank` never grows, and shrinks whenever the machine returns to the same state value, so no run continues
+ * forever. Lists of numbers are compared lexicographically.
  *
  * @example checkProperties(machine, { 'doors are closed at last': decreases(({ value }) => (value === 'open' ? 1 : 0)) }, { alphabet })
  */
@@ -139,7 +139,6 @@ export function decreases<TMachine extends AnyStateMachine = AnyStateMachine>(
   )
 }
 
-/** The part of `canReach` that makes a property. */
 export function createReachProperty<TMachine extends AnyStateMachine>(
   q: MomentCondition<TMachine>,
 ): Property<TMachine> {
@@ -159,8 +158,8 @@ function expectFairness(fair: Fairness, argument: string): Fairness {
 }
 
 /**
- * Whether a snapshot is in the state of this dotted path.
- * @throws {PathError} `unknown_state`, with what was meant
+ * Tests whether a snapshot is in the state with this dotted path. @throws {PathError} `unknown_state`, with
+ * suggestions
  */
 export function createStateTest(
   machine: AnyStateMachine,

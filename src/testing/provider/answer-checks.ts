@@ -19,7 +19,6 @@ const add: ToolSpec = {
   parameters: { type: 'object', properties: { a: { type: 'number' }, b: { type: 'number' } } },
 }
 
-/** A transparent pixel. */
 const pixel =
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=='
 const picture: MediaPart = { type: 'image_url', image_url: { url: `data:image/png;base64,${pixel}` } }
@@ -29,7 +28,6 @@ const twoCalls = [
   { name: 'add', arguments: { a: 3, b: 4 } },
 ]
 
-/** Checks of answers. */
 export const answerChecks: readonly ProviderCheckSpec[] = [
   {
     name: 'text',
@@ -224,7 +222,7 @@ export const answerChecks: readonly ProviderCheckSpec[] = [
   },
 ]
 
-/** A history with problems that runs can leave behind: it must not be sent unchanged. */
+/** A history with problems that runs can leave behind. It must not be sent unchanged. */
 const troubledHistory: Message[] = [
   { role: 'assistant', id: 'm1', createdAt: 0, content: 'How can I help?' },
   { role: 'user', id: 'm2', createdAt: 0, content: ' ' },
@@ -256,7 +254,6 @@ function listOfferedTools({ server }: Parameters<ProviderCheckSpec['run']>[0]) {
   return (server.requests[0]?.body.tools ?? []).map((tool) => tool.function?.name)
 }
 
-/** The message that the loop makes of an answer. */
 function toMessage({ response }: ProviderAnswer): AssistantMessage {
   const { text, toolCalls, reasoning, reasoningDetails, providerItems } = response
   return {

@@ -5,52 +5,48 @@ import { toModelFailure } from '../../core/models/to-model-failure.js'
 import type { ModelProvider, ModelRequest } from '../../core/models/provider.js'
 import { CheckFailure, formatValue } from '../check-assertions.js'
 
-/**
- * One answer of the server that a provider is checked against: the fields of a turn of a rehearsal that the suite uses.
- */
+/** One response of the test server: the fields of a rehearsal turn used by the checks. */
 export interface ProviderTurn {
-  /** What the model says, thinks, and asks for. */
   text?: string | undefined
   reasoning?: string | undefined
   toolCalls?:
     | { id?: string | undefined; name: string; arguments?: Record<string, unknown> | string | undefined }[]
     | undefined
-  /** In the words of Chat Completions: `stop`, `length`, `tool_calls`, `content_filter`. */
+  /** Chat Completions values: `stop`, `length`, `tool_calls`, `content_filter`. */
   finishReason?: string | undefined
-  /** What it has used; `null` when it does not say. `cached` is part of `input`. */
+  /** `null`: not reported. `cached` is part of `input`. */
   usage?: { input: number; output: number; cached?: number | undefined } | null | undefined
-  /** An HTTP error, with what it says and `Retry-After` in seconds. */
+  /** An HTTP error, with its body and `Retry-After` in seconds. */
   status?: number | undefined
   error?: { message: string; type?: string | undefined } | undefined
   retryAfter?: number | undefined
-  /** Characters a delta. */
+  /** Characters per delta. */
   chunkSize?: number | undefined
-  /** The bytes come one by one. */
+  /** Sends the bytes one by one. */
   split?: 'bytes' | undefined
-  /** After so many deltas the connection breaks, or falls silent; `true`: nothing ever comes. */
+  /** The connection breaks, or stops sending, after this many deltas; `true`: no response at all. */
   cutAfter?: number | undefined
   hang?: true | number | undefined
-  /** The stream closes without saying that it is at its end. */
+  /** The stream closes without an end marker. */
   endWithout?: 'both' | undefined
-  /** After so many deltas comes an error. */
+  /** Sends an error after this many deltas. */
   errorInStream?: { after: number; error: { message: string; type?: string | undefined } } | undefined
-  /** These bytes, in place of an answer. */
+  /** Exact bytes instead of an answer. */
   raw?: { headers?: Record<string, string> | undefined; body: string } | undefined
 }
 
 /**
- * A server that plays turns, one a request, and remembers what it was asked. `startRehearsal` makes one that speaks the
- * APIs of OpenAI, Anthropic and Gemini.
+ * A server that plays one turn per request and records the requests. `startRehearsal` creates one for the APIs
+ * of OpenAI, Anthropic and Gemini.
  */
 export interface ProviderServer {
-  /** Where it is. */
   readonly url: string
-  /** What it was asked, in the order of arrival. */
+  /** In arrival order. */
   readonly requests: readonly ServedRequest[]
   close(): Promise<void>
 }
 
-/** A request that reached the server, in the words of Chat Completions whatever API it came by. */
+/** A received request, converted to Chat Completions. */
 export interface ServedRequest {
   readonly body: {
     readonly messages: readonly ServedMessage[]
@@ -60,16 +56,15 @@ export interface ServedRequest {
       | undefined
     readonly stream?: boolean | null | undefined
   }
-  /** Why the server would not take it; null when it did. */
+  /** Why the server rejected it; null if it did not. */
   readonly refused: string | null
-  /** Whether the client has closed the connection before the answer was at its end. */
+  /** Whether the client closed the connection before the response ended. */
   readonly aborted: boolean
 }
 
-/** A message as the server got it. */
 export interface ServedMessage {
   readonly role: string
-  /** A text, or parts of which texts have a `text`. */
+  /** A text, or parts with a `text`. */
   readonly content?: string | readonly { readonly type: string }[] | null | undefined
   readonly tool_calls?:
     | readonly {
@@ -81,30 +76,26 @@ export interface ServedMessage {
   readonly tool_call_id?: string | undefined
 }
 
-/** The text of a message, its text parts joined. */
 export function getMessageText({ content }: ServedMessage): string {
   if (typeof content === 'string') return content
   return (content ?? []).map((part) => String(Reflect.get(part, 'text') ?? '')).join('\n')
 }
 
-/** The provider of a check, and its server. */
 export interface ProviderScene {
   provider: ModelProvider
   server: ProviderServer
-  /** Whether answers are to be streamed. */
   stream: boolean
-  /** Aborts when the time of the check is over. */
+  /** Aborts when the check's time is over. */
   over: AbortSignal
 }
 
-/** An answer, with what was streamed. */
 export interface ProviderAnswer {
   response: ModelResponse
   text: string
   reasoning: string
-  /** Pieces of text. */
+  /** Number of text chunks. */
   pieces: number
-  /** How often something of the answer was said to have arrived. */
+  /** Number of `onActivity` calls. */
   activity: number
 }
 
@@ -119,7 +110,7 @@ const emptyRequest: Omit<ModelRequest, 'stream'> = {
 
 export const hello: Message = { role: 'user', id: 'm1', createdAt: 0, content: 'Hello?' }
 
-/** One request, as the loop makes it. */
+/** Makes one request like the loop does. */
 export async function askProvider(
   { provider, stream }: ProviderScene,
   request: Partial<ModelRequest> = {},
@@ -146,7 +137,7 @@ export async function askProvider(
   return { response: normalizeResponse(answer), ...collected }
 }
 
-/** The failure that a request ends with, as the loop sees it. @throws CheckFailure when it does not fail */
+/** The failure of a request as the loop sees it. @throws CheckFailure if it succeeds */
 export async function getFailure(
   scene: ProviderScene,
   request: Partial<ModelRequest> = {},
@@ -159,15 +150,13 @@ export async function getFailure(
   throw new CheckFailure(`it should have failed, but answered ${formatValue(outcome.response.text)}`)
 }
 
-/** Waits for something that happens soon, as long as the check has time. */
 export async function waitUntil({ over }: ProviderScene, isSo: () => boolean): Promise<void> {
   while (!isSo() && !over.aborted) await new Promise((resolve) => setTimeout(resolve, 5))
 }
 
-/** A check: its name, the server's turns, and its test. */
 export interface ProviderCheckSpec {
   name: string
-  /** Left out: of streams and of whole answers alike. */
+  /** Omitted: both streamed and whole answers. */
   only?: 'stream' | 'whole'
   turns: ProviderTurn[]
   run(scene: ProviderScene): Promise<void>

@@ -7,36 +7,35 @@ import { CheckFailure, checkSkippedNames } from '../check-assertions.js'
 import type { ProviderCheckSpec, ProviderServer, ProviderTurn } from './ask-provider.js'
 import { failureChecks } from './failure-checks.js'
 
-/** What came of one check: whether the promise is kept, of streams and of whole answers. */
+/** The result of one check. */
 export interface ProviderCheck {
-  /** `text`, `calls in parallel`, …, with `, whole` for an answer that was not streamed. */
+  /** `text`, `calls in parallel`, …, with the suffix `, whole` if not streamed. */
   name: string
   outcome: 'kept' | 'broken' | 'skipped'
-  /** What is wrong, or why it was skipped; null for what is kept. */
+  /** What is wrong, or why it was skipped; null if it passed. */
   problem: string | null
 }
 
-/** What a provider keeps of what the loop counts on. */
 export interface ProviderReport {
   provider: string
   model: string
   checks: ProviderCheck[]
-  /** Those of them that are broken, each as a sentence: what a test expects to be empty. */
+  /** Broken checks, one sentence each. A test expects this list to be empty. */
   broken: string[]
 }
 
-/** How providers are checked. */
+/** Options of `checkProvider`. */
 export interface CheckProviderOptions {
-  /** Checks by name that make no sense for the provider, and why. */
+  /** Checks to skip by name, with the reason. */
   skip?: Record<string, string> | undefined
-  /** How long a check may take, in milliseconds. Default 10 000. */
+  /** Time limit per check in milliseconds. Default 10 000. */
   withinMs?: number | undefined
 }
 
 /**
- * Checks a `ModelProvider` against what the loop counts on: text, reasoning, calls, usage, ends, failures, aborts, and histories
- * that its server takes. `make` is given the address of a server and makes the provider that asks it; `serve` starts a
- * server that speaks the provider's API and plays turns: `startRehearsal`, or one of your own.
+ * Checks a `ModelProvider` against the loop's requirements: text, reasoning, calls, usage, finish reasons,
+ * failures, aborts, and histories its server accepts. `make` creates the provider for a server URL. `serve`
+ * starts a server that speaks the provider's API, such as `startRehearsal`.
  *
  * @example
  * const make = (url: string) => openaiChat({ model: 'any', baseURL: url, apiKey: 'none' })
@@ -99,14 +98,14 @@ export async function checkProvider(
 
 const all: readonly ProviderCheckSpec[] = [...answerChecks, ...failureChecks]
 
-/** A request that the server refused is the problem, whatever followed. */
+/** A rejected request is the cause of any later failure. */
 function findRefusal({ requests }: ProviderServer): string | null {
   const refused = requests.find((request) => request.refused !== null)?.refused
   return refused == null ? null : `the server refused a request: ${refused.replace(/\.$/, '')}`
 }
 
 /**
- * Reports beside each other: a row a check, a column a provider.
+ * Formats reports side by side: one row per check, one column per provider.
  *
  * @example
  * const make = (url: string) => openaiChat({ model: 'any', baseURL: url, apiKey: 'none' })

@@ -8,7 +8,7 @@ import {
   waitUntil,
 } from './ask-provider.js'
 
-/** Checks of failures. A provider makes one attempt: the loop retries. */
+/** A provider makes one attempt; the loop retries. */
 export const failureChecks: readonly ProviderCheckSpec[] = [
   {
     name: 'a limit of rate',

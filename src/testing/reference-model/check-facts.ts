@@ -2,7 +2,7 @@ import { type Json, isEnd, isRest } from '../../../spec/run.js'
 import { readRun, type LogEntry } from './judge-log.js'
 import { Broken, type Violation, toViolation } from './walk-table.js'
 
-/** What the records of a log say of each other, whatever the loop is. */
+/** Rules that relate the records of a log to each other. */
 const laws = {
   sequence: 'Records are numbered one after the other.',
   opening: 'A log begins with the one record that opens it, or as a part of a log with a snapshot.',
@@ -16,26 +16,27 @@ const laws = {
     'In a transcript, ids grow, and each call is followed by its one result, in the order of the calls.',
 }
 
-/** Where a log stands after the records that were read. */
 interface Standing {
   seq: number
   at: number
   told: number
-  /** The ids of the runs, the last at the end; of a part of a log, some. */
+  /** Run ids, newest last. Partial if the log starts with a snapshot. */
   runs: string[]
   begun: number
   inbox: number
   queued: number
   keys: Set<string>
   isWhole: boolean
-  /** How the last run was set up. */
   setup: Json
 }
 
 const broken = (law: keyof typeof laws, message: string): Broken =>
   new Broken(`${law}: ${laws[law]}`, message)
 
-/** The first record of a log that contradicts another one, or itself. `marks`: its version marks what is withheld. */
+/**
+ * The first record that contradicts another record or itself. `marks`: whether the log version marks withheld
+ * content.
+ */
 export function checkFacts(entries: Iterable<LogEntry>, { marks = true } = {}): Violation | null {
   let log: Standing | null = null
   for (const entry of entries) {
@@ -56,7 +57,6 @@ function readEntry(before: Standing | null, entry: Json, marks: boolean): Standi
   if (type === 'opened' ? before !== null : before === null && !isPart)
     throw broken('opening', `A record of type '${type}' cannot stand here.`)
   const next = { ...log, seq, at, ...read(log, entry, isPart, marks) }
-  // A snapshot is read without what is before it.
   const told = type === 'snapshot' ? 0 : next.told
   if ((entry.told ?? told) < told) throw broken('count', `It falls from ${told} to ${entry.told}.`)
   return { ...next, told: entry.told ?? told }
@@ -133,7 +133,7 @@ function readSnapshot(log: Standing, entry: Json, isPart: boolean): Partial<Stan
   return { setup: withHandoffs(context, log.setup?.handed), runs: seen.runs }
 }
 
-/** With the tools of the agents that the conversation was handed to, or is about to be once its calls are over. */
+/** Adds the tools of agents after a handoff, including pending handoffs. */
 function withHandoffs(context: Json, before?: Json): Json {
   const pending = context.calls.flatMap(({ handoff }: Json) => (handoff ? [[handoff.to, handoff.tools]] : []))
   return { ...context, handed: { ...before, ...Object.fromEntries(pending) } }
@@ -142,7 +142,6 @@ function withHandoffs(context: Json, before?: Json): Json {
 const isSame = (one: unknown, other: unknown): boolean =>
   JSON.stringify(sortKeys(one)) === JSON.stringify(sortKeys(other))
 
-/** Two objects are equal whatever the order of their keys. */
 const sortKeys = (value: unknown): unknown =>
   typeof value !== 'object' || value === null || Array.isArray(value)
     ? value
@@ -152,7 +151,7 @@ const sortKeys = (value: unknown): unknown =>
           .sort(([one], [other]) => (one < other ? -1 : 1)),
       )
 
-/** While a batch is under way, its results are in the transcript where the run rests; before, they may not be yet. */
+/** During a batch, results are complete only while the run rests. */
 function checkTranscript({ messages, calls, batchAt, numbered }: Json, isResting: boolean): void {
   let last = 0
   for (const [at, { id, role, tool_calls: asked = [] }] of messages.entries()) {

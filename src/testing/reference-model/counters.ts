@@ -1,20 +1,20 @@
 import { type Call, type Json, type Run, type Moment, isEnd } from '../../../spec/run.js'
 import { type Row, Broken } from './walk-table.js'
 
-/** A skill is loaded, or taken back; or the conversation goes on under another agent, which has loaded none. */
+/** A skill is loaded or unloaded, or a handoff unloads all skills. */
 interface SkillChange {
   action: string
   name: string
   allowedTools?: string[]
 }
 
-/** What is known of skills: those that are loaded, and what the transcript has of their changes. */
+/** Loaded skills, and the changes recorded in the transcript. */
 export interface Skills {
   active: { name: string; allowedTools?: string[] | undefined }[]
   history: SkillChange[]
-  /** How many of those changes are older than the last answer. */
+  /** Number of changes before the last answer. */
   before: number
-  /** By calls of the last answer: what they change if they succeed. */
+  /** By call of the last answer: the change if the call succeeds. */
   pending: Record<string, SkillChange>
 }
 
@@ -34,7 +34,7 @@ const toSkills = (history: SkillChange[]): Skills => ({
 
 const handover: SkillChange = { action: 'hand over', name: '' }
 
-/** The changes that the results of a transcript note. A handoff is the last of its batch. */
+/** The changes recorded in tool results. A handoff takes effect at the end of its batch. */
 function listChanges(messages: Json[]): SkillChange[] {
   const changes: SkillChange[] = []
   let isHandedOver = false
@@ -53,7 +53,6 @@ function listChanges(messages: Json[]): SkillChange[] {
 
 export const readSkills = (messages: Json[]): Skills => toSkills(listChanges(messages))
 
-/** Those of a snapshot. */
 export function readStoredSkills({ skills = [], messages, calls, batchAt }: Json): Skills {
   const pending = calls.flatMap(({ id, skill }: Json) => (skill ? [[id, skill]] : []))
   return {
@@ -64,18 +63,17 @@ export function readStoredSkills({ skills = [], messages, calls, batchAt }: Json
   }
 }
 
-/** A branch has a part of the transcript, and so some of the changes from the beginning on. */
+/** A branch contains a prefix of the transcript and therefore a prefix of the changes. */
 export const listBranches = ({ history }: Skills): Skills[] =>
   Array.from({ length: history.length + 1 }, (_, count) => toSkills(history.slice(0, count)))
 
-/** With the changes of the calls that have succeeded. */
 export function settleSkills(
   { history, before, pending }: Skills,
   calls: readonly Call[],
   isHandedOver: boolean,
 ): Skills {
   const made = calls.flatMap(({ id, done, failed, unscreened }) => {
-    // A provider may call a call `__proto__`.
+    // A provider may name a call `__proto__`.
     const change = Object.hasOwn(pending, id) ? pending[id] : undefined
     return change && done && !failed && !unscreened ? [change] : []
   })
@@ -84,8 +82,8 @@ export function settleSkills(
 }
 
 /**
- * Calls of tools that the plan of the step leaves out, or a loaded skill does not allow, are refused; skills allow their own tools. Of
- * the handoffs of one answer, the first counts.
+ * Refuses calls excluded by the step's plan or by a loaded skill. A skill's own tools are always allowed. Only
+ * the first handoff of an answer counts.
  */
 export function forbidCalls(
   { active }: Skills,
@@ -103,16 +101,14 @@ export function forbidCalls(
   )
 }
 
-/** Until when a run sleeps, and what its calls have asked for. */
 export interface Sleep {
   wakeAt: number | null
-  /** The dates of results and of sub-agents that sleep, by their calls. */
+  /** Wake times by call. */
   asked: Record<string, number>
 }
 
 export const noSleep: Sleep = { wakeAt: null, asked: {} }
 
-/** As a snapshot has it. */
 export function readSleep({ wakeAt = null, calls }: Json): Sleep {
   const dates = calls.flatMap(({ id, result, wakeAt: child }: Json) => {
     const at = result === undefined ? child : result.status === 'ok' ? result.wakeAt : undefined
@@ -124,7 +120,6 @@ export function readSleep({ wakeAt = null, calls }: Json): Sleep {
 export const isAsleep = ({ wakeAt }: Sleep, now: number): boolean => wakeAt !== null && now < wakeAt
 export const isForLater = ({ event, now }: Moment): boolean => typeof event.at === 'number' && event.at > now
 
-/** What a row does to the sleep of a run. */
 export function moveSleep(before: Sleep, run: Run, next: Run, moment: Moment, row: Row): Sleep {
   const { event, now } = moment
   let { wakeAt } = before
@@ -149,7 +144,7 @@ export function moveSleep(before: Sleep, run: Run, next: Run, moment: Moment, ro
     }
   if (row.changes.includes('tellSteering') && run.steering > next.steering) wakeAt = null
   if (run.place === 'PAUSED' && next.place !== 'PAUSED') wakeAt = null
-  // A run that rests is put off to that date, whether it is sooner or later than the one before.
+  // A resting run is rescheduled, to an earlier or a later time.
   if (row.event === 'RESUME' && isForLater(moment))
     wakeAt = run.place === 'PAUSED' ? event.at : later(event.at)
   if (row.conditions.includes('waitsForBudget')) wakeAt = later(event.error.wakeAt)
@@ -173,7 +168,6 @@ interface Totals {
   session: Usage
 }
 
-/** Adds what was used to the totals of the run, and of the session. */
 export function spend({ run, session }: Totals, usage: Usage): Totals {
   if (amounts.some((key) => !(usage[key] >= 0)) || (usage.cost ?? 0) < 0)
     throw new Broken(
@@ -187,7 +181,7 @@ export function spend({ run, session }: Totals, usage: Usage): Totals {
   return { run: add(run), session: add(session) }
 }
 
-/** The limit that is reached; null: there is budget left. */
+/** The limit that is reached, or null. */
 export function findSpent({ limits, budget }: Json, { run, session }: Totals): string | null {
   const { inputTokens, outputTokens, cachedInputTokens, cost } = budget.scope === 'session' ? session : run
   const free = budget.countCached ? 0 : Math.min(cachedInputTokens, inputTokens)
@@ -196,7 +190,7 @@ export function findSpent({ limits, budget }: Json, { run, session }: Totals): s
   return limits.costLimit > 0 && (cost ?? 0) * (1 + 1e-9) >= limits.costLimit ? 'cost_limit' : null
 }
 
-/** The limit of which only the reserve is left. */
+/** The limit with only its reserve left, or null. */
 export function findNear({ limits, budget, guardrails }: Json, totals: Totals): string | null {
   const { inputTokens, outputTokens, cachedInputTokens, cost } = totals[budget.scope as 'run' | 'session']
   const free = budget.countCached ? 0 : Math.min(cachedInputTokens, inputTokens)
@@ -212,7 +206,7 @@ function findCostLeft(limit: number, cost: number | null): number | null {
   return cost * (1 + 1e-9) >= limit ? 0 : limit - cost
 }
 
-/** Totals as they are compared: sums of prices carry rounding errors. */
+/** Comparable totals, rounded because sums of prices carry rounding errors. */
 export const toTotals = (usage: Usage): unknown[] => [
   ...amounts.map((key) => usage[key]),
   usage.cost?.toPrecision(9),

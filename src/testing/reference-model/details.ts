@@ -31,33 +31,30 @@ import {
 } from './counters.js'
 import type { Details, Row } from './walk-table.js'
 
-/** What is counted beside the table, in the words of the log's snapshots. */
+/** Counters next to the table, named like the fields of a snapshot. */
 export interface Counts extends Sleep {
   run: Usage
   session: Usage
-  /** The number of the last message, and of the last answer. */
   numbered: number
   batchNumber: number
-  /** User messages that shields are still to see. */
+  /** User messages pending shield review. */
   uncleared: number
   outputProblem: string | null
-  /** The limit whose reserve is spent on last words. */
+  /** The limit whose reserve is spent on the last answer. */
   near: string | null
-  /** The clock: it stands still while a run rests. */
+  /** The deadline is suspended while a run rests. */
   deadline: number | null
   timeLeft: number | null
   backOffUntil: number
   callCounts: { calls: number; isOver: boolean; byTool: Record<string, number> } | null
-  /** Calls whose tools are not the agent’s own. */
   hosted: string[]
   skills: Skills
-  /** The agent that speaks; null: the first of the session. */
+  /** The active agent after a handoff, or null. */
   speaker: string | null
-  /** By calls of the last answer: the agent that speaks once they have succeeded and all are over. */
+  /** By call of the last answer: the agent that takes over when the batch ends. */
   handoffs: Record<string, { to: string; tools: Json }>
-  /** Content that providers have refused. */
   refused: Json[]
-  /** The run begins a branch, and does not say with which of the skills. */
+  /** The run starts a branch, whose loaded skills are unknown. */
   isBranch: boolean
 }
 
@@ -67,10 +64,13 @@ const withCounts = (run: Run, change: Partial<Counts>): Run => ({
   details: { ...countsOf(run), ...change },
 })
 
-/** What the table of spec/ leaves to others: budgets, clocks, caps of calls, and what shields and guards say. */
+/**
+ * Answers what the table in spec/ leaves open: budgets, clocks, call caps, and the verdicts of shields and
+ * guards.
+ */
 export const details: Details = {
   answers: {
-    // The tools of a run are followed here: after a handoff it has those of the agent that speaks.
+    // Tools are tracked here; after a handoff they are those of the active agent.
     hasOtherTools: () => false,
     isAsleep: (run, { now }) => isAsleep(countsOf(run), now),
     isForLater: (_run, moment) => isForLater(moment),
@@ -97,7 +97,7 @@ export const details: Details = {
     isUnseen: (run) => countsOf(run).uncleared > 0,
     blocks: (run, { event }) => {
       const looks = looksOf(event)
-      // What no shield has spoken about is blocked, too.
+      // Without a verdict, content is blocked.
       const inputs = run.place === 'screeningInput' ? countsOf(run).uncleared : 0
       const isUnseen = (i: number): boolean => !looks.some(({ index }) => index === i)
       return looks.some(isBlock) || Array.from({ length: inputs }, (_, i) => isUnseen(i)).includes(true)
@@ -136,7 +136,7 @@ export const details: Details = {
       isBranch: branch !== undefined && skills.history.length > 0,
     } satisfies Counts
   },
-  /** Whatever an event has cost is paid before it decides anything. */
+  /** Usage is counted before the event takes effect. */
   hear: (run, { event: { usage, partial, error, output } }) => {
     const cost = usage ?? partial?.usage ?? error?.usage ?? output?.response?.usage ?? output?.usage
     return cost ? withCounts(run, spend(countsOf(run), cost)) : run
@@ -146,7 +146,7 @@ export const details: Details = {
       return listBranches(countsOf(run).skills).map((skills) => withCounts(next, { skills, isBranch: false }))
     const done = settleSleep(run, settleCalls(run, count(run, next, moment, row)), moment, row)
     const { numbered } = countsOf(done)
-    // After the answer of a run that a guard has stopped, a message of the loop’s own may ask the model to go on.
+    // After a guard stopped the run, the loop may add a message that asks the model to continue.
     const isUnsure = row.event === 'RESUME' && row.place === 'PAUSED' && run.stop !== null
     return isUnsure && done.place !== 'dispatching'
       ? [done, withCounts(done, { numbered: numbered + 1 })]
@@ -208,17 +208,16 @@ const isBlock = ({ action, content }: Look): boolean =>
 const verdictOn = (event: Json, { id }: Call): unknown =>
   (looksOf(event).find(({ callId }) => callId === id) ?? { action: 'block' }).action
 
-/** A call of a tool that ends the run has succeeded. */
 const endsRun = (tools: Json, calls: readonly Call[]): boolean =>
   calls.some(({ name, done, failed, unloaded }) => tools[name]?.endsRun && done && !failed && !unloaded)
 
-/** A row was taken: what it adds to the counts, and what the table has left open about calls and reasons. */
+/** Updates the counters after a row, and decides what the table leaves open about calls and reasons. */
 function count(run: Run, next: Run, moment: Moment, row: Row): Run {
   const { event, now } = moment
   const before = countsOf(run)
   const { numbered } = before
   let after = noteRefusal(holdClock(run, next, now), event)
-  // What the model had said when it was cut off is its last message.
+  // The partial text of an interrupted answer is its last message.
   const text = row.event === '' ? '' : (event.partial?.text ?? event.error?.partialText ?? '')
   if (text !== '' && (isEnd(row.to) || row.to === 'stopping'))
     after = withCounts(after, { numbered: numbered + 1, uncleared: 0 })
@@ -276,7 +275,7 @@ function count(run: Run, next: Run, moment: Moment, row: Row): Run {
       return withCounts(after, { uncleared: 0, numbered: numbered + (row.to === 'BLOCKED' ? 1 : 0) })
     case 'done outputShields': {
       const [look] = looksOf(event)
-      // A blank answer was no message of its own, nor is the result of a tool. What a shield says of it is one.
+      // Neither an empty answer nor a tool result is a message of the model. A shield's refusal is.
       const isResult = run.calls.length === 0 && numbered > before.batchNumber
       if (row.to === 'BLOCKED' && (run.response === 'empty' || isResult))
         return withCounts(after, { numbered: numbered + 1 })
@@ -307,7 +306,7 @@ const isOfQuestion = ({ what, ids, question }: Json): boolean => what === 'messa
 const isKnownRefusal = ({ refused }: Counts, refusal: Json): boolean =>
   refused.some((one) => JSON.stringify(one) === JSON.stringify(refusal))
 
-/** Refused content is remembered, whatever follows. Messages come back that were left out in vain for a question. */
+/** Rejected content is remembered. Messages omitted in vain for a rejected question are restored. */
 function noteRefusal(run: Run, { error }: Json): Run {
   const refusal: Json = error?.refusal
   if (!refusal || isKnownRefusal(countsOf(run), refusal)) return run
@@ -316,17 +315,17 @@ function noteRefusal(run: Run, { error }: Json): Run {
   return withCounts(run, { refused: [...countsOf(run).refused.filter((one) => !isInVain(one)), refusal] })
 }
 
-/** A run whose sub-agents rest sleeps, where they do; the table says that it is paused. */
+/** A run with sleeping sub-agents sleeps too; the table only knows that it pauses. */
 function settleSleep(run: Run, next: Run, moment: Moment, row: Row): Run {
   const sleep = moveSleep(countsOf(run), run, next, moment, row)
   const isSleeping = row.place === 'dispatching' && next.place === 'PAUSED' && sleep.wakeAt !== null
   return withCounts(isSleeping ? { ...next, reason: 'sleeping' } : next, sleep)
 }
 
-/** The changes of skills hold from where the calls rest, or are over; a handoff, from where they are over. */
+/** Skill changes take effect when the calls rest or are over; handoffs when they are over. */
 function settleCalls(run: Run, next: Run): Run {
   const isOver = run.calls.length > 0 && next.calls.length === 0
-  // Without calls, all that they have changed was settled before.
+  // Without calls, everything is settled already.
   if (run.calls.length === 0 || (!isOver && !isRest(next.place))) return next
   const { skills, handoffs } = countsOf(next)
   const isHandoff = ({ id, done, failed, unscreened }: Call): boolean =>
@@ -392,8 +391,8 @@ function findFailureReason(actor: string, error: Json): string {
 }
 
 /**
- * The calls of an answer, in their order: what is more than an answer, a tool, or the run may have is refused, and counts for
- * nothing. A call that the run has none left for ends it once the others have their results.
+ * Refuses calls beyond the caps per answer, per tool and per run, in call order. Exceeding the cap per run ends
+ * the run after the other results.
  */
 function capCalls(run: Run, next: Run): Run {
   const { tools, config } = run.setup

@@ -1,7 +1,6 @@
 import { type Json, type Moment, type Run, type Verdict, begin, isEnd, type Call } from '../../../spec/run.js'
 import { Broken, type Details, type Violation, hear, settle, toViolation } from './walk-table.js'
 
-/** A record of a log: `data` is read, and stands beside `seq` and `at`. */
 export interface LogEntry {
   readonly seq: number
   readonly at: number
@@ -10,11 +9,10 @@ export interface LogEntry {
 }
 
 /**
- * Whether a log is one that the loop can have written: null, or the first record that breaks a law of the table in
- * spec/. With `details`, what the table asks has an answer; without them, it is open, and both ways are taken.
+ * Checks whether the loop can have written a log. Returns null, or the first record that violates a law of the
+ * table in spec/. Without `details`, undecided conditions take both branches.
  */
 export function judgeLog(entries: Iterable<LogEntry>, details?: Details): Violation | null {
-  /** The runs that are possible. */
   let runs: Run[] = []
   let opened: Json = {}
   for (const entry of entries) {
@@ -62,7 +60,7 @@ function judgeEntry(runs: Run[], entry: Json, opened: Json, details?: Details): 
       return narrow(runs, (run) => hear(run, moment, details))
     case 'snapshot': {
       const seen = readRun(state, details)
-      // A part of a log begins with a snapshot; with one that is selected, a session returns to another branch.
+      // A partial log starts with a snapshot; a `selected` snapshot switches to another branch.
       if (entry.selected === undefined) narrow(runs, (run) => checkSnapshot(run, seen, state.status, details))
       return [seen]
     }
@@ -74,7 +72,10 @@ function judgeEntry(runs: Run[], entry: Json, opened: Json, details?: Details): 
   }
 }
 
-/** What is left possible. Where nothing is, the last run says why: those before it are of guards that may have acted. */
+/**
+ * Keeps the runs that remain possible. If none does, the last run's error is reported, because earlier ones
+ * assume that guards have acted.
+ */
 function narrow(runs: Run[], onwards: (run: Run) => Run[]): Run[] {
   let last: Broken | undefined
   const left = runs.flatMap((run) => {
@@ -91,7 +92,6 @@ function narrow(runs: Run[], onwards: (run: Run) => Run[]): Run[] {
   return [...new Map(left.map((run) => [JSON.stringify({ ...run, setup: null }), run])).values()]
 }
 
-/** The run that a snapshot has. */
 export function readRun({ value, context }: Json, details?: Details): Run {
   let place = value
   while (typeof place === 'object') place = Object.values(place)[0]
@@ -104,7 +104,7 @@ export function readRun({ value, context }: Json, details?: Details): Run {
     stop: context.verdict?.onHalt ?? (isEnd(place) ? null : (caps[context.reason] ?? null)),
     recalled: context.retrieved !== null,
     resends: context.resends ?? 0,
-    // Logs of earlier versions know of none.
+    // Older logs have no plan.
     plan: context.plan ?? null,
     steering: context.steering.length,
     loaded: context.loaded ?? [],
@@ -128,12 +128,11 @@ const readCall = ({ id, name, needs, questions, result, started, ...marks }: Jso
   perhaps: false,
 })
 
-/** Throws where a snapshot is not of the run that its log has led to. */
 export function checkSnapshot(run: Run, seen: Run, status: string, details?: Details): Run[] {
   const [due, is] = [sketch(run, seen, details), sketch(seen, seen, details)]
-  // A guard knows why it has stopped the run.
+  // A guard knows why it stopped the run.
   if (run.reason === undefined || (run.reason === null && run.stop !== null)) is['reason'] = due['reason']
-  // The rules alone know nothing of the sleep of sub-agents.
+  // The table alone does not model sleeping sub-agents.
   if (!details && run.reason === 'paused' && seen.reason === 'sleeping') is['reason'] = due['reason']
   if (run.lastBatchFailed === 'perhaps') is['lastBatchFailed'] = run.lastBatchFailed
   const law = 'snapshot: A snapshot is what its log leads to: its place, counters, totals and calls.'
@@ -145,11 +144,11 @@ export function checkSnapshot(run: Run, seen: Run, status: string, details?: Det
   return [seen]
 }
 
-/** What is compared. What is told, or looked up, before the next request has no meaning after the end. */
+/** The compared fields. Values used only before the next request are ignored after the end. */
 function sketch(run: Run, seen: Run, details?: Details): Record<string, unknown> {
   const { setup: _, details: __, ...compared } = run
   const calls = run.calls.map(({ id, done, perhaps, unscreened, needs, started, unchecked, kept }, i) => {
-    // Whether a guard has refused a call is known now.
+    // The snapshot shows whether a guard refused the call.
     const isDone = done || (perhaps && seen.calls[i]?.done === true)
     return isDone ? { id, isDone, unscreened } : { id, isDone, unscreened, needs, started, unchecked, kept }
   })

@@ -3,7 +3,7 @@ import { conditions } from '../../../spec/conditions.js'
 import { type Json, type Moment, type Run, type Verdict, isEnd, isRest } from '../../../spec/run.js'
 import { table } from '../../../spec/table.js'
 
-/** A row of the table, by the law that an event breaks which no row takes. */
+/** A row of the table. An event that no row accepts violates its law. */
 export interface Row {
   law: string
   place: string
@@ -13,21 +13,21 @@ export interface Row {
   changes: string[]
 }
 
-/** What is known of a run beside the table: it answers what the table asks, and keeps what is counted. */
+/** Extends the table: decides its open conditions and keeps counters. */
 export interface Details {
   answers: Record<string, (run: Run, moment: Moment) => boolean>
-  /** What the run of a start begins with: after another one, or with what its session had when it was opened. */
+  /** The counters at the start of a run. */
   begin: (start: Json, opened: Json, before?: Run) => Json
-  /** Before an event decides anything. */
+  /** Before an event takes effect. */
   hear: (run: Run, moment: Moment) => Run
-  /** After a row was taken. */
+  /** After a row is taken. */
   move: (run: Run, next: Run, moment: Moment, row: Row) => Run[]
-  /** What a snapshot has, and what of it is compared. */
+  /** Reads the counters of a snapshot, and selects the compared ones. */
   read: (context: Json) => Json
   sketch: (run: Run) => object
 }
 
-/** Which record of a log breaks which rule: the rule in a sentence is its law. */
+/** The record and rule that a log violates. */
 export interface Violation {
   seq: number
   rule: string
@@ -35,7 +35,7 @@ export interface Violation {
   message: string
 }
 
-/** Thrown where a record breaks a rule: `law` is its name and its sentence, `message` says how. */
+/** `law` is the rule's name and sentence; `message` explains the violation. */
 export class Broken extends Error {
   constructor(
     readonly law: string,
@@ -45,7 +45,6 @@ export class Broken extends Error {
   }
 }
 
-/** What was thrown for a record. */
 export function toViolation(seq: number, error: unknown): Violation {
   if (!(error instanceof Broken)) throw error
   const [, rule = '', law = ''] = /^(\w+): (.+)$/s.exec(error.law) ?? []
@@ -53,7 +52,7 @@ export function toViolation(seq: number, error: unknown): Violation {
 }
 
 const split = (text = '', by: string): string[] => text.split(by).map((part) => part.trim())
-/** The rows of the table, and for each actor a last one: its failure is the end of the run. */
+/** The rows of the table, plus one per actor: its failure ends the run. */
 export const rows: readonly Row[] = readRows()
 
 function readRows(): Row[] {
@@ -72,13 +71,13 @@ function readRows(): Row[] {
   return [...read, ...actors.map((row) => ({ ...row, ...ending, event: row.event.replace('done', 'error') }))]
 }
 
-/** The places that a run comes to by itself: several where what decides is not in the log. */
+/** Follows automatic transitions. Returns several runs if the log does not determine one. */
 export function settle(run: Run, moment: Moment, details?: Details): Run[] {
   const { runs, isDecided } = follow(run, '', moment, details)
   return isDecided ? runs : [...runs, run]
 }
 
-/** The runs that are possible after an event; it cannot come where none is. */
+/** The runs that are possible after an event. @throws Broken if there are none */
 export function hear(run: Run, moment: Moment, details?: Details): Run[] {
   const { type } = moment.event
   if (isEnd(run.place))

@@ -19,49 +19,50 @@ import {
   createOwnTime,
 } from './store-scene.js'
 
-/** Where a store is to be opened for a check. Nothing is there yet. */
+/** An empty location for the store of one check. */
 export interface StorePlace {
-  /** Another for every check, in small letters, digits and `_`: the name of a folder, a schema, a prefix of keys. */
+  /** Unique per check, in lower-case letters, digits and `_`. Use it as a folder, schema or key prefix. */
   place: string
-  /** What the store is to take for the time, in milliseconds since the epoch. A store that goes by a clock of its own leaves it. */
+  /** The clock the store should use, in milliseconds since the epoch. A store with its own clock ignores it. */
   now: () => number
 }
 
-/** What came of one check. */
+/** The result of one check. */
 export interface StoreCheck {
-  /** What is promised: `the log is read as it was written, in order, over several appends`, … */
+  /** The promise, such as `the log is read as it was written`. */
   name: string
   outcome: 'kept' | 'broken' | 'skipped'
-  /** What should be and what is, or why it was skipped; null for what is kept. */
+  /** Expected and actual values, or why it was skipped; null if it passed. */
   problem: string | null
 }
 
-/** What a store keeps of what sessions count on. */
 export interface StoreReport {
-  /** Whether the store went by the clock that it was given, or by one of its own, which was waited for. */
+  /** Whether the store used the given clock or its own. */
   clock: 'given' | 'own'
   checks: StoreCheck[]
-  /** Those of them that are broken, each as a sentence: what a test expects to be empty. */
+  /** Broken checks, one sentence each. A test expects this list to be empty. */
   broken: string[]
 }
 
-/** How stores are checked. */
+/** Options of `checkStore`. */
 export interface CheckStoreOptions {
-  /** Whether stores that are opened at one place see the same sessions. Default: true. */
+  /** Whether stores opened at one place share sessions. Default: true. */
   shared?: boolean | undefined
-  /** Checks by name that make no sense for the store, and why. */
+  /** Checks to skip by name, with the reason. */
   skip?: Record<string, string> | undefined
-  /** Clears away what a check has left at a place, after its stores are closed. */
+  /** Cleans up a place after its stores are closed. */
   remove?: ((place: string) => unknown) | undefined
-  /** How long a check may take, in milliseconds. Default: 60 000. */
+  /** Time limit per check in milliseconds. Default: 60 000. */
   withinMs?: number | undefined
-  /** How long a short lease lasts for a store that goes by a clock of its own, in milliseconds; ten questions have to find room in it. Default: 500. */
+  /**
+   * Duration of short leases for a store with its own clock, in milliseconds. Ten requests must fit into it.
+   * Default: 500.
+   */
   leaseMs?: number | undefined
-  /** What the choices of checks begin with that make them at random: the same are made again. Default: 1. */
+  /** Seed of the random checks. Default: 1. */
   seed?: number | undefined
 }
 
-/** All that is promised. */
 export const storeChecks: readonly StoreCheckSpec[] = [
   ...logChecks,
   ...leaseChecks,
@@ -74,9 +75,10 @@ export const storeChecks: readonly StoreCheckSpec[] = [
 ]
 
 /**
- * Checks a `SessionStore` against what sessions count on: records, leases, the list, deleting, the inbox, timers, many writers at once,
- * and several stores at one place. `open` is given a place where nothing is yet, and a clock, and makes the store; a check
- * opens several at its place. What a store may leave out is skipped where it does (`renewAll`, `setTitle`, `purge`, `timers`, `inbox`, its `findUnread` and `listUnread`).
+ * Checks a `SessionStore` against the requirements of sessions: records, leases, the list, deletion, the inbox,
+ * timers, concurrent writers, and several stores at one place. `open` creates a store at an empty place; a
+ * check may open several. Optional methods (`renewAll`, `setTitle`, `purge`, `timers`, `inbox`, its
+ * `findUnread` and `listUnread`) are skipped if missing.
  *
  * @example
  * const { broken } = await checkStore(({ now }) => memoryStore({ now }), { shared: false })
@@ -105,7 +107,6 @@ export async function checkStore(
   return report
 }
 
-/** Runs checks one by one, each at a place of its own. */
 export class StoreChecker {
   readonly #open: (place: StorePlace) => SessionStore | Promise<SessionStore>
   readonly #options: CheckStoreOptions
@@ -143,7 +144,7 @@ export class StoreChecker {
     return { name, outcome: skipped === null ? 'kept' : 'skipped', problem: skipped }
   }
 
-  /** Detected once from the expiry of a lease; if that fails, the checks report the problem. */
+  /** Detected once from the expiry of a lease. If that fails, the checks report the problem. */
   async #createTime(): Promise<CheckTime> {
     this.#makeTime ??= this.#detectTime()
     return (await this.#makeTime)()
@@ -162,7 +163,6 @@ export class StoreChecker {
     return found === null ? createGivenTime : () => createOwnTime(this.#leaseMs, found)
   }
 
-  /** Runs `work` with stores at a new place; returns the problem, or null. */
   async #useStores(
     time: CheckTime,
     work: (open: () => Promise<SessionStore>) => Promise<void>,
@@ -197,7 +197,7 @@ export class StoreChecker {
 
 const closeStore = async (store: SessionStore): Promise<void> => store.close()
 
-/** Why a check makes no sense for a store; null when it does. */
+/** Why a check does not apply to a store, or null. */
 function explainMissing(ability: Ability, store: SessionStore, shared: boolean): string | null {
   if (ability === 'shared') return shared ? null : 'shared is false: each store has sessions of its own'
   if (ability === 'purge') return store.purge ? null : 'the store has no purge'

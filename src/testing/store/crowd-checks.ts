@@ -13,7 +13,6 @@ import { memoryStore } from '../../core/sessions/store/memory-store.js'
 import { StoreError } from '../../core/sessions/store/store-error.js'
 import type { Lease, LogRecord, SessionStore } from '../../core/sessions/store/store.js'
 
-/** Many writers, and several stores at one place. */
 export const crowdChecks: readonly StoreCheckSpec[] = [
   {
     name: 'two hundred sessions written at once lose nothing and keep their order',
@@ -125,7 +124,7 @@ export const crowdChecks: readonly StoreCheckSpec[] = [
   },
 ]
 
-/** An operation on one session, by one of three writers. */
+/** An operation on one session by one of three writers. */
 type Operation =
   | { type: 'acquire'; writer: number; ttl: number }
   | { type: 'renew'; writer: number; ttl: number }
@@ -135,10 +134,10 @@ type Operation =
   | { type: 'delete' }
   | { type: 'wait'; ms: number }
 
-/** How many sequences; each is longer than the one before, so that the first that goes wrong is short. */
+/** Sequences get longer each round, so the first failure is short. */
 const rounds = 60
 
-/** Random operations in random order: the store must behave like the store in memory. */
+/** Random operations must behave as in the memory store. */
 export const anyOrderChecks: readonly StoreCheckSpec[] = [
   {
     name: 'does what the store in memory does, whatever is asked of it',
@@ -153,7 +152,10 @@ export const anyOrderChecks: readonly StoreCheckSpec[] = [
   },
 ]
 
-/** Runs the same operations on both stores. With a store's own clock, leases are long or have expired: nothing waits. */
+/**
+ * Runs the same operations on both stores. With a store's own clock, leases are either long or already expired,
+ * so nothing waits.
+ */
 async function compareStores(
   operations: readonly Operation[],
   store: SessionStore,
@@ -179,12 +181,12 @@ async function compareStores(
   )
 }
 
-/** A store, and the leases of those who write to it. */
+/** A store with the leases of its writers. */
 class StoreSide {
   readonly #store: SessionStore
   readonly #id: string
   readonly #time: CheckTime
-  /** Whether it is told when a lease runs out: of two clocks it is not the same. */
+  /** Whether expiry times are compared; two clocks differ. */
   readonly #isExact: boolean
   readonly #leases = new Map<number, Lease>()
 
@@ -199,7 +201,7 @@ class StoreSide {
     return this.#store.read(this.#id)
   }
 
-  /** A value without tokens, or the code of an error. */
+  /** A value without tokens, or an error code. */
   async getOutcome(operation: Operation): Promise<unknown> {
     try {
       return await this.#performStep(operation)
@@ -237,7 +239,7 @@ class StoreSide {
     return 'appended'
   }
 
-  /** Waits until a lease of 0 ms has expired, with a store's own clock. */
+  /** With a store's own clock, waits until a lease of 0 ms has expired. */
   async #waitForExpiry(ttl: number): Promise<void> {
     if (ttl === 0 && !this.#time.isGiven) await this.#time.pass(0)
   }

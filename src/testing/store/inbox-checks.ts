@@ -12,20 +12,17 @@ import {
 } from './store-scene.js'
 import type { SessionTimers, StoredTimer } from '../../core/sessions/store/timers.js'
 
-/** Each is run with stores that have one. */
 function getInbox({ inbox }: SessionStore): SessionInbox {
   if (!inbox) throw new CheckFailure('the store should have an inbox, as it had before')
   return inbox
 }
 
-/** Writes a session with one record and releases it. */
 async function writeSession(store: SessionStore, id: string): Promise<void> {
   const lease = await store.acquire(id, leaseRequest)
   await store.append(lease, [createRecord(1)], createSummary(id))
   await store.release(lease)
 }
 
-/** What every store does that takes messages for its sessions. */
 export const inboxChecks: readonly StoreCheckSpec[] = [
   {
     name: 'the inbox keeps messages in order, numbered, until they are removed; no number is used twice',
@@ -188,7 +185,6 @@ export const inboxChecks: readonly StoreCheckSpec[] = [
   },
 ]
 
-/** Each is run with stores that have them. */
 function getTimers({ timers }: SessionStore): SessionTimers {
   if (!timers) throw new CheckFailure('the store should have timers, as it had before')
   return timers
@@ -197,7 +193,6 @@ function getTimers({ timers }: SessionStore): SessionTimers {
 const createTimer = (id: string, at: number, data = '{}'): StoredTimer => ({ id, at, data })
 const listIds = (timers: readonly StoredTimer[]): string[] => timers.map(({ id }) => id)
 
-/** What every store does that keeps timers. */
 export const timerChecks: readonly StoreCheckSpec[] = [
   {
     name: 'timers are read as they were set, and replaced by others of the same id',
@@ -285,7 +280,7 @@ export const timerChecks: readonly StoreCheckSpec[] = [
     needs: 'timers',
     async run({ store, open }) {
       await getTimers(store).set([createTimer('a', 1000)])
-      // Where each store has sessions of its own, the others find no such timer.
+      // If stores do not share sessions, the other one has no such timer.
       const others = [store, await open()].map(getTimers)
       const moved = await Promise.all(
         Array.from({ length: 20 }, async (_, i) =>

@@ -12,7 +12,7 @@ import {
 
 const listIds = (list: readonly { id: string }[]): string[] => list.map(({ id }) => id)
 
-/** Expects a holder whose text contains this one; null: no holder. */
+/** Expects the owner to contain this text, or to be null. */
 function expectHolder(what: string, listed: ListedSession | null | undefined, holder: string | null): void {
   if (holder === null) expectSame(`the holder of ${what}`, listed?.holder, null)
   else
@@ -22,7 +22,6 @@ function expectHolder(what: string, listed: ListedSession | null | undefined, ho
     )
 }
 
-/** What every store tells of its sessions, and how they are deleted. */
 export const listChecks: readonly StoreCheckSpec[] = [
   {
     name: 'the list has every session with a record, the one written last first, and tells who writes to it',
@@ -107,7 +106,7 @@ export const listChecks: readonly StoreCheckSpec[] = [
       const held: string[] = []
       for (let n = 0; n < 40; n += 1) {
         const id = `s${n}`
-        // Several of one moment: the id decides.
+        // Several sessions share an updatedAt, so the id decides.
         if (n % 3 === 0) await time.pass(10)
         const lease = await store.acquire(id, leaseRequest)
         const told = {
@@ -145,7 +144,7 @@ export const listChecks: readonly StoreCheckSpec[] = [
           const asks = formatValue({ state, agent })
           expectSame(`the list of ${asks}`, await store.list({ state, agent }), wanted)
           const pages: ListedSession[] = []
-          // A store that begins anew with each page would go on for ever.
+          // Guards against a store that restarts with each page.
           while (pages.length <= wanted.length) {
             const page = await store.list({ state, agent, limit: 3, after: pages.at(-1) })
             pages.push(...page)

@@ -12,7 +12,7 @@ import {
 
 const listIds = (list: readonly { id: string }[]): string[] => list.map(({ id }) => id)
 
-/** Texts that a query, a pattern or an object must not take for something else. */
+/** Texts that queries, patterns and objects could misinterpret. */
 const oddTexts = [
   "o'hara; DROP TABLE sessions --",
   '"q" \\ %_*?',
@@ -39,7 +39,6 @@ async function write(
   if (!isHeld) await store.release(lease)
 }
 
-/** How a store finds the sessions of an owner. */
 export const ownerChecks: readonly StoreCheckSpec[] = [
   {
     name: 'the list is told by prefix, tags, parent and time, page by page, without the sessions of sub-agents',
@@ -181,7 +180,7 @@ const hasTags =
   ({ summary }: ListedSession): boolean =>
     Object.entries(tags).every(([name, value]) => summary?.tags?.[name] === value)
 
-/** Expects the list in one piece, and in pages of three. */
+/** Expects the list as a whole and in pages of three. */
 async function expectList(
   store: SessionStore,
   options: ListOptions,

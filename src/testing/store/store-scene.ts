@@ -4,25 +4,24 @@ import type { LogRecord, SessionStore, SessionSummary } from '../../core/session
 import { CheckFailure, formatValue, expectSame } from '../check-assertions.js'
 import { systemClock } from '../../core/base/clock.js'
 
-/** An empty place, and a store that is opened there. */
 export interface StoreScene {
   store: SessionStore
-  /** Another store at the same place. */
+  /** Opens another store at the same place. */
   open: () => Promise<SessionStore>
   time: CheckTime
-  /** What the choices of checks begin with that make them at random. */
+  /** Seed of random checks. */
   seed: number
 }
 
-/** A check: its name, which is the promise; the ability that it needs; and its test. */
+/** The name of a check is the promise it tests. */
 export interface StoreCheckSpec {
   name: string
-  /** An optional ability: without it, the check is skipped. */
+  /** An optional ability. Without it, the check is skipped. */
   needs?: Ability
   run(scene: StoreScene): Promise<void>
 }
 
-/** What a store may leave out; `shared`: that stores of one place see the same sessions. */
+/** `shared`: stores at one place see the same sessions. */
 export type Ability =
   | 'inbox'
   | 'findUnread'
@@ -56,10 +55,10 @@ export const createSummary = (title: string): SessionSummary => ({
 
 export const leaseRequest = { holder: 'run 1', ttlMs: 60_000 }
 
-/** Ids that no session has, and that must not break a query. */
+/** Ids that no session has and that must not break a query. */
 export const strangeIds = ['', "s' OR 1=1 --", '\u0000', '../s', 'é'.repeat(300)]
 
-/** Codes of refusals: usage errors for invalid arguments, store errors that depend on the data. */
+/** Usage errors for invalid arguments, store errors for conflicts with stored data. */
 type RefusalCode =
   | StoreError['code']
   | 'invalid_record'
@@ -67,7 +66,7 @@ type RefusalCode =
   | 'invalid_session'
   | 'invalid_option'
 
-/** The error that a call ends with, thrown or rejected. @throws CheckFailure when it is another, or none */
+/** The error a call ends with. @throws CheckFailure for another error, or none */
 export async function expectRefusal(
   what: string,
   code: RefusalCode,
@@ -94,25 +93,24 @@ export const getCode = (error: unknown): string =>
   error instanceof Error ? String(Reflect.get(error, 'code') ?? '') : ''
 
 /**
- * Time in checks, in hundredths of a short lease. On the clock that the store was given one of them is a millisecond that
- * passes at once; where a store goes by a clock of its own, it has to be waited for.
+ * Time in hundredths of a short lease. With the given clock, a hundredth is a millisecond and passes at once;
+ * with a store's own clock, it must be waited for.
  */
 export interface CheckTime {
-  /** Whether the store goes by the clock that it was given. */
+  /** Whether the store uses the given clock. */
   readonly isGiven: boolean
-  /** Milliseconds since the epoch, as the store takes them to be. */
+  /** The store's time in milliseconds since the epoch. */
   readonly now: () => number
-  /** So many hundredths in milliseconds. */
+  /** Converts hundredths to milliseconds. */
   readonly ms: (hundredths: number) => number
-  /** On a clock of the store's own a little more, never less. */
+  /** Passes at least this long. */
   readonly pass: (hundredths: number) => Promise<void>
-  /** All but the last of them; on a clock of the store's own, half of them. */
+  /** Passes all but the last millisecond, or half the time with a store's own clock. */
   readonly passAlmost: (hundredths: number) => Promise<void>
-  /** On a clock of the store's own, which goes on meanwhile, two moments are the same when they are near. @throws CheckFailure */
+  /** Compares two moments, with tolerance for a store's own clock. @throws CheckFailure */
   readonly same: (what: string, found: number, wanted: number) => void
 }
 
-/** A clock that stands still but for what passes in checks. */
 export function createGivenTime(): CheckTime {
   let now = 1_700_000_000_000
   return {
@@ -125,7 +123,7 @@ export function createGivenTime(): CheckTime {
   }
 }
 
-/** The store's own, which is ahead of that of this process by so much. */
+/** The store's own clock, offset by `ahead` milliseconds. */
 export function createOwnTime(leaseMs: number, ahead: number): CheckTime {
   const now = () => systemClock.now() + ahead
   const ms = (hundredths: number) => Math.ceil((hundredths * leaseMs) / 100)
@@ -135,7 +133,7 @@ export function createOwnTime(leaseMs: number, ahead: number): CheckTime {
     isGiven: false,
     now,
     ms,
-    // Timers of the platform may fire a millisecond early.
+    // Platform timers may fire a millisecond early.
     pass: async (hundredths) => sleep(ms(hundredths) + 2),
     passAlmost: async (hundredths) => sleep(ms(hundredths / 2)),
     same(what, found, wanted) {

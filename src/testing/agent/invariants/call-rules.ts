@@ -14,7 +14,6 @@ import {
   hasStarted,
 } from './invariant-rule.js'
 
-/** Rules for calls: which run, who decides, and what happens to their results. */
 export const callRules: readonly AgentInvariant[] = [
   createRule('only whole calls that wait for no answer are started, and all of them', (change) => {
     const { after } = change
@@ -61,7 +60,7 @@ export const callRules: readonly AgentInvariant[] = [
     const { event, before, after } = change
     if (!hasStarted(change, 'runTools') || event.type !== 'RESUMED') return null
     const again = after.calls.find(({ id, name, result, started, unloaded, handle }) => {
-      // A name that is no tool's runs nothing.
+      // A name without a tool executes nothing.
       const isCall = !unloaded && Object.hasOwn(after.tools, name)
       const isAgain = started && !result && isCall && findCall(before?.calls, id)?.started
       const { readOnly, idempotent, delegate, keepsHandle } = after.tools[name] ?? {}
@@ -121,7 +120,7 @@ export const callRules: readonly AgentInvariant[] = [
     return stopped && after.state === 'WAITING_FOR_TOOL' && `'${stopped.id}' does not`
   }),
   createRule('the skills that hold are those that the results in the transcript note', ({ after }) => {
-    // A handoff ends them with its batch.
+    // A handoff unloads all skills at the end of its batch.
     if (after.calls.some(({ handoff }) => handoff)) return null
     const noted = findActiveSkills(after.messages)
     return JSON.stringify(after.skills) !== JSON.stringify(noted) && `${noted.length} are noted`
@@ -317,7 +316,7 @@ function listRunnable({ calls }: AgentContext): string[] {
   return calls.filter(isRunnable).map(({ id }) => id)
 }
 
-/** Ids of what is asked, the questions of sub-agents included. */
+/** Includes the questions of sub-agents. */
 function listAsked(needs: PendingCall['needs'], context: AgentContext): string[] {
   return listPendingCalls(context)
     .filter((one) => one.needs === needs)

@@ -8,7 +8,7 @@ import { type AgentInvariant, listAnnounced, type Change, createRule, hasStarted
 const budget: readonly Reason[] = ['token_budget', 'output_tokens', 'cost_limit', 'shared_budget']
 const halts: readonly Reason[] = [...guardNames, 'user_guard']
 
-/** The allowed reasons of each state. */
+/** The allowed reasons for each state. */
 const reasons: Readonly<Record<string, readonly Reason[]>> = {
   COMPLETED: ['end_turn', 'max_tokens', 'refusal', 'content_filter'],
   CANCELLED: ['cancelled'],
@@ -35,7 +35,6 @@ const reasons: Readonly<Record<string, readonly Reason[]>> = {
   'RUNNING.asking.concluding': ['max_steps', 'max_tool_calls', 'token_budget', 'cost_limit', ...halts],
 }
 
-/** Rules for the ends of runs. */
 export const endingRules: readonly AgentInvariant[] = [
   createRule('one terminal event, the last, and it says how the run ended', (change) => {
     const { announced, isFinal, after } = change
@@ -96,7 +95,7 @@ export const endingRules: readonly AgentInvariant[] = [
       const { state, after } = change
       const expected = reasons[state]
       if (expected === undefined) {
-        // Each way out of these substates sets the reason anew.
+        // Every exit from these substates sets the reason again.
         const isEnding = after.state === 'RUNNING' && after.reason !== null
         return isEnding && !isAboutToEnd(change) && `${state} with reason ${after.reason}`
       }
@@ -136,7 +135,7 @@ export const endingRules: readonly AgentInvariant[] = [
         filtered: 'content_filter',
         truncated: 'max_tokens',
       }
-      // An empty answer is one, where no guard minds it.
+      // Without the empty-answer guard, an empty answer counts as an answer.
       const kind =
         after.response === 'empty' && !after.config.guardrails.emptyAnswer ? 'answer' : after.response
       const reason = fitting[kind as keyof typeof fitting]
@@ -149,7 +148,7 @@ export const endingRules: readonly AgentInvariant[] = [
     (change) => {
       const { state, after, event } = change
       const result = findLastResult(after)
-      // What a model says is its own answer, also where it is empty and adds nothing to the transcript.
+      // A model response is the answer itself, even if it is empty and adds nothing to the transcript.
       const isOfModel = /^xstate\.done\.actor\.(model|conclusion)$/.test(event.type)
       if (state !== 'COMPLETED' || result === undefined || isOfModel) return null
       const isScreened = after.features.outputShields
@@ -179,7 +178,7 @@ export const endingRules: readonly AgentInvariant[] = [
   }),
   createRule('no model is asked about a result that is the answer', (change) => {
     const { after, event } = change
-    // A guard has halted a run before it could end, and a person goes on with it.
+    // A guard halted the run before it could end, and a user continued it.
     if (/^(RESUME|STEER|REPLY)$/.test(event.type)) return null
     if (!hasStarted(change, 'requestModel') || findLastResult(after) === undefined) return null
     return listLastResults(after).some(({ ends }) => ends) && 'one is'
@@ -222,7 +221,7 @@ export const endingRules: readonly AgentInvariant[] = [
   }),
 ]
 
-/** The results that the transcript ends with, where it does: of calls that have succeeded. */
+/** The successful results at the end of the transcript. */
 function listLastResults({ messages, tools }: AgentContext): { content: string; ends: boolean }[] {
   const at = messages.findLastIndex(({ role }) => role !== 'tool')
   const asking = messages[at]
@@ -234,13 +233,12 @@ function listLastResults({ messages, tools }: AgentContext): { content: string; 
   })
 }
 
-/** The result that is the answer of a run that ends with it. */
 function findLastResult(context: AgentContext): string | undefined {
   const results = listLastResults(context)
   return (results.find(({ ends }) => ends) ?? results.at(-1))?.content
 }
 
-/** Here, a reason is set before the end comes. */
+/** This state sets the reason before the run ends. */
 function isAboutToEnd({ state }: Change): boolean {
   return state === 'RUNNING.asking.screeningOutput'
 }

@@ -4,7 +4,6 @@ import { getInitialGuardrails, resetGuard } from '../../../../guards/state.js'
 import type { BatchCall } from '../../../../machines/agent/batch-calls.js'
 import { type AgentInvariant, listAnnounced, type Change, createRule, hasStarted } from './invariant-rule.js'
 
-/** Rules for guards, shields and recoveries. */
 export const guardrailRules: readonly AgentInvariant[] = [
   createRule('a halt is announced, and explains itself', (change) => {
     const halts = listAnnounced(change, 'guardrail').filter(({ action }) => action === 'halt')
@@ -121,10 +120,10 @@ export const guardrailRules: readonly AgentInvariant[] = [
     if (event.type !== 'xstate.done.actor.outputShields' || !before?.held) return null
     if (after.held !== null) return 'it is still held'
     const told = listAnnounced(change, 'assistant_message')
-    // The result of a tool has its place already; what a shield says of it is a message.
+    // A tool result already has its place; only a shield's refusal is a message.
     if (before.messages.at(-1)?.role === 'tool')
       return told.length !== (change.state === 'BLOCKED' ? 1 : 0) && `${told.length} were told`
-    // Its calls may have to be cleared, too.
+    // Its calls may still be pending review.
     if (after.untold !== null) return told.length > 0 && 'its calls are told'
     return (
       (told.length !== 1 || told[0]?.message.data?.['withheld'] === true) &&
@@ -132,7 +131,7 @@ export const guardrailRules: readonly AgentInvariant[] = [
     )
   }),
   createRule('a last answer that fails is a warning, not the reason of the end', (change) => {
-    // The request is sent once more without content that the provider refuses.
+    // The request is repeated without content the provider rejected.
     const isSentAgain = change.state === 'RUNNING.asking.concluding' && hasStarted(change, 'requestModel')
     const isFailed = change.event.type === 'xstate.error.actor.conclusion' && !isSentAgain
     const warnings = listAnnounced(change, 'warning').filter(({ code }) => code === 'no_conclusion').length

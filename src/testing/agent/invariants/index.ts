@@ -5,7 +5,6 @@ import { limitRules, sleepRules } from './limit-rules.js'
 import { type AgentInvariant, createRule } from './invariant-rule.js'
 import { transcriptRules } from './transcript-rules.js'
 
-/** The machine never throws, and its context is plain data. */
 const totalRules: readonly AgentInvariant[] = [
   {
     name: 'no event breaks the machine',
@@ -21,10 +20,10 @@ const totalRules: readonly AgentInvariant[] = [
   }),
 ]
 
-/** Checked parts: contexts share most of them. */
+/** Contexts share most of their parts, so checked parts are remembered. */
 const known = new WeakSet<object>()
 
-/** Whether a value survives JSON unchanged: no functions, dates, NaN, undefined array items or classes. */
+/** Whether a value survives JSON unchanged: no functions, dates, NaN, undefined array items or class instances. */
 function isPlainJson(value: unknown): boolean {
   if (value === null || typeof value === 'string' || typeof value === 'boolean') return true
   if (typeof value === 'number') return Number.isFinite(value)
@@ -41,7 +40,7 @@ function isPlainJson(value: unknown): boolean {
 }
 
 /**
- * The rules of the agent machine, to be held over every reachable state:
+ * The rules of the agent machine, which hold in every reachable state:
  *
  * ```ts
  * const { violations } = checkInvariants(agentMachine, agentInvariants, agentSpace())

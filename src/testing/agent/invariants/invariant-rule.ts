@@ -14,20 +14,17 @@ export interface Change {
   event: AgentMachineEvent
   /** Milliseconds since the epoch. */
   now: number
-  /** The context before; undefined at the start of a run. */
+  /** The previous context; undefined at the start of a run. */
   before: AgentContext | undefined
   after: AgentContext
-  /** Where the machine is: `RUNNING.asking.requesting`, `CANCELLED`. */
+  /** For example `RUNNING.asking.requesting` or `CANCELLED`. */
   state: string
   isFinal: boolean
   /** A final state, PAUSED or WAITING_FOR_INPUT. */
   isRest: boolean
   announced: readonly EmittedEvent[]
-  /** The actors that were started by this event, as the chart names them. */
   started: readonly StartedActor[]
-  /** Ids of the actors that run now. */
   running: readonly string[]
-  /** Ids of the transitions taken. */
   transitions: readonly string[]
 }
 
@@ -39,7 +36,7 @@ export interface StartedActor {
 
 export type AgentInvariant = Invariant<typeof agentMachine>
 
-/** A rule of the agent machine. `problem` returns what is wrong with a change, as a sentence, or nothing. */
+/** A rule of the agent machine. `problem` returns a sentence if the change violates it. */
 export function createRule(
   name: string,
   problem: (change: Change) => string | false | null | undefined,
@@ -47,7 +44,7 @@ export function createRule(
   return { name, holds: (snapshot, arrival) => problem(getChange(snapshot, arrival)) || undefined }
 }
 
-/** Changes by arrival: all rules use the same ones. */
+/** Shared by all rules. */
 const changes = new WeakMap<object, Change>()
 
 function getChange(snapshot: Snapshot, arrival: Arrival<typeof agentMachine>): Change {
@@ -87,7 +84,7 @@ export function hasStarted({ started }: Change, src: string): boolean {
   return started.some((actor) => actor.src === src)
 }
 
-/** Whether the run has just left the one safe point of the loop for a request. */
+/** Whether the run has just left the loop's safe point for a request. */
 export function hasBegunStep({ transitions }: Change): boolean {
   return transitions.some((id) =>
     /^RUNNING\.preparing\.checkingLimits: .*→ RUNNING\.(asking\.requesting|preparing\.fittingContext)$/.test(
@@ -96,12 +93,10 @@ export function hasBegunStep({ transitions }: Change): boolean {
   )
 }
 
-/** Ids of the calls that have no result yet. */
 export function listOpenCalls(calls: readonly BatchCall[] = []): string[] {
   return calls.filter(({ result }) => result === undefined).map(({ id }) => id)
 }
 
-/** The calls that the model has just asked for. */
 export function listAskedCalls({ event }: Change): string[] {
   return event.type === 'xstate.done.actor.model' || event.type === 'xstate.done.actor.conclusion'
     ? event.output.response.toolCalls.map(({ id }) => id)

@@ -9,14 +9,12 @@ import type { AgentContext } from '../../../../machines/agent/context.js'
 import type { AgentMachineEvent } from '../../../../machines/agent/machine-events.js'
 import type { BatchCall } from '../../../../machines/agent/batch-calls.js'
 
-/** Why calls are refused that are too many. */
 const capReasons: ReadonlySet<Reason | undefined> = new Set<Reason>([
   'max_tool_calls',
   'max_tool_calls_per_response',
   'max_calls',
 ])
 
-/** Rules for limits. */
 export const limitRules: readonly AgentInvariant[] = [
   createRule('steps never exceed maxSteps, or by one to conclude', ({ after }) => {
     const { maxSteps, onLimit } = after.config.limits
@@ -120,9 +118,9 @@ export const limitRules: readonly AgentInvariant[] = [
           ? before.rateLimits + 1 < rateLimitAttempts
           : (kind === 'transient' || kind === 'incomplete') &&
             before.attempt - before.rateLimits - (before.resends ?? 0) < maxAttempts
-      // A pause that waits comes before the back-off; resumed, the run tries again.
+      // A pending pause comes before the back-off. The resumed run retries.
       const next = before.pausing ? 'PAUSED' : 'RUNNING.asking.backingOff'
-      // Nothing was tried: a shared budget is waited for.
+      // The run waits for a shared budget; no attempt was made.
       if (event.error.wakeAt !== undefined) return null
       return isLeft !== (state === next) && `it led to ${state}`
     },
@@ -159,7 +157,7 @@ export const limitRules: readonly AgentInvariant[] = [
   createRule('an answer that does not fit is asked for again as long as repairs are left', (change) => {
     const { event, before, after, state } = change
     if (event.type !== 'xstate.done.actor.model' || !before || !event.output.outputProblem) return null
-    // An answer that shields have yet to clear is judged when they have.
+    // An answer pending shield review is judged afterwards.
     const kept = after.held ? after.held.outputProblem : after.outputProblem
     if (kept !== event.output.outputProblem) return 'the context does not keep what does not fit'
     if (after.held) return null
@@ -177,7 +175,7 @@ export const limitRules: readonly AgentInvariant[] = [
       if (after.response === 'calls' && finishBatch) return null
       const isEnd = ['answer', 'refusal', 'filtered'].includes(after.response ?? '')
       if (isEnd && onOvershoot === 'complete') return null
-      // Shields are to clear it first.
+      // Shields review it first.
       if (after.held) return state !== 'RUNNING.asking.screeningOutput' && `it led to ${state}`
       return state !== 'BUDGET_EXCEEDED' && `it led to ${state}`
     },
@@ -289,7 +287,6 @@ export const limitRules: readonly AgentInvariant[] = [
   }),
 ]
 
-/** Rules for runs that sleep. */
 export const sleepRules: readonly AgentInvariant[] = [
   createRule('no model is asked while a run is to sleep', (change) => {
     const { after, now } = change
@@ -330,7 +327,7 @@ export const sleepRules: readonly AgentInvariant[] = [
   createRule('a run falls asleep until the latest date that its batch has asked for', (change) => {
     const { before, after, event, now } = change
     if (before === undefined || before.state === 'PAUSED' || after.state !== 'PAUSED') return null
-    // Shields decide at this moment which of the results there are.
+    // Shields decide in this event which results count.
     if (event.type === 'xstate.done.actor.resultShields') return null
     const asked = listDates(before.calls, event, now).concat(
       after.calls.filter(isChildPaused).flatMap(toDate),
@@ -377,7 +374,7 @@ function findLaterDate(event: AgentMachineEvent): number | null {
   return at !== undefined && at > now ? at : null
 }
 
-/** The dates to come of the results of a batch, with that of the event. */
+/** Future wake times of a batch's results, including the event's result. */
 function listDates(calls: readonly BatchCall[], event: AgentMachineEvent, now: number): number[] {
   const results = calls.map(({ id, result }) =>
     event.type === 'TOOL_RESULT' && event.callId === id ? (result ?? event.result) : result,

@@ -16,7 +16,6 @@ import {
 } from './invariant-rule.js'
 import { expectArgument, listRule } from '../../../core/base/values.js'
 
-/** Rules for the transcript and for usage. */
 export const transcriptRules: readonly AgentInvariant[] = [
   createRule(
     'at every rest each call has its one result, in call order, or waits for an answer',
@@ -46,7 +45,7 @@ export const transcriptRules: readonly AgentInvariant[] = [
     if (listAnnounced(change, 'usage').length !== 1) return 'its usage was not announced'
     if (isEmpty) return null
     if (message?.role !== 'assistant') return 'it is not in the transcript'
-    // What the shields hold back is announced when they clear it.
+    // An answer pending review is announced when it is cleared.
     const times = after.untold === null ? 1 : 0
     return listAnnounced(change, 'assistant_message').length !== times && 'it was not announced once'
   }),
@@ -68,7 +67,7 @@ export const transcriptRules: readonly AgentInvariant[] = [
   ),
   createRule('the partial text of a stopped answer is kept and marked', (change) => {
     const text = getPartialText(change)
-    // A last answer is not asked for again: what came of it is kept where it leads to a pause, too.
+    // A last answer is not requested again, so its partial text is kept even if the run pauses.
     const isLast = change.isFinal || change.event.type === 'xstate.error.actor.conclusion'
     if (text === '' || !isLast) return null
     const kept = change.after.messages.at(-1)
@@ -110,14 +109,13 @@ export const transcriptRules: readonly AgentInvariant[] = [
   }),
 ]
 
-/** Ids of the calls whose result is not announced yet. */
 function listUnannounced(calls: readonly BatchCall[] = []): string[] {
   return calls
     .filter((call) => call.result === undefined || call.unscreened || call.unchecked)
     .map(({ id }) => id)
 }
 
-/** The user input of this event. A reply that no run waits for has none. */
+/** The user input in this event. A reply that no run waits for has none. */
 function listUserInput({ event, transitions }: Change): unknown[] {
   if (event.type === 'STEER') return [event.text]
   return event.type === 'REPLY' && transitions.length > 0 ? event.messages.map(({ content }) => content) : []
@@ -155,8 +153,9 @@ function getPartialText({ event }: Change): string {
 }
 
 /**
- * What every provider checks: each call of an assistant message has exactly one result right after it, in call order,
- * and no result stands alone. `open` are the calls of the last batch that may still wait. Null when all is well.
+ * Checks what every provider requires: each call of an assistant message has exactly one result right after it,
+ * in call order, and no result stands alone. `open` lists the calls of the last batch that may still wait.
+ * Returns null if the history is valid.
  *
  * @example expect(findHistoryProblem((await agent.run('Go.').result).messages)).toBeNull()
  */
@@ -169,7 +168,7 @@ export function findHistoryProblem(
   let expected: string[] = []
   for (const [i, message] of messages.entries()) {
     if (message.role === 'tool') {
-      // Calls that wait leave a gap; what comes after them is still in call order.
+      // Waiting calls leave gaps; later results are still in call order.
       while (expected.length > 0 && expected[0] !== message.tool_call_id && mayWait(expected[0], i))
         expected.shift()
       const next = expected.shift()
