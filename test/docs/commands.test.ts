@@ -31,7 +31,7 @@ const work = { toolCalls: [{ name: 'save', arguments: {} }] }
 const scripts: Record<string, Script> = {
   'README.md › Statewright': { because: { 'npm install': 'npm run check:pack' } },
   'README.md › Statewright (3)': { because: { 'npm ci': 'scripts of package.json' } },
-  'docs/a-run-as-a-test.md › From the command line': {
+  'docs/a-run-as-a-test.md › On the command line': {
     because: { 'npx statewright sessions export demo --as test --agent': 'test/cli/export-test.test.ts' },
   },
   'docs/command-line.md › Command line': {
@@ -98,7 +98,7 @@ const scripts: Record<string, Script> = {
   'docs/memory.md › Memory and attachments': {},
   'docs/node-http.md › node:http': {},
   'docs/performance.md › Performance': {},
-  'docs/properties.md › From the command line': {
+  'docs/properties.md › On the command line': {
     because: { 'npx statewright properties': 'test/cli/properties.test.ts' },
   },
   'docs/scale.md › Deploy a new version': {
@@ -107,7 +107,7 @@ const scripts: Record<string, Script> = {
   'docs/stately.md › Stately': {
     because: { 'npx statewright stately': 'it serves a page until a person ends it' },
   },
-  'docs/stately.md › Watching a run': {
+  'docs/stately.md › Watch a run': {
     because: { 'npx statewright run --inspect': 'it waits until a person opens the page' },
   },
   'docs/studio.md › Studio': {

@@ -207,7 +207,7 @@ export const scenes: Record<string, Scene | Elsewhere> = {
     },
   },
   'docs/check-an-agent.md › In your tests': { because: 'test/testing/check-agent/check-agent.test.ts' },
-  'docs/check-an-agent.md › Faults of your own': {
+  'docs/check-an-agent.md › Inject your own faults': {
     turns: [says('Hello.')],
     expect: ({ said }) => {
       expect(said).toBe("store_error [ { at: 1, fault: 'overloaded' } ]\n")
@@ -463,7 +463,7 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       expect(bodies()[2]).toContain('The invoice 7.')
     },
   },
-  'docs/deferred-tools.md › Let the provider search': {
+  'docs/deferred-tools.md › Provider-side search': {
     because: 'test/scenarios/hosted-tool-search.test.ts',
   },
   'docs/deferred-tools.md › The search (2)': {},
@@ -634,7 +634,7 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       expect(said.trim()).toBe(shown.trim())
     },
   },
-  'docs/properties.md › Keep a story as a test': {
+  'docs/properties.md › Keep a counterexample as a test': {
     own: () => ({ reports: {} }),
     shows: ['text'],
     expect: ({ values }) => {
@@ -811,7 +811,7 @@ export const scenes: Record<string, Scene | Elsewhere> = {
     shows: ['reviewer'],
     expect: ({ values }) => expect(values.reviewer).toHaveProperty('machine'),
   },
-  'docs/skills.md › Narrow the tools': {
+  'docs/skills.md › Restrict the tools': {
     expect: ({ said }) => expect(said).toBe('No reachable state is a matching state.\n'),
   },
   'docs/skills.md › Choose skills': {
@@ -843,8 +843,8 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       await studio.close()
     },
   },
-  'docs/stately.md › Watching a run (2)': { because: 'it waits until a person opens the page' },
-  'docs/stately.md › Watching a run (3)': { because: 'it needs a window' },
+  'docs/stately.md › Watch a run (2)': { because: 'it waits until a person opens the page' },
+  'docs/stately.md › Watch a run (3)': { because: 'it needs a window' },
   'docs/steps.md › Steps': {
     turns: [call('search', { query: 'rivers' }), says('Rivers flow.')],
     expect: ({ said, bodies }) => {
@@ -889,7 +889,7 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       expect(values).toEqual({ city: 'Paris', days: 2 })
     },
   },
-  'docs/structured-output.md › While it streams': {
+  'docs/structured-output.md › Streaming': {
     turns: [says('{"city":"Paris","days":2}')],
     own: ({ model }) => ({
       agent: createAgent({ model, output: z.object({ city: z.string(), days: z.int() }) }),
@@ -923,7 +923,7 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       expect(values).toMatchObject({ output: 'Herons wade.', usage: { totalTokens: expect.any(Number) } })
     },
   },
-  'docs/sub-agents.md › Answer a question of a sub-agent': {
+  'docs/sub-agents.md › Answer approval requests of a sub-agent': {
     turns: [
       call('clerk', { task: 'Pay 7.' }),
       call('pay', { amount: 7 }),
