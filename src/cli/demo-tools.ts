@@ -5,7 +5,7 @@ import { defineTool } from '../core/tools/define-tool.js'
 import { ToolError } from '../core/tools/tool-error.js'
 import { evaluateExpression } from './arithmetic.js'
 import { getErrorCode } from './load-file.js'
-import { packageRoot } from '../studio/package-root.js'
+import { packageRoot } from '../studio/studio-page.js'
 
 const maxFileBytes = 100_000
 

@@ -6,7 +6,7 @@ import { StatewrightError } from '../core/base/errors.js'
 import { loadOnce } from '../core/base/platform.js'
 import { toChart, type Chart, toOverviewSvg, toSvg, type ChartState as State } from '../diagram/index.js'
 import type { SessionFold } from './session-fold.js'
-import { packageRoot } from './package-root.js'
+import { packageRoot } from './studio-page.js'
 import type { ChartView } from './protocol.js'
 
 /** The chart, which is the same for all sessions. */

@@ -1,8 +1,8 @@
-import type { CompareChange, CompareStep, CompareView } from './compare-view.js'
+import type { CompareChange, CompareStep, CompareView } from './protocol.js'
 import type { Decision, RecordRow, SessionView, ShownMessage } from './protocol.js'
 import type { SessionFold } from './session-fold.js'
 import { createTranscript, toShownText } from './shown-values.js'
-import { findToldInstructions } from './told-instructions.js'
+import { findToldInstructions } from './session-step.js'
 
 /** One of two compared sessions. */
 interface ComparedSession {

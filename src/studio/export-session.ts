@@ -1,15 +1,26 @@
 import { StatewrightError } from '../core/base/errors.js'
+import { shorten } from '../core/format/format-words.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
-import { SessionActions } from './session-actions.js'
 import { AttachedRuns } from './attached-runs.js'
+import { MomentPacker, unpackMoment } from './pack-moments.js'
+import type {
+  ExportedSession,
+  MomentView,
+  PackedMoments,
+  RecordRow,
+  SessionRow,
+  SessionView,
+  ShareForm,
+  ShownMessage,
+} from './protocol.js'
+import { waitLabels } from './record-rows.js'
+import { SessionActions } from './session-actions.js'
+import { drawCard } from './session-card.js'
 import { SessionCatalogue } from './session-catalogue.js'
+import { drawFilm } from './session-film.js'
 import { SessionLibrary } from './session-library.js'
 import { createExportedPage, readClient } from './studio-page.js'
-import type { ExportedSession, ShareForm } from './protocol.js'
-import { drawCard } from './session-card.js'
-import { drawFilm } from './session-film.js'
 import { StudioViews } from './studio-views.js'
-import { withoutTexts } from './without-texts.js'
 
 /** How a session is shared. `texts`: with what people, models and tools said; default true. */
 export interface ShareOptions {
@@ -55,3 +66,199 @@ export function createSessionData(store: SessionStore, id: string): Promise<Expo
   const catalogue = new SessionCatalogue(library)
   return new StudioViews(catalogue, actions, { store: '', machine: undefined }).exportSession(id)
 }
+
+/**
+ * A session to share without what people, models and tools said: its states, times, counts, and the names of tools and models
+ * stay. What is kept is listed here, one by one.
+ */
+export function withoutTexts({ chart, visits, session, moments }: ExportedSession): ExportedSession {
+  const tools = listToolNames(moments)
+  const names: Names = {
+    toName: (name) => (tools.has(name) ? name : 'call'),
+    toId: createNumbering(),
+  }
+  const packer = new MomentPacker()
+  const toBare = once((message: ShownMessage) => bareMessage(message, names))
+  for (const moment of unpackAll(moments)) packer.addMoment(bareMoment(moment, toBare))
+  return { chart, visits, session: bareSession(session, names), moments: packer.packed }
+}
+
+/** One after the other: all at once they need much memory. */
+function* unpackAll(packed: PackedMoments): Generator<MomentView> {
+  for (const { seq } of packed.moments) {
+    const moment = unpackMoment(packed, seq)
+    if (moment) yield moment
+  }
+}
+
+/** A message is the same object in each moment that shows it: what is left of it is made once, and packed once. */
+function once<Given extends object, Made>(make: (given: Given) => Made): (given: Given) => Made {
+  const known = new WeakMap<Given, Made>()
+  return (given) => {
+    const made = known.get(given) ?? make(given)
+    known.set(given, made)
+    return made
+  }
+}
+
+/** The names of the tools that the agent had: a model can call any other name, and so say something. */
+function listToolNames(moments: PackedMoments): Set<string> {
+  const names = new Set<string>()
+  for (const { context } of unpackAll(moments))
+    for (const name of Object.keys((context as { tools?: object } | null)?.tools ?? {}))
+      names.add(name).add(shorten(name, 60))
+  return names
+}
+
+interface Names {
+  /** The name of a tool. */
+  toName: (name: string) => string
+  /** The number of a call in place of its id, which a provider or a client chose. */
+  toId: (id: string) => string
+}
+
+function createNumbering(): Names['toId'] {
+  const numbers = new Map<string, string>()
+  return (id) => {
+    const number = numbers.get(id) ?? `call ${numbers.size + 1}`
+    numbers.set(id, number)
+    return number
+  }
+}
+
+function bareSession({ session, isPart, verdict, rows, bars, gaps }: SessionView, names: Names): SessionView {
+  const { toName } = names
+  const { state, reason } = verdict
+  return {
+    session: bareRow(session),
+    readOnly: 'This file has one session, to be read.',
+    isPart,
+    verdict: {
+      ...verdict,
+      answer: '',
+      text:
+        state === null
+          ? ''
+          : `${toWords(state)}${reason === null ? '' : `: ${toWords(reason).toLowerCase()}`}.`,
+    },
+    parent: null,
+    rows: rows.map((row) => bareRecord(row, names)),
+    bars: bars.map(({ sessionId: _sessionId, ...bar }) => ({
+      ...bar,
+      label: bar.lane === 'tools' || bar.lane === 'children' ? toName(bar.label) : bareLabel(bar.label),
+    })),
+    gaps,
+    forks: [],
+  }
+}
+
+/** Its label names what happened, and the tools. */
+function bareRecord(row: RecordRow, { toName, toId }: Names): RecordRow {
+  const calls = row.calls.map((call) => ({ ...call, id: toId(call.id), name: toName(call.name) }))
+  const invented = row.calls.find(({ name }) => toName(name) !== name)?.name
+  const label = bareLabel(row.label)
+  return {
+    ...row,
+    label: invented === undefined ? label : label.replaceAll(invented, toName(invented)),
+    started: row.started.map((name) => (works.has(name) ? name : toName(name))),
+    calls,
+  }
+}
+
+const works: ReadonlySet<string> = new Set(Object.values(waitLabels))
+
+/** Labels with what people named: texts, sessions, agents, skills and shared budgets, which can be those of one user. */
+const namings: readonly [label: RegExp, bare: string][] = [
+  [/^(run \d+.*?): .*$/s, '$1'],
+  [/^forked from .*$/s, 'forked'],
+  [/^handed to .*$/s, 'handed to another agent'],
+  [/^skill .* (\w+)$/s, 'skill $1'],
+  [/^(.*shared budget) .* (is used up|until [^ ]+.*)$/s, '$1 $2'],
+  [/^budget .* (until [^ ]+.*)$/s, 'budget $1'],
+]
+
+function bareLabel(label: string): string {
+  const naming = namings.find(([pattern]) => pattern.test(label))
+  return naming === undefined ? label : label.replace(...naming)
+}
+
+/** `WAITING_FOR_INPUT` as `Waiting for input`. */
+function toWords(word: string): string {
+  const words = word.replaceAll('_', ' ').toLowerCase()
+  return words.charAt(0).toUpperCase() + words.slice(1)
+}
+
+/** Ids, too, can name people: they are left out. */
+function bareRow({ problem, ...row }: SessionRow): SessionRow {
+  const { standing, state, reason, wakeAt, steps, tokens, cost, createdAt, updatedAt, records } = row
+  return {
+    standing,
+    state,
+    reason,
+    wakeAt,
+    steps,
+    tokens,
+    cost,
+    createdAt,
+    updatedAt,
+    records,
+    id: 'session',
+    name: null,
+    title: 'A session',
+    agent: null,
+    tags: {},
+    holder: null,
+    isAttached: false,
+    forkedFrom: null,
+    parent: null,
+    children: 0,
+    problem: problem === null ? null : 'The log of this session is damaged.',
+  }
+}
+
+function bareMoment(
+  { seq, earlier, transcript, record, context, guards, budget }: MomentView,
+  toBare: (message: ShownMessage) => ShownMessage,
+): MomentView {
+  const { type, event } = (record ?? {}) as { type?: unknown; event?: { type?: unknown } }
+  const { state, reason, steps } = (context ?? {}) as Record<string, unknown>
+  return {
+    seq,
+    earlier,
+    transcript: transcript.map(toBare),
+    record: { type, ...(event && { event: { type: event.type } }) },
+    context: { state, reason, steps },
+    changed: [],
+    guards: guards.map((guard) => ({ ...guard, evidence: '' })),
+    budget,
+    pending: [],
+    instructions: null,
+    actions: [],
+  }
+}
+
+function bareMessage({ role, id, at, calls, marks }: ShownMessage, { toName, toId }: Names): ShownMessage {
+  return {
+    role,
+    id,
+    at,
+    forkAt: null,
+    text: role === 'assistant' && calls.length > 0 ? '' : leftOut,
+    media: [],
+    reasoning: '',
+    calls: calls.map(({ id: callId, name, result, status, durationMs, decision }) => ({
+      id: toId(callId),
+      name: toName(name),
+      arguments: '',
+      result: result === null ? null : leftOut,
+      forkAt: null,
+      media: [],
+      status,
+      durationMs,
+      decision: decision && { seq: decision.seq, kind: decision.kind, words: '' },
+    })),
+    marks,
+  }
+}
+
+const leftOut = '(left out)'

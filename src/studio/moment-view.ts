@@ -10,7 +10,7 @@ import { createGuardViews } from './guard-views.js'
 import type { MomentView, PendingView, GaugeView } from './protocol.js'
 import { type CallNotes, toShownText, toShownValue, createTranscript } from './shown-values.js'
 import type { SessionStep } from './session-step.js'
-import { findToldInstructions } from './told-instructions.js'
+import { findToldInstructions } from './session-step.js'
 import { toBudgetLimits, getBudgetTotals } from '../../machines/agent/budget-totals.js'
 import type { Usage } from '../../machines/agent/usage.js'
 

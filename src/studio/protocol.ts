@@ -1,11 +1,9 @@
-import type { BudgetView } from './budget-views.js'
-import type { InstructionsView, ShownMessage } from './shown-message.js'
+import type { Message } from '../../machines/agent/messages.js'
 import type { Elicitation, PendingCall } from '../../machines/agent/run-result.js'
+import type { BudgetView } from './studio-views.js'
 import type { Answer } from './requests.js'
 import type { QueryKey, sessionStandings } from './session-query.js'
-
 export type { Answer, ForkEdit, ForkRequest } from './requests.js'
-export type { Decision, InstructionsView, ShownMedia, ShownMessage } from './shown-message.js'
 
 /**
  * The protocol between the page and its server: JSON, without secrets and uncleared content. Texts are shown as text, not HTML.
@@ -355,4 +353,96 @@ export interface VisitsView {
   sessions: number
   /** How often a transition was taken, or a state entered, by its id or path; absent: never. */
   counts: Record<string, number>
+}
+
+/** Two sessions beside each other: what `GET /api/compare` answers. */
+export interface CompareView {
+  a: SessionView
+  b: SessionView
+  /** The number of common messages and records at the beginning. */
+  commonRecords: number
+  commonMessages: number
+  /** What the fork was told instead; null where no part of it was changed. */
+  change: CompareChange | null
+  steps: { step: number; a: CompareStep | null; b: CompareStep | null; isSame: boolean }[]
+}
+
+export interface CompareChange {
+  kind: 'message' | 'arguments' | 'result' | 'instructions' | 'decision'
+  /** The tool of the call. */
+  name: string | null
+  a: string
+  b: string
+}
+
+export interface CompareStep {
+  seq: number
+  /** What users said since the answer before. */
+  said: string
+  text: string
+  calls: { name: string; arguments: string; result: string | null }[]
+  tokens: number
+  cost: number | null
+  ms: number
+}
+
+// What a page shows of a transcript.
+
+/** A picture, sound or document. */
+export interface ShownMedia {
+  /** What it is, in words. */
+  words: string
+  /** A `data:` address of a picture that the page may show; null where it shows the words. */
+  picture: string | null
+}
+
+/** The formats that are nothing but points: an SVG is a document. */
+const picture = /^data:image\/(?:png|jpeg|gif|webp);base64,[\w+/=]+$/
+
+/** Whether the page may show what this address holds as a picture. */
+export const isPicture = (address: string): boolean => picture.test(address)
+
+export interface Decision {
+  /** The record that has it. */
+  seq: number
+  kind: 'approved' | 'rejected'
+  /** The arguments that were given instead, as JSON, or why it was rejected; empty: neither. */
+  words: string
+}
+
+/** What the model was told by the agent's author. */
+export interface InstructionsView {
+  text: string
+  /** `agent`: as the agent has them now · `step`: those of this step alone · `fork`: those that this fork was given */
+  from: 'agent' | 'step' | 'fork'
+  /** The record at which a fork with other instructions starts: the first of the run. Null: not known. */
+  forkAt: number | null
+}
+
+export interface ShownMessage {
+  role: Message['role']
+  /** The agent that a handoff made it of, on what agents say. Absent: the session's first agent. */
+  speaker?: string
+  id: string
+  at: number
+  /** The record at which a fork takes an edit of the message or of the arguments of its calls. Null: not known. */
+  forkAt: number | null
+  text: string
+  media: ShownMedia[]
+  reasoning: string
+  calls: {
+    id: string
+    name: string
+    arguments: string
+    result: string | null
+    /** The record at which a fork takes another result. Null: there is none yet. */
+    forkAt: number | null
+    media: ShownMedia[]
+    status: string | null
+    durationMs: number | null
+    /** What a person decided about it; null: nothing. */
+    decision: Decision | null
+  }[]
+  /** What is special about the message: `partial`, `internal`, `withheld`, `edited`, `steering`, … */
+  marks: string[]
 }

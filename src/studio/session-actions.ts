@@ -20,7 +20,7 @@ import { EmbeddedActors, embeddedNote } from './embedded-actors.js'
 import type { SessionLibrary } from './session-library.js'
 import type { Answer, Done, ForkEdit, ForkRequest, MomentView } from './protocol.js'
 import { findGap, getWords } from './shown-values.js'
-import { findToldInstructions } from './told-instructions.js'
+import { findToldInstructions } from './session-step.js'
 
 /** An agent of any output, tools and context. */
 export type StudioAgent = Pick<Agent, 'config' | 'fork'> & {

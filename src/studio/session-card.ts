@@ -1,25 +1,10 @@
-import { measureText } from '../diagram/svg-parts.js'
-import { createTimeAxis } from './client/timeline-axis.js'
-import { listSeenBars, placeBars } from './client/timeline-layout.js'
-import {
-  accent,
-  cardHeight as height,
-  drawChartArea,
-  drawDocument,
-  drawNumbers,
-  drawTitle,
-  drawVerdict,
-  drawVisited,
-  drawWords,
-  ink,
-  left,
-  placeChart,
-  plotWidth,
-  quiet,
-  round,
-  width,
-} from './picture-parts.js'
+import { formatDuration, formatMoney } from '../core/format/format-words.js'
+import { cutToWidth, escapeXml, measureText, wrapPieces } from '../diagram/svg-parts.js'
+import { formatShort, getTone } from './client/format.js'
+import { createTimeAxis } from './client/timeline-layout.js'
+import { listSeenBars, listStates, placeBars } from './client/timeline-layout.js'
 import type { Bar, ExportedSession, SessionView } from './protocol.js'
+import { drawVisitedChart } from './visited-chart.js'
 
 /** A session as one picture (SVG): what was asked, the chart with the way of the run, its times, the verdict and what it cost. */
 export function drawCard(data: ExportedSession): string {
@@ -27,17 +12,17 @@ export function drawCard(data: ExportedSession): string {
   const title = drawTitle(view)
   const said = drawVerdict(view)
   const numbersTop = title.bottom + said.height + 62
-  const chart = placeChart(drawVisited(data), height)
-  return drawDocument(title.name, height, [
-    `<rect width="${width}" height="${height}" fill="#ffffff"/>`,
+  const chart = placeChart(drawVisited(data), cardHeight)
+  return drawDocument(title.name, cardHeight, [
+    `<rect width="${width}" height="${cardHeight}" fill="#ffffff"/>`,
     ...title.parts,
     ...said.drawAt(title.bottom),
     ...drawNumbers(view, numbersTop),
     ...drawWaterfall(view, numbersTop + 56),
-    drawChartArea(height, '#f6f8fa'),
+    drawChartArea(cardHeight, '#f6f8fa'),
     // Its lines are lit: it has only what the run has taken.
     chart.wrap(chart.inner.replaceAll('#848d97', accent)),
-    drawWords('statewright', left, height - 26, { size: 15, colour: quiet }),
+    drawWords('statewright', left, cardHeight - 26, { size: 15, colour: quiet }),
   ])
 }
 
@@ -62,7 +47,7 @@ function drawWaterfall({ rows, bars, gaps }: SessionView, from: number): string[
     return [{ name, colour, placed, lines: Math.max(...placed.map(({ line }) => line)) + 1 }]
   })
   const lines = drawn.reduce((sum, lane) => sum + lane.lines, 0)
-  const room = (height - 64 - from - drawn.length * laneGap) / Math.max(1, lines)
+  const room = (cardHeight - 64 - from - drawn.length * laneGap) / Math.max(1, lines)
   const step = Math.floor(Math.min(highestLine, Math.max(lowestLine, room)))
   const high = step - 3
   const parts: string[] = []
@@ -84,4 +69,146 @@ function drawWaterfall({ rows, bars, gaps }: SessionView, from: number): string[
     top += lane.lines * step + laneGap
   }
   return parts
+}
+
+// What the pictures of a session have in common: its title, its verdict and its numbers at the left, its chart at the right.
+
+/** Pixels. The card is as wide and high as links are previewed. */
+export const [width, cardHeight] = [1200, 630]
+export const [left, chartLeft] = [44, 772]
+export const plotWidth = chartLeft - left - 36
+const font = 'font-family="Helvetica,Arial,sans-serif"'
+/** All but the tone of waits are colours that follow the viewer's theme (`diagram/theme.ts`), where a picture has its styles. */
+export const ink = '#1f2328'
+export const quiet = '#59636e'
+export const accent = '#0969da'
+
+const toneColours: Record<ReturnType<typeof getTone>, string> = {
+  good: '#1a7f37',
+  limit: '#9a6700',
+  bad: '#cf222e',
+  wait: '#8250df',
+  off: '#9a6700',
+  busy: '#9a6700',
+}
+
+/** What was asked, in large letters, and where it ends. */
+export function drawTitle({ session }: SessionView): { name: string; parts: string[]; bottom: number } {
+  // Bold letters are as wide as larger ones.
+  const title = wrapText(session.title || session.name || session.id, plotWidth, 36, 2)
+  return {
+    name: escapeXml(title.join(' ')),
+    parts: title.map((line, i) => drawWords(line, left, 76 + i * 42, { size: 34, isBold: true })),
+    bottom: 96 + (title.length - 1) * 42,
+  }
+}
+
+/** How it went, with a bar in the tone of its state, and how high that is. */
+export function drawVerdict({ session, verdict }: SessionView): {
+  height: number
+  drawAt: (top: number) => string[]
+} {
+  const tone = session.standing === 'damaged' ? 'bad' : getTone(verdict.state)
+  const answer = verdict.answer === '' ? '' : ` “${verdict.answer}”`
+  const said = wrapText(verdict.text + answer, plotWidth - 20, 19, 4)
+  const height = said.length * 27 + 12
+  return {
+    height,
+    drawAt: (top) => [
+      `<rect x="${left}" y="${top}" width="5" height="${height}" fill="${toneColours[tone]}"/>`,
+      ...said.map((line, i) => drawWords(line, left + 20, top + 26 + i * 27, { size: 19, colour: quiet })),
+    ],
+  }
+}
+
+export function drawNumbers({ rows, verdict }: SessionView, top: number): string[] {
+  const [first, last] = [rows[0], rows.at(-1)]
+  const steps = new Set(rows.filter(({ step }) => step > 0).map(({ run, step }) => `${run} ${step}`)).size
+  const failed = rows.flatMap(({ calls }) => calls).filter(({ status }) => status !== 'ok').length
+  const numbers: [value: string, name: string][] = [
+    [formatDuration((last?.at ?? 0) - (first?.at ?? 0)), 'in all'],
+    [String(steps), steps === 1 ? 'step' : 'steps'],
+    [formatShort(last?.tokens ?? 0), 'tokens'],
+    [`${verdict.isCostWhole ? '' : '≥ '}${formatMoney(verdict.cost)}`, 'cost'],
+  ]
+  if (failed > 0) numbers.push([String(failed), `${failed === 1 ? 'call' : 'calls'} without success`])
+  return numbers.flatMap(([value, name], i) => [
+    drawWords(value, left + i * 132, top, { size: 24, isBold: true }),
+    drawWords(name, left + i * 132, top + 22, { size: 14, colour: quiet }),
+  ])
+}
+
+/** The chart, as far as the run visited it. */
+export function drawVisited({ session: { rows }, chart }: ExportedSession): string {
+  const known = new Map(chart.transitions.map((one) => [one.id, one]))
+  return drawVisitedChart(chart, new Set(rows.flatMap((row) => [...row.taken, ...listStates(row, known)])))
+}
+
+/** Where a chart lies beside the words, as large as there is room for in a picture of this height. */
+export function placeChart(
+  svg: string,
+  height: number,
+): { inner: string; wrap: (content: string) => string } {
+  const [w, h] = measurePicture(svg)
+  const inner = svg
+    .replace(/^<svg[^>]*>/, '')
+    .replace(/<\/svg>\s*$/, '')
+    .replace(/<style>[^]*?<\/style>/, '')
+  const [roomX, roomY] = [width - chartLeft - 32, height - 72]
+  const scale = Math.min(1, roomX / w, roomY / h)
+  const x = chartLeft + (roomX - w * scale) / 2
+  const y = 36 + (roomY - h * scale) / 2
+  const place = `translate(${round(x)} ${round(y)}) scale(${round(scale)})`
+  return { inner, wrap: (content) => `<g transform="${place}">${content}</g>` }
+}
+
+export function measurePicture(svg: string): readonly [width: number, height: number] {
+  const [, w = '1', h = '1'] = /viewBox="0 0 ([\d.]+) ([\d.]+)"/.exec(svg) ?? []
+  return [Number(w), Number(h)]
+}
+
+/** The area behind the chart. */
+export const drawChartArea = (height: number, fill: string, line = 'none'): string =>
+  `<rect x="${chartLeft - 12}" y="24" width="${width - chartLeft - 8}" height="${height - 48}" rx="14" fill="${fill}" stroke="${line}"/>`
+
+/** One SVG document. `name`: escaped. */
+export const drawDocument = (name: string, height: number, parts: readonly string[]): string =>
+  `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" role="img" aria-label="${name}">\n${parts.join('\n')}\n</svg>\n`
+
+/** Without signs that cannot be seen, such as those that turn the direction. */
+const dropUnseen = (text: string): string => text.replaceAll(/[\p{Cf}\p{Cc}]/gu, '')
+
+export const round = (value: number): number => Math.round(value * 1_000) / 1_000
+
+/** Lines of at most so many pixels; the last one ends in an ellipsis where there is more. */
+export function wrapText(text: string, room: number, size: number, most: number): string[] {
+  const words = text.split(/\s+/).flatMap((word) => cutWord(dropUnseen(word), room, size))
+  const lines = wrapPieces(words, ' ', room, size)
+  if (lines.length <= most) return lines.length === 0 ? [''] : lines
+  return [...lines.slice(0, most - 1), cutToWidth(lines.slice(most - 1, most + 1).join(' '), room, size)]
+}
+
+/** A word in pieces that each have room in a line. */
+function cutWord(word: string, room: number, size: number): string[] {
+  const pieces: string[] = []
+  let used = room
+  for (const letter of word) {
+    const width = measureText(letter, size)
+    used += width
+    if (used > room) {
+      pieces.push('')
+      used = width
+    }
+    pieces[pieces.length - 1] += letter
+  }
+  return pieces
+}
+
+export function drawWords(
+  text: string,
+  x: number,
+  y: number,
+  { size, colour = ink, isBold = false }: { size: number; colour?: string; isBold?: boolean },
+): string {
+  return `<text x="${round(x)}" y="${round(y)}" fill="${colour}" ${font} font-size="${size}"${isBold ? ' font-weight="bold"' : ''}>${escapeXml(dropUnseen(text))}</text>`
 }

@@ -11,7 +11,7 @@ import type { LoggedEdit } from '../core/sessions/fork-edit.js'
 import { redactEvent } from '../diagram/redact.js'
 import type { Decision, ShownMedia, ShownMessage } from './protocol.js'
 import type { Moment } from './session-step.js'
-import { isPicture } from './shown-message.js'
+import { isPicture } from './protocol.js'
 
 /** The longest text of a view, in characters: a tool result may have megabytes. */
 const maxTextLength = 20_000

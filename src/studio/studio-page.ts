@@ -1,8 +1,17 @@
-import { readdir, readFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { createHash } from 'node:crypto'
-import { packageRoot } from './package-root.js'
+import { existsSync } from 'node:fs'
+import { readdir, readFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import type { ExportedSession } from './protocol.js'
+
+/** The folder of this package's package.json. */
+export const packageRoot = findRoot(dirname(fileURLToPath(import.meta.url)))
+
+function findRoot(folder: string): string {
+  const parent = dirname(folder)
+  return existsSync(join(folder, 'package.json')) || parent === folder ? folder : findRoot(parent)
+}
 
 /** The built code of the page. */
 export interface ClientCode {
@@ -108,4 +117,23 @@ export function createExportedPage({ whole, style }: ClientCode, data: ExportedS
 
 function createHashSource(text: string): string {
   return `'sha256-${createHash('sha256').update(text).digest('base64')}'`
+}
+
+/**
+ * What Stately's editor is told: of each record the state, the event's name, the reason, and the numbers of steps, tokens
+ * and USD.
+ */
+export interface StatelyOptions {
+  /** Where the editor is. Default `https://editor.stately.ai/embed?auth=message`, which asks for no account. */
+  editor?: string
+  /** Tells it all that the studio shows of a record. Default false. */
+  withContext?: boolean
+}
+
+/** Where Stately's editor can be embedded, without an account. */
+export const editorUrl = 'https://editor.stately.ai/embed?auth=message'
+
+/** Whether a page may be loaded from there. */
+export function isWebAddress(text: unknown): boolean {
+  return typeof text === 'string' && URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)
 }

@@ -1,22 +1,19 @@
 import { agentMachine } from '../../machines/agent.machine.js'
 import type { Agent } from '../core/agent/agent-options.js'
-import { stretchMs, yieldToEventLoop } from '../core/base/platform.js'
-import { toMachineJson } from '../diagram/index.js'
+import { limitTime } from '../core/base/abort.js'
 import { UsageError } from '../core/base/errors.js'
+import { stretchMs, yieldToEventLoop } from '../core/base/platform.js'
 import { unknownSessionError } from '../core/sessions/store/store-refusals.js'
-import type { BudgetViews } from './budget-views.js'
-import type { SessionActions } from './session-actions.js'
-import type { SessionCatalogue } from './session-catalogue.js'
-import { latestMessages, type ListRequest } from './routes.js'
-import { createChartView, countVisits, drawChart, type DrawnChart } from './chart-view.js'
+import type { SessionStore } from '../core/sessions/store/store.js'
+import { toMachineJson } from '../diagram/index.js'
+import { listStoredBudgets } from '../fleet/stored-budgets.js'
+import { countVisits, createChartView, drawChart, type DrawnChart } from './chart-view.js'
 import { createCompareView } from './compare-sessions.js'
-import type { CompareView } from './compare-view.js'
-import type { SessionFold } from './session-fold.js'
-import type { SessionLibrary } from './session-library.js'
 import { createMomentView, type MomentOptions } from './moment-view.js'
 import { MomentPacker } from './pack-moments.js'
 import type {
   ChartView,
+  CompareView,
   EndView,
   ExportedSession,
   MomentView,
@@ -26,6 +23,11 @@ import type {
   SessionView,
   VisitsView,
 } from './protocol.js'
+import { latestMessages, type ListRequest } from './routes.js'
+import type { SessionActions } from './session-actions.js'
+import type { SessionCatalogue } from './session-catalogue.js'
+import type { SessionFold } from './session-fold.js'
+import type { SessionLibrary } from './session-library.js'
 import { createVerdict } from './verdict.js'
 
 export type AnyMachine = Parameters<typeof drawChart>[0] | Agent['machine']
@@ -246,6 +248,54 @@ export class StudioViews {
       visits: { sessions: 1, counts: Object.fromEntries(visits) },
       session,
       moments: await this.#packMoments(id, fold, { first: 1, last: fold.head }),
+    }
+  }
+}
+
+/** How a shared budget stands: one view for each of its limits. */
+export interface BudgetView {
+  id: string
+  unit: 'usd' | 'tokens'
+  spent: number
+  reserved: number
+  limit: number
+  /** When it is whole again; null: never. */
+  resetsAt: number | null
+}
+
+/** How long a list of sessions waits for budgets. What comes later is in the next list. */
+const patienceMs = 150
+
+/** The shared budgets of the store, as they were last read. A store that keeps none, or is away, has none to show. */
+export class BudgetViews {
+  readonly #store: Pick<SessionStore, 'openBudgets'>
+  #known: BudgetView[] = []
+  #reading: Promise<void> | null = null
+
+  constructor(store: Pick<SessionStore, 'openBudgets'>) {
+    this.#store = store
+  }
+
+  async read(): Promise<BudgetView[]> {
+    if (!this.#store.openBudgets) return []
+    this.#reading ??= this.#refresh().finally(() => (this.#reading = null))
+    await limitTime({ ms: patienceMs }, this.#reading).catch(() => undefined)
+    return this.#known
+  }
+
+  async #refresh(): Promise<void> {
+    try {
+      const { rows } = await listStoredBudgets(this.#store)
+      this.#known = rows.flatMap(({ id, limits, spent, reserved, resetsAt }) =>
+        (['usd', 'tokens'] as const).flatMap((unit): BudgetView[] => {
+          const limit = limits[unit]
+          return limit === undefined
+            ? []
+            : [{ id, unit, spent: spent[unit], reserved: reserved[unit], limit, resetsAt }]
+        }),
+      )
+    } catch {
+      this.#known = []
     }
   }
 }

@@ -1,5 +1,10 @@
 import fc from 'fast-check'
-import { createRecordAxis, createTimeAxis, zoomAxis, zoomBy } from '../../src/studio/client/timeline-axis.js'
+import {
+  createRecordAxis,
+  createTimeAxis,
+  zoomAxis,
+  zoomBy,
+} from '../../src/studio/client/timeline-layout.js'
 import { findPlayDelay, listSeenBars } from '../../src/studio/client/timeline-layout.js'
 import type { Bar, RecordRow } from '../../src/studio/protocol.js'
 

@@ -5,7 +5,7 @@ import { agentMachine } from '../../machines/agent.machine.js'
 import { Prefetcher } from '../../src/studio/prefetch.js'
 import { SessionLibrary } from '../../src/studio/session-library.js'
 import { unpackMoment } from '../../src/studio/pack-moments.js'
-import type { CompareView } from '../../src/studio/compare-view.js'
+import type { CompareView } from '../../src/studio/protocol.js'
 import type {
   ChartView,
   EndView,

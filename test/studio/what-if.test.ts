@@ -1,7 +1,7 @@
 import { memoryStore } from '../../src/index.js'
 import { listRunSteps } from '../../src/studio/client/run-steps.js'
 import { describeFork } from '../../src/studio/client/what-if.js'
-import type { CompareView } from '../../src/studio/compare-view.js'
+import type { CompareView } from '../../src/studio/protocol.js'
 import type { ForkEdit, MomentView, SessionView } from '../../src/studio/protocol.js'
 import { paths } from '../../src/studio/routes.js'
 import { rehearsedAgent } from './rehearsed.js'

@@ -1,4 +1,4 @@
-import { editorUrl, isWebAddress } from '../../studio/stately.js'
+import { editorUrl, isWebAddress } from '../../studio/studio-page.js'
 import { badUsageError } from '../cli-error.js'
 import type { Command } from '../command.js'
 import { exitCodes } from '../exit-codes.js'

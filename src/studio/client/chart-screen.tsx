@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks'
 import type { ChartState, ChartTransition, ChartView, VisitsView } from '../protocol.js'
 import { ChartPane, countStateVisits } from './chart-pane.js'
 import { Loading, Trouble, useLoaded } from './loading.js'
-import { replaceAddress } from './address.js'
+import { replaceAddress } from './page.js'
 import type { Source } from './data-source.js'
 import { getLastPart, formatStatePath } from './format.js'
 

@@ -1,4 +1,4 @@
-import type { CompareView } from '../compare-view.js'
+import type { CompareView } from '../protocol.js'
 import type {
   Answer,
   ChartView,

@@ -17,6 +17,11 @@ const paths = {
   time: 'M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18M12 7v5l3.5 2',
   steps: 'M5 6h14M5 12h14M5 18h9',
   pause: 'M8 5v14M16 5v14',
+  first: 'M5 5v14M19 5 9 12l10 7z',
+  previous: 'm15 5-7 7 7 7',
+  next: 'm9 5 7 7-7 7',
+  last: 'M19 5v14M5 5l10 7-10 7z',
+  lanes: 'M4 6h9M8 12h12M4 18h7',
 } as const
 
 export type IconName = keyof typeof paths

@@ -1,10 +1,10 @@
 import { Component, type ComponentChildren, render } from 'preact'
 import { useState } from 'preact/hooks'
-import { useAddressHash } from './address.js'
-import { createLazyScreen } from './lazy-part.js'
+import { useAddressHash } from './page.js'
+import { createLazyScreen } from './loading.js'
 import { Trouble } from './loading.js'
 import { RunScreen } from './run-screen.js'
-import { showControlsEverywhere } from './show-controls.js'
+import { showControlsEverywhere } from './page.js'
 import { LatestScreen, SessionsScreen } from './sessions-screen.js'
 import { createFileSource, createServerSource, type Source } from './data-source.js'
 

@@ -1,7 +1,7 @@
 import type { MarkedToken, Tokens } from 'marked'
 import type { ComponentChildren } from 'preact'
 import { useMemo } from 'preact/hooks'
-import { isPicture } from '../shown-message.js'
+import { isPicture } from '../protocol.js'
 import { listInner, type MarkdownToken, parseMarkdown } from './parse-markdown.js'
 
 /** Renders Markdown as inert elements. HTML in the text is shown as text, and nothing is loaded from the network. */

@@ -1,7 +1,11 @@
-import { formatCount } from '../../core/format/format-words.js'
-import type { RecordRow, SessionView } from '../protocol.js'
-import { formatStatePath, getTone } from './format.js'
-import { Icon } from './icons.js'
+import type { ComponentChildren } from 'preact'
+import { useMemo, useRef, useState } from 'preact/hooks'
+import { formatCount, formatDuration, formatMoney } from '../../core/format/format-words.js'
+import type { RecordRow, SessionView, VerdictView } from '../protocol.js'
+import { formatShort, formatStatePath, getTone } from './format.js'
+import { Icon, type IconName } from './icons.js'
+import { showOnSmallScreen } from './run-hooks.js'
+import { isFailed, type RunStep, shareTime, type TimeShares, toPercents } from './run-steps.js'
 
 /** The title of a session and where it stands, and what came of the record that is shown. */
 export function RunHead({
@@ -72,4 +76,284 @@ export function mayResume({ session }: SessionView): boolean {
 export function StatePill({ state, isAsleep }: { state: string | null; isAsleep: boolean }) {
   const word = isAsleep ? 'sleeping' : (state ?? 'not begun').replaceAll('_', ' ').toLowerCase()
   return <span class={`pill tone-${getTone(state)}`}>{word}</span>
+}
+
+interface VerdictProps {
+  view: SessionView
+  steps: readonly RunStep[]
+  /** Null when forks are not possible. */
+  onFork: ((seq: number) => void) | null
+  /** Null in a file, which is shared as it is. */
+  onShare: (() => Promise<void>) | null
+  /** Null when there is nothing to resume. */
+  onResume: (() => Promise<void>) | null
+  onPlace: (place: number) => void
+}
+
+/** What stopped the session, in a sentence, and what it took: each part leads to its records, one after the other. */
+export function VerdictStrip({ view, steps, onFork, onShare, onResume, onPlace }: VerdictProps) {
+  const { verdict, rows, session } = view
+  const [trouble, setTrouble] = useState('')
+  const decided = rows.findIndex(({ seq }) => seq === verdict.seq)
+  const tone = session.standing === 'damaged' ? 'bad' : getTone(verdict.state)
+  const isAsleep = rows.at(-1)?.wakeAt !== undefined
+  const hasStopped = tone !== 'busy' && session.standing !== 'damaged'
+  const attempt = (act: () => Promise<void>): void => {
+    setTrouble('')
+    act().catch((error: unknown) => setTrouble(error instanceof Error ? error.message : String(error)))
+  }
+  return (
+    <section class={`verdict tone-${tone}`} aria-label="Verdict">
+      <div class="verdict-line">
+        <Icon name={isAsleep ? 'time' : (iconsByState[verdict.state ?? ''] ?? icons[tone])} size={20} />
+        <p class="verdict-text">
+          {markKeys(describeStanding(view))} {verdict.answer !== '' && <q>{verdict.answer}</q>}
+        </p>
+        <div class="verdict-buttons">
+          {decided !== -1 && (
+            <button
+              type="button"
+              class="quiet-button"
+              onClick={() => {
+                onPlace(decided)
+                showOnSmallScreen('.side')
+              }}
+            >
+              Record {verdict.seq}
+            </button>
+          )}
+          {onFork && hasStopped && verdict.seq > 1 && (
+            <button type="button" class="quiet-button" onClick={() => onFork(verdict.seq - 1)}>
+              Fork before it
+            </button>
+          )}
+          {onShare && (
+            <button type="button" class="quiet-button" onClick={() => attempt(onShare)}>
+              Share
+            </button>
+          )}
+          {onResume && (
+            <button type="button" class="primary" onClick={() => attempt(onResume)}>
+              {isAsleep ? 'Wake it now' : 'Resume'}
+            </button>
+          )}
+        </div>
+      </div>
+      {trouble !== '' && (
+        <p class="refusal" role="alert">
+          {trouble}
+        </p>
+      )}
+      {/* The end alone does not say what all of it took. */}
+      {view.isPart ? (
+        <p class="chips">Reading all {formatCount(view.rows.length, 'record')} …</p>
+      ) : (
+        <Chips view={view} steps={steps} onPlace={onPlace} />
+      )}
+    </section>
+  )
+}
+
+/** Of the limits, money alone has the sign of money. */
+const iconsByState: Record<string, IconName> = { TIMED_OUT: 'time', MAX_STEPS: 'steps' }
+
+const icons: Record<ReturnType<typeof getTone>, IconName> = {
+  good: 'ok',
+  limit: 'budget',
+  bad: 'error',
+  wait: 'pause',
+  off: 'halt',
+  busy: 'resume',
+}
+
+function describeStanding({ verdict, session }: SessionView): string {
+  if (session.problem !== null) return `Damaged: ${session.problem}`
+  if (verdict.text === '') return 'No run has begun yet.'
+  if (session.standing !== 'interrupted') return verdict.text
+  return `Its process ended while it was at work, and none goes on with it. ${verdict.text}`
+}
+
+/** Keys of the configuration and calls as code: `guardrails.progress.stale.haltAt`, `agent.fork('s', 2)`. */
+function markKeys(text: string) {
+  return text
+    .split(/(\b[a-z][A-Za-z]*(?:\.[a-z][A-Za-z]*)+\b(?:\([^()]*\))?)/)
+    .map((part, index) => (index % 2 === 1 ? <code key={index}>{part}</code> : part))
+}
+
+function Chips({ view, steps, onPlace }: Pick<VerdictProps, 'view' | 'steps' | 'onPlace'>) {
+  const { rows, bars, verdict } = view
+  // The slider moves often, and changes none of it.
+  const chips = useMemo(() => listChips({ rows, bars, verdict }, steps), [rows, bars, verdict, steps])
+  return (
+    <div class="chips" role="group" aria-label="What it took">
+      {chips.map((chip) => (
+        <Chip key={chip.name} {...chip} onPlace={onPlace} />
+      ))}
+    </div>
+  )
+}
+
+/** What the session took, and the records that each part leads to. */
+function listChips(
+  { rows, bars, verdict }: Pick<SessionView, 'rows' | 'bars' | 'verdict'>,
+  steps: readonly RunStep[],
+): Omit<ChipProps, 'onPlace'>[] {
+  const by = (measure: (step: RunStep) => number): number[] =>
+    steps
+      .filter((step) => measure(step) > 0)
+      .toSorted((a, b) => measure(b) - measure(a))
+      .map(({ place }) => place)
+  const placesWith = (isMeant: (row: RecordRow) => boolean): number[] =>
+    rows.flatMap((row, place) => (isMeant(row) ? [place] : []))
+  const flagged = (flag: RecordRow['flags'][number]): number[] =>
+    placesWith(({ flags }) => flags.includes(flag))
+  const failures = rows.flatMap(({ calls }) => calls.filter(isFailed))
+  const retries = flagged('retry')
+  const guards = (
+    [
+      ['halt', 'halt'],
+      ['block', 'refusal'],
+      ['nudge', 'nudge'],
+    ] as const
+  ).map(([flag, word]) => ({ places: flagged(flag), word }))
+  const acted = guards.flatMap(({ places: { length }, word }) =>
+    length > 0 ? [formatCount(length, word)] : [],
+  )
+  const took = steps.filter(({ tokens, calls }) => tokens > 0 || calls.length > 0)
+  return [
+    {
+      name: 'time',
+      icon: 'time',
+      title: 'the longest steps',
+      places: by(({ ms }) => ms),
+      children: <Times shares={shareTime({ rows, bars })} />,
+    },
+    {
+      name: 'steps',
+      icon: 'steps',
+      title: 'the steps',
+      places: steps.map(({ place }) => place),
+      children: <strong>{formatCount(took.length, 'step')}</strong>,
+    },
+    {
+      name: 'tokens',
+      title: 'the steps with most tokens',
+      places: by(({ tokens }) => tokens),
+      isInSteps: true,
+      children: <Tokens total={rows.at(-1)?.tokens ?? 0} verdict={verdict} />,
+    },
+    {
+      name: 'cost',
+      icon: 'budget',
+      title: 'the dearest steps',
+      places: by(({ cost }) => cost),
+      isInSteps: true,
+      children: <Cost verdict={verdict} />,
+    },
+    ...[
+      {
+        name: 'failed',
+        icon: 'error' as const,
+        title: 'the failed calls',
+        places: placesWith(({ calls }) => calls.some(isFailed)),
+        children: (
+          <strong>
+            {formatCount(failures.length, 'failed call')}
+            {failures.length === 1 && `: ${failures[0]?.name ?? ''}`}
+          </strong>
+        ),
+      },
+      {
+        name: 'retries',
+        icon: 'retry' as const,
+        title: 'the failed requests',
+        places: retries,
+        children: <strong>{formatCount(retries.length, 'retry', 'retries')}</strong>,
+      },
+      {
+        name: 'guards',
+        icon: 'block' as const,
+        title: 'what guards did',
+        places: guards.flatMap(({ places }) => places),
+        children: (
+          <>
+            <strong>Guards</strong> {acted.join(', ')}
+          </>
+        ),
+      },
+    ].filter(({ places }) => places.length > 0),
+  ]
+}
+
+function Times({ shares }: { shares: TimeShares }) {
+  const parts = shares.total > 0 ? Object.entries(toPercents(shares)) : []
+  return (
+    <>
+      <strong>{formatDuration(shares.total)}</strong>{' '}
+      <span class="shares" aria-hidden="true">
+        {parts.map(([name, percent]) => (
+          <i key={name} class={`share-${name}`} style={{ width: `${percent}%` }} />
+        ))}
+      </span>
+      {parts.map(([name, percent]) => `${name} ${percent} %`).join(' · ')}
+    </>
+  )
+}
+
+function Tokens({ total, verdict: { inputTokens, cachedTokens } }: { total: number; verdict: VerdictView }) {
+  const cached = inputTokens > 0 ? Math.round((cachedTokens / inputTokens) * 100) : 0
+  return (
+    <>
+      <strong>{formatShort(total)}</strong> tokens, {cached} % cached
+    </>
+  )
+}
+
+/** Of a cost of which a part has no price, the rest is the least that it was. */
+function Cost({ verdict: { cost, isCostWhole } }: { verdict: VerdictView }) {
+  if (cost === 0 && !isCostWhole) return <>cost not known: no prices</>
+  return (
+    <>
+      <strong>
+        {isCostWhole ? '' : '≥ '}
+        {formatMoney(cost)}
+      </strong>{' '}
+      cost{isCostWhole ? '' : ', a part has no price'}
+    </>
+  )
+}
+
+interface ChipProps {
+  name: string
+  icon?: IconName
+  /** The records that it leads to, in this order. */
+  places: readonly number[]
+  title: string
+  /** Whether the list of steps has what is looked for, such as tokens; else the transcript has it. */
+  isInSteps?: boolean
+  onPlace: (place: number) => void
+  children: ComponentChildren
+}
+
+function Chip({ name, icon, places, title, isInSteps = false, onPlace, children }: ChipProps) {
+  const at = useRef(-1)
+  const go = (): void => {
+    at.current = (at.current + 1) % places.length
+    const place = places[at.current]
+    if (place === undefined) return
+    onPlace(place)
+    showOnSmallScreen(isInSteps ? '.steps' : '.side')
+  }
+  return (
+    <button
+      type="button"
+      class={`chip-button chip-${name}`}
+      title={`Go to ${title}, one after the other`}
+      disabled={places.length === 0}
+      onClick={go}
+    >
+      {icon && <Icon name={icon} size={14} />}
+      <span>{children}</span>
+    </button>
+  )
 }

@@ -1,7 +1,7 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import type { LiveMessage, MomentView, RecordRow } from '../protocol.js'
 import type { Source } from './data-source.js'
-import type { MomentCache } from './moment-cache.js'
+import type { MomentCache } from './session-data.js'
 
 /** Matches where the parts of the page lie below one another, as in client.css. */
 export const small = matchMedia('(max-width: 1020px)')

@@ -1,5 +1,5 @@
 import type { Bar, RecordRow, SessionView, SettledCall } from '../protocol.js'
-import { readComparison, readTerm, splitQuery } from '../query-words.js'
+import { readComparison, readTerm, splitQuery } from '../session-query.js'
 
 /** A step of a run: from the request, with its attempts, to the last result of its calls. */
 export interface RunStep {

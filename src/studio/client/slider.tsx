@@ -1,4 +1,5 @@
 import { formatCount } from '../../core/format/format-words.js'
+import { Icon, type IconName } from './icons.js'
 import type { RecordRow } from '../protocol.js'
 import { formatClock, formatStatePath } from './format.js'
 
@@ -35,38 +36,18 @@ export function Slider({
   return (
     <div class="slider">
       <div class="slider-buttons">
-        <Goto
-          label="First record"
-          path="M5 5v14M19 5 9 12l10 7z"
-          isThere={place === 0}
-          onGo={() => onPlace(0)}
-        />
-        <Goto
-          label="Record before"
-          path="m15 5-7 7 7 7"
-          isThere={place === 0}
-          onGo={() => onPlace(place - 1)}
-        />
+        <Goto label="First record" icon="first" isThere={place === 0} onGo={() => onPlace(0)} />
+        <Goto label="Record before" icon="previous" isThere={place === 0} onGo={() => onPlace(place - 1)} />
         <button
           type="button"
           class="icon play"
           aria-label={isPlaying ? 'Stop playing' : 'Play'}
           onClick={onPlay}
         >
-          <Icon path={isPlaying ? 'M8 5v14M16 5v14' : 'M8 5l11 7-11 7z'} />
+          <Icon name={isPlaying ? 'pause' : 'resume'} size={18} />
         </button>
-        <Goto
-          label="Next record"
-          path="m9 5 7 7-7 7"
-          isThere={place === last}
-          onGo={() => onPlace(place + 1)}
-        />
-        <Goto
-          label="Last record"
-          path="M19 5v14M5 5l10 7-10 7z"
-          isThere={place === last}
-          onGo={() => onPlace(last)}
-        />
+        <Goto label="Next record" icon="next" isThere={place === last} onGo={() => onPlace(place + 1)} />
+        <Goto label="Last record" icon="last" isThere={place === last} onGo={() => onPlace(last)} />
       </div>
       <input
         type="range"
@@ -91,7 +72,7 @@ export function Slider({
         aria-pressed={areLanesShown}
         onClick={onLanes}
       >
-        <Icon path="M4 6h9M8 12h12M4 18h7" />
+        <Icon name="lanes" size={18} />
       </button>
       {isLive !== null && (
         <button
@@ -108,25 +89,17 @@ export function Slider({
   )
 }
 
-function Icon({ path }: { path: string }) {
-  return (
-    <svg viewBox="0 0 24 24" width="18" height="18" aria-hidden="true" class="drawn">
-      <path d={path} />
-    </svg>
-  )
-}
-
 interface GotoProps {
   label: string
-  path: string
+  icon: IconName
   isThere: boolean
   onGo: () => void
 }
 
-function Goto({ label, path, isThere, onGo }: GotoProps) {
+function Goto({ label, icon, isThere, onGo }: GotoProps) {
   return (
     <button type="button" class="icon" aria-label={label} disabled={isThere} onClick={onGo}>
-      <Icon path={path} />
+      <Icon name={icon} size={18} />
     </button>
   )
 }

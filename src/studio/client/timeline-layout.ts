@@ -1,5 +1,194 @@
-import type { Bar, ChartTransition, RecordRow } from '../protocol.js'
-import type { Axis, PlacedBar } from './timeline-axis.js'
+import { formatDuration } from '../../core/format/format-words.js'
+import type { Bar, ChartTransition, RecordRow, SessionView } from '../protocol.js'
+
+/** A bar with the indexes of its records and its line in the lane, from 0. */
+export interface PlacedBar {
+  bar: Bar
+  from: number
+  to: number
+  line: number
+}
+
+/** Positions on the timeline, from 0 (left) to 1 (right). */
+export interface Axis {
+  /** The position of a record. */
+  at(place: number): number
+  /** The left edge of the stretch that begins with this record; for the number of records: the end. */
+  edge(place: number): number
+  /** Where a bar begins and ends. */
+  span(placed: Pick<PlacedBar, 'bar' | 'from' | 'to'>): readonly [from: number, to: number]
+  /** The record at this position. */
+  placeAt(x: number): number
+  /** Labels with the time since the first record. */
+  ticks: readonly { x: number; text: string }[]
+  /** Idle times that are drawn shorter. */
+  cuts: readonly { from: number; to: number; ms: number }[]
+}
+
+/** An axis on which all records are equally wide. */
+export function createRecordAxis(rows: readonly RecordRow[]): Axis {
+  const count = Math.max(1, rows.length)
+  const share = (place: number): number => place / count
+  return {
+    at: (place) => share(place + 0.5),
+    edge: share,
+    span: ({ from, to }) => [share(from + 0.5), share(from + 0.5 + Math.max(0.5, to - from))],
+    placeAt: (x) => clampPlace(Math.floor(x * count), rows),
+    ticks: createTicks(
+      rows.length < mostTicks ? rows.map((_, place) => place) : spreadPlaces(rows.length),
+      rows,
+      (place) => share(place + 0.5),
+    ),
+    cuts: [],
+  }
+}
+
+/** The largest share of the width for one idle time. */
+const shareOfRest = 0.1
+
+/** Room after the last record for bars that have not ended. */
+const roomAtEnd = 0.04
+
+/** An axis on which records lie by time. Waits for people and times without a process are shortened. */
+export function createTimeAxis(rows: readonly RecordRow[], gaps: SessionView['gaps']): Axis {
+  const lengths = rows.slice(1).map((row, i) => {
+    const before = rows[i] ?? row
+    const ms = Math.max(0, row.at - before.at)
+    const isLost = gaps.some(({ from, to }) => from <= before.at && to >= row.at)
+    return { ms, isRest: isLost || !atWork.has(before.state) }
+  })
+  const work = lengths.reduce((sum, { ms, isRest }) => sum + (isRest ? 0 : ms), 0)
+  const longest = Math.max(1, work * shareOfRest)
+  const widths = lengths.map(({ ms, isRest }) => (isRest ? Math.min(ms, longest) : ms))
+  const whole = widths.reduce((sum, width) => sum + width, 0)
+  if (whole === 0) return createRecordAxis(rows)
+  const places = [0]
+  for (const width of widths) places.push((places.at(-1) ?? 0) + (width / whole) * (1 - roomAtEnd))
+  const at = (place: number): number => places[place] ?? 1
+  let latest = 0
+  const times = rows.map((row) => (latest = Math.max(latest, row.at)))
+  const timeAt = (time: number): number => {
+    const place = Math.max(0, countUpTo(times, time) - 1)
+    const [from, to] = [rows[place], rows[place + 1]]
+    if (!from || !to || to.at <= from.at) return at(place)
+    return at(place) + ((time - from.at) / (to.at - from.at)) * (at(place + 1) - at(place))
+  }
+  return {
+    at,
+    edge: (place) => (place >= rows.length ? 1 : at(place)),
+    span: ({ bar }) => {
+      const from = Math.max(0, timeAt(bar.from))
+      return [from, bar.to === null ? 1 : Math.max(from, timeAt(bar.to))]
+    },
+    placeAt: (x) => {
+      const next = countUpTo(places, x)
+      if (next >= rows.length) return clampPlace(rows.length - 1, rows)
+      const before = Math.max(0, next - 1)
+      return clampPlace(x - at(before) < at(next) - x ? before : next, rows)
+    },
+    ticks: createTicks(
+      Array.from({ length: mostTicks }, (_, i) =>
+        findNearest(places, (i / (mostTicks - 1)) * (1 - roomAtEnd)),
+      ),
+      rows,
+      at,
+    ),
+    cuts: lengths.flatMap(({ ms, isRest }, i) =>
+      isRest && ms > longest ? [{ from: at(i), to: at(i + 1), ms }] : [],
+    ),
+  }
+}
+
+/** A part of the timeline, as wide as the whole. */
+export interface Zoom {
+  from: number
+  to: number
+}
+
+/** The smallest part of the timeline that can be looked at. */
+export const narrowestZoom = 1e-4
+
+/** The same axis, of which a part is as wide as the page: what lies before is left of 0, what lies after right of 1. */
+export function zoomAxis(axis: Axis, { from, to }: Zoom, rows: readonly RecordRow[]): Axis {
+  const scale = (x: number): number => (x - from) / (to - from)
+  const at = (place: number): number => scale(axis.at(place))
+  const seen = rows.flatMap((_row, place) => (at(place) >= 0 && at(place) <= 1 ? [place] : []))
+  return {
+    at,
+    edge: (place) => scale(axis.edge(place)),
+    span: (placed) => {
+      const [left, right] = axis.span(placed)
+      return [scale(left), scale(right)]
+    },
+    placeAt: (x) => axis.placeAt(from + x * (to - from)),
+    ticks: createTicks(
+      seen.length < mostTicks ? seen : spreadPlaces(seen.length).map((index) => seen[index] ?? 0),
+      rows,
+      at,
+    ),
+    cuts: axis.cuts.map((cut) => ({ ...cut, from: scale(cut.from), to: scale(cut.to) })),
+  }
+}
+
+/** Zooms in or out around a position, within the whole. */
+export function zoomBy(factor: number, around: number, { from, to }: Zoom): Zoom {
+  const width = Math.min(1, Math.max(narrowestZoom, (to - from) * factor))
+  const left = Math.min(1 - width, Math.max(0, around - ((around - from) / (to - from)) * width))
+  return { from: left, to: left + width }
+}
+
+/** How many of these ascending numbers are not above the value. */
+function countUpTo(ascending: readonly number[], value: number): number {
+  let [low, high] = [0, ascending.length]
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if ((ascending[middle] ?? 0) <= value) low = middle + 1
+    else high = middle
+  }
+  return low
+}
+
+const atWork = new Set(['', 'RUNNING', 'WAITING_FOR_TOOL'])
+
+const mostTicks = 9
+
+function spreadPlaces(count: number): number[] {
+  return Array.from({ length: mostTicks }, (_, i) => Math.round((i / (mostTicks - 1)) * (count - 1)))
+}
+
+function findNearest(places: readonly number[], x: number): number {
+  const next = places.findIndex((place) => place >= x)
+  if (next <= 0) return next === 0 ? 0 : places.length - 1
+  return x - (places[next - 1] ?? 0) < (places[next] ?? 0) - x ? next - 1 : next
+}
+
+/** Leaves out labels without room, and repeated ones. */
+function createTicks(
+  places: readonly number[],
+  rows: readonly RecordRow[],
+  at: (place: number) => number,
+): Axis['ticks'] {
+  const start = rows[0]?.at ?? 0
+  const ticks: { x: number; text: string }[] = []
+  for (const place of places) {
+    const row = rows[place]
+    if (!row) continue
+    const [x, text] = [at(place), `+${formatDuration(Math.max(0, row.at - start))}`]
+    const last = ticks.at(-1)
+    if (!last || (x - last.x > 0.06 && text !== last.text)) ticks.push({ x, text })
+  }
+  // The text of the last label stands on its left.
+  const [before, last] = ticks.slice(-2)
+  if (before && last && isAtEnd(last) && last.x - before.x < 0.13) ticks.splice(-2, 1)
+  return ticks
+}
+
+/** Whether there is no room for a label on its right. */
+export const isAtEnd = ({ x }: { x: number }): boolean => x > 0.93
+
+function clampPlace(place: number, rows: readonly RecordRow[]): number {
+  return Math.max(0, Math.min(rows.length - 1, place))
+}
 
 /** Consecutive records in one state. */
 export interface Stretch {

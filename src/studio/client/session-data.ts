@@ -1,7 +1,9 @@
+import { useEffect } from 'preact/hooks'
 import { unpackMoment } from '../pack-moments.js'
-import type { MomentView, PackedMoments } from '../protocol.js'
+import type { EndView, MomentView, PackedMoments, RecordRow, SessionView } from '../protocol.js'
 import { latestMessages } from '../routes.js'
 import type { Source } from './data-source.js'
+import { type LoadedState, useLoaded } from './loading.js'
 
 /** Moments are loaded in blocks of this many records. */
 const blockSize = 128
@@ -92,4 +94,62 @@ export class MomentCache {
 
 function toBlock(seq: number): number {
   return Math.floor((seq - 1) / blockSize)
+}
+
+/** Loads a session: the end of a long one first, then the rest. */
+export function useOpenedSession(source: Source, id: string, seq: number | null): LoadedState<EndView> {
+  const opened = useLoaded(`session ${id}`, async (): Promise<EndView> => {
+    if (seq !== null) return { view: await source.session(id), moment: null }
+    const { view, moment } = await source.end(id)
+    return { view: addBlankRows(view), moment }
+  })
+  const isPart = opened.value?.view.isPart === true
+  useEffect(() => {
+    if (!isPart) return undefined
+    let timer: ReturnType<typeof setTimeout> | undefined
+    let isOver = false
+    const ask = (): void => {
+      source.session(id).then(
+        (view) => isOver || opened.set(() => ({ view, moment: null })),
+        () => {
+          if (!isOver) timer = setTimeout(ask, 1_000)
+        },
+      )
+    }
+    ask()
+    return () => {
+      isOver = true
+      clearTimeout(timer)
+    }
+  }, [source, id, isPart])
+  return opened
+}
+
+/** Adds a blank row for each missing record, so that positions on the timeline stay. */
+function addBlankRows(view: SessionView): SessionView {
+  const [first] = view.rows
+  if (!view.isPart || !first) return view
+  const blanks = Array.from({ length: first.seq - 1 }, (_, i) => ({
+    ...blank,
+    seq: i + 1,
+    at: first.at,
+    run: first.run,
+  }))
+  return { ...view, rows: [...blanks, ...view.rows] }
+}
+
+const blank: Omit<RecordRow, 'seq' | 'at' | 'run'> = {
+  type: 'event',
+  label: '…',
+  from: [],
+  to: [],
+  taken: [],
+  state: '',
+  step: 0,
+  tokens: 0,
+  cost: null,
+  paid: 0,
+  flags: [],
+  started: [],
+  calls: [],
 }
