@@ -121,7 +121,7 @@ export type { AgentDefinition } from './core/sessions/agent-definition.js'
 export { type Clock, systemClock } from './core/base/clock.js'
 export type { HistoryMessage, RunInput } from './core/sessions/input-history.js'
 export type { UserInput, UserInputMessage } from './core/sessions/user-input.js'
-export type { RunAttachment } from './core/run/with-attachments.js'
+export type { RunAttachment } from './core/agent/read-parts.js'
 export { type Journal, type JournalEntry, memoryJournal } from './core/sessions/journal.js'
 export type { AgentMachine } from './core/live/journaled-machine.js'
 export {
@@ -138,8 +138,8 @@ export {
   RunError,
   TimedOutError,
 } from './core/run/run-errors.js'
-export type { AnswerOptions, CallReference } from './core/run/awaited-call.js'
-export { type AnyAgentSnapshot, outputOf, pendingCalls, usageOf } from './core/run/read-snapshot.js'
+export type { AnswerOptions, CallReference } from './core/run/answer-events.js'
+export { type AnyAgentSnapshot, outputOf, pendingCalls, usageOf } from './core/agent/machine-input.js'
 export type { Run } from './core/run/run.js'
 export type { WatchedEvent, WatchOptions } from './core/run/watch-session.js'
 export { restoreSession } from './core/sessions/restore-session.js'
@@ -198,32 +198,32 @@ export { type Sleep, sleepUntil } from './core/tools/sleep-until.js'
 export type { AgentSkills, SkillInfo } from './core/tools/skill-tools.js'
 export type { Tool, ToolExecution } from './core/tools/tool.js'
 export { toolContent, type ToolContent } from './core/tools/tool-content.js'
-export { defineToolGroup, type ToolGroup } from './core/tools/tool-source.js'
+export { defineToolGroup, type ToolGroup, type ToolSource } from './core/tools/tool-source.js'
 export type { ToolEntry } from './core/tools/tool-set.js'
 export type { ContextOf, ToolsOf } from './core/tools/tool-types.js'
-export type { ToolSource } from './core/tools/tool-source.js'
 export type {
   PrepareStep,
   StepQuestion,
   StepResult,
   StepSettings,
   WriteInstructions,
-} from './core/live/prepare-step.js'
+} from './core/live/agent-parts.js'
 export type { StepPlan } from '../machines/agent/step-plan.js'
-export type { StopQuestion, StopWhen } from './core/user-guards/stop-when.js'
-export { defineGuard } from './core/user-guards/define-guard.js'
-export type {
-  GuardDefinition,
-  GuardedCall,
-  GuardedResult,
-  GuardFact,
-  GuardContext,
-  GuardVerdict,
-  UserGuard,
+export {
+  type StopQuestion,
+  type StopWhen,
+  defineGuard,
+  type GuardDefinition,
+  type GuardedCall,
+  type GuardedResult,
+  type GuardFact,
+  type GuardContext,
+  type GuardVerdict,
+  type UserGuard,
 } from './core/user-guards/guard.js'
 export { presets } from './core/config/presets.js'
 export { ToolError, type ToolErrorOptions } from './core/tools/tool-error.js'
-export type { Inspector } from './core/run/safe-inspector.js'
+export type { Inspector } from './core/run/safe-listeners.js'
 export type {
   TelemetryRequestInfo,
   TelemetryRunInfo,

@@ -1,6 +1,6 @@
 import { expectArgument, objectRule } from '../core/base/values.js'
 import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xstate'
-import { listTransitions, getStateName, type DeclaredTransition } from '../core/chart/transitions.js'
+import { listTransitions, getStateName, type DeclaredTransition } from '../core/chart/state-labels.js'
 import { StatewrightError } from '../core/base/errors.js'
 import { z } from 'zod'
 

@@ -10,7 +10,7 @@ import {
 import { agentLook, type Look, type Tone, palette, toneColors } from './look.js'
 import { escapeXml } from './svg-parts.js'
 import type { AnyStateMachine } from 'xstate'
-import { getGuardName } from '../core/chart/transitions.js'
+import { getGuardName } from '../core/chart/state-labels.js'
 
 /**
  * Renders the machine as a Mermaid `stateDiagram-v2`, which GitHub and GitLab show in Markdown. Mermaid drops

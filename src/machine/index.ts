@@ -32,7 +32,13 @@ export type { AgentState, Reason, RunResult } from '../../machines/agent/run-res
 export type { CallScreening, InputScreening, OutputScreening } from '../../machines/agent/screening.js'
 export type { StepPlan } from '../../machines/agent/step-plan.js'
 export type { TokenUsage, Usage } from '../../machines/agent/usage.js'
-export { createInput, type MachineInputOptions } from '../core/agent/machine-input.js'
+export {
+  createInput,
+  type MachineInputOptions,
+  outputOf,
+  pendingCalls,
+  runnableCalls,
+  usageOf,
+} from '../core/agent/machine-input.js'
 export { ConfigError } from '../core/base/errors.js'
 export { resolveConfig } from '../core/config/resolve-config.js'
-export { outputOf, pendingCalls, runnableCalls, usageOf } from '../core/run/read-snapshot.js'

@@ -1,7 +1,6 @@
 import type { AnyStateMachine } from 'xstate'
-import { describeState } from '../core/chart/state-labels.js'
+import { describeState, type DefinedTransition } from '../core/chart/state-labels.js'
 import { observeMachine, type ObservedMachine } from '../core/chart/observe-machine.js'
-import type { DefinedTransition } from '../core/chart/transitions.js'
 import { assertMachine, PathError } from './errors.js'
 import { coarseStatesError, exploreMachine, type Exploration, type Start } from './explore.js'
 import { measureCoverage, type Coverage } from './coverage.js'

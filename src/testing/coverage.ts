@@ -6,9 +6,9 @@ import {
   getStateName,
   type DeclaredTransition,
   type DefinedTransition,
-} from '../core/chart/transitions.js'
+  describeEventType,
+} from '../core/chart/state-labels.js'
 import type { AnyStateNode } from 'xstate'
-import { describeEventType } from '../core/chart/state-labels.js'
 import { expectArgument, objectRule } from '../core/base/values.js'
 
 /** What a set of paths covers. Plain JSON. */

@@ -1,7 +1,6 @@
 import type { AnyEventObject, AnyMachineSnapshot, AnyStateMachine, InputFrom, SnapshotFrom } from 'xstate'
 import { PathError, getErrorMessage } from './errors.js'
-import { describeEvent, describeEventType } from '../core/chart/state-labels.js'
-import { listTransitions } from '../core/chart/transitions.js'
+import { describeEvent, describeEventType, listTransitions } from '../core/chart/state-labels.js'
 
 /** A list, with generated labels, or an object whose keys are the labels. */
 export type NamedValues<T> = readonly T[] | Readonly<Record<string, T>>

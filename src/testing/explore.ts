@@ -23,8 +23,7 @@ import {
   type Edge,
   formatPath,
 } from './machine-path.js'
-import { getStateName, type DefinedTransition } from '../core/chart/transitions.js'
-import { describeState } from '../core/chart/state-labels.js'
+import { getStateName, type DefinedTransition, describeState } from '../core/chart/state-labels.js'
 
 /** A reachable state and its transitions. */
 export interface ExploredState<TMachine extends AnyStateMachine = AnyStateMachine> {

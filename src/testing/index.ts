@@ -139,7 +139,7 @@ export {
   type ExploreProgress,
   type NamedValues,
 } from './explore-options.js'
-export type { DeclaredTransition } from '../core/chart/transitions.js'
+export type { DeclaredTransition } from '../core/chart/state-labels.js'
 export { evaluate, type EvaluateOptions, type EvaluationProgress } from './evaluate/evaluate.js'
 export {
   EvaluationError,

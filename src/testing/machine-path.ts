@@ -1,9 +1,8 @@
 import { expectArgument, objectRule } from '../core/base/values.js'
 import type { AnyEventObject, AnyMachineSnapshot } from 'xstate'
 import type { StatePath } from '../core/chart/xstate-graph.js'
-import { describeEvent, describeState } from '../core/chart/state-labels.js'
+import { describeEvent, describeState, type DefinedTransition } from '../core/chart/state-labels.js'
 import type { NamedEvent, NamedInput } from './explore-options.js'
-import type { DefinedTransition } from '../core/chart/transitions.js'
 
 /** A reachable state. It alone determines the machine's future. */
 export interface Vertex {

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { createMachine } from 'xstate'
 import { agentMachine } from '../../machines/agent.machine.js'
-import { listStateNodes, listTransitions, getStateName } from '../../src/core/chart/transitions.js'
+import { listStateNodes, listTransitions, getStateName } from '../../src/core/chart/state-labels.js'
 import { literalConfig } from './literal-config.js'
 
 const source = readFileSync(new URL('../../machines/agent.machine.ts', import.meta.url), 'utf8')

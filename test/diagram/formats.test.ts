@@ -6,7 +6,7 @@ import { type AnyStateMachine, createMachine } from 'xstate'
 import { agentMachine } from '../../machines/agent.machine.js'
 import { type Chart, toChart, type ChartState, flattenStates } from '../../src/diagram/chart.js'
 import { toMachineJson, toStately, toMermaid, toScxml } from '../../src/diagram/text-formats.js'
-import { listTransitions } from '../../src/core/chart/transitions.js'
+import { listTransitions } from '../../src/core/chart/state-labels.js'
 import { single, workshop } from './machines.js'
 
 const statesOf = (chart: Chart): ChartState[] => flattenStates(chart.root)

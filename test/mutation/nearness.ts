@@ -1,6 +1,6 @@
 import type { AnyStateMachine, AnyStateNode } from 'xstate'
 import { agentMachine } from '../../machines/agent.machine.js'
-import { listStateNodes, getStateName } from '../../src/core/chart/transitions.js'
+import { listStateNodes, getStateName } from '../../src/core/chart/state-labels.js'
 import type { MachinePath } from '../../src/testing/index.js'
 
 const kinds = ['guards', 'actions', 'actors'] as const

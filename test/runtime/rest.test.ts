@@ -1,5 +1,5 @@
 import { EventForecast } from '../../src/core/run/run-actor.js'
-import { RestPromise } from '../../src/core/run/rest-promise.js'
+import { RestPromise } from '../../src/core/run/run-parts.js'
 
 describe('a rest', () => {
   test('makes its result when somebody wants it: not for each of a thousand answers', async () => {

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import type { AgentEvent } from '../../src/index.js'
-import { EventQueue } from '../../src/core/run/event-queue.js'
+import { EventQueue } from '../../src/core/run/event-hub.js'
 import { stage, tick } from '../support/play.js'
 import { call, text, tool } from '../support/tools.js'
 

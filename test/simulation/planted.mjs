@@ -132,12 +132,12 @@ export const planted = [
     seed: 122,
     patches: [
       {
-        file: 'src/core/run/awaited-call.ts',
+        file: 'src/core/run/answer-events.ts',
         find: 'if (fingerprint !== undefined && fingerprint !== asked.fingerprint) {',
         put: 'if (asked === null) {',
       },
       {
-        file: 'src/core/run/awaited-call.ts',
+        file: 'src/core/run/answer-events.ts',
         find: 'if (messageId !== undefined && messageId !== asked.messageId) {',
         put: 'if (asked === null) {',
       },

@@ -1,6 +1,6 @@
 import { createMachine, type StateValue } from 'xstate'
 import { memoryStore, type LogRecord, type SessionStore } from '../../src/index.js'
-import { listTransitions } from '../../src/core/chart/transitions.js'
+import { listTransitions } from '../../src/core/chart/state-labels.js'
 import { agentMachine } from '../../machines/agent.machine.js'
 import { Prefetcher } from '../../src/studio/prefetch.js'
 import { SessionLibrary } from '../../src/studio/session-library.js'

@@ -15,7 +15,7 @@ import {
   type RunOptions,
   type SessionMessage,
 } from '../../src/index.js'
-import { checkRunOptions } from '../../src/core/agent/run-options.js'
+import { checkRunOptions } from '../../src/core/agent/read-parts.js'
 import type { ExecutedToolDefinition } from '../../src/core/tools/define-tool.js'
 import { cli } from '../cli/support.js'
 import { entrances, others } from './tables.js'

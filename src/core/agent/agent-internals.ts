@@ -1,13 +1,17 @@
 import type { SessionStore } from '../sessions/store/store.js'
-import type { AgentLabel } from '../sessions/agent-definition.js'
+import type { AgentLabel, AgentDefinition } from '../sessions/agent-definition.js'
 import type { FoldedSession } from '../sessions/fold-session.js'
 import { noStoreError } from '../sessions/session-errors.js'
 import type { AgentParts } from '../live/agent-parts.js'
 import type { ToolSet } from '../tools/tool-set.js'
 import type { Run } from '../run/run.js'
 import type { Agent } from './agent-options.js'
-import type { QueuedRunOptions } from './queued-run.js'
+import type { QueuedRunOptions } from './branch-run.js'
 import type { StoredRuns } from './stored-runs.js'
+import type { AgentConfig } from '../../../machines/agent/config.js'
+import type { Features } from '../../../machines/agent/context.js'
+import { canonicalForms } from '../../../guards/lib/canonical-json.js'
+import { sha256 } from '../../../guards/lib/sha256.js'
 
 /** The parts of an agent that its public interface does not show. */
 export interface AgentInternals {
@@ -31,4 +35,68 @@ export const internalsByAgent = new WeakMap<Pick<Agent, 'config'>, AgentInternal
 export function getStoredRuns({ stored }: AgentInternals): StoredRuns {
   if (stored) return stored
   throw noStoreError()
+}
+
+/** Which optional substates an agent uses. */
+export function getFeatures(
+  { guards, shields, memory, output, stopWhen, tools, ...own }: AgentParts,
+  config: AgentConfig,
+): Features {
+  return {
+    inputShields: shields.input.length > 0,
+    outputShields: shields.output.length > 0,
+    callShields: shields.toolInput.length > 0,
+    resultShields: shields.toolOutput.length > 0,
+    retrieval: memory !== undefined,
+    fitting: config.context.window > 0,
+    userGuards: guards.length > 0,
+    structuredOutput: output !== undefined,
+    ...([own, ...listMembers(tools)].some(preparesSteps) && { prepareStep: true as const }),
+    ...(stopWhen && { stopWhen: true as const }),
+  }
+}
+
+type Preparing = Pick<AgentParts, 'prepareStep' | 'writeInstructions'>
+
+/** The author of any agent that the session can be handed to may decide about steps. */
+const listMembers = ({ team }: AgentParts['tools']): Preparing[] =>
+  team ? team.list().map(([, agent]) => agent as Preparing) : []
+
+const preparesSteps = ({ prepareStep, writeInstructions }: Preparing): boolean =>
+  prepareStep !== undefined || writeInstructions !== undefined
+
+/** Whether two processes have the same agent, as far as its model can see: hashed once, and anew when its tools change. */
+export function createDefinitionFactory(
+  parts: AgentParts,
+): (label: AgentLabel | undefined) => AgentDefinition {
+  let hashed: readonly unknown[] = []
+  let hash = ''
+  return (label) => {
+    const team = (parts.tools.team?.list() ?? []) as readonly [string, AgentParts][]
+    const specs = [parts, ...team.map(([, member]) => member)].map(({ tools }) => tools.specs)
+    if (specs.length !== hashed.length || specs.some((list, i) => list !== hashed[i])) {
+      hashed = specs
+      const members = team.map(([name, member]) => [name, describeParts(member)] as const)
+      const text = JSON.stringify({
+        ...describeParts(parts),
+        ...(members.length > 0 && { team: Object.fromEntries(members) }),
+      })
+      hash = sha256(canonicalForms(text)?.exact ?? text).slice(0, 16)
+    }
+    const { name, version } = label ?? {}
+    return { ...(name !== undefined && { name }), ...(version !== undefined && { version }), hash }
+  }
+}
+
+function describeParts({ instructions, tools, skills, model, models }: AgentParts): object {
+  const shown = tools.specs.map(({ name, parameters }) => ({ name, parameters }))
+  return {
+    instructions,
+    tools: shown,
+    model: [model.provider, model.model],
+    ...(models && {
+      models: Object.entries(models).map(([name, one]) => [name, one.provider, one.model]),
+    }),
+    ...(skills && { skills: skills.map(({ name, hash }) => [name, hash]) }),
+  }
 }

@@ -35,28 +35,28 @@ import {
   screenOutput,
   screenResults,
 } from '../effects/lazy-effects.js'
-import { endAbandonedChild } from '../run/end-abandoned-child.js'
+import { endAbandonedChild } from '../live/abandoned-sub-agents.js'
 import { asTool } from '../sub-agents/as-tool.js'
 import type { ChildHost } from '../sub-agents/open-child.js'
-import { checkInspector, type Inspector } from '../run/safe-inspector.js'
+import { checkInspector, type Inspector } from '../run/safe-listeners.js'
 import { readConversation, addHistory } from '../sessions/input-history.js'
 import { type AgentMachine, createJournaledMachine } from '../live/journaled-machine.js'
 import type { Binding } from '../live/runtime.js'
-import { getTraits } from '../live/get-traits.js'
-import { getSpeakerTools, isLostSpeaker, toSpeaker } from '../live/speaker.js'
-import type { AgentParts } from '../live/agent-parts.js'
+import { getTraits, getSpeakerTools, isLostSpeaker, toSpeaker, type AgentParts } from '../live/agent-parts.js'
 import { Run } from '../run/run.js'
 import type { RunOrigin, RunParts } from '../run/run-parts.js'
 import { createSession, Session } from '../sessions/session.js'
-import { withAttachments } from '../run/with-attachments.js'
+import { withAttachments } from './read-parts.js'
 import type { Agent, AgentOptions, RunOptions } from './agent-options.js'
-import { readParts } from './read-parts.js'
-import { checkResumeOptions, checkRunOptions } from './run-options.js'
-import { getFeatures } from './agent-features.js'
-import { checkModels } from './check-models.js'
-import { createDefinitionFactory } from './definition-factory.js'
+import { readParts, checkResumeOptions, checkRunOptions, checkModels } from './read-parts.js'
+import {
+  getFeatures,
+  createDefinitionFactory,
+  internalsByAgent,
+  getStoredRuns,
+  type AgentInternals,
+} from './agent-internals.js'
 import { createDeleteMethods, createStoreMethods } from './store-methods.js'
-import { internalsByAgent, getStoredRuns, type AgentInternals } from './agent-internals.js'
 import type * as Stored from './stored-runs.js'
 
 /** What is looked at before a first request. */
@@ -333,7 +333,7 @@ function createBoundMachine(parts: AgentParts, inputs: RunInputs): AgentMachine 
 type Tail<List extends unknown[]> = List extends [unknown, ...infer Rest] ? Rest : never
 
 /** Only pages need it. */
-const loadQueuedRun = loadOnce(() => import('./queued-run.js'))
+const loadQueuedRun = loadOnce(() => import('./branch-run.js'))
 
 const loadSessionFunctions = loadOnce(() => import('../sessions/log/lazy-session-functions.js'))
 

@@ -1,23 +1,25 @@
+import type { NewMessage } from '../../../machines/agent/context.js'
+import { formatSnippets } from '../memory/retrieved-text.js'
 import type { AgentConfig, AgentConfigInput } from '../../../machines/agent/config.js'
 import { resolveRequestOptions } from '../config/request-options.js'
 import { resolveConfig } from '../config/resolve-config.js'
-import { ConfigError } from '../base/errors.js'
+import { ConfigError, UsageError } from '../base/errors.js'
 import { checkBudgets } from '../budgets/budgets-option.js'
 import { checkMemory } from '../memory/retriever.js'
 import { createShieldSet } from '../shields/shield-set.js'
 import type { ModelProvider } from '../models/provider.js'
 import { createStructuredOutput } from '../structured/structured-output.js'
 import { createToolSet } from '../tools/tool-set.js'
-import { checkInterpreter } from '../interpreter/interpreter.js'
+import { checkInterpreter } from '../interpreter/table-transition.js'
 import { createPriceBook } from '../prices/price-book.js'
 import type { AgentSkills } from '../tools/skill-tools.js'
 import { systemClock, toWholeClock } from '../base/clock.js'
 import type { AgentParts } from '../live/agent-parts.js'
-import { checkTelemetry } from '../telemetry/combine-telemetry.js'
+import { checkTelemetry } from '../telemetry/safe-telemetry.js'
 import { loadOnce } from '../base/platform.js'
-import { defineGuard } from '../user-guards/define-guard.js'
-import type { UserGuard } from '../user-guards/guard.js'
-import type { AgentOptions } from './agent-options.js'
+import { defineGuard, type UserGuard } from '../user-guards/guard.js'
+import type { AgentOptions, ResumeOptions, RunOptions } from './agent-options.js'
+import { findOtherName } from '../config/other-names.js'
 
 /** What stands beside the sections of the configuration, so that a mistyped one is recognised. */
 const optionNames = [
@@ -194,4 +196,136 @@ function checkGuards(guards: readonly UserGuard[]): readonly UserGuard[] {
 /** The index of the skills follows the agent's own instructions. */
 function joinInstructions(own: string | undefined, skills: AgentSkills | undefined): string | undefined {
   return [own, skills?.instructions].filter(Boolean).join('\n\n') || own
+}
+
+/**
+ * Whether every model that a run may ask can be asked: the agent's own, those of `models`, and those of the agents that it may hand
+ * over to.
+ * @throws {ConfigError} as `check` of the model, which says where the model stands if not in `model`; as `Team.check`
+ */
+export function checkModels(parts: AgentParts): void {
+  parts.model.check?.()
+  checkNamedModels('', parts)
+  const { team } = parts.tools
+  if (!team) return
+  team.check(parts, { isBegun: true })
+  for (const [name, agent] of team.list() as readonly [string, AgentParts][]) {
+    checkAt(`model of '${name}'`, agent.model)
+    checkNamedModels(` of '${name}'`, agent)
+  }
+}
+
+function checkNamedModels(whose: string, { models = {} }: AgentParts): void {
+  for (const [name, model] of Object.entries(models)) checkAt(`models.${name}${whose}`, model)
+}
+
+function checkAt(place: string, model: ModelProvider): void {
+  try {
+    model.check?.()
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error
+    throw new ConfigError(error.code, `${place}: ${error.message}`, error.subject, { cause: error })
+  }
+}
+
+const runOptionNames = [
+  'session',
+  'tags',
+  'attachments',
+  'signal',
+  'limits',
+  'context',
+  'journal',
+  'budgets',
+  'inspect',
+] as const satisfies (keyof RunOptions)[]
+
+const resumeOptionNames = [
+  'signal',
+  'context',
+  'budgets',
+  'inspect',
+] as const satisfies (keyof ResumeOptions)[]
+
+/** The options of `resume`, refused as those of a run are. */
+export function checkResumeOptions(options: unknown): ResumeOptions {
+  return checkRunOptions(options, 'resume()', resumeOptionNames)
+}
+
+/** The options of a run; a UsageError for one that does not exist (a limit beside `limits`, say) or cannot work. */
+export function checkRunOptions(
+  options: unknown,
+  call = 'run()',
+  names: readonly string[] = runOptionNames,
+): RunOptions {
+  if (options === undefined) return {}
+  if (typeof options !== 'object' || options === null) {
+    throw optionError(
+      'The options of a run must be an object, such as { session, signal, limits, context }.',
+      'options',
+    )
+  }
+  for (const key of Object.keys(options)) {
+    if (names.includes(key)) continue
+    const other = findOtherName(key)
+    const hint = other
+      ? `Here it is ${other}.`
+      : `It takes ${names.join(', ')}${names.includes('limits') ? '; limits go into limits: { … }' : ''}.`
+    throw optionError(`${call} has no option '${key}'. ${hint}`, key)
+  }
+  const { signal, journal, budgets } = options as RunOptions
+  checkBudgets(budgets)
+  if (signal !== undefined && typeof signal.addEventListener !== 'function') {
+    throw optionError('signal must be an AbortSignal: pass controller.signal.', 'signal')
+  }
+  if (
+    journal !== undefined &&
+    (typeof journal.append !== 'function' || typeof journal.flush !== 'function')
+  ) {
+    throw optionError('journal must have append(entry) and flush().', 'journal')
+  }
+  return options
+}
+
+function optionError(message: string, subject: string): UsageError {
+  return new UsageError('invalid_option', message, subject)
+}
+
+/** A document that goes with what the user says; `loadAttachment` of `statewright/memory` reads one. */
+export interface RunAttachment {
+  /** Where it comes from, for people and the model: a file name, a URL. */
+  name: string
+  /** All of its text. */
+  text: string
+}
+
+/**
+ * The user's last message with its documents: marked as data, so that nothing in them reads like the user's own words.
+ */
+export function withAttachments(messages: NewMessage[], attachments: unknown): NewMessage[] {
+  const last = messages.at(-1)
+  if (attachments === undefined || last === undefined) return messages
+  const documents = checkAttachments(attachments).map(({ name, text }) => ({ source: name, text }))
+  if (documents.length === 0) return messages
+  const data = formatSnippets(documents, { maxChars: Infinity })
+  const content =
+    typeof last.content === 'string'
+      ? `${last.content}\n\n${data}`
+      : [...last.content, { type: 'text' as const, text: data }]
+  return [...messages.slice(0, -1), { ...last, content }]
+}
+
+function checkAttachments(attachments: unknown): RunAttachment[] {
+  const hint = 'Load it first: await loadAttachment(…) of statewright/memory.'
+  if (!Array.isArray(attachments)) throw invalidInputError('attachments must be a list.', 'attachments')
+  for (const [i, one] of attachments.entries()) {
+    const { name, text } = (one ?? {}) as { name?: unknown; text?: unknown }
+    if (typeof name !== 'string' || typeof text !== 'string')
+      throw invalidInputError(`attachments[${i}] has no name and text. ${hint}`, `attachments[${i}]`)
+  }
+  return attachments as RunAttachment[]
+}
+
+function invalidInputError(message: string, subject: string): UsageError {
+  return new UsageError('invalid_input', message, subject)
 }

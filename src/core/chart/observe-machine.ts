@@ -10,7 +10,7 @@ import {
   type AnyStateNode,
   type AnyTransitionDefinition,
 } from 'xstate'
-import { listTransitions, type DeclaredTransition, type DefinedTransition } from './transitions.js'
+import { listTransitions, type DeclaredTransition, type DefinedTransition } from './state-labels.js'
 
 /** An action that the machine would have executed. Nothing is executed while exploring. */
 export interface MachineAction {

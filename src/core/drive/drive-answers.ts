@@ -1,7 +1,7 @@
 import { fingerprintCall } from '../../../guards/lib/fingerprint.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import { UsageError } from '../base/errors.js'
-import { toOutputValue } from '../run/tool-output-event.js'
+import { toOutputValue } from '../run/answer-events.js'
 import type { Run } from '../run/run.js'
 import { checkMessage, isAnswer, type SessionMessage } from '../sessions/inbox/session-message.js'
 

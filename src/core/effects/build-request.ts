@@ -1,5 +1,5 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
-import { findPlannedMessages } from './apply-plan.js'
+import { findPlannedMessages } from './prepare-step.js'
 import { attachSkills } from '../context/attach-skills.js'
 import { fitMessages } from '../context/fit-messages.js'
 import type { AgentParts } from '../live/agent-parts.js'
@@ -9,6 +9,20 @@ import type { ModelRequest, ToolSpec } from '../models/provider.js'
 import { demandOutput, canTakeFormat } from '../structured/demand-output.js'
 import type { Tool, ToolSearch } from '../tools/tool.js'
 import type { ToolSet } from '../tools/tool-set.js'
+import { getLastUserText, type RetrievedSnippet } from '../../../machines/agent/messages.js'
+import { getStepId } from '../../../machines/agent/step-id.js'
+import { BudgetError } from '../budgets/budget-error.js'
+import { parseSnippets } from '../memory/retriever.js'
+import type { EffectScope } from '../live/runtime.js'
+import { toRefusedSearch } from './budget-hold.js'
+import type { AgentConfig } from '../../../machines/agent/config.js'
+import {
+  classifyResponse,
+  type ModelActorError,
+  type ModelResponse,
+} from '../../../machines/agent/model-response.js'
+import type { Usage } from '../../../machines/agent/usage.js'
+import { askModel, type AskScope } from './ask-model.js'
 
 /** The next request. `conclude` asks for a last answer, in which no tool can be called. */
 export function buildRequest(parts: AgentParts, context: AgentContext, conclude: boolean): ModelRequest {
@@ -88,3 +102,82 @@ function formatRetrieved({ retrieved }: AgentContext): string[] {
 }
 
 const lastAnswer = 'This is your last answer: no more tools can be called. Answer now with what you know.'
+
+/** Searches memory for the last user message. */
+export async function retrieveSnippets(
+  parts: AgentParts,
+  { signal, self, runtime, context }: EffectScope,
+): Promise<RetrievedSnippet[]> {
+  await runtime.waitUntilDurable()
+  signal.throwIfAborted()
+  const query = getLastUserText(context.messages)
+  if (!parts.memory || query === '') return []
+  runtime.steps.start(self, {
+    step: { stepType: 'memory_retrieval', stepId: `${getStepId(context)}.memory` },
+    toEnding: (retrievedContext: RetrievedSnippet[] | null) => ({ payload: { retrievedContext } }),
+  })
+  signal.throwIfAborted()
+  const { memory } = parts
+  const { telemetry } = runtime
+  try {
+    const found = telemetry
+      ? telemetry.around({ type: 'memory_retrieval' }, () => memory.retrieve(query, { signal }))
+      : memory.retrieve(query, { signal })
+    return parseSnippets(await found)
+  } catch (error) {
+    throw error instanceof BudgetError ? toRefusedSearch(error) : error
+  }
+}
+
+/** The outcome of a request for a summary: a text or a short problem, and the usage. */
+export interface Summary {
+  text: string | null
+  problem: string
+  usage: Usage | null
+}
+
+/**
+ * One attempt at a summary. Nothing of it is shown: no `stream_chunk`; a step that says `summary`. Rejects only when it
+ * is stopped; every failure is an outcome.
+ */
+export async function requestSummary(scope: AskScope, request: ModelRequest): Promise<Summary> {
+  const { context, abort } = scope
+  let written = ''
+  try {
+    return await askModel(scope, {
+      request,
+      purpose: 'summary',
+      needsPrice: true,
+      onDelta: (text) => {
+        written += text
+      },
+      getKnownText: (partialText) => partialText || written,
+      toOutput: async (response, price) => ({
+        ...judgeSummary(response, context.config),
+        usage: await price(),
+      }),
+    })
+  } catch (error) {
+    abort.throwIfAborted()
+    const { message, usage } = error as ModelActorError
+    return { text: null, problem: message, usage }
+  }
+}
+
+function judgeSummary(
+  response: ModelResponse,
+  { completion }: AgentConfig,
+): Pick<Summary, 'text' | 'problem'> {
+  const { text, toolCalls, complete } = response
+  // Every provider has its own finish reason for a truncated answer.
+  const kind = classifyResponse(response)
+  const problems: [boolean, string][] = [
+    [kind === 'refusal' || kind === 'filtered', 'the model refused'],
+    [!complete && completion.onMissingEnd === 'retry', 'the stream closed without an end'],
+    [kind === 'truncated' || kind === 'truncatedCalls', 'the answer was cut off at the output limit'],
+    [toolCalls.length > 0, 'the model called a tool'],
+    [text.trim() === '', 'the answer was empty'],
+  ]
+  const problem = problems.find(([holds]) => holds)?.[1]
+  return problem === undefined ? { text: text.trim(), problem: '' } : { text: null, problem }
+}

@@ -9,11 +9,21 @@ import { truncate } from '../../../guards/lib/cut.js'
 import type { AgentRuntime } from '../live/runtime.js'
 import type { AgentParts } from '../live/agent-parts.js'
 import { deepFreeze } from '../base/values.js'
-import type { GuardedCall, GuardedResult, GuardFact, GuardContext, UserGuard } from '../user-guards/guard.js'
+import type {
+  GuardedCall,
+  GuardedResult,
+  GuardFact,
+  GuardContext,
+  UserGuard,
+  StopQuestion,
+  StopWhen,
+} from '../user-guards/guard.js'
 import { CallAbort, onAbort, attachSignal, runWithTimeout } from '../base/abort.js'
 import type { Clock } from '../base/clock.js'
-import { describeError } from '../base/errors.js'
-import { findResultAnswer } from './find-result-answer.js'
+import { describeError, rememberThrown } from '../base/errors.js'
+import { findAnsweringCall, findEndingCall } from '../../../machines/agent/answering-call.js'
+import { createModelFailure, type ModelActorError } from '../../../machines/agent/model-response.js'
+import { readOutput } from '../structured/read-output.js'
 
 /**
  * Asks the user's own guards about the batch at hand; what they throw or forget to return is plain data already. Of results,
@@ -260,4 +270,40 @@ function describeCalls(name: string, fact: GuardFact, callIds: readonly string[]
   return toEvidence(
     `${name}: ${meant.map((call) => `${call.name}(${formatArguments(call.argumentsText)})`).join(', ')}`,
   )
+}
+
+/**
+ * Whether a result of the batch is the answer of the run, and where it does not fit the output schema. Rejects with a plain
+ * failure where `stopWhen` fails.
+ */
+export async function findResultAnswer(
+  { stopWhen, output }: AgentParts,
+  batch: AgentContext,
+  question: StopQuestion,
+): Promise<Pick<UserGuardsOutput, 'stops' | 'outputProblem'>> {
+  const ends = findEndingCall(batch) !== undefined
+  const stops = !ends && stopWhen !== undefined && (await askStopWhen(stopWhen, question))
+  if (!ends && !stops) return {}
+  const said = stops ? { stops } : {}
+  if (output === undefined) return said
+  const text = findAnsweringCall(batch)?.result?.content ?? batch.output
+  const reading = await readOutput(text, output.validate, output.schema)
+  return reading.ok ? said : { ...said, outputProblem: reading.problem }
+}
+
+async function askStopWhen(stopWhen: StopWhen, question: StopQuestion): Promise<boolean> {
+  let said: unknown
+  try {
+    said = await stopWhen(question)
+  } catch (error) {
+    throw rememberThrown(createFailure(`threw: ${describeError(error)}.`), error)
+  }
+  if (typeof said === 'boolean') return said
+  throw createFailure(`returned ${said === null ? 'null' : `a value of type ${typeof said}`}.`)
+}
+
+function createFailure(what: string): ModelActorError {
+  const message = `stopWhen ${what} Repair it: it gets { results, step, context }, and returns true or false.`
+  const failure = createModelFailure({ kind: 'fatal', code: 'stop_when_failed', message })
+  return { ...failure, usage: null, jitter: 1 }
 }

@@ -14,10 +14,9 @@ import type { AgentParts } from '../live/agent-parts.js'
 import { getLeastSize } from '../context/plan-gap.js'
 import { isValidGap } from '../context/gap.js'
 import type { AskScope } from './ask-model.js'
-import { requestSummary, type Summary } from './request-summary.js'
-import { createSummaryStep } from './inference-step.js'
-import { applyPlan, findPlannedMessages } from './apply-plan.js'
-import { buildRequest } from './build-request.js'
+import { requestSummary, type Summary, buildRequest } from './build-request.js'
+import { createSummaryStep } from './request-model.js'
+import { applyPlan, findPlannedMessages } from './prepare-step.js'
 
 export async function loadCounter({ tokenizer, model }: AgentParts): Promise<TokenCounter> {
   const counting = tokenizer ? wrapTokenizer(tokenizer) : await loadDefaultTokenizer()

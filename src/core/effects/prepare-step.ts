@@ -2,17 +2,19 @@ import type { AgentContext } from '../../../machines/agent/context.js'
 import { createModelFailure, type ModelActorError } from '../../../machines/agent/model-response.js'
 import type { Message } from '../../../machines/agent/messages.js'
 import type { Json } from '../../../machines/agent/json.js'
-import type { StepPlan } from '../../../machines/agent/step-plan.js'
+import { type StepPlan, findNextPlan } from '../../../machines/agent/step-plan.js'
 import { describeError, rememberThrown } from '../base/errors.js'
 import { freezeOnce } from '../base/values.js'
 import { findNearestName } from '../base/text.js'
 import { parseJsonOr } from '../base/json.js'
 import { hintFor } from '../config/known-options.js'
 import { resolveRequestOptions } from '../config/request-options.js'
-import type { AgentParts } from '../live/agent-parts.js'
-import type { StepQuestion, StepResult } from '../live/prepare-step.js'
+import type { AgentParts, StepQuestion, StepResult } from '../live/agent-parts.js'
 import type { EffectScope } from '../live/runtime.js'
 import { readConversation } from '../sessions/input-history.js'
+import { getMarkedModel } from '../models/foreign-echo.js'
+import type { ModelProvider, ToolSpec } from '../models/provider.js'
+import type { ToolSet } from '../tools/tool-set.js'
 
 /**
  * Asks the agent's author what the next request is made of. Rejects with a plain failure that names the option and the key
@@ -193,4 +195,94 @@ function createFailure(option: 'instructions' | 'prepareStep', problem: string):
   const code = option === 'instructions' ? 'instructions_failed' : 'prepare_step_failed'
   const failure = createModelFailure({ kind: 'fatal', code, message: `${option} ${problem}` })
   return { ...failure, usage: null, jitter: 1 }
+}
+
+/**
+ * The agent as the next step has it; without a context, as it is. Throws a plain failure where it has no model of the planned
+ * name.
+ */
+export function applyPlan(given: AgentParts, context: AgentContext | null): AgentParts {
+  const plan = context && findNextPlan(context)
+  const parts = given.models ? { ...given, model: getMarkedModel(given.model) } : given
+  const forked = context?.terms?.instructions
+  if (plan === null && forked === undefined) return parts
+  const { model, tools, toolChoice, instructions, sampling } = {
+    ...plan,
+    ...(forked !== undefined && { instructions: forked }),
+  } as Partial<StepPlan>
+  return {
+    ...parts,
+    ...(model !== undefined && { model: getModel(parts, model) }),
+    ...(tools && { tools: narrowTools(parts.tools, tools) }),
+    toolChoice: toolChoice ?? (tools ? keepChoice(parts, tools) : parts.toolChoice),
+    ...(instructions !== undefined && {
+      instructions: [instructions, parts.skillIndex].filter(Boolean).join('\n\n') || null,
+    }),
+    ...(sampling && { sampling: { ...parts.sampling, ...sampling } }),
+  }
+}
+
+/** The agent's own choice of a tool, where the step has that tool. */
+function keepChoice({ toolChoice }: AgentParts, tools: readonly string[]): AgentParts['toolChoice'] {
+  const isLeft = typeof toolChoice === 'object' ? tools.includes(toolChoice.name) : tools.length > 0
+  return isLeft ? toolChoice : undefined
+}
+
+/** Another process may have other models. */
+function getModel({ models = {} }: AgentParts, name: string): ModelProvider {
+  const model = Object.hasOwn(models, name) ? models[name] : undefined
+  if (model !== undefined) return getMarkedModel(model)
+  const failure = createModelFailure({
+    kind: 'fatal',
+    code: 'unknown_model',
+    message: `This step is to be asked of the model '${name}', which this agent does not have. Add it to models of createAgent.`,
+  })
+  throw { ...failure, usage: null, jitter: 1 }
+}
+
+/** What the request offers. What finds and calls deferred tools is offered only with them. */
+function narrowTools(set: ToolSet, names: readonly string[]): ToolSet {
+  const { search } = set
+  const dispatcher = search?.dispatcher?.name
+  const deferred = set.deferred.filter(({ name }) => names.includes(name))
+  const isAllowed = ({ name }: { name: string }): boolean =>
+    names.includes(name) || (name === dispatcher && deferred.length > 0)
+  return {
+    get: (name) => set.get(name),
+    names: set.names,
+    specs: set.specs,
+    offered: narrowSpecs(set.offered, names, isAllowed),
+    deferred,
+    search,
+    team: set.team,
+    traits: set.traits,
+    isHosted: set.isHosted,
+  }
+}
+
+/** Providers and token counters know lists of tools by identity. */
+function narrowSpecs(
+  offered: readonly ToolSpec[],
+  names: readonly string[],
+  isAllowed: (spec: ToolSpec) => boolean,
+): readonly ToolSpec[] {
+  const lists = narrowed.get(offered) ?? new Map<string, readonly ToolSpec[]>()
+  narrowed.set(offered, lists)
+  const key = names.join()
+  const list = lists.get(key) ?? offered.filter(isAllowed)
+  lists.set(key, list)
+  return list
+}
+
+const narrowed = new WeakMap<readonly ToolSpec[], Map<string, readonly ToolSpec[]>>()
+
+/** What the request has in place of the transcript; null: the transcript. */
+export function findPlannedMessages(
+  context: AgentContext,
+  transcript: readonly Message[] = context.messages,
+): readonly Message[] | null {
+  const messages = findNextPlan(context)?.messages
+  if (messages === undefined) return null
+  const known = new Map(transcript.map((message) => [message.id, message]))
+  return messages.flatMap((one) => (typeof one === 'string' ? (known.get(one) ?? []) : [one]))
 }

@@ -21,14 +21,18 @@ import { prepareCalls } from '../tools/prepare-calls.js'
 import type { StepWork } from '../live/open-steps.js'
 import { toPlainJson } from '../models/plain-json.js'
 import { askModel } from './ask-model.js'
-import { createCallNamer } from './call-ids.js'
-import { CallStream } from './call-stream.js'
-import { clearReasoning, createClearedStream, type DeltaSink } from './clear-stream.js'
-import { createInferenceStep } from './inference-step.js'
-import { applyPlan } from './apply-plan.js'
-import { buildRequest } from './build-request.js'
-import { warnOfChangedSkills } from './warn-of-changed-skills.js'
-import { takeChangedTools, warnOfChangedTools } from './warn-of-changed-tools.js'
+import {
+  createCallNamer,
+  CallStream,
+  clearReasoning,
+  createClearedStream,
+  type DeltaSink,
+} from './call-stream.js'
+import { applyPlan } from './prepare-step.js'
+import { buildRequest, type Summary } from './build-request.js'
+import { warnOfChangedSkills, takeChangedTools, warnOfChangedTools } from './check-run-start.js'
+import { extendObject } from '../../../guards/lib/extended.js'
+import type { ModelStepResponse } from '../../../machines/agent/announcements.js'
 
 /** `self`: the actor that does it; `stream`: where its deltas go. */
 export interface RequestScope {
@@ -222,4 +226,65 @@ function describeDroppedCalls(response: ModelResponse, finalTool: string | undef
   const others = names.filter((_, index) => index !== answer)
   if (answer < 0 || others.length === 0) return null
   return `The model gave its final answer together with other calls, which are not made: ${others.join(', ')}.`
+}
+
+/** One attempt at an answer. Where shields screen answers or calls, uncleared content is left out. */
+export function createInferenceStep(context: AgentContext): StepWork<'inference', ModelOutput> {
+  const { attempt, features } = context
+  const stepId = getStepId(context)
+  return {
+    step: { stepType: 'inference', stepId, attempt },
+    isUncleared: ({ held }) => held?.stepId === stepId,
+    toEnding: (output, now) => {
+      if (output === null) return { payload: { modelResponse: null } }
+      const { response } = output
+      const words = features.outputShields ? getClearedWords(response, now) : getWords(response)
+      const isWithheld = words.text === null || features.callShields
+      const calls = response.toolCalls.length > 0 && isWithheld ? null : response.toolCalls
+      const { finishReason, model, usage } = response
+      const modelResponse = extendObject(words, { toolCalls: calls, finishReason, model, usage })
+      return { payload: { modelResponse } }
+    },
+  }
+}
+
+type AnswerWords = Pick<ModelStepResponse, 'text' | 'refusal'>
+
+function getWords({ text, refusal }: ModelOutput['response']): AnswerWords {
+  return { text, ...(refusal !== null && refusal !== '' && { refusal }) }
+}
+
+/** The text of an answer as output shields cleared it into the transcript. */
+function getClearedWords(
+  response: ModelOutput['response'],
+  { held, messages, batchAt }: AgentContext,
+): AnswerWords {
+  const { text, refusal } = getWords(response)
+  if (text === '' && refusal === undefined) return { text }
+  const said = messages[batchAt]
+  // A message in place of an uncleared answer has `data` that says so.
+  if (held !== null || said?.role !== 'assistant' || said.data !== undefined) return { text: null }
+  return getWords({ ...response, text: said.content ?? '', refusal: said.refusal ?? null })
+}
+
+/** A request for a summary; `written` is asked for what came of it. */
+export function createSummaryStep(
+  context: AgentContext,
+  written: () => Summary | null,
+): StepWork<'inference', unknown> {
+  return {
+    step: { stepType: 'inference', stepId: `${getStepId(context)}.summary`, attempt: 1, summary: true },
+    toEnding: (output) => {
+      const summary = output === null ? null : written()
+      if (summary === null) return { payload: { modelResponse: null } }
+      const { text, problem, usage } = summary
+      if (text === null) {
+        const error = { code: 'no_summary', message: problem }
+        return { outcome: 'error', error, payload: { modelResponse: null } }
+      }
+      const shown = context.features.outputShields ? null : text
+      const modelResponse = { text: shown, toolCalls: [], finishReason: null, model: null, usage }
+      return { payload: { modelResponse } }
+    },
+  }
 }

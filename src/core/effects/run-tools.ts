@@ -14,11 +14,13 @@ import { type CallAbort, createLeftReason } from '../base/abort.js'
 import { loadOnce } from '../base/platform.js'
 import type { Clock } from '../base/clock.js'
 import { type BatchScope, SubAgentBatch } from './sub-agent-batch.js'
-import type { AgentParts } from '../live/agent-parts.js'
+import { type AgentParts, getTraits, getSpeakerTools } from '../live/agent-parts.js'
 import type { SafeTelemetry } from '../telemetry/safe-telemetry.js'
-import { getTraits } from '../live/get-traits.js'
-import { getSpeakerTools } from '../live/speaker.js'
-import { ToolStep, createToolProgress } from './tool-step.js'
+import type { StepProgress, ToolStepResponse } from '../../../machines/agent/announcements.js'
+import type { AgentContext } from '../../../machines/agent/context.js'
+import { attachCause, hasThrown } from '../base/errors.js'
+import type { StepWork } from '../live/open-steps.js'
+import { getStepId } from '../../../machines/agent/step-id.js'
 
 /**
  * Runs the started calls of the batch, and sends each result as it comes. Returns a function that stops it: call it
@@ -30,7 +32,7 @@ export function runTools(parts: AgentParts, scope: BatchScope): () => void {
   return () => batch.stop()
 }
 
-const loadScreening = loadOnce(() => import('./screen-text.js'))
+const loadScreening = loadOnce(() => import('./screening-effects.js'))
 
 /** The batch at hand, as those see it who carry out its calls. */
 class ToolBatch implements RunBatchOptions {
@@ -250,4 +252,74 @@ const notStarted: ToolResult = {
   status: 'not_executed',
   content: 'Not executed: a guardrail stopped the run (terminal_delegation).',
   durationMs: 0,
+}
+
+type ToolWork = StepWork<'tool_execution', ToolResult>
+
+/**
+ * A call that a tool executes. Where shields screen results, the events leave out what the tool returned. Events are
+ * built when they are emitted, because many runs may be parked in such calls.
+ */
+export class ToolStep implements ToolWork {
+  readonly #context: AgentContext
+  readonly #call: Pick<BatchCall, 'id' | 'name' | 'arguments'>
+
+  constructor(context: AgentContext, call: Pick<BatchCall, 'id' | 'name' | 'arguments'>) {
+    this.#context = context
+    this.#call = call
+  }
+
+  get callId(): string {
+    return this.#call.id
+  }
+
+  get step(): ToolWork['step'] {
+    return createToolStep(this.#context, this.#call.id, this.#call.name)
+  }
+
+  toEnding(result: ToolResult | null): ReturnType<ToolWork['toEnding']> {
+    const { id, name, arguments: text } = this.#call
+    const toolCall = { id, type: 'function' as const, function: { name, arguments: text } }
+    const { resultShields } = this.#context.features
+    const threw = result !== null && hasThrown(result)
+    const message = resultShields ? 'The tool threw; shields look at what.' : (result?.content ?? '')
+    return {
+      outcome: result?.status === 'ok' ? 'ok' : 'error',
+      ...(threw && { error: attachCause({ code: result.status, message }, result) }),
+      payload: {
+        toolCall,
+        toolResponse: result && toStepResponse(result, resultShields),
+      },
+    }
+  }
+}
+
+export function createToolProgress(
+  context: AgentContext,
+  callId: string,
+  name: string,
+  progress: unknown,
+): StepProgress {
+  return { type: 'step_progress', ...createToolStep(context, callId, name), progress }
+}
+
+function createToolStep(context: AgentContext, callId: string, name: string): ToolWork['step'] {
+  return { stepType: 'tool_execution', stepId: getCallStepId(context, callId), callId, name }
+}
+
+function toStepResponse(
+  { status, errorKind, content, truncated }: ToolResult,
+  isWithheld: boolean,
+): ToolStepResponse {
+  return {
+    status,
+    ...(errorKind && { errorKind }),
+    content: isWithheld ? null : content,
+    ...(truncated && { truncated }),
+  }
+}
+
+/** The step of a call of the batch at hand: its id begins with that of the response that asked for it. */
+export function getCallStepId({ runId, steps, batchNumber }: AgentContext, callId: string): string {
+  return `${getStepId({ runId, steps: steps - 1, numbered: batchNumber - 1 })}.tool.${callId}`
 }

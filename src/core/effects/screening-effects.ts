@@ -1,4 +1,3 @@
-/* The effects that only agents with shields load: the screenings of input, calls, results and output. */
 import {
   type OutputScreening,
   type Screening,
@@ -16,13 +15,16 @@ import type { ContentPart, UserMessage } from '../../../machines/agent/messages.
 import { getStepId } from '../../../machines/agent/step-id.js'
 import type { Step, ShieldViolation } from '../../../machines/agent/announcements.js'
 import { readOutput } from '../structured/read-output.js'
-import type { EffectScope } from '../live/runtime.js'
+import type { EffectScope, AgentRuntime } from '../live/runtime.js'
 import type { AgentParts } from '../live/agent-parts.js'
 import { getReadableText } from '../shields/readable-part.js'
 import { runStaggered } from '../base/platform.js'
 import type { StepWork } from '../live/open-steps.js'
-import { screenText } from './screen-text.js'
-import { getCallStepId } from './call-step-id.js'
+import { getCallStepId } from './run-tools.js'
+import { askShields, type AskShieldsOptions } from '../shields/ask-shields.js'
+import type { ShieldScene } from '../shields/shield.js'
+
+/* The effects that only agents with shields load: the screenings of input, calls, results and output. */
 
 /**
  * Shows the shields what the user has said: each part of a message, and its texts as the model reads them, together.
@@ -277,4 +279,35 @@ function findViolation(screenings: readonly ShieldReport[]): ShieldViolation | n
   const findings = screenings.flatMap((screening) => screening.findings)
   const objecting = findings.filter((finding) => finding.action !== 'allow').map(({ shield }) => shield)
   return { action, message: gravest?.message ?? null, shields: [...new Set(objecting)] }
+}
+
+/** Screens a text with the shields of one point, on the run's own clock. Blocked content is dropped here. */
+export async function screenText(
+  { shields }: AgentParts,
+  { runtime, context, signal }: { runtime: AgentRuntime; context: AgentContext; signal: AbortSignal },
+  point: ShieldPoint,
+  content: string,
+  scene: Pick<ShieldScene, 'callId' | 'toolName'> = {},
+): Promise<Screening> {
+  const { timeoutMs, failOpen } = shields
+  const { clock, binding } = runtime
+  const { messages } = context
+  const { telemetry } = runtime
+  const whole: AskShieldsOptions = {
+    ...scene,
+    point,
+    signal,
+    clock,
+    timeoutMs,
+    failOpen,
+    messages,
+    context: binding.context,
+    reportThrown: (message) => runtime.emit({ type: 'warning', code: 'shield_failed', message }),
+  }
+  const outcome = await (telemetry
+    ? telemetry.around({ type: 'shield_call', point, callId: scene.callId }, () =>
+        askShields(shields[point], content, whole),
+      )
+    : askShields(shields[point], content, whole))
+  return outcome.action === 'block' ? { ...outcome, content: '' } : outcome
 }

@@ -18,12 +18,10 @@ import { describeError } from '../base/errors.js'
 import { limitText } from '../base/text.js'
 import type { RunnableCall } from '../tools/running-call.js'
 import type { Delegate, DelegateRun, DelegateRequest, Tool } from '../tools/tool.js'
-import type { AgentParts } from '../live/agent-parts.js'
-import { hasSharedBudgets, listRunBudgets } from '../live/run-budgets.js'
+import { type AgentParts, hasSharedBudgets, listRunBudgets } from '../live/agent-parts.js'
 import type { AgentRuntime } from '../live/runtime.js'
 import { getChildSessionId } from '../sessions/child-session.js'
-import { ChildRun } from '../live/child-run.js'
-import { toChildResult } from './child-result.js'
+import { ChildRun, toChildResult } from '../live/child-run.js'
 
 /** What the actor of a batch gives to its tools and sub-agents. */
 export interface BatchScope {

@@ -1,8 +1,17 @@
 import { warnProcess } from '../base/platform.js'
-import type { AnyEventObject, AnyMachineSnapshot, AnyStateMachine } from 'xstate'
+import {
+  type AnyEventObject,
+  type AnyMachineSnapshot,
+  type AnyStateMachine,
+  createEmptyActor,
+  type EventFromLogic,
+  type SnapshotFrom,
+  type transition,
+} from 'xstate'
 import { ChartTables, findUnknownPart } from './chart-tables.js'
 import { Macrostep } from './macrostep.js'
 import { findChangedInternal, type TransitionScope } from './xstate-internals.js'
+import { ConfigError } from '../base/errors.js'
 
 type Transition = (
   snapshot: AnyMachineSnapshot,
@@ -69,4 +78,56 @@ function canUseTables(
 function warnInDevelopment(sentence: string): void {
   const { process } = globalThis as { process?: Partial<NodeJS.Process> }
   if (process?.env?.NODE_ENV !== 'production') warnProcess(sentence, 'interpreter')
+}
+
+type PureTransition<Machine extends AnyStateMachine> = (
+  snapshot: SnapshotFrom<Machine>,
+  event: EventFromLogic<Machine>,
+) => ReturnType<typeof transition<Machine>>
+
+/**
+ * XState's function `transition` for one machine, by tables: the next snapshot and the actions that a running actor would
+ * execute. It starts nothing. XState creates an actor of the machine for each event; this creates one actor in all.
+ */
+export function createPureTransition<Machine extends AnyStateMachine>(
+  machine: Machine,
+): PureTransition<Machine> {
+  const takeEvent = createTableTransition(machine)
+  let scope: TransitionScope | undefined
+  return (snapshot, event) => {
+    scope ??= createInertScope()
+    const actions: unknown[] = []
+    scope.actionExecutor = (action) => void actions.push(action)
+    return [takeEvent(snapshot as never, event, scope), actions] as unknown as ReturnType<
+      PureTransition<Machine>
+    >
+  }
+}
+
+/** The scope of an actor that is never started: what it is told to do has no effect. */
+function createInertScope(): TransitionScope {
+  const self = createEmptyActor()
+  const ignore = (): void => undefined
+  const scope = {
+    self,
+    system: self.system,
+    id: '',
+    sessionId: '',
+    logger: ignore,
+    defer: ignore,
+    emit: ignore,
+    stopChild: ignore,
+    actionExecutor: ignore,
+  }
+  return scope as unknown as TransitionScope
+}
+
+/** What takes the transitions of a machine: tables that are read from its chart, or XState's own interpreter. */
+export type Interpreter = 'tables' | 'xstate'
+
+/** @throws {ConfigError} `invalid_config` */
+export function checkInterpreter(given: unknown): Interpreter {
+  if (given === undefined) return 'tables'
+  if (given === 'tables' || given === 'xstate') return given
+  throw new ConfigError('invalid_config', "interpreter must be 'tables' or 'xstate'.", 'interpreter')
 }

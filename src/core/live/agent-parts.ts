@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../../machines/agent/json.js'
 import type { AgentConfig } from '../../../machines/agent/config.js'
-import type { BudgetsOption } from '../budgets/budgets-option.js'
+import { type BudgetsOption, checkBudgetList } from '../budgets/budgets-option.js'
 import type { Tokenizer } from '../context/default-tokenizer.js'
 import type { ModelProvider, Sampling, ToolChoice } from '../models/provider.js'
 import type { SkillInfo } from '../tools/skill-tools.js'
@@ -9,12 +9,19 @@ import type { Retriever } from '../memory/retriever.js'
 import type { ShieldSet } from '../shields/shield-set.js'
 import type { StructuredOutput } from '../structured/structured-output.js'
 import type { PriceBook } from '../prices/price-book.js'
-import type { PrepareStep, WriteInstructions } from './prepare-step.js'
-import type { UserGuard } from '../user-guards/guard.js'
-import type { StopWhen } from '../user-guards/stop-when.js'
+import type { UserGuard, GuardedResult, StopWhen } from '../user-guards/guard.js'
 import type { Clock } from '../base/clock.js'
-import type { Interpreter } from '../interpreter/interpreter.js'
+import type { Interpreter } from '../interpreter/table-transition.js'
 import type { Telemetry } from '../telemetry/telemetry.js'
+import type { Message } from '../../../machines/agent/messages.js'
+import type { Usage } from '../../../machines/agent/usage.js'
+import type { HistoryMessage } from '../sessions/input-history.js'
+import { createModelFailure } from '../../../machines/agent/model-response.js'
+import { describeLostSpeaker } from '../sessions/session-errors.js'
+import type { ToolTraits } from '../../../machines/agent/batch-calls.js'
+import type { Binding, AgentRuntime } from './runtime.js'
+import { indexBudgets } from '../budgets/reserve-in-all.js'
+import type { SharedBudget } from '../budgets/shared-budget.js'
 
 /** The parts of an agent, besides its plain configuration. */
 export interface AgentParts {
@@ -54,4 +61,108 @@ export interface AgentParts {
   budgets?: BudgetsOption | undefined
   /** What measures its runs. */
   telemetry: Telemetry | undefined
+}
+
+/** What `prepareStep` is asked about: the request that comes next. */
+export interface StepQuestion {
+  /** The number of the step: 1 is the first after a user message. */
+  readonly step: number
+  /** The transcript; frozen. */
+  readonly messages: readonly Message[]
+  /** What the run has used so far. */
+  readonly usage: Usage
+  /** The app's own object, as it was handed to the run. */
+  readonly context: unknown
+  /** How the calls of the last response have ended, in call order; empty at the first step. */
+  readonly lastResults: readonly StepResult[]
+}
+
+/** How a call has ended. */
+export type StepResult = Pick<GuardedResult, 'id' | 'name' | 'arguments' | 'status' | 'content'>
+
+/** What one request is made of, in place of what the agent has. What is left out stays. */
+export interface StepSettings {
+  /** A name in `models` of the agent. */
+  model?: string | undefined
+  /** The names of the tools that the model may call; any other call is refused. `[]`: none. */
+  tools?: readonly string[] | undefined
+  toolChoice?: ToolChoice | undefined
+  /** In place of the agent's own. */
+  instructions?: string | undefined
+  /** Key by key over the agent's own. */
+  sampling?: Sampling | undefined
+  /** What the request has in place of the transcript, which stays as it is. */
+  messages?: readonly (Message | HistoryMessage)[] | undefined
+}
+
+/**
+ * Decides what the next request is made of: asked once a step. What it returns is in the log, so that a resume, a replay or
+ * a fork does the same without asking it again.
+ *
+ * @example
+ * const prepareStep: PrepareStep = ({ step }) => (step > 3 ? { model: 'small', tools: ['search'] } : {})
+ * createAgent({ model, models: { small: openaiChat({ model: 'gpt-5-nano' }) }, tools, prepareStep })
+ */
+export type PrepareStep = (
+  question: StepQuestion,
+) => StepSettings | undefined | Promise<StepSettings | undefined>
+
+/** Instructions that are written anew for each step. */
+export type WriteInstructions = (context: unknown) => string | Promise<string>
+
+/**
+ * The parts of a session's agent as those of the agent that speaks. Throws a plain failure where no handoff of the agent leads to it:
+ * a session can outlive the handoff.
+ */
+export function toSpeaker(parts: AgentParts, speaker: string | null | undefined): AgentParts {
+  if (speaker == null) return parts
+  const mixed = parts.tools.team?.mix(speaker, parts) as AgentParts | undefined
+  if (mixed !== undefined) return mixed
+  const message = describeLostSpeaker(speaker)
+  throw { ...createModelFailure({ kind: 'fatal', code: 'unknown_agent', message }), usage: null, jitter: 1 }
+}
+
+/** Whether the conversation was handed to an agent to which no handoff among the tools leads any more. */
+export function isLostSpeaker(tools: ToolSet, speaker: string | null | undefined): speaker is string {
+  return speaker != null && !tools.team?.find(speaker)
+}
+
+/** The tools of the agent that speaks; those of the first agent where it is not known. */
+export function getSpeakerTools(tools: ToolSet, speaker: string | null | undefined): ToolSet {
+  const member = speaker == null ? undefined : tools.team?.find(speaker)
+  return (member as Pick<AgentParts, 'tools'> | undefined)?.tools ?? tools
+}
+
+/** Tools as the machine of a run sees them. Without a store no sub-agent has a log from which a call of it could go on. */
+export function getTraits(
+  { traits }: ToolSet,
+  { store }: Pick<Binding, 'store'>,
+): Record<string, ToolTraits> {
+  if (store || !Object.values(traits).some(({ delegate }) => delegate)) return traits
+  return Object.fromEntries(
+    Object.entries(traits).map(([name, { delegate: _delegate, nested: _nested, ...rest }]) => [name, rest]),
+  )
+}
+
+/** Whether a run spends from any. */
+export function hasSharedBudgets(
+  { budgets }: Pick<AgentParts, 'budgets'>,
+  { binding }: Pick<AgentRuntime, 'binding'>,
+): boolean {
+  return budgets !== undefined || binding.budgets !== undefined || binding.budgetsAbove !== undefined
+}
+
+/** The shared budgets of a run, each once: of those above it, its agent's, and its own. @throws as `indexBudgets` */
+export function listRunBudgets(
+  { budgets: ofAgent }: Pick<AgentParts, 'budgets'>,
+  { binding }: Pick<AgentRuntime, 'binding'>,
+  sessionId: string,
+): readonly SharedBudget[] {
+  const { budgets: ofRun, budgetsAbove = [], tags } = binding
+  const own = [ofAgent, ofRun].flatMap((option) =>
+    typeof option === 'function'
+      ? checkBudgetList(option({ tags: tags?.() ?? {}, sessionId }), 'budgets(…)')
+      : (option ?? []),
+  )
+  return [...indexBudgets([...budgetsAbove, ...own]).values()]
 }

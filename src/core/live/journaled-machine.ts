@@ -9,8 +9,7 @@ import { addUsage } from '../../../machines/agent/usage.js'
 import { hasUnclearedContent } from '../../../machines/agent/mask-uncleared.js'
 import { findAbandonedCalls } from './abandoned-sub-agents.js'
 import type { RunInput } from '../sessions/input-history.js'
-import type { Interpreter } from '../interpreter/interpreter.js'
-import { createTableTransition } from '../interpreter/table-transition.js'
+import { type Interpreter, createTableTransition } from '../interpreter/table-transition.js'
 import { migrateState } from '../sessions/log/migrate-state.js'
 import { completeSnapshot } from '../sessions/complete-snapshot.js'
 import {
@@ -21,9 +20,10 @@ import {
   setRuntime,
   type RuntimeOptions,
 } from './runtime.js'
-import { toLinkField } from '../sessions/journal.js'
+import { toLinkField, type JournalEntry } from '../sessions/journal.js'
 import type { IsContextFree } from '../tools/tool-types.js'
 import { toPlainError } from '../base/errors.js'
+import type { FoldedRun } from '../sessions/fold-session.js'
 
 /**
  * The agent machine, which also takes what a user says as its input: a text, or messages. Only an actor that is restored
@@ -276,4 +276,38 @@ function sealEvent(
   if ('error' in sealed) sealed.error = toPlainError(sealed.error) as typeof sealed.error
   if (partial) Object.assign(sealed, { partial })
   return sealed
+}
+
+/** Is told what a log would keep of an actor. It never throws. */
+export interface ActorFollower {
+  /** Called before the entry is applied. */
+  onEntry(entry: JournalEntry): void
+  /** Called with the state that the last entry has led to. */
+  onReached(reached: FoldedRun): void
+}
+
+/** Tells of what an agent's actor takes from now on, beside its journal if it has one; what it returns ends that. */
+export function followRuntime({ binding }: AgentRuntime, follower: ActorFollower): () => void {
+  const { journal } = binding
+  let isOver = false
+  const followed = {
+    append: (entry: JournalEntry) => {
+      journal?.append(entry)
+      if (!isOver) follower.onEntry(entry)
+    },
+    flush: () => journal?.flush(),
+    checkHeld: () => journal?.checkHeld?.(),
+    get hasFailed() {
+      return journal?.hasFailed === true
+    },
+    onReached: (reached: FoldedRun) => {
+      journal?.onReached?.(reached)
+      if (!isOver) follower.onReached(reached)
+    },
+  }
+  binding.journal = followed
+  return () => {
+    isOver = true
+    if (binding.journal === followed) binding.journal = journal
+  }
 }

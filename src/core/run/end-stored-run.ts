@@ -12,6 +12,7 @@ import { takeEvent } from '../sessions/take-event.js'
 import type { InboxMessage } from '../sessions/store/inbox.js'
 import type { ListedSession, SessionStore } from '../sessions/store/store.js'
 import { StoreError } from '../sessions/store/store-error.js'
+import { setAlarm } from '../sessions/alarm.js'
 
 export interface StoreParts {
   store: SessionStore
@@ -166,4 +167,33 @@ async function hasEnded(parts: StoreParts, child: string): Promise<boolean> {
   } catch (error) {
     return error instanceof StoreError && !['session_busy', 'store_unavailable'].includes(error.code)
   }
+}
+
+/**
+ * Carries out the `resume` with a date that lies in the inbox of a session that no process holds, with nothing but the store: the
+ * run sleeps from now on. Where other messages came before it, or its date is over, the session is woken at that date, and
+ * hears all of them then.
+ */
+export async function postponeStoredRun(
+  parts: StoreParts,
+  sessionId: string,
+  message: number,
+): Promise<Receipt['status']> {
+  const { store, clock } = parts
+  return withFreeSession(parts, sessionId, 'a process that postpones it', async (taken) => {
+    const { folded } = taken
+    const waiting = await readInbox(store, sessionId)
+    const found = waiting.find((one) => one.message === message)
+    const resume = found && parseInboxMessage(found)
+    if (resume?.type !== 'RESUME' || resume.at === undefined) return 'waiting'
+    const { run } = folded
+    const event = { ...resume, now: Math.max(clock.now(), folded.at), inbox: message }
+    const moved = run?.status === 'active' && waiting[0] === found ? takeEvent(run, event) : null
+    if (moved?.[0].context.state !== 'PAUSED') {
+      await setAlarm(store, sessionId, resume.at, folded.definition)
+      return 'waiting'
+    }
+    await writeRest(taken, event, moved)
+    return 'applied'
+  })
 }

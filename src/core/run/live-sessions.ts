@@ -5,6 +5,9 @@ import { getInnerStore } from '../sessions/store/checked-store.js'
 import type { SessionStore } from '../sessions/store/store.js'
 import type { EventHub } from './event-hub.js'
 import type { RunActor } from './run-actor.js'
+import type { ControlEvent } from '../../../machines/agent/machine-events.js'
+import { describeError } from '../base/errors.js'
+import { checkMessageFits } from './answer-events.js'
 
 /** A session that is at work in this process. */
 export interface LiveSession {
@@ -80,5 +83,34 @@ export function publishSession(log: SessionLog, { runId, actor, hub }: Connected
     onHeld: () => sessions.add(sessionId, session),
     onWritten: () => sessions.notify(sessionId),
     onReleased: () => sessions.remove(sessionId, session),
+  })
+}
+
+/**
+ * Connects a run with its session: other code of this process can listen to it, and the run receives the session's
+ * inbox, in order. A message that no longer applies is removed with a `warning`: two pages may have answered the same
+ * question.
+ */
+export function connectSession(
+  log: SessionLog | undefined,
+  run: ConnectedRun,
+  send: (event: ControlEvent) => void,
+): void {
+  if (!log) return
+  const { actor } = run
+  publishSession(log, run)
+  log.inbox.onQueued(({ messageId }) => actor.emit({ type: 'message_queued', messageId }))
+  log.inbox.onMessage((message, event) => {
+    try {
+      const standing = actor.forecast
+      if (event === null || standing === undefined) {
+        log.inbox.refuse(message)
+        return
+      }
+      checkMessageFits(event, standing, log.sessionId)
+      send({ ...event, inbox: message })
+    } catch (error) {
+      if (log.inbox.refuse(message)) actor.warn('message_refused', describeError(error))
+    }
   })
 }

@@ -7,14 +7,13 @@ import type { ControlEvent } from '../../../machines/agent/machine-events.js'
 import { describeError } from '../base/errors.js'
 import { getPlatform } from '../base/platform.js'
 import type { AgentMachine } from '../live/journaled-machine.js'
-import { canResumeFromLog } from '../live/release-run.js'
-import { findRuntime } from '../live/runtime.js'
+import { canResumeFromLog, findRuntime } from '../live/runtime.js'
 import type { SessionLog } from '../sessions/log/session-log.js'
 import type { ParentLink, RunOrigin } from './run-parts.js'
 import type { EventHub } from './event-hub.js'
-import { canResume } from './check-message.js'
+import { canResume } from './answer-events.js'
 import { EventGate } from './event-gate.js'
-import { type Inspector, safeInspector } from './safe-inspector.js'
+import { type Inspector, safeInspector } from './safe-listeners.js'
 
 /**
  * The state after the pending events. Where events were only added, only the new ones are applied: a thousand answers

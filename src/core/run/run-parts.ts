@@ -1,14 +1,18 @@
 import type { AnyActorRef } from 'xstate'
 import type { AgentEvent } from '../../../machines/agent/announcements.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
-import type { RunResult } from '../../../machines/agent/run-result.js'
+import { type RunResult, isRestState } from '../../../machines/agent/run-result.js'
 import type { Clock } from '../base/clock.js'
 import type { AgentMachine } from '../live/journaled-machine.js'
 import type { MachineState } from '../sessions/log/record-content.js'
 import type { SessionLog } from '../sessions/log/session-log.js'
 import type { Session } from '../sessions/session.js'
 import type { ToolSet } from '../tools/tool-set.js'
-import type { Inspector } from './safe-inspector.js'
+import type { Inspector } from './safe-listeners.js'
+import { createStoreFailedEvent } from '../sessions/journal.js'
+import { warnProcess } from '../base/platform.js'
+import { StatewrightError, UsageError, describeError } from '../base/errors.js'
+import { freezeOnce } from '../base/values.js'
 
 /** What a run begins from: its input, or the state in which it was left. */
 export interface RunOrigin {
@@ -51,4 +55,121 @@ export interface RunParts {
   inspect: Inspector | undefined
   /** Of a sub-agent's run. */
   above?: ParentLink
+}
+
+const noListeners: readonly (() => void)[] = []
+
+/**
+ * The promise of the next rest: renewed whenever the run continues. A result is made when it is read: a run that is
+ * answered a thousand times in a row makes no thousand results.
+ */
+export class RestPromise<Result> {
+  /** Settles the promise that was handed out. */
+  #open: { resolve: (result: Result) => void; reject: (error: unknown) => void } | undefined
+  #promise: Promise<Result> | undefined
+  #make: (() => Result) | undefined
+  #reached = false
+  #version = 0
+  #listeners: readonly (() => void)[] = noListeners
+
+  get promise(): Promise<Result> {
+    return (this.#promise ??= this.#make ? Promise.resolve(this.#make()) : this.#createPromise())
+  }
+
+  get isReached(): boolean {
+    return this.#reached
+  }
+
+  /**
+   * Reaches a rest whose result takes its time, unless the run has gone on, or rested anew, by then. `unkept` makes the
+   * result of a rest that could not be kept; null when there is no such rest.
+   */
+  async reachLater(
+    kept: Promise<void> | undefined,
+    make: () => Result | Promise<Result>,
+    unkept: (result: Result, error: unknown) => Result | null,
+  ): Promise<void> {
+    const turn = (this.#version += 1)
+    const failure = await (kept ?? Promise.resolve()).then(
+      () => null,
+      (error: unknown) => ({ error }),
+    )
+    if (turn !== this.#version) return
+    const made = await make()
+    if (turn !== this.#version) return
+    const result = failure === null ? made : unkept(made, failure.error)
+    if (result !== null) this.reach(() => result)
+  }
+
+  /** A rest can be reached again without being left: one of several approvals was answered. */
+  reach(make: () => Result): void {
+    this.#make = make
+    this.#reached = true
+    if (this.#open) this.#open.resolve(make())
+    else this.#promise = undefined
+    this.#open = undefined
+    for (const listener of this.#listeners) listener()
+  }
+
+  leave(): void {
+    this.#version += 1
+    if (!this.#reached) return
+    this.#reached = false
+    this.#make = undefined
+    this.#promise = undefined
+  }
+
+  refuse(error: unknown): void {
+    this.#reached = true
+    void this.promise
+    this.#open?.reject(error)
+    this.#open = undefined
+  }
+
+  /** Calls back whenever a rest is reached. */
+  onReach(listener: () => void): () => void {
+    this.#listeners = this.#listeners.concat(listener)
+    return () => {
+      this.#listeners = this.#listeners.filter((one) => one !== listener)
+    }
+  }
+
+  #createPromise(): Promise<Result> {
+    const promise = new Promise<Result>((resolve, reject) => {
+      this.#open = { resolve, reject }
+    })
+    // A refusal rejects the result; without a handler it is no unhandled rejection.
+    promise.catch(() => undefined)
+    return promise
+  }
+}
+
+/** The result of an end that could not be written: it carries the store's error, because the answer is paid for. */
+export function toUnsavedResult(result: RunResult, error: unknown): RunResult | null {
+  if (isRestState(result.state)) return null
+  return { error: { ...createStoreFailedEvent(error).failure, recoverable: true }, ...result } as RunResult
+}
+
+/** A run that was refused before its start has one event. */
+export function createRefusalEvent(runId: string, error: unknown, at: number): AgentEvent {
+  return freezeOnce({ type: 'warning', ...describeRefusal(error), id: `${runId}:1`, runId, seq: 1, at })
+}
+
+/** The app does not listen, await or iterate: only the platform's own warnings are left. */
+export function warnOfRefusal(error: unknown): void {
+  const { code, message } = describeRefusal(error)
+  warnProcess(`A run was refused, and its result is not awaited: ${message}`, code)
+}
+
+function describeRefusal(error: unknown): { code: string; message: string } {
+  return {
+    code: error instanceof StatewrightError ? error.code : 'run_refused',
+    message: describeError(error),
+  }
+}
+
+/** A method that the run cannot take as it stands. */
+export function wrongStateError(method: string, state: string, why: string): UsageError {
+  const text = `${method}(): the run is ${state} and ${why}. Await run.result, or watch run.state$, before you call it.`
+  return new UsageError('wrong_state', text, method)
 }

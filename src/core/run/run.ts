@@ -13,7 +13,7 @@ import { toRunResult } from '../../../machines/agent/to-result.js'
 import { isNearBudget } from '../../../machines/agent/budget-totals.js'
 import { type UsageError, describeError } from '../base/errors.js'
 import { whenAborted } from '../base/abort.js'
-import { registerRelease } from '../live/release-run.js'
+import { registerRelease } from '../live/runtime.js'
 import type { SessionLog } from '../sessions/log/session-log.js'
 import {
   type AnswerOptions,
@@ -21,20 +21,26 @@ import {
   type CallReference,
   getAwaitedCall,
   type EditOf,
-} from './awaited-call.js'
-import { toResumeEvent } from './resume-event.js'
-import { toToolOutputEvent } from './tool-output-event.js'
-import { parseEditedArguments } from './edited-arguments.js'
+  toResumeEvent,
+  toToolOutputEvent,
+  parseEditedArguments,
+} from './answer-events.js'
 import { EventHub } from './event-hub.js'
-import { connectSession } from './connect-session.js'
+import { connectSession } from './live-sessions.js'
 import type { Clock } from '../base/clock.js'
 import { freezeOnce } from '../base/values.js'
 import { type AgentSnapshot, RunActor } from './run-actor.js'
-import type { RunOrigin, RunParts } from './run-parts.js'
+import {
+  type RunOrigin,
+  type RunParts,
+  createRefusalEvent,
+  warnOfRefusal,
+  wrongStateError,
+  RestPromise,
+  toUnsavedResult,
+} from './run-parts.js'
 import { toMessages, type UserInput } from '../sessions/user-input.js'
 import { getPlatform } from '../base/platform.js'
-import { createRefusalEvent, warnOfRefusal, wrongStateError } from './refused-run.js'
-import { RestPromise, toUnsavedResult } from './rest-promise.js'
 import type { DeepPartial } from '../structured/partial-objects.js'
 import type { Session } from '../sessions/session.js'
 

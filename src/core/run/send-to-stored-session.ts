@@ -22,14 +22,17 @@ import { checkSessionId } from '../sessions/store/session-id.js'
 import { type ToolSet, createToolSet } from '../tools/tool-set.js'
 import { provideAnswerReader } from '../sessions/answer-reader.js'
 import { readElicitationAnswer } from '../sessions/elicitation-answer.js'
-import { getSpeakerTools } from '../live/speaker.js'
-import { getAwaitedCall } from './awaited-call.js'
-import { toToolOutputEvent } from './tool-output-event.js'
-import { cancelStoredRun, type StoreParts } from './end-stored-run.js'
-import { postponeStoredRun } from './postpone-stored-run.js'
+import { getSpeakerTools } from '../live/agent-parts.js'
+import {
+  getAwaitedCall,
+  toToolOutputEvent,
+  parseEditedArguments,
+  notWaitingError,
+  checkNotEnded,
+  checkMessageFits,
+} from './answer-events.js'
+import { cancelStoredRun, type StoreParts, postponeStoredRun } from './end-stored-run.js'
 import { setAlarm } from '../sessions/alarm.js'
-import { parseEditedArguments } from './edited-arguments.js'
-import { notWaitingError, checkNotEnded, checkMessageFits } from './check-message.js'
 
 /** What the messages of an inbox will make of a run. */
 interface InboxForecast {

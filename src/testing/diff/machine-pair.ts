@@ -1,6 +1,6 @@
 import type { AnyEventObject, AnyMachineSnapshot } from 'xstate'
 import type { Macrostep, ObservedMachine } from '../../core/chart/observe-machine.js'
-import type { DefinedTransition } from '../../core/chart/transitions.js'
+import type { DefinedTransition } from '../../core/chart/state-labels.js'
 import { PathError } from '../errors.js'
 import {
   stateLimitError,

@@ -1,7 +1,7 @@
 import { sha256 } from '../../../guards/lib/sha256.js'
 import type { RunResult } from '../../../machines/agent/run-result.js'
 import { addUsage, noUsage, type Usage } from '../../../machines/agent/usage.js'
-import { createDefinitionFactory } from '../../core/agent/definition-factory.js'
+import { createDefinitionFactory } from '../../core/agent/agent-internals.js'
 import type { Agent } from '../../core/agent/agent-options.js'
 import type { BudgetsOption } from '../../core/budgets/budgets-option.js'
 import { describeError, ConfigError, StatewrightError } from '../../core/base/errors.js'
@@ -17,7 +17,7 @@ import type { EvaluatedRun, GuardSaid } from './evaluation-report.js'
 import { PlayedTools } from './played-tools.js'
 import { rebindAgent } from '../rebind-agent.js'
 import { whenAborted } from '../../core/base/abort.js'
-import { releaseRun } from '../../core/live/release-run.js'
+import { releaseRun } from '../../core/live/runtime.js'
 import type { Run } from '../../core/run/run.js'
 
 /** A finished case, before scoring. */

@@ -8,11 +8,10 @@ import {
   type ToolResult,
   type ToolTraits,
 } from '../../../machines/agent/batch-calls.js'
-import { getFeatures } from '../../core/agent/agent-features.js'
+import { getFeatures } from '../../core/agent/agent-internals.js'
 import { systemClock } from '../../core/base/clock.js'
 import { describeError } from '../../core/base/errors.js'
-import type { AgentParts } from '../../core/live/agent-parts.js'
-import { getSpeakerTools } from '../../core/live/speaker.js'
+import { type AgentParts, getSpeakerTools } from '../../core/live/agent-parts.js'
 import type { RecordContent } from '../../core/sessions/log/record-content.js'
 import { completeInput } from '../../core/sessions/log/complete-context.js'
 import { readOutput } from '../../core/structured/read-output.js'

@@ -12,7 +12,7 @@ import { toolSearch } from '../../core/tools/deferred/tool-search.js'
 import type { InputSchema } from '../../core/tools/input-schema.js'
 import type { Tool } from '../../core/tools/tool.js'
 import type { ToolEntry } from '../../core/tools/tool-set.js'
-import { defineGuard } from '../../core/user-guards/define-guard.js'
+import { defineGuard } from '../../core/user-guards/guard.js'
 import { type ReadableRecording, readRecording, type RecordedAgent, type RecordedTool } from './recording.js'
 
 /** Which parts of an agent were derived from a recording. */

@@ -6,7 +6,7 @@ import {
   pathToStateValue,
 } from 'xstate'
 import { PathError } from '../errors.js'
-import { getStateName, listStateNodes } from '../../core/chart/transitions.js'
+import { getStateName, listStateNodes } from '../../core/chart/state-labels.js'
 
 /**
  * The state after an event, and the event. At a start the event is `xstate.init`.

@@ -1,7 +1,7 @@
 import { jest } from '@jest/globals'
 import { type AnyMachineSnapshot, initialTransition, setup, transition } from 'xstate'
 import { agentMachine } from '../../../machines/agent.machine.js'
-import { createPureTransition } from '../../../src/core/interpreter/pure-transition.js'
+import { createPureTransition } from '../../../src/core/interpreter/table-transition.js'
 import { createAgent, memoryStore, type ModelProvider } from '../../../src/index.js'
 import { plainAnswer } from '../../support/manual-model.js'
 import { createRandom, EventPool, inputs } from './random-walk.js'

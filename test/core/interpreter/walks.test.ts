@@ -1,7 +1,7 @@
 import { jest } from '@jest/globals'
 import type { AnyTransitionDefinition } from 'xstate'
 import { agentMachine } from '../../../machines/agent.machine.js'
-import { listTransitions } from '../../../src/core/chart/transitions.js'
+import { listTransitions } from '../../../src/core/chart/state-labels.js'
 import { configMutants } from '../../mutation/config-mutants.js'
 import { walk } from './random-walk.js'
 import { createIdleAgent, SideBySide } from './side-by-side.js'

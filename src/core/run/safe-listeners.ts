@@ -1,6 +1,9 @@
 import type { Observer, Operator, Subscription } from 'rxjs'
-// The same class as that of 'rxjs', whose two hundred files Node would all load.
 import { Observable } from 'rxjs/internal/Observable'
+import type { InspectionEvent, Observer as InspectionObserver } from 'xstate'
+import { ConfigError } from '../base/errors.js'
+
+// The same class as that of 'rxjs', whose two hundred files Node would all load.
 
 type Report = (error: unknown) => void
 
@@ -52,6 +55,39 @@ export class SafeObservable<T> extends Observable<T> {
       } catch (thrown) {
         this.#report(thrown)
       }
+    }
+  }
+}
+
+/** What XState tells an inspector: every actor, event, snapshot and transition. */
+export type Inspector = InspectionObserver<InspectionEvent> | ((event: InspectionEvent) => void)
+
+/** Throws a ConfigError for what is no inspector. */
+export function checkInspector(inspector: Inspector | undefined): Inspector | undefined {
+  if (inspector === undefined || typeof inspector === 'function') return inspector
+  if (typeof inspector === 'object' && inspector !== null && typeof inspector.next === 'function')
+    return inspector
+  throw new ConfigError(
+    'invalid_config',
+    "inspect must be a function or an observer with next(), such as the 'inspect' of an inspector.",
+    'inspect',
+  )
+}
+
+/** XState calls inspectors in the middle of a transition: one that throws is reported once, and not called again. */
+export function safeInspector(
+  inspector: Inspector,
+  report: (thrown: unknown) => void,
+): (event: InspectionEvent) => void {
+  let isOff = false
+  return (event) => {
+    if (isOff) return
+    try {
+      if (typeof inspector === 'function') inspector(event)
+      else inspector.next?.(event)
+    } catch (thrown) {
+      isOff = true
+      report(thrown)
     }
   }
 }

@@ -1,0 +1,274 @@
+import type { AgentContext } from '../../../machines/agent/context.js'
+import type { UnansweredCall, PendingCall } from '../../../machines/agent/run-result.js'
+import { isAnsweredBy } from '../../../machines/agent/sub-agent-questions.js'
+import { findAnswerableCall, listAnswerableCalls } from '../../../machines/agent/to-result.js'
+import { UsageError } from '../base/errors.js'
+import { expectArgument, optionsRule } from '../base/values.js'
+import type { SnapshotFrom } from 'xstate'
+import type { ControlEvent } from '../../../machines/agent/machine-events.js'
+import type { AgentMachine } from '../live/journaled-machine.js'
+import { fitArguments, readJson } from '../tools/fit-arguments.js'
+import type { Tool, ToolsByName } from '../tools/tool.js'
+import type { ToolSet } from '../tools/tool-set.js'
+import { formatResult } from '../tools/tool-content.js'
+import { readAnswer } from '../sessions/answer-reader.js'
+import { readTime } from '../base/clock.js'
+
+/** What an answer to a call may carry. */
+export interface AnswerOptions {
+  /** As `pending` and `approval_requested` have it. */
+  fingerprint?: string | undefined
+  /** As they have it, too: the same call, made again, is another one. */
+  messageId?: string | undefined
+}
+
+/** A call by its id, or as `pending` and `approval_requested` tell of it: an answer is then for that very call. */
+export type CallReference =
+  | string
+  | (Pick<UnansweredCall, 'callId' | 'fingerprint' | 'messageId'> & { name?: string })
+
+/** The arguments that a person may give in place of the model's: the input type of the tool, or `unknown` when the tool is not known. */
+export type EditOf<Tools, Call> = [Tools] extends [never]
+  ? unknown
+  : [OwnName<Call>] extends [never]
+    ? unknown
+    : Tools[OwnName<Call> & keyof Tools]
+
+/** A sub-agent's tools go by names of their own. */
+type OwnName<Call> = Call extends { name: infer Name; path?: never } ? Name : never
+
+/** @throws {UsageError} `invalid_input` for what names no call */
+export function parseAnswerTarget(
+  call: CallReference,
+  options: AnswerOptions = {},
+): AnswerOptions & { callId: string } {
+  expectArgument('The options of an answer', options, optionsRule)
+  const { fingerprint, messageId } = options
+  if (typeof call === 'string') return { callId: call, fingerprint, messageId }
+  const named = (call ?? {}) as AnswerOptions & { callId?: unknown }
+  if (typeof named.callId === 'string')
+    return {
+      callId: named.callId,
+      fingerprint: fingerprint ?? named.fingerprint,
+      messageId: messageId ?? named.messageId,
+    }
+  throw new UsageError(
+    'invalid_input',
+    "An answer names its call: pass its callId, or the call itself from result.pending or from the event 'approval_requested'.",
+    'callId',
+  )
+}
+
+/**
+ * The call that waits for this answer, at a rest of the run or while other calls are carried out.
+ * @throws {UsageError} `already_answered` for a second answer, `unknown_call` when no call of this id waits for one,
+ * `stale_answer` when it is not the one that was meant
+ */
+export function getAwaitedCall(
+  context: AgentContext | undefined,
+  callId: string,
+  needs: PendingCall['needs'],
+  { fingerprint, messageId }: AnswerOptions = {},
+): PendingCall {
+  const asked = context && findAnswerableCall(context, callId, needs)
+  if (asked === undefined) throw notAwaitedError(context, callId, needs)
+  if (fingerprint !== undefined && fingerprint !== asked.fingerprint) {
+    throw new UsageError(
+      'stale_answer',
+      `The answer to call '${callId}' was meant for other arguments. It asks now for ${asked.name}(${asked.arguments}): ask again.`,
+      callId,
+    )
+  }
+  if (messageId !== undefined && messageId !== asked.messageId) {
+    throw new UsageError(
+      'stale_answer',
+      `The answer was meant for call '${callId}' of message ${messageId}. The model has made the same call again since, in ` +
+        `message ${asked.messageId}: ask again.`,
+      callId,
+    )
+  }
+  return asked
+}
+
+function notAwaitedError(
+  context: AgentContext | undefined,
+  callId: string,
+  needs: PendingCall['needs'],
+): UsageError {
+  const waiting = (context ? listAnswerableCalls(context) : []).filter((call) =>
+    isAnsweredBy(call.needs, needs),
+  )
+  const others =
+    waiting.length > 0
+      ? `Waiting: ${waiting.map((call) => call.callId).join(', ')}.`
+      : `The run is ${context?.state ?? 'RUNNING'} and no call waits for such an answer.`
+  return context && wasAnswered(context, callId)
+    ? new UsageError('already_answered', `Call '${callId}' has its answer already. ${others}`, callId)
+    : new UsageError('unknown_call', `Call '${callId}' does not wait for this answer. ${others}`, callId)
+}
+
+/** A call of the batch at hand, or a question of a sub-agent in it, that is answered. */
+function wasAnswered({ calls }: AgentContext, callId: string): boolean {
+  return calls.some(({ id, needs, result, approved, questions = [] }) => {
+    const isDone = needs !== 'nobody' && needs !== 'child' && result !== undefined
+    if (id === callId) return isDone || approved === true
+    return questions.some((question) => `${id}/${question.callId}` === callId && question.answer)
+  })
+}
+
+const answerNeeds = { APPROVE: 'approval', REJECT: 'approval', TOOL_OUTPUT: 'client' } as const
+
+/** The part of a run that the checks of a message read. */
+export type ReceivingRun = Pick<SnapshotFrom<AgentMachine>, 'status' | 'context' | 'matches'>
+
+/**
+ * Checks whether a run can take a message now.
+ * @throws {UsageError} `run_ended`, `not_waiting`, `unknown_call`, `already_answered`, `stale_answer`
+ */
+export function checkMessageFits(event: ControlEvent, run: ReceivingRun, sessionId: string): void {
+  checkNotEnded(run, sessionId)
+  const state = run.context.state ?? 'RUNNING'
+  if (event.type === 'RESUME' && !canResume(run))
+    throw notWaitingError(sessionId, `is ${state}, and no pause has been asked for`)
+  if (event.type === 'REPLY' && !run.matches({ WAITING_FOR_INPUT: 'message' }))
+    throw notWaitingError(sessionId, `is ${state}, and waits for no message`)
+  if (event.type in answerNeeds) getAskedCall(event as Answer, run)
+}
+
+/** Whether there is a pause to end, or one to withdraw that the run has not taken yet. */
+export function canResume({ status, context }: Pick<ReceivingRun, 'status' | 'context'>): boolean {
+  return status === 'active' && (context.state === 'PAUSED' || context.pausing)
+}
+
+/** @throws {UsageError} `run_ended` */
+export function checkNotEnded({ status, context }: ReceivingRun, sessionId: string): void {
+  if (status === 'active') return
+  throw new UsageError(
+    'run_ended',
+    `The run of session '${sessionId}' is ${context.state ?? 'RUNNING'}: it takes no more messages. Send a new one with ` +
+      `agent.run(input, { session: '${sessionId}' }).`,
+    sessionId,
+  )
+}
+
+type Answer = Extract<ControlEvent, { callId: string }>
+
+/** The call that an answer is for. */
+function getAskedCall({ type, callId, ...meant }: Answer, { context }: ReceivingRun): PendingCall {
+  return getAwaitedCall(context, callId, answerNeeds[type], meant)
+}
+
+/** No process holds the session, and it does not wait for this message. */
+export function notWaitingError(sessionId: string, why: string): UsageError {
+  return new UsageError(
+    'not_waiting',
+    `Session '${sessionId}' ${why}. Read its state with agent.replay('${sessionId}'), and resume an interrupted run with ` +
+      `agent.resume('${sessionId}').`,
+    sessionId,
+  )
+}
+
+/** Arguments that a person has given instead of the model's, as JSON text. */
+export interface EditedArguments {
+  text: string
+  /** Set when the tool checks asynchronously: what is wrong with them, or null. */
+  problem?: Promise<UsageError | null>
+}
+
+type EditedCall = Pick<PendingCall, 'callId' | 'name' | 'path' | 'hosted'>
+
+/**
+ * Checks the arguments that a person wrote in place of the model's. Wrong ones are refused to the person: the model did not
+ * write them and could not correct them.
+ * @throws {UsageError} `invalid_input` for what cannot be written as JSON, or does not fit the tool's schema
+ */
+export function parseEditedArguments(
+  value: unknown,
+  call: EditedCall,
+  tools: ToolSet,
+  refused: (call: EditedCall, problem: string) => UsageError = refusedApprovalError,
+): EditedArguments {
+  if (call.hosted) throw refused(call, hostedEditProblem)
+  const text = toJsonText(value)
+  if (text === undefined)
+    throw refused(call, `What was given for call '${call.callId}' cannot be written as JSON.`)
+  const tool = findTool(call, tools)
+  // The run answers that there is no such tool.
+  if (tool === undefined) return { text }
+  const parsed = fitArguments(tool, readJson(text))
+  if (parsed instanceof Promise) {
+    return { text, problem: parsed.then((late) => (late.ok ? null : refused(call, late.message))) }
+  }
+  if (!parsed.ok) throw refused(call, parsed.message)
+  return { text }
+}
+
+const hostedEditProblem =
+  'The provider carries it out, with the arguments that it has asked for: approve it as it is, or reject it and say what it should be.'
+
+function refusedApprovalError(call: EditedCall, problem: string): UsageError {
+  return new UsageError(
+    'invalid_input',
+    `approve('${call.callId}'): the edited input is refused, and the call waits on. ${problem}`,
+    call.callId,
+  )
+}
+
+function toJsonText(value: unknown): string | undefined {
+  try {
+    return JSON.stringify(value)
+  } catch {
+    return undefined
+  }
+}
+
+/** The tool of a call, which may be that of a sub-agent. */
+export function findTool({ name, path = [] }: EditedCall, tools: ToolSet): Tool | undefined {
+  let known: ToolsByName | undefined = tools
+  for (const through of path) known = known?.get(through)?.delegate?.tools
+  return known?.get(name)
+}
+
+/**
+ * The event for the result of a client's call, or for what a person answers to an elicitation. An Error is an error result.
+ * @throws {UsageError} `invalid_answer`
+ */
+export function toToolOutputEvent(
+  { callId, fingerprint, messageId, elicitation }: PendingCall,
+  value: unknown,
+  { maxChars, isError = value instanceof Error }: { maxChars: number; isError?: boolean },
+): Extract<ControlEvent, { type: 'TOOL_OUTPUT' }> {
+  const { content, media } = elicitation
+    ? { content: readAnswer(elicitation, value), media: undefined }
+    : formatResult(value instanceof Error ? value.message : value, maxChars)
+  return {
+    type: 'TOOL_OUTPUT',
+    callId,
+    content,
+    fingerprint,
+    ...(messageId !== undefined && { messageId }),
+    ...(media && { media }),
+    ...(isError && !elicitation && { isError }),
+  }
+}
+
+/** An output as `run.addToolOutput` takes it: one that failed is an Error, whatever it says. */
+export function toOutputValue({ value, isError }: { value: unknown; isError?: boolean }): unknown {
+  if (isError !== true || value instanceof Error) return value
+  return new Error(formatResult(value, Infinity).content)
+}
+
+/**
+ * Ends a pause or a sleep, or puts it off until a date.
+ * @throws {UsageError} `invalid_input` for options that are no object, and for what is no date
+ */
+export function toResumeEvent(options: { at?: Date | number }): ControlEvent {
+  if (typeof options !== 'object' || options === null)
+    throw new UsageError('invalid_input', 'resume(options): pass { at } with a date, or nothing.', 'options')
+  const { at } = options
+  if (at === undefined) return { type: 'RESUME' }
+  const time = readTime(at)
+  if (time !== null) return { type: 'RESUME', at: time }
+  const message = 'resume({ at }): at must be a Date, or milliseconds since the epoch.'
+  throw new UsageError('invalid_input', message, 'at')
+}
