@@ -1,7 +1,7 @@
 // 200 runs in one process, and 200 in four processes, spend from one budget: how much more than the budget was paid, how much more
 // was reserved than the request could have cost, how much of what was reserved was not used because answers were shorter, and how much of
 // the budget was left. The provider counts input as a tokenizer does, and keeps its own sum.
-// Usage: npm run bench:budgets [-- --write]
+// Usage: npm run bench -- budgets [--write]
 import { spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,5 +1,5 @@
 /**
- * What a page costs: npm run bench:chat. CPU a chunk of an answer without a reader, that is iterated, and that is
+ * What a page costs: npm run bench -- chat. CPU a chunk of an answer without a reader, that is iterated, and that is
  * streamed to a page; how long it takes until a page that attaches to a running answer shows its first character, over
  * loopback; and the memory of 500 pages that stay open.
  */

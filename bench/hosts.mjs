@@ -1,6 +1,6 @@
 // What driving sessions costs: in one process, on Postgres, and by the engines, each beside what the engine takes for a
 // handler of the same kind that does nothing. The model answers at once, in the host process.
-// Usage: npm run bench:hosts [-- --quick] [-- --write]. The engines are those of test/hosts, which installs them.
+// Usage: npm run bench -- hosts [--quick] [--write]. The engines are those of test/hosts, which installs them.
 import { readFileSync, writeFileSync } from 'node:fs'
 import pg from 'pg'
 import { runSession, memoryStore } from '../dist/src/index.js'
@@ -217,7 +217,7 @@ const text = [
   `A call for an interrupted run against \`resume\`, in pairs: ${memory.ratio.toFixed(2)} × in memory (goal ≤ 1.05 ×), ` +
     `${far.ratio.toFixed(2)} × in Postgres. Node ${process.version}, two cores for all of it: host processes, engine, ` +
     `Postgres and the caller, so that more processes have nothing more to run on.${quick ? ' A quick round.' : ''} ${new Date().toISOString().slice(0, 10)}, ` +
-    `\`npm run bench:hosts${quick ? ' -- --quick' : ''}\`.`,
+    `\`npm run bench -- hosts${quick ? ' --quick' : ''}\`.`,
 ].join('\n\n')
 console.log(`\n${text}`)
 if (process.argv.includes('--write')) {

@@ -1,6 +1,6 @@
 // What a page of a list costs among a hundred thousand sessions, in Postgres and in a folder: by state and agent, by the person
 // or the tenant that they belong to, and by both. One in ten is a sub-agent's.
-// Usage: npm run bench:lists [-- --quick]
+// Usage: npm run bench -- lists [--quick]
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,5 +1,5 @@
 // What the machine costs without a wire: Statewright beside the least that an agent loop on XState can be, in processes
-// of their own, in turn, medians with their spread. Usage: npm run bench:machine [-- --quick] [--write], which writes
+// of their own, in turn, medians with their spread. Usage: npm run bench -- machine [--quick] [--write], which writes
 // what was measured to docs/performance.md.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'

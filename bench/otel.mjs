@@ -1,5 +1,5 @@
 // What telemetry costs a step, present and absent, with an exporter that does nothing: in processes of their own, in turn,
-// medians with their spread. Usage: npm run bench:otel [-- --quick]
+// medians with their spread. Usage: npm run bench -- otel [--quick]
 import { runWorker } from './run-worker.mjs'
 import { median, spread } from './statistics.mjs'
 

@@ -1,6 +1,6 @@
 // What many sessions cost in Postgres: runs side by side in one process, each with steps of one tool call, on a model that
 // answers at once.
-// Usage: npm run bench:postgres [-- --quick]
+// Usage: npm run bench -- postgres [--quick]
 import pg from 'pg'
 import { createAgent } from '../dist/src/index.js'
 import { postgresStore } from '../dist/src/stores/postgres/index.js'

@@ -1,6 +1,6 @@
 // Many sessions in Postgres: ten thousand that wait for people, and a thousand at work in two processes, on a model that
 // takes its time; what that costs, how long lists and sweeps take meanwhile, and what happens when a process dies.
-// Usage: npm run bench:scale [-- --quick] [-- --write]
+// Usage: npm run bench -- scale [--quick] [--write]
 import { readFileSync, writeFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
@@ -221,7 +221,7 @@ const extrapolated = [
   '1,000,000 sessions': large[key],
 }))
 
-const command = `\`npm run bench:scale${quick ? ' -- --quick' : ''}\``
+const command = `\`npm run bench -- scale${quick ? ' --quick' : ''}\``
 const text = [
   table(measured),
   table(extrapolated),

@@ -2,7 +2,7 @@
  * What the studio's list costs among 100,000 sessions, in a folder and in Postgres: a start that finds what another has read in the
  * logs, and one that reads them itself, over a store that keeps nothing of it; then a page of the list by words, filters and orders.
  * Each start is a process of its own. Besides the time there is the CPU of the process, which a busy machine does not change much.
- * Usage: npm run bench:studio-list [-- --sessions 10000]
+ * Usage: npm run bench -- studio-list [--sessions 10000]
  */
 import { fork } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'

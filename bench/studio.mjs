@@ -1,5 +1,5 @@
 /**
- * What the studio costs in a browser: npm run bench:studio. How long it takes from the click on a session of 5,000 records until it is
+ * What the studio costs in a browser: npm run bench -- studio. How long it takes from the click on a session of 5,000 records until it is
  * painted, the first time a second after the list is there; and how far the frames are apart while a key in each of them moves through
  * the records, by the browser's own clock of frames: 16.7 ms where every record is in the next frame, 33.3 ms where one was too late.
  * The same keys on an empty page say what the machine can do. Besides that, what a key costs the page's main thread.

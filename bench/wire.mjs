@@ -1,5 +1,5 @@
 // What a request costs in the provider alone, over Node's HTTP, over a dispatcher of undici, and over fetch: same process kind,
-// same loopback server, in turn, medians with their spread. Usage: npm run bench:wire [-- --quick]
+// same loopback server, in turn, medians with their spread. Usage: npm run bench -- wire [--quick]
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'

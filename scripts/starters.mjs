@@ -1,5 +1,5 @@
 // The starters as a person gets them: the package and create-statewright packed, each template begun in an empty folder, then
-// installed, type-checked, tested and started, without a key. Usage: npm run test:starters [-- TEMPLATE …]
+// installed, type-checked, tested and started, without a key. Usage: npm run suite -- starters [TEMPLATE …]
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,7 +1,7 @@
 // Measures the guards on recorded sessions, on scripts of loops and of honest work, and on the live agent, next to detectors
 // in the manner of other programs. `replaySteps` gives the guards the facts that the machine gives them.
 //
-//   npm run bench:guards [-- FOLDER]    prints all tables, and writes them to docs/guardrails-measured.md
+//   npm run bench -- guards [FOLDER]    prints all tables, and writes them to docs/guardrails-measured.md
 //   node bench/guards/main.mjs --check  fails when a limit is broken, or when the tables of scripts and behaviours are not current
 import { readFileSync, writeFileSync } from 'node:fs'
 import { pathToFileURL } from 'node:url'
@@ -335,7 +335,8 @@ async function main([first]) {
   const text = readFileSync(docs, 'utf8')
   let next = written(written(text, 'scripts', scripts), 'behaviours', tables)
   const wrong = [...listScriptFaults(), ...listBehaviourFaults(played)]
-  if (isCheck && next !== text) wrong.push('docs/guardrails-measured.md is not current: npm run bench:guards')
+  if (isCheck && next !== text)
+    wrong.push('docs/guardrails-measured.md is not current: npm run bench -- guards')
   const isOther = first !== undefined && !isCheck
   const folder = isOther
     ? pathToFileURL(`${first}/`)

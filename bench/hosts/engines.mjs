@@ -110,7 +110,7 @@ export async function restate({ postgres, processes }) {
   }
 }
 
-/** Whether what the engines need is installed; `npm run test:hosts` does it. */
+/** Whether what the engines need is installed; `npm run suite -- hosts` does it. */
 export function enginesAreThere() {
   try {
     const { resolve } = createRequire(new URL('../../test/hosts/package.json', import.meta.url))

@@ -1,5 +1,5 @@
 // What other agent loops cost beside this one: the same script, the same loopback server, a process for each figure, all
-// in turn. `npm run bench:peers -- --help` says how.
+// in turn. `npm run bench -- peers --help` says how.
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -13,7 +13,7 @@ import { measures } from './measures.mjs'
 import { bare, peers } from './peers.mjs'
 import { report } from './report.mjs'
 
-const help = `npm run bench:peers [-- OPTIONS]
+const help = `npm run bench -- peers [OPTIONS]
 
 The loop's cost beside other libraries', as a ratio to a bare loop on the \`openai\` client. Installs the peers into
 bench/peers/node_modules when they are not there (750 MB), and writes the table to docs/performance.md.

@@ -1,7 +1,7 @@
 // How soon `sendAll` stops sessions that other processes drive: four processes drive eleven thousand, and a fifth cancels ten
 // thousand of them, is killed in the middle, and makes the same call again. No effect of those may begin, and no record of theirs
 // may be made, later than a second after the receipt.
-// Usage: npm run bench:send-all [-- --quick] [-- --folder] [-- --write]
+// Usage: npm run bench -- send-all [--quick] [--folder] [--write]
 import { fork } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,7 +1,7 @@
 /**
  * A chat page with approvals, tools of the page, a queue, stop, and a list of chats:
  *
- *   npm run chat:react    # in a clone. With OPENAI_API_KEY it uses a real model
+ *   npm run example -- chat-react    # in a clone. With OPENAI_API_KEY it uses a real model
  */
 import { randomUUID } from 'node:crypto'
 import { createServer } from 'node:http'

@@ -1,7 +1,7 @@
 /**
  * A coding agent for the terminal. It fixes an issue of a small project, in a folder of its own.
  *
- *   npm run example:coding-agent
+ *   npm run example -- coding-agent
  */
 import { cp, mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -14,8 +14,8 @@ import { startModels } from './rehearsal.mjs'
 import { openTerminal } from './terminal.mjs'
 
 const command =
-  process.env.npm_lifecycle_event === 'example:coding-agent'
-    ? 'npm run example:coding-agent --'
+  process.env.npm_lifecycle_event === 'example'
+    ? 'npm run example -- coding-agent'
     : 'node examples/coding-agent/main.mjs'
 const help = `A coding agent for the terminal.
 

@@ -1,7 +1,7 @@
 import { sampledRows } from '../support/extent.js'
 import { bothOf, follow, generatedPaths } from './paths.js'
 
-// All of them: npm run test:chat. `.ci/run` takes two inputs, and `npm test` one.
+// All of them: npm run suite -- chat. `.ci/run` takes two inputs, and `npm test` one.
 const sample = sampledRows(['with result shields', 'interactive'])
 const paths =
   process.env.STATEWRIGHT_SUITE === 'chat'

@@ -11,7 +11,7 @@ import { launchChromium } from './chromium.js'
 jest.setTimeout(60_000)
 
 const example = fileURLToPath(new URL('../../examples/chat-react/', import.meta.url))
-// It has packages of its own, which `npm run test:browser` and `npm run chat:react` install.
+// It has packages of its own, which `npm run suite -- browser` and `npm run example -- chat-react` install.
 const isInstalled = existsSync(`${example}node_modules/vite`)
 
 const farStore = new URL('far-store.mjs', import.meta.url).href

@@ -5,7 +5,7 @@ import { hosted } from './hosted.js'
 import { Tally } from './tally.js'
 import { sampled } from '../support/extent.js'
 
-/** `npm run test:chaos` plays thousands; here is a sample. */
+/** `npm run suite -- chaos` plays thousands; here is a sample. */
 const { CHAOS_RUNS: runs = String(sampled(20)), CHAOS_SEED: seed = '1', CHAOS_PATH: path = '' } = process.env
 const numRuns = Number(runs)
 const isWhole = numRuns >= 1_000

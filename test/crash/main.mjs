@@ -1,5 +1,5 @@
 // The crash test: sessions whose processes are killed at every point must end as one that nothing interrupted.
-// Usage: npm run test:crash -- [--seed NUMBER] [--only NAME], where NAME is a session's, or how several begin: torn
+// Usage: npm run suite -- crash [--seed NUMBER] [--only NAME], where NAME is a session's, or how several begin: torn
 import { parseArgs } from 'node:util'
 import { playBatch } from './batch.mjs'
 import { casesOf } from './cases.mjs'
@@ -68,7 +68,7 @@ const wrong = [...sessions, ...storage].filter(({ problems }) => problems.length
 for (const { name, problems, dir } of wrong) {
   console.log(`\n${name}${dir ? ` (left in ${dir})` : ''}:`)
   for (const problem of problems) console.log(`  ${problem}`)
-  console.log(`  Again: npm run test:crash -- --seed ${seed} --only '${name}'`)
+  console.log(`  Again: npm run suite -- crash --seed ${seed} --only '${name}'`)
 }
 const often = sessions.filter(({ kills }) => kills.length > 1).length
 const missed = sessions.reduce((sum, session) => sum + session.missed, 0)

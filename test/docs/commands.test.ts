@@ -8,6 +8,7 @@ import { type Rehearsal, type Scenario, startRehearsal } from '../../src/rehears
 import { cli, removeFolders } from '../cli/support.js'
 import { root, snippets } from './snippets.js'
 import { provideEntries } from '../support/entries.js'
+import { listScripts } from './npm-scripts.js'
 
 jest.setTimeout(120_000)
 provideEntries({ statewright: core })
@@ -29,7 +30,7 @@ const says = (text: string) => ({ text })
 const work = { toolCalls: [{ name: 'save', arguments: {} }] }
 
 const scripts: Record<string, Script> = {
-  'README.md › Statewright': { because: { 'npm install': 'npm run check:pack' } },
+  'README.md › Statewright': { because: { 'npm install': 'npm run suite -- pack' } },
   'README.md › Statewright (3)': { because: { 'npm ci': 'scripts of package.json' } },
   'docs/a-run-as-a-test.md › On the command line': {
     because: { 'npx statewright sessions export demo --as test --agent': 'test/cli/export-test.test.ts' },
@@ -72,7 +73,7 @@ const scripts: Record<string, Script> = {
   'docs/fleet.md › Batches': {
     because: { 'npx statewright batch': 'test/examples/batch.test.ts' },
   },
-  'docs/fleet.md › Tell many sessions (2)': {},
+  'docs/fleet.md › Send to many sessions (2)': {},
   'docs/guarantees.md › Guarantees': {},
   'docs/guardrails-measured.md › Guardrails, measured': {},
   'docs/hono.md › Hono': {},
@@ -135,9 +136,10 @@ const scripts: Record<string, Script> = {
 }
 
 const blocks = snippets.filter(({ lang }) => lang === 'sh')
-const { scripts: npmScripts, ...manifest } = JSON.parse(
-  readFileSync(`${root}package.json`, 'utf8'),
-) as Record<'scripts' | 'dependencies' | 'devDependencies' | 'peerDependencies', Record<string, string>>
+const manifest = JSON.parse(readFileSync(`${root}package.json`, 'utf8')) as Record<
+  'dependencies' | 'devDependencies' | 'peerDependencies',
+  Record<string, string>
+>
 const packages = ['statewright', ...Object.values(manifest).flatMap((value) => Object.keys(value))]
 
 const folder = join(root, 'test/docs', `.commands-${process.pid}`)
@@ -201,9 +203,10 @@ test.each(blocks)('$id does what it says', async ({ id, code }) => {
     const earlier = Object.entries(before).find(([beginning]) => line.startsWith(beginning))?.[1]
     if (earlier !== undefined) await run(earlier)
     if (line.startsWith('npm ci && npm ')) {
-      expect(Object.keys(npmScripts)).toContain(line.replace('npm ci && npm ', ''))
+      expect(await listScripts()).toContain(line.replace('npm ci && npm ', ''))
     } else if (line.startsWith('npm run ')) {
-      expect(Object.keys(npmScripts)).toContain(line.split(' ')[2])
+      const [, name = ''] = /^npm run ([\w:-]+(?: -- \w[\w-]*)?)/.exec(line) ?? []
+      expect(await listScripts()).toContain(name)
     } else if (line.startsWith('npm ')) {
       expect(packages).toEqual(expect.arrayContaining(words.split(' ')))
     } else if (!Object.keys(because).some((beginning) => line.startsWith(beginning))) {

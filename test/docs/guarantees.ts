@@ -37,30 +37,26 @@ export async function countProofs(): Promise<Count[]> {
   }
   const paths = (pattern: RegExp) => findNumber('test/paths/pairs.txt', pattern)
   const counts: [number | undefined, string, string][] = [
-    [paths(/ (\d+) of \d+ states,/), 'states of the chart, each reached by a generated path', 'test:graph'],
-    [paths(/ (\d+) of \d+ transitions,/), 'transitions, each taken on the live agent', 'test:graph'],
-    [paths(/ by (\d+) paths with/), 'generated paths', 'test:graph'],
+    [paths(/ (\d+) of \d+ states,/), 'states of the chart, each reached by a generated path', 'graph'],
+    [paths(/ (\d+) of \d+ transitions,/), 'transitions, each taken on the live agent', 'graph'],
+    [paths(/ by (\d+) paths with/), 'generated paths', 'graph'],
+    [paths(/^explored (\d+) states/m), 'reachable configurations in which every rule is checked', 'graph'],
+    [paths(/^explored \d+ states and (\d+) events/m), 'events tried in these configurations', 'graph'],
+    [agentInvariants.length, 'rules that hold in each of them', 'graph'],
+    [Object.keys(killers).length, 'mutants of the chart, each killed by a path or a rule', 'mutation'],
+    [pairsOf(featureNames).length, `pairs of ${featureNames.length} features, each played`, 'pairs'],
+    [findNumber('test/crash/main.mjs', /kills >= (\d+)/), 'kills of a process, or more', 'crash'],
     [
-      paths(/^explored (\d+) states/m),
-      'reachable configurations in which every rule is checked',
-      'test:graph',
-    ],
-    [paths(/^explored \d+ states and (\d+) events/m), 'events tried in these configurations', 'test:graph'],
-    [agentInvariants.length, 'rules that hold in each of them', 'test:graph'],
-    [Object.keys(killers).length, 'mutants of the chart, each killed by a path or a rule', 'test:mutation'],
-    [pairsOf(featureNames).length, `pairs of ${featureNames.length} features, each played`, 'test:pairs'],
-    [findNumber('test/crash/main.mjs', /kills >= (\d+)/), 'kills of a process, or more', 'test:crash'],
-    [
-      findNumber('package.json', /simulate\.mjs --seeds (\d+)/),
+      findNumber('scripts/tasks.mjs', /simulate\.mjs --seeds (\d+)/),
       'simulated stories, in which processes die, stand still and come back',
-      'test:simulation',
+      'simulation',
     ],
     [
       findNumber('docs/guardrails-measured.md', /^\| all \| (\d+) \| \d+ \| \d+ \| 0 \|/m),
       'recorded sessions that ended well, of which the guards halt none',
-      'check:guards',
+      'guards',
     ],
-    [cases.length, 'cases of the conformance suite, each with a right and a wrong loop', 'test:conformance'],
+    [cases.length, 'cases of the conformance suite, each with a right and a wrong loop', 'conformance'],
   ]
   return counts.map(([count, what, command]) => ({ count: needCount(count, what), what, command }))
 }
@@ -210,7 +206,8 @@ export function renderClaim({ name, text, rules, tests }: Claim): string {
 /** What the page has below the line that says when it was counted. */
 export async function renderGuarantees(): Promise<string> {
   const counts = (await countProofs()).map(
-    ({ count, what, command }) => `| ${count.toLocaleString('en')} | ${what} | \`npm run ${command}\` |`,
+    ({ count, what, command }) =>
+      `| ${count.toLocaleString('en')} | ${what} | \`npm run suite -- ${command}\` |`,
   )
   return [
     ['| Count | Of what | Tried by |', '| ---: | --- | --- |', ...counts].join('\n'),

@@ -395,7 +395,7 @@ export const scenes: Record<string, Scene | Elsewhere> = {
     expect: ({ said }) => expect(said).toBe('1\n'),
   },
   'docs/fleet.md › Wake sleeping sessions': { expect: ({ said }) => expect(said).toBe('0\n') },
-  'docs/fleet.md › Tell many sessions': {
+  'docs/fleet.md › Send to many sessions': {
     turns: [says('Hello.')],
     own: ({ model }) => {
       const store = memoryStore()

@@ -12,13 +12,7 @@ test('the page and the server of chat-react are short, and bring nothing into a 
     'server.mjs',
   ].map((file) => read(`examples/chat-react/${file}`))
   expect(own.join('').split('\n').length - 1).toBeLessThanOrEqual(820)
-  const { dependencies, devDependencies, scripts } = JSON.parse(read('package.json')) as Record<
-    string,
-    object
-  >
+  const { dependencies, devDependencies } = JSON.parse(read('package.json')) as Record<string, object>
   expect(Object.keys({ ...dependencies, ...devDependencies })).not.toContain('react')
-  expect(scripts).toHaveProperty(
-    ['chat:react'],
-    expect.stringContaining('npm ci --silent --prefix examples/chat-react'),
-  )
+  expect(read('scripts/tasks.mjs')).toContain('npm ci --silent --prefix examples/chat-react')
 })

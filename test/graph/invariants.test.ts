@@ -7,7 +7,7 @@ import {
   type InvariantReport,
 } from '../../src/testing/index.js'
 
-/** `npm run test:graph` asks in every state; `npm test` in those of a run that takes one step, and `.ci/run` of two. */
+/** `npm run suite -- graph` asks in every state; `npm test` in those of a run that takes one step, and `.ci/run` of two. */
 const isWhole = process.env.STATEWRIGHT_GRAPH === 'all'
 const sample = sampledRows(['with every shield', 'asking about interrupted calls'])
 let reports: InvariantReport[]

@@ -8,7 +8,7 @@ import { kept, restoreProblem } from '../support/restore-plain.js'
 import { createIdleAgent, Difference, SideBySide } from '../core/interpreter/side-by-side.js'
 import { AgentHarness } from '../support/agent-harness/agent-harness.js'
 
-/** `npm run test:graph` takes every path from every input; `npm test` those of two inputs that take every transition there. */
+/** `npm run suite -- graph` takes every path from every input; `npm test` those of two inputs that take every transition there. */
 const isWhole = process.env.STATEWRIGHT_GRAPH === 'all'
 const space = agentSpace(isWhole ? {} : { only: ['with every shield', 'interactive'] })
 type PathState = (typeof paths)[number]['steps'][number]['state']

@@ -4,7 +4,7 @@ import { agentSpace, checkProperties, type PropertyReport } from '../../src/test
 import { sampledKinds } from '../support/extent.js'
 import { agentProperties, undisturbedProperties, withoutDisturbances } from './agent-properties.js'
 
-/** `npm run test:graph` explores from every input, and tries each fault; `npm test` one input with one step, `.ci/run` four, and each third fault. */
+/** `npm run suite -- graph` explores from every input, and tries each fault; `npm test` one input with one step, `.ci/run` four, and each third fault. */
 const isWhole = process.env.STATEWRIGHT_GRAPH === 'all'
 const sample = {
   only: sampledKinds([

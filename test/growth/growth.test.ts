@@ -1,6 +1,6 @@
 /**
  * What takes text, history, records or messages runs at n, 2n and 4n: its cost may grow as its input does, not as the
- * square of it. `npm test` measures some rows at small sizes, each day others; `npm run test:growth` measures all of them at
+ * square of it. `npm test` measures some rows at small sizes, each day others; `npm run suite -- growth` measures all of them at
  * larger sizes, and `STATEWRIGHT_GROWTH='secret' npm test -- test/growth` only those whose names contain that word.
  *
  * To add a row, add `row({ name, covers, from, prepare, run })` to a file in `rows/`: `prepare(n)` makes the input of size n,

@@ -1,5 +1,5 @@
 // Drives sessions by DBOS and by Restate, with their real servers, and interferes: see the parts.
-// Usage: npm run test:hosts [-- --host dbos|restate --part random|aimed|waits|deploys|contrary|schedules --sessions NUMBER --times NUMBER]
+// Usage: npm run suite -- hosts [--host dbos|restate --part random|aimed|waits|deploys|contrary|schedules --sessions NUMBER --times NUMBER]
 import { parseArgs } from 'node:util'
 import { ownPostgres } from '../../scripts/own-postgres.mjs'
 import { playAimed } from './aimed.mjs'

@@ -7,7 +7,7 @@ import { type Feature, type FeatureName, featureNames, features } from './featur
 import { type Outcome, playCell } from './play.js'
 
 /**
- * `npm run test:pairs` plays every pair, a part of them in each of several processes (`PAIRS='1/3'`), which write what they
+ * `npm run suite -- pairs` plays every pair, a part of them in each of several processes (`PAIRS='1/3'`), which write what they
  * saw to the file `PAIRS_REPORT`. Here is a sample. `PAIRS_SEED` draws other schedules and other places, and
  * `PAIRS_ONLY='approval × a fork'` plays one cell.
  */

@@ -4,7 +4,7 @@ import type { Place } from '../stores/support.js'
 
 /** The server that the suite runs with. */
 export const url = process.env['STATEWRIGHT_TEST_POSTGRES'] ?? ''
-if (url === '') throw new Error('Run this suite with: npm run test:postgres')
+if (url === '') throw new Error('Run this suite with: npm run suite -- postgres')
 
 let places = 0
 

@@ -14,7 +14,7 @@ import { type AgentKind, agentKinds, standings } from './world.js'
 
 /**
  * Who may start, continue and answer work: every surface, used by each person on a session that stands in every way, and the
- * rule that says what comes of it. `npm run test:principals` plays all cells; here is a sample. `PRINCIPALS_ONLY` plays
+ * rule that says what comes of it. `npm run suite -- principals` plays all cells; here is a sample. `PRINCIPALS_ONLY` plays
  * those whose names match it.
  */
 const isWhole = process.env['STATEWRIGHT_PRINCIPALS'] === 'all'

@@ -1,4 +1,4 @@
-// Plays the packed package in each runtime: npm run test:runtimes [-- --write]. It compares the table of docs/runtimes.md, or writes it.
+// Plays the packed package in each runtime: npm run suite -- runtimes [--write]. It compares the table of docs/runtimes.md, or writes it.
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import {
   copyFileSync,
@@ -215,7 +215,7 @@ if (!marked.test(before)) throw new Error('docs/runtimes.md has no place for the
 const after = before.replace(marked, (_all, begin, end) => `${begin}${table}${end}`)
 if (process.argv.includes('--write')) writeFileSync(page, after)
 else if (after !== before) {
-  console.log('FAILED: docs/runtimes.md has another table: npm run test:runtimes -- --write')
+  console.log('FAILED: docs/runtimes.md has another table: npm run suite -- runtimes --write')
   process.exitCode = 1
 }
 if (played.some(({ results }) => Object.values(results).some((fault) => fault !== null))) process.exitCode = 1

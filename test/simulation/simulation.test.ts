@@ -17,7 +17,7 @@ function simulate(...args: string[]) {
 
 const minute = 60_000
 
-// `npm run test:simulation` plays 5,000.
+// `npm run suite -- simulation` plays 5,000.
 test(
   'a sample of seeds keeps every promise, and so do all stories that once did not',
   () => {

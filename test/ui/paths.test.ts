@@ -13,7 +13,7 @@ import { followPath } from '../support/follow-path.js'
 import { messageOf, protocol } from './client.js'
 import { partsOf } from './parts.js'
 
-// All of them: npm run test:chat. `.ci/run` takes two inputs, and `npm test` one.
+// All of them: npm run suite -- chat. `.ci/run` takes two inputs, and `npm test` one.
 const sample = sampledKinds(['with result shields', 'interactive'])
 const paths =
   process.env.STATEWRIGHT_SUITE === 'chat'

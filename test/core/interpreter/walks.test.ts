@@ -8,7 +8,7 @@ import { createIdleAgent, SideBySide } from './side-by-side.js'
 import { spoiltTables } from './spoilt-tables.js'
 import { longTest } from '../../support/extent.js'
 
-/** `npm run test:interpreter` takes a million events; `npm test` takes a sample of them. */
+/** `npm run suite -- interpreter` takes a million events; `npm test` takes a sample of them. */
 const isWhole = process.env.STATEWRIGHT_INTERPRETER === 'all'
 const macrosteps = isWhole ? 1_000_000 : 5_000
 const mutantsApart = isWhole ? 1 : 47

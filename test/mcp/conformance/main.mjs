@@ -1,4 +1,4 @@
-// The official conformance suite against the server and the client: npm run test:mcp. A word after -- runs the parts whose names have it; --write puts the table into docs/mcp.md. The suite needs Node 22, which comes from the registry.
+// The official conformance suite against the server and the client: npm run suite -- mcp. A word after -- runs the parts whose names have it; --write puts the table into docs/mcp.md. The suite needs Node 22, which comes from the registry.
 import { spawn, spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -152,7 +152,7 @@ for (const side of wanted === '' ? ['server', 'client'] : [])
     if (!used[side].has(rule))
       wrong.push(`${rule} of the ${side} is in scope.mjs, and the suite has no such check any more.`)
 if (wanted === '' && !tellConformance({ version, played, writes }))
-  wrong.push('The table of docs/mcp.md is not current: npm run test:mcp -- --write')
+  wrong.push('The table of docs/mcp.md is not current: npm run suite -- mcp --write')
 for (const line of wrong) console.log(`FAILED: ${line}`)
 rmSync(out, { recursive: true, force: true })
 process.exitCode = wrong.length > 0 ? 1 : 0
