@@ -29,7 +29,7 @@ export class SessionObject extends DurableObject {
     return Response.json({ state, output, wakeAt })
   }
 
-  // A session that sleeps goes on.
+  // Wakes the sleeping session.
   async alarm() {
     await wakeSessions(this.agents)
   }

@@ -64,7 +64,7 @@ export const loose: Record<string, string[]> = {
   'docs/guards-of-your-own.md › Guards of your own (2)': ['TS18046'],
   'docs/mcp.md › Sign in (2)': ['TS2304'],
   'docs/migrating.md › Migrating': ['TS2353', 'TS18046'],
-  'docs/runs.md › A history of your own': ['TS2322'],
+  'docs/runs.md › Your own history': ['TS2322'],
   'docs/steps.md › Steps': ['TS18046'],
   'docs/telemetry.md › To a collector (2)': ['TS2307'],
 }
@@ -404,7 +404,7 @@ export const scenes: Record<string, Scene | Elsewhere> = {
     expect: ({ said }) => expect(said).toBe('0\n'),
   },
   'docs/guardrails.md › Guardrails': {},
-  'docs/guardrails.md › Last words within the budget': {
+  'docs/guardrails.md › Last answer within the budget': {
     turns: [says('Nothing.')],
     expect: ({ said }) => expect(said).toBe('COMPLETED Nothing.\n'),
   },
@@ -717,7 +717,7 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       )
     },
   },
-  'docs/runs.md › A history of your own': {
+  'docs/runs.md › Your own history': {
     turns: [says('To Ada.')],
     shows: ['messages'],
     expect: ({ values }) => {
