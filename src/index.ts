@@ -69,13 +69,13 @@ export { ConfigError, StatewrightError, UsageError } from './core/base/errors.js
 export type { MediaInput, InputPart, MediaData } from './core/models/media.js'
 export type { MediaKind, Refusal } from '../machines/agent/refusals.js'
 export { createEventFormatter, type EventFormatterOptions } from './core/format/format-events.js'
-export { openaiChat, type OpenAIChatOptions } from './core/models/openai/openai-chat.js'
-export { withFallbacks } from './core/models/first-of.js'
+export { openaiChat, type OpenAIChatOptions } from './core/models/openai/openai-provider.js'
+export { withFallbacks } from './core/models/fallbacks.js'
 export {
   openaiResponses,
   type OpenAIResponsesOptions,
-} from './core/models/openai/responses/openai-responses.js'
-export type { RequestLimiter } from './core/models/request-limiter.js'
+} from './core/models/openai/openai-provider.js'
+export type { RequestLimiter } from './core/models/provider.js'
 export {
   type HostedCall,
   ModelError,
@@ -94,7 +94,7 @@ export {
   type SearchableTool,
   toolSearch,
   type ToolSearchOptions,
-} from './core/tools/deferred/tool-search.js'
+} from './core/tools/tool-search.js'
 export { createAgent } from './core/agent/agent.js'
 export { handoff, type HandoffOptions } from './core/agent/handoff.js'
 export type {
@@ -194,13 +194,13 @@ export type { DeepPartial } from './core/structured/partial-objects.js'
 export type { OutputMode, OutputOf, OutputOptions } from './core/structured/structured-output.js'
 export { StoreError, type StoreErrorCode } from './core/sessions/store/store-error.js'
 export { defineTool } from './core/tools/define-tool.js'
-export { type Sleep, sleepUntil } from './core/tools/sleep-until.js'
-export type { AgentSkills, SkillInfo } from './core/tools/skill-tools.js'
+export { type Sleep, sleepUntil } from './core/tools/tool-outcomes.js'
+export type { AgentSkills, SkillInfo } from './core/tools/tool-outcomes.js'
 export type { Tool, ToolExecution } from './core/tools/tool.js'
 export { toolContent, type ToolContent } from './core/tools/tool-content.js'
 export { defineToolGroup, type ToolGroup, type ToolSource } from './core/tools/tool-source.js'
 export type { ToolEntry } from './core/tools/tool-set.js'
-export type { ContextOf, ToolsOf } from './core/tools/tool-types.js'
+export type { ContextOf, ToolsOf } from './core/tools/tool.js'
 export type {
   PrepareStep,
   StepQuestion,

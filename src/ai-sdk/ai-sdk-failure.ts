@@ -1,7 +1,7 @@
 import type { ModelFailure } from '../../machines/agent/model-response.js'
 import { systemClock } from '../core/base/clock.js'
 import { readProperty, parseJsonOr } from '../core/base/json.js'
-import { findRefusedContent } from '../core/models/refused-content.js'
+import { findRefusedContent } from '../core/models/error-body.js'
 import { toBodyFailure, getFatalAdvice, toModelFailure } from '../core/models/to-model-failure.js'
 import { ModelError } from '../core/models/provider.js'
 

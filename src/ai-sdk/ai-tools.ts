@@ -5,13 +5,13 @@ import type { ApprovalPredicate, Tool, ToolExecution } from '../core/tools/tool.
 import type { InputPart } from '../core/models/media.js'
 import { toolContent } from '../core/tools/tool-content.js'
 import { ToolError } from '../core/tools/tool-error.js'
-import type { InputSchema } from '../core/tools/input-schema.js'
 import {
+  type InputSchema,
   isStandardSchema,
   type Issue,
   type StandardJsonSchema,
   type Validation,
-} from '../core/tools/standard-schema.js'
+} from '../core/tools/input-schema.js'
 
 /** A tool of the AI SDK: what `tool({ … })` of `ai` 6 or 7 returns. */
 export interface AiSdkTool {

@@ -3,8 +3,12 @@ import type { JsonObject } from '../../machines/agent/json.js'
 import { ConfigError } from '../core/base/errors.js'
 import type { MediaKind } from '../../machines/agent/refusals.js'
 import { isMediaList } from '../core/models/media.js'
-import { isLimiter, limiterPhrase, type RequestLimiter } from '../core/models/request-limiter.js'
-import type { StructuredOutputSupport } from '../core/models/provider.js'
+import {
+  isLimiter,
+  limiterPhrase,
+  type RequestLimiter,
+  type StructuredOutputSupport,
+} from '../core/models/provider.js'
 
 /**
  * What goes with every request to a model of the AI SDK.

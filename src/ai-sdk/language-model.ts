@@ -2,7 +2,7 @@ import type { ModelResponse } from '../../machines/agent/model-response.js'
 import { runAbortable } from '../core/base/abort.js'
 import { asList, asObject, asText } from '../core/base/values.js'
 import { findSchemaFamily, fitTools } from '../core/models/fit-tools.js'
-import { closeTimeoutMs } from '../core/models/openai/response-limits.js'
+import { closeTimeoutMs } from '../core/models/openai/answer-reader.js'
 import { SentSecrets } from '../core/models/openai/sent-secrets.js'
 import {
   ModelError,

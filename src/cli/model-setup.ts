@@ -1,15 +1,15 @@
 import { resolve } from 'node:path'
-import type { ConfigFile } from '../core/config/config-file.js'
-import { type ModelApi, apiOnlyKeys } from '../core/config/model-section.js'
+import { type ConfigFile, type ModelApi, apiOnlyKeys } from '../core/config/config-file.js'
 import type { ModelProvider } from '../core/models/provider.js'
 import type { ToolEntry } from '../core/tools/tool-set.js'
 import type { PriceOverrides } from '../core/prices/price-book.js'
 import { ConfigError } from '../core/base/errors.js'
-import { openaiChat, type OpenAIChatOptions } from '../core/models/openai/openai-chat.js'
 import {
+  openaiChat,
+  type OpenAIChatOptions,
   openaiResponses,
   type OpenAIResponsesOptions,
-} from '../core/models/openai/responses/openai-responses.js'
+} from '../core/models/openai/openai-provider.js'
 import { CliError, badUsageError } from './cli-error.js'
 import type { CliIO } from './command.js'
 import { type CommonOptions, checkURL } from './commands/common-options.js'

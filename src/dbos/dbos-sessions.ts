@@ -1,5 +1,5 @@
 import { expectArgument, objectRule, optionsRule } from '../core/base/values.js'
-import { expectKnownOptions } from '../core/config/known-options.js'
+import { expectKnownOptions } from '../core/config/other-names.js'
 import { isRestState } from '../../machines/agent/run-result.js'
 import { describeError, StatewrightError } from '../core/base/errors.js'
 import type { SessionAnswer } from '../core/drive/drive-answers.js'

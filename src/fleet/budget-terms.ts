@@ -1,7 +1,7 @@
 import { limitTotal } from '../core/base/values.js'
 import type { BudgetAllowance } from '../core/budgets/budget-store.js'
 import { ConfigError } from '../core/base/errors.js'
-import { expectKnownOptions } from '../core/config/known-options.js'
+import { expectKnownOptions } from '../core/config/other-names.js'
 import { type BudgetPeriod, isTimezone } from './budget-window.js'
 
 /** What a budget allows, and for how long. */

@@ -1,9 +1,8 @@
 import { type CallAbort, findCallAbort, onAbort } from '../core/base/abort.js'
 import { systemClock, wait } from '../core/base/clock.js'
 import { describeError } from '../core/base/errors.js'
-import { ModelError } from '../core/models/provider.js'
-import { replaceRequest } from '../core/models/replace-request.js'
-import type { RequestLimiter } from '../core/models/request-limiter.js'
+import { ModelError, type RequestLimiter } from '../core/models/provider.js'
+import { replaceRequest } from '../core/models/fallbacks.js'
 import { toModelFailure } from '../core/models/to-model-failure.js'
 
 /**

@@ -1,7 +1,7 @@
 import { expectArgument, objectRule, optionsRule } from '../core/base/values.js'
 import { systemClock } from '../core/base/clock.js'
 import { UsageError } from '../core/base/errors.js'
-import { expectKnownOptions } from '../core/config/known-options.js'
+import { expectKnownOptions } from '../core/config/other-names.js'
 import { listSessions } from '../core/run/delete-sessions.js'
 import { sendToStoredSession, type SendOptions } from '../core/run/send-to-stored-session.js'
 import { checkMessage, type SessionMessage } from '../core/sessions/inbox/session-message.js'

@@ -1,7 +1,7 @@
 import { type Clock, systemClock } from '../core/base/clock.js'
 import { ConfigError, StatewrightError, UsageError } from '../core/base/errors.js'
 import { expectArgument, optionsRule } from '../core/base/values.js'
-import { expectKnownOptions } from '../core/config/known-options.js'
+import { expectKnownOptions } from '../core/config/other-names.js'
 import { agentsRule, getCommonStore } from '../core/drive/common-store.js'
 import type { Agents } from '../core/drive/define-agents.js'
 import type { RunSessionOptions } from '../core/drive/drive-options.js'

@@ -1,7 +1,7 @@
 import type { OpenAI } from 'openai'
 import { sha256 } from '../../guards/lib/sha256.js'
 import { loadOnce } from '../core/base/platform.js'
-import { toWellFormed } from '../core/models/well-formed.js'
+import { toWellFormed } from '../core/models/plain-json.js'
 import type { SharedBudget } from '../core/budgets/shared-budget.js'
 import { MemoryError } from '../core/memory/retriever.js'
 

@@ -1,7 +1,8 @@
 import { checkInput, invalidInputError } from '../core/config/check-input.js'
-import { anything, optional, predicate } from '../core/config/kind.js'
-import { checkBudgetList } from '../core/budgets/budgets-option.js'
 import {
+  anything,
+  optional,
+  predicate,
   amount,
   choice,
   count,
@@ -10,7 +11,8 @@ import {
   section,
   nonEmptyText,
   wholeNumber,
-} from '../core/config/value-kinds.js'
+} from '../core/config/kind.js'
+import { checkBudgetList } from '../core/budgets/budgets-option.js'
 import type { EmbeddingOptions } from './embedder.js'
 
 /** How a memory divides its documents and searches them. */

@@ -1,7 +1,6 @@
 import type { JsonObject } from '../../machines/agent/json.js'
 import { asObject } from '../core/base/values.js'
-import { maxDepth, isNestedDeeper } from '../core/models/plain-json.js'
-import { isWellFormed } from '../core/models/well-formed.js'
+import { maxDepth, isNestedDeeper, isWellFormed } from '../core/models/plain-json.js'
 import { parseJsonOr } from '../core/base/json.js'
 import type { ChatRequest, WireMessage } from './chat-request.js'
 

@@ -1,5 +1,5 @@
 import { expectArgument, objectRule, optionsRule } from '../core/base/values.js'
-import { expectKnownOptions } from '../core/config/known-options.js'
+import { expectKnownOptions } from '../core/config/other-names.js'
 import { StatewrightError, UsageError } from '../core/base/errors.js'
 import { createId } from '../core/base/platform.js'
 import type { Agents } from '../core/drive/define-agents.js'

@@ -1,5 +1,5 @@
 import { isObject } from '../core/base/values.js'
-import type { SkillInfo } from '../core/tools/skill-tools.js'
+import type { SkillInfo } from '../core/tools/tool-outcomes.js'
 import { maxDescriptionChars, maxSkills } from './skill-limits.js'
 import { invalidSkillError } from './skill-error.js'
 import { ConfigError } from '../core/base/errors.js'

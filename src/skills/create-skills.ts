@@ -1,6 +1,6 @@
 import { sortByNearness } from '../core/base/text.js'
 import { defineTool } from '../core/tools/define-tool.js'
-import { type AgentSkills, type SkillInfo, SkillOutcome } from '../core/tools/skill-tools.js'
+import { type AgentSkills, type SkillInfo, SkillOutcome } from '../core/tools/tool-outcomes.js'
 import type { Tool } from '../core/tools/tool.js'
 import { ToolError } from '../core/tools/tool-error.js'
 import { isSkillName } from './check-skill.js'

@@ -1,5 +1,5 @@
 import { truncate } from '../../guards/lib/cut.js'
-import type { SkillInfo } from '../core/tools/skill-tools.js'
+import type { SkillInfo } from '../core/tools/tool-outcomes.js'
 import { maxIndexChars } from './skill-limits.js'
 
 const opening =

@@ -1,5 +1,5 @@
 /** Instructions that the model loads when a task needs them: skills in folders, or from a list. */
-export type { AgentSkills, SkillInfo } from '../core/tools/skill-tools.js'
+export type { AgentSkills, SkillInfo } from '../core/tools/tool-outcomes.js'
 export type { ListedSkillsOptions } from './listed-skills.js'
 export { instructionsFrom, type InstructionsFromOptions } from './node/instructions-from.js'
 export type { SkillFoldersOptions } from './node/skill-folders.js'

@@ -1,6 +1,6 @@
 import { sha256 } from '../../guards/lib/sha256.js'
 import { type ArgumentRule, expectArgument, functionRule } from '../core/base/values.js'
-import type { AgentSkills, SkillInfo } from '../core/tools/skill-tools.js'
+import type { AgentSkills, SkillInfo } from '../core/tools/tool-outcomes.js'
 import { checkSkill, sortSkills } from './check-skill.js'
 import { createSkills } from './create-skills.js'
 import { invalidSkillError } from './skill-error.js'

@@ -1,7 +1,7 @@
 import { optionsRule, expectArgument } from '../core/base/values.js'
 import { UsageError } from '../core/base/errors.js'
-import { expectKnownOptions } from '../core/config/known-options.js'
-import type { AgentSkills } from '../core/tools/skill-tools.js'
+import { expectKnownOptions } from '../core/config/other-names.js'
+import type { AgentSkills } from '../core/tools/tool-outcomes.js'
 import { createListedSkills, type ListedSkillsOptions } from './listed-skills.js'
 
 /** As `skills` of Node, from a list alone. */

@@ -1,7 +1,7 @@
 import type { AgentContext } from '../../machines/agent/context.js'
 import type { Agent } from '../core/agent/agent-options.js'
 import type { Message } from '../../machines/agent/messages.js'
-import { formatMessageText } from '../core/format/message-text.js'
+import { formatMessageText } from '../core/format/format-words.js'
 import { internalsByAgent } from '../core/agent/agent-internals.js'
 import { getSpeakerTools } from '../core/live/agent-parts.js'
 import { acceptsDefinition, type AgentLabel } from '../core/sessions/agent-definition.js'

@@ -1,4 +1,4 @@
-import type { IsContextFree, WithContext } from '../core/tools/tool-types.js'
+import type { IsContextFree, WithContext } from '../core/tools/tool.js'
 import { StatewrightError, UsageError } from '../core/base/errors.js'
 import { findTagsFault, type SessionTags } from '../core/sessions/store/session-tags.js'
 import { checkSessionId } from '../core/sessions/store/session-id.js'

@@ -17,7 +17,7 @@ import {
   toolSearch,
 } from '../../src/index.js'
 import { createLimiter } from '../../src/fleet/index.js'
-import { findAsked } from '../../src/core/tools/ask.js'
+import { findAsked } from '../../src/core/tools/tool-outcomes.js'
 import { checks } from './checks.js'
 import type { Plan } from './plan.js'
 import { fetchFrom, type Host, type Provider } from './provider.js'

@@ -1,6 +1,6 @@
 import type { Message } from '../../machines/agent/messages.js'
 import type { AgentEvent, RunResult } from '../../src/index.js'
-import { createChatBodyBuilder } from '../../src/core/models/openai/chat-body.js'
+import { createChatBodyBuilder } from '../../src/core/models/openai/chat-wire.js'
 import type { ChatRequest } from '../../src/rehearsal/index.js'
 import { findStrictProblem } from '../../src/rehearsal/request-problem.js'
 import { findHistoryProblem } from '../../src/testing/index.js'

@@ -1,5 +1,5 @@
 import { sleepUntil, toolContent, ToolError, type ToolExecution, type Run } from '../../src/index.js'
-import { Ask, findAsked } from '../../src/core/tools/ask.js'
+import { Ask, findAsked } from '../../src/core/tools/tool-outcomes.js'
 import type { World } from './world.js'
 
 /** A tool at work, as its misbehaviour sees it. */

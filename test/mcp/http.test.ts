@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http'
-import { classifyToolError } from '../../src/core/tools/classify-tool-error.js'
+import { classifyToolError } from '../../src/core/tools/tool-error.js'
 import { httpServer, json, sse } from './http-server.js'
 import { failureOf, open, use } from './support.js'
 import { longTest } from '../support/extent.js'

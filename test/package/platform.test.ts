@@ -16,9 +16,8 @@ const homes: Record<string, string> = {
   'src/core/base/platform.ts': 'chance, and the turns of the event loop',
   // What talks to a server over a real network: a connection is closed by real time.
   'src/core/models/openai/exchange.ts': 'the network',
-  'src/core/models/openai/post-request.ts': 'the network',
-  'src/core/models/openai/read-fetch-answer.ts': 'the network',
-  'src/core/models/openai/read-node-answer.ts': 'the network',
+  'src/core/models/openai/node-transport.ts': 'the network',
+  'src/core/models/openai/read-answer.ts': 'the network',
   'src/ai-sdk/language-model.ts': 'the network',
   'src/mcp/client/http-wire.ts': 'the network',
   'src/web/sse.ts': 'the network',

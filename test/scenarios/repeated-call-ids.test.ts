@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { nameCall } from '../../src/core/models/name-call.js'
+import { nameCall } from '../../src/core/models/calls.js'
 import { memoryStore, type RunInput } from '../../src/index.js'
 import type { Turn } from '../../src/rehearsal/index.js'
 import { again, stage } from '../support/play.js'

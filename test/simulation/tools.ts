@@ -1,6 +1,6 @@
 import { createAgent } from '../../src/core/agent/agent.js'
 import type { Clock } from '../../src/core/base/clock.js'
-import { sleepUntil } from '../../src/core/tools/sleep-until.js'
+import { sleepUntil } from '../../src/core/tools/tool-outcomes.js'
 import { defineTool } from '../../src/core/tools/define-tool.js'
 import type { Tool, ToolExecution } from '../../src/core/tools/tool.js'
 import type { AgentOptions } from '../../src/core/agent/agent-options.js'

@@ -1,5 +1,5 @@
 import type { Elicitation } from '../../machines/agent/run-result.js'
-import { Ask, findAsked } from '../../src/core/tools/ask.js'
+import { Ask, findAsked } from '../../src/core/tools/tool-outcomes.js'
 import { tool } from './tools.js'
 
 /** A form that the server of a tool asks a person to fill in. */

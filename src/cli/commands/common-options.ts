@@ -1,6 +1,6 @@
 import type { PresetName } from '../../../machines/agent/config.js'
 import { findPreset, presets } from '../../core/config/presets.js'
-import { type ModelApi, modelApis } from '../../core/config/model-section.js'
+import { type ModelApi, modelApis } from '../../core/config/config-file.js'
 import { isHttpUrl } from '../../core/models/openai/openai-options.js'
 import { type TestRunner, testRunners } from '../../testing/generate-tests.js'
 import { badUsageError } from '../cli-error.js'

@@ -7,7 +7,7 @@ import type { Renderer } from './renderer.js'
 import type { AgentEvent } from '../../../machines/agent/announcements.js'
 import type { RunResult } from '../../../machines/agent/run-result.js'
 import { createEventFormatter } from '../../core/format/format-events.js'
-import { type Paint, createPaint } from '../../core/format/paint.js'
+import { type Paint, createPaint } from '../../core/format/format-words.js'
 import { formatRunSummary } from '../../core/format/run-summary.js'
 
 export interface HumanOptions {

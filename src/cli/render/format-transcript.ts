@@ -1,8 +1,12 @@
 import type { AssistantMessage, Message, ToolMessage } from '../../../machines/agent/messages.js'
 import { formatToolName, formatArguments } from '../../core/format/format-call.js'
-import { formatMessageText } from '../../core/format/message-text.js'
-import type { Paint } from '../../core/format/paint.js'
-import { getFirstLine, stripControls, shorten } from '../../core/format/format-words.js'
+import {
+  formatMessageText,
+  type Paint,
+  getFirstLine,
+  stripControls,
+  shorten,
+} from '../../core/format/format-words.js'
 
 /** A conversation as text: messages by speaker, with each call and result on one line. */
 export function formatTranscript(

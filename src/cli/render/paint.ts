@@ -1,8 +1,7 @@
 import type { RunResult } from '../../../machines/agent/run-result.js'
-import type { Paint } from '../../core/format/paint.js'
-import { stripControls } from '../../core/format/format-words.js'
+import { type Paint, stripControls } from '../../core/format/format-words.js'
 
-export { type Paint, createPaint, type Style } from '../../core/format/paint.js'
+export { type Paint, createPaint, type Style } from '../../core/format/format-words.js'
 
 /** Whether a stream gets colours, by FORCE_COLOR, else NO_COLOR, else whether it is a terminal. */
 export function wantsColor(

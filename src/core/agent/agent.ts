@@ -17,10 +17,10 @@ import { checkSessionId } from '../sessions/store/session-id.js'
 import { checkStore, limitStoreTime } from '../sessions/store/checked-store.js'
 import type { SessionStore } from '../sessions/store/store.js'
 import type { OutputOf } from '../structured/structured-output.js'
-import { withObject } from '../structured/with-object.js'
+import { withObject } from '../structured/read-output.js'
 import type { InputSchema } from '../tools/input-schema.js'
 import type { ToolEntry } from '../tools/tool-set.js'
-import type { ContextOf, ToolsOf } from '../tools/tool-types.js'
+import type { ContextOf, ToolsOf } from '../tools/tool.js'
 import type { PriceBook } from '../prices/price-book.js'
 import { backOff, deadline } from '../effects/timers.js'
 import {
@@ -46,9 +46,8 @@ import { getTraits, getSpeakerTools, isLostSpeaker, toSpeaker, type AgentParts }
 import { Run } from '../run/run.js'
 import type { RunOrigin, RunParts } from '../run/run-parts.js'
 import { createSession, Session } from '../sessions/session.js'
-import { withAttachments } from './read-parts.js'
+import { withAttachments, readParts, checkResumeOptions, checkRunOptions, checkModels } from './read-parts.js'
 import type { Agent, AgentOptions, RunOptions } from './agent-options.js'
-import { readParts, checkResumeOptions, checkRunOptions, checkModels } from './read-parts.js'
 import {
   getFeatures,
   createDefinitionFactory,

@@ -1,8 +1,11 @@
 import type { PresetName, AgentConfig } from '../../../machines/agent/config.js'
 import type { Setting, Settings } from '../../../guards/lib/settings.js'
 import { type GuardKey, guards } from '../../../guards/roster.js'
-import { type Kind, nullable, type KindValue, type PartialKind } from './kind.js'
 import {
+  type Kind,
+  nullable,
+  type KindValue,
+  type PartialKind,
   amount,
   amountOrOff,
   anyText,
@@ -15,7 +18,7 @@ import {
   section,
   number,
   wholeNumber,
-} from './value-kinds.js'
+} from './kind.js'
 
 /** What the guards of the roster may be given, each under its key; `null` switches it off. */
 const guardSections = Object.fromEntries(

@@ -1,4 +1,5 @@
-import { normalizeName } from '../base/text.js'
+import { normalizeName, findNearestName } from '../base/text.js'
+import { UsageError } from '../base/errors.js'
 
 /**
  * What other libraries call a setting, and where it is here. An unknown option of such a name is answered with this hint.
@@ -84,4 +85,24 @@ const hints = /* @__PURE__ */ new Map(
 /** Finds what a setting of another library, or of an earlier version, is called here: in any spelling (`max_turns`, `maxTurns`). */
 export function findOtherName(name: string): string | undefined {
   return hints.get(normalizeName(name))
+}
+
+/**
+ * Refuses an option that a function does not have. The error says what the option is called here when another library or an
+ * earlier version knows it under that name.
+ *
+ * @throws {UsageError} `invalid_option`, naming the option
+ */
+export function expectKnownOptions(name: string, options: object, known: readonly string[]): void {
+  const key = Object.keys(options).find((given) => !known.includes(given))
+  if (key === undefined) return
+  throw new UsageError('invalid_option', `${name} has no option '${key}'. ${hintFor(key, known)}`, key)
+}
+
+/** What to use in place of an unknown option. */
+export function hintFor(key: string, known: readonly string[]): string {
+  const other = findOtherName(key)
+  if (other !== undefined) return `Here it is ${other}.`
+  const meant = findNearestName(key, known)
+  return meant === undefined ? `It takes ${known.join(', ')}.` : `Did you mean ${meant}?`
 }

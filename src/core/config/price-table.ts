@@ -1,6 +1,5 @@
 import { checkInput } from './check-input.js'
-import { map, optional } from './kind.js'
-import { count, number, record } from './value-kinds.js'
+import { map, optional, count, number, record } from './kind.js'
 
 /** What a model costs, in USD per million tokens. */
 export interface ModelPrice {

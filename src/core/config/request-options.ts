@@ -1,8 +1,13 @@
 import type { JsonObject } from '../../../machines/agent/json.js'
 import type { Sampling, ToolChoice } from '../models/provider.js'
 import { checkInput } from './check-input.js'
-import { union, list, map, predicate, transform, refine } from './kind.js'
 import {
+  union,
+  list,
+  map,
+  predicate,
+  transform,
+  refine,
   anyText,
   numberBetween,
   choice,
@@ -11,7 +16,7 @@ import {
   section,
   nonEmptyText,
   wholeNumber,
-} from './value-kinds.js'
+} from './kind.js'
 
 /** What goes into every request of an agent, besides its messages and tools. */
 export interface RequestOptions {

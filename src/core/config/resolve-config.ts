@@ -1,8 +1,88 @@
 import type { AgentConfig } from '../../../machines/agent/config.js'
-import { checkInput } from './check-input.js'
-import { defaultConfig } from './defaults.js'
-import { mergeConfig } from './merge-config.js'
-import { agentSchema } from './agent-sections.js'
+import { guards } from '../../../guards/roster.js'
+import { deepFreeze } from '../base/values.js'
+import { type Problem, invalidInputError, checkInput } from './check-input.js'
+import { defaultConfig, enabledGuards } from './defaults.js'
+import { findPreset } from './presets.js'
+import { type GivenConfig, agentSchema } from './agent-sections.js'
+
+/**
+ * Lays what was given over its preset, and that over the base, key by key. Throws a ConfigError for an unknown preset, and
+ * where keys contradict each other.
+ */
+export function mergeConfig(given: GivenConfig, base: AgentConfig, what: string): AgentConfig {
+  const { preset } = given
+  const under =
+    preset === undefined ? base : mergeConfig(findPreset(preset, 'preset') as GivenConfig, base, what)
+  const merged = deepFreeze(overlay(allGuardsOn, under, applyImpliedGuards(given, under)))
+  const problems = findContradictions(merged)
+  if (problems.length > 0) throw invalidInputError(what, problems)
+  return merged
+}
+
+/** What a guard starts from that is off, when a key of it is given. */
+const allGuardsOn = {
+  ...defaultConfig,
+  guardrails: { ...defaultConfig.guardrails, ...enabledGuards },
+} satisfies AgentConfig
+
+/** A guard that the base has switched off starts from its defaults when a key of it is given. */
+function overlay<Value>(defaults: Value, base: Value, given: unknown): Value
+function overlay(defaults: unknown, base: unknown, given: unknown): unknown {
+  if (!isObject(defaults) || given === null || (given === undefined && !isObject(base))) {
+    return given === undefined ? base : given
+  }
+  const [under, over] = [isObject(base) ? base : defaults, isObject(given) ? given : {}]
+  return Object.fromEntries(
+    Object.keys(defaults).map((key) => [key, overlay(defaults[key], under[key], over[key])]),
+  )
+}
+
+function findContradictions({ guardrails }: AgentConfig): Problem[] {
+  return findCrossedSteps('guardrails', guardrails)
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null
+}
+
+/**
+ * The settings with what they imply: `maxRepeatedToolSteps` is the repeated-call guard's number, so giving it switches
+ * that guard on, and `null` switches it off; and each guard that is named takes its part from the progress guard.
+ */
+function applyImpliedGuards(given: GivenConfig, base: AgentConfig): unknown {
+  if (!given.guardrails) return given
+  const { maxRepeatedToolSteps, ...rest } = given.guardrails
+  const guardrails: typeof given.guardrails = { ...rest }
+  if (maxRepeatedToolSteps === null) guardrails.repeatedCall = null
+  else if (maxRepeatedToolSteps !== undefined) {
+    guardrails.maxRepeatedToolSteps = maxRepeatedToolSteps
+    if (guardrails.repeatedCall === undefined && !base.guardrails.repeatedCall) guardrails.repeatedCall = {}
+  }
+  const { progress } = guardrails
+  if (progress === null || (progress === undefined && base.guardrails.progress === null)) {
+    return { ...given, guardrails }
+  }
+  const taken = guards.flatMap(([key, { insteadOf = [] }]) =>
+    guardrails[key] === undefined ? [] : insteadOf,
+  )
+  if (taken.length === 0) return { ...given, guardrails }
+  const named = Object.entries(progress ?? {}).filter(([, value]) => value !== undefined)
+  const parts = Object.fromEntries([...taken.map((part) => [part, null] as const), ...named])
+  return { ...given, guardrails: { ...guardrails, progress: parts } }
+}
+
+/** A guard that speaks up only after it has halted never does. */
+function findCrossedSteps(path: string, settings: unknown): Problem[] {
+  if (typeof settings !== 'object' || settings === null) return []
+  const { haltAt } = settings as { haltAt?: unknown }
+  return Object.entries(settings).flatMap(([name, value]: [string, unknown]) => {
+    const key = `${path}.${name}`
+    const isStep = (name === 'nudgeAt' || name === 'blockAt') && typeof value === 'number'
+    if (!isStep || typeof haltAt !== 'number' || value <= haltAt) return findCrossedSteps(key, value)
+    return [{ path: key, sentence: `${key} (${value}) must not exceed ${path}.haltAt (${haltAt}).` }]
+  })
+}
 
 export { defaultConfig }
 

@@ -1,7 +1,7 @@
 import { ConfigError } from '../base/errors.js'
 import type { Agent } from '../agent/agent-options.js'
 import type { AnyTools } from '../../../machines/agent/run-result.js'
-import type { ContextCarrier } from '../tools/tool-types.js'
+import type { ContextCarrier } from '../tools/tool.js'
 import { type AgentInternals, internalsByAgent } from '../agent/agent-internals.js'
 import {
   acceptsDefinition,

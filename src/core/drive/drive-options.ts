@@ -1,6 +1,6 @@
 import { UsageError } from '../base/errors.js'
 import { type BudgetsOption, checkBudgets } from '../budgets/budgets-option.js'
-import { expectKnownOptions } from '../config/known-options.js'
+import { expectKnownOptions } from '../config/other-names.js'
 import type { RunInput } from '../sessions/input-history.js'
 import { checkSessionId } from '../sessions/store/session-id.js'
 import { findTagsFault, type SessionTags } from '../sessions/store/session-tags.js'

@@ -1,6 +1,6 @@
-import type { WithContext } from '../tools/tool-types.js'
+import type { WithContext } from '../tools/tool.js'
 import { optionsRule, expectArgument } from '../base/values.js'
-import { expectKnownOptions } from '../config/known-options.js'
+import { expectKnownOptions } from '../config/other-names.js'
 import { ConfigError, UsageError } from '../base/errors.js'
 import { systemClock } from '../base/clock.js'
 import { type Agents, type AnyAgent } from './define-agents.js'

@@ -1,6 +1,6 @@
 import { describeError, ConfigError, StatewrightError } from '../base/errors.js'
 import type { RunInput } from '../sessions/input-history.js'
-import type { WithContext } from '../tools/tool-types.js'
+import type { WithContext } from '../tools/tool.js'
 import type { RunSessionOptions } from './drive-options.js'
 
 /** What a host asks the app for, session by session, so that the engine does not have to keep it. */

@@ -9,8 +9,8 @@ import { screenText } from './screening-effects.js'
 import type { Json } from '../../../machines/agent/json.js'
 import type { ModelResponse } from '../../../machines/agent/model-response.js'
 import { withheldReasoning } from '../../../machines/agent/screening.js'
-import { getReadableText } from '../shields/readable-part.js'
-import { nameCall } from '../models/name-call.js'
+import { getReadableText } from '../shields/ask-shields.js'
+import { nameCall } from '../models/calls.js'
 
 /** A call on its way. */
 interface StreamedCall {

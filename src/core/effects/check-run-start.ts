@@ -5,7 +5,7 @@ import type { AgentParts } from '../live/agent-parts.js'
 import type { ToolSet } from '../tools/tool-set.js'
 import type { ActiveSkill } from '../../../machines/agent/skills.js'
 import type { AgentRuntime } from '../live/runtime.js'
-import type { SkillInfo } from '../tools/skill-tools.js'
+import type { SkillInfo } from '../tools/tool-outcomes.js'
 import type { ToolSpec } from '../models/provider.js'
 
 /** A cost limit needs known costs, past and future: a run without them does not start. */

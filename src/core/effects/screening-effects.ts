@@ -17,12 +17,11 @@ import type { Step, ShieldViolation } from '../../../machines/agent/announcement
 import { readOutput } from '../structured/read-output.js'
 import type { EffectScope, AgentRuntime } from '../live/runtime.js'
 import type { AgentParts } from '../live/agent-parts.js'
-import { getReadableText } from '../shields/readable-part.js'
+import { getReadableText, askShields, type AskShieldsOptions } from '../shields/ask-shields.js'
 import { runStaggered } from '../base/platform.js'
 import type { StepWork } from '../live/open-steps.js'
 import { getCallStepId } from './run-tools.js'
-import { askShields, type AskShieldsOptions } from '../shields/ask-shields.js'
-import type { ShieldScene } from '../shields/shield.js'
+import type { ShieldScene } from '../shields/define-shield.js'
 
 /* The effects that only agents with shields load: the screenings of input, calls, results and output. */
 

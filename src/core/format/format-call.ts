@@ -1,4 +1,4 @@
-import { readJson } from '../tools/fit-arguments.js'
+import { readJson } from '../tools/parse-arguments.js'
 import { shorten } from './format-words.js'
 
 /**

@@ -3,9 +3,18 @@ import type { AgentEvent, StepCompleted } from '../../../machines/agent/announce
 import { parseStepNumber } from '../../../machines/agent/step-id.js'
 import { noUsage } from '../../../machines/agent/usage.js'
 import { optionsRule, expectArgument } from '../base/values.js'
-import { createPaint, type Paint, type Style } from './paint.js'
+import {
+  createPaint,
+  type Paint,
+  type Style,
+  stripControls,
+  formatCount,
+  formatDuration,
+  getFirstLine,
+  shorten,
+  formatMessageText,
+} from './format-words.js'
 import { formatRunSummary, getStateStyle } from './run-summary.js'
-import { stripControls, formatCount, formatDuration, getFirstLine, shorten } from './format-words.js'
 import {
   escapeInvisible,
   formatToolName,
@@ -13,7 +22,6 @@ import {
   formatCallId,
   formatArguments,
 } from './format-call.js'
-import { formatMessageText } from './message-text.js'
 
 /** How `createEventFormatter` writes. */
 export interface EventFormatterOptions {

@@ -1,6 +1,7 @@
-/** Small pieces of text for people. */
-
 import { stripControls } from '../base/text.js'
+import type { Message } from '../../../machines/agent/messages.js'
+
+/** Small pieces of text for people. */
 
 export { stripControls }
 
@@ -56,4 +57,33 @@ export function formatMoney(usd: number | null, unknown = 'unknown'): string {
   if (usd === null) return unknown
   if (usd > 0 && usd < 0.0001) return '< $0.0001'
   return `$${usd.toFixed(usd !== 0 && usd < 1 ? 4 : 2)}`
+}
+
+/** What a message says, as one text; parts that are no text by their kind. */
+export function formatMessageText({ content }: Pick<Message, 'content'>): string {
+  if (typeof content === 'string') return content
+  return (content ?? []).map((part) => (part.type === 'text' ? part.text : `[${part.type}]`)).join(' ')
+}
+
+/** Escape sequences that turn a style on and off again. */
+const codes = {
+  bold: [1, 22],
+  dim: [2, 22],
+  red: [31, 39],
+  green: [32, 39],
+  yellow: [33, 39],
+  cyan: [36, 39],
+} as const
+
+export type Style = keyof typeof codes
+
+export type Paint = (style: Style, text: string) => string
+
+/** Colours text for a terminal, or leaves it alone. */
+export function createPaint(color: boolean): Paint {
+  return (style, text) => {
+    if (!color || text === '') return text
+    const [on, off] = codes[style]
+    return `\u001b[${on}m${text}\u001b[${off}m`
+  }
 }

@@ -2,8 +2,7 @@ import { formatWakeTime } from '../base/clock.js'
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { AgentState, Reason, RunResult } from '../../../machines/agent/run-result.js'
 import { getCacheHitRate } from '../../../machines/agent/usage.js'
-import type { Paint, Style } from './paint.js'
-import { formatCount, formatDuration, formatMoney } from './format-words.js'
+import { type Paint, type Style, formatCount, formatDuration, formatMoney } from './format-words.js'
 
 /** How a run ended and what it took, each against its limit. */
 export function formatRunSummary(

@@ -21,7 +21,7 @@ import {
   type RuntimeOptions,
 } from './runtime.js'
 import { toLinkField, type JournalEntry } from '../sessions/journal.js'
-import type { IsContextFree } from '../tools/tool-types.js'
+import type { IsContextFree } from '../tools/tool.js'
 import { toPlainError } from '../base/errors.js'
 import type { FoldedRun } from '../sessions/fold-session.js'
 

@@ -7,7 +7,7 @@ import { readTokens, readUsd, readWaitMs, asText } from '../base/values.js'
 import { createId } from '../base/platform.js'
 import { stripControls } from '../base/text.js'
 import { readCitations } from './citations.js'
-import { listDistinctCalls, type SentCall } from './distinct-calls.js'
+import { listDistinctCalls, type SentCall } from './calls.js'
 import { isMediaList, toContentPart } from './media.js'
 import { toPlainJson, readHostedBy, readProviderItems } from './plain-json.js'
 

@@ -1,9 +1,8 @@
 import type { ContentPart, Message, ToolMessage, UserMessage } from '../../../machines/agent/messages.js'
 import type { MediaKind, Refusal } from '../../../machines/agent/refusals.js'
 import { describeParts, leaveOutContent, listMedia } from './leave-out.js'
-import { getMediaKind, describeMedia } from './media.js'
+import { getMediaKind, describeMedia, readTextFile } from './media.js'
 import { ModelError, type ModelProvider } from './provider.js'
-import { readTextFile } from './text-file.js'
 
 /** What was made for the last result of a batch: the same message each time, as those of the transcript are. */
 const followerByResult = new WeakMap<ToolMessage, UserMessage>()

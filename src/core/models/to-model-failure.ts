@@ -11,9 +11,8 @@ import { stripControls } from '../base/text.js'
 import { readProperty } from '../base/json.js'
 import { systemClock } from '../base/clock.js'
 import { normalizeFailure, toSingleLine } from './normalize-response.js'
-import { type ErrorBody, isMarkup, readErrorBody, readWord } from './error-body.js'
+import { type ErrorBody, isMarkup, readErrorBody, readWord, findRefusedContent } from './error-body.js'
 import { ModelError } from './provider.js'
-import { findRefusedContent } from './refused-content.js'
 
 /**
  * Whatever a provider rejected with, as plain data: see `FailureKind` for the kinds. Judged by what the error has

@@ -1,6 +1,6 @@
 import { calcPrice, findProvider, type Provider } from '@pydantic/genai-prices'
 import type { TokenUsage } from '../../../machines/agent/usage.js'
-import { stripReleaseDate } from './model-name.js'
+import { stripReleaseDate } from './price-book.js'
 
 /** Other names of the catalog's providers. */
 const aliases = new Map([

@@ -1,6 +1,6 @@
 import { readElapsed, wait } from '../base/clock.js'
 import { StatewrightError, UsageError } from '../base/errors.js'
-import { expectKnownOptions } from '../config/known-options.js'
+import { expectKnownOptions } from '../config/other-names.js'
 import { deleteSession } from '../sessions/delete-session.js'
 import { leaseMs } from '../sessions/log/heartbeat.js'
 import { checkListOptions, isListed, type ListOptions } from '../sessions/store/list-options.js'

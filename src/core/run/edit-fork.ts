@@ -12,7 +12,7 @@ import { type ForkEdit, type ForkOptions, readEdit, type LoggedEdit } from '../s
 import { type ForkStart, keepUnchanged } from '../sessions/fork-session.js'
 import { toMachineState, type FoldedSession } from '../sessions/fold-session.js'
 import { askShields } from '../shields/ask-shields.js'
-import type { ShieldScene } from '../shields/shield.js'
+import type { ShieldScene } from '../shields/define-shield.js'
 import { prepareCalls } from '../tools/prepare-calls.js'
 import { formatResult } from '../tools/tool-content.js'
 import { parseEditedArguments } from './answer-events.js'

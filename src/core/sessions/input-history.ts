@@ -12,7 +12,7 @@ import type {
 import { UsageError } from '../base/errors.js'
 import { readTime } from '../base/clock.js'
 import { toContentPart } from '../models/media.js'
-import { nameCall } from '../models/name-call.js'
+import { nameCall } from '../models/calls.js'
 import { toPlainJson, readHostedBy, readProviderItems } from '../models/plain-json.js'
 import {
   inputError,

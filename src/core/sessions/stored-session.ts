@@ -9,8 +9,12 @@ import {
   taggedUnion,
   predicate,
   type Shape,
+  anyText,
+  choice,
+  flag,
+  number,
+  nonEmptyText,
 } from '../config/kind.js'
-import { anyText, choice, flag, number, nonEmptyText } from '../config/value-kinds.js'
 
 /** What a stored session has to be. Keys that are not named here are let through: a transcript has providers' extras. */
 

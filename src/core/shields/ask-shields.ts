@@ -2,9 +2,13 @@ import type { Screening, ShieldFinding } from '../../../machines/agent/screening
 import { toEvidence } from '../../../guards/lib/evidence.js'
 import { truncate } from '../../../guards/lib/cut.js'
 import { CallAbort, onAbort, attachSignal, runWithTimeout } from '../base/abort.js'
-import type { Clock } from '../base/clock.js'
+import { type Clock, systemClock } from '../base/clock.js'
 import { describeError } from '../base/errors.js'
-import type { Shield, ShieldAction, ShieldScene } from './shield.js'
+import type { Shield, ShieldAction, ShieldScene } from './define-shield.js'
+import { expectArgument, listRule, objectRule } from '../base/values.js'
+import { defaultTimeoutMs } from './shield-set.js'
+import type { ContentPart } from '../../../machines/agent/messages.js'
+import { decodePercent } from '../base/text.js'
 
 /** How shields are asked: `RunShieldsOptions` with every default filled in. */
 export interface AskShieldsOptions extends ShieldScene {
@@ -203,4 +207,87 @@ function formatFailed({ name }: Shield, failure: string, action: 'warn' | 'block
 /** A check that was stopped has cleared nothing, with `failOpen`, too. */
 function createStoppedAnswer({ name }: Shield): CheckedShieldVerdict {
   return { action: 'block', message: `Shield '${name}' was stopped before it answered.` }
+}
+
+/** What the content is about, and how long shields may look at it. */
+export interface RunShieldsOptions extends ShieldScene {
+  /** Stops all checks; what has not answered by then counts as blocked. */
+  signal: AbortSignal
+  /** Default: the system's. */
+  clock?: Clock
+  /** Milliseconds that a check may take, for shields without a `timeoutMs` of their own. Default 10,000. */
+  timeoutMs?: number
+  /** True: a shield that fails warns instead of blocking. Default false. */
+  failOpen?: boolean
+}
+
+/**
+ * Shows a content to all shields at once, and sums up what they say: block wins over redact, redact over warn, warn
+ * over allow. A shield that throws, takes too long or answers nonsense counts as a block. Never rejects.
+ *
+ * Several redactions are applied one after another, in list order: the first as it was made; each later shield that
+ * wanted to redact is asked again about the text so far. A shield that has found something and cannot be asked again
+ * blocks, even with `failOpen`.
+ *
+ * @example
+ * const { action, content } = await runShields([secretsShield()], text, { point: 'output', signal })
+ */
+export async function runShields(
+  shields: readonly Shield[],
+  content: string,
+  options: RunShieldsOptions,
+): Promise<Screening> {
+  expectArgument('runShields(shields)', shields, listRule('a list of shields'))
+  expectArgument('runShields(shields, content)', content, {
+    is: (given) => typeof given === 'string',
+    phrase: 'a text',
+  })
+  expectArgument(
+    'runShields(shields, content, options)',
+    options,
+    objectRule(['point', 'signal'], 'an object with point and signal'),
+  )
+  const { clock = systemClock, timeoutMs = defaultTimeoutMs, failOpen = false, ...asked } = options
+  return askShields(shields, content, { ...asked, clock, timeoutMs, failOpen })
+}
+
+/**
+ * What of a part shields can read: a text; names, ids and addresses; and the content of files, images and recordings that
+ * are texts themselves (Markdown, CSV, JSON, SVG, …). '' where there is nothing to read, as in a picture.
+ */
+export function getReadableText(part: ContentPart): string {
+  switch (part.type) {
+    case 'text':
+      return part.text
+    case 'image_url':
+      return readPayload(part.image_url.url)
+    case 'input_audio':
+      return readPayload(part.input_audio.data)
+    default: {
+      const { filename = '', file_id: id = '', file_data: data = '' } = part.file
+      return [filename, id, readPayload(data)].filter((text) => text !== '').join('\n')
+    }
+  }
+}
+
+function readPayload(payload: string): string {
+  const [, type, data] = /^data:([^,]*),([^]*)$/i.exec(payload) ?? []
+  if (data === undefined) return isBase64(payload) ? (decodeText(payload) ?? '') : payload
+  return /;base64$/i.test(type ?? '') ? (decodeText(data) ?? '') : decodePercent(data)
+}
+
+function isBase64(text: string): boolean {
+  return text.length >= 16 && text.length % 4 === 0 && /^[A-Za-z0-9+/]+={0,2}$/.test(text)
+}
+
+/** Null for bytes that are no text. */
+function decodeText(base64: string): string | null {
+  try {
+    const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0))
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+    // oxlint-disable-next-line no-control-regex -- what has them is no text
+    return /[\0-\x08\x0e-\x1a\x1c-\x1f]/.test(text) ? null : text
+  } catch {
+    return null
+  }
 }

@@ -2,7 +2,7 @@
 export { defineShield } from './define-shield.js'
 export { HoldBack, type HoldBackResult, type HoldBackOptions } from './hold-back.js'
 export { llamaGuard, type LlamaGuardOptions } from './llama-guard.js'
-export { llamaGuardCategories, type LlamaGuardCategory } from './llama-guard-prompt.js'
+export { llamaGuardCategories, type LlamaGuardCategory } from './llama-guard.js'
 export {
   type ModerationCategory,
   openaiModeration,
@@ -11,10 +11,10 @@ export {
 export type { Screening as ShieldOutcome, ShieldFinding } from '../../../machines/agent/screening.js'
 export { patternShield, type PatternShieldOptions } from './pattern-shield.js'
 export { type PiiKind, piiKinds } from './pii.js'
-export { piiShield, type PiiShieldOptions } from './finder-shield.js'
-export { runShields, type RunShieldsOptions } from './run-shields.js'
+export { piiShield, type PiiShieldOptions } from './pattern-shield.js'
+export { runShields, type RunShieldsOptions } from './ask-shields.js'
 export { type SecretKind, secretKinds } from './secrets.js'
-export { secretsShield, type SecretsShieldOptions } from './finder-shield.js'
+export { secretsShield, type SecretsShieldOptions } from './pattern-shield.js'
 export type {
   Shield,
   ShieldAction,
@@ -22,5 +22,5 @@ export type {
   ShieldContext,
   ShieldScene,
   ShieldVerdict,
-} from './shield.js'
+} from './define-shield.js'
 export { type ShieldSet, createShieldSet, type ShieldsOptions } from './shield-set.js'

@@ -1,8 +1,7 @@
 import type { OpenAI } from 'openai'
-import { toWellFormed } from '../models/well-formed.js'
+import { toWellFormed } from '../models/plain-json.js'
 import { readProperty } from '../base/json.js'
-import { defineShield, invalidShieldError, checkKeys } from './define-shield.js'
-import type { Shield } from './shield.js'
+import { defineShield, invalidShieldError, checkKeys, type Shield } from './define-shield.js'
 
 /** `hate`, `self-harm/intent`, `violence/graphic`, … */
 export type ModerationCategory = keyof OpenAI.Moderation.Categories

@@ -1,8 +1,7 @@
-import { invalidShieldError } from './define-shield.js'
-import type { Finder } from './finder.js'
-import { createFinderShield, type FinderShieldOptions } from './finder-shield.js'
-import { checkKeys } from './define-shield.js'
-import type { Shield } from './shield.js'
+import { invalidShieldError, checkKeys, type Shield, defineShield, chooseKinds } from './define-shield.js'
+import { type Finder, listKinds, redactAll } from './finder.js'
+import { createPiiFinders, type PiiKind, piiKinds } from './pii.js'
+import { createSecretFinders, type SecretKind, secretKinds } from './secrets.js'
 
 export interface PatternShieldOptions extends FinderShieldOptions {
   /** Default `patterns`. */
@@ -69,4 +68,126 @@ function toFinder(name: string, entry: unknown, index: number): Finder {
 
 function isRegExp(value: unknown): value is RegExp {
   return Object.prototype.toString.call(value) === '[object RegExp]'
+}
+
+/** The options of a shield that looks for patterns. */
+export interface FinderShieldOptions<Kind extends string = string> {
+  /** Unique among the shields of a point. */
+  name?: string
+  /** What to do when something is found. */
+  action?: 'redact' | 'block' | 'warn'
+  /** What takes the place of what is found, as it stands (no `$1`). Default: `[redacted KIND]`. */
+  replacement?: string | ((kind: Kind) => string)
+  /** What people are told. Default: a sentence that names the kinds found, never what was found. */
+  message?: string
+}
+
+/** A shield that acts on what its finders find. */
+export function createFinderShield(
+  name: string,
+  finders: readonly Finder[],
+  found: string,
+  options: FinderShieldOptions,
+): Shield {
+  const { action = 'redact', message, replacement = (kind: string) => `[redacted ${kind}]` } = options
+  const replace = typeof replacement === 'string' ? () => replacement : replacement
+  const shield = defineShield({
+    name,
+    check: (content) => {
+      const said = (kinds: readonly string[]): string => message ?? `${found}: ${kinds.join(', ')}.`
+      if (action !== 'redact') {
+        const kinds = listKinds(finders, content)
+        return kinds.length === 0 ? { action: 'allow' } : { action, message: said(kinds) }
+      }
+      const { text, kinds, clean } = redactAll(finders, content, replace)
+      if (kinds.length === 0) return { action: 'allow' }
+      return clean
+        ? { action, content: text, message: said(kinds) }
+        : { action: 'block', message: `${said(kinds)} It cannot be redacted.` }
+    },
+  })
+  checkOptions(name, finders, { ...options, action, replacement })
+  return shield
+}
+
+function checkOptions(name: string, finders: readonly Finder[], options: FinderShieldOptions): void {
+  const { action, message, replacement } = options
+  if (action !== 'redact' && action !== 'block' && action !== 'warn') {
+    throw invalidShieldError(name, 'action', "action must be 'redact', 'block' or 'warn'.")
+  }
+  if (message !== undefined && typeof message !== 'string') {
+    throw invalidShieldError(name, 'message', 'message must be a text.')
+  }
+  for (const { kind } of finders) {
+    const text: unknown = typeof replacement === 'function' ? replacement(kind) : replacement
+    if (typeof text !== 'string') {
+      throw invalidShieldError(
+        name,
+        'replacement',
+        'replacement must be a text, or a function from the kind to a text.',
+      )
+    }
+    if (action === 'redact' && listKinds(finders, text).length > 0) {
+      throw invalidShieldError(
+        name,
+        'replacement',
+        `the replacement '${text.slice(0, 80)}' contains what it replaces. Choose another.`,
+      )
+    }
+  }
+}
+
+/** What to look for, and what to do about it. */
+export interface PiiShieldOptions extends FinderShieldOptions<PiiKind> {
+  /** Default `pii`. */
+  name?: string
+  /** Default `redact`. */
+  action?: 'redact' | 'block' | 'warn'
+  /** What to look for. Default: everything. */
+  kinds?: readonly PiiKind[]
+}
+
+/**
+ * Finds personal data that is recognizable by its form: e-mail addresses, IBANs, payment cards, US social security
+ * numbers and phone numbers. Names and postal addresses have none. Linear time.
+ *
+ * @example createAgent({ model, shields: { toolOutput: [piiShield({ kinds: ['iban', 'credit_card'] })] } })
+ * @throws {ConfigError} `invalid_shield`
+ */
+export function piiShield(options: PiiShieldOptions = {}): Shield {
+  checkKeys('pii', options, finderKeys)
+  const { name = 'pii' } = options
+  const finders = createPiiFinders(chooseKinds(name, piiKinds, options.kinds))
+  return createFinderShield(name, finders, 'The text contains personal data', options as FinderShieldOptions)
+}
+
+/** What to look for, and what to do about it. */
+export interface SecretsShieldOptions extends FinderShieldOptions<SecretKind> {
+  /** Default `secrets`. */
+  name?: string
+  /** Default `redact`. */
+  action?: 'redact' | 'block' | 'warn'
+  /** What to look for. Default: everything. */
+  kinds?: readonly SecretKind[]
+}
+
+const finderKeys = ['name', 'action', 'kinds', 'replacement', 'message']
+
+/**
+ * Finds API keys, tokens, private keys and passwords that are recognizable by their form: see `SecretKind`. Linear
+ * time.
+ *
+ * @example createAgent({ model, shields: { toolOutput: [secretsShield()], output: [secretsShield({ action: 'block' })] } })
+ * @throws {ConfigError} `invalid_shield`
+ */
+export function secretsShield(options: SecretsShieldOptions = {}): Shield {
+  checkKeys('secrets', options, finderKeys)
+  const { name = 'secrets' } = options
+  const finders = createSecretFinders(chooseKinds(name, secretKinds, options.kinds))
+  return createFinderShield(
+    name,
+    finders,
+    'The text contains what looks like a secret',
+    options as FinderShieldOptions,
+  )
 }

@@ -1,6 +1,5 @@
 import { ConfigError } from '../base/errors.js'
-import { defineShield, isTimeout, timeoutRule } from './define-shield.js'
-import type { Shield, ShieldPoint } from './shield.js'
+import { defineShield, isTimeout, timeoutRule, type Shield, type ShieldPoint } from './define-shield.js'
 
 /**
  * The shields of an agent.

@@ -1,9 +1,10 @@
 import type { JsonObject } from '../../../machines/agent/json.js'
 import { describeError } from '../base/errors.js'
-import { explainIssues } from '../tools/explain-issues.js'
-import type { Validate } from '../tools/input-schema.js'
+import { explainIssues } from '../tools/parse-arguments.js'
+import type { Validate, Validation } from '../tools/input-schema.js'
 import { findJsonProblem } from '../base/json.js'
-import type { Validation } from '../tools/standard-schema.js'
+import type { RunResult } from '../../../machines/agent/run-result.js'
+import type { StructuredOutput } from './structured-output.js'
 
 /** An answer as an object, or a text that says where it does not fit. */
 export type Reading = { ok: true; value: unknown } | { ok: false; problem: string }
@@ -71,4 +72,24 @@ function toUncheckable(error: unknown): Reading {
 
 function toProblem(problem: string): Reading {
   return { ok: false, problem }
+}
+
+/**
+ * The result of a run that has ended, with its output as an object where it is one. The machine has seen it fit; a
+ * shield may have changed it since, and only here can the schema turn it into what is no JSON, a Date for example.
+ */
+export function withObject(
+  output: StructuredOutput | undefined,
+  result: RunResult,
+): RunResult | Promise<RunResult> {
+  if (output === undefined || result.resumable || result.outputProblem !== undefined) return result
+  return addObject(output, result)
+}
+
+async function addObject(
+  output: StructuredOutput,
+  result: Extract<RunResult, { resumable: false }>,
+): Promise<RunResult> {
+  const read = await readOutput(result.output, output.validate, output.schema)
+  return read.ok ? { ...result, object: read.value } : { ...result, outputProblem: read.problem }
 }

@@ -1,4 +1,4 @@
-import type { StandardJsonSchema } from '../tools/standard-schema.js'
+import type { StandardJsonSchema } from '../tools/input-schema.js'
 
 /** The input of a sub-agent's tool, where `asTool` has no `input` of its own. */
 export interface SubAgentTask {

@@ -1,7 +1,10 @@
 import { ConfigError, describeError } from '../base/errors.js'
 import { findOtherName } from '../config/other-names.js'
-import { type Flawless, toolFlaws, toolFlags, toolKeys } from './tool-flaws.js'
 import {
+  type Flawless,
+  toolFlaws,
+  toolFlags,
+  toolKeys,
   type ArgumentsOf,
   type InputOf,
   type InputSchema,

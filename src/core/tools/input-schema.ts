@@ -2,9 +2,7 @@ import type { JsonObject } from '../../../machines/agent/json.js'
 import { loadOnce } from '../base/platform.js'
 import { describeError } from '../base/errors.js'
 import { normalizeSchema } from '../models/normalize-schema.js'
-import { toolFlaws } from './tool-flaws.js'
 import { readProperty } from '../base/json.js'
-import { isStandardSchema, type StandardJsonSchema, type Validation } from './standard-schema.js'
 
 /**
  * What a tool's input may be described with: a schema of a library that implements Standard JSON Schema (zod >= 4.2),
@@ -107,3 +105,89 @@ function explainNotAnObject(parameters: JsonObject): string {
   const found = typeof parameters.type === 'string' ? `of type '${parameters.type}'` : 'without a type'
   return `is a schema ${found}, but arguments are always an object. Wrap it: z.object({ value: … }).`
 }
+
+/**
+ * The part of the Standard Schema interface (https://standardschema.dev) that tools need. Zod 4, Valibot, ArkType and
+ * others implement it, so no schema library is imported here.
+ */
+export interface StandardSchema<Input = unknown, Output = Input> {
+  readonly '~standard': StandardProps<Input, Output>
+}
+
+/** A Standard Schema that can also say what it accepts as JSON Schema (zod >= 4.2, for example). */
+export interface StandardJsonSchema<Input = unknown, Output = Input> {
+  readonly '~standard': StandardProps<Input, Output> & {
+    readonly jsonSchema: {
+      /** Throws when the schema has no JSON Schema. */
+      readonly input: (options: { readonly target: 'draft-2020-12' }) => Record<string, unknown>
+    }
+  }
+}
+
+interface StandardProps<Input, Output> {
+  readonly version: 1
+  readonly vendor: string
+  readonly types?: { readonly input: Input; readonly output: Output } | undefined
+  readonly validate: (value: unknown) => Validation<Output> | Promise<Validation<Output>>
+}
+
+export type Validation<Output = unknown> =
+  | { readonly value: Output; readonly issues?: undefined }
+  | { readonly issues: readonly Issue[] }
+
+export interface Issue {
+  readonly message: string
+  readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined
+}
+
+export function isStandardSchema(value: unknown): value is StandardSchema {
+  if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return false
+  const { '~standard': standard } = value as { '~standard'?: { validate?: unknown } }
+  return typeof standard?.validate === 'function'
+}
+
+/**
+ * What is wrong with a tool's definition, in words that say what to do: the compiler shows them where it would speak of
+ * types, and `defineTool` throws the same.
+ */
+export const toolFlaws = {
+  schema:
+    "cannot say its JSON Schema. Use zod 4.2 or later (zod 3 cannot), another library that implements Standard JSON Schema, or a plain { type: 'object', properties: … }",
+  parameters: "call it input, not 'parameters': a zod schema, or a JSON Schema as it is",
+  execute: 'add execute: (input) => …, or client: true when the caller of the run executes it',
+} as const
+
+export const toolFlags = [
+  'client',
+  'idempotent',
+  'readOnly',
+  'polling',
+  'defer',
+  'endsRun',
+  'keepsHandle',
+] as const
+export const toolKeys = [
+  'name',
+  'description',
+  'input',
+  'execute',
+  'timeoutMs',
+  'needsApproval',
+  'maxCalls',
+  ...toolFlags,
+] as const
+
+/** What a definition with these keys may have under each of them: anything, or the words for what is wrong. */
+export type Flawless<Key extends PropertyKey> = {
+  [Each in Key]?: Each extends 'parameters'
+    ? (typeof toolFlaws)['parameters']
+    : Each extends 'description'
+      ? Executable<Key>
+      : Each extends (typeof toolKeys)[number]
+        ? unknown
+        : `there is no option '${Each & string}'`
+}
+
+/** Told at the description: a compiler points at something that is there. */
+type Executable<Key> =
+  Extract<Key, 'execute' | 'client'> extends never ? (typeof toolFlaws)['execute'] : unknown

@@ -1,6 +1,8 @@
-import { fitArguments, type ParsedArguments, readJson } from './fit-arguments.js'
 import { findJsonProblem } from '../base/json.js'
 import type { Tool } from './tool.js'
+import { describeError } from '../base/errors.js'
+import type { Validation, Issue } from './input-schema.js'
+import type { Json } from '../../../machines/agent/json.js'
 
 /**
  * The arguments of a call, checked against the tool's schema. What does not fit becomes a message for the model that
@@ -29,4 +31,112 @@ function explainBadJson(tool: Tool, text: string): string {
     `The arguments of '${tool.name}' are not valid JSON: ${problem}, at position ${position} ` +
     `(line ${line}, column ${column}), near ${near}. Send one JSON object.`
   )
+}
+
+export type ParsedArguments = { ok: true; input: unknown } | { ok: false; message: string }
+
+/**
+ * Arguments that were read from JSON, checked against the tool's schema. What does not fit becomes a message that says
+ * where and what to mend. Never throws or rejects; a promise only when the schema checks asynchronously.
+ */
+export function fitArguments(tool: Tool, value: unknown): ParsedArguments | Promise<ParsedArguments> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    const found = Array.isArray(value) ? 'an array' : `a ${typeof value}`
+    return { ok: false, message: `The arguments of '${tool.name}' must be a JSON object, but are ${found}.` }
+  }
+  try {
+    const checked = tool.validate(value)
+    return 'then' in checked
+      ? checked.then(
+          (result) => toParsedArguments(tool, result),
+          (error: unknown) => toUncheckable(tool, error),
+        )
+      : toParsedArguments(tool, checked)
+  } catch (error) {
+    return toUncheckable(tool, error)
+  }
+}
+
+function toParsedArguments(tool: Tool, result: Validation): ParsedArguments {
+  try {
+    if (!result.issues) return { ok: true, input: result.value }
+    const problems = explainIssues(result.issues, tool.parameters)
+    return {
+      ok: false,
+      message: `The arguments of '${tool.name}' do not fit its schema:\n${problems}\nCorrect them and call it again.`,
+    }
+  } catch (error) {
+    return toUncheckable(tool, error)
+  }
+}
+
+function toUncheckable(tool: Tool, error: unknown): ParsedArguments {
+  return {
+    ok: false,
+    message: `The arguments of '${tool.name}' could not be checked: ${describeError(error)}`,
+  }
+}
+
+/**
+ * Models leave the arguments of a tool without parameters empty, or write null: both are {}. Properties named
+ * `__proto__` are dropped, so that a tool which merges its input carelessly does not change the prototype of anything.
+ */
+export function readJson(text: string): unknown {
+  if (text.trim() === '') return {}
+  return (mayNameProto.test(text) ? JSON.parse(text, dropProto) : JSON.parse(text)) ?? {}
+}
+
+/** `__proto__`, perhaps with one of its characters written as an escape. */
+const mayNameProto = /__proto__|\\u00(?:5f|6f|7[024])/i
+
+function dropProto(key: string, value: unknown): unknown {
+  return key === '__proto__' ? undefined : value
+}
+
+/** Issues that are listed; the model mends these first. */
+const mostListed = 10
+/** Characters of a schema that is shown to say what is expected. */
+const mostShown = 200
+
+/**
+ * What is wrong with some arguments, one field a line: where, and what is expected there. A message that does not say
+ * what it expected ('Invalid input' of a union) gets the field's own schema out of `parameters`.
+ */
+export function explainIssues(issues: readonly Issue[], parameters?: Json): string {
+  const lines = issues.slice(0, mostListed).map(({ message, path = [] }) => {
+    const keys = path.map((segment) => (typeof segment === 'object' ? segment.key : segment))
+    const schema = /expected|must|should/i.test(message) ? undefined : findSchema(parameters, keys)
+    const expected = schema === undefined ? '' : `; expected ${JSON.stringify(schema).slice(0, mostShown)}`
+    return `- ${formatPath(keys)}: ${message}${expected}`
+  })
+  if (issues.length > mostListed) lines.push(`- and ${issues.length - mostListed} more`)
+  return lines.join('\n')
+}
+
+function formatPath(keys: readonly PropertyKey[]): string {
+  if (keys.length === 0) return '(arguments)'
+  return keys.map((key, index) => formatKey(key, index === 0)).join('')
+}
+
+function formatKey(key: PropertyKey, first: boolean): string {
+  if (typeof key === 'number') return `[${key}]`
+  const name = String(key)
+  if (!/^[\w$-]+$/.test(name)) return `[${JSON.stringify(name)}]`
+  return first ? name : `.${name}`
+}
+
+/** The schema of a field, as far as plain `properties` and `items` lead to it. */
+function findSchema(parameters: Json | undefined, keys: readonly PropertyKey[]): Json | undefined {
+  if (keys.length === 0) return undefined
+  let schema: Json | undefined = parameters
+  for (const key of keys) {
+    schema =
+      typeof key === 'number' ? getOwn(schema, 'items') : getOwn(getOwn(schema, 'properties'), String(key))
+  }
+  return schema
+}
+
+function getOwn(value: Json | undefined, key: string): Json | undefined {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined
+  return Object.hasOwn(value, key) ? value[key] : undefined
 }

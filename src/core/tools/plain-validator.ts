@@ -3,7 +3,7 @@ import type { JsonObject } from '../../../machines/agent/json.js'
 import { asList, isObject } from '../base/values.js'
 import { loadOnce } from '../base/platform.js'
 import { normalizeSchema } from '../models/normalize-schema.js'
-import type { Issue, Validation } from './standard-schema.js'
+import type { Issue, Validation } from './input-schema.js'
 
 /**
  * Checks values against a plain JSON Schema of any draft since 4. Parts that cannot be checked pass: unknown keywords,

@@ -1,7 +1,7 @@
 import { ConfigError } from '../base/errors.js'
 import { readProperty } from '../base/json.js'
-import { explainIssues } from './explain-issues.js'
-import { isStandardSchema, type StandardSchema } from './standard-schema.js'
+import { explainIssues } from './parse-arguments.js'
+import { isStandardSchema, type StandardSchema } from './input-schema.js'
 import type { Tool } from './tool.js'
 
 /**

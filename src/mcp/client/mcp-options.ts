@@ -1,7 +1,13 @@
 import type { JsonObject } from '../../../machines/agent/json.js'
 import { checkInput } from '../../core/config/check-input.js'
-import { union, type Kind, list, map, optional, predicate, refine } from '../../core/config/kind.js'
 import {
+  union,
+  type Kind,
+  list,
+  map,
+  optional,
+  predicate,
+  refine,
   amount,
   anyText,
   callable,
@@ -10,7 +16,7 @@ import {
   flag,
   record,
   nonEmptyText,
-} from '../../core/config/value-kinds.js'
+} from '../../core/config/kind.js'
 import { ConfigError } from '../../core/base/errors.js'
 import { authKind, type McpAuth } from './sign-in/auth-options.js'
 import { isHttpUrl } from '../../core/models/openai/openai-options.js'

@@ -1,9 +1,9 @@
 import type { JsonObject } from '../../../machines/agent/json.js'
 import { ConfigError, UsageError, describeError } from '../../core/base/errors.js'
 import type { Agents } from '../../core/drive/define-agents.js'
-import { expectKnownOptions } from '../../core/config/known-options.js'
+import { expectKnownOptions } from '../../core/config/other-names.js'
 import { createValidator, type InputSchema, toParameters } from '../../core/tools/input-schema.js'
-import { explainIssues } from '../../core/tools/explain-issues.js'
+import { explainIssues } from '../../core/tools/parse-arguments.js'
 import { digestArguments } from './call-name.js'
 
 /**

@@ -1,6 +1,13 @@
 import { checkInput } from '../../core/config/check-input.js'
-import { list, predicate } from '../../core/config/kind.js'
-import { anyText, count, section, nonEmptyText, wholeNumber } from '../../core/config/value-kinds.js'
+import {
+  list,
+  predicate,
+  anyText,
+  count,
+  section,
+  nonEmptyText,
+  wholeNumber,
+} from '../../core/config/kind.js'
 import { type AddressPolicy, createAddressPolicy } from '../../core/config/address-policy.js'
 import type { AttachmentOptions } from './attachment.js'
 

@@ -6,7 +6,7 @@ import { pipeline } from 'node:stream'
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
 import { lookup } from 'node:dns'
 import { StatewrightError } from '../../core/base/errors.js'
-import { createPublicLookup, type ResolveHost } from '../../core/config/public-lookup.js'
+import { createPublicLookup, type ResolveHost } from '../../core/config/address-policy.js'
 import { AttachmentError } from './attachment-error.js'
 import type { AttachmentLimits } from './attachment-limits.js'
 

@@ -2,7 +2,7 @@ import { existsSync, lstatSync } from 'node:fs'
 import { dirname, join, relative, resolve, sep } from 'node:path'
 import { ConfigError } from '../../core/base/errors.js'
 import { type ArgumentRule, expectArgument, optionsRule } from '../../core/base/values.js'
-import { expectKnownOptions } from '../../core/config/known-options.js'
+import { expectKnownOptions } from '../../core/config/other-names.js'
 import { FileRefusal, isInside, readContainedText } from './contained-file.js'
 
 export interface InstructionsFromOptions {

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, realpathSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { sha256 } from '../../../guards/lib/sha256.js'
-import type { AgentSkills, SkillInfo } from '../../core/tools/skill-tools.js'
+import type { AgentSkills, SkillInfo } from '../../core/tools/tool-outcomes.js'
 import { ToolError } from '../../core/tools/tool-error.js'
 import { checkSkill, sortSkills } from '../check-skill.js'
 import { createSkills, type LoadedSkill } from '../create-skills.js'

@@ -1,6 +1,6 @@
 import { type ArgumentRule, optionsRule, expectArgument } from '../../core/base/values.js'
-import { expectKnownOptions } from '../../core/config/known-options.js'
-import type { AgentSkills } from '../../core/tools/skill-tools.js'
+import { expectKnownOptions } from '../../core/config/other-names.js'
+import type { AgentSkills } from '../../core/tools/tool-outcomes.js'
 import { createListedSkills, type ListedSkillsOptions } from '../listed-skills.js'
 import { createFolderSkills, type SkillFoldersOptions } from './skill-folders.js'
 

@@ -5,7 +5,7 @@ import type { AgentContext } from '../../../machines/agent/context.js'
 import type { PartialAnswer } from '../../../machines/agent/machine-events.js'
 import type { ModelOutput } from '../../../machines/agent/model-response.js'
 import { expectArgument } from '../../core/base/values.js'
-import { nameCall } from '../../core/models/name-call.js'
+import { nameCall } from '../../core/models/calls.js'
 import { createDoneActorEvent, createErrorActorEvent } from '../explore-options.js'
 import {
   askingModel,

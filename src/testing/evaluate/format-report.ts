@@ -1,6 +1,13 @@
 import { quoteShellWord } from '../../core/format/shell-words.js'
-import { createPaint, type Paint, type Style } from '../../core/format/paint.js'
-import { formatCount, formatDuration, shorten, formatMoney } from '../../core/format/format-words.js'
+import {
+  createPaint,
+  type Paint,
+  type Style,
+  formatCount,
+  formatDuration,
+  shorten,
+  formatMoney,
+} from '../../core/format/format-words.js'
 import type { ReportComparison, Interval } from './summarize-cases.js'
 import { expectArgument, optionsRule } from '../../core/base/values.js'
 import {

@@ -8,8 +8,7 @@ const root = fileURLToPath(new URL('../../..', import.meta.url))
 const interfaces: Record<string, string[]> = {
   'machines/agent/config.ts': ['AgentConfig'],
   'guards/progress-config.ts': ['Steps', 'StepsWithBlock'],
-  'src/core/config/config-file.ts': ['ConfigFile'],
-  'src/core/config/model-section.ts': ['ModelSection'],
+  'src/core/config/config-file.ts': ['ConfigFile', 'ModelSection'],
   'src/core/config/price-table.ts': ['ModelPrice'],
   'src/core/config/request-options.ts': ['RequestOptions'],
   'src/core/models/openai/openai-options.ts': ['OpenAIChatOptions'],

@@ -3,8 +3,8 @@ import { Agent, Pool } from 'undici'
 // oxlint-disable-next-line import/no-unassigned-import -- two requests at once would load it at once, which jest's loader cannot
 import '../../../src/core/models/openai/chat-wire.js'
 import { createAgent } from '../../../src/index.js'
-import { openaiChat, type OpenAIChatOptions } from '../../../src/core/models/openai/openai-chat.js'
-import type { RequestDispatcher } from '../../../src/core/models/openai/post-by-dispatcher.js'
+import { openaiChat, type OpenAIChatOptions } from '../../../src/core/models/openai/openai-provider.js'
+import type { RequestDispatcher } from '../../../src/core/models/openai/node-transport.js'
 import { failureOf } from './failure-of.js'
 import { events, json, serve } from './server.js'
 

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 // oxlint-disable-next-line import/no-unassigned-import -- two requests at once would load it at once, which jest's loader cannot
 import '../../../src/core/models/openai/chat-wire.js'
-import { openaiChat } from '../../../src/core/models/openai/openai-chat.js'
+import { openaiChat } from '../../../src/core/models/openai/openai-provider.js'
 import { ModelError } from '../../../src/core/models/provider.js'
 import { chunk, raw, rawServer } from './raw-server.js'
 import { overTransport, transports } from './transports.js'

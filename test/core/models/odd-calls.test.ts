@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { chatFormat } from '../../../src/core/models/openai/chat-fold.js'
-import { createResponsesFormat } from '../../../src/core/models/openai/responses/responses-fold.js'
+import { createResponsesFormat } from '../../../src/core/models/openai/responses-fold.js'
 import { normalizeResponse } from '../../../src/core/models/normalize-response.js'
 import { createPartFold } from '../../../src/ai-sdk/part-fold.js'
 import type { ModelResponse } from '../../../machines/agent/model-response.js'

@@ -5,7 +5,7 @@ import type { ServerResponse } from 'node:http'
 // oxlint-disable-next-line import/no-unassigned-import -- the two halves of a provider load at once what both import, which jest's loader cannot
 import '../../../src/core/models/openai/chat-wire.js'
 import { ConfigError } from '../../../src/core/base/errors.js'
-import { openaiChat, type OpenAIChatOptions } from '../../../src/core/models/openai/openai-chat.js'
+import { openaiChat, type OpenAIChatOptions } from '../../../src/core/models/openai/openai-provider.js'
 import { type ModelProvider, type ModelRequest } from '../../../src/core/models/provider.js'
 import { failureOf } from './failure-of.js'
 import { type Answer, events, json, serve } from './server.js'

@@ -1,5 +1,5 @@
 import { jest } from '@jest/globals'
-import type { OpenAIChatOptions } from '../../../src/core/models/openai/openai-chat.js'
+import type { OpenAIChatOptions } from '../../../src/core/models/openai/openai-provider.js'
 import { json, serve } from './server.js'
 
 // In a file of its own: the openai package is watched as it is loaded.
@@ -9,7 +9,7 @@ jest.unstable_mockModule('openai', () => {
   loads += 1
   return { ...real }
 })
-const { openaiChat } = await import('../../../src/core/models/openai/openai-chat.js')
+const { openaiChat } = await import('../../../src/core/models/openai/openai-provider.js')
 // The first request loads two modules at once. Jest cannot link them at once, now and then.
 await import('../../../src/core/models/openai/chat-wire.js')
 await import('../../../src/core/models/openai/exchange.js')
@@ -125,7 +125,7 @@ test.each([
 test.each(['OPENAI_LOG', 'OPENAI_CUSTOM_HEADERS', 'OPENAI_ADMIN_KEY'])(
   '%s is what only the openai client reads',
   async (name) => {
-    const { isPlainClientEnough } = await import('../../../src/core/models/openai/plain-client.js')
+    const { isPlainClientEnough } = await import('../../../src/core/models/openai/request-client.js')
     expect(isPlainClientEnough({ model: 'm' })).toBe(true)
     process.env[name] = 'warn'
     expect(isPlainClientEnough({ model: 'm' })).toBe(false)
@@ -133,7 +133,7 @@ test.each(['OPENAI_LOG', 'OPENAI_CUSTOM_HEADERS', 'OPENAI_ADMIN_KEY'])(
 )
 
 test('the error of a status has the fields of the one that the openai client throws', async () => {
-  const { createPlainClient } = await import('../../../src/core/models/openai/plain-client.js')
+  const { createPlainClient } = await import('../../../src/core/models/openai/request-client.js')
   const own = createPlainClient({ model: 'm', apiKey: 'k' }, '/chat/completions')
   const error = { message: 'Slow down.', code: 'rate_limited', param: null, type: 'requests' }
   const headers = new Headers({ 'x-request-id': 'req-1' })

@@ -1,5 +1,5 @@
-import { createResponsesFormat } from '../../../src/core/models/openai/responses/responses-fold.js'
-import { openaiResponses } from '../../../src/core/models/openai/responses/openai-responses.js'
+import { createResponsesFormat } from '../../../src/core/models/openai/responses-fold.js'
+import { openaiResponses } from '../../../src/core/models/openai/openai-provider.js'
 import type { Json, JsonObject } from '../../../machines/agent/json.js'
 import { seeded, split } from './chunked.js'
 import { type Outcome, overFetch, overSocket, readPieces } from './outcomes.js'

@@ -1,5 +1,5 @@
 import { chatFormat } from '../../../src/core/models/openai/chat-fold.js'
-import { openaiChat, type OpenAIChatOptions } from '../../../src/core/models/openai/openai-chat.js'
+import { openaiChat, type OpenAIChatOptions } from '../../../src/core/models/openai/openai-provider.js'
 import { bytewise, seeded, split } from './chunked.js'
 import { type Outcome, overFetch, overSocket, readPieces } from './outcomes.js'
 import { hasRecordings, reconstructedAnswers, recordedAnswers, type Recording } from './recordings.js'

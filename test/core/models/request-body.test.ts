@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import type { AssistantMessage, Message, UserMessage } from '../../../machines/agent/messages.js'
-import { type ChatBodyOptions, createChatBodyBuilder } from '../../../src/core/models/openai/chat-body.js'
+import { type ChatBodyOptions, createChatBodyBuilder } from '../../../src/core/models/openai/chat-wire.js'
 import type { ModelRequest } from '../../../src/core/models/provider.js'
 
 const request: ModelRequest = {

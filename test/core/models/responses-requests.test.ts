@@ -5,7 +5,7 @@ import { ConfigError } from '../../../src/core/base/errors.js'
 import {
   openaiResponses,
   type OpenAIResponsesOptions,
-} from '../../../src/core/models/openai/responses/openai-responses.js'
+} from '../../../src/core/models/openai/openai-provider.js'
 import { user, question, ask, failing, words, call, thought, whole } from './responses-support.js'
 import { json, serve } from './server.js'
 

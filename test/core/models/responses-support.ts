@@ -3,7 +3,7 @@ import type { Message } from '../../../machines/agent/messages.js'
 import {
   openaiResponses,
   type OpenAIResponsesOptions,
-} from '../../../src/core/models/openai/responses/openai-responses.js'
+} from '../../../src/core/models/openai/openai-provider.js'
 import { type ModelRequest } from '../../../src/core/models/provider.js'
 import { failureOf } from './failure-of.js'
 import { type Answer, events, json, serve } from './server.js'

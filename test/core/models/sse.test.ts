@@ -1,10 +1,10 @@
 import * as fc from 'fast-check'
-import { SseParser } from '../../../src/core/models/openai/sse-parser.js'
+import { createSseReader } from '../../../src/core/models/openai/answer-reader.js'
 import { sampled } from '../../support/extent.js'
 
 function parse(...pieces: string[]) {
   const events: unknown[] = []
-  const parser = new SseParser({
+  const parser = createSseReader({
     onJson: (value, event) => events.push(event === '' ? value : [event, value]),
     onText: (data, event) => events.push(event === '' ? data : [event, data]),
   })
@@ -39,12 +39,16 @@ test('data that is no object is handed over as text', () => {
   ])
 })
 
-test('an object is handed over before its event ends', () => {
-  const seen: unknown[] = []
-  const parser = new SseParser({ onJson: (value) => seen.push(value), onText: (data) => seen.push(data) })
-  parser.push('data: {"a":1}\n')
-  parser.push('data: [DONE]\n')
-  expect(seen).toEqual([{ a: 1 }, '[DONE]'])
+test('an event is passed on as soon as it ends', () => {
+  const events: unknown[] = []
+  const reader = createSseReader({
+    onJson: (value) => events.push(value),
+    onText: (data) => events.push(data),
+  })
+  reader.push('data: {"a":1}\n\ndata: [DO')
+  expect(events).toEqual([{ a: 1 }])
+  reader.push('NE]\n\n')
+  expect(events).toEqual([{ a: 1 }, '[DONE]'])
 })
 
 test('the events are the same under any chunking', () => {

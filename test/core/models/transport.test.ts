@@ -9,7 +9,7 @@ import { brotliCompressSync, createGzip, deflateSync, gzipSync } from 'node:zlib
 import { build } from 'esbuild'
 // oxlint-disable-next-line import/no-unassigned-import -- two requests at once would load it at once, which jest's loader cannot
 import '../../../src/core/models/openai/chat-wire.js'
-import { openaiChat, type OpenAIChatOptions } from '../../../src/core/models/openai/openai-chat.js'
+import { openaiChat, type OpenAIChatOptions } from '../../../src/core/models/openai/openai-provider.js'
 import type { ModelRequestOptions } from '../../../src/core/models/provider.js'
 import { failureOf } from './failure-of.js'
 import { raw, rawServer } from './raw-server.js'
@@ -291,7 +291,7 @@ describe("over Node's HTTP,", () => {
 
 test('fetch is used wherever somebody has put something in its place', async () => {
   const { outputFiles } = await build({
-    entryPoints: ['src/core/models/openai/node-http.ts'],
+    entryPoints: ['src/core/models/openai/node-transport.ts'],
     bundle: true,
     write: false,
     format: 'esm',

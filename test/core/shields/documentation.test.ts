@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { OpenAI } from 'openai'
-import { openaiChat } from '../../../src/core/models/openai/openai-chat.js'
+import { openaiChat } from '../../../src/core/models/openai/openai-provider.js'
 import * as shields from '../../../src/core/shields/index.js'
 import type { Shield, ShieldOutcome, ShieldsOptions } from '../../../src/core/shields/index.js'
 import { verdictOf } from './support.js'

@@ -3,7 +3,7 @@ import { SimulatedClock } from 'xstate'
 import type { Message } from '../../../machines/agent/messages.js'
 // oxlint-disable-next-line import/no-unassigned-import -- the two halves of a provider load at once what both import, which jest's loader cannot
 import '../../../src/core/models/openai/chat-wire.js'
-import { openaiChat } from '../../../src/core/models/openai/openai-chat.js'
+import { openaiChat } from '../../../src/core/models/openai/openai-provider.js'
 import {
   llamaGuard,
   type LlamaGuardOptions,

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import * as z from 'zod'
 import { createAgent, objectOrThrow, openaiChat } from '../../../src/index.js'
-import { findStructuredOutput } from '../../../src/core/models/openai/wire-provider.js'
+import { findStructuredOutput } from '../../../src/core/models/openai/openai-provider.js'
 import { startRehearsal } from '../../../src/rehearsal/index.js'
 
 const page = readFileSync('docs/structured-output.md', 'utf8')

@@ -1,8 +1,7 @@
 import { z } from 'zod'
 import { ConfigError, createAgent, type ModelProvider, openaiChat } from '../../../src/index.js'
-import { findStructuredOutput } from '../../../src/core/models/openai/wire-provider.js'
-import { getFormat } from '../../../src/core/structured/demand-output.js'
-import { createStructuredOutput } from '../../../src/core/structured/structured-output.js'
+import { findStructuredOutput } from '../../../src/core/models/openai/openai-provider.js'
+import { getFormat, createStructuredOutput } from '../../../src/core/structured/structured-output.js'
 
 const schema = z.object({ city: z.string() })
 const model = {

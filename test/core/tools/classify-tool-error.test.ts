@@ -1,6 +1,5 @@
 import * as fc from 'fast-check'
-import { classifyToolError } from '../../../src/core/tools/classify-tool-error.js'
-import { ToolError } from '../../../src/core/tools/tool-error.js'
+import { classifyToolError, ToolError } from '../../../src/core/tools/tool-error.js'
 import { hostile } from './hostile.js'
 
 const kindOf = (error: unknown) => classifyToolError(error).kind

@@ -16,7 +16,7 @@ import {
 import { findJsonProblem } from '../../../src/core/base/json.js'
 import { scrubSecrets } from '../../../src/core/shields/scrub-secrets.js'
 import { stripControls, shorten } from '../../../src/core/format/format-words.js'
-import { classifyToolError } from '../../../src/core/tools/classify-tool-error.js'
+import { classifyToolError } from '../../../src/core/tools/tool-error.js'
 import { piiKinds } from '../../../src/core/shields/pii.js'
 import { secretKinds } from '../../../src/core/shields/secrets.js'
 import { redactEvent } from '../../../src/diagram/redact.js'

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { ToolResult } from '../../../machines/agent/batch-calls.js'
-import { Sleep } from '../../../src/core/tools/sleep-until.js'
+import { Sleep } from '../../../src/core/tools/tool-outcomes.js'
 import { defineTool, type Tool, ToolError } from '../../../src/index.js'
 
 interface Execution {

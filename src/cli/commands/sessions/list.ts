@@ -1,9 +1,15 @@
 import { formatWakeTime } from '../../../core/base/clock.js'
 import { type AgentState, type Reason, isWorkState } from '../../../../machines/agent/run-result.js'
 import type { ListOptions } from '../../../core/sessions/store/list-options.js'
-import type { Paint, Style } from '../../../core/format/paint.js'
+import {
+  type Paint,
+  type Style,
+  formatCount,
+  formatMoney,
+  shorten,
+  formatAgo,
+} from '../../../core/format/format-words.js'
 import { getStateStyle } from '../../../core/format/run-summary.js'
-import { formatCount, formatMoney, shorten, formatAgo } from '../../../core/format/format-words.js'
 import { readSessionAt } from '../../../core/sessions/replay-session.js'
 import { getListedTitle } from '../../../core/sessions/listed-title.js'
 import { createSummary } from '../../../core/sessions/session-summary.js'

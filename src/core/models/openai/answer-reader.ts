@@ -1,12 +1,10 @@
+import { createParser } from 'eventsource-parser'
 import type { ModelFailure, ModelResponse } from '../../../../machines/agent/model-response.js'
 import { asObject } from '../../base/values.js'
 import { isMarkup } from '../error-body.js'
 import { toBodyFailure, toModelFailure } from '../to-model-failure.js'
+import { parseJsonOr } from '../../base/json.js'
 import { type HostedCall, ModelError, type ToolCallDelta } from '../provider.js'
-import type { AnswerFormat, AnswerFold } from './answer-format.js'
-import type { Delta } from './delta.js'
-import { refuseTooLarge } from './response-limits.js'
-import { type SseHandler, SseParser } from './sse-parser.js'
 
 export interface ReadAnswerOptions {
   /** What kind of answer it is. */
@@ -109,10 +107,17 @@ export class AnswerReader {
   }
 
   #createEventBody(): BodyReader {
-    return new EventStreamBody(this.#fold, {
+    const fold = this.#fold
+    const reader = createSseReader({
       onJson: (value, event) => this.#onJson(value, event),
       onText: (data, event) => this.#onText(data, event),
     })
+    return {
+      ...reader,
+      get progress() {
+        return fold.progress
+      },
+    }
   }
 
   #onJson(value: unknown, event: string): void {
@@ -169,28 +174,6 @@ interface BodyReader {
   end(): void
 }
 
-class EventStreamBody implements BodyReader {
-  readonly #fold: AnswerFold
-  readonly #parser: SseParser
-
-  constructor(fold: AnswerFold, handler: SseHandler) {
-    this.#fold = fold
-    this.#parser = new SseParser(handler)
-  }
-
-  get progress(): number {
-    return this.#fold.progress
-  }
-
-  push(text: string): void {
-    this.#parser.push(text)
-  }
-
-  end(): void {
-    this.#parser.end()
-  }
-}
-
 /** One JSON document. Cut off, it is an answer that is incomplete. */
 class JsonBody implements BodyReader {
   readonly #take: (value: unknown) => void
@@ -232,4 +215,104 @@ function addPartial(error: unknown, fold: AnswerFold): ModelError {
   const { text, usage } = fold.getPartial()
   const failure: ModelFailure = toModelFailure(error)
   return new ModelError({ ...failure, partialText: text, usage: failure.usage ?? usage }, { cause: error })
+}
+
+/** How the answers of one API are read. */
+export interface AnswerFormat {
+  /** What an answer is called, for people. */
+  readonly displayName: string
+  /** Whether a JSON document is an answer that does not stream. */
+  isWhole(value: unknown): boolean
+  /** `tellsCalls`: whether its deltas have the parts of calls. */
+  createFold(tellsCalls?: boolean): AnswerFold
+}
+
+/** The pieces of one answer, put together. */
+export interface AnswerFold {
+  /** Grows with everything that says something: a piece of text, of thoughts, of a call, a finish reason. */
+  readonly progress: number
+  /** Whether the answer has announced its end: what comes now is no part of it. */
+  readonly ended: boolean
+  /** Whether nothing of it is missing, though something may follow: the usage, `[DONE]`. */
+  readonly finished: boolean
+  /**
+   * Takes one parsed piece of a stream, or a document (`whole`: it is all that comes); returns what it adds to the shown
+   * answer. Whatever is neither adds nothing.
+   * @throws ModelError when it is, or carries, an error object.
+   */
+  push(piece: unknown, whole?: boolean): Delta
+  /** A piece of the stream was lost: unless the end had been announced before, the answer has a hole. */
+  markLost(): void
+  /** What was held back until now. Call it once, when nothing more comes. */
+  flush(): Delta
+  /**
+   * What has come so far. `ended` says that the provider announced the end by `[DONE]`.
+   * @throws ModelError for an answer that nothing can be made of
+   */
+  getResponse(ended: boolean): ModelResponse
+  /** What an answer that failed midway has brought. */
+  getPartial(): Pick<ModelResponse, 'text' | 'usage'>
+}
+
+/** What one piece of an answer adds. Both are empty when it adds nothing that is shown. */
+export interface Delta {
+  text: string
+  reasoning: string
+  /** Parts of calls, where the fold was made to tell them. */
+  calls?: readonly ToolCallDelta[]
+  /** Tools of the provider's own that begin or end. */
+  hosted?: readonly HostedCall[]
+  /** What the run is to be warned of. */
+  warnings?: readonly Warning[]
+}
+
+/** As `onWarning` takes it. */
+export interface Warning {
+  code: string
+  message: string
+}
+
+export const noDelta: Readonly<Delta> = Object.freeze({ text: '', reasoning: '' })
+
+/** Characters that one event, one body or one answer may have. Beyond that it is no answer, and it would fill memory. */
+export const maxResponseLength = 64 * 1024 * 1024
+
+/** How long a connection may take to close after `[DONE]`, in milliseconds, before it is given up. */
+export const closeTimeoutMs = 1000
+
+/** How long the usage and `[DONE]` may take after the finish reason, in milliseconds: then the answer is taken as it is. */
+export const trailingTimeoutMs = 1000
+
+export function refuseTooLarge(length: number): void {
+  if (length <= maxResponseLength) return
+  throw new ModelError({
+    kind: 'fatal',
+    code: 'response_too_large',
+    message: `The provider's answer is larger than ${maxResponseLength / 1024 / 1024} MB. Check the base URL and what the server sends.`,
+  })
+}
+
+/** Reads server-sent events, each with one JSON object or a text such as `[DONE]`. The end of the stream ends the last event. */
+export function createSseReader(handler: SseHandler): Pick<BodyReader, 'push' | 'end'> {
+  const parser = createParser({
+    onEvent: ({ data, event = '' }) => readEvent(data, event.trim(), handler),
+    onError: ({ type }) => {
+      if (type === 'max-buffer-size-exceeded') refuseTooLarge(Infinity)
+    },
+    maxBufferSize: maxResponseLength,
+  })
+  return { push: (text) => parser.feed(text), end: () => parser.feed('\n\n') }
+}
+
+interface SseHandler {
+  onJson: (value: unknown, event: string) => void
+  onText: (data: string, event: string) => void
+}
+
+function readEvent(data: string, event: string, handler: SseHandler): void {
+  const value = data.trimStart().startsWith('{') ? parseJsonOr(data, undefined) : undefined
+  if (value !== undefined) handler.onJson(value, event)
+  // Some servers leave out the blank lines between events.
+  else if (data.includes('\n')) for (const line of data.split('\n')) readEvent(line, event, handler)
+  else if (data !== '') handler.onText(data, event)
 }

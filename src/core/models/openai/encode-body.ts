@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../../../machines/agent/json.js'
-import { toWellFormed } from '../well-formed.js'
+import { toWellFormed } from '../plain-json.js'
 
 export type RequestBody = Readonly<Record<string, unknown>>
 

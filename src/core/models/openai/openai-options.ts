@@ -2,9 +2,10 @@ import type { OpenAI } from 'openai'
 import { ConfigError } from '../../base/errors.js'
 import type { MediaKind } from '../../../../machines/agent/refusals.js'
 import { isMediaList } from '../media.js'
-import { isLimiter, limiterPhrase, type RequestLimiter } from '../request-limiter.js'
-import type { RequestDispatcher } from './post-by-dispatcher.js'
-import { type ReasoningForm, reasoningForms } from './echo-reasoning.js'
+import { isLimiter, limiterPhrase, type RequestLimiter, type ModelProvider } from '../provider.js'
+import type { RequestDispatcher } from './node-transport.js'
+import type { AssistantMessage } from '../../../../machines/agent/messages.js'
+import type { JsonObject } from '../../../../machines/agent/json.js'
 
 /** Where a model is and how to talk to it, whichever of the APIs it speaks. */
 export interface OpenAIOptions {
@@ -147,3 +148,165 @@ export function hasUserInfo(url: string): boolean {
 }
 
 export const noUserPhrase = 'must have no user and password in it: use apiKey, or headers.'
+
+/**
+ * How earlier reasoning is sent back: as a field beside the content (`reasoning_content`, `reasoning`), as a part of the
+ * content (`thinking`), in every answer that has some; or only with tool calls (`with_calls`), then as
+ * `reasoning_content`, empty where there was none.
+ */
+export type ReasoningEcho = 'none' | 'with_calls' | ReasoningForm
+export type ReasoningForm = (typeof reasoningForms)[number]
+
+export const reasoningForms = ['reasoning_content', 'reasoning', 'thinking'] as const
+
+/** Those that refuse a request without it, and those that read it and whose own clients send it. */
+const echoByProvider: Readonly<Record<string, ReasoningEcho>> = {
+  deepseek: 'with_calls',
+  moonshotai: 'with_calls',
+  zai: 'reasoning_content',
+  gpustack: 'reasoning_content',
+  ollama: 'reasoning',
+  mistral: 'thinking',
+}
+
+/** The form in which a provider gets it, by the name that its prices have and by what the user wants. */
+export function getReasoningEcho(provider: string, wanted?: boolean | ReasoningForm): ReasoningEcho {
+  if (wanted === false) return 'none'
+  if (typeof wanted === 'string') return wanted
+  const form = Object.hasOwn(echoByProvider, provider) ? echoByProvider[provider] : undefined
+  return form ?? (wanted === true ? 'with_calls' : 'none')
+}
+
+/** What the message carries of its reasoning, given the content that it would have without. */
+export function toEchoFields(
+  { reasoning = '', tool_calls: calls = [] }: AssistantMessage,
+  content: string | null,
+  echo: ReasoningEcho,
+): Readonly<Record<string, unknown>> {
+  if (echo === 'with_calls') return calls.length > 0 ? { content, reasoning_content: reasoning } : { content }
+  if (echo === 'none' || reasoning === '') return { content }
+  if (echo !== 'thinking') return { content, [echo]: reasoning }
+  const thinking = { type: 'thinking', thinking: [{ type: 'text', text: reasoning }] }
+  return { content: content ? [thinking, { type: 'text', text: content }] : [thinking] }
+}
+
+/** Where the model is and how to talk to it. */
+export interface OpenAIResponsesOptions extends OpenAIOptions {
+  /**
+   * Tools that the provider itself runs, as its API describes them: `{ type: 'web_search' }`, `code_interpreter`,
+   * `file_search`, `mcp`, … They stand behind the agent's own. Tools that want their results from you are none.
+   */
+  hostedTools?: readonly JsonObject[] | undefined
+  /** Whether, and how long, the model sums up for people what it thinks. Default: it does not. */
+  reasoningSummary?: 'auto' | 'concise' | 'detailed' | undefined
+  /**
+   * Whether reasoning is asked for in its encrypted form, so that it can go back. Default: yes, but for OpenAI's models that
+   * do not reason (gpt-4o, gpt-4.1, …), which refuse it.
+   */
+  encryptedReasoning?: boolean | undefined
+}
+
+const summaryValues: unknown[] = [undefined, 'auto', 'concise', 'detailed']
+
+/** @throws ConfigError for options that no request could be made with. */
+export function checkResponsesOptions(options: OpenAIResponsesOptions): void {
+  const invalid = createOptionError('openaiResponses')
+  checkSharedOptions(options, invalid)
+  const { client, hostedTools, reasoningSummary, encryptedReasoning } = options
+  if (client !== undefined && typeof (client as Partial<OpenAI>).responses?.create !== 'function')
+    throw invalid('client', `${clientPhrase.slice(0, -1)}, of a version that has responses.create.`)
+  if (hostedTools !== undefined && !(Array.isArray(hostedTools) && hostedTools.every(isHostedTool)))
+    throw invalid('hostedTools', "must be a list of tools with a type, such as [{ type: 'web_search' }].")
+  const own = hostedTools?.find(({ type }) => type === 'function')
+  if (own !== undefined)
+    throw invalid('hostedTools', 'must not have functions: give these to the agent, as tools.')
+  if (!summaryValues.includes(reasoningSummary))
+    throw invalid('reasoningSummary', 'must be auto, concise or detailed.')
+  if (encryptedReasoning !== undefined && typeof encryptedReasoning !== 'boolean')
+    throw invalid('encryptedReasoning', 'must be true or false.')
+}
+
+function isHostedTool(tool: unknown): boolean {
+  return typeof (tool as { type?: unknown } | null)?.type === 'string'
+}
+
+export const officialURL = 'https://api.openai.com/v1'
+
+/**
+ * Refuses what no request could be made with, before one is made: a key that is missing, or one that a page would show
+ * to everybody. A client of the user's own answers for itself.
+ * @throws ConfigError `missing_api_key`, `browser_key`
+ */
+export function checkCredentials(options: OpenAIOptions): void {
+  if (options.client !== undefined) return
+  if (isKeyMissing(options)) {
+    throw new ConfigError(
+      'missing_api_key',
+      'There is no API key. Set OPENAI_API_KEY, or the option apiKey; for a server that needs none, set baseURL.',
+      'apiKey',
+    )
+  }
+  if (isBrowser() && options.dangerouslyAllowBrowser !== true && hasSecret(options)) {
+    throw new ConfigError(
+      'browser_key',
+      'The model was given a key in a browser, where everyone who opens the page can read it. Leave it out and set ' +
+        'baseURL to a server of your own that adds it, or accept the risk with dangerouslyAllowBrowser: true.',
+      'dangerouslyAllowBrowser',
+    )
+  }
+}
+
+/** Whether a page may hold the client: it says so, or there is nothing to be stolen. */
+export function isAllowedInBrowser(options: OpenAIOptions): boolean {
+  return options.dangerouslyAllowBrowser ?? !hasSecret(options)
+}
+
+/** The base URL of a client that is not built yet: the option, the environment, OpenAI's. */
+export function getBaseURL({ client, baseURL }: OpenAIOptions): string {
+  if (client !== undefined) return isHttpUrl(client.baseURL) ? client.baseURL : officialURL
+  if (baseURL !== undefined) return baseURL
+  const fromEnvironment = getEnvironment().OPENAI_BASE_URL?.trim()
+  if (!fromEnvironment) return officialURL
+  const refuse = (what: string): never => {
+    throw new ConfigError('invalid_option', `OPENAI_BASE_URL ${what}`, 'OPENAI_BASE_URL')
+  }
+  if (!isHttpUrl(fromEnvironment)) return refuse('must be an http(s) URL.')
+  return hasUserInfo(fromEnvironment) ? refuse(noUserPhrase) : fromEnvironment
+}
+
+/** The server behind the base URL; undefined for a client that does not say where it asks. */
+export function findEndpoint(options: OpenAIOptions): ModelProvider['endpoint'] {
+  const { client } = options
+  if (client !== undefined && !isHttpUrl(client.baseURL)) return undefined
+  const { hostname, port, protocol } = new URL(getBaseURL(options))
+  const usual = protocol === 'http:' ? 80 : 443
+  return { host: hostname.replace(/^\[(.*)\]$/, '$1'), port: port === '' ? usual : Number(port) }
+}
+
+/** OpenAI wants a key; a server of one's own may need none. */
+function isKeyMissing(options: OpenAIOptions): boolean {
+  const { OPENAI_API_KEY, OPENAI_ADMIN_KEY } = getEnvironment()
+  const isThere = Boolean(options.apiKey || OPENAI_API_KEY?.trim() || OPENAI_ADMIN_KEY?.trim())
+  return !isThere && new URL(getBaseURL(options)).host === new URL(officialURL).host
+}
+
+function hasSecret({ apiKey, headers = {} }: OpenAIOptions): boolean {
+  return Boolean(apiKey) || Object.keys(headers).some((name) => /auth|key|token|secret|cookie/i.test(name))
+}
+
+/** As the `openai` client sees it. */
+function isBrowser(): boolean {
+  const scope: { window?: { document?: unknown }; navigator?: unknown } = globalThis
+  return scope.window?.document !== undefined && scope.navigator !== undefined
+}
+
+/** A variable without blanks around it; undefined where it is empty, or there is no environment. */
+export function getEnvironmentVariable(name: string): string | undefined {
+  return getEnvironment()[name]?.trim() || undefined
+}
+
+/** The environment where there is one; browsers and workers have none. */
+function getEnvironment(): Record<string, string | undefined> {
+  const scope: { process?: { env?: Record<string, string | undefined> } } = globalThis
+  return scope.process?.env ?? {}
+}

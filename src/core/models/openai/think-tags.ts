@@ -1,4 +1,4 @@
-import type { Delta } from './delta.js'
+import type { Delta } from './answer-reader.js'
 
 /**
  * Tags around thoughts, and who writes them: DeepSeek-R1 and Qwen3; Claude's prompts; Gemini's compatible API; Reka and Nemotron;

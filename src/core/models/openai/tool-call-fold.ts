@@ -2,7 +2,7 @@ import { fingerprintCall } from '../../../../guards/lib/fingerprint.js'
 import type { Json, JsonObject } from '../../../../machines/agent/json.js'
 import type { ToolCall } from '../../../../machines/agent/messages.js'
 import type { ToolCallDelta } from '../provider.js'
-import { listDistinctCalls } from '../distinct-calls.js'
+import { listDistinctCalls } from '../calls.js'
 import { asList, asObject, asText } from '../../base/values.js'
 
 interface CallDraft {

@@ -6,8 +6,19 @@ import {
 } from '../../../../machines/agent/context.js'
 import { checkInput } from '../../config/check-input.js'
 import { defaultConfig } from '../../config/defaults.js'
-import { anything, fields, type Kind, list, nullable, optional, predicate } from '../../config/kind.js'
-import { anyText, choice, flag, number } from '../../config/value-kinds.js'
+import {
+  anything,
+  fields,
+  type Kind,
+  list,
+  nullable,
+  optional,
+  predicate,
+  anyText,
+  choice,
+  flag,
+  number,
+} from '../../config/kind.js'
 import { ConfigError } from '../../base/errors.js'
 import {
   messageKind,

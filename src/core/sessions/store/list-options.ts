@@ -1,6 +1,6 @@
 import { type AgentState, agentStates } from '../../../../machines/agent/run-result.js'
 import { UsageError } from '../../base/errors.js'
-import { expectKnownOptions } from '../../config/known-options.js'
+import { expectKnownOptions } from '../../config/other-names.js'
 import { isSessionId } from './session-id.js'
 import { findTagsFault, hasTags, type SessionTags } from './session-tags.js'
 

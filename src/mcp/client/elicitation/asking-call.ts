@@ -2,7 +2,7 @@ import type { ElicitationAnswer } from '../../../../machines/agent/run-result.js
 import type { Json, JsonObject } from '../../../../machines/agent/json.js'
 import { listCauses } from '../../../core/base/errors.js'
 import { parseJsonOr, readProperty } from '../../../core/base/json.js'
-import { Ask, findAsked } from '../../../core/tools/ask.js'
+import { Ask, findAsked } from '../../../core/tools/tool-outcomes.js'
 import type { ToolExecution } from '../../../core/tools/tool.js'
 import { ToolError } from '../../../core/tools/tool-error.js'
 import { quoteText } from '../plain-text.js'

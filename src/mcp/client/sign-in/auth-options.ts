@@ -1,5 +1,4 @@
-import { optional, predicate } from '../../../core/config/kind.js'
-import { anyText, callable, nonEmptyText, record } from '../../../core/config/value-kinds.js'
+import { optional, predicate, anyText, callable, nonEmptyText, record } from '../../../core/config/kind.js'
 import { readProperty } from '../../../core/base/json.js'
 import type { McpTokenStore } from './token-store.js'
 

@@ -1,5 +1,5 @@
 import { checkInput, invalidInputError } from '../../../core/config/check-input.js'
-import { record } from '../../../core/config/value-kinds.js'
+import { record } from '../../../core/config/kind.js'
 import { type McpAddress, serverAddress } from '../mcp-options.js'
 import { authKind } from './auth-options.js'
 import { createSignIn } from './sign-in.js'

@@ -1,7 +1,10 @@
 import type { IncomingMessage } from 'node:http'
 import type { LookupFunction } from 'node:net'
-import { createAddressPolicy } from '../../../core/config/address-policy.js'
-import { createPublicLookup, type ResolveHost } from '../../../core/config/public-lookup.js'
+import {
+  createAddressPolicy,
+  createPublicLookup,
+  type ResolveHost,
+} from '../../../core/config/address-policy.js'
 import { capResponse } from '../cap-response.js'
 
 /** Bytes of one answer: metadata, a registration, tokens. */

@@ -1,5 +1,5 @@
 import { checkInput } from '../../../core/config/check-input.js'
-import { nonEmptyText, record } from '../../../core/config/value-kinds.js'
+import { nonEmptyText, record } from '../../../core/config/kind.js'
 import { systemClock, wait } from '../../../core/base/clock.js'
 import { createId } from '../../../core/base/platform.js'
 import { StatewrightError, describeError } from '../../../core/base/errors.js'

@@ -1,19 +1,22 @@
-import type { Json, JsonObject } from '../../../../../machines/agent/json.js'
-import type { ModelResponse } from '../../../../../machines/agent/model-response.js'
-import type { TokenUsage } from '../../../../../machines/agent/usage.js'
-import { asList, asObject, asText } from '../../../base/values.js'
-import { hasError } from '../../error-body.js'
-import { toBodyFailure } from '../../to-model-failure.js'
-import { ModelError, type HostedCall } from '../../provider.js'
-import type { AnswerFormat, AnswerFold } from '../answer-format.js'
-import { type Delta, noDelta, type Warning } from '../delta.js'
-import { refuseTooLarge } from '../response-limits.js'
-import { readUsage } from '../read-usage.js'
+import type { Json, JsonObject } from '../../../../machines/agent/json.js'
+import type { ModelResponse } from '../../../../machines/agent/model-response.js'
+import type { TokenUsage } from '../../../../machines/agent/usage.js'
+import { asList, asObject, asText } from '../../base/values.js'
+import { hasError } from '../error-body.js'
+import { toBodyFailure } from '../to-model-failure.js'
+import { ModelError, type HostedCall } from '../provider.js'
+import {
+  type AnswerFormat,
+  type AnswerFold,
+  type Delta,
+  noDelta,
+  type Warning,
+  refuseTooLarge,
+} from './answer-reader.js'
+import { readUsage } from './read-usage.js'
 import { createOutputItems } from './output-items.js'
-import { readWords } from './kept-items.js'
-import { reconcileItems } from './reconcile-items.js'
-import { toModelResponse, joinText, joinThoughts } from './to-model-response.js'
-import { isImageCall } from './image-items.js'
+import { readWords, isImageCall } from './response-items.js'
+import { reconcileItems, toModelResponse, joinText, joinThoughts } from './to-model-response.js'
 
 /** Answers of the Responses API. `from`: what their items are marked with. */
 export function createResponsesFormat(from: string): AnswerFormat {

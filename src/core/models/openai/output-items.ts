@@ -1,10 +1,8 @@
-import type { Json, JsonObject } from '../../../../../machines/agent/json.js'
-import { asList, asObject, asText } from '../../../base/values.js'
-import { type Delta, noDelta } from '../delta.js'
-import { readItemArguments } from './response-calls.js'
-import { messageSeparator } from './kept-items.js'
-import { isThought, readThought } from './message-thoughts.js'
-import { ThinkSplitter } from '../think-tags.js'
+import type { Json, JsonObject } from '../../../../machines/agent/json.js'
+import { asList, asObject, asText } from '../../base/values.js'
+import { type Delta, noDelta } from './answer-reader.js'
+import { readItemArguments, messageSeparator, isThought, readThought } from './response-items.js'
+import { ThinkSplitter } from './think-tags.js'
 
 /** An item of a stream. */
 export interface StreamedItem {

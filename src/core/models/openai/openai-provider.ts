@@ -1,10 +1,68 @@
+import type { ModelProvider, StructuredOutputSupport } from '../provider.js'
+import {
+  getReasoningEcho,
+  checkChatOptions,
+  type OpenAIChatOptions,
+  checkResponsesOptions,
+  type OpenAIResponsesOptions,
+  type ReasoningEcho,
+  getBaseURL,
+  checkCredentials,
+  findEndpoint,
+  type OpenAIOptions,
+} from './openai-options.js'
 import { runAbortable, findCallAbort } from '../../base/abort.js'
 import { loadOnce } from '../../base/platform.js'
-import type { ModelProvider, StructuredOutputSupport } from '../provider.js'
-import type { ReasoningEcho } from './echo-reasoning.js'
-import { getBaseURL, checkCredentials, findEndpoint } from './credentials.js'
-import type { OpenAIOptions } from './openai-options.js'
-import type { ApiWire } from './api-wire.js'
+import type { ApiWire } from './exchange.js'
+
+export type { OpenAIChatOptions } from './openai-options.js'
+
+/**
+ * A model behind an OpenAI-compatible Chat Completions API, reached through the `openai` client.
+ *
+ * @example
+ * openaiChat({ model: 'gpt-5-mini' })                                              // OPENAI_API_KEY
+ * openaiChat({ model: 'qwen3', baseURL: 'http://localhost:11434/v1' })             // a local server needs no key
+ * openaiChat({ model: 'my-deployment', client: new AzureOpenAI({ apiVersion }) })  // a client of one's own
+ *
+ * @throws ConfigError for options that no request could be made with. A request rejects with a `ModelError`, or with
+ * the signal's reason.
+ */
+export function openaiChat(options: OpenAIChatOptions): ModelProvider {
+  checkChatOptions(options)
+  return createWireProvider(
+    options,
+    async (provider) => {
+      const { createChatWire } = await import('./chat-wire.js')
+      return createChatWire(options, provider)
+    },
+    (provider) => getReasoningEcho(provider, options.echoReasoning),
+  )
+}
+
+export type { OpenAIResponsesOptions } from './openai-options.js'
+
+/**
+ * A model behind an OpenAI-compatible Responses API (OpenAI, Azure, xAI, DeepSeek, OpenRouter, LM Studio, Bedrock, vLLM),
+ * reached through the `openai` client. Nothing is stored at the provider: reasoning comes encrypted and goes back whole.
+ *
+ * @example
+ * openaiResponses({ model: 'gpt-5-mini' })                                           // OPENAI_API_KEY
+ * openaiResponses({ model: 'gpt-5', hostedTools: [{ type: 'web_search' }] })         // with a tool that OpenAI runs
+ * openaiResponses({ model: 'glm-4.7-flash', baseURL: 'http://localhost:1234/v1' })   // LM Studio
+ *
+ * @throws ConfigError for options that no request could be made with. A request rejects with a `ModelError`, or with
+ * the signal's reason.
+ */
+export function openaiResponses(options: OpenAIResponsesOptions): ModelProvider {
+  checkResponsesOptions(options)
+  const model = createWireProvider(options, async (provider) => {
+    const { createResponsesWire } = await import('./responses-wire.js')
+    return createResponsesWire(options, provider)
+  })
+  // Others that speak this API refuse the search, or do not know it.
+  return model.provider === 'openai' ? { ...model, searchesTools: true } : model
+}
 
 /** A provider that speaks one of the APIs. What it speaks with is loaded when the first request is made. */
 export function createWireProvider(

@@ -1,25 +1,56 @@
-import type { Json, JsonObject } from '../../../../../machines/agent/json.js'
-import type { Message, ToolCall, ToolMessage, ContentPart } from '../../../../../machines/agent/messages.js'
+import type { OpenAI } from 'openai'
+import { isMistral } from './chat-wire.js'
+import type { ApiWire } from './exchange.js'
+import type { OpenAIResponsesOptions } from './openai-options.js'
+import { createResponsesFormat } from './responses-fold.js'
+import type { Json, JsonObject } from '../../../../machines/agent/json.js'
+import type { Message, ToolCall, ToolMessage, ContentPart } from '../../../../machines/agent/messages.js'
+import { ModelError, type ModelRequest, type Sampling, type ToolChoice, type ToolSpec } from '../provider.js'
+import { asList } from '../../base/values.js'
+import { toWellFormed } from '../plain-json.js'
 import {
-  ModelError,
-  type ModelRequest,
-  type Sampling,
-  type ToolChoice,
-  type ToolSpec,
-} from '../../provider.js'
-import { asList } from '../../../base/values.js'
-import { toWellFormed } from '../../well-formed.js'
-import { arrangeMessages, toTextMessages, createTextMessageCache } from '../arrange-messages.js'
-import { createBodyEncoder, getOrCreate, type RequestBody, mergeExtraBody } from '../encode-body.js'
-import { createCallIdMapper, toWireMessage, type WireMessage, type WireStyle } from '../wire-messages.js'
+  arrangeMessages,
+  toTextMessages,
+  createTextMessageCache,
+  createCallIdMapper,
+  toWireMessage,
+  type WireMessage,
+  type WireStyle,
+} from './wire-messages.js'
+import { createBodyEncoder, getOrCreate, type RequestBody, mergeExtraBody } from './encode-body.js'
 import {
   createAnswerFilter,
   toApprovalAnswer,
   listHostedCalls,
   toApprovalItem,
   isApprovalRequest,
-} from './response-calls.js'
-import { restoreItems } from './kept-items.js'
+  restoreItems,
+} from './response-items.js'
+
+/** The Responses API, as this provider speaks it. */
+export function createResponsesWire(options: OpenAIResponsesOptions, provider: string): ApiWire {
+  const { model, hostedTools = [], reasoningSummary, encryptedReasoning } = options
+  const from = `responses/${provider}`
+  return {
+    path: '/responses',
+    format: createResponsesFormat(from),
+    bodies: createResponsesBodyBuilder({
+      model,
+      from,
+      hostedTools,
+      reasoningSummary,
+      encryptedReasoning: encryptedReasoning ?? !isNonReasoningModel(model),
+      isMistral: isMistral(provider, model),
+    }),
+    send: (client, body, sending) =>
+      client.responses.create(body as unknown as OpenAI.Responses.ResponseCreateParams, sending).asResponse(),
+  }
+}
+
+/** OpenAI's models that do not reason refuse to be asked for encrypted reasoning. */
+function isNonReasoningModel(model: string): boolean {
+  return /^(ft:)?(openai[./])?(gpt-3|gpt-4|chatgpt-4|gpt-5(\.\d)?-chat)/.test(model)
+}
 
 export interface ResponsesBodyOptions {
   model: string

@@ -1,0 +1,266 @@
+import type { Json, JsonObject } from '../../../../machines/agent/json.js'
+import type {
+  MediaPart,
+  AssistantMessage,
+  Message,
+  ToolCall,
+  ToolMessage,
+} from '../../../../machines/agent/messages.js'
+import type { ModelResponse } from '../../../../machines/agent/model-response.js'
+import { asList, asObject, asText } from '../../base/values.js'
+import { describeMediaList, toContentPart } from '../media.js'
+import { toWellFormed } from '../plain-json.js'
+import type { WireMessage } from './wire-messages.js'
+import { noDelta } from './answer-reader.js'
+import { mayHaveTag, ThinkSplitter } from './think-tags.js'
+
+/** Between two messages of one answer. */
+export const messageSeparator = '\n\n'
+
+type Call = Pick<ModelResponse['toolCalls'][number], 'id' | 'function' | 'hosted'>
+
+/** What a message says for itself. */
+export interface MessageContent {
+  content: string
+  refusal: string
+  calls: readonly Call[]
+  media: readonly MediaPart[]
+}
+
+/**
+ * The items of an answer as they are kept with its message. What the message says for itself is left out of them: the words
+ * of `answers` and pictures, of which only the length stays, and calls. So nothing is kept twice, and what is changed or withheld in
+ * the message is so here.
+ */
+export function toKeptItems(items: readonly JsonObject[], answers: readonly JsonObject[]): Json[] {
+  return items.map((item): JsonObject => {
+    if (item.type === 'function_call') {
+      const { name: _name, arguments: _arguments, call_id: _id, ...rest } = item
+      return rest
+    }
+    if (isApprovalRequest(item)) {
+      const { name: _name, arguments: _arguments, id: _id, ...rest } = item
+      return rest
+    }
+    if (isImageCall(item)) return stripPicture(item)
+    if (!answers.includes(item)) return item
+    return { ...item, content: asList(item.content).map(stripWords) }
+  })
+}
+
+function stripWords(value: Json): Json {
+  const part = asObject(value)
+  if (part === null) return value
+  // Large, and nothing that a model reads.
+  const { logprobs: _logprobs, ...rest } = part
+  return {
+    ...rest,
+    ...(typeof part.text === 'string' && { text: part.text.length }),
+    ...(typeof part.refusal === 'string' && { refusal: part.refusal.length }),
+  }
+}
+
+/** The items as they go back; null when the message, as it is now, is no more what they were kept with. */
+export function restoreItems(
+  kept: readonly Json[],
+  { content, refusal, calls, media }: MessageContent,
+): JsonObject[] | null {
+  // An answer of pictures alone has them as its words, too.
+  const isPicture = media.length > 0 && content === describeMediaList(media)
+  const words = { text: isPicture ? '' : content, refusal }
+  const taken = { text: 0, refusal: 0 }
+  const asked = [...calls]
+  const pictures = [...media]
+  let isBroken = false
+  let isLater = false
+
+  function take(kind: 'text' | 'refusal', length: number): string {
+    const at = taken[kind]
+    taken[kind] = at + length
+    isBroken ||= taken[kind] > words[kind].length
+    return words[kind].slice(at, at + length)
+  }
+
+  function filled(value: Json): Json {
+    const part = asObject(value)
+    if (typeof part?.text === 'number') return { ...part, text: take('text', part.text) }
+    if (typeof part?.refusal === 'number') return { ...part, refusal: take('refusal', part.refusal) }
+    return value
+  }
+
+  const items = kept.map((value): JsonObject => {
+    const item = asObject(value) ?? {}
+    if (item.type === 'function_call') {
+      const call = asked.shift()
+      isBroken ||= call === undefined || call.hosted !== undefined
+      return { ...item, call_id: call?.id ?? '', ...call?.function }
+    }
+    if (isApprovalRequest(item)) {
+      const call = asked.shift()
+      isBroken ||= call?.hosted === undefined
+      return call === undefined ? item : toApprovalItem(call, item)
+    }
+    if (isImageCall(item) && typeof item.result === 'number') {
+      const whole = restorePicture(item, pictures.shift())
+      isBroken ||= whole === null
+      return whole ?? item
+    }
+    if (item.type !== 'message') return item
+    if (hasText(item)) {
+      if (isLater) isBroken ||= take('text', messageSeparator.length) !== messageSeparator
+      isLater = true
+    }
+    return { ...item, content: asList(item.content).map(filled) }
+  })
+  const isWhole = taken.text === words.text.length && taken.refusal === refusal.length && asked.length === 0
+  return isWhole && !isBroken ? items : null
+}
+
+/** Whether words of an item stand in the message that it was kept with. */
+function hasText({ content }: JsonObject): boolean {
+  return asList(content).some((part) => Number(asObject(part)?.text) > 0)
+}
+
+/** The words of a message item. */
+export function readWords(item: JsonObject, kind: 'text' | 'refusal'): string {
+  return asList(item.content)
+    .map((part) => asText(asObject(part)?.[kind]))
+    .join('')
+}
+
+export function isImageCall({ type }: JsonObject): boolean {
+  return type === 'image_generation_call'
+}
+
+/** The pictures that the provider's own tool has made. */
+export function readPictures(items: readonly JsonObject[]): MediaPart[] {
+  return items.filter(isImageCall).flatMap(readPicture)
+}
+
+/** The item without its picture, which the message has in its `media`: here it has the length of its base64. */
+export function stripPicture(item: JsonObject): JsonObject {
+  // No other field is taken back.
+  const { id = '', type = '', status = 'completed' } = item
+  const hasPicture = readPicture(item).length > 0
+  return { id, type, status, result: hasPicture ? asText(item.result).length : null }
+}
+
+/** Puts the picture back into an item that was stored without it. Null when the picture is not the one of this item. */
+export function restorePicture(item: JsonObject, picture: MediaPart | undefined): JsonObject | null {
+  const url = picture?.type === 'image_url' ? picture.image_url.url : ''
+  const result = url.slice(url.indexOf(',') + 1)
+  return result.length === item.result ? { ...item, result } : null
+}
+
+function readPicture({ result, output_format: format }: JsonObject): MediaPart[] {
+  const mediaType = asText(format) === '' ? {} : { mediaType: `image/${asText(format)}` }
+  try {
+    const part = toContentPart({ type: 'image', image: asText(result), ...mediaType }, 'result')
+    return part.type === 'text' ? [] : [part]
+  } catch {
+    // No picture has come, or none that can be read.
+    return []
+  }
+}
+
+/** What a provider asks before it calls a tool of an MCP server. */
+const approvalRequestType = 'mcp_approval_request'
+
+export function isApprovalRequest({ type }: Readonly<Record<string, unknown>>): boolean {
+  return type === approvalRequestType
+}
+
+/**
+ * The calls that answer wants to be carried out here, or to be approved. The name of one that the provider carries out has a
+ * dot: no tool of the agent's own has such a name.
+ */
+export function readCalls(items: readonly JsonObject[], from: string): ToolCall[] {
+  return items.flatMap((item): ToolCall[] => {
+    const called = { name: asText(item.name), arguments: readItemArguments(item).trim() || '{}' }
+    if (item.type === 'function_call')
+      return [{ id: asText(item.call_id) || asText(item.id), type: 'function', function: called }]
+    if (!isApprovalRequest(item)) return []
+    const server = asText(item.server_label)
+    const name = `${server || 'mcp'}.${called.name}`
+    return [
+      { id: asText(item.id), type: 'function', function: { ...called, name }, hosted: { from, server } },
+    ]
+  })
+}
+
+/** Some servers send the arguments parsed. */
+export function readItemArguments(item: JsonObject): string {
+  const { type, arguments: given } = item
+  if (type !== 'function_call' && !isApprovalRequest(item)) return ''
+  return typeof given === 'object' && given !== null ? JSON.stringify(given) : asText(given)
+}
+
+/** The item of such a call, with what else its provider said in it. */
+export function toApprovalItem(
+  call: Pick<ToolCall, 'id' | 'function' | 'hosted'>,
+  rest: JsonObject = {},
+): JsonObject {
+  const { id, function: called, hosted } = call
+  const { name, arguments: text } = called
+  const server = hosted?.server ?? ''
+  const prefix = `${server || 'mcp'}.`
+  return {
+    server_label: server,
+    ...rest,
+    type: approvalRequestType,
+    id,
+    name: name.startsWith(prefix) ? name.slice(prefix.length) : name,
+    arguments: text,
+  }
+}
+
+/** The calls of a message that this provider has asked about. */
+export function listHostedCalls(message: AssistantMessage, from: string): ToolCall[] {
+  return (message.tool_calls ?? []).filter(({ hosted }) => hosted?.from === from)
+}
+
+/** A person's answer, or the one that the end of a run gives: only an approval lets the call run. */
+export function toApprovalAnswer({ tool_call_id: id, content, data }: ToolMessage): WireMessage {
+  const approve = data?.['approved'] === true
+  const answer = { type: 'mcp_approval_response', approval_request_id: id, approve }
+  return { role: 'tool', items: [approve ? answer : { ...answer, reason: toWellFormed(content) }] }
+}
+
+/** Tells which results are answers to what this provider has asked, message by message. */
+export function createAnswerFilter(from: string): (message: Message) => message is ToolMessage {
+  let asked: readonly ToolCall[] = []
+  return (message): message is ToolMessage => {
+    if (message.role === 'assistant') asked = listHostedCalls(message, from)
+    return message.role === 'tool' && asked.some(({ id }) => id === message.tool_call_id)
+  }
+}
+
+/** Whether a part of a message is a thought, as servers for open models write them there. */
+export function isThought({ type }: JsonObject): boolean {
+  return ['reasoning_text', 'reasoning', 'thinking', 'summary_text'].includes(asText(type))
+}
+
+export const readThought = ({ text, thinking }: JsonObject): string => asText(text) || asText(thinking)
+
+/** Splits a message into words and thoughts. Thoughts are reasoning parts, or text inside tags such as `<think>`. */
+export function splitMessage(message: JsonObject): { message: JsonObject; thoughts: string[] } {
+  const parts = asList(message.content).map((part) => asObject(part) ?? {})
+  if (!parts.some((part) => isThought(part) || mayHaveTag(asText(part.text))))
+    return { message, thoughts: [] }
+  const thoughts = parts.filter(isThought).map(readThought)
+  const splitter = new ThinkSplitter()
+  let tagged = ''
+  const words = parts.filter((part) => !isThought(part))
+  const last = words.findLastIndex(({ text }) => typeof text === 'string')
+  const content = words.map((part, i) => {
+    if (typeof part.text !== 'string') return part
+    const added = splitter.push(part.text)
+    const end = i === last ? splitter.flush() : noDelta
+    tagged += added.reasoning + end.reasoning
+    return { ...part, text: added.text + end.text }
+  })
+  return {
+    message: { ...message, content },
+    thoughts: [...thoughts, tagged].filter((thought) => thought !== ''),
+  }
+}

@@ -1,0 +1,350 @@
+import { loadOnce, loadPeer } from '../base/platform.js'
+import { ConfigError } from '../base/errors.js'
+import { defineTool } from './define-tool.js'
+import type { Tool, ToolSearch, ToolSearchScope } from './tool.js'
+import type * as OramaModule from '@orama/orama'
+import type { DefaultTokenizer } from '@orama/orama'
+import type { JsonObject } from '../../../machines/agent/json.js'
+import type { AssistantMessage, Message, ToolCall } from '../../../machines/agent/messages.js'
+import { parseJsonOr } from '../base/json.js'
+import { asObject } from '../base/values.js'
+
+/** A deferred tool as a search sees it. */
+export type SearchableTool = Pick<Tool, 'name' | 'description' | 'parameters'>
+
+/** How deferred tools are found and loaded. */
+export interface ToolSearchOptions {
+  /** Tools that a search loads at most: 1 to 20. Default 5. */
+  limit?: number
+  /**
+   * Where the schemas of loaded tools go. `append`: to the end of the request's tools, so that each load costs the provider's
+   * cache once. `dispatch`: into the result of the search, and the model calls them by the one tool `call_tool`, so that
+   * requests keep their whole beginning. Default `append`.
+   */
+  loading?: 'append' | 'dispatch'
+  /**
+   * A search of your own: the names of the tools that fit, the best first. Names of other tools are left out. Default: the words
+   * of names, descriptions and arguments, by the package `@orama/orama`.
+   */
+  search?: (query: string, tools: readonly SearchableTool[]) => readonly string[] | Promise<readonly string[]>
+  /**
+   * The provider searches in place of us: for models of OpenAI over `openaiResponses`. Each request has all tools, marked, and the
+   * other options do not apply. Default false: the same search everywhere.
+   */
+  hosted?: boolean
+}
+
+
+/** What a search may be asked for. */
+const searchSchema = {
+  type: 'object',
+  properties: {
+    query: {
+      type: 'string',
+      minLength: 1,
+      maxLength: 500,
+      description: 'What the tool has to do, in a few words, or the name of a tool.',
+    },
+  },
+  required: ['query'],
+  additionalProperties: false,
+} as const
+
+/**
+ * The tool by which a model finds the tools that have `defer: true`. The model gets their names with one line each, and loads
+ * what it needs: by a search, or by a call of a tool that is not loaded, which is answered with its schema. What is loaded stays
+ * loaded for the session, also in another process.
+ *
+ * @example
+ * const weather = defineTool({
+ *   name: 'weather',
+ *   description: 'The weather of a town.',
+ *   input: z.object({ town: z.string() }),
+ *   defer: true,
+ *   execute: ({ town }) => `It rains in ${town}.`,
+ * })
+ * createAgent({ model, tools: [weather, toolSearch({ limit: 3, search: () => ['weather'] })] })
+ * @throws {ConfigError} `invalid_tool` for options that cannot be used
+ */
+export function toolSearch(options: ToolSearchOptions = {}): Tool<{ query: string }, unknown, 'tool_search'> {
+  const { limit = 5, loading = 'append', search, hosted = false } = checkOptions(options)
+  const indexes = new WeakMap<readonly Tool[], Promise<(query: string) => Promise<string[]>>>()
+
+  const findNames = async (query: string, deferred: readonly Tool[]): Promise<readonly string[]> => {
+    if (search) return readNames(await search(query, deferred.map(toSearchable)))
+    const index = indexes.get(deferred) ?? createToolIndex(deferred)
+    indexes.set(deferred, index)
+    // What could not be made is made anew.
+    index.catch(() => indexes.delete(deferred))
+    return (await index)(query)
+  }
+
+  const find = async (input: unknown, { deferred, maxChars, load }: ToolSearchScope): Promise<string> => {
+    const { query } = input as { query: string }
+    const byName = new Map(deferred.map((tool) => [tool.name, tool]))
+    const exact = byName.has(query.trim()) ? [query.trim()] : []
+    const names = [...new Set([...exact, ...(await findNames(query, deferred))])]
+    const found = names.flatMap((name) => byName.get(name) ?? []).slice(0, limit)
+    const { text, shown } = writeFound(found, loading, maxChars)
+    load(shown.map(({ name }) => name))
+    return text
+  }
+
+  const parts: ToolSearch = {
+    loading,
+    hosted,
+    dispatcher: loading === 'dispatch' ? createDispatcher() : undefined,
+    writeIndex: (deferred) => writeIndex(deferred, loading),
+    ready: async () => {
+      if (!search) await loadOrama()
+    },
+    find,
+    unwrap: loading === 'dispatch' ? unwrapCall : (call) => call,
+    wrap: loading === 'dispatch' ? wrapMessages : (messages) => messages,
+  }
+  const tool = defineTool({
+    name: 'tool_search',
+    description:
+      'Finds tools by what they do and loads them, so that you can call them. Use it when no tool that you have fits.',
+    input: searchSchema,
+    readOnly: true,
+    execute: () => undefined,
+  })
+  return Object.freeze({
+    ...(tool as unknown as Tool<{ query: string }, unknown, 'tool_search'>),
+    search: parts,
+  })
+}
+
+function toSearchable({ name, description, parameters }: Tool): SearchableTool {
+  return { name, description, parameters }
+}
+
+/** What the model reads of the tools that were found: those that the result has room for. */
+function writeFound(
+  found: readonly Tool[],
+  loading: ToolSearch['loading'],
+  maxChars: number,
+): { text: string; shown: readonly Tool[] } {
+  if (found.length === 0) {
+    const text = 'No tool fits. Search again with other words, or with a name of the list of tools.'
+    return { text, shown: [] }
+  }
+  const head =
+    loading === 'append'
+      ? 'These tools are loaded. Call them by their names.'
+      : "These tools are loaded. Call them by call_tool, with the tool's name and arguments that fit its parameters."
+  const lines: string[] = [head]
+  const shown: Tool[] = []
+  let size = head.length
+  for (const tool of found) {
+    const { name, description, parameters } = tool
+    const line = JSON.stringify(
+      loading === 'append' ? { name, description } : { name, description, parameters },
+    )
+    size += line.length + 1
+    // What is cut off could not be called.
+    if (shown.length > 0 && size > maxChars) break
+    lines.push(line)
+    shown.push(tool)
+  }
+  return { text: lines.join('\n'), shown }
+}
+
+function readNames(value: unknown): readonly string[] {
+  if (Array.isArray(value) && value.every((name): name is string => typeof name === 'string')) return value
+  throw new Error('The search of toolSearch({ search }) must return a list of names of tools.')
+}
+
+const optionNames = ['limit', 'loading', 'search', 'hosted']
+
+function checkOptions(options: unknown): ToolSearchOptions {
+  const refuse = (problem: string, key?: string): never => {
+    throw new ConfigError('invalid_tool', `toolSearch: ${problem}`, key)
+  }
+  if (typeof options !== 'object' || options === null || Array.isArray(options))
+    return refuse('takes an object: { limit, loading, search, hosted }.')
+  const { limit, loading, search, hosted } = options as Record<string, unknown>
+  for (const key of Object.keys(options)) {
+    if (!optionNames.includes(key))
+      refuse(`there is no option '${key}'. The options are ${optionNames.join(', ')}.`, key)
+  }
+  if (limit !== undefined && !(Number.isSafeInteger(limit) && Number(limit) >= 1 && Number(limit) <= 20))
+    refuse('limit must be a whole number from 1 to 20.', 'limit')
+  if (loading !== undefined && loading !== 'append' && loading !== 'dispatch')
+    refuse("loading must be 'append' or 'dispatch'.", 'loading')
+  if (search !== undefined && typeof search !== 'function')
+    refuse('search must be a function: (query, tools) => names.', 'search')
+  if (hosted !== undefined && typeof hosted !== 'boolean') refuse('hosted must be true or false.', 'hosted')
+  const other = optionNames.find(
+    (key) => key !== 'hosted' && (options as Record<string, unknown>)[key] !== undefined,
+  )
+  if (hosted === true && other !== undefined)
+    refuse(
+      `${other} is of the search here; with hosted: true, the provider searches. Leave one of them out.`,
+      other,
+    )
+  return options as ToolSearchOptions
+}
+
+/** The search engine, which `statewright/memory` uses, too. */
+export const loadOrama = loadOnce(() => loadPeer<typeof OramaModule>('@orama/orama', 'toolSearch()'))
+
+/** How much more a word of a name says than one of a description. */
+const boost = { name: 3, description: 1, fields: 1 }
+
+/**
+ * A search over names, descriptions and the arguments of tools (BM25). The same query finds the same names in the same order:
+ * those that fit equally well come in the order of the tools.
+ */
+export async function createToolIndex(tools: readonly Tool[]): Promise<(query: string) => Promise<string[]>> {
+  const orama = await loadOrama()
+  const stemmer = orama.components.tokenizer.createTokenizer({ stemming: true }) as DefaultTokenizer
+  const database = orama.create({
+    schema: { name: 'string', description: 'string', fields: 'string' },
+    sort: { enabled: false },
+    components: {
+      tokenizer: {
+        language: 'english',
+        normalizationCache: new Map(),
+        tokenize: (text) => splitWords(text, (word) => stemmer.stemmer?.(word) ?? word),
+      },
+    },
+  })
+  const order = new Map<string, number>()
+  for (const [index, { name, description, parameters }] of tools.entries()) {
+    order.set(name, index)
+    const fields = Object.keys(parameters.properties ?? {}).join(' ')
+    void orama.insert(database, { id: name, name, description, fields })
+  }
+  return async (query) => {
+    const { hits } = await orama.search(database, {
+      term: query,
+      properties: ['name', 'description', 'fields'],
+      boost,
+      threshold: 1,
+      limit: tools.length,
+    })
+    const place = (id: string): number => order.get(id) ?? 0
+    return hits
+      .toSorted((one, other) => other.score - one.score || place(one.id) - place(other.id))
+      .map(({ id }) => id)
+  }
+}
+
+/** The mark at the end keeps words of queries from finding longer ones, and words from being names of JavaScript's own. */
+const end = '$'
+
+/** The parts of a name (`createIssue`, `create_issue`) are words like others. */
+function splitWords(text: string, stem: (word: string) => string): string[] {
+  const parts = text.replaceAll(/([\p{Ll}\p{N}])(\p{Lu})/gu, '$1 $2').toLowerCase()
+  return [...new Set((parts.match(/[\p{L}\p{M}\p{N}]+/gu) ?? []).map((word) => stem(word) + end))]
+}
+
+/** Characters of the list of deferred tools, however many there are. */
+const maxIndexChars = 10_000
+
+/** Characters of the line that says how many more there are. */
+const maxRestChars = 60
+
+/** From so many characters on, a piece of a description says something. */
+const minLineChars = 12
+
+/**
+ * The list of deferred tools, for the instructions: names, and of each description as much of its first line as there is room for.
+ * It does not change when tools are loaded, so that requests keep their beginning.
+ */
+export function writeIndex(deferred: readonly Tool[], loading: ToolSearch['loading']): string {
+  if (deferred.length === 0) return ''
+  const how =
+    loading === 'append'
+      ? 'Load what you need with tool_search'
+      : 'Load what you need with tool_search, and call it by call_tool'
+  const head = `There are more tools, which are not loaded. ${how}:`
+  const room = maxIndexChars - head.length - maxRestChars
+  const each = Math.floor(room / deferred.length) - '- : \n'.length
+  const lines: string[] = []
+  let size = 0
+  for (const { name, description } of deferred) {
+    const words = cutLine(description, each - name.length)
+    const line = `- ${name}${words === '' ? '' : `: ${words}`}`
+    size += line.length + 1
+    if (size > room) {
+      lines.push(`- and ${deferred.length - lines.length} more, which tool_search finds`)
+      break
+    }
+    lines.push(line)
+  }
+  return [head, ...lines].join('\n')
+}
+
+function cutLine(description: string, most: number): string {
+  // The mark of an MCP server says whose words the whole description is; here, each would have it.
+  const [line = ''] = description.replace(/^\[[^\]]*\]\s*/, '').split('\n')
+  const words = line.trim()
+  if (words.length <= most) return words
+  return most < minLineChars ? '' : `${words.slice(0, most - 1).trimEnd()}…`
+}
+
+const dispatcherName = 'call_tool'
+
+/** The tool by which the model calls the tools that searches have loaded. It is executed only for what names no tool. */
+export function createDispatcher(): Tool {
+  return defineTool({
+    name: dispatcherName,
+    description: 'Calls a tool that tool_search has loaded. Its result says which arguments the tool takes.',
+    input: {
+      type: 'object',
+      properties: {
+        name: { type: 'string', minLength: 1, description: 'The name of the tool.' },
+        arguments: { type: 'object', description: 'What the tool is called with.', properties: {} },
+      },
+      required: ['name', 'arguments'],
+      additionalProperties: false,
+    },
+    readOnly: true,
+    execute: () => {
+      throw new Error("give the name of a tool that tool_search has loaded: { name: '…', arguments: { … } }")
+    },
+  }) as Tool
+}
+
+/** A call of the dispatcher as a call of the tool that it names: what is checked, approved, guarded, shown and kept. */
+export function unwrapCall(call: ToolCall): ToolCall {
+  if (call.function.name !== dispatcherName || call.hosted) return call
+  const { name, arguments: given } = readObject(call.function.arguments) ?? {}
+  if (typeof name !== 'string' || name.trim() === '' || name === dispatcherName) return call
+  // Some models write the inner object as a text.
+  const inner = typeof given === 'string' ? readObject(given) : asObject(given)
+  if (inner === null) return call
+  return { ...call, function: { name, arguments: JSON.stringify(inner) }, dispatched: true }
+}
+
+const wrapped = new WeakMap<Message, Message>()
+
+/** The transcript as the model wrote it. The same object for the same message, because providers know messages by identity. */
+export function wrapMessages(messages: readonly Message[]): readonly Message[] {
+  return messages.map((message) => {
+    if (message.role !== 'assistant' || !message.tool_calls?.some(({ dispatched }) => dispatched))
+      return message
+    const known = wrapped.get(message) ?? wrapMessage(message)
+    wrapped.set(message, known)
+    return known
+  })
+}
+
+function wrapMessage(message: AssistantMessage): AssistantMessage {
+  return { ...message, tool_calls: message.tool_calls?.map(wrapCall) ?? [] }
+}
+
+function wrapCall(call: ToolCall): ToolCall {
+  if (!call.dispatched) return call
+  const { dispatched: _dispatched, ...rest } = call
+  const { name, arguments: text } = call.function
+  // What shields have put in place of arguments is no JSON.
+  const inner = readObject(text) === null ? JSON.stringify({ text }) : text
+  const whole = `{"name":${JSON.stringify(name)},"arguments":${inner}}`
+  return { ...rest, function: { name: dispatcherName, arguments: whole } }
+}
+
+const readObject = (text: string): JsonObject | null => asObject(parseJsonOr(text, undefined))
