@@ -583,7 +583,7 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       expect(await ask(agent)).toMatchObject({ state: 'COMPLETED', output: 'Hello.' })
     },
   },
-  'docs/models.md › Another model where one fails': {
+  'docs/models.md › Fallback models': {
     turns: [{ status: 503 }, { text: 'It is 4.' }],
     own: ({ model }) => ({ openaiChat: () => ({ ...model, model: 'llama3.3' }) }),
     shows: ['agent'],
@@ -592,14 +592,14 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       expect(bodies()).toHaveLength(2)
     },
   },
-  'docs/models.md › A provider of your own': {
+  'docs/models.md › A custom provider': {
     own: () => ({ lookUp: () => Promise.resolve('Polly.') }),
     shows: ['agent'],
     expect: async ({ values }) => {
       expect(await ask(values.agent)).toMatchObject({ state: 'COMPLETED', output: 'Polly.' })
     },
   },
-  'docs/models.md › A provider of your own (2)': {
+  'docs/models.md › A custom provider (2)': {
     shows: ['broken'],
     expect: ({ values }) => {
       expect(values.broken).toEqual([])
