@@ -6,7 +6,6 @@ import { toShownText } from './shown-values.js'
 
 type Text = Extract<LiveMessage, { type: 'text' }>
 
-/** A run of this process, of any agent. */
 export type AttachableRun = Pick<
   Run,
   | 'sessionId'
@@ -23,7 +22,7 @@ export type AttachableRun = Pick<
   | 'cancel'
 >
 
-/** The attached runs of this process: their streamed text, and the handles to answer them. */
+/** The runs attached to this studio: their streamed text, and handles to answer them. */
 export class AttachedRuns {
   readonly #runs = new Map<string, { run: AttachableRun; isOurs: boolean }>()
   readonly #texts = new Map<string, StreamedAnswer>()
@@ -35,7 +34,10 @@ export class AttachedRuns {
     this.#onChange = onChange
   }
 
-  /** The handle to answer a run. A handle of our own is outdated at a rest: another process may have resumed the run. */
+  /**
+   * A run that the studio resumed itself is outdated once it is idle, because another process may have resumed it
+   * since.
+   */
   get(sessionId: string): AttachableRun | undefined {
     const { run, isOurs } = this.#runs.get(sessionId) ?? {}
     return run && isOurs && !isWorkState(run.state) ? undefined : run
@@ -49,12 +51,11 @@ export class AttachedRuns {
     return this.#runs.has(sessionId)
   }
 
-  /** The streamed text so far. */
   findText(sessionId: string): Text | null {
     return this.#texts.get(sessionId)?.whole ?? null
   }
 
-  /** `isOurs`: resumed by the studio itself, up to the next rest. */
+  /** `isOurs`: the studio resumed the run itself and detaches when it settles. */
   attach(run: AttachableRun, { isOurs = false } = {}): void {
     const { sessionId } = run
     if (this.#runs.get(sessionId)?.run === run) return
@@ -70,7 +71,7 @@ export class AttachedRuns {
     run.events$.subscribe({
       next: (event: AgentEvent) => {
         if (event.type === 'stream_chunk') this.#addChunk(sessionId, event)
-        // No log has the parts of a call: nothing changed that the page could read.
+        // Deltas of a tool call are not in the log, so the page has nothing new to read.
         else if (event.type !== 'tool_call_delta') this.#onChange(sessionId)
         if (event.type !== 'state_changed') return
         if (isWorkState(event.to)) hasWorked = true
@@ -94,7 +95,7 @@ export class AttachedRuns {
   }
 }
 
-/** A streamed answer. The last word is kept back until it is complete, because it may be part of a secret. */
+/** A streamed answer. The last word is held back until it is complete, because it may be part of a secret. */
 class StreamedAnswer {
   readonly stepId: string
   readonly #sessionId: string

@@ -9,15 +9,14 @@ import type { SessionFold } from './session-fold.js'
 import { packageRoot } from './studio-page.js'
 import type { ChartView } from './protocol.js'
 
-/** The chart, which is the same for all sessions. */
 export interface DrawnChart {
   chart: Chart
   sheets: ChartView['sheets']
-  /** Ids of the transitions that generated tests take, and paths of the states that they enter; null: not known. */
+  /** Transitions that the generated tests take and states that they enter. Null: unknown. */
   tested: ReadonlySet<string> | null
 }
 
-/** The machine as pictures: those of the package for the agent machine, drawn now for another machine. */
+/** Uses the packaged pictures for the agent machine and draws any other machine. */
 export function drawChart(machine: AnyStateMachine = agentMachine): Promise<DrawnChart> {
   return machine === agentMachine ? drawAgentChart() : drawMachine(machine)
 }
@@ -41,7 +40,7 @@ async function drawMachine(machine: AnyStateMachine): Promise<DrawnChart> {
   return { chart, sheets, tested: isOurs ? await readTestedIds() : null }
 }
 
-/** Null without the drawing package: the page shows the outline. */
+/** Returns null without the drawing package. The page then shows the outline. */
 async function tryDrawState(chart: Chart, state: string): Promise<string | null> {
   try {
     return await toSvg(chart, { state })
@@ -57,7 +56,7 @@ async function readPicture(state: string): Promise<string | null> {
   return readFile(join(pictures, `agent.${state}.svg`), 'utf8').catch(() => null)
 }
 
-/** From `npm run generate` in the sources, or from the build in the package. */
+/** Reads the file of `npm run generate` in a checkout, or its copy in the package. */
 async function readTestedIds(): Promise<ReadonlySet<string> | null> {
   for (const file of [
     join(pictures, 'agent.coverage.json'),
@@ -76,14 +75,13 @@ async function readTestedIds(): Promise<ReadonlySet<string> | null> {
   return null
 }
 
-/** All compound states, the outermost first. */
+/** Compound states, outermost first. */
 function listCompoundStates({ states }: State): State[] {
   return states
     .filter((state) => state.states.length > 0)
     .flatMap((state) => [state, ...listCompoundStates(state)])
 }
 
-/** The chart for the page. */
 export function createChartView({ chart, sheets, tested }: DrawnChart): ChartView {
   const states = flattenStates(chart.root).slice(1)
   const isTested = (id: string): boolean | null => tested && tested.has(id)
@@ -116,7 +114,6 @@ function flattenStates(state: State): State[] {
   return [state, ...state.states.flatMap(flattenStates)]
 }
 
-/** Adds the transitions that a session took, and the states that it entered, to the counts. */
 export function countVisits(counts: Map<string, number>, { rows }: Pick<SessionFold, 'rows'>): void {
   const add = (id: string): void => void counts.set(id, (counts.get(id) ?? 0) + 1)
   for (const { from, to, taken } of rows) {

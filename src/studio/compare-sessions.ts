@@ -4,15 +4,13 @@ import type { SessionFold } from './session-fold.js'
 import { createTranscript, toShownText } from './shown-values.js'
 import { findToldInstructions } from './session-step.js'
 
-/** One of two compared sessions. */
 interface ComparedSession {
   view: SessionView
   fold: SessionFold
-  /** Those of the agent. */
+  /** Instructions of the agent. */
   instructions: string | undefined
 }
 
-/** Compares two sessions: their common beginning, then step by step. */
 export function createCompareView(a: ComparedSession, b: ComparedSession): CompareView {
   const [said, other] = [getTranscript(a), getTranscript(b)]
   const [steps, others] = [listSteps(a, said), listSteps(b, other)]
@@ -41,7 +39,7 @@ export function createCompareView(a: ComparedSession, b: ComparedSession): Compa
 const getTranscript = ({ fold }: ComparedSession): ShownMessage[] =>
   createTranscript(fold.now, fold.notes).transcript
 
-/** For a fork and its origin: the records up to the fork. For other sessions: equal records at the beginning. */
+/** For a fork: the records before the fork. For other sessions: the equal records at the start. */
 function countCommonRecords({ view: a }: ComparedSession, { view: b }: ComparedSession): number {
   if (b.session.forkedFrom?.sessionId === a.session.id) return b.session.forkedFrom.seq
   if (a.session.forkedFrom?.sessionId === b.session.id) return a.session.forkedFrom.seq
@@ -64,7 +62,7 @@ const toComparedCall = ({ name, arguments: text, result }: ShownMessage['calls']
   result,
 })
 
-/** What the edit of the fork changed, as both show it. */
+/** What the fork's edit changed, as both sessions show it. */
 function findChange(
   a: ComparedSession,
   b: ComparedSession,
@@ -81,7 +79,7 @@ function findChange(
       messages.find(({ id }) => id === edit.message)?.text ?? ''
     return { kind: 'message', name: null, a: textIn(said), b: textIn(other) }
   }
-  // Ids of calls are unique in a batch alone: the call is the one of the message that both have, and that differs.
+  // Call ids are unique only within a batch, so compare the calls of the same message.
   const kind = 'result' in edit ? 'result' : 'arguments'
   for (const message of said) {
     const call = message.calls.find(({ id }) => id === edit.call)
@@ -92,7 +90,7 @@ function findChange(
   return null
 }
 
-/** A call about which people decided otherwise. */
+/** A call that people decided differently. */
 function findOtherDecision(
   said: readonly ShownMessage[],
   other: readonly ShownMessage[],
@@ -120,13 +118,12 @@ function findOtherInstructions(a: ComparedSession, b: ComparedSession): CompareC
   return { kind: 'instructions', name: null, a: one, b: two }
 }
 
-/** The model's answers, with their cost. */
 function listSteps({ view: { rows } }: ComparedSession, messages: readonly ShownMessage[]): CompareStep[] {
   const answers = messages.flatMap((message, i) =>
     message.role === 'assistant' ? [{ ...message, said: getWordsBefore(messages, i) }] : [],
   )
   const brought = rows.filter(({ label, type }) => type === 'event' && label.startsWith('answer'))
-  // A fork has the answers of its origin, but not their records.
+  // A fork has the original's answers but not its records.
   const inherited = Math.max(0, answers.length - brought.length)
   return answers.map(({ text, calls, at, said }, i): CompareStep => {
     const row = brought[i - inherited]
@@ -143,7 +140,7 @@ function listSteps({ view: { rows } }: ComparedSession, messages: readonly Shown
   })
 }
 
-/** What users said between the answer before and this one. */
+/** User messages between the previous answer and this one. */
 function getWordsBefore(messages: readonly ShownMessage[], at: number): string {
   const since = messages.findLastIndex(({ role }, i) => i < at && role === 'assistant')
   return messages

@@ -19,22 +19,20 @@ import type { Lease, SessionStore } from '../core/sessions/store/store.js'
 import { toMessages } from '../core/sessions/user-input.js'
 import type { AttachableRun } from './attached-runs.js'
 
-/** The part of a store that is shown. */
+/** The part of a store that the studio reads. */
 export interface ReadableStore extends Pick<SessionStore, 'list' | 'get' | 'read'> {
-  /** Where what was read in logs is kept; null: nowhere. */
+  /** Opens the table of saved log digests. Null: there is none. */
   openDigests?: () => Promise<DigestTable | null>
 }
 
-/** How many embedded actors that have ended are kept, the last ones. */
 const maxEnded = 100
 
-/** What keeps it from being forked, and from being answered once it is over. */
 export const embeddedNote =
   'This is an embedded actor, which no store has: it can be answered while it is attached, and it cannot be forked.'
 
 /**
- * The actors of agents' machines that are attached: each has a log in memory, as a session in a store would have, from its
- * start, or from the state in which it was attached.
+ * Actors of agent machines that are attached to the studio. Each has an in-memory log like that of a stored
+ * session, from its start or from its state when attached.
  */
 export class EmbeddedActors {
   readonly #logs = memoryStore()
@@ -45,13 +43,13 @@ export class EmbeddedActors {
     return this.#runs.has(id)
   }
 
-  /** Whether this is an actor of exactly this machine. */
   isOf(id: string, machine: unknown): boolean {
     return machine !== undefined && this.#runs.get(id)?.machine === machine
   }
 
   /**
-   * The actor as a run that can be shown and answered. The same actor is the same run.
+   * Wraps the actor as a run. Returns the same run for the same actor.
+   *
    * @throws {UsageError} `invalid_input` for an actor of another machine
    */
   attach(actor: AnyActorRef): AttachableRun {
@@ -72,7 +70,7 @@ export class EmbeddedActors {
     return run
   }
 
-  /** The sessions of a store, and the embedded actors besides. */
+  /** Adds the embedded actors to the sessions of a store. */
   addTo(store: SessionStore): ReadableStore {
     return {
       list: async (options) => [...(await store.list(options)), ...this.#logs.list(options)],
@@ -82,7 +80,6 @@ export class EmbeddedActors {
     }
   }
 
-  /** Follows no actor any more. */
   close(): void {
     for (const run of this.#runs.values()) run.stop()
   }
@@ -105,7 +102,10 @@ const toTarget = ({ callId, fingerprint, messageId }: PendingCall) => ({
 
 const getContext = (actor: AnyActorRef): AgentContext => (actor.getSnapshot() as FoldedRun).context
 
-/** An embedded actor, with the methods of a run. Its id stands for its session, whose id a store may know, too. */
+/**
+ * An embedded actor with the methods of a run. It uses the run id as its session id, because a store may contain
+ * the real session.
+ */
 class EmbeddedRun implements AttachableRun {
   readonly actor: AnyActorRef
   readonly sessionId: string
@@ -158,7 +158,7 @@ class EmbeddedRun implements AttachableRun {
   }
 
   steer(text: string): void {
-    // Refuses an empty text.
+    // Throws for an empty text.
     toMessages(text)
     this.#send({ type: 'STEER', text })
   }
@@ -211,7 +211,6 @@ interface EventObserver {
   error: (error: unknown) => void
 }
 
-/** The log of one embedded actor. */
 class ActorLog implements ActorFollower {
   readonly #logs: ReturnType<typeof memoryStore>
   readonly #lease: Lease
@@ -225,7 +224,7 @@ class ActorLog implements ActorFollower {
     this.#lease = logs.acquire(id, { holder: 'an actor of this program', ttlMs: Number.MAX_SAFE_INTEGER })
   }
 
-  /** The log of an actor that is under way begins with its state. */
+  /** The log of an actor that has already started begins with a snapshot. */
   writeState(reached: FoldedRun): void {
     this.#write(createSnapshot(toMachineState(reached), { ...identity, runs: 1, definition: null }))
   }
@@ -243,7 +242,7 @@ class ActorLog implements ActorFollower {
   }
 
   onReached(reached: FoldedRun): void {
-    // No entry came before: the actor was attached in the middle of a transition, and its state was the one before.
+    // The actor was attached in the middle of a transition, so the written state is the previous one.
     if (this.#head === 1) this.writeState(reached)
   }
 

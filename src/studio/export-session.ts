@@ -22,18 +22,18 @@ import { SessionLibrary } from './session-library.js'
 import { createExportedPage, readClient } from './studio-page.js'
 import { StudioViews } from './studio-views.js'
 
-/** How a session is shared. `texts`: with what people, models and tools said; default true. */
+/** `texts`: includes what people, models and tools said. Default: true. */
 export interface ShareOptions {
   form: ShareForm
   texts?: boolean
 }
 
 /**
- * Exports a session as one HTML file, which is the studio's page with the data of this session and makes no requests, as a
- * picture or as a film. Secrets are scrubbed, as in the studio.
+ * Exports a session as an HTML file, a picture or a film. The file is the studio's page with the data of the
+ * session, and makes no requests. Secrets are scrubbed, as in the studio.
  *
  * @throws {StoreError} `unknown_session`, …
- * @throws {StatewrightError} `no_page` where the package was not built, `no_film` where there is nothing to show
+ * @throws {StatewrightError} `no_page` when the package was not built, `no_film` when there is nothing to show
  */
 export async function exportSession(
   store: SessionStore,
@@ -43,7 +43,9 @@ export async function exportSession(
   return renderShared(await createSessionData(store, id), options)
 }
 
-/** @throws {StatewrightError} `no_page` where the package was not built, `no_film` where there is nothing to show */
+/**
+ * @throws {StatewrightError} `no_page` when the package was not built, `no_film` when there is nothing to show
+ */
 export async function renderShared(
   data: ExportedSession,
   { form, texts = true }: ShareOptions,
@@ -57,7 +59,6 @@ export async function renderShared(
   return createExportedPage(client, shared)
 }
 
-/** All data that the studio shows of a session. */
 export function createSessionData(store: SessionStore, id: string): Promise<ExportedSession> {
   const ignore = (): void => undefined
   const runs = new AttachedRuns(ignore, ignore)
@@ -68,8 +69,8 @@ export function createSessionData(store: SessionStore, id: string): Promise<Expo
 }
 
 /**
- * A session to share without what people, models and tools said: its states, times, counts, and the names of tools and models
- * stay. What is kept is listed here, one by one.
+ * Removes all text of people, models and tools from a session. States, times, counts and the names of tools and
+ * models stay. This is an allow list: every kept field is listed here.
  */
 export function withoutTexts({ chart, visits, session, moments }: ExportedSession): ExportedSession {
   const tools = listToolNames(moments)
@@ -83,7 +84,7 @@ export function withoutTexts({ chart, visits, session, moments }: ExportedSessio
   return { chart, visits, session: bareSession(session, names), moments: packer.packed }
 }
 
-/** One after the other: all at once they need much memory. */
+/** A generator, because all moments at once need much memory. */
 function* unpackAll(packed: PackedMoments): Generator<MomentView> {
   for (const { seq } of packed.moments) {
     const moment = unpackMoment(packed, seq)
@@ -91,7 +92,7 @@ function* unpackAll(packed: PackedMoments): Generator<MomentView> {
   }
 }
 
-/** A message is the same object in each moment that shows it: what is left of it is made once, and packed once. */
+/** Converts each object once, because a message is the same object in every moment that shows it. */
 function once<Given extends object, Made>(make: (given: Given) => Made): (given: Given) => Made {
   const known = new WeakMap<Given, Made>()
   return (given) => {
@@ -101,7 +102,7 @@ function once<Given extends object, Made>(make: (given: Given) => Made): (given:
   }
 }
 
-/** The names of the tools that the agent had: a model can call any other name, and so say something. */
+/** Names of the agent's tools. A model can call any other name and so leak text. */
 function listToolNames(moments: PackedMoments): Set<string> {
   const names = new Set<string>()
   for (const { context } of unpackAll(moments))
@@ -111,9 +112,8 @@ function listToolNames(moments: PackedMoments): Set<string> {
 }
 
 interface Names {
-  /** The name of a tool. */
   toName: (name: string) => string
-  /** The number of a call in place of its id, which a provider or a client chose. */
+  /** Replaces a call id, which a provider or client chose, with a number. */
   toId: (id: string) => string
 }
 
@@ -152,7 +152,6 @@ function bareSession({ session, isPart, verdict, rows, bars, gaps }: SessionView
   }
 }
 
-/** Its label names what happened, and the tools. */
 function bareRecord(row: RecordRow, { toName, toId }: Names): RecordRow {
   const calls = row.calls.map((call) => ({ ...call, id: toId(call.id), name: toName(call.name) }))
   const invented = row.calls.find(({ name }) => toName(name) !== name)?.name
@@ -167,7 +166,7 @@ function bareRecord(row: RecordRow, { toName, toId }: Names): RecordRow {
 
 const works: ReadonlySet<string> = new Set(Object.values(waitLabels))
 
-/** Labels with what people named: texts, sessions, agents, skills and shared budgets, which can be those of one user. */
+/** Labels that contain names given by people: texts, sessions, agents, skills and shared budgets. */
 const namings: readonly [label: RegExp, bare: string][] = [
   [/^(run \d+.*?): .*$/s, '$1'],
   [/^forked from .*$/s, 'forked'],
@@ -182,13 +181,13 @@ function bareLabel(label: string): string {
   return naming === undefined ? label : label.replace(...naming)
 }
 
-/** `WAITING_FOR_INPUT` as `Waiting for input`. */
+/** `WAITING_FOR_INPUT` → `Waiting for input` */
 function toWords(word: string): string {
   const words = word.replaceAll('_', ' ').toLowerCase()
   return words.charAt(0).toUpperCase() + words.slice(1)
 }
 
-/** Ids, too, can name people: they are left out. */
+/** Ids are omitted because they can identify people. */
 function bareRow({ problem, ...row }: SessionRow): SessionRow {
   const { standing, state, reason, wakeAt, steps, tokens, cost, createdAt, updatedAt, records } = row
   return {

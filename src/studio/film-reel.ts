@@ -3,28 +3,27 @@ import { accent } from './session-card.js'
 import type { ChartTransition, RecordRow } from './protocol.js'
 import { unescapeXml } from './visited-chart.js'
 
-/** What a scene of a film needs to be drawn. */
 export interface Shown {
   row: Pick<RecordRow, 'from' | 'to' | 'taken'>
-  /** Where records led that the film leaves out before it. */
+  /** Records that the film skips before this scene. */
   passed?: Pick<RecordRow, 'to' | 'taken'>
   seconds: number
 }
 
 export type Point = readonly [x: number, y: number]
 
-/** Seconds: how long something walks at most, and how long the end is shown. */
+/** Seconds: the longest walk, and how long the end is shown. */
 const [longestWalk, rest] = [0.8, 3]
-/** When it is nearly there, as a part of its way. */
+/** The part of the way after which late parts appear. */
 const arrival = 0.7
 
 /**
- * Makes parts of a picture move by CSS alone, wherever an SVG is shown: parts that are there in some of the scenes, and one that
- * walks. Where nothing may move, the end is there.
+ * Animates an SVG with CSS alone: parts that are visible in some scenes, and a token that walks. Without motion,
+ * the last scene is shown.
  */
 export class FilmReel<Scene extends Shown = Shown> {
   readonly scenes: readonly Scene[]
-  /** When each scene begins, and the end. */
+  /** Start times of the scenes, and the end. */
   readonly #starts: readonly number[]
   readonly #total: number
   readonly #rules: string[] = []
@@ -37,7 +36,10 @@ export class FilmReel<Scene extends Shown = Shown> {
     this.#total = (starts.at(-1) ?? 0) + rest
   }
 
-  /** A part that is there in these scenes, in ascending order. `late`: only when what walks nearly arrives. */
+  /**
+   * A part that is visible in these scenes, in ascending order. `late`: appears only when the token has nearly
+   * arrived.
+   */
   showDuring(places: readonly number[], content: string, late = false): string {
     const stretches: [from: number, to: number][] = []
     for (const place of places) {
@@ -48,12 +50,11 @@ export class FilmReel<Scene extends Shown = Shown> {
     return this.#show(stretches, content, late)
   }
 
-  /** A part that is there from this scene on. */
   showFrom(place: number, content: string, late = false): string {
     return this.#show([[place, this.scenes.length]], content, late)
   }
 
-  /** A part for each scene; those that are the same are one. */
+  /** One part per distinct scene content. */
   showEach(draw: (scene: Scene) => string, late = false): string[] {
     const places = new Map<string, number[]>()
     for (const [place, scene] of this.scenes.entries()) {
@@ -63,7 +64,7 @@ export class FilmReel<Scene extends Shown = Shown> {
     return [...places].map(([content, at]) => this.showDuring(at, content, late))
   }
 
-  /** A part that walks a way in each scene, and stays at its end until the next. */
+  /** A part that walks in each scene and stays until the next one. */
   walk(ways: readonly (readonly Point[])[], content: string): string {
     const last = ways.findLast((way) => way.length > 0)?.at(-1)
     if (!last) return ''
@@ -72,7 +73,6 @@ export class FilmReel<Scene extends Shown = Shown> {
     for (const [place, way] of ways.entries()) {
       const start = this.#startOf(place, false)
       const [begin] = way
-      // It jumps to where a scene begins elsewhere.
       if (begin && measure(before, begin) > 1) frames.push(`${this.#toPercent(start)}{${toMove(before)}}`)
       const lengths = way.map((point, at) => measure(way[at - 1] ?? point, point))
       const length = lengths.reduce((sum, one) => sum + one, 0)
@@ -88,7 +88,6 @@ export class FilmReel<Scene extends Shown = Shown> {
     return `<g class="f" style="animation-name:${name};animation-timing-function:ease-in-out;${toMove(last)}">${content}</g>`
   }
 
-  /** The style sheet of all that has been shown. */
   get style(): string {
     return [
       '<style>',
@@ -131,7 +130,7 @@ export class FilmReel<Scene extends Shown = Shown> {
   }
 }
 
-/** Seconds: too short to be seen. */
+/** Too short to be seen, in seconds. */
 const jump = 0.01
 
 const measure = ([x, y]: Point, [u, v]: Point): number => Math.hypot(u - x, v - y)
@@ -142,8 +141,8 @@ const toMove = ([x, y]: Point): string =>
 type Way = Pick<Shown['row'], 'to' | 'taken'>
 
 /**
- * The parts of a chart that light up as a run takes them, and the token on its way over them. `svg`: the overview, or what a run
- * visited of it. `hasTrail`: what was taken once stays lit.
+ * The parts of a chart that light up during the film, and the token. `svg`: the overview or the visited chart.
+ * `hasTrail`: visited parts stay lit.
  */
 export function lightChart(
   reel: FilmReel,
@@ -175,7 +174,7 @@ export function lightChart(
       box.isChip ? trail(drawFrame(box, 1.4), (way) => listStates(way, known).has(path), true) : [],
     ),
     ...lines.flatMap((line) => light(drawLine(line, 4), isTakenBy(line.ids))),
-    // Also what led on in the part that a film leaves out: its lines are lit from here on.
+    // Includes transitions in the part that the film skips.
     ...words.flatMap(({ ids, text }) =>
       showWhere((scene) => passes(scene, isTakenBy(ids)), drawLitWord(text)),
     ),
@@ -193,7 +192,6 @@ export function lightChart(
   ]
 }
 
-/** From state to state, along the lines of the transitions that were taken. */
 function listWay(
   { from, to, taken }: Shown['row'],
   { boxes, lines }: Pick<ReadChart, 'boxes' | 'lines'>,
@@ -220,7 +218,6 @@ interface Box {
   width: number
   height: number
   isChip: boolean
-  /** Its name, as it is drawn. */
   text: string
 }
 
@@ -228,18 +225,18 @@ interface Line {
   ids: string[]
   d: string
   head: string
-  /** Where it begins, bends and ends. */
   points: Point[]
 }
 
 interface ReadChart {
-  /** By path. */
   boxes: Map<string, Box>
   lines: Line[]
   words: { ids: string[]; text: string }[]
 }
 
-/** The states, lines and words of a picture: servers have no parser of pictures. */
+/**
+ * Parses states, lines and words from a picture with regular expressions, because servers have no SVG parser.
+ */
 function readChart(svg: string): ReadChart {
   const boxes = svg.matchAll(
     /<g class="state ([^"]*)" data-state="([^"]*)">\s*(?:<title>[^<]*<\/title>\s*)?<rect x="([\d.]+)" y="([\d.]+)" width="([\d.]+)" height="([\d.]+)"[^>]*\/>\s*(<text [^>]*>[^<]*<\/text>)?/g,
@@ -276,7 +273,6 @@ function readChart(svg: string): ReadChart {
 
 const readIds = (ids: string): string[] => unescapeXml(ids).split('\n')
 
-/** The points of a path. */
 function listPoints(d: string): Point[] {
   const points: Point[] = []
   let [x, y] = [0, 0]
@@ -291,7 +287,7 @@ function listPoints(d: string): Point[] {
   return points
 }
 
-/** The path of the state itself, or of its nearest outer state that is drawn. */
+/** The path of the state, or of its nearest outer state in the picture. */
 function findDrawn(path: string, boxes: ReadonlyMap<string, Box>): string {
   let at = path
   while (at !== '' && !boxes.has(at)) at = at.slice(0, Math.max(0, at.lastIndexOf('.')))
@@ -309,6 +305,5 @@ const drawLitChip = ({ x, y, width, height, text }: Box): string =>
 
 const drawLitWord = (text: string): string => text.replace(/fill="#(?:1f2328|59636e)"/, `fill="${accent}"`)
 
-/** Where the token stands in a state. */
 const getPlace = ({ x, y, width, height, isChip }: Box): Point =>
   isChip ? [x + width - 15, y + height / 2] : [x + width - 22, y + Math.min(22, height / 2)]

@@ -4,7 +4,6 @@ import type { AgentContext } from '../../machines/agent/context.js'
 import type { GuardView } from './protocol.js'
 import { toShownText } from './shown-values.js'
 
-/** Every guard of a run: its count, its threshold, its last evidence, and its next action. */
 export function createGuardViews(context: AgentContext): GuardView[] {
   const { guardrails: state, config, verdict } = context
   const spoken = collectFindings(state, config.guardrails)
@@ -125,7 +124,6 @@ function createOtherViews(
   ]
 }
 
-/** Limits and recoveries that only count. */
 function createLimitViews(context: AgentContext): GuardView[] {
   const { config, attempt, recoveries, reprompts, emptyRetries, outputRepairs, steps } = context
   const { emptyAnswer, maxTokensRecoveries } = config.guardrails

@@ -9,29 +9,31 @@ import { createInspectorOptions, type RedactOptions } from '../diagram/redact.js
 import { closeServer, hasToken, isForHere, isFromHere, listenHere, newSecret } from './loopback.js'
 
 export interface LocalInspectorOptions extends RedactOptions {
-  /** The port on 127.0.0.1. Default 0: any that is free. */
+  /** Port on 127.0.0.1. Default: 0, any free port. */
   port?: number
 }
 
 export interface LocalInspector {
-  /** For `createAgent`, for `run()`, or for XState's `createActor`. */
+  /** Pass to `createAgent`, to `run()`, or to XState's `createActor`. */
   inspect: Observer<InspectionEvent>
-  /** The page to open in a browser on this machine. Anyone with the address can watch: it holds a token. */
+  /**
+   * The page to open in a browser on this machine. The address contains a token: anyone who has it can watch.
+   */
   url: string
   /** The same events for programs: `createWebSocketReceiver({ server: socketUrl })`. */
   socketUrl: string
-  /** Settles when the first viewer is connected. */
+  /** Settles when the first viewer connects. */
   viewed: Promise<void>
-  /** Sends what is still to be sent, and stops listening. May be called more than once. */
+  /** Sends all pending messages and stops listening. Can be called more than once. */
   close(): Promise<void>
 }
 
 const frameUrl = 'https://stately.ai/inspect'
 
-/** What is kept for viewers who come late, in characters; beyond it the oldest are forgotten. */
+/** Characters kept for late viewers. The oldest messages are dropped first. */
 const maxKept = 16_000_000
 
-/** How long `close` waits for a viewer who does not take what he is sent, in milliseconds. */
+/** How long `close` waits for a slow viewer, in milliseconds. */
 const farewellMs = 2000
 
 /**
@@ -106,7 +108,7 @@ export async function startInspector(options: LocalInspectorOptions = {}): Promi
   }
 }
 
-/** What was sent so far. The first message stays: it has the machine. */
+/** Messages for late viewers. The first one contains the machine and is never dropped. */
 export class SentMessages {
   readonly messages: string[] = []
   #size = 0
@@ -119,14 +121,16 @@ export class SentMessages {
   }
 }
 
-/** A page that hands the events to the inspector in a frame, and says so when the inspector does not answer. */
+/**
+ * A page that forwards the events to the inspector in a frame, and reports when the inspector does not answer.
+ */
 function sendPage(response: ServerResponse, socketUrl: string): void {
   const nonce = randomBytes(16).toString('base64')
   const { origin } = new URL(frameUrl)
   const headers = {
     'content-type': 'text/html; charset=utf-8',
     'cache-control': 'no-store',
-    // The address holds the token.
+    // The address contains the token.
     'referrer-policy': 'no-referrer',
     'x-content-type-options': 'nosniff',
     'content-security-policy': [
@@ -179,13 +183,13 @@ new WebSocket(${JSON.stringify(socketUrl)}).addEventListener('message', ({ data 
 }
 
 async function close(server: Server, sockets: WebSocketServer): Promise<void> {
-  // The inspector converts each event a moment after it has happened.
+  // The inspector converts each event asynchronously.
   await sleep(1)
   const left = [...sockets.clients].map(
     (socket) =>
       new Promise<void>((resolve) => {
         socket.on('close', resolve)
-        // Comes after all that was sent before.
+        // Sent after all pending messages.
         socket.close(1000)
       }),
   )
@@ -199,7 +203,6 @@ async function close(server: Server, sockets: WebSocketServer): Promise<void> {
   await closeServer(server)
 }
 
-/** The parts of the optional packages that are used. */
 interface StatelyInspect {
   createInspector: (
     adapter: { send(event: object): void },

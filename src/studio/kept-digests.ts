@@ -6,19 +6,21 @@ import type { SessionFold } from './session-fold.js'
 import { normalizeText } from './session-query.js'
 import { createTranscript } from './shown-values.js'
 
-/** How much of what was said is searched, in characters: the beginning and the end have a half each. */
+/** Characters searched per session: half from the start and half from the end. */
 const maxChars = 8_000
 
-/** What a log tells that the store does not list. */
+/** Searchable facts of a log that the store does not list. */
 export interface LogFacts {
-  /** What users and the model said, as the studio shows it, without what shields withhold, secrets scrubbed; as `normalizeText` returns it. */
+  /**
+   * Text of users and the model as the studio shows it: secrets scrubbed, blocked content excluded, normalized by
+   * `normalizeText`.
+   */
   text: string
   tools: readonly string[]
   models: readonly string[]
   guards: readonly string[]
 }
 
-/** Of a log that cannot be read. */
 export const noFacts: LogFacts = { text: '', tools: [], models: [], guards: [] }
 
 export function listLogFacts({ now, notes, rows, models, guards }: SessionFold): LogFacts {
@@ -30,29 +32,26 @@ export function listLogFacts({ now, notes, rows, models, guards }: SessionFold):
   const half = maxChars / 2
   return {
     text: normalizeText(said.length > maxChars ? `${said.slice(0, half)}\n${said.slice(-half)}` : said),
-    // What a compaction has left out of the transcript was called, too; what waits has not been settled.
+    // The transcript may lack calls that a compaction removed, and the rows lack pending calls.
     tools: [...new Set([...transcript, ...rows].flatMap(({ calls }) => calls.map(({ name }) => name)))],
     models: [...models],
     guards: [...guards],
   }
 }
 
-/** The part of a row that comes from the log. */
 export type LogSummary = Pick<
   SessionRow,
   'state' | 'reason' | 'wakeAt' | 'title' | 'steps' | 'tokens' | 'cost' | 'problem' | 'forkedFrom'
 >
 
-/** What was read in a whole log. */
 export interface ReadLog {
   facts: LogFacts
   told: LogSummary
 }
 
-/** Which log, and up to where. */
 type LogPlace = Pick<ListedSession, 'id' | 'head' | 'createdAt'>
 
-/** Grows with each change of what is read or scrubbed: what other versions have kept is read anew. */
+/** Increase whenever the content or the scrubbing changes. Digests of other versions are read again. */
 const version = 1
 
 const names = z.array(z.string())
@@ -72,10 +71,11 @@ const digestSchema = z.object({
   }),
 })
 
-/** How many digests are written at once. */
 const maxDue = 50
 
-/** What was read in logs, kept in the store for the next studio. When that fails, the next one reads the logs again. */
+/**
+ * Saves log summaries in the store for the next studio. If that fails, the next studio reads the logs again.
+ */
 export class KeptDigests {
   readonly #open: () => Promise<DigestTable | null>
   #table: Promise<DigestTable | null> | undefined
@@ -85,7 +85,6 @@ export class KeptDigests {
     this.#open = open
   }
 
-  /** What is kept of these logs as they are now, by session. */
   async find(places: readonly LogPlace[]): Promise<Map<string, ReadLog>> {
     const found = new Map<string, ReadLog>()
     if (places.length === 0) return found
@@ -101,14 +100,13 @@ export class KeptDigests {
     return found
   }
 
-  /** Keeps what was read in a log. Each studio reads a damaged one again: it may have been restored from a backup. */
+  /** A damaged log is not saved, because it may be restored from a backup. */
   async keep({ id, head, createdAt }: LogPlace, { facts, told }: ReadLog): Promise<void> {
     if (told.problem !== null) return
     this.#due.push({ sessionId: id, head, createdAt, data: JSON.stringify({ version, facts, told }) })
     if (this.#due.length >= maxDue) await this.flush()
   }
 
-  /** Writes what is not written yet. */
   async flush(): Promise<void> {
     const due = this.#due
     this.#due = []
@@ -116,7 +114,7 @@ export class KeptDigests {
     try {
       await (await this.#getTable())?.put(due)
     } catch {
-      // The logs are there, to be read again.
+      // The logs can be read again.
     }
   }
 

@@ -6,38 +6,34 @@ import { type SessionLibrary, describeProblem } from './session-library.js'
 import type { LiveMessage, SessionRow } from './protocol.js'
 import { createVerdict } from './verdict.js'
 
-/** How often the store is polled for changes of other processes, in milliseconds. */
 const pollMs = 500
 
-/** Milliseconds for reading logs in one poll: long lists are sent over several polls. */
+/** Limits log reading per poll, so that long lists are sent in several polls. */
 const readingMs = 100
 
-/** The longest time between a page's list request and its feed, in milliseconds. */
+/** The longest time between a page's list request and its subscription, in milliseconds. */
 const overlapMs = 5_000
 
 interface Viewer {
   response: ServerResponse
-  /** The session whose records it gets. */
   session: string | null
-  /** The last record that the page has, and its check; null: not known yet. */
+  /** The last record that the page has, and its checksum. Null: unknown. */
   lastSeq: number
   check: string | null
-  /** Whether the connection is congested: a sleeping page must not fill the memory. */
+  /** Whether the connection is congested. A sleeping page must not fill the memory. */
   isFull: boolean
 }
 
-/** Sends changes of the store to every open page: rows of the list, records, text. */
+/** Sends store changes to every open page. */
 export class LiveFeed {
   readonly #catalogue: SessionCatalogue
   readonly #library: SessionLibrary
   readonly #runs: AttachedRuns
   readonly #viewers = new Set<Viewer>()
-  /** Rows that have changed in the last seconds, and when. */
   readonly #recent = new Map<string, { row: SessionRow; at: number }>()
   #problem: string | null = null
   #timer: ReturnType<typeof setTimeout> | undefined
   #isPolling = false
-  /** Whether something has changed since the last poll began. */
   #isDue = false
   #restMs = 0
   #nextAt = Infinity
@@ -50,7 +46,6 @@ export class LiveFeed {
     catalogue.onChange = (change) => this.#emitChange(change)
   }
 
-  /** Adds a connected page. `after`: the last record that it has. */
   addViewer(response: ServerResponse, session: string | null, after: number): void {
     const viewer: Viewer = { response, session, lastSeq: after, check: null, isFull: false }
     response.on('drain', () => {
@@ -58,7 +53,7 @@ export class LiveFeed {
     })
     response.on('close', () => this.#viewers.delete(viewer))
     this.#viewers.add(viewer)
-    // Send again what changed between its list request and now.
+    // Send what changed since its list request.
     for (const { row, at } of this.#recent.values())
       if (at > performance.now() - overlapMs) writeMessage(viewer, { type: 'session', row })
     if (this.#problem !== null) writeMessage(viewer, { type: 'store', problem: this.#problem })
@@ -71,7 +66,7 @@ export class LiveFeed {
     for (const viewer of this.#viewers) if (isMessageFor(viewer, message)) writeMessage(viewer, message)
   }
 
-  /** Polls the store soon, because something changed in this process. */
+  /** Polls soon, because something changed in this process. */
   pollSoon(): void {
     this.#isDue = true
     if (!this.#isPolling) this.#schedule(this.#restMs)
@@ -109,7 +104,6 @@ export class LiveFeed {
     }
     this.#isPolling = false
     const took = performance.now() - began
-    // A slow store is polled less often.
     this.#restMs = Math.max(20, took)
     this.#schedule(this.#isDue ? this.#restMs : Math.max(pollMs, 4 * took))
   }
@@ -135,7 +129,7 @@ export class LiveFeed {
       // oxlint-disable-next-line no-await-in-loop -- the store is read by one at a time
       const fold = await this.#library.readFold(sessionId).catch(ignoreUnknownSession)
       if (fold === null) continue
-      // The fold may have been read again from the same log.
+      // The fold may have been rebuilt from the same log.
       const reset = viewer.check !== null && fold.getCheck(viewer.lastSeq) !== viewer.check
       const told = reset ? 0 : viewer.lastSeq
       viewer.lastSeq = fold.head
@@ -173,7 +167,7 @@ function isMessageFor({ session }: Viewer, message: LiveMessage): boolean {
 }
 
 function writeMessage(viewer: Viewer, message: LiveMessage): void {
-  // A dropped text arrives later with its message; a disconnected page reconnects.
+  // Skipped text arrives later with its message. A disconnected page reconnects.
   if (viewer.isFull && message.type === 'text') return
   if (viewer.isFull && viewer.response.writableLength > maxWaitingBytes) {
     viewer.response.destroy()

@@ -3,34 +3,31 @@ import type { IncomingMessage, Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { ConfigError, StatewrightError } from '../core/base/errors.js'
 
-/** What pages that are served to this machine alone have in common. */
+/** Helpers for servers that only this machine can reach. */
 
-/** A secret that cannot be guessed, fit for an address. */
 export function newSecret(): string {
   return randomBytes(24).toString('base64url')
 }
 
-/** Compared in a time that tells nothing about where they differ. */
+/** Compares in constant time. */
 export function isSecret(given: string, expected: string): boolean {
   const [a, b] = [Buffer.from(given), Buffer.from(expected)]
   return a.length === b.length && timingSafeEqual(a, b)
 }
 
-/** Whether a request asks for that path with the token, and nothing else. */
 export function hasToken({ url = '' }: IncomingMessage, path: string, token: string): boolean {
   const before = `${path}?token=`
   return url.startsWith(before) && isSecret(url.slice(before.length), token)
 }
 
 /**
- * Whether a request names this server as its host: by an address of this machine, and no name that another person can let
- * point here (DNS rebinding).
+ * Whether the Host header names this server by a local address. Rejecting other names prevents DNS rebinding.
  */
 export function isForHere({ headers: { host = '' } }: IncomingMessage, port: number): boolean {
   return hosts.some((name) => host === `${name}:${port}`)
 }
 
-/** Whether a request comes from a page of this server, as far as its browser says; programs say nothing. */
+/** Whether the request comes from a page of this server. Programs send no origin. */
 export function isFromHere({ headers: { origin } }: IncomingMessage, port: number): boolean {
   return origin === undefined || hosts.some((name) => origin === `http://${name}:${port}`)
 }
@@ -38,8 +35,9 @@ export function isFromHere({ headers: { origin } }: IncomingMessage, port: numbe
 const hosts = ['127.0.0.1', 'localhost']
 
 /**
- * Listens on 127.0.0.1 alone; resolves with the port.
- * @throws {ConfigError} `invalid_config` for what is no port
+ * Listens on 127.0.0.1.
+ *
+ * @throws {ConfigError} `invalid_config` for an invalid port
  * @throws {StatewrightError} `cannot_listen`
  */
 export function listenHere(server: Server, port: unknown, who: string): Promise<number> {
@@ -61,7 +59,6 @@ export function listenHere(server: Server, port: unknown, who: string): Promise<
 const isPort = (port: unknown): port is number =>
   typeof port === 'number' && Number.isInteger(port) && port >= 0 && port <= 65_535
 
-/** Stops listening; who is still connected is cut off. */
 export async function closeServer(server: Server): Promise<void> {
   server.closeAllConnections()
   await new Promise((resolve) => server.close(resolve))

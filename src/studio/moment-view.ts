@@ -14,9 +14,6 @@ import { findToldInstructions } from './session-step.js'
 import { toBudgetLimits, getBudgetTotals } from '../../machines/agent/budget-totals.js'
 import type { Usage } from '../../machines/agent/usage.js'
 
-// Formats what the studio shows after one record of a log. `SessionFold` computes it.
-
-/** The limits of a run, and what it has used by the time `at`. */
 function createGauges(context: AgentContext, children: Usage, at: number): GaugeView[] {
   const totals = getBudgetTotals(context)
   const { tokenBudget, outputTokens, costLimit, countCached } = toBudgetLimits(context.config)
@@ -44,26 +41,24 @@ function createGauges(context: AgentContext, children: Usage, at: number): Gauge
 
 const toLimit = (limit: number): number | null => (limit > 0 ? limit : null)
 
-/** The used time; the clock stops while the run rests. Null without a limit. */
+/** The clock stops while the run is idle. Null without a limit. */
 function measureTimeUsed({ deadline, timeLeft }: AgentContext, timeoutMs: number, at: number): number | null {
   if (timeoutMs === 0) return null
   const left = timeLeft ?? (deadline === null ? timeoutMs : deadline - at)
   return Math.min(timeoutMs, Math.max(0, timeoutMs - left))
 }
 
-/** The inputs of a moment besides the record. */
 export interface MomentOptions {
-  /** The tools of the agent; undefined without an agent. */
+  /** Undefined without an agent. */
   tools: ToolSet | undefined
-  /** The instructions of the agent; undefined where it is not the session's, or has none. */
+  /** Undefined if the agent is not the session's, or has none. */
   instructions: string | undefined
   notes: CallNotes
   actions: MomentView['actions']
-  /** How many messages its transcript has at least, the last ones; absent: all. */
+  /** Minimum number of messages, counted from the end. Default: all. */
   latest?: number
 }
 
-/** A session after one record of its log. */
 export function createMomentView(
   step: SessionStep,
   { tools, instructions, notes, actions, latest = Infinity }: MomentOptions,
@@ -90,7 +85,7 @@ export function createMomentView(
   }
 }
 
-/** Keys of the context that never change, or that the transcript shows. */
+/** Context keys that never change or that the transcript shows. */
 const hiddenKeys = ['messages', 'config', 'tools', 'features'] as const
 
 const shownValues = new WeakMap<object, unknown>()
@@ -106,7 +101,7 @@ function createContextView(context: AgentContext): unknown {
   }
 }
 
-/** Converts a value once: it is the same in every moment of a run. */
+/** Caches the value, which is the same in every moment of a run. */
 function toShownOnce(value: object): unknown {
   const known = shownValues.get(value) ?? toShownValue(value)
   shownValues.set(value, known)
@@ -119,7 +114,7 @@ function createRecordView({ record: { seq, at, type }, entry }: SessionStep): un
   return { seq, at, type, ...(toShownValue(getContent(entry)) as object) }
 }
 
-/** The content of a record, without states, which the moment shows. */
+/** The content of a record without its state, which the moment shows. */
 function getContent(entry: RecordContent): object {
   const { type: _type, ...content } = entry
   switch (entry.type) {
@@ -148,7 +143,7 @@ function getContent(entry: RecordContent): object {
   }
 }
 
-/** Paths at which two contexts differ; lists and texts count as a whole. */
+/** Paths at which two contexts differ. Lists and texts count as one value. */
 function listChanges(before: object, after: object, depth = 3): string[] {
   const [a, b] = [before as Record<string, unknown>, after as Record<string, unknown>]
   const keys = [...new Set([...Object.keys(a), ...Object.keys(b)])]
@@ -161,7 +156,7 @@ function listChanges(before: object, after: object, depth = 3): string[] {
   })
 }
 
-/** Long lists are compared by identity of their items, other values as JSON. */
+/** Compares long lists by item identity and other values as JSON. */
 function isSame(a: unknown, b: unknown): boolean {
   if (Array.isArray(a) && Array.isArray(b) && (a.length !== b.length || a.length > 50)) {
     return a.length === b.length && a.every((item, i) => item === b[i])

@@ -1,19 +1,17 @@
 import type { MomentView, PackedMoments } from './protocol.js'
 
-/** Lists of a moment whose items repeat in many moments, such as messages: each item is sent once. */
+/** Lists whose items repeat in many moments. Each item is sent once. */
 const listNames = ['transcript', 'guards', 'budget', 'pending', 'actions'] as const
 
-/** After so many moments a list is whole again, so that one moment is unpacked without all that come before it. */
+/** Interval of complete lists, so that unpacking one moment does not need all earlier ones. */
 const wholeEvery = 64
 
-/** Packs many moments: repeated parts, such as messages, are stored once, and of a list what the moment before does not have. */
+/** Packs many moments. Repeated parts are stored once, and lists as changes to the previous moment. */
 export class MomentPacker {
   readonly #parts: unknown[] = []
   readonly #places = new Map<string, number>()
-  /** Parts by object identity. */
   readonly #known = new WeakMap<object, number>()
   readonly #moments: PackedMoments['moments'] = []
-  /** The lists of the last moment, by their place in `listNames`. */
   #lists: number[][] = []
 
   addMoment(moment: MomentView): void {
@@ -63,7 +61,7 @@ export class MomentPacker {
   }
 }
 
-/** Unpacks one moment; null when it is not in the pack. */
+/** Returns null when the moment is not in the pack. */
 export function unpackMoment({ parts, moments }: PackedMoments, seq: number): MomentView | null {
   const at = moments.findIndex((one) => one.seq === seq)
   const moment = moments[at]
@@ -84,7 +82,7 @@ export function unpackMoment({ parts, moments }: PackedMoments, seq: number): Mo
   } as MomentView
 }
 
-/** The list of a moment, put together from its end: what it has itself, and what it keeps of the moments before. */
+/** Assembles a list from its end: its own items and those kept from earlier moments. */
 function unpackList(moments: PackedMoments['moments'], at: number, index: number): number[] {
   const pieces: number[][] = []
   let end = Infinity

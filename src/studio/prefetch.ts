@@ -2,16 +2,15 @@ import type { SessionCatalogue } from './session-catalogue.js'
 import type { SessionLibrary } from './session-library.js'
 import type { SessionRow } from './protocol.js'
 
-/** How many sessions are prefetched: about one screen. */
 const maxSessions = 8
 
-/** How long there must be no request before prefetching, and how long to wait for that, in milliseconds. */
+/** How long the server must be idle before prefetching, and the longest wait for that, in milliseconds. */
 const quietMs = 150
 const maxWaitMs = 10_000
 
 /**
- * Prefetches the sessions at the top of the list while there are no requests, so that they open fast. It pauses for every
- * request, and gives up when requests do not stop.
+ * Prefetches the first sessions of the list while the server is idle, so that they open fast. It pauses for every
+ * request and gives up when requests do not stop.
  */
 export class Prefetcher {
   readonly #library: SessionLibrary
@@ -21,19 +20,17 @@ export class Prefetcher {
   #isReading = false
   #isClosed = false
 
-  /** `catalogue`: what is then to be read for searches. `maxRecords`: of longer logs the end alone is read, as all takes seconds. */
+  /** `catalogue`: its logs are read afterwards. `maxRecords`: only the end of longer logs is read. */
   constructor(library: SessionLibrary, catalogue?: SessionCatalogue, { maxRecords = 5_000 } = {}) {
     this.#library = library
     this.#catalogue = catalogue
     this.#maxRecords = maxRecords
   }
 
-  /** Notes a request: prefetching pauses. */
   noteRequest(): void {
     this.#busyUntil = performance.now() + quietMs
   }
 
-  /** Reads the first sessions of a list. */
   async prefetch(rows: readonly SessionRow[]): Promise<void> {
     if (this.#isReading) return
     this.#isReading = true
@@ -45,13 +42,13 @@ export class Prefetcher {
       }
       await this.#catalogue?.readLogs(() => this.#waitForQuiet())
     } catch {
-      // The store is unavailable: the next request reports it.
+      // The store is unavailable. The next request reports it.
     } finally {
       this.#isReading = false
     }
   }
 
-  /** False when a request came meanwhile. */
+  /** Returns false when a request came in the meantime. */
   async #readAhead({ id, records }: SessionRow): Promise<boolean> {
     if (records <= this.#maxRecords) return this.#library.prefetch(id, () => this.#waitForQuiet())
     await this.#library.prefetchEnd(id)
@@ -62,7 +59,7 @@ export class Prefetcher {
     this.#isClosed = true
   }
 
-  /** Waits for a time without requests; false when there is none, or the server is closed. */
+  /** Returns false when the server stays busy or is closed. */
   async #waitForQuiet(): Promise<boolean> {
     const until = performance.now() + maxWaitMs
     do {

@@ -29,36 +29,34 @@ export interface Refusal {
 }
 
 export interface SessionsView {
-  /** The name of the store. */
   store: string
-  /** Why actions are not possible; null when they are. */
+  /** Why actions are not possible. Null: they are. */
   readOnly: string | null
-  /** A part of what was found, in the order that was asked for. Sub-agents are below the session that they work for. */
+  /** One page of the matching sessions. Sub-agents are listed below their session. */
   sessions: SessionRow[]
-  /** How many were found, and how many of them there are by standing. */
+  /** The number of matching sessions, in total and by status. */
   total: number
   counts: Partial<Record<SessionRow['standing'], number>>
-  /** How many the store has, as far as it has been listed, and how many of them are still to be listed or read for a search. */
+  /** How many sessions have been listed, and how many are still to be listed or read for a search. */
   known: number
   unread: number
-  /** Whether all have been listed: until then, counts are of a part. */
+  /** Whether the whole store has been listed. Until then, counts are partial. */
   isWhole: boolean
-  /** The values to filter by, with how many of the found sessions have each; the most frequent. */
+  /** The most frequent values to filter by, with the number of matching sessions. */
   facets: Partial<Record<QueryKey, [value: string, count: number][]>>
-  /** What the found sessions did by day, the oldest first. */
+  /** Matching sessions by day, oldest first. */
   days: DayView[]
-  /** The shared budgets of the store. */
   budgets: BudgetView[]
 }
 
-/** The sessions that were last written on a day. */
+/** Sessions last written on one day. */
 export interface DayView {
   /** `2026-11-26`, in UTC. */
   day: string
   sessions: number
-  /** USD, as far as it is known. */
+  /** USD, excluding usage without a price. */
   cost: number
-  /** How many failed, by reason. */
+  /** Number of failed sessions by reason. */
   failures: Record<string, number>
 }
 
@@ -67,59 +65,56 @@ export interface SessionRow {
   name: string | null
   /** `waiting`: for a person · `sleeping`: until a date */
   standing: (typeof sessionStandings)[number]
-  /** State and reason of the latest run; null before the first run and for damaged sessions. */
+  /** State and reason of the latest run. Null before the first run and for damaged sessions. */
   state: string | null
   reason: string | null
-  /** When its run goes on, which sleeps. */
+  /** When a sleeping run wakes up. */
   wakeAt: number | null
-  /** The latest user message, cut. */
+  /** The latest user message, shortened. */
   title: string
-  /** Of the latest run; null until its log has been read. */
+  /** Steps of the latest run. Null until its log has been read. */
   steps: number | null
   tokens: number
-  /** USD; null where it is not known. */
+  /** USD. Null: unknown. */
   cost: number | null
   createdAt: number
   updatedAt: number
   records: number
-  /** The process that holds the session; null when there is none. */
+  /** The process that holds the lease. Null: none. */
   holder: string | null
-  /** Whether its run is attached to this studio, and streams live. */
   isAttached: boolean
   forkedFrom: { sessionId: string; seq: number } | null
   tags: Record<string, string>
-  /** The agent that began its latest run, as `defineAgents` calls it. */
+  /** The agent that started the latest run, as named in `defineAgents`. */
   agent: string | null
-  /** The session whose call this sub-agent works for; null for every other session. */
+  /** The session that called this sub-agent. Null for other sessions. */
   parent: string | null
-  /** How many sub-agents' sessions lie below it. */
+  /** Number of sub-agent sessions below it. */
   children: number
   /** Why it cannot be read. */
   problem: string | null
 }
 
-/** One record of the log, and its effect on the chart. */
+/** A record of the log and its effect on the chart. */
 export interface RecordRow {
   seq: number
-  /** Milliseconds since the epoch. */
   at: number
   type: 'opened' | 'start' | 'event' | 'snapshot'
   /** A short description: `answer: 2 calls`, `read_file ok`. */
   label: string
-  /** Paths of states, dotted, the innermost ones that are active: `RUNNING.asking.requesting`. */
+  /** Paths of the innermost active states: `RUNNING.asking.requesting`. */
   from: string[]
   to: string[]
-  /** Ids of the transitions taken, as in ChartView. */
   taken: string[]
   state: string
-  /** When its run goes on, which sleeps; milliseconds since the epoch. */
+  /** When a sleeping run wakes up, in milliseconds since the epoch. */
   wakeAt?: number
-  /** The run's step, from 1; 0 before the first. */
+  /** From 1. 0: before the first step. */
   step: number
   run: number
   tokens: number
   cost: number | null
-  /** USD that this record alone paid for, as far as it has a price. */
+  /** USD of this record alone, excluding usage without a price. */
   paid: number
   flags: (
     | 'retry'
@@ -133,9 +128,9 @@ export interface RecordRow {
     | 'truncated'
     | 'wait'
   )[]
-  /** The work that it started: requests, batches, shields, sub-agents. */
+  /** Work that it started: requests, batches, shields, sub-agents. */
   started: string[]
-  /** The calls whose results it brought. */
+  /** Calls that received a result. */
   calls: SettledCall[]
 }
 
@@ -144,89 +139,83 @@ export interface SettledCall {
   name: string
   /** `ok`, `error`, `blocked`, `not_executed`, … */
   status: string
-  /** Its tool changes nothing: it may repeat. */
   isReadOnly: boolean
 }
 
-/** A session in a sentence, and what it took as far as the rows do not tell it. */
+/** Why a session stopped, and its totals. */
 export interface VerdictView {
-  /** Of the latest run; null before the first. */
+  /** State of the latest run. Null before the first. */
   state: string | null
   reason: string | null
-  /** What stopped the run and the key that allows more, or what it waits for; empty before the first run. */
+  /** Why the run stopped and which key allows more, or what it waits for. Empty before the first run. */
   text: string
-  /** The first line of the answer of a run that has completed, as plain text; empty otherwise. */
+  /** The first line of a completed run's answer, as plain text. */
   answer: string
-  /** The record that decided it; 0 without records. */
+  /** The record that decided it. 0 without records. */
   seq: number
   inputTokens: number
   cachedTokens: number
-  /** USD, as far as prices are known. */
   cost: number
   isCostWhole: boolean
 }
 
-/** A bar of the timeline. */
 export interface Bar {
-  /** Unique in the session: a bar that is sent again replaces the earlier one. */
+  /** Unique in the session. A bar with the same id replaces the earlier one. */
   id: number
   lane: 'model' | 'tools' | 'shields' | 'memory' | 'waits' | 'children'
   label: string
   from: number
-  /** Null while it lasts. */
+  /** Null: still active. */
   to: number | null
-  /** The records at which it begins and ends. */
   fromSeq: number
   toSeq: number | null
   status: 'ok' | 'failed' | 'running' | 'waiting' | 'interrupted'
-  /** The session of a sub-agent. */
+  /** Session of the sub-agent. */
   sessionId?: string
 }
 
 export interface SessionView {
   session: SessionRow
-  /** Why it can be neither answered nor forked; null when it can. An attached run can always be answered. */
+  /** Why it can be neither answered nor forked. Null: it can. An attached run can always be answered. */
   readOnly: string | null
-  /** Whether `rows`, `bars` and `gaps` begin at a snapshot, and the records before are still to be loaded. */
+  /** Whether `rows`, `bars` and `gaps` start at a snapshot and earlier records are still to be loaded. */
   isPart: boolean
   verdict: VerdictView
-  /** The session whose call this sub-agent works for; null for every other session. */
   parent: string | null
   rows: RecordRow[]
   bars: Bar[]
   /** Times without a process, between records. */
   gaps: { from: number; to: number }[]
-  /** Sessions forked from it. */
   forks: { sessionId: string; seq: number }[]
 }
 
 export interface EndView {
   view: SessionView
   /**
-   * The moment after the last record; null without records. Of a part, its transcript has the last messages alone, and the usage
-   * of sub-agents before `rows` is not counted.
+   * The moment after the last record. Null without records. In a partial view it has only the latest messages, and
+   * excludes sub-agent usage before `rows`.
    */
   moment: MomentView | null
 }
 
 export interface GuardView {
   name: string
-  /** The count, and the threshold at which the guard acts; null for guards that do not count. */
+  /** The count and the threshold at which the guard acts. Null for guards that do not count. */
   streak: number | null
   threshold: number | null
   evidence: string
-  /** The next action (`nudge`, `block`, `halt`) as a phrase. */
+  /** The next action as a phrase: `nudge at 3`. */
   next: string
   isOn: boolean
 }
 
 export interface GaugeView {
   name: 'tokens' | 'output tokens' | 'cost' | 'steps' | 'time'
-  /** Null: not known. */
+  /** Null: unknown. */
   used: number | null
   /** Null: no limit. */
   limit: number | null
-  /** The part that sub-agents used. */
+  /** The part used by sub-agents. */
   children: number
 }
 
@@ -234,34 +223,31 @@ export interface PendingView {
   callId: string
   name: string
   needs: PendingCall['needs']
-  /** JSON text. */
   arguments: string
   fingerprint: string
   messageId?: string
-  /** JSON Schema of the arguments; null without the agent. */
+  /** JSON Schema of the arguments. Null without the agent. */
   schema: object | null
-  /** What the server of the tool asks a person. */
   elicitation?: Elicitation
 }
 
-/** The session after record `seq`. */
 export interface MomentView {
   seq: number
-  /** How many messages come before those of the transcript. */
+  /** Number of messages before the transcript. */
   earlier: number
   transcript: ShownMessage[]
-  /** Null: not known without the agent, or it has none. */
+  /** Null: unknown without the agent, or there are none. */
   instructions: InstructionsView | null
-  /** The record, redacted. */
+  /** Redacted. */
   record: unknown
   /** The machine's context, redacted. */
   context: unknown
-  /** Paths in the context that this record changed: `usage.run.totalTokens`. */
+  /** Context paths that this record changed: `usage.run.totalTokens`. */
   changed: string[]
   guards: GuardView[]
   budget: GaugeView[]
   pending: PendingView[]
-  /** The possible actions; empty without an agent, or before the last record. */
+  /** Empty without an agent, or before the last record. */
   actions: Answer['type'][]
 }
 
@@ -275,12 +261,14 @@ export interface PackedMoments {
     record: number
     instructions: number
     context: number | Record<string, number>
-    /** Each begins with how many items it keeps of the list of the moment before; the others follow. */
+    /**
+     * Each starts with the number of items kept from the previous moment's list, followed by the new items.
+     */
     lists: number[][]
   }[]
 }
 
-/** The data in an exported page: JSON text in `<script type="application/json" id="statewright">`. */
+/** The data of an exported page, as JSON in `<script type="application/json" id="statewright">`. */
 export interface ExportedSession {
   chart: ChartView
   visits: VisitsView
@@ -288,16 +276,13 @@ export interface ExportedSession {
   moments: PackedMoments
 }
 
-/** A session to share. */
 export interface SharedView {
-  /** The text of the file. */
   content: string
 }
 
-/** `page`: one HTML file. `card`: a picture, as SVG. `film`: an SVG that moves. */
+/** `page`: an HTML file. `card`: an SVG picture. `film`: an animated SVG. */
 export type ShareForm = 'page' | 'card' | 'film'
 
-/** The call that an answer is for. */
 export type CallTarget = Pick<PendingView, 'callId' | 'fingerprint' | 'messageId'>
 
 export interface Done {
@@ -307,13 +292,13 @@ export interface Done {
 export type LiveMessage =
   | { type: 'session'; row: SessionRow }
   | { type: 'gone'; sessionId: string }
-  /** More of the store was listed or read: a search may find more. */
+  /** More of the store was listed or read, so a search may find more. */
   | { type: 'list'; known: number; unread: number }
-  /** New rows, and new or changed bars. `reset`: the session was replaced, drop all others. */
+  /** New rows, and new or changed bars. `reset`: the session was replaced, so all others are dropped. */
   | { type: 'rows'; sessionId: string; rows: RecordRow[]; bars: Bar[]; verdict: VerdictView; reset?: true }
-  /** Streamed text of an answer. `reset`: it replaces the text before. */
+  /** Streamed text of an answer. `reset`: replaces the previous text. */
   | { type: 'text'; sessionId: string; stepId: string; text: string; reset: boolean }
-  /** Why the store cannot be read; null when it can be read again. */
+  /** Why the store cannot be read. Null: it can be read again. */
   | { type: 'store'; problem: string | null }
 
 export interface ChartView {
@@ -321,18 +306,19 @@ export interface ChartView {
   description: string
   states: ChartState[]
   transitions: ChartTransition[]
-  /** SVG pictures whose parts have `data-state` and `data-transition`: the overview, then one sheet for each state. */
+  /**
+   * SVG pictures whose parts have `data-state` and `data-transition`: the overview, then one sheet per state.
+   */
   sheets: { id: string; title: string; svg: string }[]
-  /** Stately's editor, where runs are shown in it: its address, and the machine as it takes it. */
+  /** Stately's editor: its address, and the machine in its format. */
   editor?: { url: string; machine: object; withContext: boolean }
 }
 
 export interface ChartState {
-  /** `RUNNING.asking`. */
   path: string
   description: string
   type: 'atomic' | 'compound' | 'parallel' | 'final' | 'history'
-  /** Whether generated tests enter it; null: not known. */
+  /** Whether generated tests enter it. Null: unknown. */
   isTested: boolean | null
 }
 
@@ -347,22 +333,19 @@ export interface ChartTransition {
   isTested: boolean | null
 }
 
-/** How stored sessions used the chart. */
 export interface VisitsView {
-  /** How many sessions were counted, the last written. */
+  /** How many of the latest sessions were counted. */
   sessions: number
-  /** How often a transition was taken, or a state entered, by its id or path; absent: never. */
+  /** How often a transition was taken or a state entered. Absent: never. */
   counts: Record<string, number>
 }
 
-/** Two sessions beside each other: what `GET /api/compare` answers. */
 export interface CompareView {
   a: SessionView
   b: SessionView
-  /** The number of common messages and records at the beginning. */
   commonRecords: number
   commonMessages: number
-  /** What the fork was told instead; null where no part of it was changed. */
+  /** What the fork changed. Null: nothing. */
   change: CompareChange | null
   steps: { step: number; a: CompareStep | null; b: CompareStep | null; isSame: boolean }[]
 }
@@ -377,7 +360,7 @@ export interface CompareChange {
 
 export interface CompareStep {
   seq: number
-  /** What users said since the answer before. */
+  /** User messages since the previous answer. */
   said: string
   text: string
   calls: { name: string; arguments: string; result: string | null }[]
@@ -386,46 +369,39 @@ export interface CompareStep {
   ms: number
 }
 
-// What a page shows of a transcript.
-
-/** A picture, sound or document. */
 export interface ShownMedia {
-  /** What it is, in words. */
   words: string
-  /** A `data:` address of a picture that the page may show; null where it shows the words. */
+  /** A `data:` address of a picture. Null: only the description is shown. */
   picture: string | null
 }
 
-/** The formats that are nothing but points: an SVG is a document. */
+/** Bitmap formats only, because an SVG is a document. */
 const picture = /^data:image\/(?:png|jpeg|gif|webp);base64,[\w+/=]+$/
 
-/** Whether the page may show what this address holds as a picture. */
 export const isPicture = (address: string): boolean => picture.test(address)
 
 export interface Decision {
-  /** The record that has it. */
   seq: number
   kind: 'approved' | 'rejected'
-  /** The arguments that were given instead, as JSON, or why it was rejected; empty: neither. */
+  /** The edited arguments as JSON, or the reason for a rejection. May be empty. */
   words: string
 }
 
-/** What the model was told by the agent's author. */
 export interface InstructionsView {
   text: string
-  /** `agent`: as the agent has them now · `step`: those of this step alone · `fork`: those that this fork was given */
+  /** `agent`: current instructions of the agent · `step`: of this step only · `fork`: of this fork only */
   from: 'agent' | 'step' | 'fork'
-  /** The record at which a fork with other instructions starts: the first of the run. Null: not known. */
+  /** The record at which a fork with other instructions starts: the first of the run. Null: unknown. */
   forkAt: number | null
 }
 
 export interface ShownMessage {
   role: Message['role']
-  /** The agent that a handoff made it of, on what agents say. Absent: the session's first agent. */
+  /** The agent that spoke after a handoff. Absent: the session's first agent. */
   speaker?: string
   id: string
   at: number
-  /** The record at which a fork takes an edit of the message or of the arguments of its calls. Null: not known. */
+  /** The record at which a fork takes an edit of the message or of its calls' arguments. Null: unknown. */
   forkAt: number | null
   text: string
   media: ShownMedia[]
@@ -440,9 +416,9 @@ export interface ShownMessage {
     media: ShownMedia[]
     status: string | null
     durationMs: number | null
-    /** What a person decided about it; null: nothing. */
+    /** Null: no decision. */
     decision: Decision | null
   }[]
-  /** What is special about the message: `partial`, `internal`, `withheld`, `edited`, `steering`, … */
+  /** `partial`, `internal`, `withheld`, `edited`, `steering`, … */
   marks: string[]
 }

@@ -11,7 +11,6 @@ import { listActivePaths, type SessionStep } from './session-step.js'
 import { toShownText } from './shown-values.js'
 import { findPaid, findWakeTime } from './verdict.js'
 
-/** A record as a row: a short description, and its effect on the chart. */
 export function createRow(step: SessionStep): RecordRow {
   const { record, entry, before, after, taken } = step
   const context = after.standing.run?.context ?? null
@@ -126,7 +125,7 @@ type FailureEvent = Extract<
   { type: 'xstate.error.actor.model' | 'xstate.error.actor.conclusion' }
 >
 
-/** A search of memory fails as a request does; no event of the machine's list has it. */
+/** A memory search fails in the same way as a request, but is not in the machine's event type. */
 const failureTypes: ReadonlySet<string> = new Set([
   'xstate.error.actor.model',
   'xstate.error.actor.conclusion',
@@ -135,7 +134,7 @@ const failureTypes: ReadonlySet<string> = new Set([
 
 const isFailure = (event: AgentMachineEvent): event is FailureEvent => failureTypes.has(event.type)
 
-/** A request that a shared budget did not pay for, which was not sent; null for any other event. */
+/** A request that was not sent because a shared budget did not pay for it. Null for other events. */
 function formatBudgetRefusal(event: AgentMachineEvent): string | null {
   if (!isFailure(event)) return null
   const { code, budget } = event.error
@@ -186,7 +185,6 @@ function listFlags(
   return [...flags]
 }
 
-/** Names of the work in each state. */
 export const waitLabels: Readonly<Record<string, string>> = {
   'RUNNING.preparing.screeningInput': 'shields: input',
   'RUNNING.preparing.retrieving': 'memory',
@@ -215,7 +213,7 @@ function listStarted({ before, after, taken, entry }: SessionStep): string[] {
   return [...entered.flatMap((path) => waitLabels[path] ?? []), ...calls.map(({ name }) => shorten(name, 60))]
 }
 
-/** The calls that got their result at this record: of the batch at hand, or in the transcript. */
+/** Calls that got their result at this record, from the current batch or the transcript. */
 export function listSettledCalls({ entry, before, after }: SessionStep): SettledCall[] {
   const [then, now] = [before.standing.run?.context ?? null, after.standing.run?.context ?? null]
   if (now === null || entry.type !== 'event') return []
@@ -248,7 +246,7 @@ function isReadOnly({ tools }: AgentContext, name: string): boolean {
   return Object.hasOwn(tools, name) && tools[name]?.readOnly === true
 }
 
-/** An unknown tool name is uncleared text of the model, so it is not shown. */
+/** An unknown tool name is unchecked text of the model, so it is not shown. */
 export function getCallName(callId: string, ...contexts: (AgentContext | null)[]): string {
   for (const context of contexts) {
     const call = context?.calls.find(({ id }) => id === callId || callId.startsWith(`${id}/`))
@@ -259,7 +257,7 @@ export function getCallName(callId: string, ...contexts: (AgentContext | null)[]
   return findNameInTranscript(callId, contexts.at(-1) ?? null) ?? 'call'
 }
 
-/** A batch that was refused whole was never at hand. */
+/** A batch that was refused as a whole was never the current batch. */
 function findNameInTranscript(callId: string, context: AgentContext | null): string | undefined {
   if (context === null) return undefined
   for (let at = context.messages.length - 1; at >= 0; at -= 1) {

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { UsageError } from '../core/base/errors.js'
 
-// The bodies that the page posts. Each schema is both the check and the type.
+// Bodies of the page's POST requests. Each schema is both the check and the type.
 
 const call = {
   callId: z.string(),
@@ -9,7 +9,6 @@ const call = {
   messageId: z.string().exactOptional(),
 }
 
-/** What a person answers a run. */
 export const answerSchema = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('approve'), ...call, arguments: z.unknown().exactOptional() }),
   z.strictObject({ type: z.literal('reject'), ...call, why: z.string().exactOptional() }),
@@ -33,7 +32,7 @@ export const forkSchema = z.strictObject({
       z.strictObject({ instructions: z.string() }),
     ])
     .exactOptional(),
-  /** Resumes the run at once. */
+  /** Resumes the run immediately. */
   run: z.boolean().exactOptional(),
   /** Calls that are not read-only ask for approval in the fork. */
   askFirst: z.boolean().exactOptional(),

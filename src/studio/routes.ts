@@ -1,6 +1,6 @@
 import type { ShareForm } from './protocol.js'
 
-/** The addresses of the server, for both sides. */
+/** Addresses of the server, shared by both sides. */
 export const paths = {
   chart: '/api/chart',
   visits: '/api/visits',
@@ -10,7 +10,7 @@ export const paths = {
   session: (id: string): string => `/api/sessions/${encodeURIComponent(id)}`,
   end: (id: string): string => `${paths.session(id)}/end`,
   moment: (id: string, seq: number): string => `${paths.session(id)}/moments/${seq}`,
-  /** `latest`: of each the last messages, at least so many. */
+  /** `latest`: the minimum number of messages per moment, counted from the end. */
   moments: (id: string, from: number, to: number, latest?: number): string =>
     `${paths.session(id)}/moments?from=${from}&to=${to}${latest === undefined ? '' : `&latest=${latest}`}`,
   share: (id: string, { form, texts }: { form: ShareForm; texts: boolean }): string =>
@@ -25,12 +25,12 @@ export const paths = {
       : `/api/live?${new URLSearchParams({ session, after: String(after) }).toString()}`,
 }
 
-/** As many messages of a long session as the page needs at first: a transcript of thousands takes longer than the rest. */
+/**
+ * The number of messages that a page needs first. A transcript of thousands takes longer than everything else.
+ */
 export const latestMessages = 60
 
-/** Which part of the list of sessions is asked for. */
 export interface ListRequest {
-  /** As `readQuery` takes it. */
   q: string
   sort: string
   offset: number
@@ -39,7 +39,6 @@ export interface ListRequest {
 
 const defaultLimit = 60
 
-/** A parsed address. */
 export type Route =
   | { method: 'GET'; to: 'chart' | 'visits' }
   | { method: 'GET'; to: 'sessions'; list: ListRequest }
@@ -51,9 +50,9 @@ export type Route =
   | { method: 'GET'; to: 'live'; id: string | null; after: number }
   | { method: 'POST'; to: 'answers' | 'fork'; id: string }
 
-/** Null for an unknown address. Does not check that the session exists. */
+/** Returns null for an unknown address. Does not check that the session exists. */
 export function parseRoute(method: string, address: string): Route | null {
-  // Any other form could name a host.
+  // Other forms could name a host.
   if (!/^\/(?![/\\])/.test(address)) return null
   const { pathname, searchParams } = new URL(address, 'http://localhost')
   const [api, subject, id, part, seq, ...rest] = pathname.split('/').slice(1).map(decodePart)

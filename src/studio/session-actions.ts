@@ -23,23 +23,21 @@ import { findToldInstructions } from './session-step.js'
 
 /** An agent of any output, tools and context. */
 export type StudioAgent = Pick<Agent, 'config' | 'fork'> & {
-  /** The type of the options depends on the `context` that the agent's tools take. */
+  /** The options depend on the `context` type of the agent's tools. */
   resume(sessionId: string, options: never): Promise<AttachableRun>
   /** Reaches sessions that another process holds. */
   send?: Agent['send']
 }
 
-/** The parts of the studio that act on sessions. */
 interface ActionParts {
   agent?: StudioAgent | undefined
-  /** The app's own object. */
   context?: unknown
   library: SessionLibrary
   runs: AttachedRuns
   embedded?: EmbeddedActors
 }
 
-/** Actions of users on sessions, through the agent. Every refusal is a StatewrightError. */
+/** Applies user actions to sessions through the agent. Every refusal is a StatewrightError. */
 export class SessionActions {
   readonly #agent: StudioAgent | undefined
   readonly #library: SessionLibrary
@@ -55,7 +53,7 @@ export class SessionActions {
     this.#embedded = embedded
   }
 
-  /** Why actions are not possible; null when they are. */
+  /** Why actions are not possible. Null: they are. */
   get readOnly(): string | null {
     if (this.#agent) return null
     const how = 'startStudio({ store, agent }), or statewright studio --agent MODULE.'
@@ -64,12 +62,12 @@ export class SessionActions {
       : `Live runs of this program can be answered here, others only with an agent: ${how}`
   }
 
-  /** Why one session can be neither forked nor, unless it is attached, answered; null when it can. */
+  /** Why a session can be neither forked nor, unless attached, answered. Null: it can. */
   findRefusal(id: string): string | null {
     return this.#embedded.has(id) ? embeddedNote : this.readOnly
   }
 
-  /** The tools of the run, as far as its agent is the one of the studio. */
+  /** Undefined unless the studio's agent is the agent of the run. */
   findTools(id: string): ToolSet | undefined {
     const agent: (StudioAgent & { machine?: unknown }) | undefined = this.#agent
     if (agent === undefined || (this.#embedded.has(id) && !this.#embedded.isOf(id, agent.machine)))
@@ -77,17 +75,17 @@ export class SessionActions {
     return internalsByAgent.get(agent)?.tools
   }
 
-  /** The instructions of the agent, where it may go on with the session. */
+  /** Undefined unless the agent may continue the session. */
   findInstructions({ definition }: Pick<FoldedSession, 'definition'>): string | undefined {
     const parts = this.#agent && internalsByAgent.get(this.#agent)?.parts
     if (!parts?.instructions || !acceptsDefinition(this.#label, definition)) return undefined
     const { instructions, skillIndex = '' } = parts
-    // The list of skills is added to whatever instructions there are.
+    // The skill index is appended to any instructions.
     const isIndexed = skillIndex !== '' && instructions.endsWith(skillIndex)
     return (isIndexed ? instructions.slice(0, -skillIndex.length) : instructions).trim() || undefined
   }
 
-  /** The actions that are possible for a run in this state. `isHeld`: a process holds its session. */
+  /** `isHeld`: a process holds the session's lease. */
   listPossible(
     { run, definition }: Pick<FoldedSession, 'run' | 'definition'>,
     { id, isHeld }: { id: string; isHeld: boolean },
@@ -95,7 +93,7 @@ export class SessionActions {
     const context = run?.context ?? null
     const isReadOnly = !this.#agent || this.#embedded.has(id)
     if (context === null || (isReadOnly && !this.#runs.has(id))) return []
-    // Another agent than the one that began the run can only cancel it.
+    // An agent that did not start the run can only cancel it.
     const isStranded = !isHeld && !this.#runs.has(id) && !acceptsDefinition(this.#label, definition)
     if (isStranded) return hasEnded(context) || !this.#canSend ? [] : ['cancel']
     switch (context.state) {
@@ -122,20 +120,20 @@ export class SessionActions {
     const context = standing.run?.context
     const isHeld = !this.#runs.get(id) && (await this.#library.readRow(id))?.holder != null
     const isRemote = isHeld && this.#canSend
-    // Checked before the run is resumed: a late answer must not start it.
+    // Checked before the run is resumed, because a late answer must not start it.
     this.#checkAnswer(context, answer, isRemote || this.#runs.has(id))
     await this.#checkEdit(id, context, answer)
-    // Cancelling needs only the store: the run is not resumed for it.
+    // Cancelling needs only the store, so the run is not resumed.
     const isTold = isRemote || (answer.type === 'cancel' && !this.#runs.get(id) && this.#canSend)
     if (isTold && (await this.#sendToOtherProcess(await this.#checkOwnStore(id), answer)))
       return { sessionId: id }
     const run = this.#runs.get(id) ?? (await this.#resumeRun(await this.#checkOwnStore(id)))
-    // An interrupted run goes on when it is resumed.
+    // Resuming continues an interrupted run.
     if (answer.type !== 'resume' || run.state === 'PAUSED' || context?.pausing) applyToRun(run, answer)
     return { sessionId: id }
   }
 
-  /** Sends the answer to the session's inbox; false when the store has no inbox. */
+  /** Sends the answer to the session's inbox. Returns false when the store has no inbox. */
   async #sendToOtherProcess(id: string, answer: Answer): Promise<boolean> {
     const receipt = await this.#getAgent().send?.(id, toSessionMessage(answer))
     if (receipt?.status !== 'waiting') return receipt !== undefined
@@ -215,12 +213,12 @@ export class SessionActions {
       context: this.#context,
     })
     if (run) decide(await this.#resumeRun(sessionId), decision)
-    // The origin lists its forks from what the library has read.
+    // The original lists its forks from what the library has read.
     await this.#library.readRow(sessionId)
     return { sessionId }
   }
 
-  /** Refuses what cannot be decided there before the fork is made. */
+  /** Rejects an invalid decision before the fork is created. */
   async #checkDecision(
     id: string,
     at: number,
@@ -236,7 +234,8 @@ export class SessionActions {
   }
 
   /**
-   * Checks that the agent's store, which may be another one, has the session.
+   * Checks that the agent's store has the session. It may differ from the studio's store.
+   *
    * @throws {StoreError} `unknown_session`
    */
   async #checkOwnStore(id: string): Promise<string> {
@@ -248,7 +247,7 @@ export class SessionActions {
     throw new StoreError('unknown_session', text, id)
   }
 
-  /** Refuses a fork that cannot run before it is made. */
+  /** Rejects a fork that cannot run before it is created. */
   async #checkRun(id: string, at: number): Promise<void> {
     const { run, definition } = (await this.#library.readFold(id)).findStep(at)?.after.standing ?? {}
     if (run === undefined) return
@@ -259,7 +258,7 @@ export class SessionActions {
     throw new UsageError('nothing_to_resume', text, id)
   }
 
-  /** Changes the text of a message; its other parts, such as pictures, stay. */
+  /** Replaces the text of a message and keeps its other parts, such as pictures. */
   async #createEdit(id: string, at: number, edit: ForkEdit): Promise<Edit> {
     const { standing } = (await this.#library.readFold(id)).findStep(at)?.after ?? {}
     const messages = standing?.run?.context.messages ?? standing?.state.messages ?? []
@@ -299,14 +298,15 @@ function findResultText(messages: readonly Message[], callId: string): string {
   return result ? formatMessageText(result) : ''
 }
 
-/** @throws {UsageError} `invalid_input` when the text was shown only in part, so that an edit would lose the rest */
+/**
+ * @throws {UsageError} `invalid_input` when the text was shown only in part, so that an edit would lose the rest
+ */
 function checkGaps(given: unknown, before: string, subject: string): void {
   const text = typeof given === 'string' ? given : (JSON.stringify(given) ?? '')
   const gap = findGap(text, before)
   if (gap !== null) throw new UsageError('invalid_input', gap, subject)
 }
 
-/** The answer as a message for the session's inbox. */
 function toSessionMessage(answer: Answer): SessionMessage {
   switch (answer.type) {
     case 'approve': {

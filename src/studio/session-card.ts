@@ -6,7 +6,7 @@ import { listSeenBars, listStates, placeBars } from './client/timeline-layout.js
 import type { Bar, ExportedSession, SessionView } from './protocol.js'
 import { drawVisitedChart } from './visited-chart.js'
 
-/** A session as one picture (SVG): what was asked, the chart with the way of the run, its times, the verdict and what it cost. */
+/** A session as one SVG picture: title, visited chart, timeline, verdict and totals. */
 export function drawCard(data: ExportedSession): string {
   const { session: view } = data
   const title = drawTitle(view)
@@ -20,7 +20,7 @@ export function drawCard(data: ExportedSession): string {
     ...drawNumbers(view, numbersTop),
     ...drawWaterfall(view, numbersTop + 56),
     drawChartArea(cardHeight, '#f6f8fa'),
-    // Its lines are lit: it has only what the run has taken.
+    // All visited lines are lit.
     chart.wrap(chart.inner.replaceAll('#848d97', accent)),
     drawWords('statewright', left, cardHeight - 26, { size: 15, colour: quiet }),
   ])
@@ -34,7 +34,6 @@ const lanes: Partial<Record<Bar['lane'], readonly [name: string, colour: string]
 }
 
 const laneGap = 10
-/** Pixels of a line of bars: as many as there is room for. */
 const [lowestLine, highestLine] = [8, 30]
 
 function drawWaterfall({ rows, bars, gaps }: SessionView, from: number): string[] {
@@ -71,14 +70,17 @@ function drawWaterfall({ rows, bars, gaps }: SessionView, from: number): string[
   return parts
 }
 
-// What the pictures of a session have in common: its title, its verdict and its numbers at the left, its chart at the right.
+// Parts that the card and the film share.
 
-/** Pixels. The card is as wide and high as links are previewed. */
+/** Pixels. The card has the size of a link preview. */
 export const [width, cardHeight] = [1200, 630]
 export const [left, chartLeft] = [44, 772]
 export const plotWidth = chartLeft - left - 36
 const font = 'font-family="Helvetica,Arial,sans-serif"'
-/** All but the tone of waits are colours that follow the viewer's theme (`diagram/theme.ts`), where a picture has its styles. */
+/**
+ * Colors that follow the viewer's theme (`diagram/theme.ts`) if the picture has its styles, except the tone of
+ * waits.
+ */
 export const ink = '#1f2328'
 export const quiet = '#59636e'
 export const accent = '#0969da'
@@ -92,9 +94,8 @@ const toneColours: Record<ReturnType<typeof getTone>, string> = {
   busy: '#9a6700',
 }
 
-/** What was asked, in large letters, and where it ends. */
 export function drawTitle({ session }: SessionView): { name: string; parts: string[]; bottom: number } {
-  // Bold letters are as wide as larger ones.
+  // Bold text is as wide as larger text.
   const title = wrapText(session.title || session.name || session.id, plotWidth, 36, 2)
   return {
     name: escapeXml(title.join(' ')),
@@ -103,7 +104,6 @@ export function drawTitle({ session }: SessionView): { name: string; parts: stri
   }
 }
 
-/** How it went, with a bar in the tone of its state, and how high that is. */
 export function drawVerdict({ session, verdict }: SessionView): {
   height: number
   drawAt: (top: number) => string[]
@@ -138,13 +138,12 @@ export function drawNumbers({ rows, verdict }: SessionView, top: number): string
   ])
 }
 
-/** The chart, as far as the run visited it. */
 export function drawVisited({ session: { rows }, chart }: ExportedSession): string {
   const known = new Map(chart.transitions.map((one) => [one.id, one]))
   return drawVisitedChart(chart, new Set(rows.flatMap((row) => [...row.taken, ...listStates(row, known)])))
 }
 
-/** Where a chart lies beside the words, as large as there is room for in a picture of this height. */
+/** Scales and positions a chart next to the text in a picture of this height. */
 export function placeChart(
   svg: string,
   height: number,
@@ -167,20 +166,19 @@ export function measurePicture(svg: string): readonly [width: number, height: nu
   return [Number(w), Number(h)]
 }
 
-/** The area behind the chart. */
 export const drawChartArea = (height: number, fill: string, line = 'none'): string =>
   `<rect x="${chartLeft - 12}" y="24" width="${width - chartLeft - 8}" height="${height - 48}" rx="14" fill="${fill}" stroke="${line}"/>`
 
-/** One SVG document. `name`: escaped. */
+/** `name` must be escaped. */
 export const drawDocument = (name: string, height: number, parts: readonly string[]): string =>
   `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" role="img" aria-label="${name}">\n${parts.join('\n')}\n</svg>\n`
 
-/** Without signs that cannot be seen, such as those that turn the direction. */
+/** Removes invisible characters, such as bidirectional controls. */
 const dropUnseen = (text: string): string => text.replaceAll(/[\p{Cf}\p{Cc}]/gu, '')
 
 export const round = (value: number): number => Math.round(value * 1_000) / 1_000
 
-/** Lines of at most so many pixels; the last one ends in an ellipsis where there is more. */
+/** Wraps a text to a width in pixels. The last line ends in an ellipsis if text was cut. */
 export function wrapText(text: string, room: number, size: number, most: number): string[] {
   const words = text.split(/\s+/).flatMap((word) => cutWord(dropUnseen(word), room, size))
   const lines = wrapPieces(words, ' ', room, size)
@@ -188,7 +186,6 @@ export function wrapText(text: string, room: number, size: number, most: number)
   return [...lines.slice(0, most - 1), cutToWidth(lines.slice(most - 1, most + 1).join(' '), room, size)]
 }
 
-/** A word in pieces that each have room in a line. */
 function cutWord(word: string, room: number, size: number): string[] {
   const pieces: string[] = []
   let used = room

@@ -17,42 +17,40 @@ import {
   sessionStandings,
 } from './session-query.js'
 
-/** How many sessions of each kind are listed before all others: more than a page shows. A store that has no more is small. */
+/** Number of sessions per status that are listed first. A store with fewer sessions is small. */
 const firstListed = 200
-/** Those that stand before the others: they have an end to come. */
+/** States of sessions that have not ended. They are listed first. */
 const openStates: readonly AgentState[][] = [
   ['WAITING_FOR_INPUT'],
   ['PAUSED'],
   ['RUNNING', 'WAITING_FOR_TOOL'],
 ]
-/** How many are listed at once afterwards; requests come in between. */
+/** Page size for the rest, with requests served in between. */
 const pageSize = 500
 /**
- * To find what is gone or has another title, a store is listed whole. A small one each time; another when so many times as long has
- * passed as that takes, and at the latest after so many milliseconds.
+ * A full listing finds deleted and renamed sessions. A small store is listed every time. A large one after a
+ * multiple of the time a listing takes, and at least this often in milliseconds.
  */
 const [sweepRest, longestRestMs] = [20, 60_000]
-/** How long a write may need until it is listed, while later ones are. */
+/** How late a write may appear in the list while later ones already do. */
 const overlapMs = 2_000
-/** How long a request waits for a store that is not small. */
+/** How long a request waits for a large store. */
 const patienceMs = 150
-/** More changes at once are told as one. */
+/** More changes at once are reported as one. */
 const maxTold = 200
-/** Of up to so many sessions, what was read in a log is told by itself. */
+/** Up to this many sessions, each log that was read is reported separately. */
 const maxToldSingly = 3_000
-/** How long logs are read in the background before requests may come in between, and how often that is told. */
+/** How long logs are read in the background before requests are served, and the reporting interval. */
 const [readingStretchMs, tellingMs] = [40, 1_000]
-/** The most sessions in one response. */
 const maxRows = 500
 
 interface Entry extends Findable {
   row: SessionRow
   facets: readonly Facet[]
-  /** Whether its log is to be read for searching. */
   isUnread: boolean
 }
 
-/** What has changed in a list. `isMore`: so much that the list is to be asked for anew. */
+/** `isMore`: too many changes to report individually, so the list must be requested again. */
 export interface CatalogueChange {
   changed: readonly SessionRow[]
   gone: readonly string[]
@@ -62,22 +60,20 @@ export interface CatalogueChange {
 type Found = Omit<SessionsView, 'store' | 'readOnly' | 'budgets'>
 
 /**
- * The sessions of a store, to be searched, filtered and counted without asking the store for all of them each time. What the
- * store lists is known at once; what only a log tells (words of messages, tools, models, guards) as soon as it has been read.
+ * An in-memory index of the store's sessions for search, filters and counts. Listed data is available immediately,
+ * and data from logs (messages, tools, models, guards) once they have been read.
  */
 export class SessionCatalogue {
   readonly library: SessionLibrary
-  /** Is told what has changed, and after how much more was listed or read. */
   onChange: (change: CatalogueChange) => void = () => undefined
   readonly #entries = new Map<string, Entry>()
   readonly #childCounts = new Map<string, number>()
   readonly #facets = new FacetCounts()
   readonly #orders = new Map<SessionSort, { entries: Entry[]; isSorted: boolean }>()
   #newest = 0
-  /** When the store is to be listed whole again. */
   #sweepAt = -Infinity
   #isWhole = false
-  /** Lists what a page shows first; whether there may be more. */
+  /** Resolves to whether the store may have more than the first page shows. */
   #beginning: Promise<boolean> | undefined
   #refreshing: Promise<void> | undefined
 
@@ -89,12 +85,11 @@ export class SessionCatalogue {
     return this.#entries.has(id)
   }
 
-  /** How many have been listed. */
   get known(): number {
     return this.#entries.size
   }
 
-  /** How many are still to be read; while the store has not been listed whole, at least one. */
+  /** Number of logs still to be read. At least 1 until the whole store has been listed. */
   get unread(): number {
     let count = this.#isWhole ? 0 : 1
     for (const { isUnread } of this.#entries.values()) if (isUnread) count += 1
@@ -102,8 +97,8 @@ export class SessionCatalogue {
   }
 
   /**
-   * Lists what has changed in the store. Logs of changed sessions are read for at most `readingMs`, those first that stand first
-   * in the list. A refresh that is under way is waited for.
+   * Lists changes in the store. Reads logs of changed sessions for at most `readingMs`, in list order. Concurrent
+   * calls share one refresh.
    */
   refresh(readingMs: number): Promise<void> {
     this.#refreshing ??= this.#refresh(readingMs).finally(() => {
@@ -112,7 +107,7 @@ export class SessionCatalogue {
     return this.#refreshing
   }
 
-  /** The same, but of a large store what it has not told in a moment follows later. */
+  /** Like `refresh`, but does not wait long for a large store. */
   async refreshSoon(readingMs: number): Promise<void> {
     const refreshed = this.refresh(readingMs)
     if (this.#isWhole && this.#entries.size <= firstListed) return refreshed
@@ -150,14 +145,13 @@ export class SessionCatalogue {
     this.#tell([...changed.values()], gone)
   }
 
-  /** What changes at once in great number is not told one by one. */
+  /** Many simultaneous changes are reported as one. */
   #tell(changed: readonly SessionRow[], gone: readonly string[]): void {
     if (changed.length + gone.length === 0) return
     const isMuch = changed.length + gone.length > maxTold
     this.onChange(isMuch ? { changed: [], gone: [], isMore: true } : { changed, gone, isMore: false })
   }
 
-  /** Lists those that stand first, and those that were written last. */
   async #listBeginning(note: (row: SessionRow) => void): Promise<boolean> {
     let isMore = false
     for (const state of [...openStates, undefined]) {
@@ -169,7 +163,7 @@ export class SessionCatalogue {
     return isMore
   }
 
-  /** Lists the whole store, page by page; returns those that are gone. */
+  /** Lists the whole store page by page. Returns the ids of deleted sessions. */
   async #sweep(note: (row: SessionRow) => void): Promise<string[]> {
     const began = performance.now()
     const before = new Set(this.#entries.keys())
@@ -194,7 +188,7 @@ export class SessionCatalogue {
     const ended = performance.now()
     this.#sweepAt = ended + Math.min(longestRestMs, sweepRest * (ended - began))
     this.#isWhole = true
-    // What was written during the sweep may have moved to a page that was read already.
+    // Sessions written during the listing may have moved to a page that was already read.
     const gone: string[] = []
     for (const id of before) {
       // oxlint-disable-next-line no-await-in-loop -- there are few
@@ -205,7 +199,7 @@ export class SessionCatalogue {
     return gone
   }
 
-  /** Lists what was written since, and looks at those at work, whose holder may be gone without a word. */
+  /** Lists new writes, and checks active sessions, whose lease owner may have disappeared. */
   async #listNews(note: (row: SessionRow) => void): Promise<string[]> {
     for (const row of await this.library.listPage({ since: this.#newest - overlapMs })) note(row)
     const gone: string[] = []
@@ -219,7 +213,7 @@ export class SessionCatalogue {
     return gone
   }
 
-  /** Whether it is new or differs. `isRead`: what its log tells was read again. */
+  /** Returns whether the session is new or changed. `isRead`: its log was read again. */
   #put(row: SessionRow, isRead = false): boolean {
     const before = this.#entries.get(row.id)
     this.#newest = Math.max(this.#newest, row.updatedAt)
@@ -238,7 +232,7 @@ export class SessionCatalogue {
     return !isSame
   }
 
-  /** All sessions in an order. Where few have changed since they were sorted, to sort them again costs little. */
+  /** Sorting again is cheap when few sessions have changed. */
   #sort(by: SessionSort): readonly Entry[] {
     const order = this.#orders.get(by) ?? { entries: [...this.#entries.values()], isSorted: false }
     this.#orders.set(by, order)
@@ -264,13 +258,13 @@ export class SessionCatalogue {
     if (entry) entry.row = { ...entry.row, children: count }
   }
 
-  /** Reads the logs of sessions that were not read yet, the last written first, for as long as `rest` allows. */
+  /** Reads unread logs, last written first, as long as `rest` allows. */
   async readLogs(rest: () => Promise<boolean>): Promise<void> {
     const due = [...this.#entries.values()]
       .filter(({ isUnread }) => isUnread)
       .sort((a, b) => b.updatedAt - a.updatedAt)
     const isSmall = this.#entries.size <= maxToldSingly
-    // A long log waits for requests, too, and is read to its end.
+    // A long log also waits for requests, but is read to its end.
     const goOn = async (): Promise<boolean> => {
       if (!(await rest())) await yieldToEventLoop()
       return true
@@ -297,7 +291,7 @@ export class SessionCatalogue {
     this.onChange({ changed: [], gone: [], isMore: true })
   }
 
-  /** @throws {UsageError} `invalid_option` for a query or an order that there is not */
+  /** @throws {UsageError} `invalid_option` for an invalid query or order */
   find({ q, sort, offset, limit }: ListRequest): Found {
     const query = readQuery(q)
     const order = sessionSorts.find((one) => one === sort)
@@ -325,7 +319,7 @@ export class SessionCatalogue {
     }
   }
 
-  /** Sub-agents stand below their session: they are found by themselves only where that session is not. */
+  /** Sub-agents are listed below their session, and on their own only if that session is not found. */
   #isShown({ row }: Entry, query: SessionQuery): boolean {
     if (query.parent !== null || row.parent === null) return true
     const parent = this.#entries.get(row.parent)
@@ -356,7 +350,7 @@ function createEntry(
   return {
     row,
     facets: facets.add(terms),
-    // One that a process writes to is read when it rests, or when it has never been.
+    // A session that a process is writing to is read once it settles, or if it has never been read.
     isUnread: !facts || (row.holder === null && facts.key !== toReadKey(row.records, row.createdAt)),
     texts: [normalizeText(words.join('\n')), ...(facts ? [facts.text] : [])],
     terms,

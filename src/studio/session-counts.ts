@@ -1,15 +1,13 @@
 import type { DayView, SessionRow, SessionsView } from './protocol.js'
 import type { QueryKey } from './session-query.js'
 
-/** A value that sessions have, such as a tool: one for all of them, so that they are counted without being compared. */
+/** A value that sessions share, such as a tool. One object per value makes counting cheap. */
 export interface Facet {
   readonly key: QueryKey
   readonly term: string
-  /** How many sessions have it. */
   sessions: number
-  /** How many of those that are counted now. */
   found: number
-  /** The count that `found` is of. */
+  /** The round that `found` belongs to. */
   round: number
 }
 
@@ -18,17 +16,14 @@ type Terms = Partial<Record<QueryKey, readonly string[]>>
 const facetKeys: readonly QueryKey[] = ['state', 'reason', 'tool', 'guard', 'model', 'agent', 'tag']
 const maxFacets = 50
 
-/** Counts what else found sessions could be asked for. */
 export class FacetCounts {
   readonly #facets = new Map<string, Facet>()
   #round = 0
 
-  /** The facets of one more session. */
   add(terms: Terms): Facet[] {
     return facetKeys.flatMap((key) => (terms[key] ?? []).map((term) => this.#addOne(key, term)))
   }
 
-  /** A session is gone, or has others now. */
   remove(facets: readonly Facet[]): void {
     for (const facet of facets) {
       facet.sessions -= 1
@@ -36,7 +31,6 @@ export class FacetCounts {
     }
   }
 
-  /** How many of these sessions have each value, the most frequent first. */
   count(found: readonly { facets: readonly Facet[] }[]): SessionsView['facets'] {
     const round = (this.#round += 1)
     const counted: Facet[] = []
@@ -79,7 +73,7 @@ function findFailure({ state, reason, wakeAt, standing }: SessionRow): string | 
   return isHalted || failedStates.has(state ?? '') ? (reason ?? 'unknown') : null
 }
 
-/** What sessions did by day of UTC, the last 30 days in which one was written: their cost, and why they failed. */
+/** Cost and failures per UTC day over the last 30 days with a session. */
 export function countDays(found: readonly { row: SessionRow }[]): DayView[] {
   const dayMs = 86_400_000
   const days = new Map<number, DayView>()
@@ -88,7 +82,7 @@ export function countDays(found: readonly { row: SessionRow }[]): DayView[] {
   if (newest === -Infinity) return []
   for (const { row } of found) {
     const number = Math.floor(row.updatedAt / dayMs)
-    // What a sub-agent costs is in what its session costs.
+    // The cost of a sub-agent is included in that of its session.
     if (number <= newest - maxDays || row.parent !== null) continue
     const day = days.get(number) ?? createDay(number * dayMs)
     days.set(number, day)

@@ -25,15 +25,14 @@ import {
 } from './session-card.js'
 import type { ExportedSession, RecordRow, ShownMessage } from './protocol.js'
 
-/** Pixels: as high as the chart needs, within bounds. */
+/** Pixels. The height follows the chart within bounds. */
 const [lowest, highest] = [680, 920]
 const [card, rule] = ['#fefefe', '#c6cdd5']
 
 /**
- * A session as a film (one SVG, which moves by CSS): what was asked, the chart with the way of the run as it took it, its
- * transcript, and at the end the verdict and what it cost.
+ * A session as an animated SVG: title, visited chart, transcript, and at the end the verdict and totals.
  *
- * @throws {StatewrightError} `no_film` for a session in which no run has begun, and for one whose log is damaged
+ * @throws {StatewrightError} `no_film` for a session without a run or with a damaged log
  */
 export function drawFilm(data: ExportedSession): string {
   const { session: view, moments } = data
@@ -77,7 +76,6 @@ export function drawFilm(data: ExportedSession): string {
   return drawDocument(title.name, height, [themeStyle, reel.style, ...parts])
 }
 
-/** What happened, the state to which it led, and how far the session was by then. */
 function drawScene({ row, count, skipped }: Scene, begin: number, top: number): string {
   const facts = [
     `+${formatDuration(Math.max(0, row.at - begin))}`,
@@ -97,7 +95,6 @@ function drawScene({ row, count, skipped }: Scene, begin: number, top: number): 
   ].join('')
 }
 
-/** Where the transcript is shown. */
 export interface Panel {
   x: number
   y: number
@@ -110,10 +107,10 @@ export const drawPanel = ({ x, y, width, height }: Panel): string =>
 
 const lineHeight = 19
 const textSize = 14
-/** Characters of a text, and of one line, that are looked at: more have no room. */
+/** Limits on the characters of a text and of a line that are measured. */
 const [mostText, mostOfLine] = [2_000, 300]
 
-/** The end of a transcript, as much as there is room for. */
+/** The end of a transcript, as far as it fits. */
 export function drawTranscript(transcript: readonly ShownMessage[], { x, y, width, height }: Panel): string {
   const most = Math.max(1, Math.floor((height - 26) / lineHeight))
   const room = width - 28
@@ -165,32 +162,30 @@ function listLines({ role, text, calls }: ShownMessage, room: number): Line[] {
 
 const indent = 16
 
-/** A record in a film. */
 export interface Scene {
   row: RecordRow
-  /** How many records it stands for: of those that repeat one another the last is shown. */
+  /** Number of records that it stands for. The last of the repeated records is shown. */
   count: number
-  /** How many records before it the film leaves out, and where they led. */
+  /** Number of skipped records before it, and where they led. */
   skipped: number
   passed: Pick<RecordRow, 'to' | 'taken'>
-  /** How long it lasts. */
   seconds: number
 }
 
 const nowhere = { to: [], taken: [] }
 
-/** A film that has more scenes is too long to watch, and too large. */
+/** A longer film is too long to watch and too large. */
 const mostScenes = 48
-/** Seconds. A scene lasts as long as the run stayed where it shows it, within bounds. */
+/** Seconds. A scene lasts as long as the run stayed there, within bounds. */
 const [shortest, longest, longestFilm] = [0.6, 2, 60]
-/** Of so many records at most is what repeats; a turn of the loop has about ten, and one for each call. */
+/** Longest repeated block in records. A turn of the loop has about ten, plus one per call. */
 const longestBlock = 40
-/** A block is one that repeats itself when it comes so often in a row. */
+/** Minimum number of repeats of a longer block. */
 const fewestTimes = 3
 
-/** The records of a session as scenes: what repeats comes once, and of a long session the middle is left out. */
+/** Selects the scenes of a film: repeated blocks once, and without the middle of a long session. */
 export function listScenes(rows: readonly RecordRow[]): Scene[] {
-  // Before the first run the machine is nowhere, and a snapshot leads nowhere.
+  // Before the first run there is no state, and snapshots do not change it.
   const shown = rows.filter(
     ({ type, from, to }) => to.length > 0 && (type !== 'snapshot' || from.join() !== to.join()),
   )
@@ -203,7 +198,7 @@ export function listScenes(rows: readonly RecordRow[]): Scene[] {
   return scenes.map((scene) => ({ ...scene, seconds: Math.min(most, Math.max(shortest, scene.seconds)) }))
 }
 
-/** Shows once what repeats itself: blocks of at most so many scenes. */
+/** Merges repeated blocks of up to `most` scenes. */
 function mergeBlocks(scenes: readonly Scene[], most: number): Scene[] {
   const names = new Map<string, number>()
   const kinds = scenes.map(({ row: { label, to, taken } }) => {
@@ -217,7 +212,7 @@ function mergeBlocks(scenes: readonly Scene[], most: number): Scene[] {
   while (at < scenes.length) {
     const { length, times } = findBlock(kinds, at, most)
     for (let part = 0; part < length; part += 1) {
-      // Of the last time: so the time and the counts go on from here.
+      // Uses the last repeat, so that times and counts continue from there.
       const scene = scenes[at + part + (times - 1) * length]
       if (scene) merged.push({ ...scene, count: sumCounts(scenes, at + part, length, times) })
     }
@@ -226,7 +221,7 @@ function mergeBlocks(scenes: readonly Scene[], most: number): Scene[] {
   return merged
 }
 
-/** The block that begins here and takes the most scenes with its repeats; a single scene where there is none. */
+/** The repeated block at this position that covers the most scenes. */
 function findBlock(kinds: readonly number[], at: number, most: number): { length: number; times: number } {
   let best = { length: 1, times: 1 }
   for (let length = 1; length <= most; length += 1) {
@@ -245,7 +240,7 @@ function sumCounts(scenes: readonly Scene[], first: number, length: number, time
   return sum
 }
 
-/** The first and the last scenes; the one after the cut says what is missing. */
+/** Keeps the first and the last scenes. The scene after the cut counts the skipped records. */
 function cutMiddle(scenes: readonly Scene[]): Scene[] {
   if (scenes.length <= mostScenes) return [...scenes]
   const half = mostScenes / 2

@@ -24,22 +24,21 @@ import { formatGuardName } from './verdict.js'
 import { type CallNotes, toShownText } from './shown-values.js'
 import type { Moment, SessionStep } from './session-step.js'
 
-/** The state is kept every so many records, so that any moment is near a kept one. */
+/** Interval of saved states, so that any moment can be replayed quickly. */
 const momentInterval = 64
 
 /**
- * Replays a session's log on the pure machine, record by record, and keeps the way back to any record. An unreadable record
- * ends it; the records before stay usable. It may begin at a snapshot, to show the end of a long log first.
+ * Replays a session's log on the pure machine and can return to any record. An unreadable record ends the fold,
+ * and earlier records stay usable. It may start at a snapshot, to show the end of a long log first.
  */
 export class SessionFold {
   readonly rows: RecordRow[] = []
-  /** The number of records before the first given one. */
+  /** Number of records before the first one. */
   readonly base: number
   readonly #id: string
   readonly #records: OpenedRecord[] = []
-  /** The last requested moment: the next one is usually one record away. */
+  /** The last requested moment. The next request is usually one record away. */
   #last: { seq: number; moment: Moment } | undefined
-  /** The models that answered, and the guards that halted. */
   readonly models = new Set<string>()
   readonly guards = new Set<string>()
   readonly #durations = new Map<string, number>()
@@ -52,7 +51,7 @@ export class SessionFold {
   #problem: StoreError | undefined
   #origin: Origin
 
-  /** `first`: with a snapshot, the fold begins there; `origin` is then the origin in the log's first record. */
+  /** `first`: records from a snapshot on. `origin`: from the log's first record. */
   constructor(id: string, first: readonly LogRecord[] = [], origin?: Origin) {
     this.#id = id
     this.#now = { standing: createFoldedSession(first), children: noUsage }
@@ -65,12 +64,11 @@ export class SessionFold {
     return this.base + this.#records.length
   }
 
-  /** The check of the last record, which shows whether the log was replaced. */
+  /** Checksum of the last record. It shows whether the log was replaced. */
   get check(): string {
     return this.#records.at(-1)?.record.check ?? ''
   }
 
-  /** The check of record `seq`; empty when there is none. */
   getCheck(seq: number): string {
     return this.#findRecord(seq)?.record.check ?? ''
   }
@@ -87,12 +85,11 @@ export class SessionFold {
     return this.#bars.gaps
   }
 
-  /** The session that it was forked from, and the edit. */
   get origin() {
     return this.#origin
   }
 
-  /** What the transcript does not say of its calls. */
+  /** Facts about calls that the transcript does not contain. */
   get notes(): CallNotes {
     return {
       edit: this.#origin?.edit,
@@ -102,7 +99,6 @@ export class SessionFold {
     }
   }
 
-  /** Why the log cannot be read further. */
   get problem(): StoreError | null {
     return this.#problem ?? null
   }
@@ -113,7 +109,7 @@ export class SessionFold {
   }
 
   /**
-   * Adds records in stretches. In between it waits for `rest`; false ends it. Only one such call may be under way.
+   * Adds records in batches and awaits `rest` in between, which returns false to stop. Calls must not overlap.
    */
   async addRecords(records: readonly LogRecord[], rest = yieldToOthers): Promise<boolean> {
     const last = records.at(-1)
@@ -143,7 +139,7 @@ export class SessionFold {
       this.#records.push({ record, entry })
       if (this.#records.length % momentInterval === 0) this.#moments.push(this.#now)
       if (entry.type === 'opened') this.#origin = entry.forkedFrom
-      // A snapshot changes nothing, even as the first record.
+      // A snapshot does not change the state, even as the first record.
       const isFirst = this.base > 0 && record.seq === this.base + 1
       const done: SessionStep = {
         record,
@@ -171,7 +167,6 @@ export class SessionFold {
     this.#problem = new StoreError('corrupt_log', text, this.#id)
   }
 
-  /** Keeps what the transcript does not say of a call: how long it took, and what a person decided. */
   #recordCall({ record: { seq }, entry, before: { standing } }: SessionStep): void {
     if (entry.type !== 'event') return
     const { event } = entry
@@ -195,8 +190,8 @@ export class SessionFold {
   }
 
   /**
-   * Records where a fork takes an edit: a message where it first appears, a result where its batch is complete, so that no
-   * other call of the batch runs again, and instructions at the start of the run.
+   * Records where a fork takes an edit: a message where it first appears, a result where its batch is complete, so
+   * that no other call of the batch runs again, and instructions at the start of the run.
    */
   #recordForkPoints({ before, after }: SessionStep, { seq, run, state, calls }: RecordRow): void {
     // The end of a log does not tell where earlier messages appeared.
@@ -210,7 +205,7 @@ export class SessionFold {
     const { messages } = getConversation(after)
     const known = getConversation(before).messages
     if (messages !== known) {
-      // New messages are at the end; a compaction puts its summary at the start.
+      // New messages are at the end. A compaction puts its summary at the start.
       const lastKnown = known.at(-1)?.id
       for (const { id, role } of messages.slice(messages.findLastIndex(({ id }) => id === lastKnown) + 1))
         if (role === 'tool') setResult(id)
@@ -222,7 +217,7 @@ export class SessionFold {
       if (result && !unscreened) setResult(`m${batchNumber + 1 + place}`)
   }
 
-  /** Record `seq` with the session before and after it; null when there is no such record here. */
+  /** Returns null when there is no such record. */
   findStep(seq: number): SessionStep | null {
     if (this.#findRecord(seq) === undefined) return null
     const nearest = Math.floor((seq - this.base - 1) / momentInterval)
@@ -252,7 +247,6 @@ export class SessionFold {
 
 const getConversation = ({ standing: { run, state } }: Moment) => run?.context ?? state
 
-/** Yields to other work. */
 async function yieldToOthers(): Promise<boolean> {
   await yieldToEventLoop()
   return true
@@ -265,7 +259,7 @@ interface OpenedRecord {
   entry: RecordContent
 }
 
-/** The machine, observed for its transitions. It holds no state of a session. */
+/** Observes transitions. It has no session state. */
 const observedMachine = observeMachine(agentMachine)
 let takenTransitions: string[] = []
 

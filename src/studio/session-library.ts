@@ -19,27 +19,27 @@ import type { SessionRow } from './protocol.js'
 import { toShownText } from './shown-values.js'
 import { findWakeTime } from './verdict.js'
 
-/** How many folded logs are kept, the last used. */
 const maxFolds = 24
 
-/** How many ends of long logs are kept, and after how many more records one is read anew, from a later snapshot. */
+/**
+ * Number of saved ends of long logs, and the number of new records after which an end is read again from a later
+ * snapshot.
+ */
 const maxEnds = 8
 const mostSince = 100
 
-/** The sessions of a store for display. Writes nothing but what it has read in logs, beside them. */
+/** Reads the sessions of a store for display. Writes only digests of logs. */
 export class SessionLibrary {
   readonly #store: ReadableStore
   readonly #isAttached: (id: string) => boolean
   readonly #folds = new Map<string, SessionFold>()
-  /** The ends of long logs, read ahead and not shown yet. */
   readonly #ends = new Map<string, SessionFold>()
-  /** Logs that are being read, by session. */
   readonly #pendingFolds = new Map<string, Promise<void>>()
-  /** Log summaries, with the head that they are for. */
+  /** Log summaries, with the version of the log that they are for. */
   readonly #summaries = new Map<string, { key: string; told: LogSummary }>()
   readonly #facts = new Map<string, LogFacts & { key: string }>()
   readonly #kept: KeptDigests
-  /** The ends of logs that are being read: whole logs wait for them. */
+  /** Ends of logs that are being read. Whole logs wait for them. */
   readonly #pendingEnds = new Set<Promise<boolean>>()
 
   constructor(store: ReadableStore, isAttached: (id: string) => boolean) {
@@ -48,10 +48,7 @@ export class SessionLibrary {
     this.#kept = new KeptDigests(async () => (await store.openDigests?.()) ?? null)
   }
 
-  /**
-   * A part of the list of the store, sub-agents included, the last written first, as far as it is known without reading logs, now or
-   * once.
-   */
+  /** One page of the store's list, including sub-agents, last written first. Does not read logs. */
   async listPage(options: ListOptions): Promise<SessionRow[]> {
     const listed = await this.#store.list({ children: true, ...options })
     // Embedded actors come from another store.
@@ -61,7 +58,7 @@ export class SessionLibrary {
     return page.map((entry) => this.#toRow(entry))
   }
 
-  /** Takes over what was once read in the logs that are new here. */
+  /** Loads saved digests of logs that are not known yet. */
   async #findKept(page: readonly ListedSession[]): Promise<void> {
     const isKnown = ({ id, head, createdAt }: ListedSession): boolean =>
       this.#facts.get(id)?.key === toReadKey(head, createdAt)
@@ -78,14 +75,13 @@ export class SessionLibrary {
     this.#summaries.set(id, { key, told })
   }
 
-  /** The known forks of a session. */
   listForks(id: string): { sessionId: string; seq: number }[] {
     return [...this.#summaries].flatMap(([sessionId, { told }]) =>
       told.forkedFrom?.sessionId === id ? [{ sessionId, seq: told.forkedFrom.seq }] : [],
     )
   }
 
-  /** One row, with the summary of its log or of this fold; null when the session is deleted. */
+  /** One row, with a summary of its log or of this fold. Null when the session is deleted. */
   async readRow(id: string, fold?: SessionFold): Promise<SessionRow | null> {
     const entry = isSessionId(id) ? await this.#store.get(id) : null
     if (entry === null) return null
@@ -96,18 +92,18 @@ export class SessionLibrary {
     return this.#toRow(entry)
   }
 
-  /** One row as far as it is known without reading its log; null when the session is deleted. */
+  /** One row without reading its log. Null when the session is deleted. */
   async findRow(id: string): Promise<SessionRow | null> {
     const entry = isSessionId(id) ? await this.#store.get(id) : null
     return entry && this.#toRow(entry)
   }
 
-  /** What a log tells for searching, as it was read last, with the state of the log then; null: not yet. */
+  /** Searchable facts as last read, with the version of the log. Null: not read yet. */
   findFacts(id: string): (LogFacts & { key: string }) | null {
     return this.#facts.get(id) ?? null
   }
 
-  /** Reads what a log tells for searching; null when the session is deleted. `rest`: what it waits for in between. */
+  /** Reads the searchable facts of a log. Null when the session is deleted. `rest` is awaited in between. */
   async readFacts(id: string, rest?: () => Promise<boolean>): Promise<SessionRow | null> {
     const row = await this.findRow(id)
     if (row === null) return null
@@ -125,12 +121,10 @@ export class SessionLibrary {
     return this.findRow(id)
   }
 
-  /** Writes what is to be kept of the logs that were read, which are written many at once. */
   flushKept(): Promise<void> {
     return this.#kept.flush()
   }
 
-  /** Forgets a session that is gone. */
   forget(id: string): void {
     this.#summaries.delete(id)
     this.#facts.delete(id)
@@ -149,11 +143,12 @@ export class SessionLibrary {
   }
 
   /**
-   * A session's folded log, up to its current end.
+   * The whole log, up to its current end.
+   *
    * @throws {StoreError} `unknown_session`, `store_unavailable`
    */
   readFold(id: string): Promise<SessionFold> {
-    // One after the other: a later request reads only what was written since.
+    // Sequential, so that a later request reads only new records.
     const fold = (this.#pendingFolds.get(id) ?? Promise.resolve()).then(() => this.#refreshFold(id))
     const done = fold.then(ignore, ignore).finally(() => {
       if (this.#pendingFolds.get(id) === done) this.#pendingFolds.delete(id)
@@ -163,8 +158,9 @@ export class SessionLibrary {
   }
 
   /**
-   * The end of a session's log from its last snapshot, which is fast for logs of any length. The whole log when it is known, or
-   * has no snapshot.
+   * The end of a log from its last snapshot, which is fast for logs of any length. Returns the whole log if it is
+   * known or has no snapshot.
+   *
    * @throws {StoreError} `unknown_session`, `store_unavailable`
    */
   async readEnd(id: string): Promise<SessionFold> {
@@ -174,14 +170,16 @@ export class SessionLibrary {
     return fold === null || fold.problem ? this.readFold(id) : fold
   }
 
-  /** Prefetches the end of a long log. */
   async prefetchEnd(id: string): Promise<void> {
     if (this.#folds.has(id) || this.#ends.has(id)) return
     const fold = await this.#loadEnd(id)
     if (fold && !fold.problem) keepLast(this.#ends, { id, fold, most: maxEnds })
   }
 
-  /** The end that was prefetched, with what was written since; null when there is none, or too much was. It is given once. */
+  /**
+   * The prefetched end with the records written since. Null when there is none, or too many were written. Each end
+   * is returned once.
+   */
   async #takeEnd(id: string): Promise<SessionFold | null> {
     const known = this.#ends.get(id)
     if (!known) return null
@@ -191,7 +189,7 @@ export class SessionLibrary {
     return this.#addToEnd(known, since)
   }
 
-  /** Null when there is no snapshot, or it is all of the log. */
+  /** Null when there is no snapshot, or the snapshot is the whole log. */
   async #loadEnd(id: string): Promise<SessionFold | null> {
     const records = await this.#store.read(id, { from: 'snapshot' })
     if (records[0]?.type !== 'snapshot' || records[0].seq === 1) return null
@@ -206,7 +204,7 @@ export class SessionLibrary {
     return fold
   }
 
-  /** A session's folded log for counting visits; null when it cannot be read. It is not kept. */
+  /** A folded log that is not cached. Null when it cannot be read. */
   async readForCounting(id: string, rest?: () => Promise<boolean>): Promise<SessionFold | null> {
     try {
       if (this.#folds.has(id)) return await this.readFold(id)
@@ -219,7 +217,7 @@ export class SessionLibrary {
     }
   }
 
-  /** Prefetches a log, as `rest` allows; false when it was stopped. */
+  /** Prefetches a log as long as `rest` allows. Returns false when it was stopped. */
   async prefetch(id: string, rest: () => Promise<boolean>): Promise<boolean> {
     const isAsked = (): boolean => this.#folds.has(id) || this.#pendingFolds.has(id)
     if (isAsked()) return true
@@ -234,7 +232,8 @@ export class SessionLibrary {
     if (!isSessionId(id)) throw unknownSessionError(id)
     const known = this.#folds.get(id)
     const { head, check, problem } = known ?? { head: 0, check: '', problem: null }
-    // Read from the last known record, whose check shows whether the log was replaced. A log with a problem is read whole.
+    // Read from the last known record, whose checksum shows whether the log was replaced. A damaged log is read
+    // from the start.
     const isWhole = head === 0 || problem !== null
     const records = await this.#store.read(id, { from: isWhole ? 1 : head })
     if (known && !isWhole && records[0]?.check === check) {
@@ -250,7 +249,7 @@ export class SessionLibrary {
     return this.#keepFold(id, fold)
   }
 
-  /** The end of a log is what a page shows first. */
+  /** The end of a log is shown first. */
   readonly #letEndsGoFirst = async (): Promise<boolean> => {
     await yieldToEventLoop()
     await Promise.all(this.#pendingEnds)
@@ -277,7 +276,7 @@ export class SessionLibrary {
       name: summary?.name === undefined ? null : toShownText(summary.name, 200),
       standing: toStanding(told, holder !== null || isAttached),
       ...told,
-      // What a rename gives is in no log.
+      // A rename is not in the log.
       title: toShownText(summary ? summary.title : told.title, 200),
       tags: toShownTags(summary?.tags),
       agent: summary?.agent === undefined ? null : toShownText(summary.agent, 200),
@@ -292,7 +291,6 @@ export class SessionLibrary {
   }
 }
 
-/** Keeps a fold as the most recently used one. */
 function keepLast(
   folds: Map<string, SessionFold>,
   { id, fold, most }: { id: string; fold: SessionFold; most: number },
@@ -303,7 +301,7 @@ function keepLast(
   if (folds.size > most) folds.delete(oldest)
 }
 
-/** What a log was read at. A deleted and recreated session has another key. */
+/** Identifies the version of a log. A deleted and recreated session has another key. */
 export const toReadKey = (records: number, createdAt: number): string => `${records} ${createdAt}`
 
 const unreadSummary: LogSummary = {
@@ -333,7 +331,6 @@ function summarizeFold({ now, origin, problem }: SessionFold): LogSummary {
 
 const ignore = (): void => undefined
 
-/** Summarizes a log. */
 function summarizeLog(standing: Readonly<FoldedSession>, origin: Origin): LogSummary {
   const context = standing.run?.context ?? null
   const usage = context?.usage.session ?? standing.state.usage
@@ -374,7 +371,7 @@ function toShownTags(tags: SessionTags = {}): Record<string, string> {
   )
 }
 
-/** Many sessions have the same few tags, and to look for secrets in each is half of what a list costs. */
+/** Cached, because sessions share few tags and scrubbing them is half the cost of a list. */
 function toShownTag(text: string, length: number): string {
   const known = shownTags.get(text)
   if (known !== undefined) return known
@@ -388,12 +385,11 @@ function toShownTag(text: string, length: number): string {
 const shownTags = new Map<string, string>()
 const maxShownTags = 1_000
 
-/** The session that a sub-agent's begins with the id of; null for every other session. */
+/** The id of a sub-agent starts with that of its session. Null for other sessions. */
 export function findParentId(id: string): string | null {
   return /^(.+):[\da-f]{12}\.\d+\.\d+$/.exec(id)?.[1] ?? null
 }
 
-/** The problem of a store as a sentence. */
 export function describeProblem(error: unknown): string {
   return toShownText(describeError(error), 600)
 }

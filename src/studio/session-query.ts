@@ -1,6 +1,6 @@
 import { UsageError } from '../core/base/errors.js'
 
-/** How sessions stand, in the order of the list: those that wait for a person first. */
+/** In list order: those that wait for a person first. */
 export const sessionStandings = ['waiting', 'running', 'interrupted', 'sleeping', 'ended', 'damaged'] as const
 
 /** States of a run that a fork can resume. */
@@ -11,11 +11,11 @@ export const forkableStates: ReadonlySet<string> = new Set([
   'PAUSED',
 ])
 
-/** What sessions are sorted by, the greatest first. `standing`: those that wait for a person first, then the last written. */
+/** Sort orders, greatest first. `standing`: those that wait for a person, then the last written. */
 export const sessionSorts = ['standing', 'updated', 'created', 'cost', 'tokens', 'steps', 'duration'] as const
 export type SessionSort = (typeof sessionSorts)[number]
 
-/** Names that a word of a query can have before a colon. */
+/** Keys of query words such as `tool:pay`. */
 export const queryKeys = [
   'state',
   'reason',
@@ -29,13 +29,12 @@ export const queryKeys = [
 ] as const
 export type QueryKey = (typeof queryKeys)[number]
 
-/** What a query looks at. */
 export interface Findable {
-  /** Everything that plain words are looked for in, each as `normalizeText` returns it. */
+  /** Texts that plain words match, normalized by `normalizeText`. */
   texts: readonly string[]
   /** Values by key, in lower case. */
   terms: Partial<Record<QueryKey, readonly string[]>>
-  /** USD; null where it is not known. */
+  /** USD. Null: unknown. */
   cost: number | null
   tokens: number
   steps: number | null
@@ -44,15 +43,11 @@ export interface Findable {
   updatedAt: number
 }
 
-/** A query that was read. */
 export interface SessionQuery {
-  /** Whether a session fits all words but `is:…`. */
+  /** Matches all words except `is:…`. */
   matches: (session: Findable) => boolean
-  /** Whether it has one of the standings that `is:…` asks for. */
   hasStanding: (session: Findable) => boolean
-  /** Whether it asks for anything. */
   isEmpty: boolean
-  /** The session whose sub-agents it asks for. */
   parent: string | null
 }
 
@@ -60,10 +55,10 @@ export interface SessionQuery {
 export const longestQuery = 1_000
 
 /**
- * Reads a query such as `lisbon tool:pay state:paused cost>0.01 >1m since:2026-11-01`. Plain words are looked for as they are: no
- * sign has a meaning, but for `*` at the end of a value. All words have to fit.
+ * Parses a query such as `lisbon tool:pay state:paused cost>0.01 >1m since:2026-11-01`. All words must match.
+ * Plain words are literal, and `*` at the end of a value matches any rest.
  *
- * @throws {UsageError} `invalid_option` for one that is too long, or has a wrong date
+ * @throws {UsageError} `invalid_option` for a query that is too long, or has an unknown value or an invalid date
  */
 export function readQuery(text: string): SessionQuery {
   if (text.length > longestQuery) {
@@ -118,7 +113,7 @@ function readDate(name: 'since' | 'before', value: string): Word {
   return { test: ({ updatedAt }) => (name === 'since' ? updatedAt >= time : updatedAt < time) }
 }
 
-/** Text as it is searched: without case, and without signs that cannot be seen, such as those that turn the direction. */
+/** Lower case, without invisible characters such as bidirectional controls. */
 export function normalizeText(text: string): string {
   return text
     .normalize('NFKC')
@@ -127,7 +122,7 @@ export function normalizeText(text: string): string {
     .replaceAll(/\s+/g, ' ')
 }
 
-/** A value as a word of a query: `tag:"city=New York"`. */
+/** `tag:"city=New York"` */
 export function formatTerm(key: QueryKey, value: string): string {
   return `${key}:${quoteValue(value)}`
 }
@@ -136,41 +131,39 @@ function quoteValue(value: string): string {
   return /[\s"]/.test(value) ? `"${value.replaceAll('"', '')}"` : value
 }
 
-/** What a query asks for by its first word that begins like this, such as `tool:`; null for none. */
+/** The value of the first word with this prefix, such as `tool:`. Null: none. */
 export function findTerm(text: string, start: string): string | null {
   const word = splitQuery(text).find((one) => one.startsWith(start))
   return word === undefined ? null : word.slice(start.length).replace(/^"(.*)"$/, '$1')
 }
 
-/** The query with one word that begins like this and has this value; null takes out those that it has. */
+/** Replaces all words with this prefix by one value. Null removes them. */
 export function replaceTerm(text: string, start: string, value: string | null): string {
   const others = splitQuery(text).filter((one) => !one.startsWith(start))
   return [...others, ...(value === null ? [] : [start + quoteValue(value)])].join(' ')
 }
 
-// The words of what is asked for, in a search of sessions and in a filter of steps.
-
-/** A word, or a key with a value that is in quotes if it has spaces: `tag:"city=New York"`. */
+/** A word, or a key with a value that is quoted if it has spaces: `tag:"city=New York"`. */
 const wordPattern = /[^\s":]+:"[^"]*"|"[^"]*"|\S+/g
 
 export function splitQuery(text: string): string[] {
   return text.match(wordPattern) ?? []
 }
 
-/** The parts of `tool:pay`; null for a word of another form. */
+/** `tool:pay` → name and value. Null for other words. */
 export function readTerm(word: string): { name: string; value: string } | null {
   const [, name, quoted, plain] = /^([a-z]+):(?:"([^"]*)"|(.+))$/.exec(word) ?? []
   return name === undefined ? null : { name, value: quoted ?? plain ?? '' }
 }
 
-/** What `cost>0.01`, `tokens<=2k` or `>1s` compares. A number without a name is a duration; one without a unit, in seconds. */
+/** A comparison such as `cost>0.01`, `tokens<=2k` or `>1s`. The default measure is duration, in seconds. */
 export interface Comparison {
   measure: 'cost' | 'tokens' | 'steps' | 'duration'
-  /** Milliseconds, for a duration. What is not known fits no comparison. */
+  /** Durations are in milliseconds. An unknown value never matches. */
   fits: (value: number | null) => boolean
 }
 
-/** Null for a word of another form. */
+/** Null for other words. */
 export function readComparison(word: string): Comparison | null {
   const [, name, sign = '', number, unit = ''] =
     /^(cost|tokens|steps|duration)?([<>]=?)\$?(\d+(?:\.\d+)?)(ms|s|m|h|d|k)?$/.exec(word) ?? []

@@ -5,24 +5,21 @@ import type { RecordContent } from '../core/sessions/log/record-content.js'
 import type { LogRecord } from '../core/sessions/store/store.js'
 import type { InstructionsView } from './protocol.js'
 
-/** A session after a record. */
 export interface Moment {
   standing: Readonly<FoldedSession>
-  /** The usage of the latest run's sub-agents. */
+  /** Usage of the latest run's sub-agents. */
   children: Usage
 }
 
-/** One record, and its effect. */
 export interface SessionStep {
   record: LogRecord
   entry: RecordContent
   before: Moment
   after: Moment
-  /** Ids of the transitions taken. */
   taken: string[]
 }
 
-/** Paths of the innermost states that are active. */
+/** Paths of the innermost active states. */
 export function listActivePaths(run: FoldedRun | null): string[] {
   return run === null ? [] : listLeaves(run.value as StateValue)
 }
@@ -34,7 +31,7 @@ function listLeaves(value: StateValue, above = ''): string[] {
   )
 }
 
-/** What the model was told at that point: a fork's own instructions stand before those of a step, and these before the agent's. */
+/** The instructions in effect: those of the fork, or else of the step, or else of the agent. */
 export function findToldInstructions(
   { run, state }: Pick<FoldedSession, 'run' | 'state'>,
   own: string | undefined,

@@ -13,17 +13,17 @@ import type { Decision, ShownMedia, ShownMessage } from './protocol.js'
 import type { Moment } from './session-step.js'
 import { isPicture } from './protocol.js'
 
-/** The longest text of a view, in characters: a tool result may have megabytes. */
+/** The longest text of a view, in characters. A tool result may have megabytes. */
 const maxTextLength = 20_000
 
-/** A text for display: secrets scrubbed, and cut. */
+/** Scrubs secrets from a text and truncates it. */
 export function toShownText(text: string, length = maxTextLength): string {
   return scrubSecrets(truncate(text, length))
 }
 
 /**
- * Why an edit of `before` cannot be accepted, as a sentence; null when it can. The user saw the text without its secrets and
- * cut: an edit would lose the hidden parts, and keep the placeholders.
+ * Why an edit of `before` must be rejected, as a sentence. Null: it can be accepted. The user saw the text
+ * truncated and without secrets, so an edit would lose the hidden parts and keep the placeholders.
  */
 export function findGap(given: string, before: string): string | null {
   if (before.length > maxTextLength) {
@@ -41,24 +41,24 @@ export function findGap(given: string, before: string): string | null {
   )
 }
 
-/** A value for display: plain JSON, secrets scrubbed, texts and lists cut. */
+/** Converts a value to plain JSON with secrets scrubbed and long texts and lists cut. */
 export function toShownValue(value: unknown, options = { maxText: 4_000, maxItems: 200 }): unknown {
   return redactEvent({ event: value }, options).event
 }
 
-/** What a log says of calls beside their results, by the message id of the result. */
+/** Facts about calls that are only in the log, by the message id of the result. */
 export interface CallNotes {
   /** The edit of a fork. */
   edit: LoggedEdit | undefined
   durations: ReadonlyMap<string, number>
   decisions: ReadonlyMap<string, Decision>
-  /** The records at which forks take edits, by the id of a message or result, and by `run 1` for instructions. */
+  /** Records at which forks take edits, by the id of a message or result, and by `run 1` for instructions. */
   forkPoints: ReadonlyMap<string, number>
 }
 
 /**
- * The transcript of a session at record `seq`, each call with its result. `latest`: the last messages, at least so many. `earlier`: how
- * many come before them.
+ * The transcript at record `seq`, with each call's result. `latest`: the minimum number of messages, counted from
+ * the end. `earlier`: the number of messages before them.
  */
 export function createTranscript(
   { standing }: Moment,
@@ -86,8 +86,8 @@ export function createTranscript(
 }
 
 /**
- * Results are shown with their calls, and are not counted. There are up to a half more than wanted, so that moments beside one another
- * begin at the same message, and pack well.
+ * Results are shown with their calls and are not counted. Up to half more than `latest` are returned, so that
+ * neighboring moments start at the same message and pack well.
  */
 function findFirstShown(messages: readonly Message[], latest: number): { from: number; earlier: number } {
   if (messages.length <= latest) return { from: 0, earlier: 0 }
@@ -97,7 +97,7 @@ function findFirstShown(messages: readonly Message[], latest: number): { from: n
   return { from: earlier === 0 ? 0 : (said[earlier] ?? 0), earlier }
 }
 
-/** Converted messages: a message is part of every later moment. */
+/** Cached, because a message is part of every later moment. */
 const shownByMessage = new WeakMap<Message, ShownMessage>()
 
 function toShownMessage(
@@ -144,7 +144,6 @@ function toShownMessage(
   return shown
 }
 
-/** The words of a message, without what is no text in it. */
 export function getWords({ content }: Pick<Message, 'content'>): string {
   if (typeof content === 'string') return content
   return (content ?? []).flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('\n')
@@ -156,7 +155,7 @@ function listMedia(message: Exclude<Message, { role: 'tool' }>): MediaPart[] {
   return parts.filter((part): part is MediaPart => part.type !== 'text')
 }
 
-/** Larger pictures are told of in words: a page has all those of a session. */
+/** Larger pictures are described in words, because a page contains all pictures of a session. */
 const longestPicture = 300_000
 
 function toShownMedia(part: MediaPart): ShownMedia {
@@ -178,7 +177,6 @@ function getResultText(of: object, content: string): string {
   return text
 }
 
-/** Messages with results, by the result message. */
 const shownByResult = new WeakMap<Message, { asked: ShownMessage; shown: ShownMessage }>()
 
 function addResult(
@@ -207,7 +205,6 @@ function addResult(
   return shown
 }
 
-/** Adds the results of the current batch, which is not in the transcript yet. */
 function addBatch(
   asked: ShownMessage,
   { calls, batchNumber }: AgentContext,
@@ -222,7 +219,7 @@ function addBatch(
       if (!now) return call
       const id = `m${batchNumber + 1 + now.place}`
       const decision = decisions.get(id)
-      // Of a later record when the moment is an earlier one.
+      // The decision may belong to a later record than the one shown.
       const isMade = decision !== undefined && decision.seq <= seq
       const outcome = toOutcome(now.call)
       const forkAt = outcome.result === undefined ? null : (forkPoints.get(id) ?? null)

@@ -16,28 +16,27 @@ import { editorUrl, isWebAddress, type StatelyOptions } from './studio-page.js'
 import { serveStudio } from './studio-server.js'
 import { BudgetViews, StudioViews } from './studio-views.js'
 
-/** The options of `startStudio`. */
 export interface StudioOptions<Context = unknown> {
-  /** The store whose sessions are shown. Default: the agent's. */
+  /** The store to show. Default: the agent's store. */
   store?: SessionStore
-  /** The agent that resumes a session when a user answers. Default: none; then the studio is read-only. */
+  /** Resumes sessions when a user answers. Without an agent, the studio is read-only. */
   agent?: StudioAgent & ContextCarrier<Context>
-  /** The app's own object, which tools get when the studio resumes a run. Needed where a tool wants one. */
+  /** The app's context object, passed to tools when the studio resumes a run. */
   context?: unknown
-  /** A machine of your own to show instead of the agent's chart. */
+  /** A custom machine to show instead of the agent's chart. */
   machine?: AnyStateMachine
-  /** The port on 127.0.0.1. Default 0: any that is free. */
+  /** Port on 127.0.0.1. Default: 0, any free port. */
   port?: number
   /** The name of the store on the page. */
   title?: string
-  /** Shows runs in Stately's editor, too, in a frame that is loaded from its site. */
+  /** Also shows runs in Stately's editor, in a frame loaded from its site. */
   stately?: StatelyOptions
 }
 
 export interface Studio {
   /**
-   * The address to open in a browser on this machine. It works for one browser, which can then read and answer sessions. Read
-   * `url` again for another browser.
+   * The address to open in a browser on this machine. It works for one browser, which can then read and answer
+   * sessions. Read `url` again for another browser.
    */
   readonly url: string
   /**
@@ -53,7 +52,7 @@ export interface Studio {
    * @throws {UsageError} `invalid_input` for anything else, an actor of another machine included
    */
   attach(run: AttachableRun | AnyActorRef): void
-  /** Stops listening. Runs go on. May be called more than once. */
+  /** Stops listening. Runs continue. Can be called more than once. */
   close(): Promise<void>
 }
 
@@ -110,7 +109,7 @@ export async function startStudio(options: StudioOptions): Promise<Studio> {
   const views = new StudioViews(catalogue, actions, { store: title ?? 'sessions', machine, editor, budgets })
   const prefetcher = new Prefetcher(library, catalogue)
   const server = await serveStudio({ views, actions, feed, prefetcher, editor: editor?.url }, port)
-  // Draw the chart in advance; the request for it reports errors.
+  // Draw the chart in advance. The request for it reports errors.
   views.getChart().catch(() => undefined)
   let closing: Promise<void> | undefined
   return {
@@ -137,7 +136,7 @@ const optionNames = [
   'stately',
 ] as const satisfies (keyof StudioOptions)[]
 
-/** Checks the options for callers without TypeScript. */
+/** Checks the options for JavaScript callers. */
 function checkOptions(options: StudioOptions | null | undefined): StudioOptions {
   const { agent, machine } = options ?? {}
   const isAgent = agent === undefined || ['resume', 'fork'].every((name) => isMethod(agent, name))

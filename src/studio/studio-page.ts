@@ -5,7 +5,6 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { ExportedSession } from './protocol.js'
 
-/** The folder of this package's package.json. */
 export const packageRoot = findRoot(dirname(fileURLToPath(import.meta.url)))
 
 function findRoot(folder: string): string {
@@ -13,16 +12,16 @@ function findRoot(folder: string): string {
   return existsSync(join(folder, 'package.json')) || parent === folder ? folder : findRoot(parent)
 }
 
-/** The built code of the page. */
+/** The built client. */
 export interface ClientCode {
-  /** The scripts by their address: `/client.js`, and the parts that it loads. */
+  /** Scripts by address: `/client.js` and the chunks that it loads. */
   scripts: ReadonlyMap<string, string>
   style: string
-  /** All of it as one script, for a file. */
+  /** The whole client as one script, for exported files. */
   whole: string
 }
 
-/** Null when the page was not built (`npm run build`). */
+/** Returns null when the page was not built (`npm run build`). */
 export async function readClient(): Promise<ClientCode | null> {
   const folder = join(packageRoot, 'dist/src/studio')
   const read = (name: string): Promise<string> => readFile(join(folder, name), 'utf8')
@@ -39,7 +38,6 @@ export async function readClient(): Promise<ClientCode | null> {
   }
 }
 
-/** The headers of every response. */
 export const commonHeaders: Readonly<Record<string, string>> = {
   'cache-control': 'no-store',
   'referrer-policy': 'no-referrer',
@@ -48,7 +46,7 @@ export const commonHeaders: Readonly<Record<string, string>> = {
   'cross-origin-opener-policy': 'same-origin',
 }
 
-/** Only what comes from here, and nothing to other origins; but for Stately's editor in a frame, where it was asked for. */
+/** Allows only this server, plus a frame for Stately's editor if it is enabled. */
 export function pagePolicy(editor: string | undefined): string {
   return [
     "default-src 'none'",
@@ -76,7 +74,6 @@ export const pageHtml = `<!doctype html>
 <script type="module" src="client.js"></script>
 `
 
-/** Shown when the page was not built. */
 export const unbuiltPageHtml = `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -85,9 +82,8 @@ export const unbuiltPageHtml = `<!doctype html>
 <p>The page was not built: npm run build. What it would show is at <a href="api/sessions">api/sessions</a>.</p>
 `
 
-/** One HTML file with a session, which makes no requests. */
 export function createExportedPage({ whole, style }: ClientCode, data: ExportedSession): string {
-  // In a script element, only `</script` and `<!--` are special.
+  // Only `</script` and `<!--` are special in a script element.
   const json = JSON.stringify(data).replaceAll('<', '\\u003c')
   const code = whole.replaceAll(/<\/(script)/gi, '<\\/$1').replaceAll('<!--', '\\x3c!--')
   const policy = [
@@ -120,20 +116,20 @@ function createHashSource(text: string): string {
 }
 
 /**
- * What Stately's editor is told: of each record the state, the event's name, the reason, and the numbers of steps, tokens
- * and USD.
+ * Data sent to Stately's editor: for each record the state, the event name, the reason, and the numbers of steps,
+ * tokens and USD.
  */
 export interface StatelyOptions {
-  /** Where the editor is. Default `https://editor.stately.ai/embed?auth=message`, which asks for no account. */
+  /**
+   * Address of the editor. Default: `https://editor.stately.ai/embed?auth=message`, which needs no account.
+   */
   editor?: string
-  /** Tells it all that the studio shows of a record. Default false. */
+  /** Also sends everything that the studio shows of a record. Default: false. */
   withContext?: boolean
 }
 
-/** Where Stately's editor can be embedded, without an account. */
 export const editorUrl = 'https://editor.stately.ai/embed?auth=message'
 
-/** Whether a page may be loaded from there. */
 export function isWebAddress(text: unknown): boolean {
   return typeof text === 'string' && URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)
 }

@@ -19,7 +19,6 @@ import { type Route, parseRoute } from './routes.js'
 import { toShownText } from './shown-values.js'
 import type { StudioViews } from './studio-views.js'
 
-/** The limit of a request body in bytes. */
 const maxBodyBytes = 1_000_000
 
 export interface ServerParts {
@@ -27,20 +26,17 @@ export interface ServerParts {
   actions: SessionActions
   feed: LiveFeed
   prefetcher: Prefetcher
-  /** The address of Stately's editor, which the page may then hold in a frame. */
   editor: string | undefined
 }
 
-/** A listening server. */
 export interface StudioServer {
-  /** The address with a fresh token. */
   url(): string
   close(): Promise<void>
 }
 
 /**
- * Serves the studio only to this machine's user: on 127.0.0.1, to the browser that opened the address with the token, under
- * this host name, and to no other page.
+ * Serves the studio only to this machine's user: on 127.0.0.1, to the browser that opened the address with the
+ * token, under a local host name, and only to its own pages.
  *
  * @throws {StatewrightError} `cannot_listen`
  */
@@ -54,7 +50,8 @@ export async function serveStudio(parts: ServerParts, wanted: number): Promise<S
     })
   })
   const port = await listenHere(server, wanted, 'The studio')
-  // Cookies ignore ports: a server on another port would get ours and could replace it. A secret path prevents both.
+  // Cookies ignore ports, so a server on another port would receive ours and could replace it. A secret path
+  // prevents both.
   const base = `/${place}/`
   const cookie = `statewright-${port}`
 
@@ -64,7 +61,7 @@ export async function serveStudio(parts: ServerParts, wanted: number): Promise<S
     if (method === 'GET' && url.startsWith('/?token=')) {
       const use = tokens.useToken(url.slice('/?token='.length))
       if (use === 'unknown') return sendForbidden(response)
-      // The first browser gets the cookie; a used token gives none.
+      // Only the first browser gets the cookie.
       const given = `${cookie}=${visitor}; HttpOnly; SameSite=Strict; Path=${base}`
       response
         .writeHead(303, { ...commonHeaders, location: base, ...(use === 'first' && { 'set-cookie': given }) })
@@ -149,7 +146,7 @@ function openFeed(
   response: ServerResponse,
 ): void {
   response.writeHead(200, { ...commonHeaders, 'content-type': 'text/event-stream; charset=utf-8' })
-  // The reconnection delay in milliseconds.
+  // Reconnection delay in milliseconds.
   response.write('retry: 1000\n\n')
   feed.addViewer(response, route.id, route.after)
 }
@@ -178,13 +175,13 @@ function isCrossSite({ headers }: IncomingMessage): boolean {
   return !['same-origin', 'none', undefined].includes(headers['sec-fetch-site'] as string | undefined)
 }
 
-/** All cookies with this name: another server may have set one, too. */
+/** Another server may have set a cookie with this name too. */
 function listCookies({ headers: { cookie = '' } }: IncomingMessage, name: string): string[] {
   const all = cookie.split(';').map((one) => one.trim())
   return all.filter((one) => one.startsWith(`${name}=`)).map((one) => one.slice(name.length + 1))
 }
 
-/** Each token works for one browser; a token that is found later, in a terminal or a log, is useless. */
+/** Each token works for one browser, so a token found later in a terminal or a log is useless. */
 class AccessTokens {
   readonly #used: string[] = []
   #fresh = newSecret()
@@ -203,7 +200,7 @@ class AccessTokens {
   }
 }
 
-/** Reads a JSON body, which must come from a page of the studio. */
+/** Reads a JSON body that comes from a page of the studio. */
 async function readBody(request: IncomingMessage): Promise<unknown> {
   const { origin, 'content-type': type = '' } = request.headers
   if (origin === undefined || !/^application\/json(;|$)/i.test(type)) {
@@ -250,7 +247,6 @@ const statusByCode: Record<string, number> = {
   store_unavailable: 503,
 }
 
-/** Sends an error without its stack. */
 function sendError(response: ServerResponse, error: unknown): void {
   const isTyped = error instanceof StatewrightError
   const code = isTyped ? error.code : 'internal'
@@ -265,7 +261,7 @@ function sendError(response: ServerResponse, error: unknown): void {
     response.destroy()
     return
   }
-  // Close the connection: the rest of a too large body is not read.
+  // Close the connection, because the rest of the body is not read.
   const closing = code === 'too_large' ? { connection: 'close' } : {}
   response
     .writeHead(statusByCode[code] ?? (isTyped ? 409 : 500), {

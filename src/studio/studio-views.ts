@@ -32,7 +32,7 @@ import { createVerdict } from './verdict.js'
 
 export type AnyMachine = Parameters<typeof drawChart>[0] | Agent['machine']
 
-/** Records of a session, and of each at least so many messages, the last ones. */
+/** `latest`: the minimum number of messages per moment, counted from the end. */
 interface Range {
   first: number
   last: number
@@ -41,20 +41,18 @@ interface Range {
 
 type Editor = Omit<NonNullable<ChartView['editor']>, 'machine'>
 
-/** Milliseconds for reading logs before a list is shown: the rest follows live. */
+/** Milliseconds for reading logs before a list is shown. The rest follows live. */
 const readingMs = 100
 
-/** The most moments in one response. */
 const maxMoments = 256
 
-/** As many messages as fill the page until all records are read: what came before the end is known in part. */
+/** Enough messages to fill the page until all records are read. */
 const endMessages = 20
 
-/** How many logs are read to count visits, the last written, and for how long. */
+/** How many of the latest logs are read to count visits, and for how long. */
 const maxCounted = 200
 const countingMs = 2_000
 
-/** Answers the requests of the page. */
 export class StudioViews {
   readonly #library: SessionLibrary
   readonly #catalogue: SessionCatalogue
@@ -91,11 +89,11 @@ export class StudioViews {
     this.#budgets = budgets
   }
 
-  /** @throws {UsageError} `invalid_option` for a query or an order that there is not */
+  /** @throws {UsageError} `invalid_option` for an invalid query or order */
   async getSessions(list: ListRequest): Promise<SessionsView> {
     await this.#catalogue.refreshSoon(readingMs)
     const found = this.#catalogue.find(list)
-    // A store without sessions may not be there yet: to ask it for budgets would make it.
+    // Asking for budgets would create a store that does not exist yet.
     const budgets = found.known === 0 ? [] : ((await this.#budgets?.read()) ?? [])
     return { store: this.#store, readOnly: this.#actions.readOnly, ...found, budgets }
   }
@@ -133,7 +131,7 @@ export class StudioViews {
     }
   }
 
-  /** The session of the run that called this sub-agent, where the store has it. */
+  /** Null if the store does not have the parent session. */
   async #findParent({ parent }: SessionRow): Promise<string | null> {
     return parent !== null && (await this.#library.findRow(parent)) !== null ? parent : null
   }
@@ -198,7 +196,6 @@ export class StudioViews {
     return createCompareView(await compared(a), await compared(b))
   }
 
-  /** Draws the chart once, at the first request. */
   async getChart(): Promise<ChartView> {
     this.#drawn ??= drawChart(this.#machine)
     const view = createChartView(await this.#drawn)
@@ -207,7 +204,7 @@ export class StudioViews {
     return { ...view, editor: { ...this.#editor, machine } }
   }
 
-  /** How sessions used the chart; empty for a machine of the user. */
+  /** How sessions used the chart. Empty for a custom machine. */
   async getVisits(): Promise<VisitsView> {
     if (this.#machine !== undefined) return { sessions: 0, counts: {} }
     this.#counting ??= this.#countVisits().finally(() => {
@@ -237,7 +234,6 @@ export class StudioViews {
     return { sessions, counts: Object.fromEntries(sum) }
   }
 
-  /** A whole session for one file. */
   async exportSession(id: string): Promise<ExportedSession> {
     const session = await this.getSession(id)
     const fold = await this.#library.readFold(id)
@@ -252,21 +248,20 @@ export class StudioViews {
   }
 }
 
-/** How a shared budget stands: one view for each of its limits. */
 export interface BudgetView {
   id: string
   unit: 'usd' | 'tokens'
   spent: number
   reserved: number
   limit: number
-  /** When it is whole again; null: never. */
+  /** When it is full again. Null: never. */
   resetsAt: number | null
 }
 
-/** How long a list of sessions waits for budgets. What comes later is in the next list. */
+/** How long a list waits for budgets. Later results are in the next list. */
 const patienceMs = 150
 
-/** The shared budgets of the store, as they were last read. A store that keeps none, or is away, has none to show. */
+/** Shared budgets of the store, as last read. Empty when the store has none or is unavailable. */
 export class BudgetViews {
   readonly #store: Pick<SessionStore, 'openBudgets'>
   #known: BudgetView[] = []

@@ -10,7 +10,6 @@ import type { Bar } from './protocol.js'
 
 type Activity = Pick<Bar, 'lane' | 'label'> & { sessionId?: string }
 
-/** The activity of each state. */
 const activityByState: Record<string, Activity> = {
   'RUNNING.preparing.screeningInput': { lane: 'shields', label: 'input' },
   'RUNNING.preparing.retrieving': { lane: 'memory', label: 'search' },
@@ -29,10 +28,9 @@ const activityByState: Record<string, Activity> = {
   PAUSED: { lane: 'waits', label: 'paused' },
 }
 
-/** The bars of a session's timeline, made from its log. */
 export class TimelineBars {
   readonly all: Bar[] = []
-  /** Times in which no process held the run. */
+  /** Times without a process. */
   readonly gaps: { from: number; to: number }[] = []
   readonly #open = new Map<string, Bar>()
   #last = 0
@@ -106,7 +104,7 @@ function listActivities(context: AgentContext | null, paths: readonly string[]):
       path === 'WAITING_FOR_INPUT.toolOutput' &&
       context.calls.some(({ questions, result }) => questions && !result)
     const doing = (path === 'PAUSED' && findSleep(context)) || (asks ? answering : activityByState[path])
-    // A run that is told another date sleeps anew.
+    // The label includes the date, because a run that gets another date starts a new wait.
     if (doing) all.set(`${path} ${doing.label}`, doing)
   }
   for (const call of context.calls) {
@@ -116,7 +114,7 @@ function listActivities(context: AgentContext | null, paths: readonly string[]):
   return all
 }
 
-/** The server of a tool, or a sub-agent, asks a person. */
+/** A tool's server or a sub-agent asks a person. */
 const answering: Activity = { lane: 'waits', label: 'an answer' }
 
 function findSleep(context: AgentContext): Activity | undefined {

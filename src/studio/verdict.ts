@@ -10,7 +10,7 @@ import type { RecordRow, VerdictView } from './protocol.js'
 import type { Moment } from './session-step.js'
 import { toShownText } from './shown-values.js'
 
-/** USD that this record paid for, as far as it has a price. A total is null as soon as one price is unknown. */
+/** USD of this record, excluding usage without a price. A total is null as soon as one price is unknown. */
 export function findPaid(entry: RecordContent): number {
   if (entry.type !== 'event') return 0
   const { event } = entry
@@ -23,7 +23,7 @@ export function findPaid(entry: RecordContent): number {
   return (usage as { cost?: number | null } | null | undefined)?.cost ?? 0
 }
 
-/** What stopped the latest run, or what it does, in a sentence. */
+/** Describes why the latest run stopped, or what it is doing. */
 export function createVerdict({ now, rows }: { now: Moment; rows: readonly RecordRow[] }): VerdictView {
   const context = now.standing.run && maskContext(now.standing.run.context)
   const usage = context?.usage.session ?? now.standing.state.usage
@@ -50,7 +50,7 @@ function formatVerdict(context: AgentContext, rows: readonly RecordRow[]): strin
     return 'It was asked to pause, and goes on when it is resumed.'
   if (state === 'COMPLETED') {
     const words = completedWords[reason ?? ''] ?? 'The run completed.'
-    // The conversation was handed to another agent, whose answer it is.
+    // The conversation was handed to another agent.
     return speaker === null ? words : words.replace(/^The model/, `The agent ${shorten(speaker, 60)}`)
   }
   if (state === 'CANCELLED') return 'It was cancelled.'
@@ -59,12 +59,12 @@ function formatVerdict(context: AgentContext, rows: readonly RecordRow[]): strin
   return `Stopped by ${formatGuardName(verdict)}. ${why}${formatToll(rows)}`
 }
 
-/** `repeated_call`, `progress.stale`, or the name of one of the user's own. */
+/** `repeated_call`, `progress.stale`, or the name of a custom guard. */
 export function formatGuardName({ guard, rule, userGuard }: GuardrailVerdict): string {
   return userGuard ?? (rule === undefined ? guard : `progress.${rule}`)
 }
 
-/** When a run goes on that rests until a date; null for any other one. A shared budget that is empty is such a date, too. */
+/** When a sleeping run wakes up. A wait for a shared budget also has a date. */
 export function findWakeTime({ state, wakeAt }: AgentContext): number | null {
   return state === 'PAUSED' ? wakeAt : null
 }
@@ -91,8 +91,8 @@ const completedWords: Record<string, string> = {
 const answerLength = 200
 
 /**
- * The first line that says something, without its Markdown: a heading only where nothing else is said. Of a text that begins
- * with a bracket alone, as JSON does, more than its line.
+ * The first meaningful line without its Markdown. Headings count only if there is nothing else. Text that starts
+ * with a bracket, such as JSON, is not cut at its line.
  */
 export function toPlainLine(text: string): string {
   const beginning = text.slice(0, answerLength * 10).trim()
@@ -135,7 +135,7 @@ function joinNames(names: readonly string[]): string {
   return [...counts].map(([name, count]) => (count > 1 ? `${count} × ${name}` : name)).join(', ')
 }
 
-/** How many calls of the run's most refused tool ran, and how many were refused. */
+/** How often the most refused tool ran and was refused. */
 function formatToll(rows: readonly RecordRow[]): string {
   const run = rows.at(-1)?.run
   const tolls = new Map<string, { ran: number; refused: number }>()
@@ -154,7 +154,7 @@ function formatToll(rows: readonly RecordRow[]): string {
   return ` Of the calls of ${name}, ${formatCount(ran)} ran and ${formatCount(refused)} were refused.`
 }
 
-/** The record that led to the state at the end: a halt before the last words that follow it. */
+/** The record that led to the final state. A halt counts instead of the conclusion that follows it. */
 function findDecision(rows: readonly RecordRow[]): number {
   const last = rows.at(-1)
   if (last === undefined) return 0

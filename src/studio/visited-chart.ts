@@ -2,15 +2,15 @@ import { escapeXml } from '../diagram/svg-parts.js'
 import type { ChartState, ChartTransition, ChartView } from './protocol.js'
 
 /**
- * Draws the part of the chart that a run visited, narrow enough that its letters keep their size: the outer states one below
- * the other, in each of them the inner states that were active, and as rows the transitions that led to another outer state.
- * Its parts have the classes and names of the overview.
+ * Draws the visited part of the chart at text size for a narrow pane: outer states below each other, with their
+ * active inner states, and a row per transition to another outer state. Uses the classes and names of the
+ * overview.
  */
 export function drawVisitedChart(chart: ChartView, visited: ReadonlySet<string>): string {
   const states = chart.states.filter(({ path, type }) => visited.has(path) && type !== 'history')
   const taken = chart.transitions.filter(({ id }) => visited.has(id))
   const tops: Pick<ChartState, 'path' | 'type'>[] = states.filter(({ path }) => !path.includes('.'))
-  // What led to an end from any state, as a cancellation does, stands above the last end.
+  // Transitions from any state, such as a cancellation, are drawn above the last end state.
   if (taken.some(({ source, target }) => source === anywhere && target))
     tops.splice(-1, 0, { path: anywhere, type: 'atomic' })
   const words = readWords(chart)
@@ -30,7 +30,7 @@ export function drawVisitedChart(chart: ChartView, visited: ReadonlySet<string>)
   return `<svg role="img" aria-label="${title}" viewBox="0 0 ${width} ${y}" data-width="${width}" xmlns="http://www.w3.org/2000/svg">${style}${boxes.map(drawBox).join('')}${ways.join('')}</svg>`
 }
 
-/** The machine itself, whose transitions each state has. */
+/** The machine itself. Its transitions apply in every state. */
 const anywhere = '(root)'
 
 const styleElement = /<style>[^]*?<\/style>/
@@ -69,7 +69,6 @@ interface Box {
   y: number
   height: number
   parts: Part[]
-  /** Arrows between columns. */
   arrows: { ids: string[]; d: string; head: string }[]
   rows: Row[]
 }
@@ -150,7 +149,7 @@ const hasInner = (path: string, states: readonly string[]): boolean =>
 
 const topOf = (path: string): string => path.split('.')[0] ?? path
 
-/** The transitions to other outer states, those with the same words together. */
+/** Transitions to other outer states, grouped by label. */
 function groupWays(
   path: string,
   taken: readonly ChartTransition[],
@@ -228,7 +227,7 @@ function drawBox(box: Box): string {
   return `${head}${parts.join('')}${arrows.join('')}`
 }
 
-/** The colours that the overview has for such states. */
+/** The colors of the overview. */
 function getColors({ path, type }: Box): [fill: string, line: string] {
   if (type !== 'final') return ['#f4f7fb', '#848d97']
   if (path === 'COMPLETED') return ['#dafbe1', '#1a7f37']
@@ -236,7 +235,6 @@ function getColors({ path, type }: Box): [fill: string, line: string] {
   return path === 'CANCELLED' ? ['#eef1f4', '#848d97'] : ['#fff3d1', '#9a6700']
 }
 
-/** A row with what led on, and a line at the right to where it led. */
 function drawWay(row: Row, target: Box | undefined, lanes: { count: number }): string[] {
   const text = (isTold: boolean): string => {
     const said = `${row.words} → ${row.target}`
@@ -255,7 +253,9 @@ function drawWay(row: Row, target: Box | undefined, lanes: { count: number }): s
 
 const joinIds = (ids: readonly string[]): string => escapeXml(ids.join('\n')).replaceAll('\n', '&#10;')
 
-/** The plain words of transitions, as the overview has them: servers have no parser of pictures. */
+/**
+ * Reads the transition labels from the overview with regular expressions, because servers have no SVG parser.
+ */
 function readWords({ sheets }: ChartView): ReadonlyMap<string, string> {
   const words = (sheets[0]?.svg ?? '').matchAll(
     /<g class="word" data-transition="([^"]*)">(<text [^]*?<\/text>)<\/g>/g,

@@ -7,14 +7,12 @@ import { formatJson } from './format.js'
 
 interface ActionsProps {
   moment: MomentView
-  /** Whether the run is paused until a date. */
   isAsleep: boolean
-  /** Why nothing can be done here; null where something can. */
+  /** Why nothing can be done here. Null: something can. */
   readOnly: string | null
   onAnswer: (answer: Answer) => Promise<void>
 }
 
-/** The actions of a user: pending calls, messages, and control of the run. */
 export function Actions({ moment, isAsleep, readOnly, onAnswer }: ActionsProps) {
   const { pending, actions } = moment
   const [trouble, setTrouble] = useState('')
@@ -87,7 +85,7 @@ function PendingCard({ call, may, isBusy, send }: PendingProps) {
   const [why, setWhy] = useState('')
   const parsed = parseJsonOr(text, undefined)
   const isEdited = needs === 'approval' && text !== written
-  // The shown text may be cut or redacted: unchanged, it approves the original arguments.
+  // The text may be cut or redacted, so unchanged text approves the original arguments.
   const isWrong = (isEdited || needs === 'client') && parsed === undefined
   return (
     <article class="pending" aria-label={`${name} waits for you`}>
@@ -195,7 +193,7 @@ interface ElicitationProps {
   send: (answer: Answer) => Promise<void>
 }
 
-/** What the server of a tool asks. Its words stand in a frame of their own: none of them may pass for ours. */
+/** A question from a tool's server. Its text is framed so that it cannot pass for ours. */
 export function ElicitationCard({ call, isBusy, send }: ElicitationProps) {
   const { name, elicitation } = call
   const { server, message, mode, url, schema } = elicitation
@@ -238,7 +236,7 @@ export function ElicitationCard({ call, isBusy, send }: ElicitationProps) {
         ) : (
           <a
             class="button primary"
-            // A log that was brought here from elsewhere may hold any text.
+            // An imported log may contain any text.
             {...(/^https?:\/\//i.test(url) && { href: url })}
             target="_blank"
             rel="noopener noreferrer"
@@ -321,7 +319,7 @@ function ValueInput({ field, value, onValue }: Pick<FieldProps, 'field' | 'value
   const isNumber = field.type === 'number' || field.type === 'integer'
   return (
     <input
-      // The types of JSX know each kind of input by itself.
+      // JSX has a separate type for each kind of input.
       type={(isNumber ? 'number' : (inputTypes[field.format ?? ''] ?? 'text')) as 'number'}
       step={field.type === 'integer' ? 1 : 'any'}
       {...(field.minimum !== undefined && { min: field.minimum })}
@@ -337,7 +335,6 @@ function ValueInput({ field, value, onValue }: Pick<FieldProps, 'field' | 'value
 
 const inputTypes: Record<string, 'email' | 'url' | 'date'> = { email: 'email', uri: 'url', date: 'date' }
 
-/** The part of a call that an answer names. */
 export function toTarget({ callId, fingerprint, messageId }: PendingView): CallTarget {
   return { callId, fingerprint, ...(messageId !== undefined && { messageId }) }
 }

@@ -24,20 +24,18 @@ const overlays: Record<Overlay, string> = {
 
 interface ChartProps {
   chart: ChartView
-  /** The current record; null on the chart screen. */
   row: RecordRow | null
-  /** The first record at which a state was entered, or a transition taken. */
+  /** First record that entered a state or took a transition. */
   first: ReadonlyMap<string, number>
   place: number
-  /** The duration of the token's move in milliseconds; 0 to jump. */
+  /** Duration of the token's move in milliseconds. 0: jump. */
   ms: number
-  /** The visits of stored sessions; null while they are not known. */
   visits: VisitsView | null
   overlays: readonly Overlay[]
   onOverlay?: (overlay: Overlay) => void
   onState: (path: string) => void
   onTransition: (ids: readonly string[]) => void
-  /** What Stately's editor is told, where the chart has one. */
+  /** The moment sent to Stately's editor, if the chart has one. */
   moment?: MomentView | null
 }
 
@@ -45,7 +43,6 @@ interface ChartProps {
 export function ChartPane(props: ChartProps) {
   const { chart, visits, row, first, place, onState, onTransition } = props
   const { editor } = chart
-  /** Else a state is chosen, which no run has visited. */
   const isRun = props.moment !== undefined
   const canEdit = editor !== undefined && isRun
   const [sheet, setSheet] = useState(canEdit ? 'stately' : isRun ? 'visited' : 'overview')
@@ -53,7 +50,7 @@ export function ChartPane(props: ChartProps) {
   const [overlay, setOverlay] = useState<Overlay>(props.overlays[0] ?? 'run')
   const transitions = useMemo(() => new Map(chart.transitions.map((one) => [one.id, one])), [chart])
   const active = row?.to ?? []
-  // Drawn again only when the run has come to something new.
+  // The chart is redrawn only when the run visits something new.
   const visited = [...first.keys()].join('\n')
   const drawn = useMemo(
     () => (sheet === 'visited' ? drawVisitedChart(chart, new Set(visited.split('\n'))) : ''),
@@ -101,7 +98,6 @@ export function ChartPane(props: ChartProps) {
               aria-pressed={overlay === one}
               onClick={() => {
                 setOverlay(one)
-                // Other overlays are about what the run has not visited.
                 if (one !== 'run' && sheet === 'visited') setSheet('overview')
                 props.onOverlay?.(one)
               }}
@@ -163,16 +159,16 @@ export function Sheet({ svg, lit, row, ms, transitions, onState, onTransition }:
     const [state] = row?.to ?? []
     const frame = box.current
     if (state === undefined || !frame) return
-    // A sheet may not have the state: then its heading is in sight.
+    // If the sheet does not contain the state, scroll to its heading.
     const [around, at] = [frame.getBoundingClientRect(), picture.findBox(state) ?? picture.findFirstBox()]
     if (!at) return
     frame.scrollBy({
-      // Its name, at its left, in any case.
+      // Always keep the state's name in view.
       left: Math.min(at.left - 8, at.left + at.width / 2 - around.width / 2) - around.left,
       top: at.top + at.height / 2 - around.top - around.height / 2,
       behavior: ms > 0 ? 'smooth' : 'instant',
     })
-    // Only the record moves the token: an overlay does not.
+    // Only the record moves the token. An overlay does not.
   }, [picture, row])
   const click = ({ target }: MouseEvent): void => {
     if (!(target instanceof Element)) return
@@ -193,7 +189,6 @@ export function Sheet({ svg, lit, row, ms, transitions, onState, onTransition }:
   )
 }
 
-/** The smallest sheet that shows a state. */
 function findSheet(chart: ChartView, state: string | undefined): ChartView['sheets'][number] | undefined {
   for (let at = state ?? ''; at !== ''; at = at.slice(0, Math.max(0, at.lastIndexOf('.')))) {
     const sheet = chart.sheets.find(({ id }) => id === at)
@@ -202,7 +197,7 @@ function findSheet(chart: ChartView, state: string | undefined): ChartView['shee
   return undefined
 }
 
-/** How often stored sessions entered or passed a state. */
+/** How often stored sessions entered or passed through a state. */
 export function countStateVisits(
   { transitions }: Pick<ChartView, 'transitions'>,
   { counts }: VisitsView,
@@ -253,7 +248,7 @@ interface OutlineProps {
   onState: (path: string) => void
 }
 
-/** The chart as a tree of states, which screen readers can read. */
+/** The chart as a tree, for screen readers. */
 function Outline({ chart, active, markOf, onState }: OutlineProps) {
   const states = chart.states.filter(({ path, type }) => path !== '(root)' && type !== 'history')
   const [chosen, choose] = useState(active[0] ?? states[0]?.path ?? '')

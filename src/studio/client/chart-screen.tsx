@@ -7,7 +7,6 @@ import { replaceAddress } from './page.js'
 import type { Source } from './data-source.js'
 import { getLastPart, formatStatePath } from './format.js'
 
-/** The machine as documentation: the purpose of each state, and its transitions. */
 export function ChartScreen({ source, state }: { source: Source; state: string | null }) {
   const chart = useLoaded('chart', () => source.chart())
   const visits = useLoaded('visits', () => source.visits())
@@ -50,7 +49,6 @@ export function ChartScreen({ source, state }: { source: Source; state: string |
 const noPlaces: ReadonlyMap<string, number> = new Map()
 const rows = new Map<string, ReturnType<typeof createRow>>()
 
-/** A row that marks the chosen state as active. */
 function getMarkedRow({ path }: ChartState): ReturnType<typeof createRow> {
   const row = rows.get(path) ?? createRow(path)
   rows.set(path, row)
@@ -120,12 +118,12 @@ function About({ chart, visits, state, onState }: AboutProps & { state: ChartSta
   const { path, description, isTested } = state
   const tests = isTested === null ? '' : isTested ? 'generated tests enter it' : 'no generated test enters it'
   const own = chart.transitions.filter(({ source }) => source === path)
-  // Transitions of outer states apply, too.
+  // Transitions of outer states apply too.
   const above = chart.transitions.filter(
     ({ source }) => source !== path && (source === '(root)' || path.startsWith(`${source}.`)),
   )
   const into = chart.transitions.filter(({ target }) => target === path)
-  // A transition without words of its own has those of its state.
+  // A transition without a description has the description of its state.
   const known = new Set([chart, ...chart.states].map((one) => one.description))
   return (
     <div class="stack">
@@ -145,7 +143,7 @@ function About({ chart, visits, state, onState }: AboutProps & { state: ChartSta
   )
 }
 
-/** The visits of stored sessions as a phrase; empty while they are not known. */
+/** Empty while the visits are unknown. */
 function formatVisits(
   visits: VisitsView | null,
   countOf: (visits: VisitsView) => number,
@@ -174,7 +172,6 @@ interface TransitionsProps {
   list: readonly ChartTransition[]
   onState: (path: string) => void
   isInto?: boolean
-  /** Descriptions of states. */
   known: ReadonlySet<string>
 }
 

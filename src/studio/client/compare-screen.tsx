@@ -15,11 +15,10 @@ import { listStates } from './timeline-layout.js'
 const atWork = new Set(['RUNNING', 'WAITING_FOR_TOOL'])
 const followMs = 700
 
-/** Two sessions side by side: a fork and its origin, or any two. */
 export function CompareScreen({ source, a, b }: { source: Source; a: string; b: string }) {
   const chart = useLoaded('chart', () => source.chart())
   const both = useLoaded(`compare ${a} ${b}`, () => source.compare(a, b))
-  // A fork that has just been made works on; what it does is added.
+  // A new fork may still be running. Reload until it settles.
   const isAtWork = [both.value?.a, both.value?.b].some((view) => view && atWork.has(view.verdict.state ?? ''))
   useEffect(() => {
     if (!isAtWork) return undefined
@@ -120,7 +119,6 @@ function Change({ change: { kind, name, a, b } }: { change: CompareChange }) {
   )
 }
 
-/** Where both stand, what each took since they parted, and by how much they differ. */
 function Outcome({ view, isAtWork }: { view: CompareView; isAtWork: boolean }) {
   const [a, b] = [sumOutcome(view, view.a), sumOutcome(view, view.b)]
   const rows: [name: string, a: number, b: number, format: (value: number) => string][] = [
@@ -173,7 +171,7 @@ function Outcome({ view, isAtWork }: { view: CompareView; isAtWork: boolean }) {
   )
 }
 
-/** Where words are marked, the marks of Markdown for bold words and headings are none of them. */
+/** Strips bold and heading markers, which would split the marked words. */
 function dropMarks(text: string): string {
   return text.replace(/\*\*(?=\S)(.+?)(?<=\S)\*\*/g, '$1').replace(/^#{1,6} /gm, '')
 }
@@ -191,7 +189,7 @@ interface Outcome {
   answer: string
 }
 
-/** A fork has the records of its origin behind it, not in its log. */
+/** The log of a fork does not contain the records of the original. */
 function sumOutcome({ commonRecords, steps, a, b }: CompareView, view: SessionView): Outcome {
   const isFork = view.session.forkedFrom?.sessionId === (view === a ? b : a).session.id
   const own = isFork ? view.rows : view.rows.slice(commonRecords)
@@ -232,7 +230,7 @@ function Pair({
 
 function Side({ side, other, id }: { side: CompareStep | null; other: CompareStep | null; id: string }) {
   if (!side) return <div class="pair-side missing">No such step</div>
-  // A fork has the answers of its origin, but not their records.
+  // A fork has the original's answers but not its records.
   const isInherited = side.tokens === 0 && side.ms === 0
   const differs = (mine: unknown, theirs: unknown): string =>
     other !== null && JSON.stringify(mine) !== JSON.stringify(theirs) ? ' differs' : ''
@@ -286,7 +284,7 @@ function Side({ side, other, id }: { side: CompareStep | null; other: CompareSte
 function Ways({ chart, view }: { chart: ChartView; view: CompareView }) {
   const markOf = useMemo(() => {
     const transitions = new Map(chart.transitions.map((one) => [one.id, one]))
-    // What lies before a fork was taken by both.
+    // Both sessions took the transitions before the fork.
     const withOrigin = ({ rows, session }: SessionView, other: SessionView) =>
       session.forkedFrom?.sessionId === other.session.id
         ? [...other.rows.slice(0, view.commonRecords), ...rows]
@@ -316,10 +314,10 @@ function Ways({ chart, view }: { chart: ChartView; view: CompareView }) {
 
 const noPaths: readonly string[] = []
 
-/** Longer comparisons than this are given up: the texts are shown as wholly different. */
+/** After this time the diff is abandoned and both texts are marked as different. */
 const longestMs = 120
 
-/** Two texts beside each other, each as it reads, with the words marked that the other one does not have. */
+/** Two texts side by side, with the words marked that the other lacks. */
 export function WordDiff({ a, b }: { a: string; b: string }) {
   const sides = useMemo(() => compareWords(a, b), [a, b])
   if (a === '' && b === '') return <p class="empty">Neither has said anything.</p>
@@ -344,7 +342,7 @@ interface Part {
   differs: boolean
 }
 
-/** The parts of both texts. A space between two words that differ belongs to them. */
+/** A space between two changed words counts as changed. */
 function compareWords(a: string, b: string): [Part[], Part[]] {
   const parts = diffArrays(splitWords(a), splitWords(b), { timeout: longestMs })
   if (parts === undefined) return [[{ text: a, differs: true }], [{ text: b, differs: true }]]
@@ -360,7 +358,7 @@ function compareWords(a: string, b: string): [Part[], Part[]] {
   return sides
 }
 
-/** The words, line ends, spaces and signs of a text, one after the other: together they are all of it. */
+/** Splits a text into words, line ends, spaces and punctuation without losing a character. */
 function splitWords(text: string): string[] {
   return text.match(/[\p{L}\p{M}\p{N}_]+|\r?\n|[^\S\r\n]+|[^]/gu) ?? []
 }

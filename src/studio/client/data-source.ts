@@ -18,27 +18,26 @@ import type {
 import { loadOnce } from '../../core/base/platform.js'
 import { type ListRequest, paths } from '../routes.js'
 
-/** The page's data source: a server, or the file itself. */
+/** Where the page gets its data: a server, or an exported file. */
 export interface Source {
-  /** Whether this is an exported file: one session, read-only. */
+  /** An exported file has one session and is read-only. */
   isFile: boolean
   chart(): Promise<ChartView>
   sessions: (list: Partial<ListRequest>) => Promise<SessionsView>
   visits(): Promise<VisitsView>
-  /** The end of the session, which is shown first. */
   end(id: string): Promise<EndView>
   session: (id: string) => Promise<SessionView>
-  /** `latest`: of each the last messages, at least so many. */
+  /** `latest`: the minimum number of messages per moment, counted from the end. */
   moments: (id: string, from: number, to: number, latest?: number) => Promise<PackedMoments>
   compare(a: string, b: string): Promise<CompareView>
   share: (id: string, as: { form: ShareForm; texts: boolean }) => Promise<SharedView>
   answer(id: string, answer: Answer): Promise<Done>
   fork(id: string, request: ForkRequest): Promise<Done>
-  /** Returns a function that ends the subscription. */
+  /** Returns an unsubscribe function. */
   live(session: { id: string; after: number } | null, hear: (message: LiveMessage) => void): () => void
 }
 
-/** A refusal of the server, or `unreachable`. */
+/** An error from the server, or `unreachable`. */
 export class SourceError extends Error {
   override readonly name = 'SourceError'
   readonly code: string
@@ -86,7 +85,6 @@ export function createServerSource(): Source {
   }
 }
 
-/** The data in the page itself; null when there is none. */
 export function createFileSource(island: { textContent: string | null } | null): Source | null {
   if (!island) return null
   const { chart, visits, session, moments } = JSON.parse(island.textContent ?? '') as ExportedSession
@@ -136,7 +134,7 @@ function postJson<T>(address: string, body: unknown): Promise<T> {
 async function sendRequest<T>(address: string, init: RequestInit): Promise<T> {
   let response: Response
   try {
-    // Relative to the page's own secret path.
+    // Relative to the page's secret path.
     response = await fetch(`.${address}`, init)
   } catch {
     throw new SourceError('unreachable', 'The studio does not answer. Is its process still running?')

@@ -8,17 +8,15 @@ import { parseJsonOr } from '../../core/base/json.js'
 
 interface ForkProps {
   seq: number
-  /** Null: a fork in which nothing else is otherwise. */
+  /** Null: a fork without a change. */
   wanted: WhatIf | null
-  /** Whether a run is under way there. */
+  /** Whether a run is active at that record. */
   canRun: boolean
-  /** What the fork drops and what may happen again. */
   describeEffect: (asksFirst: boolean) => string
   onFork: (request: ForkRequest) => Promise<void>
   onClose: () => void
 }
 
-/** Asks for the change in a fork, and whether to run it at once. */
 export function ForkDialog({ seq, wanted, canRun, describeEffect, onFork, onClose }: ForkProps) {
   const dialog = useRef<HTMLDialogElement>(null)
   const { title, label, before } = wanted === null ? plainFork(seq) : describeWanted(wanted)
@@ -146,7 +144,6 @@ function Check({
 interface Words {
   title: string
   label: string
-  /** The text as it is. */
   before: string
 }
 
@@ -189,7 +186,7 @@ function describeWanted(wanted: WhatIf): Words {
 function toEdit(edit: ForkEdit, text: string): ForkEdit {
   if ('instructions' in edit) return { instructions: text }
   if ('message' in edit) return { message: edit.message, content: text }
-  // A result may be any text; JSON is parsed.
+  // A result may be any text. Valid JSON is parsed.
   const value = parseJsonOr(text, undefined)
   return 'result' in edit ? { call: edit.call, result: value ?? text } : { call: edit.call, arguments: value }
 }

@@ -1,5 +1,4 @@
 import { formatCount } from '../../core/format/format-words.js'
-/** Formats numbers, times and states for people. */
 
 /** `1,234`, `12.3k`, `4.5M`. */
 export function formatShort(value: number): string {
@@ -13,17 +12,17 @@ export function formatClock(at: number): string {
   return clockFormat.format(at)
 }
 
-/** The last part of a path: `requesting`. */
+/** `RUNNING.asking.requesting` → `requesting` */
 export function getLastPart(path: string): string {
   return path.slice(path.lastIndexOf('.') + 1)
 }
 
-/** `RUNNING › asking › requesting`; several paths are joined by commas. */
+/** `RUNNING › asking › requesting`. Several paths are joined by commas. */
 export function formatStatePath(paths: readonly string[]): string {
   return paths.map((path) => path.split('.').join(' › ')).join(', ')
 }
 
-/** The tone of a state, which decides its colour. */
+/** The tone of a state determines its color. */
 export function getTone(state: string | null): 'good' | 'limit' | 'bad' | 'wait' | 'off' | 'busy' {
   switch (state) {
     case 'COMPLETED':
@@ -47,14 +46,13 @@ export function getTone(state: string | null): 'good' | 'limit' | 'bad' | 'wait'
   }
 }
 
-/** Characters of JSON that are read at a glance. */
 const lineLength = 64
 
-/** Indents JSON text, unless it fits on one line; other text stays. */
+/** Indents JSON unless it fits on one line. Other text is returned unchanged. */
 export function formatJson(text: string): string {
   try {
     const indented = JSON.stringify(JSON.parse(text), null, 2)
-    // No text in it has a line break: JSON escapes them.
+    // JSON escapes line breaks inside strings.
     const line = indented.length > lineLength * 2 ? indented : indented.replaceAll(/\n */g, ' ')
     return line.length > lineLength ? indented : line
   } catch {

@@ -1,6 +1,6 @@
 import type { RecordRow } from '../protocol.js'
 
-/** Drawn signs: a font may lack such letters. */
+/** Drawn icons, because a font may lack these characters. */
 const paths = {
   retry: 'M19 12a7 7 0 1 1-2.2-5.1M19 4v4h-4',
   nudge: 'M12 5v8M12 18v.5',
@@ -36,7 +36,7 @@ export function Icon({ name, size = 16 }: { name: IconName; size?: number }) {
 
 type Flag = RecordRow['flags'][number]
 
-/** What a flag means, the gravest first: that is the one shown where there is room for one. */
+/** Flags by severity. The first one is shown when there is room for only one. */
 export const flagWords: Record<Flag, string> = {
   halt: 'a guard halts',
   error: 'error',

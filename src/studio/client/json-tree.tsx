@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks'
 
 interface JsonProps {
   value: unknown
-  /** Dotted paths of the changed values. */
+  /** Dotted paths of changed values. */
   changed?: readonly string[]
   path?: string
   name?: string
@@ -41,7 +41,7 @@ export function JsonTree({ value, changed = [], path = '', name, depth = 0 }: Js
   return (
     <div class={`json-branch${mark}`}>
       {name !== undefined && (
-        <button type="button" class="json-fold" aria-expanded={isOpen} onClick={() => open(!isOpen)}>
+        <button type="button" class="json-fold folds" aria-expanded={isOpen} onClick={() => open(!isOpen)}>
           {label}
           <span class="json-count">
             {Array.isArray(value)
@@ -78,7 +78,6 @@ function Leaf({ value }: { value: unknown }) {
   return <span class="json-value">{String(value)}</span>
 }
 
-/** A long text: its beginning, with a button for more. */
 export function LongText({
   text,
   class: kind = '',

@@ -9,7 +9,7 @@ export interface LoadedState<T> {
   set: (change: (value: T) => T) => void
 }
 
-/** Loads a value, again when `key` changes or `reload` is called. The old value stays while a reload is under way. */
+/** Loads a value, and again when `key` changes or `reload` is called. Keeps the old value during a reload. */
 export function useLoaded<T>(key: string, load: () => Promise<T>): LoadedState<T> {
   const [state, setState] = useState<{ key: string; value: T | null; error: unknown }>({
     key,
@@ -27,7 +27,7 @@ export function useLoaded<T>(key: string, load: () => Promise<T>): LoadedState<T
     return () => {
       isOver = true
     }
-    // `load` is a new function each time; `key` identifies it.
+    // `load` is a new function on each render. `key` identifies it.
   }, [key, round])
   const set = useCallback(
     (change: (value: T) => T) =>
@@ -43,7 +43,7 @@ export function useLoaded<T>(key: string, load: () => Promise<T>): LoadedState<T
   }
 }
 
-/** An error message with its actions: of the whole page, or of a part of it. */
+/** An error message for the page or for a part of it, with a way to retry. */
 export function Trouble({
   error,
   onRetry,
@@ -90,7 +90,7 @@ export function Loading({ what }: { what: string }) {
   )
 }
 
-/** Loads a part of the page's code that most visits do not need. */
+/** Loads code that most visits do not need. */
 export async function loadPart<Part>(load: () => Promise<Part>): Promise<Part> {
   try {
     return await load()
@@ -101,7 +101,6 @@ export async function loadPart<Part>(load: () => Promise<Part>): Promise<Part> {
   }
 }
 
-/** A screen whose code is loaded when it is first shown. */
 export function createLazyScreen<Props extends object>(
   load: () => Promise<ComponentType<Props>>,
 ): ComponentType<Props> {

@@ -11,7 +11,7 @@ import { createFileSource, createServerSource, type Source } from './data-source
 const ChartScreen = createLazyScreen(() => import('./chart-screen.js').then((part) => part.ChartScreen))
 const CompareScreen = createLazyScreen(() => import('./compare-screen.js').then((part) => part.CompareScreen))
 
-/** The parts of the address: `#/session/ID/12` is `['session', 'ID', '12']`. */
+/** `#/session/ID/12` → `['session', 'ID', '12']` */
 function parseHash(hash: string): string[] {
   return hash.replace(/^#\/?/, '').split('/').filter(Boolean).map(decodePart)
 }
@@ -28,7 +28,7 @@ function App({ source, onlySession }: { source: Source; onlySession: string | nu
   const [screen, a = '', b = ''] = parseHash(useAddressHash())
   const [problem, setProblem] = useState<string | null>(null)
   const seq = /^\d+$/.test(b) ? Number(b) : null
-  // By its record, too: an address that is opened in this page may lead to another record of the session that it shows.
+  // The record is part of the key, because a link may lead to another record of the same session.
   const run = (id: string) => (
     <RunScreen key={`${id}/${b}`} source={source} id={id} seq={seq} onProblem={setProblem} />
   )
@@ -86,7 +86,7 @@ function Keys() {
   )
 }
 
-/** Shows an error of a screen in its place; the rest of the page stays. */
+/** Shows a screen's error in its place and keeps the rest of the page. */
 class ErrorBoundary extends Component<{ children: ComponentChildren }, { error: unknown }> {
   override state: { error: unknown } = { error: null }
 

@@ -4,7 +4,9 @@ import { useMemo } from 'preact/hooks'
 import { isPicture } from '../protocol.js'
 import { listInner, type MarkdownToken, parseMarkdown } from './parse-markdown.js'
 
-/** Renders Markdown as inert elements. HTML in the text is shown as text, and nothing is loaded from the network. */
+/**
+ * Renders Markdown as inert elements. HTML in the text is shown as text, and nothing is loaded from the network.
+ */
 export function Markdown({ text }: { text: string }) {
   const tokens = useMemo(() => parseMarkdown(text), [text])
   return (
@@ -145,7 +147,10 @@ function Link({
   )
 }
 
-/** Shows pictures that the text itself contains. A picture on the web would tell its server that the text is being read. */
+/**
+ * Shows pictures that the text itself contains. Loading one from the web would tell its server that the text is
+ * being read.
+ */
 function Image({ image: { href, text, title } }: { image: Tokens.Image }) {
   if (isPicture(href)) return <img src={href} alt={text} title={title ?? undefined} />
   return (

@@ -8,12 +8,10 @@ import { LongText } from './json-tree.js'
 import { Markdown } from './markdown.js'
 import type { WhatIf } from './what-if.js'
 
-/** How a message is shown. */
 export interface ShownAs {
   isLast: boolean
-  /** As it was written, without its Markdown. */
   isRaw: boolean
-  /** Has the words that are searched for: all of it is open. */
+  /** Matches the search and is fully expanded. */
   isFound: boolean
   isCurrent: boolean
 }
@@ -32,7 +30,7 @@ const names: Record<ShownMessage['role'], string> = {
   system: 'Loop',
 }
 
-/** Why the loop itself says something to the model. */
+/** Why the loop sends a message to the model. */
 const loopReasons: Readonly<Record<string, string>> = {
   max_tokens_recovery: 'asks for the rest of an answer that was cut off',
   output_repair: 'asks for an answer that fits the schema',
@@ -88,7 +86,6 @@ const tellers: Record<InstructionsView['from'], string> = {
   fork: 'of this fork alone',
 }
 
-/** What the author told the model before all else. */
 export function Instructions({ told, onEdit }: { told: InstructionsView; onEdit: MessageProps['onEdit'] }) {
   const { forkAt: at } = told
   return (
@@ -113,7 +110,6 @@ const firstChars = 6000
 
 const asMarkdown: Pick<ShownAs, 'isRaw' | 'isFound'> = { isRaw: false, isFound: false }
 
-/** What was said, as Markdown: the beginning of a long text, until it is opened. */
 export function Said({ text, as = asMarkdown }: { text: string; as?: typeof asMarkdown }) {
   const [isOpen, open] = useState(false)
   if (as.isRaw) return <LongText text={text} first={as.isFound ? Infinity : firstChars} class="as-written" />
@@ -141,7 +137,7 @@ function Pictures({ media }: { media: readonly ShownMedia[] }) {
   )
 }
 
-/** Opens a fork with something else in this place. */
+/** Opens the What if dialog for this part. */
 function Pencil({ label, words, onClick }: { label: string; words?: string; onClick: () => void }) {
   return (
     <button type="button" class="edit" aria-label={label} title={label} onClick={onClick}>
@@ -153,7 +149,6 @@ function Pencil({ label, words, onClick }: { label: string; words?: string; onCl
 
 interface CallProps {
   call: ShownMessage['calls'][number]
-  /** Of the message. */
   forkAt: number | null
   isOpen: boolean
   onEdit: MessageProps['onEdit']
@@ -204,7 +199,7 @@ function Call({ call, forkAt, isOpen, onEdit }: CallProps) {
           )}
         </Block>
       )}
-      {/* The text of a result has a line for each of them. */}
+      {/* The result text already has a line for every other attachment. */}
       <Pictures media={media.filter(({ picture }) => picture !== null)} />
     </div>
   )
@@ -213,7 +208,6 @@ function Call({ call, forkAt, isOpen, onEdit }: CallProps) {
 const firstLines = 10
 const mostChars = 700
 
-/** Arguments or a result: the beginning of a long one, until it is opened. */
 function Block({
   text,
   kind = '',
@@ -227,7 +221,7 @@ function Block({
 }) {
   const [wants, want] = useState(false)
   const beginning = text.split('\n', firstLines).join('\n').slice(0, mostChars)
-  // A button for the last few letters would be longer than they are.
+  // A button for a few characters would be longer than the text.
   const isLong = text.length > beginning.length + 60
   const isWhole = !isLong || wants || isOpen
   return (

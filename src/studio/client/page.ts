@@ -1,12 +1,10 @@
 import { options } from 'preact'
 import { useEffect, useLayoutEffect, useState } from 'preact/hooks'
 
-/** The address whose screen is shown; null before the first. */
 let shown: string | null = null
 
-/** The hash of the address, to show its screen. */
 export function useAddressHash(): string {
-  // An object: going where the page was shows it anew, after `replaceAddress`, too.
+  // An object, so that returning to the same address renders it again after `replaceAddress`.
   const [state, setState] = useState(() => ({ hash: location.hash }))
   useLayoutEffect(() => {
     shown = state.hash
@@ -21,25 +19,26 @@ export function useAddressHash(): string {
   return state.hash
 }
 
-/** Writes what is shown into the address; unless the page is on its way to another one, which this would undo. */
+/** Writes the current view into the address, unless the page is already navigating to another one. */
 export function replaceAddress(hash: string): void {
   if (location.hash !== shown) return
   history.replaceState(null, '', hash)
   shown = location.hash
 }
 
-/** Writes what a screen shows into the address, so that it can be shared, and the way back leads to it. Null: nothing is written. */
+/** Keeps the address in sync with the screen, so that it can be shared. Null: leaves the address alone. */
 export function useWrittenAddress(hash: string | null): void {
-  // In a layout effect: the others of a screen end only after the next one is there, and this would write over its address.
+  // A layout effect, because other effects of the old screen end only after the next screen has rendered and would
+  // overwrite its address.
   useLayoutEffect(() => {
     if (hash === null) return undefined
-    // Delayed, because typing and a moving slider change it often.
+    // Debounced, because typing and the slider change it often.
     const timer = setTimeout(() => replaceAddress(hash), 250)
     return () => clearTimeout(timer)
   }, [hash])
 }
 
-/** Makes signs visible that would move the cursor of a terminal, or turn the order of letters around. */
+/** Makes control and bidirectional characters visible. */
 export function showControls(text: string): string {
   return text.replaceAll(
     unseen,
@@ -49,10 +48,12 @@ export function showControls(text: string): string {
 
 const unseen = /[^\P{Cc}\t\n\r]|[\u202a-\u202e\u2066-\u2069]/gu
 
-/** Attributes that are shown or read out. */
 const told = 'title alt aria-label aria-valuetext'.split(' ')
 
-/** Shows them in all that the page says, whether a model, a tool or a user has written it: a title, a tag, a tool's name. */
+/**
+ * Applies `showControls` to all text on the page, because models, tools and users can write titles, tags and tool
+ * names.
+ */
 export function showControlsEverywhere(): void {
   options.vnode = (vnode) => {
     const node = vnode as { props: string | Record<string, string> }

@@ -1,6 +1,9 @@
 import { Lexer, type MarkedToken, type Tokens } from 'marked'
 
-/** A parsed block or span. `as-written`: a block that is shown as plain text, because parsing it would drop letters. */
+/**
+ * A parsed block or span. `as-written`: a block that is shown as plain text, because parsing it would drop
+ * letters.
+ */
 export type MarkdownToken = MarkedToken | { type: 'as-written'; raw: string }
 
 /** Deeper nesting is hostile rather than useful. */
@@ -39,7 +42,7 @@ function measureDepth(tokens: readonly MarkdownToken[]): number {
   return tokens.reduce((most, token) => Math.max(most, 1 + measureDepth(listInner(token))), 0)
 }
 
-/** Everything that a token shows, in the order of the source. */
+/** Everything that a token shows, in source order. */
 export function readText(token: MarkdownToken): string {
   const inner = listInner(token).map(readText).join('')
   switch (token.type) {
@@ -64,7 +67,7 @@ export function readText(token: MarkdownToken): string {
   }
 }
 
-/** Whether a link is an address that was written without link text. */
+/** Whether the link is a bare address without link text. */
 const isBareLink = ({ raw }: Tokens.Link): boolean => !raw.startsWith('[')
 
 function keepLetters(text: string): string {

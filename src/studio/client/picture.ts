@@ -16,13 +16,10 @@ const allowedElements = new Set([
 ])
 const svgSpace = 'http://www.w3.org/2000/svg'
 
-/** What is highlighted in a picture of the chart. */
 export interface Highlights {
-  /** Paths of the active states: their outer states are highlighted, too. */
+  /** Paths of the active states. Their outer states are highlighted too. */
   active: readonly string[]
-  /** Ids of the transitions that the record took. */
   taken: readonly string[]
-  /** The other mark of a state or transition. */
   markOf: (id: string) => Mark | ''
 }
 
@@ -54,15 +51,15 @@ const marks: readonly Mark[] = [
 /** A picture of the chart whose states, rows and lines can be highlighted. */
 export class Picture {
   readonly svg: SVGSVGElement
-  /** Whether innermost states are drawn as small boxes in their outer states. */
+  /** Whether innermost states are drawn as chips inside their outer states. */
   readonly isOverview: boolean
-  /** Whether it is drawn at the size of its letters, for a narrow place. */
+  /** Whether it is drawn at text size for a narrow pane. */
   readonly isNarrow: boolean
   readonly #states = new Map<string, Element[]>()
   readonly #ways = new Map<Element, string[]>()
-  /** The classes that an element is drawn with, and those that it was given. */
+  /** The original class of an element, and the classes added to it. */
   readonly #lit = new Map<Element, { own: string; lit: string }>()
-  /** Points of the picture, which do not move: asking the browser for them makes it lay out the page. */
+  /** Cached points. Reading them from the DOM forces a layout. */
   readonly #spots = new Map<string, Point>()
   readonly #lines = new Map<string, readonly Point[]>()
   readonly #layer: Element
@@ -75,7 +72,7 @@ export class Picture {
     const parsed = new DOMParser().parseFromString(text.replace(style, ''), 'image/svg+xml').documentElement
     this.svg = document.importNode(parsed, true) as unknown as SVGSVGElement
     adoptStyles(css)
-    // Pictures of a user's machine could contain scripts or links.
+    // A picture of a custom machine could contain scripts or links.
     for (const element of this.svg.querySelectorAll('*')) {
       if (!allowedElements.has(element.localName)) element.remove()
       else
@@ -84,12 +81,10 @@ export class Picture {
     this.isOverview = this.svg.getAttribute('aria-label')?.endsWith(', overview') ?? false
     const own = this.svg.getAttribute('data-width')
     this.isNarrow = own !== null
-    // No smaller: its letters could not be read.
+    // Smaller text would be unreadable.
     if (own !== null) this.svg.style.cssText = `min-width:${own}px;max-width:${Number(own) * 1.15}px`
     const [, , width = 0, height = 0] = (this.svg.getAttribute('viewBox') ?? '').split(' ').map(Number)
-    // A sheet has as many pixels as its letters need to be read.
     if (!this.isNarrow && !this.isOverview) this.svg.style.width = `${Math.round(width * 0.92)}px`
-    // The page has its own heading.
     if (this.isOverview) {
       for (const heading of this.svg.querySelectorAll(':scope > text')) heading.remove()
       this.svg.setAttribute('viewBox', `8 52 ${width - 16} ${height - 56}`)
@@ -136,7 +131,7 @@ export class Picture {
     }
   }
 
-  /** Writes to the page only what has changed: a step through the records changes few of the elements. */
+  /** Writes only changed classes to the DOM, because a step changes few elements. */
   #light(element: Element, lit: string): void {
     const known = this.#lit.get(element)
     if (known?.lit === lit) return
@@ -145,7 +140,7 @@ export class Picture {
     element.setAttribute('class', `${own} ${lit}`.trim())
   }
 
-  /** Moves the token to the active state along the taken transitions. */
+  /** Moves the token to the active state along the transitions taken. */
   moveToken(
     { from, to, taken }: { from: readonly string[]; to: readonly string[]; taken: readonly string[] },
     { transitions, ms }: { transitions: ReadonlyMap<string, ChartTransition>; ms: number },
@@ -167,17 +162,15 @@ export class Picture {
     this.#stop = walkToken({ trail: this.#trail, token: this.#token, end, ms })
   }
 
-  /** The box of a state in pixels of the page. */
   findBox(state: string): DOMRect | null {
     return this.#states.get(this.#findDrawnPath(state))?.[0]?.getBoundingClientRect() ?? null
   }
 
-  /** Of its heading. */
   findFirstBox(): DOMRect | null {
     return this.svg.querySelector('text')?.getBoundingClientRect() ?? null
   }
 
-  /** The path of the state itself, or of its nearest outer state that is drawn. */
+  /** The path of the state, or of its nearest outer state in the picture. */
   #findDrawnPath(path: string): string {
     for (let at = path; at !== ''; at = at.slice(0, Math.max(0, at.lastIndexOf('.'))))
       if (this.#states.has(at)) return at
@@ -195,12 +188,12 @@ export class Picture {
     const spot: Point = element.classList.contains('chip')
       ? [x + width - 15, y + height / 2]
       : [x + width - 18, y + 18]
-    // A picture that is not shown has no sizes yet.
+    // A hidden picture has no size yet.
     if (width > 0) this.#spots.set(drawn, spot)
     return spot
   }
 
-  /** Points along the line of a transition; none where it has no line. */
+  /** Points along a transition's line. Empty if it has no line. */
   #followLine(id: string): readonly Point[] {
     const known = this.#lines.get(id)
     if (known) return known
@@ -232,7 +225,7 @@ export class Picture {
 
 const adopted = new Set<string>()
 
-/** Adds the colours of a picture as a style sheet of the page: the content security policy forbids style elements. */
+/** Adopts a picture's colors as a style sheet, because the content security policy forbids style elements. */
 function adoptStyles(css: string): void {
   if (adopted.has(css)) return
   adopted.add(css)
@@ -243,7 +236,6 @@ function adoptStyles(css: string): void {
 
 type Point = readonly [x: number, y: number]
 
-/** An SVG path along these points, with rounded corners. */
 function toPath(points: readonly Point[]): string {
   const apart = points.filter(([x, y], index) => {
     const before = points[index - 1]
@@ -261,7 +253,7 @@ function toPath(points: readonly Point[]): string {
   return path
 }
 
-/** Animates the token along its trail. Returns a function that puts it at the end at once. */
+/** Animates the token along its trail. Returns a function that skips to the end. */
 function walkToken({
   trail,
   token,
@@ -288,7 +280,6 @@ function walkToken({
   trail.setAttribute('stroke-dasharray', String(length))
   let frame = requestAnimationFrame(function step(now) {
     const part = Math.min(1, Math.max(0, now - start) / time)
-    // Slow at both ends.
     const eased = part < 0.5 ? 2 * part * part : 1 - (2 - 2 * part) ** 2 / 2
     const { x, y } = trail.getPointAtLength(length * eased)
     put(x, y)

@@ -7,7 +7,6 @@ import { Icon, type IconName } from './icons.js'
 import { showOnSmallScreen } from './run-hooks.js'
 import { isFailed, type RunStep, shareTime, type TimeShares, toPercents } from './run-steps.js'
 
-/** The title of a session and where it stands, and what came of the record that is shown. */
 export function RunHead({
   view,
   row,
@@ -16,7 +15,7 @@ export function RunHead({
 }: {
   view: SessionView
   row: RecordRow
-  /** The number of the step that the record belongs to. */
+  /** The step that contains the record. */
   step: number
   onFork: (() => void) | null
 }) {
@@ -67,12 +66,11 @@ export function RunHead({
   )
 }
 
-/** Whether the run goes on when it is resumed: it is paused, or its process is gone. */
+/** Whether resuming continues the run: it is paused, or its process has ended. */
 export function mayResume({ session }: SessionView): boolean {
   return session.state === 'PAUSED' || session.standing === 'interrupted'
 }
 
-/** `isAsleep`: it is paused until a date. */
 export function StatePill({ state, isAsleep }: { state: string | null; isAsleep: boolean }) {
   const word = isAsleep ? 'sleeping' : (state ?? 'not begun').replaceAll('_', ' ').toLowerCase()
   return <span class={`pill tone-${getTone(state)}`}>{word}</span>
@@ -83,14 +81,14 @@ interface VerdictProps {
   steps: readonly RunStep[]
   /** Null when forks are not possible. */
   onFork: ((seq: number) => void) | null
-  /** Null in a file, which is shared as it is. */
+  /** Null in an exported file. */
   onShare: (() => Promise<void>) | null
   /** Null when there is nothing to resume. */
   onResume: (() => Promise<void>) | null
   onPlace: (place: number) => void
 }
 
-/** What stopped the session, in a sentence, and what it took: each part leads to its records, one after the other. */
+/** Why the session stopped and what it used. Each part links to its records, one after another. */
 export function VerdictStrip({ view, steps, onFork, onShare, onResume, onPlace }: VerdictProps) {
   const { verdict, rows, session } = view
   const [trouble, setTrouble] = useState('')
@@ -144,7 +142,7 @@ export function VerdictStrip({ view, steps, onFork, onShare, onResume, onPlace }
           {trouble}
         </p>
       )}
-      {/* The end alone does not say what all of it took. */}
+      {/* The end of a log does not contain the totals. */}
       {view.isPart ? (
         <p class="chips">Reading all {formatCount(view.rows.length, 'record')} …</p>
       ) : (
@@ -154,7 +152,6 @@ export function VerdictStrip({ view, steps, onFork, onShare, onResume, onPlace }
   )
 }
 
-/** Of the limits, money alone has the sign of money. */
 const iconsByState: Record<string, IconName> = { TIMED_OUT: 'time', MAX_STEPS: 'steps' }
 
 const icons: Record<ReturnType<typeof getTone>, IconName> = {
@@ -173,7 +170,7 @@ function describeStanding({ verdict, session }: SessionView): string {
   return `Its process ended while it was at work, and none goes on with it. ${verdict.text}`
 }
 
-/** Keys of the configuration and calls as code: `guardrails.progress.stale.haltAt`, `agent.fork('s', 2)`. */
+/** Formats configuration keys and calls as code: `guardrails.progress.stale.haltAt`, `agent.fork('s', 2)`. */
 function markKeys(text: string) {
   return text
     .split(/(\b[a-z][A-Za-z]*(?:\.[a-z][A-Za-z]*)+\b(?:\([^()]*\))?)/)
@@ -182,7 +179,7 @@ function markKeys(text: string) {
 
 function Chips({ view, steps, onPlace }: Pick<VerdictProps, 'view' | 'steps' | 'onPlace'>) {
   const { rows, bars, verdict } = view
-  // The slider moves often, and changes none of it.
+  // The slider moves often and does not change these.
   const chips = useMemo(() => listChips({ rows, bars, verdict }, steps), [rows, bars, verdict, steps])
   return (
     <div class="chips" role="group" aria-label="What it took">
@@ -193,7 +190,7 @@ function Chips({ view, steps, onPlace }: Pick<VerdictProps, 'view' | 'steps' | '
   )
 }
 
-/** What the session took, and the records that each part leads to. */
+/** What the session used, and the records that each part links to. */
 function listChips(
   { rows, bars, verdict }: Pick<SessionView, 'rows' | 'bars' | 'verdict'>,
   steps: readonly RunStep[],
@@ -309,7 +306,7 @@ function Tokens({ total, verdict: { inputTokens, cachedTokens } }: { total: numb
   )
 }
 
-/** Of a cost of which a part has no price, the rest is the least that it was. */
+/** If some prices are unknown, the sum is a minimum. */
 function Cost({ verdict: { cost, isCostWhole } }: { verdict: VerdictView }) {
   if (cost === 0 && !isCostWhole) return <>cost not known: no prices</>
   return (
@@ -326,10 +323,9 @@ function Cost({ verdict: { cost, isCostWhole } }: { verdict: VerdictView }) {
 interface ChipProps {
   name: string
   icon?: IconName
-  /** The records that it leads to, in this order. */
   places: readonly number[]
   title: string
-  /** Whether the list of steps has what is looked for, such as tokens; else the transcript has it. */
+  /** Whether the step list shows the value. Otherwise the transcript does. */
   isInSteps?: boolean
   onPlace: (place: number) => void
   children: ComponentChildren

@@ -3,16 +3,16 @@ import type { LiveMessage, MomentView, RecordRow } from '../protocol.js'
 import type { Source } from './data-source.js'
 import type { MomentCache } from './session-data.js'
 
-/** Matches where the parts of the page lie below one another, as in client.css. */
+/** The breakpoint of the single-column layout, as in client.css. */
 export const small = matchMedia('(max-width: 1020px)')
 
-/** Where the parts of the page lie below one another, the one that is meant comes into sight: what the transcript has, or the steps. */
+/** In the single-column layout, scrolls the given part into view. */
 export function showOnSmallScreen(part: '.side' | '.steps'): void {
   if (small.matches)
     document.querySelector(part)?.scrollIntoView({ block: part === '.side' ? 'start' : 'nearest' })
 }
 
-/** The moment of a record. The previous one stays while it is being loaded. */
+/** The moment of a record. Keeps the previous one while loading. */
 export function useMoment(
   moments: MomentCache,
   row: RecordRow | undefined,
@@ -29,7 +29,8 @@ export function useMoment(
     if (seq === 0) return undefined
     let isOver = false
     const show = (moment: MomentView | Error | null): void => {
-      // One that was there at once is drawn already. Effects come late: the next key may have been before them.
+      // A moment that was available at once is already drawn. Effects run late, so the next key may have been
+      // pressed before.
       if (isOver || seq !== wanted.current || moment === shown.current) return
       shown.current = moment
       draw({})
@@ -44,7 +45,7 @@ export function useMoment(
   return shown.current
 }
 
-/** Subscribes to live messages. `after`: the last record that the page has; null: not known yet. */
+/** Subscribes to live messages. `after`: the last record that the page has. Null: unknown. */
 export function useLive(
   source: Source,
   id: string,
@@ -60,7 +61,7 @@ export function useLive(
   )
 }
 
-/** Handles keys of the screen, except in input fields. */
+/** Handles the keys of a screen, except in input fields. */
 export function useKeys(press: (event: KeyboardEvent) => boolean): void {
   const latest = useRef(press)
   latest.current = press
@@ -92,7 +93,7 @@ export function Announcer({ text }: { text: string }) {
   )
 }
 
-/** A function that stays the same, and calls the latest one. */
+/** A function with a stable identity that calls the latest version. */
 export function useLatest<Argument>(call: (argument: Argument) => void): (argument: Argument) => void {
   const latest = useRef(call)
   latest.current = call

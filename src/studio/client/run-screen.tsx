@@ -33,7 +33,7 @@ const stepMs = 700
 export interface RunProps {
   source: Source
   id: string
-  /** The first record to show; null: the last one. */
+  /** The record to show first. Null: the last one. */
   seq: number | null
   onProblem: (problem: string | null) => void
 }
@@ -89,7 +89,6 @@ interface Props {
   source: Source
   chart: ChartView
   view: SessionView
-  /** The moment of the last record, if it is loaded. */
   end: MomentView | null
   change: (change: (view: SessionView) => SessionView) => void
   reload: () => void
@@ -115,9 +114,9 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
   const [stepWords, setStepWords] = useState('')
   const [streaming, setStreaming] = useState('')
   const [areLanesShown, showLanes] = useState(true)
-  // The page loads all messages of a long session when a reader searches them or goes back to the earlier ones.
+  // All messages of a long session are loaded once the reader searches them or scrolls to earlier ones.
   const [isWhole, wantWhole] = useState(false)
-  // Moments of a part are dropped when the whole session is loaded.
+  // Partial moments are dropped when the whole session is loaded.
   const moments = useMemo(
     () => new MomentCache(source, id, { known: end, isWhole }),
     [source, id, isPart, isWhole],
@@ -130,7 +129,7 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
     wantsVisits ? source.visits() : Promise.resolve(null),
   )
 
-  /** Goes to a record: the token walks to the next one, and jumps to any other. */
+  /** Goes to a record. The token walks to the next one and jumps to any other. */
   const go = useLatest((to: number) => {
     const at = Math.max(0, Math.min(last, to))
     setMs(at === place + 1 ? stepMs : 0)
@@ -160,7 +159,7 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
     },
   })
 
-  // In live mode, the page follows the run.
+  // Live mode follows the run.
   useEffect(() => {
     if (!isLive) return
     setMs(last === place + 1 ? stepMs : 0)
@@ -183,12 +182,11 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
     if (!isPlaying && place >= last) setPlace(0)
     setPlaying(!isPlaying)
   }
-  // The first one of a part has all that came before it.
+  // The first step of a partial session contains everything before it.
   const steps = useMemo(
     () => listRunSteps({ rows, bars: view.bars }).slice(isPart ? 1 : 0),
     [rows, view.bars, isPart],
   )
-  /** The next or previous of the steps that are found. */
   const goStep = (by: 1 | -1): void => {
     const found = findSteps(steps, stepWords)
     const next = by > 0 ? found.find((step) => step.from > place) : found.findLast((step) => step.to < place)
@@ -214,7 +212,7 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
   }, [session.title, session.id])
   const first = useMemo(() => findFirstPlaces(rows, chart), [rows, chart])
   const jump = (matches: (row: RecordRow) => boolean): void => {
-    // The nearest one before here, else the first one.
+    // The nearest record before this one, or the first.
     const before = rows.findLastIndex((one, at) => at < place && matches(one))
     const at = before === -1 ? rows.findIndex(matches) : before
     if (at !== -1) go(at)
@@ -394,7 +392,6 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
 
 const noCalls: RecordRow['calls'] = []
 
-/** The time since the run of this record began. */
 function measureElapsed(rows: readonly RecordRow[], place: number): number {
   const run = rows[place]?.run
   return Math.max(0, (rows[place]?.at ?? 0) - (rows.find((row) => row.run === run)?.at ?? 0))
@@ -404,7 +401,6 @@ function prefersReducedMotion(): boolean {
   return matchMedia('(prefers-reduced-motion: reduce)').matches
 }
 
-/** The first record of each state and transition. */
 function findFirstPlaces(
   rows: readonly RecordRow[],
   { transitions }: ChartView,

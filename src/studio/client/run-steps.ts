@@ -1,46 +1,48 @@
 import type { Bar, RecordRow, SessionView, SettledCall } from '../protocol.js'
 import { readComparison, readTerm, splitQuery } from '../session-query.js'
 
-/** A step of a run: from the request, with its attempts, to the last result of its calls. */
+/** A step of a run: from its request, including retries, to the last result of its calls. */
 export interface RunStep {
   run: number
   step: number
-  /** Record indexes, `to` included. */
+  /** Record indexes, `to` inclusive. */
   from: number
   to: number
-  /** The record at which it is over: that of its last result, else the model's answer. While it is under way, its newest one. */
+  /**
+   * The record that completes the step: its last result, or else the answer. The latest record while it is active.
+   */
   place: number
-  /** Milliseconds: of requests, of calls, waited for people or another attempt, and from record to record. */
+  /** Milliseconds spent on requests, on calls, waiting, and in total. */
   modelMs: number
   toolMs: number
   waitMs: number
   ms: number
   tokens: number
-  /** USD, of what has a price. */
+  /** USD, excluding usage without a price. */
   cost: number
   calls: SettledCall[]
-  /** Calls that have no result yet, by name. */
+  /** Names of calls without a result. */
   open: string[]
   children: { label: string; sessionId: string }[]
-  /** The agent that the conversation was handed to in it. */
+  /** The agent that received the conversation in this step. */
   handedTo: string | null
   flags: RecordRow['flags']
   hasFailed: boolean
-  /** What it ended with, where it has no calls: `answer`. */
+  /** What the step ended with if it has no calls: `answer`. */
   label: string
-  /** What plain words are looked for in. */
+  /** The text that plain search words match. */
   words: string
   states: string[]
 }
 
-/** Splits the records into steps. A record belongs to the step that was under way when it came. */
+/** Splits the records into steps. A record belongs to the step that was active when it was written. */
 export function listRunSteps({ rows, bars }: Pick<SessionView, 'rows' | 'bars'>): RunStep[] {
   const spans: { run: number; step: number; from: number; to: number }[] = []
   for (const [place, row] of rows.entries()) {
     const before = rows[place - 1]
     const step = Math.max(1, before?.run === row.run ? before.step : row.step)
     const last = spans.at(-1)
-    // What comes before the first run belongs to its first step.
+    // Records before the first run belong to its first step.
     if (last && (last.run === row.run || last.run === 0) && (last.step === step || last.run === 0)) {
       last.to = place
       last.run = row.run
@@ -51,7 +53,7 @@ export function listRunSteps({ rows, bars }: Pick<SessionView, 'rows' | 'bars'>)
   return spans.map((span, index) => createStep(span, rows, barsByStep[index] ?? []))
 }
 
-/** The bars of each step: by the record that ends them. */
+/** Assigns each bar to the step of the record that ends it. */
 function groupBars(
   bars: readonly Bar[],
   spans: readonly { from: number; to: number }[],
@@ -117,14 +119,14 @@ function createStep(
   }
 }
 
-/** Whether a call went wrong. Calls that a guard or a person refused did not: they never ran. */
+/** Whether a call failed. Calls refused by a guard or a person never ran and do not count. */
 export function isFailed({ status }: Pick<SettledCall, 'status'>): boolean {
   return failures.has(status)
 }
 
 const failures = new Set(['error', 'timeout', 'unknown_tool', 'invalid_arguments', 'denied', 'interrupted'])
 
-/** The time that bars of these lanes cover, each millisecond once. */
+/** The time covered by bars of these lanes, counting overlaps once. */
 export function measureUnion(bars: readonly Bar[], lanes: readonly Bar['lane'][], now: number): number {
   const spans = bars
     .filter(({ lane }) => lanes.includes(lane))
@@ -140,8 +142,8 @@ export function measureUnion(bars: readonly Bar[], lanes: readonly Bar['lane'][]
 }
 
 /**
- * The parts of a session's time: each moment counts once, so they add up to `total`. `other` is the loop itself, shields and
- * memory, and times without a process.
+ * How a session's time was spent. Each moment counts once, so the parts add up to `total`. `other` is the loop
+ * itself, shields, memory, and time without a process.
  */
 export interface TimeShares {
   total: number
@@ -164,7 +166,7 @@ export function shareTime({ rows, bars }: Pick<SessionView, 'rows' | 'bars'>): T
   return { total, model, tools: work - model, waits: known - work, other: total - known }
 }
 
-/** The parts of a session's time in whole per cent. They add up to 100, unless there is no time. */
+/** The parts of a session's time in whole percent. They add up to 100 unless the total is 0. */
 export function toPercents({
   total,
   ...parts
@@ -179,14 +181,12 @@ export function toPercents({
   return Object.fromEntries(entries) as ReturnType<typeof toPercents>
 }
 
-/** A line of the list: one step, or several alike. */
 export type StepLine = { steps: readonly [RunStep, ...RunStep[]]; isMerged: boolean }
 
 const mostUnmerged = 3
-/** Shorter lists are shown whole. */
 const fewSteps = 12
 
-/** Puts consecutive steps that look alike into one line, unless it is opened by its first step. */
+/** Merges consecutive steps that look alike into one line, unless the reader opened it. */
 export function mergeSteps(steps: readonly RunStep[], opened: ReadonlySet<string>): StepLine[] {
   const groups: [RunStep, ...RunStep[]][] = []
   let alike = ''
@@ -211,7 +211,7 @@ function describeLook({ run, calls, flags, open, children }: RunStep): string {
   return JSON.stringify([run, names, flags, open, children.length])
 }
 
-/** Tells whether a step is asked for by `words`, such as `tool:pay error >1s cost>0.01`. */
+/** Matches steps by a filter such as `tool:pay error >1s cost>0.01`. */
 export function createStepFilter(words: string): (step: RunStep) => boolean {
   const tests = splitQuery(words.toLowerCase()).map(readFilterWord)
   return (step) => tests.every((test) => test(step))

@@ -4,7 +4,6 @@ import type { Bar, GaugeView, GuardView, MomentView, RecordRow } from '../protoc
 import { JsonTree } from './json-tree.js'
 import { formatClock, formatStatePath } from './format.js'
 
-/** The record, and its effect. */
 export function RecordTab({
   moment,
   row,
@@ -113,7 +112,7 @@ function measureNearness({ streak, threshold }: GuardView): number {
   return streak === null || threshold === null || threshold === 0 ? 0 : streak / threshold
 }
 
-/** `elapsedMs`: what a run without a deadline has taken, which it does not count itself. */
+/** `elapsedMs`: the elapsed time of a run without a deadline, which does not count it. */
 export function BudgetTab({ budget, elapsedMs }: { budget: readonly GaugeView[]; elapsedMs: number }) {
   const say = (name: GaugeView['name'], value: number | null): string =>
     value === null

@@ -5,10 +5,10 @@ import { latestMessages } from '../routes.js'
 import type { Source } from './data-source.js'
 import { type LoadedState, useLoaded } from './loading.js'
 
-/** Moments are loaded in blocks of this many records. */
+/** Records per block. */
 const blockSize = 128
 
-/** The loaded moments of one session, and the blocks that are being loaded: with all messages, or with the last ones alone. */
+/** Loaded moments of one session, by block, with all messages or only the latest. */
 export class MomentCache {
   readonly #source: Source
   readonly #id: string
@@ -28,7 +28,6 @@ export class MomentCache {
     if (known && !(isWhole && known.earlier > 0)) this.#read.set(known.seq, known)
   }
 
-  /** Null while it is being loaded. */
   findMoment(seq: number): MomentView | null {
     const known = this.#read.get(seq)
     if (known) return known
@@ -38,7 +37,10 @@ export class MomentCache {
     return moment
   }
 
-  /** Loads the block of this record and prefetches its neighbours. The first time, loads this record alone, which is faster. */
+  /**
+   * Loads the block of this record and prefetches its neighbors. The first call loads only this record, which is
+   * faster.
+   */
   async loadMoment(seq: number, last: number): Promise<MomentView | null> {
     const known = this.findMoment(seq)
     if (known) {
@@ -62,7 +64,7 @@ export class MomentCache {
     }
   }
 
-  /** Drops moments from this record on: they may have changed, or their block has grown. */
+  /** Drops moments from this record on, because they may have changed or their block has grown. */
   forgetFrom(seq: number): void {
     for (const at of this.#blocks.keys()) {
       if (at < toBlock(seq)) continue
@@ -96,7 +98,7 @@ function toBlock(seq: number): number {
   return Math.floor((seq - 1) / blockSize)
 }
 
-/** Loads a session: the end of a long one first, then the rest. */
+/** Loads a session. A long session loads its end first. */
 export function useOpenedSession(source: Source, id: string, seq: number | null): LoadedState<EndView> {
   const opened = useLoaded(`session ${id}`, async (): Promise<EndView> => {
     if (seq !== null) return { view: await source.session(id), moment: null }
@@ -125,7 +127,7 @@ export function useOpenedSession(source: Source, id: string, seq: number | null)
   return opened
 }
 
-/** Adds a blank row for each missing record, so that positions on the timeline stay. */
+/** Adds a blank row for each missing record, so that positions on the timeline stay the same. */
 function addBlankRows(view: SessionView): SessionView {
   const [first] = view.rows
   if (!view.isPart || !first) return view

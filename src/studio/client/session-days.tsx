@@ -3,10 +3,9 @@ import type { DayView } from '../protocol.js'
 import type { BudgetView } from '../studio-views.js'
 
 const height = 36
-/** The frequent reasons have a colour of their own; the others share the last. */
+/** The most frequent reasons have their own color. The rest share the last one. */
 const colours = 4
 
-/** What the found sessions cost by day, and why some of them failed. */
 export function SessionDays({
   days,
   onReason,
@@ -105,7 +104,6 @@ function Columns({ label, days }: { label: string; days: readonly Column[] }) {
   )
 }
 
-/** What is spent of the budgets that runs share, each with its gauge. */
 export function SharedBudgets({ budgets }: { budgets: readonly BudgetView[] }) {
   if (budgets.length === 0) return null
   return (

@@ -12,7 +12,6 @@ const names: Partial<Record<QueryKey, string>> = {
   tag: 'Tag',
 }
 
-/** Least values to choose from, as words of a query. */
 const ranges: { start: string; name: string; values: readonly (readonly [value: string, text: string])[] }[] =
   [
     {
@@ -55,7 +54,7 @@ interface FiltersProps {
   onSort: (sort: SessionSort) => void
 }
 
-/** The filters as menus. What they choose stands in the search field, as words that can be typed, too. */
+/** Filters as menus. The search field shows their values as words that can also be typed. */
 export function SessionFilters({ facets, q, sort, onQuery, onSort }: FiltersProps) {
   const keys = (Object.keys(names) as QueryKey[]).filter((key) => {
     const values = facets[key] ?? []

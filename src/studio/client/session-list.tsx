@@ -24,7 +24,6 @@ export function SessionList({ rows, ...rest }: ListProps) {
   )
 }
 
-/** A session, and below it those of its sub-agents, when they are asked for. */
 function Item({ row, source, chosen, onToggle }: Omit<ListProps, 'rows'> & { row: SessionRow }) {
   const [isOpen, setOpen] = useState(false)
   const [below, setBelow] = useState<readonly SessionRow[]>([])

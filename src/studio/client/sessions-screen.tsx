@@ -25,7 +25,7 @@ interface ScreenProps {
   onProblem: (problem: string | null) => void
 }
 
-/** The session that a process writes to; when none does, the one written last. */
+/** The session that a process is writing to, or else the last one written. */
 export function LatestScreen({ source, onProblem }: ScreenProps) {
   const { view, error, reload } = useFoundSessions(source, { q: '', sort: 'updated' }, onProblem)
   const shown = useRef<string | null>(null)
@@ -40,7 +40,7 @@ export function LatestScreen({ source, onProblem }: ScreenProps) {
   return <RunScreen key={row.id} source={source} id={row.id} seq={null} onProblem={onProblem} />
 }
 
-/** The sessions of the store: those that wait for a person first. `query`: what is searched for at the beginning. */
+/** Sessions of the store, those that wait for a person first. */
 export function SessionsScreen({ source, query, onProblem }: ScreenProps & { query: string }) {
   const [q, setQuery] = useState(query)
   const [sort, setSort] = useState<SessionSort>('standing')
@@ -128,7 +128,6 @@ function describeCount({ total, known, unread, isWhole }: SessionsView, q: strin
   return q.trim() !== '' && unread > 0 ? `${all}, and ${formatCount(unread)} are still being read` : all
 }
 
-/** How many sessions stand how, each as a filter. */
 function Standings({ view, q, onQuery }: { view: SessionsView; q: string; onQuery: (q: string) => void }) {
   const only = findTerm(q, 'is:')
   const choose = (standing: string | null): void => onQuery(replaceTerm(q, 'is:', standing))
@@ -167,7 +166,7 @@ function EmptyList({ view: { known, store }, q }: { view: SessionsView; q: strin
   )
 }
 
-/** The rest of a long list, which comes when the end is in sight. */
+/** Loads more when the end of the list scrolls into view. */
 function More({ count, shown, onMore }: { count: number; shown: number; onMore: () => void }) {
   const button = useRef<HTMLButtonElement>(null)
   useEffect(() => {
@@ -186,7 +185,7 @@ function More({ count, shown, onMore }: { count: number; shown: number; onMore: 
 }
 
 export const pageSize = 60
-/** How long typing rests before it is searched for, and between two searches for news, in milliseconds. */
+/** How long to wait after typing before searching, and between two searches for changes, in milliseconds. */
 const [typingMs, newsMs] = [120, 1_000]
 
 export interface FoundSessions {
@@ -196,7 +195,6 @@ export interface FoundSessions {
   loadMore: () => void
 }
 
-/** The sessions that a query finds, as far as they were asked for, and what changes in them. */
 export function useFoundSessions(
   source: Source,
   { q, sort }: { q: string; sort: SessionSort },
@@ -240,7 +238,7 @@ export function useFoundSessions(
         Math.max(50, loadedAt + newsMs - performance.now()),
       )
     }
-    /** Once a frame, so that many runs cost no more than one. */
+    /** Once per frame, so that many active runs cost no more than one. */
     const put = (): void => {
       frame = 0
       const now = new Map(changed)

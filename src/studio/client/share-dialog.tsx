@@ -4,13 +4,11 @@ import type { SharedView, ShareForm } from '../protocol.js'
 
 interface ShareProps {
   id: string
-  /** The record that is shown. */
   seq: number
   load: (as: { form: ShareForm; texts: boolean }) => Promise<SharedView>
   onClose: () => void
 }
 
-/** How a session is shown to others: a file, a picture, a test, or the address of this record. */
 export function ShareDialog({ id, seq, load, onClose }: ShareProps) {
   const dialog = useRef<HTMLDialogElement>(null)
   const [isBare, setBare] = useState(false)

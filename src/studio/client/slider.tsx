@@ -7,9 +7,7 @@ interface SliderProps {
   rows: readonly RecordRow[]
   place: number
   isPlaying: boolean
-  /** Null when there are no live updates. */
   isLive: boolean | null
-  /** Whether more may come. */
   isOpen: boolean
   onPlace: (place: number) => void
   onPlay: () => void
@@ -18,7 +16,7 @@ interface SliderProps {
   onLanes: () => void
 }
 
-/** A native range over the records. */
+/** A native range input over the records. */
 export function Slider({
   rows,
   place,

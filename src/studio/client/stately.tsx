@@ -1,21 +1,18 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { ChartView, MomentView, RecordRow } from '../protocol.js'
 
-/** How long the editor may take to say that it is there, in milliseconds. */
 const patienceMs = 9000
 
 interface Props {
   editor: NonNullable<ChartView['editor']>
   row: RecordRow
-  /** The moment of a record; perhaps still that of another one. */
+  /** May still be the moment of another record. */
   moment: MomentView
-  /** Whether the run has ended in this record. */
   isDone: boolean
-  /** Told when the editor answers. Until then the studio's own chart is shown. */
   onReady: (isReady: boolean) => void
 }
 
-/** Stately's editor in a frame, which gets the machine once and then one snapshot for each record that is looked at. */
+/** Stately's editor in a frame. It receives the machine once, then one snapshot per record. */
 export function StatelyEditor({ editor, row, moment, isDone, onReady }: Props) {
   const { url, machine, withContext } = editor
   const { origin } = new URL(url)
@@ -91,7 +88,7 @@ interface Told {
   context: object
 }
 
-/** No text of the conversation: not what was said, called or returned. */
+/** Excludes all text of the conversation. */
 function numbersOf({ record, context }: MomentView): Told {
   const { event } = record as { event?: { type: string } }
   const { state, reason, steps, usage } = context as Record<string, unknown> & {
@@ -101,7 +98,6 @@ function numbersOf({ record, context }: MomentView): Told {
   return { event: event && { type: event.type }, context: { state, reason, steps, tokens, cost } }
 }
 
-/** Everything that the studio shows of the moment. */
 function wholeOf({ record, context, transcript }: MomentView): Told {
   const { event } = record as { event?: { type: string } }
   return { event, context: { ...(context as object), messages: transcript } }
@@ -113,7 +109,7 @@ function typeOf({ type }: RecordRow): string {
 
 type Value = string | { [key: string]: Value }
 
-/** XState's value of the innermost active states: `RUNNING.asking` is `{ RUNNING: 'asking' }`. */
+/** XState's value for the innermost active states: `RUNNING.asking` → `{ RUNNING: 'asking' }` */
 function valueOf(paths: readonly string[]): Value {
   const heads = new Map<string, string[]>()
   for (const path of paths) {

@@ -14,7 +14,7 @@ import {
   toStepKey,
 } from './run-steps.js'
 
-/** Pixels of a line: all have the same height, so that only those in sight are drawn. */
+/** All lines have the same height in pixels, so that only visible lines are rendered. */
 const lineHeight = 46
 const linesAround = 12
 
@@ -22,14 +22,13 @@ interface StepsProps {
   steps: readonly RunStep[]
   words: string
   place: number
-  /** The session whose call this sub-agent works for. */
   parent: string | null
   load: (id: string) => Promise<SessionView>
   onWords: (words: string) => void
   onPlace: (place: number) => void
 }
 
-/** The steps of a session, one line each: what was asked, what it took, and what went wrong. */
+/** The steps of a session, one per line. */
 export function StepsPane({ steps, words, place, parent, load, onWords, onPlace }: StepsProps) {
   const [opened, setOpened] = useState<ReadonlySet<string>>(new Set())
   const [shownChildren, setShownChildren] = useState<ReadonlyMap<string, SessionView | null>>(new Map())
@@ -42,7 +41,7 @@ export function StepsPane({ steps, words, place, parent, load, onWords, onPlace 
   const current = lines.findLastIndex((line) => line.kind === 'steps' && line.line.steps[0].from <= place)
   const box = useRef<HTMLDivElement>(null)
   const [top, setTop] = useState(0)
-  /** 0 while it is not known. */
+  /** 0: unknown. */
   const [seen, setSeen] = useState(0)
   const height = seen || 600
   useLayoutEffect(() => {
@@ -52,7 +51,7 @@ export function StepsPane({ steps, words, place, parent, load, onWords, onPlace 
     observer.observe(frame)
     return () => observer.disconnect()
   }, [])
-  // What the events have told is enough: asking the box makes the browser lay out the page once more.
+  // Uses the position from scroll events. Reading it from the element would force a layout.
   useLayoutEffect(() => {
     const frame = box.current
     const at = current * lineHeight
@@ -78,7 +77,6 @@ export function StepsPane({ steps, words, place, parent, load, onWords, onPlace 
     setShownChildren((before) => new Map(before).set(id, null))
     load(id).then(
       (view) => setShownChildren((before) => (before.has(id) ? new Map(before).set(id, view) : before)),
-      // Its line says that there is nothing to be shown.
       () => undefined,
     )
   }
@@ -145,7 +143,6 @@ export function StepsPane({ steps, words, place, parent, load, onWords, onPlace 
   )
 }
 
-/** The steps that fit the words of the filter. */
 export function findSteps(steps: readonly RunStep[], words: string): RunStep[] {
   return words.trim() === '' ? [...steps] : steps.filter(createStepFilter(words))
 }
@@ -187,7 +184,7 @@ interface LineProps {
   onToggle: (key: string) => void
 }
 
-/** Drawn again when it changes itself: of all lines, a step through the records changes two. */
+/** Memoized, because moving to another record changes only two lines. */
 function Line(props: LineProps) {
   const { line, isCurrent, longest } = props
   return useMemo(() => renderLine(props), [line, isCurrent, longest])
@@ -222,7 +219,7 @@ function renderLine({ line: { steps, isMerged }, isCurrent, longest, onPlace, on
   )
 }
 
-/** The calls of a step with their outcome, else what the model did. */
+/** The calls of a step with their outcome, or else the model's answer. */
 function Said({ step, times = 1 }: { step: RunStep; times?: number }) {
   const { calls, open, handedTo, label } = step
   const groups = groupCalls(calls)

@@ -16,7 +16,6 @@ const lanes: Record<Bar['lane'], string> = {
   children: 'Sub-agents',
 }
 
-/** How many marks there is room for. */
 const markSlots = 80
 
 export function toPercent(share: number): string {
@@ -36,7 +35,6 @@ interface LanesProps extends Pick<SessionView, 'rows' | 'bars' | 'gaps'> {
   openChildren: (areOpen: boolean) => void
 }
 
-/** What lies on the timeline, but for the cursor. */
 export function TimelineLanes(props: LanesProps) {
   const { rows, bars, gaps, axis, areLanesShown, isDue, load, areChildrenOpen, openChildren } = props
   const places = new Map(rows.map(({ seq }, index) => [seq, index]))
@@ -83,7 +81,7 @@ export function TimelineLanes(props: LanesProps) {
         const folds = lane === 'children' && placed.some(({ bar }) => bar.sessionId !== undefined)
         return (
           <Fragment key={lane}>
-            <div class={`lane lane-${lane} lines-${lines}`}>
+            <div class={`lane lane-${lane}`} style={{ '--lines': lines }}>
               {folds ? (
                 <button
                   type="button"
@@ -100,9 +98,9 @@ export function TimelineLanes(props: LanesProps) {
                 {listSeenBars(placed, axis).map(({ bar, to, line, left, right, merged }) => (
                   <div
                     key={bar.id}
-                    class={`bar ${bar.status} line-${line}`}
-                    style={toSpan(left, right)}
-                    // A click leads to what came of it, as a click on a step does; on several, to the record at the pointer.
+                    class={`bar ${bar.status}`}
+                    style={{ ...toSpan(left, right), '--line': line }}
+                    // A click leads to the end of the bar. On merged bars it leads to the record at the pointer.
                     {...(merged === null
                       ? { 'data-place': to, 'data-bar': bar.id }
                       : { title: formatMerged(merged) })}
@@ -153,7 +151,7 @@ export function TimelineLanes(props: LanesProps) {
 }
 
 function toSpan(from: number, to: number): { left: string; width: string } {
-  // What lies far outside of a part that is looked at is cut: browsers draw no widths of millions of pixels.
+  // Clipped, because browsers do not draw widths of millions of pixels.
   const [left, right] = [Math.max(-0.5, from), Math.min(1.5, to)]
   return { left: toPercent(left), width: toPercent(Math.max(0, right - left)) }
 }
@@ -162,7 +160,7 @@ function formatBar({ label, from, to }: Bar): string {
   return to === null ? label : `${label} ${formatDuration(to - from)}`
 }
 
-/** `12 look_up, 3 read_file · 40 ms`: the bars that are drawn as one. */
+/** `12 look_up, 3 read_file · 40 ms` */
 function formatMerged(bars: readonly Bar[]): string {
   const counts = new Map<string, number>()
   for (const { label } of bars) counts.set(label, (counts.get(label) ?? 0) + 1)
@@ -170,7 +168,6 @@ function formatMerged(bars: readonly Bar[]): string {
   return `${names} · ${formatDuration(bars.reduce((sum, { from, to }) => sum + ((to ?? from) - from), 0))}`
 }
 
-/** Stretches in sight that can be told apart. */
 function listSeenStretches(rows: readonly RecordRow[], axis: Axis) {
   let drawnTo = -Infinity
   return listStretches(rows).filter(({ from, to }) => {
@@ -181,7 +178,7 @@ function listSeenStretches(rows: readonly RecordRow[], axis: Axis) {
   })
 }
 
-/** Signs for events. Where they lie too close, the gravest stands for the others. */
+/** Event markers. The most severe one stands for its close neighbors. */
 function Marks({ rows, axis }: { rows: readonly RecordRow[]; axis: Axis }) {
   if (!rows.some(({ flags }) => flags.length > 0)) return null
   const slots = new Map<number, { index: number; x: number; flags: RecordRow['flags'] }>()
@@ -216,7 +213,7 @@ function Marks({ rows, axis }: { rows: readonly RecordRow[]; axis: Axis }) {
   )
 }
 
-/** What the session has cost so far, as a line that climbs. */
+/** Cumulative cost of the session. */
 function CostLine({ rows, axis }: { rows: readonly RecordRow[]; axis: Axis }) {
   const total = rows.reduce((sum, { paid }) => sum + paid, 0)
   if (total === 0) return null
@@ -242,20 +239,18 @@ function CostLine({ rows, axis }: { rows: readonly RecordRow[]; axis: Axis }) {
 }
 
 interface ChildrenProps {
-  /** The bars of sub-agents, with the records at which they begin and end. */
   placed: readonly { bar: Bar; from: number; to: number }[]
   axis: Pick<Axis, 'span'>
   load: (id: string) => Promise<SessionView>
 }
 
-/** The bars of each sub-agent, on a line below the bar of its call. */
+/** The bars of each sub-agent, on a line below its call. */
 function ChildLanes({ placed, axis, load }: ChildrenProps) {
   const [views, setViews] = useState<ReadonlyMap<string, SessionView>>(new Map())
   const wanted = placed.flatMap(({ bar }) => bar.sessionId ?? []).join('\n')
   useEffect(() => {
     let isOver = false
     for (const id of new Set(wanted.split('\n').filter(Boolean))) {
-      // The line of an unreadable session stays empty.
       load(id).then(
         (view) => isOver || setViews((before) => new Map(before).set(id, view)),
         () => undefined,
@@ -281,7 +276,7 @@ function ChildLanes({ placed, axis, load }: ChildrenProps) {
             <span class="lane-name">→ {bar.label}</span>
             <div class="track" aria-hidden="true">
               {inner
-                // The session may have done other tasks before and after.
+                // The session may have done other work before and after.
                 .filter((own) => own.from <= end && (own.to ?? end) >= bar.from)
                 .map((own) => (
                   <div

@@ -1,7 +1,6 @@
 import { formatDuration } from '../../core/format/format-words.js'
 import type { Bar, ChartTransition, RecordRow, SessionView } from '../protocol.js'
 
-/** A bar with the indexes of its records and its line in the lane, from 0. */
 export interface PlacedBar {
   bar: Bar
   from: number
@@ -11,21 +10,17 @@ export interface PlacedBar {
 
 /** Positions on the timeline, from 0 (left) to 1 (right). */
 export interface Axis {
-  /** The position of a record. */
   at(place: number): number
-  /** The left edge of the stretch that begins with this record; for the number of records: the end. */
+  /** The left edge of the stretch that starts with this record. At the number of records: the end. */
   edge(place: number): number
-  /** Where a bar begins and ends. */
   span(placed: Pick<PlacedBar, 'bar' | 'from' | 'to'>): readonly [from: number, to: number]
-  /** The record at this position. */
   placeAt(x: number): number
-  /** Labels with the time since the first record. */
   ticks: readonly { x: number; text: string }[]
-  /** Idle times that are drawn shorter. */
+  /** Idle periods that are drawn shorter. */
   cuts: readonly { from: number; to: number; ms: number }[]
 }
 
-/** An axis on which all records are equally wide. */
+/** An axis with equal width for all records. */
 export function createRecordAxis(rows: readonly RecordRow[]): Axis {
   const count = Math.max(1, rows.length)
   const share = (place: number): number => place / count
@@ -43,13 +38,13 @@ export function createRecordAxis(rows: readonly RecordRow[]): Axis {
   }
 }
 
-/** The largest share of the width for one idle time. */
+/** The largest share of the width for one idle period. */
 const shareOfRest = 0.1
 
-/** Room after the last record for bars that have not ended. */
+/** Room after the last record for open bars. */
 const roomAtEnd = 0.04
 
-/** An axis on which records lie by time. Waits for people and times without a process are shortened. */
+/** An axis by time. Waits for people and time without a process are shortened. */
 export function createTimeAxis(rows: readonly RecordRow[], gaps: SessionView['gaps']): Axis {
   const lengths = rows.slice(1).map((row, i) => {
     const before = rows[i] ?? row
@@ -99,16 +94,14 @@ export function createTimeAxis(rows: readonly RecordRow[], gaps: SessionView['ga
   }
 }
 
-/** A part of the timeline, as wide as the whole. */
 export interface Zoom {
   from: number
   to: number
 }
 
-/** The smallest part of the timeline that can be looked at. */
 export const narrowestZoom = 1e-4
 
-/** The same axis, of which a part is as wide as the page: what lies before is left of 0, what lies after right of 1. */
+/** Scales part of an axis to the full width. Positions outside it are below 0 or above 1. */
 export function zoomAxis(axis: Axis, { from, to }: Zoom, rows: readonly RecordRow[]): Axis {
   const scale = (x: number): number => (x - from) / (to - from)
   const at = (place: number): number => scale(axis.at(place))
@@ -130,14 +123,13 @@ export function zoomAxis(axis: Axis, { from, to }: Zoom, rows: readonly RecordRo
   }
 }
 
-/** Zooms in or out around a position, within the whole. */
 export function zoomBy(factor: number, around: number, { from, to }: Zoom): Zoom {
   const width = Math.min(1, Math.max(narrowestZoom, (to - from) * factor))
   const left = Math.min(1 - width, Math.max(0, around - ((around - from) / (to - from)) * width))
   return { from: left, to: left + width }
 }
 
-/** How many of these ascending numbers are not above the value. */
+/** Counts the leading values of a sorted list that are at most `value`. */
 function countUpTo(ascending: readonly number[], value: number): number {
   let [low, high] = [0, ascending.length]
   while (low < high) {
@@ -162,7 +154,7 @@ function findNearest(places: readonly number[], x: number): number {
   return x - (places[next - 1] ?? 0) < (places[next] ?? 0) - x ? next - 1 : next
 }
 
-/** Leaves out labels without room, and repeated ones. */
+/** Omits labels that overlap or repeat. */
 function createTicks(
   places: readonly number[],
   rows: readonly RecordRow[],
@@ -177,13 +169,12 @@ function createTicks(
     const last = ticks.at(-1)
     if (!last || (x - last.x > 0.06 && text !== last.text)) ticks.push({ x, text })
   }
-  // The text of the last label stands on its left.
+  // The last label is right-aligned.
   const [before, last] = ticks.slice(-2)
   if (before && last && isAtEnd(last) && last.x - before.x < 0.13) ticks.splice(-2, 1)
   return ticks
 }
 
-/** Whether there is no room for a label on its right. */
 export const isAtEnd = ({ x }: { x: number }): boolean => x > 0.93
 
 function clampPlace(place: number, rows: readonly RecordRow[]): number {
@@ -192,14 +183,13 @@ function clampPlace(place: number, rows: readonly RecordRow[]): number {
 
 /** Consecutive records in one state. */
 export interface Stretch {
-  /** `RUNNING.asking`: two parts at most. `SLEEPING` for a run that is paused until a date. */
+  /** At most two parts: `RUNNING.asking`. `SLEEPING`: paused until a date. */
   state: string
-  /** Record indexes, `to` excluded. */
+  /** Record indexes, `to` exclusive. */
   from: number
   to: number
 }
 
-/** Splits the records into stretches of one state, by its regions. */
 export function listStretches(rows: readonly RecordRow[]): Stretch[] {
   const stretches: Stretch[] = []
   for (const [index, row] of rows.entries()) {
@@ -215,7 +205,7 @@ export function listStretches(rows: readonly RecordRow[]): Stretch[] {
 
 const [fastestMs, slowestMs] = [120, 900]
 
-/** Milliseconds until the record after `place` is played: as much time as went by, within bounds. */
+/** Playback delay before the next record, in milliseconds: the real delay within bounds. */
 export function findPlayDelay(rows: readonly Pick<RecordRow, 'at'>[], place: number): number {
   const gap = (rows[place + 1]?.at ?? 0) - (rows[place]?.at ?? 0)
   return Math.min(slowestMs, Math.max(fastestMs, gap))
@@ -223,7 +213,7 @@ export function findPlayDelay(rows: readonly Pick<RecordRow, 'at'>[], place: num
 
 const maxLines = 4
 
-/** Puts overlapping bars of a lane on different lines; more than four share the last line. */
+/** Puts overlapping bars of a lane on separate lines. The last line takes the rest. */
 export function placeBars(
   bars: readonly Bar[],
   placeOf: (seq: number) => number,
@@ -245,23 +235,20 @@ export function placeBars(
     })
 }
 
-/** The width of what can be told apart, as a share of the timeline. */
+/** The smallest visible width, as a share of the timeline. */
 export const grain = 1 / 1600
 
-/** Bars that are narrower have no room for a word. */
+/** Narrower bars have no room for a label. */
 const narrow = 6 / 1000
 
-/** A bar as it is drawn. `merged`: the bars that it stands for; null for one. */
+/** A drawn bar. `merged`: the bars that it stands for. Null: only itself. */
 export interface SeenBar extends PlacedBar {
   left: number
   right: number
   merged: Bar[] | null
 }
 
-/**
- * The bars in sight. Narrow ones that touch on a line are drawn as one: they cannot be told apart. Those that have failed merge
- * with one another only.
- */
+/** Visible bars. Narrow bars that touch are merged. Failed bars merge only with each other. */
 export function listSeenBars(placed: readonly PlacedBar[], { span }: Pick<Axis, 'span'>): SeenBar[] {
   const seen: SeenBar[] = []
   const lastOf = new Map<string, SeenBar>()
@@ -285,7 +272,6 @@ export function listSeenBars(placed: readonly PlacedBar[], { span }: Pick<Axis, 
   return seen
 }
 
-/** The index of the first record of the next or previous step. */
 export function findStepStart(rows: readonly RecordRow[], place: number, by: 1 | -1): number {
   const isStart = (at: number): boolean => {
     const [row, before] = [rows[at], rows[at - 1]]
@@ -295,14 +281,14 @@ export function findStepStart(rows: readonly RecordRow[], place: number, by: 1 |
   return by > 0 ? rows.length - 1 : 0
 }
 
-/** Replaces records by newer ones, from the first new one on. */
+/** Replaces all rows from the first new row on. */
 export function mergeRows(rows: readonly RecordRow[], came: readonly RecordRow[]): RecordRow[] {
   const [first] = came
   if (!first) return [...rows]
   return [...rows.filter(({ seq }) => seq < first.seq), ...came]
 }
 
-/** Replaces bars by newer ones with the same id, and appends the others. */
+/** Replaces bars with the same id and appends the others. */
 export function mergeBars(bars: readonly Bar[], came: readonly Bar[]): Bar[] {
   const newer = new Map(came.map((bar) => [bar.id, bar]))
   const kept = bars.map((bar) => {
@@ -313,7 +299,7 @@ export function mergeBars(bars: readonly Bar[], came: readonly Bar[]): Bar[] {
   return [...kept, ...newer.values()]
 }
 
-/** All states of a record, including passed and outer states. */
+/** All states of a record, including outer states and states passed through. */
 export function listStates(
   { to, taken }: Pick<RecordRow, 'to' | 'taken'>,
   transitions: ReadonlyMap<string, ChartTransition>,
@@ -322,7 +308,7 @@ export function listStates(
   return new Set([...to, ...passed].flatMap(listAncestors))
 }
 
-/** `a.b.c`, `a.b` and `a`; none for the machine itself. */
+/** `a.b.c` → `a.b.c`, `a.b`, `a`. Empty for the root. */
 export function listAncestors(path: string): string[] {
   if (path === '' || path === '(root)') return []
   return path.split('.').map((_, index, parts) => parts.slice(0, index + 1).join('.'))

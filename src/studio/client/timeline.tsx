@@ -19,19 +19,17 @@ interface TimelineProps {
   place: number
   areLanesShown: boolean
   load: (id: string) => Promise<SessionView>
-  /** The moment of a record, for what a bar is about. */
   loadMoment: (seq: number) => Promise<MomentView | null>
   onPlace: (place: number) => void
 }
 
 const whole: Zoom = { from: 0, to: 1 }
-/** Pixels that the pointer moves before it drags. */
 const dragPixels = 5
 
 /**
- * A band of states, marks for events, a lane for each kind of work, and what it cost: by time, or by record. For screen
- * readers, the slider says the same in words. Dragging over the lanes shows that part alone; dragging over the band, the
- * marks or the times moves through the records.
+ * States, events, a lane per kind of work, and cost, by time or by record. The slider gives screen readers the
+ * same information. Dragging over the lanes zooms. Dragging over the states, marks or times moves through the
+ * records.
  */
 export function Timeline({ view, place, areLanesShown, load, loadMoment, onPlace }: TimelineProps) {
   const { rows, bars, gaps } = view
@@ -62,7 +60,6 @@ export function Timeline({ view, place, areLanesShown, load, loadMoment, onPlace
     ),
     [rows, bars, gaps, axis, areLanesShown, isDue, areChildrenOpen, load],
   )
-  /** Zooms around the record that is shown. */
   const zoomHere = (factor: number): void =>
     setZoom((before) => {
       const here = before.from + Math.min(1, Math.max(0, axis.at(place))) * (before.to - before.from)
@@ -113,14 +110,13 @@ const isInSight = (x: number): boolean => x >= 0 && x <= 1
 
 interface Drag {
   from: number
-  /** Whether it moves through the records: it began on the band, the marks or the times. */
+  /** Whether the drag started on the states, marks or times, and moves through the records. */
   scrubs: boolean
   clientX: number
   track: DOMRect
   hasMoved: boolean
 }
 
-/** What the pointer does on the timeline: a click goes to a record, a drag zooms or moves through the records. */
 function useDrag({
   axis,
   count,
@@ -185,19 +181,17 @@ const shownChars = 400
 
 interface CardProps {
   bar: Bar
-  /** Pixels from the left of the timeline. */
   x: number
   rows: readonly RecordRow[]
   loadMoment: (seq: number) => Promise<MomentView | null>
 }
 
-/** What a bar of the timeline is about: a call with its arguments and result, or what the model said. */
 export function HoverCard({ bar, x, rows, loadMoment }: CardProps) {
   const [told, setTold] = useState<{ bar: Bar; parts: Part[] } | null>(null)
   useEffect(() => {
     let isOver = false
     const seq = bar.toSeq ?? rows.at(-1)?.seq ?? 0
-    // Without a moment the card says what the bar itself says.
+    // Without a moment, the card shows only the bar itself.
     loadMoment(seq).then(
       (moment) => isOver || setTold({ bar, parts: moment ? describeBar(bar, moment, rows[seq - 1]) : [] }),
       () => undefined,

@@ -7,27 +7,23 @@ import { Markdown } from './markdown.js'
 import type { WhatIf } from './what-if.js'
 
 const shownMessages = 40
-/** Pixels at the top that the search covers. */
+/** Height of the search bar in pixels. */
 const barHeight = 70
 
 interface TranscriptProps {
   messages: readonly ShownMessage[]
-  /** How many there are before these. */
+  /** Number of messages before these. */
   earlier: number
-  /** Loads those. */
   onWhole: () => void
   instructions: InstructionsView | null
-  /** Streamed text that is not a message yet. */
   streaming: string
-  /** The agent that speaks, where the conversation was handed to one. */
+  /** The agent that the conversation was handed to. */
   speaker: string | null
-  /** The calls whose results the record brought. */
   settled: RecordRow['calls']
   /** Null when forks are not possible. */
   onEdit: ((wanted: WhatIf) => void) | null
 }
 
-/** The transcript at this record, calls with their results. */
 export function Transcript(props: TranscriptProps) {
   const { messages, earlier, onWhole, instructions, streaming, speaker, settled, onEdit } = props
   const [limit, setLimit] = useState(shownMessages)
@@ -36,27 +32,28 @@ export function Transcript(props: TranscriptProps) {
   const [chosen, setChosen] = useState<string | null>(null)
   const box = useRef<HTMLDivElement>(null)
   const last = messages.at(-1)
-  // Before it is painted: else each record is painted twice.
+  // A layout effect, because otherwise each record is painted twice.
   useLayoutEffect(() => {
     const panel = box.current?.closest('.panel')
     if (!panel || words !== '') return
     panel.scrollTop = panel.scrollHeight
-    // In a batch of many, what came is above the end. Ids of calls are unique in a batch alone, and this is the last one.
+    // In a large batch the new result is above the end. Call ids are unique only within a batch, so use the last
+    // match.
     const id = CSS.escape(settled[0]?.id ?? '')
     const [call] = [...panel.querySelectorAll(`[data-call="${id}"]`)].slice(-1)
     const [seen, own, all] = [panel, call, call?.closest('.message')].map((one) =>
       one?.getBoundingClientRect(),
     )
     if (!seen || !own || !all) return
-    // The whole batch, where it fits.
+    // Show the whole batch if it fits.
     const { top } = own.bottom - all.top < seen.height - barHeight ? all : own
     const above = barHeight + seen.top - top
-    // Not scrollIntoView, which would scroll the page as well.
+    // scrollIntoView would also scroll the page.
     if (above > 0) panel.scrollTop -= above
   }, [last, streaming, settled])
   const found = useMemo(() => findMessages(messages, words), [messages, words])
   const current = found.findIndex(({ id }) => id === chosen)
-  // What is found is shown, however far up it is.
+  // Show the oldest match, however far up it is.
   const oldest = found[0] === undefined ? messages.length : messages.indexOf(found[0])
   const over = Math.max(0, messages.length - limit)
   const hidden = Math.min(over - (over % 20), oldest)
@@ -160,7 +157,6 @@ export function Transcript(props: TranscriptProps) {
   )
 }
 
-/** The messages that have these words, in what was said, called or returned. */
 function findMessages(messages: readonly ShownMessage[], words: string): ShownMessage[] {
   const wanted = words.trim().toLowerCase()
   if (wanted === '') return []
@@ -173,7 +169,7 @@ function findMessages(messages: readonly ShownMessage[], words: string): ShownMe
   )
 }
 
-/** Marks the words in all that is shown. Browsers without highlights show the messages alone. */
+/** Highlights the words. Browsers without CSS highlights only filter the messages. */
 function paintFound(box: HTMLElement | null, words: string): void {
   if (!('highlights' in CSS)) return
   CSS.highlights.delete('found')
@@ -200,7 +196,7 @@ const renderedMessages = new WeakMap<
   { as: ShownAs; onEdit: TranscriptProps['onEdit']; node: VNode }
 >()
 
-/** Reuses the node of an unchanged message: a step of the slider changes few of them. */
+/** Reuses the node of an unchanged message, because moving the slider changes few of them. */
 function renderMessage(message: ShownMessage, as: ShownAs, onEdit: TranscriptProps['onEdit']): VNode {
   const known = renderedMessages.get(message)
   const isSame =

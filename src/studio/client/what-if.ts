@@ -2,13 +2,13 @@ import { formatCount, formatMoney } from '../../core/format/format-words.js'
 import type { Decision, ForkEdit, RecordRow, ShownMessage } from '../protocol.js'
 import type { RunStep } from './run-steps.js'
 
-/** Something that a user wants to change, and the record at which the fork starts. */
+/** A change that a user wants to try, and the record at which the fork starts. */
 export type WhatIf = { at: number } & (
   | { edit: ForkEdit }
   | { decided: Decision; call: Pick<ShownMessage['calls'][number], 'id' | 'name' | 'arguments'> }
 )
 
-/** What a fork at this record drops, and what may happen again, in sentences. */
+/** Describes what a fork at this record drops and what may run again. */
 export function describeFork(
   place: number,
   steps: readonly RunStep[],

@@ -158,7 +158,7 @@ export function describeRun(): void {
         await page.waitForSelector(`.lane-name:has-text("${lane}")`)
       expect(await page.locator('.lane-model .bar.failed').count()).toBe(1)
       // Three notes were read at once.
-      expect(await page.locator('.lane-tools.lines-3 .line-2').count()).toBe(1)
+      expect(await page.locator('.lane-tools[style*="--lines: 3"] .bar[style*="--line: 2"]').count()).toBe(1)
       await page.click('.lane .folds')
       await page.waitForSelector('.inner-lane .bar.of-model')
       // By the keyboard, too, which goes on playing elsewhere.
