@@ -1,8 +1,10 @@
 import type { AgentEvent } from '../../machines/agent/announcements.js'
 import type { AssistantMessage } from '../../machines/agent/messages.js'
 import { getMessageIdOfStep, parseMessageNumber } from '../../machines/agent/step-id.js'
+import { isRestState } from '../../machines/agent/run-result.js'
 import { toJson } from '../core/base/json.js'
-import { type CallNames, toReasoningId, joinMedia } from './agui-messages.js'
+import { isOfCall } from '../web/approval-id.js'
+import { CallNames, joinMedia, toReasoningId } from './agui-messages.js'
 import type { Mark, PageMessages } from './page-messages.js'
 import type { AGUIMessage, AGUIPart } from './protocol.js'
 
@@ -10,27 +12,28 @@ type KnownResult = Pick<EventOf<'tool_result'>, 'callId' | 'content' | 'media' |
 
 type EventOf<Type extends AgentEvent['type']> = Extract<AgentEvent, { type: Type }>
 
-/** What distinguishes the output of a sub-agent from that of the agent. */
+/** The prefixes of a sub-agent's output. */
 export interface AgentPrefix {
   /** The id of the sub-agent's run. */
   subagentRunId?: string
-  /** The prefix of its message ids: each session numbers its messages from one. */
+  /** The prefix of its message ids, because each session numbers its messages from one. */
   messages: string
   /** The prefix of its call ids. */
   calls: string
 }
 
-/** Converts the events of one agent for the page: texts, reasoning, calls, results and steps. */
+/** Converts the events of one agent: text, reasoning, calls, results and steps. */
 export class AgentOutput {
   readonly #page: PageMessages
   readonly #prefix: AgentPrefix
   readonly #names: CallNames
-  /** Steps that have not ended. */
+  /** Open steps. */
   readonly #steps = new Set<string>()
-  /** Streamed messages that are not accepted yet. */
-  readonly #unaccepted = new Set<string>()
-  /** The message ids of results, by call id. */
+  /** Streamed messages that no final message has confirmed yet. */
+  readonly #unconfirmed = new Set<string>()
+  /** The message ids of future results, by call id. */
   readonly #results = new Map<string, string>()
+  /** The page's names of open calls, by call id. */
   readonly #open = new Map<string, string>()
 
   constructor(page: PageMessages, prefix: AgentPrefix, names: CallNames) {
@@ -39,22 +42,21 @@ export class AgentOutput {
     this.#names = names
   }
 
-  /** The page's name of a call. */
+  /** The page's name for a call. */
   getCallName(callId: string): string {
     return `${this.#prefix.calls}${this.#names.getLatestName(callId)}`
   }
 
-  /** The beginning of the interrupt id of a call. */
-  getQuestionName(callId: string): string {
-    return this.#names.getQuestionName(callId)
+  /** The start of the interrupt id of a call. */
+  getRequestName(callId: string): string {
+    return this.#names.getRequestName(callId)
   }
 
-  /** The ids of the calls without a result. */
   get openCalls(): readonly string[] {
     return [...this.#open.keys()]
   }
 
-  /** Notes the calls of a message that the page already has. */
+  /** Records the calls of a message that the page already has. */
   rememberMessage(message: AssistantMessage): void {
     for (const { id } of message.tool_calls ?? []) this.#names.nameCall(id, message.id)
     this.#expectResults(message)
@@ -81,20 +83,13 @@ export class AgentOutput {
     }
   }
 
-  /** Closes open texts and steps, and removes messages that were not accepted. */
+  /** Closes open messages and steps, and removes unconfirmed messages. */
   end(at: number): void {
     const mark = this.#createMark(at)
-    for (const id of this.#unaccepted) {
-      this.#page.closeCalls(id, mark)
-      this.#page.closeText(id, mark)
-      this.#page.closeText(toReasoningId(id), mark)
-    }
-    this.#page.replaceMessages(
-      [...this.#unaccepted].flatMap((id) => [id, toReasoningId(id)]),
-      [],
-      mark,
-    )
-    this.#unaccepted.clear()
+    for (const id of this.#unconfirmed) this.#page.closeMessage(id, toReasoningId(id), mark)
+    const removed = [...this.#unconfirmed].flatMap((id) => [id, toReasoningId(id)])
+    this.#page.replaceMessages(removed, [], mark)
+    this.#unconfirmed.clear()
     for (const stepName of this.#steps) this.#page.emit({ ...mark, type: 'STEP_FINISHED', stepName })
     this.#steps.clear()
   }
@@ -103,8 +98,8 @@ export class AgentOutput {
     const { stepType, stepId, at } = event
     if ((stepType !== 'inference' && stepType !== 'hosted') || this.#steps.has(stepId)) return
     this.#steps.add(stepId)
-    const what = stepType === 'hosted' ? { name: event.name } : { attempt: event.attempt }
-    const metadata = { statewright: { stepType, ...what } }
+    const details = stepType === 'hosted' ? { name: event.name } : { attempt: event.attempt }
+    const metadata = { statewright: { stepType, ...details } }
     this.#page.emit({ ...this.#createMark(at), type: 'STEP_STARTED', stepName: stepId, metadata })
   }
 
@@ -117,13 +112,11 @@ export class AgentOutput {
   #writeChunk({ stepId, text, reasoning = '', reset, finished, at }: EventOf<'stream_chunk'>): void {
     const [id, mark] = [this.#toMessageId(getMessageIdOfStep(stepId)), this.#createMark(at)]
     if (reset) {
-      this.#page.closeCalls(id, mark)
-      this.#page.closeText(id, mark)
-      this.#page.closeText(toReasoningId(id), mark)
+      this.#page.closeMessage(id, toReasoningId(id), mark)
       this.#page.replaceMessages([id, toReasoningId(id)], [], mark)
-      this.#unaccepted.delete(id)
+      this.#unconfirmed.delete(id)
     }
-    if (reasoning !== '' || text !== '') this.#unaccepted.add(id)
+    if (reasoning !== '' || text !== '') this.#unconfirmed.add(id)
     if (reasoning !== '') this.#page.writeReasoning(toReasoningId(id), reasoning, mark)
     if (text !== '') {
       this.#page.closeText(toReasoningId(id), mark)
@@ -137,17 +130,17 @@ export class AgentOutput {
   #writeCallDelta({ stepId, callId, name, delta, at }: EventOf<'tool_call_delta'>): void {
     const messageId = getMessageIdOfStep(stepId)
     const [id, mark] = [this.#toMessageId(messageId), this.#createMark(at)]
-    this.#unaccepted.add(id)
+    this.#unconfirmed.add(id)
     this.#page.closeText(toReasoningId(id), mark)
     this.#page.closeText(id, mark)
     this.#names.nameCall(callId, messageId)
     this.#page.writeCallDelta(id, this.getCallName(callId), { name, delta }, mark)
   }
 
-  /** Compares the page with the final message: adds what is missing, replaces what differs. */
+  /** Compares the page with the final message. Adds what is missing, and replaces what differs. */
   #acceptMessage({ message, at }: EventOf<'assistant_message'>): void {
     const [id, mark] = [this.#toMessageId(message.id), this.#createMark(at)]
-    this.#unaccepted.delete(id)
+    this.#unconfirmed.delete(id)
     this.#expectResults(message)
     const calls = message.tool_calls ?? []
     const names = calls.map((call) => `${this.#prefix.calls}${this.#names.nameCall(call.id, message.id)}`)
@@ -204,7 +197,7 @@ export class AgentOutput {
     )
   }
 
-  /** Notes a result that the page already has, or gets now. */
+  /** Records a result that the page already has or is about to receive. */
   rememberResult(result: KnownResult): {
     messageId: string
     toolCallId: string
@@ -213,8 +206,8 @@ export class AgentOutput {
     const { callId, content, media, status } = result
     this.#open.delete(callId)
     const toolCallId = this.getCallName(callId)
-    const place = this.#results.get(callId)
-    const id = place === undefined ? `${toolCallId}.result` : this.#toMessageId(place)
+    const messageId = this.#results.get(callId)
+    const id = messageId === undefined ? `${toolCallId}.result` : this.#toMessageId(messageId)
     const shown = joinMedia(content, media)
     const error = status === 'ok' ? {} : { error: content }
     this.#page.remember({ id, role: 'tool', toolCallId, content: shown, ...error, ...this.#owner })
@@ -243,5 +236,120 @@ export class AgentOutput {
   get #owner(): { subagentRunId?: string } {
     const { subagentRunId } = this.#prefix
     return subagentRunId === undefined ? {} : { subagentRunId }
+  }
+}
+
+type ChildEvent = Extract<AgentEvent, { type: 'child_event' }>
+
+interface SubAgent {
+  /** Its run id. */
+  id: string
+  output: AgentOutput
+  rests: boolean
+  failure: { message: string; code: string } | null
+}
+
+/** The sub-agents of a run. Each one is announced with its first event, and closed once. */
+export class PageSubAgents {
+  readonly #page: PageMessages
+  readonly #lead: AgentOutput
+  /** By call id, in start order. */
+  readonly #members = new Map<string, SubAgent>()
+  readonly #closed = new Set<string>()
+
+  constructor(page: PageMessages, lead: AgentOutput) {
+    this.#page = page
+    this.#lead = lead
+  }
+
+  handleEvent({ callId, path, event, at }: ChildEvent): void {
+    if (this.#closed.has(event.runId)) return
+    const member = this.#members.get(callId) ?? this.#announce(callId, path.at(-1) ?? '', event.runId, at)
+    switch (event.type) {
+      case 'state_changed':
+        member.rests = isRestState(event.to)
+        return
+      case 'error':
+        member.failure = { message: event.message, code: event.code }
+        return
+      case 'run_ended':
+        if (event.state === 'CANCELLED')
+          member.failure = { message: 'The sub-agent was cancelled.', code: 'cancelled' }
+        return this.#close(callId, at)
+      default:
+        member.output.handleEvent(event)
+    }
+  }
+
+  /** The page's name for a call of the agent or a sub-agent. */
+  getCallName(callId: string): string {
+    const [above, member] = this.#findSubAgent(callId)
+    return member ? member.output.getCallName(callId.slice(above.length + 1)) : this.#lead.getCallName(callId)
+  }
+
+  /** The run id of the sub-agent that a call belongs to. */
+  findOwner(callId: string): string | undefined {
+    return this.#findSubAgent(callId)[1]?.id
+  }
+
+  /** Closes the sub-agents of a finished call. */
+  closeCall(callId: string, at: number): void {
+    this.#closeAll((id) => isOfCall(id, callId), at)
+  }
+
+  /** Closes all sub-agents. `interrupts`: the interrupt ids of each sub-agent. */
+  end(at: number, interrupts: ReadonlyMap<string, string[]>): void {
+    this.#closeAll(() => true, at, interrupts)
+  }
+
+  #announce(callId: string, name: string, id: string, timestamp: number): SubAgent {
+    const [, above] = this.#findSubAgent(callId)
+    const parentToolCallId = this.getCallName(callId)
+    const prefix = { subagentRunId: id, messages: `${id}.`, calls: `${parentToolCallId}/` }
+    const output = new AgentOutput(this.#page, prefix, new CallNames())
+    const member: SubAgent = { id, output, rests: false, failure: null }
+    this.#members.set(callId, member)
+    this.#page.emit({
+      timestamp,
+      type: 'SUBAGENT_STARTED',
+      subagentRunId: id,
+      name,
+      parentToolCallId,
+      ...(above && { parentSubagentRunId: above.id }),
+    })
+    return member
+  }
+
+  /** The innermost sub-agent of a call. Call ids may contain slashes themselves. */
+  #findSubAgent(callId: string): [string, SubAgent | undefined] {
+    let found: [string, SubAgent | undefined] = ['', undefined]
+    for (const [id, member] of this.#members) {
+      if (callId.startsWith(`${id}/`) && id.length >= found[0].length) found = [id, member]
+    }
+    return found
+  }
+
+  #closeAll(
+    matches: (callId: string) => boolean,
+    at: number,
+    interrupts?: ReadonlyMap<string, string[]>,
+  ): void {
+    for (const callId of [...this.#members.keys()].toReversed())
+      if (matches(callId)) this.#close(callId, at, interrupts)
+  }
+
+  #close(callId: string, timestamp: number, interrupts?: ReadonlyMap<string, string[]>): void {
+    const member = this.#members.get(callId)
+    if (!member) return
+    const { id: subagentRunId, output, rests, failure } = member
+    output.end(timestamp)
+    this.#members.delete(callId)
+    this.#closed.add(subagentRunId)
+    const mark = { timestamp, subagentRunId }
+    if (failure) this.#page.emit({ ...mark, type: 'SUBAGENT_ERROR', ...failure })
+    else if (rests && interrupts) {
+      const interruptIds = interrupts.get(subagentRunId) ?? []
+      this.#page.emit({ ...mark, type: 'SUBAGENT_FINISHED', outcome: { type: 'suspended', interruptIds } })
+    } else this.#page.emit({ ...mark, type: 'SUBAGENT_FINISHED', outcome: { type: 'success' } })
   }
 }

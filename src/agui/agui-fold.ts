@@ -16,8 +16,7 @@ import { createCallInterrupt, toInterruptId, toPauseId, createPauseInterrupt } f
 import { isOfCall } from '../web/approval-id.js'
 import { isTurnOpening, type Turn } from '../web/chat-turn.js'
 import { getSentence } from '../web/exposure.js'
-import { CallNames, getUserMessageId, toAGUIEnds, toPageMessages } from './agui-messages.js'
-import { hasAllMessages } from './client-message-ids.js'
+import { CallNames, getUserMessageId, hasAllMessages, toAGUIEnds, toPageMessages } from './agui-messages.js'
 import { type Mark, PageMessages } from './page-messages.js'
 import {
   type AGUIEnd,
@@ -27,8 +26,7 @@ import {
   type AGUIUsage,
   protocolVersion,
 } from './protocol.js'
-import { AgentOutput } from './agent-output.js'
-import { PageSubAgents } from './page-sub-agents.js'
+import { AgentOutput, PageSubAgents } from './agent-output.js'
 
 /** The start of one AG-UI run. */
 export interface FoldStart {
@@ -36,32 +34,32 @@ export interface FoldStart {
   runId: string
   /** The transcript before the first event. */
   history: readonly Message[]
-  /** Ends of the runs so far that did not answer in full. */
+  /** The ends of earlier runs that did not answer in full. */
   ends?: readonly TurnEnd[]
-  /** Whether to send a snapshot in any case. */
+  /** Whether to always send a snapshot. */
   restate?: boolean
-  /** The messages that the page shows: a snapshot is sent when they differ. Absent: they are right. */
+  /** The messages that the page shows. A snapshot is sent if they differ. Absent if the page is up to date. */
   shown?: readonly { id: string; role: string; subagentRunId?: string }[]
-  /** The state of the run before the first event, if it has begun. */
+  /** The state of the run before the first event, if it has started. */
   status?: Pick<Turn, 'state' | 'reason' | 'error' | 'pending' | 'settled' | 'wakeAt'>
-  /** The page's id of a message, when it is not the message's own id. */
+  /** Returns the page's id of a message, if the page uses different ids. */
   getMessageId?: (message: Message) => string
-  /** Whether the page's state is an object, so that `/statewright` can be added. */
+  /** Whether the page's state is an object to which `/statewright` can be added. */
   state?: boolean
 }
 
-/** The state of a run at a rest or its end, as far as it is known. */
+/** The known state of a run at a rest or its end. */
 export interface RunStatus extends Partial<Pick<RunResult, 'pending' | 'object' | 'messages'>> {
   state: AgentState
   reason: Reason | null
   error?: { message: string; code: string } | null
-  /** When a run goes on that sleeps. */
+  /** When a sleeping run continues. */
   wakeAt?: number | null
 }
 
 /**
- * Converts the events of a run into events of AG-UI. The events of `begin`, of each `handleEvent` and of `end`, in this
- * order, are one complete AG-UI run. Pure: it depends only on its input.
+ * Converts the events of a run into events of AG-UI. `begin`, each `handleEvent` and `end` together return one complete AG-UI
+ * run. Pure: the output depends only on the input.
  */
 export class AGUIEventFold {
   readonly #start: FoldStart
@@ -75,20 +73,20 @@ export class AGUIEventFold {
     reasoningTokens: 0,
     cachedInputTokens: 0,
   }
-  readonly #asked = new Map<string, PendingCall>()
+  readonly #requests = new Map<string, PendingCall>()
   #state: AgentState = 'RUNNING'
   #reason: Reason | null = null
   #wakeAt: number | null = null
   #at = 0
   readonly #ends: AGUIEnd[]
-  /** The user message that the run answers, as the page calls it. */
+  /** The page's id of the user message that the run answers. */
   #openingId: string | undefined
   #error: { message: string; code: string } | null = null
 
   constructor(start: FoldStart) {
     this.#start = start
     const names = new CallNames()
-    // Uncleared input is sent when the shields have cleared it.
+    // Input that is pending review is sent once the shields have cleared it.
     const cleared = start.history.filter(({ content }) => content !== unclearedInput)
     this.#page = new PageMessages(cleared.flatMap((message) => this.#toPageMessages(message, names)))
     this.#lead = new AgentOutput(this.#page, { messages: '', calls: '' }, names)
@@ -104,7 +102,7 @@ export class AGUIEventFold {
     this.#state = status.state
     this.#reason = status.reason
     this.#error = status.error
-    for (const call of status.pending) if (call.needs !== 'client') this.#asked.set(call.callId, call)
+    for (const call of status.pending) if (call.needs !== 'client') this.#requests.set(call.callId, call)
     for (const result of status.settled) this.#lead.rememberResult(result)
   }
 
@@ -122,18 +120,18 @@ export class AGUIEventFold {
     return this.#page.takeEvents()
   }
 
-  /** The run's status, derived from its events alone. */
+  /** The run's status, derived only from its events. */
   get status(): RunStatus {
     const waits = this.#state === 'WAITING_FOR_INPUT'
-    const pending = waits ? [...this.#asked.values(), ...this.#listClientCalls()] : []
+    const pending = waits ? [...this.#requests.values(), ...this.#listClientCalls()] : []
     return { state: this.#state, reason: this.#reason, pending, error: this.#error, wakeAt: this.#wakeAt }
   }
 
-  /** Ends the AG-UI run: the run rests, or has ended. */
+  /** Ends the AG-UI run, because the run rests or has ended. */
   end(status: RunStatus = this.status): AGUIEvent[] {
     const { state, reason, pending = [], error, object } = status
-    const { interrupts, asks } = this.#createInterrupts(status)
-    this.#subAgents.end(this.#at, asks)
+    const { interrupts, idsByOwner } = this.#createInterrupts(status)
+    this.#subAgents.end(this.#at, idsByOwner)
     this.#lead.end(this.#at)
     if (isWorkState(state)) return this.fail(remoteRunFailure)
     this.#addEnd(status)
@@ -181,13 +179,13 @@ export class AGUIEventFold {
         return this.#subAgents.handleEvent(event)
       case 'tool_result':
         this.#subAgents.closeCall(event.callId, event.at)
-        for (const id of this.#asked.keys()) if (isOfCall(id, event.callId)) this.#asked.delete(id)
+        for (const id of this.#requests.keys()) if (isOfCall(id, event.callId)) this.#requests.delete(id)
         return this.#lead.handleEvent(event)
       case 'approval_requested':
       case 'elicitation_requested': {
         const { type, id: _id, runId: _runId, seq: _seq, at: _at, ...call } = event
         const needs = type === 'approval_requested' ? 'approval' : 'elicitation'
-        this.#asked.set(event.callId, { ...call, needs } as PendingCall)
+        this.#requests.set(event.callId, { ...call, needs } as PendingCall)
         return
       }
       case 'usage':
@@ -239,11 +237,11 @@ export class AGUIEventFold {
     this.#state = to
     this.#reason = reason
     this.#wakeAt = wakeAt ?? null
-    if (to !== 'WAITING_FOR_INPUT' && to !== 'WAITING_FOR_TOOL') this.#asked.clear()
+    if (to !== 'WAITING_FOR_INPUT' && to !== 'WAITING_FOR_TOOL') this.#requests.clear()
     this.#emitState()
   }
 
-  /** The page's state has the ends of all runs, so that they stay visible. */
+  /** Keeps the ends of all runs visible in the page's state. */
   #addEnd({ state, reason, error }: RunStatus): void {
     const messageId = this.#openingId
     if (isRestState(state) || reason === null || reason === 'end_turn' || messageId === undefined) return
@@ -262,7 +260,7 @@ export class AGUIEventFold {
     this.#page.emit({ ...(this.#at > 0 && this.#mark), type: 'STATE_DELTA', delta })
   }
 
-  /** The page that sent the message shows it already; other pages get it here. */
+  /** Sends the message to pages other than its sender, which already shows it. */
   #handleUserMessage(message: Message & { role: 'user' }): void {
     const [shown] = this.#toPageMessages(message, new CallNames())
     if (shown && isTurnOpening(message)) this.#openingId = shown.id
@@ -274,46 +272,46 @@ export class AGUIEventFold {
     else this.#page.remember(shown)
   }
 
-  /** Client calls: open calls without an approval request. */
+  /** Lists client calls: open calls without a request. */
   *#listClientCalls(): Iterable<PendingCall> {
-    const asked = [...this.#asked.keys()]
+    const requested = [...this.#requests.keys()]
     for (const callId of this.#lead.openCalls) {
-      if (asked.some((id) => isOfCall(id, callId))) continue
+      if (requested.some((id) => isOfCall(id, callId))) continue
       yield { callId, name: '' as never, arguments: '', fingerprint: '', needs: 'client' }
     }
   }
 
   #createInterrupts({ state, reason, pending = [], error, messages = [], wakeAt = null }: RunStatus): {
     interrupts: AGUIInterrupt[]
-    asks: Map<string, string[]>
+    idsByOwner: Map<string, string[]>
   } {
-    const asks = new Map<string, string[]>()
+    const idsByOwner = new Map<string, string[]>()
     if (state === 'PAUSED') {
       const id = toPauseId(messages.length)
       return {
         interrupts: [
           createPauseInterrupt(id, { reason: reason ?? 'paused', message: error?.message, wakeAt }),
         ],
-        asks,
+        idsByOwner,
       }
     }
     const interrupts = pending
       .filter(({ needs }) => needs !== 'client')
       .map((call) => {
         const owner = this.#subAgents.findOwner(call.callId)
-        const id = toInterruptId(this.#lead.getQuestionName(call.callId), call)
+        const id = toInterruptId(this.#lead.getRequestName(call.callId), call)
         const interrupt = createCallInterrupt(id, call, this.#subAgents.getCallName(call.callId), owner)
-        if (owner !== undefined) asks.set(owner, [...(asks.get(owner) ?? []), interrupt.id])
+        if (owner !== undefined) idsByOwner.set(owner, [...(idsByOwner.get(owner) ?? []), interrupt.id])
         return interrupt
       })
-    return { interrupts, asks }
+    return { interrupts, idsByOwner }
   }
 
   #toPageMessages(message: Message, names: CallNames): AGUIMessage[] {
     const { getMessageId } = this.#start
     const shown = toPageMessages(message, names)
     if (!getMessageId || message.role !== 'user') return shown
-    return shown.map((one) => (one.id === message.id ? { ...one, id: getMessageId(message) } : one))
+    return shown.map((part) => (part.id === message.id ? { ...part, id: getMessageId(message) } : part))
   }
 
   #getUsage(): { usage?: AGUIUsage[] } {
@@ -331,5 +329,5 @@ export class AGUIEventFold {
 
 const remoteRunFailure = {
   code: 'session_busy',
-  message: 'The run goes on in another process: connect again.',
+  message: 'The run continues in another process. Reconnect to it.',
 }

@@ -1,3 +1,4 @@
+import { joinTextParts } from '../core/base/text.js'
 import { expectArgument, listRule } from '../core/base/values.js'
 import type { ContentPart, MediaPart, Message, ToolMessage } from '../../machines/agent/messages.js'
 import { isRestState, type TurnEnd } from '../../machines/agent/run-result.js'
@@ -6,8 +7,8 @@ import { getSentence } from '../web/exposure.js'
 import type { AGUIEnd, AGUIMessage, AGUIPart, AGUISource } from './protocol.js'
 
 /**
- * Converts a transcript into AG-UI messages, with the ids that `toAGUI` uses: for `MESSAGES_SNAPSHOT`, or for a page that
- * loads a conversation. Internal messages and provider-specific items are left out.
+ * Converts a transcript into AG-UI messages with the ids of `toAGUI`, for `MESSAGES_SNAPSHOT` or for a page that loads a
+ * conversation. Internal messages and provider-specific items are left out.
  *
  * @example
  * const { messages } = await agent.run('What is 19 + 23?').result
@@ -24,15 +25,15 @@ export function toAGUIMessages(messages: readonly Message[]): AGUIMessage[] {
 }
 
 /**
- * Gives each call an id that is unique in the conversation: some providers number calls anew in each answer. A call keeps
- * its own id unless an earlier message used it.
+ * Gives each call an id that is unique in the conversation, because some providers restart call numbers in each answer. A call
+ * keeps its id unless an earlier message used it.
  */
 export class CallNames {
-  /** The messages that use a call id, in order. */
+  /** The messages that use each call id, in order. */
   readonly #messagesByCall = new Map<string, Set<string>>()
   readonly #latestNames = new Map<string, string>()
 
-  /** The page's name of a call of this message. */
+  /** The page's name for a call of this message. */
   nameCall(callId: string, messageId: string): string {
     const owners = (this.#messagesByCall.get(callId) ?? new Set()).add(messageId)
     this.#messagesByCall.set(callId, owners)
@@ -41,20 +42,20 @@ export class CallNames {
     return name
   }
 
-  /** The page's name of the last call with this id. */
+  /** The page's name for the last call with this id. */
   getLatestName(callId: string): string {
     return this.#latestNames.get(callId) ?? callId
   }
 
-  /** The page's name of a call that asks for approval. For a sub-agent's call, the outer calls come first. */
-  getQuestionName(callId: string): string {
+  /** The page's name for a call that waits for an answer. For a sub-agent's call, the outer calls come first. */
+  getRequestName(callId: string): string {
     if (this.#latestNames.has(callId)) return this.getLatestName(callId)
     const above = [...this.#latestNames.keys()].filter((id) => callId.startsWith(`${id}/`))
     const nearest = above.toSorted((a, b) => b.length - a.length)[0] ?? ''
     return `${this.getLatestName(nearest)}${callId.slice(nearest.length)}`
   }
 
-  /** Whether this is the name of a call, or begins with one. */
+  /** Whether this is the name of a call or of a sub-agent's call below it. */
   hasName(name: string): boolean {
     const names = [...this.#messagesByCall].flatMap(([id, owners]) =>
       [...owners].map((owner) => toCallName(id, owner, owners)),
@@ -68,7 +69,6 @@ function toCallName(callId: string, messageId: string, owners: ReadonlySet<strin
   return first === messageId ? callId : `${callId}.${messageId}`
 }
 
-/** The page's names of all calls of a transcript. */
 export function collectCallNames(messages: readonly Message[]): CallNames {
   const names = new CallNames()
   for (const message of messages) {
@@ -91,7 +91,7 @@ export function toPageMessages(message: Message, names: CallNames): AGUIMessage[
       return [toToolMessage(message, names)]
     default: {
       const { reasoning, tool_calls: calls } = message
-      // An uncleared message has no text here: a page that was connected did not get it either.
+      // Connected pages did not receive the text of an unscreened message either.
       const content = message.data?.['withheld'] === true ? '' : message.content || message.refusal || ''
       const toolCalls = calls?.map((call) => ({
         id: names.nameCall(call.id, id),
@@ -116,7 +116,7 @@ export function toPageMessages(message: Message, names: CallNames): AGUIMessage[
 }
 
 /**
- * The ends of runs that did not answer in full, for a page that loads a conversation. A paused run has an interrupt instead.
+ * The ends of runs that did not answer in full, for a page that loads a conversation. Paused runs have an interrupt instead.
  *
  * @example
  * const { messages, ends = [] } = await agent.replay('ann')
@@ -138,10 +138,10 @@ export function toAGUIEnds(
   })
 }
 
-/** A message keeps the id that the page gave it. */
+/** The page's id of a user message, if it has one. */
 export function getUserMessageId({ id, data }: Message): string {
-  const own = data?.['clientId']
-  return typeof own === 'string' ? own : id
+  const clientId = data?.['clientId']
+  return typeof clientId === 'string' ? clientId : id
 }
 
 export function toReasoningId(messageId: string): string {
@@ -161,7 +161,6 @@ function toToolMessage(message: ToolMessage, names: CallNames): AGUIMessage {
   }
 }
 
-/** The content of a result: its text, and its media. */
 export function joinMedia(text: string, media: readonly MediaPart[] | undefined): string | AGUIPart[] {
   if (!media || media.length === 0) return text
   return [{ type: 'text', text }, ...media.map(toPart)]
@@ -194,4 +193,46 @@ function parseSource(address: string): AGUISource {
   const [, mimeType, value] = /^data:([^;,]*)[^,]*;base64,(.*)$/s.exec(address) ?? []
   if (value === undefined) return { type: 'url', value: address }
   return { type: 'data', value, mimeType: mimeType || 'application/octet-stream' }
+}
+
+/** Matches user messages of the transcript and the page by text, from the end, and returns a lookup of the page's ids. */
+export function matchClientIds(
+  history: readonly Message[],
+  page: readonly { id: string; role: string; content?: unknown }[],
+): (message: Message) => string {
+  const names = new Map<string, string>()
+  const recorded = history.filter(({ role, internal }) => role === 'user' && !internal).toReversed()
+  const shown = page.filter(({ role }) => role === 'user').toReversed()
+  let at = 0
+  for (const { id, content } of shown) {
+    const found = recorded.findIndex((message, i) => i >= at && hasSameText(message, content))
+    const message = recorded[found]
+    if (!message) continue
+    names.set(message.id, id)
+    at = found + 1
+  }
+  return ({ id }) => names.get(id) ?? id
+}
+
+/** The text of a screened message may differ from what the page sent. */
+function hasSameText({ content, data }: Message, shown: unknown): boolean {
+  return data?.['screened'] === true || joinTextParts(content) === joinTextParts(shown)
+}
+
+/** Whether the page shows exactly these messages, compared by id. */
+export function hasAllMessages(
+  messages: readonly AGUIMessage[],
+  shown: readonly { id: string; role: string; subagentRunId?: string }[],
+): boolean {
+  const transcriptIds = messages.filter(isTranscriptMessage).map(({ id }) => id)
+  const shownIds = shown.filter(isTranscriptMessage).map(({ id }) => id)
+  return (
+    transcriptIds.length === shownIds.length &&
+    new Set([...transcriptIds, ...shownIds]).size === transcriptIds.length
+  )
+}
+
+/** Reasoning, activities and sub-agent messages are not part of the transcript. */
+function isTranscriptMessage({ role, subagentRunId }: { role: string; subagentRunId?: string }): boolean {
+  return subagentRunId === undefined && role !== 'reasoning' && role !== 'activity'
 }

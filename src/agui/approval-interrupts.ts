@@ -1,12 +1,12 @@
 import { formatWakeTime } from '../core/base/clock.js'
 import type { PendingCall } from '../../machines/agent/run-result.js'
 import type { Json } from '../../machines/agent/json.js'
-import { toApprovalId } from '../web/approval-id.js'
+import { getCallTitle, toApprovalId } from '../web/approval-id.js'
 import type { SessionView } from '../web/chat-service.js'
 import { collectCallNames } from './agui-messages.js'
 import type { AGUIInterrupt } from './protocol.js'
 
-/** The id by which a pending call is answered, with the page's name of the call. */
+/** The id of a pending call's interrupt. `toolCallId`: the page's name for the call. */
 export function toInterruptId(
   toolCallId: string,
   { fingerprint, messageId }: Pick<PendingCall, 'fingerprint' | 'messageId'>,
@@ -14,7 +14,7 @@ export function toInterruptId(
   return toApprovalId({ callId: toolCallId, messageId, fingerprint })
 }
 
-/** The id by which a paused session is resumed: it contains the length of the transcript. */
+/** The id of a pause. It contains the length of the transcript. */
 export function toPauseId(messages: number): string {
   return `paused~${messages}`
 }
@@ -26,13 +26,13 @@ function createApprovalInterrupt(
   subagentRunId: string | undefined,
 ): AGUIInterrupt {
   const { name, path = [], interrupted } = call
-  const who = [...path, name].join(' › ')
+  const title = getCallTitle(call)
   return {
     id,
     reason: 'tool_call',
     message: interrupted
-      ? `${who} was running when its process ended, and may have had its effect already. Run it again?`
-      : `Run ${who}?`,
+      ? `${title} was running when its process ended, and may already have taken effect. Run it again?`
+      : `Run ${title}?`,
     toolCallId,
     ...(subagentRunId !== undefined && { subagentRunId }),
     responseSchema: approvalAnswerSchema,
@@ -42,7 +42,6 @@ function createApprovalInterrupt(
   }
 }
 
-/** What the server of a tool asks a person. Its answer has an `action`, and for a form the `content`. */
 function createElicitationInterrupt(
   id: string,
   { name, path = [], elicitation }: Extract<PendingCall, { needs: 'elicitation' }>,
@@ -69,7 +68,6 @@ function createElicitationInterrupt(
   }
 }
 
-/** The interrupt of a question to a person. */
 export function createCallInterrupt(
   id: string,
   call: PendingCall,
@@ -86,38 +84,35 @@ const approvalAnswerSchema: Record<string, Json> = {
   properties: {
     approved: { type: 'boolean' },
     editedArgs: { type: 'object', description: 'Replaces the arguments of the call.' },
-    reason: { type: 'string', description: 'Why it was refused; the model reads it.' },
+    reason: { type: 'string', description: 'Why the call was rejected. The model reads it.' },
   },
   required: ['approved'],
 }
 
-/** Why a run rests in PAUSED, and until when, where it sleeps. */
-interface Pause {
-  reason: string
-  message?: string | undefined
-  wakeAt: number | null
-}
-
-export function createPauseInterrupt(id: string, { reason, message, wakeAt }: Pause): AGUIInterrupt {
-  const what =
+/** `wakeAt`: when a sleeping run continues. */
+export function createPauseInterrupt(
+  id: string,
+  { reason, message, wakeAt }: { reason: string; message?: string | undefined; wakeAt: number | null },
+): AGUIInterrupt {
+  const prompt =
     wakeAt === null
       ? 'The run is paused. Resume it?'
-      : `The run sleeps until ${formatWakeTime(wakeAt)}. Wake it now?`
+      : `The run is sleeping until ${formatWakeTime(wakeAt)}. Wake it now?`
   return {
     id,
     reason: 'paused',
-    message: message ?? what,
+    message: message ?? prompt,
     responseSchema: {
       type: 'object',
       properties: {
-        steer: { type: 'string', description: 'A message for the model before the run goes on.' },
+        steer: { type: 'string', description: 'A message for the model before the run continues.' },
       },
     },
     metadata: { statewright: { reason, ...(wakeAt !== null && { wakeAt }) } },
   }
 }
 
-/** The open interrupts of a session, from its log. */
+/** The open interrupts of a session. */
 export function listInterrupts({ messages, pending, state, wakeAt }: SessionView): AGUIInterrupt[] {
   const reason = wakeAt === null ? 'paused' : 'sleeping'
   if (state === 'PAUSED') return [createPauseInterrupt(toPauseId(messages.length), { reason, wakeAt })]
@@ -125,7 +120,7 @@ export function listInterrupts({ messages, pending, state, wakeAt }: SessionView
   return pending
     .filter(({ needs }) => needs !== 'client')
     .map((call) => {
-      const name = names.getQuestionName(call.callId)
+      const name = names.getRequestName(call.callId)
       return createCallInterrupt(toInterruptId(name, call), call, name, undefined)
     })
 }

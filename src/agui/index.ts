@@ -1,4 +1,4 @@
-/** Runs for pages that speak AG-UI: CopilotKit, assistant-ui and others. */
+/** Runs for pages that use AG-UI, such as CopilotKit and assistant-ui. */
 export type { FileIds } from '../web/page-files.js'
 export { aguiHandler, type AGUIHandlerOptions } from './agui-handler.js'
 export { toAGUIEnds, toAGUIMessages } from './agui-messages.js'
@@ -13,4 +13,4 @@ export type {
   AGUISource,
   AGUIUsage,
 } from './protocol.js'
-export { toAGUI, type AGUIOptions, type AGUIRunInput } from './to-agui.js'
+export { toAGUI, type AGUIOptions, type AGUIRunInput } from './agui-stream.js'

@@ -1,21 +1,20 @@
 import type { AGUICall, AGUIEvent, AGUIMessage } from './protocol.js'
 
-/** The time of an event, and the sub-agent that it belongs to. */
+/** The time of an event, and the sub-agent it belongs to. */
 export interface Mark {
   timestamp: number
   subagentRunId?: string
 }
 
 /**
- * Tracks the messages that a page has, and makes the events that change them. AG-UI removes a text only by a snapshot of
- * all messages, so the server must know them all.
+ * Tracks the messages of a page, and emits the events that change them. AG-UI can remove text only with a snapshot of all
+ * messages, so the server must track them all.
  */
 export class PageMessages {
-  /** By id, in order. */
   readonly #messages = new Map<string, AGUIMessage>()
   readonly #texts = new Set<string>()
-  readonly #thoughts = new Set<string>()
-  /** The messages of the calls that stream, by call id. */
+  readonly #reasoning = new Set<string>()
+  /** The messages of streaming calls, by call id. */
   readonly #calls = new Map<string, string>()
   #events: AGUIEvent[] = []
 
@@ -27,7 +26,7 @@ export class PageMessages {
     this.#events.push(event)
   }
 
-  /** The events since the last call. */
+  /** Returns the events since the last call. */
   takeEvents(): AGUIEvent[] {
     const events = this.#events
     this.#events = []
@@ -38,13 +37,12 @@ export class PageMessages {
     return this.#messages.has(id)
   }
 
-  /** The text of this message; '' when there is none. */
   getText(id: string): string {
     const content = this.#messages.get(id)?.content
     return typeof content === 'string' ? content : ''
   }
 
-  /** Adds a message that the page already has, or gets in another way. */
+  /** Adds a message that the page already has or receives in another way. */
   remember(message: AGUIMessage): void {
     this.#messages.set(message.id, message)
   }
@@ -58,7 +56,7 @@ export class PageMessages {
     this.#append({ id: messageId, role: 'assistant', ...toOwner(mark) }, delta)
   }
 
-  /** A complete text, or the rest of one that was closed. */
+  /** Writes a complete text, or the rest of a closed one. */
   addText(messageId: string, role: 'assistant' | 'user', delta: string, mark: Mark): void {
     this.closeText(messageId, mark)
     this.emit({ ...mark, type: 'TEXT_MESSAGE_CHUNK', messageId, role, delta })
@@ -71,8 +69,8 @@ export class PageMessages {
   }
 
   writeReasoning(messageId: string, delta: string, mark: Mark): void {
-    if (!this.#thoughts.has(messageId)) {
-      this.#thoughts.add(messageId)
+    if (!this.#reasoning.has(messageId)) {
+      this.#reasoning.add(messageId)
       this.emit({ ...mark, type: 'REASONING_START', messageId })
       this.emit({ ...mark, type: 'REASONING_MESSAGE_START', messageId, role: 'reasoning' })
     }
@@ -80,15 +78,22 @@ export class PageMessages {
     this.#append({ id: messageId, role: 'reasoning', content: '', ...toOwner(mark) }, delta)
   }
 
-  /** Ends the text or reasoning with this id, if it is open. */
+  /** Closes a message: its streaming calls, its text and its reasoning. */
+  closeMessage(messageId: string, reasoningId: string, mark: Mark): void {
+    for (const [id, owner] of this.#calls) if (owner === messageId) this.#closeCall(id, mark)
+    this.closeText(messageId, mark)
+    this.closeText(reasoningId, mark)
+  }
+
+  /** Closes the text or reasoning with this id if it is open. */
   closeText(messageId: string, mark: Mark): void {
     if (this.#texts.delete(messageId)) this.emit({ ...mark, type: 'TEXT_MESSAGE_END', messageId })
-    if (!this.#thoughts.delete(messageId)) return
+    if (!this.#reasoning.delete(messageId)) return
     this.emit({ ...mark, type: 'REASONING_MESSAGE_END', messageId })
     this.emit({ ...mark, type: 'REASONING_END', messageId })
   }
 
-  /** A whole call: what is missing of it, where its arguments streamed. */
+  /** Writes a complete call, or the rest of one with streamed arguments. */
   writeCall(
     messageId: string,
     toolCallId: string,
@@ -96,15 +101,16 @@ export class PageMessages {
     mark: Mark,
   ): void {
     const streamed = this.#calls.has(toolCallId) ? this.#getArguments(messageId, toolCallId) : ''
-    const goesOn = text.startsWith(streamed)
-    if (goesOn) this.writeCallDelta(messageId, toolCallId, { name, delta: text.slice(streamed.length) }, mark)
+    const isContinued = text.startsWith(streamed)
+    if (isContinued)
+      this.writeCallDelta(messageId, toolCallId, { name, delta: text.slice(streamed.length) }, mark)
     this.#closeCall(toolCallId, mark)
-    if (goesOn) return
+    if (isContinued) return
     this.#setArguments(messageId, toolCallId, { name, arguments: text }, mark)
     this.replaceMessages([messageId], [this.#getAnswer(messageId, mark)], mark)
   }
 
-  /** A part of a call's arguments. */
+  /** Writes a part of a call's arguments. */
   writeCallDelta(
     messageId: string,
     toolCallId: string,
@@ -122,14 +128,9 @@ export class PageMessages {
     this.#setArguments(messageId, toolCallId, { name, arguments: before + delta }, mark)
   }
 
-  /** Ends the calls of a message that still stream. */
-  closeCalls(messageId: string, mark: Mark): void {
-    for (const [id, owner] of this.#calls) if (owner === messageId) this.#closeCall(id, mark)
-  }
-
-  /** Removes the streamed calls of a message that it does not have in the end. */
-  keepCalls(messageId: string, kept: readonly string[], mark: Mark): void {
-    const isStale = (id: string): boolean => this.#calls.get(id) === messageId && !kept.includes(id)
+  /** Removes the streamed calls of a message that its final version lacks. */
+  keepCalls(messageId: string, final: readonly string[], mark: Mark): void {
+    const isStale = (id: string): boolean => this.#calls.get(id) === messageId && !final.includes(id)
     const { toolCalls = [], ...message } = this.#getAnswer(messageId, mark)
     const stale = toolCalls.filter(({ id }) => isStale(id))
     if (stale.length === 0) return
@@ -140,7 +141,7 @@ export class PageMessages {
     this.replaceMessages([messageId], isEmpty ? [] : [whole], mark)
   }
 
-  /** The calls of an answer, those that still stream included. */
+  /** The calls of an answer, including streaming ones. */
   getCalls(messageId: string): readonly AGUICall[] {
     const message = this.#messages.get(messageId)
     return message?.role === 'assistant' ? (message.toolCalls ?? []) : []
@@ -154,12 +155,12 @@ export class PageMessages {
     return this.getCalls(messageId).find(({ id }) => id === toolCallId)?.function.arguments ?? ''
   }
 
-  #setArguments(messageId: string, id: string, asked: { name: string; arguments: string }, mark: Mark): void {
+  #setArguments(messageId: string, id: string, called: AGUICall['function'], mark: Mark): void {
     const message = this.#getAnswer(messageId, mark)
     const { toolCalls = [] } = message
-    const call = { id, type: 'function' as const, function: asked }
-    const isKnown = toolCalls.some((one) => one.id === id)
-    const calls = isKnown ? toolCalls.map((one) => (one.id === id ? call : one)) : [...toolCalls, call]
+    const call = { id, type: 'function' as const, function: called }
+    const at = toolCalls.findIndex((known) => known.id === id)
+    const calls = at < 0 ? [...toolCalls, call] : toolCalls.with(at, call)
     this.#messages.set(messageId, { ...message, toolCalls: calls })
   }
 
@@ -172,26 +173,22 @@ export class PageMessages {
     return [...this.#messages.values()]
   }
 
-  /** Sends all messages. */
   emitSnapshot(): void {
     this.emit({ type: 'MESSAGES_SNAPSHOT', messages: this.all })
   }
 
-  /** Replaces the messages with these ids by `messages`, with a snapshot. */
+  /** Replaces the messages with these ids, and sends a snapshot. */
   replaceMessages(ids: readonly string[], messages: readonly AGUIMessage[], { timestamp }: Mark): void {
     const shown = ids.filter((id) => this.#messages.has(id))
     if (shown.length === 0 && messages.length === 0) return
     for (const id of ids) if (!messages.some((message) => message.id === id)) this.#messages.delete(id)
     for (const message of messages) this.#messages.set(message.id, message)
     const all = this.all
-    // A page keeps its reasoning messages unless the snapshot has one.
-    const thought = shown.find((id) => this.#isThought(id, all))
-    if (thought !== undefined) all.push({ id: thought, role: 'reasoning', content: '' })
+    // A page keeps its reasoning messages unless the snapshot has at least one.
+    const reasoning = shown.find((id) => id.endsWith('.reasoning'))
+    if (reasoning !== undefined && !all.some(({ role }) => role === 'reasoning'))
+      all.push({ id: reasoning, role: 'reasoning', content: '' })
     this.emit({ timestamp, type: 'MESSAGES_SNAPSHOT', messages: all })
-  }
-
-  #isThought(id: string, told: readonly AGUIMessage[]): boolean {
-    return id.endsWith('.reasoning') && !told.some(({ role }) => role === 'reasoning')
   }
 
   #append(fresh: AGUIMessage, delta: string): void {

@@ -3,18 +3,19 @@ import type { Json } from '../../machines/agent/json.js'
 /** The version of AG-UI. */
 export const protocolVersion = '1.0'
 
-/** The fields of every event. `subagentRunId`: the sub-agent that it belongs to; absent for the agent itself. */
+/** The fields of every event. */
 interface Base {
   /** Milliseconds since the epoch. */
   timestamp?: number
   metadata?: Record<string, Json>
 }
 
+/** `subagentRunId`: the sub-agent that the event belongs to; absent for the agent itself. */
 interface Attributed extends Base {
   subagentRunId?: string
 }
 
-/** An event of AG-UI 1.0 that Statewright sends: plain JSON, distinguished by `type`. */
+/** The events of AG-UI 1.0 that Statewright sends, as plain JSON. */
 export type AGUIEvent =
   | (Base & { type: 'RUN_STARTED'; threadId: string; runId: string; protocolVersion: string })
   | (Base & {
@@ -22,7 +23,7 @@ export type AGUIEvent =
       threadId: string
       runId: string
       outcome: AGUIOutcome
-      /** `{ state, reason }`, and with an output schema the `object`. */
+      /** `{ state, reason }`, and `object` if the agent has an output schema. */
       result: Json
       usage?: AGUIUsage[]
     })
@@ -73,38 +74,30 @@ export type AGUIEvent =
     })
   | (Base & { type: 'SUBAGENT_ERROR'; subagentRunId: string; message: string; code: string })
 
-/**
- * Why an AG-UI run ends: it is complete, it waits for answers, or a user or a limit stopped it.
- */
+/** Why an AG-UI run ends: it is complete, it waits for answers, or a user or a limit stopped it. */
 export type AGUIOutcome =
   | {
       type: 'success'
-      /** The calls that the client carries out: their results are the next input's last messages. */
+      /** The calls for the client to execute. Their results are the last messages of the next input. */
       pendingToolCallIds?: string[]
     }
   | { type: 'interrupt'; interrupts: AGUIInterrupt[] }
   | { type: 'cancelled' }
 
-/**
- * Something that a run waits for. `resume[]` of the next input answers it by its `id`, which is valid only for this call with
- * these arguments.
- */
+/** A request that a run waits for. Answer it in `resume[]` of the next input by its `id`, which is valid only for this call and these arguments. */
 export interface AGUIInterrupt {
   id: string
-  /**
-   * `tool_call`: a call needs approval. `elicitation`: the server of a tool asks a person. `paused`: the run waits until it is
-   * resumed.
-   */
+  /** `tool_call`: a call needs approval; `elicitation`: a tool's server asks a person; `paused`: the run waits to be resumed. */
   reason: 'tool_call' | 'elicitation' | 'paused'
   message: string
   toolCallId?: string
   subagentRunId?: string
-  /** A JSON Schema of the `payload` that answers it. */
+  /** The JSON Schema of the answer's `payload`. */
   responseSchema: Record<string, Json>
   metadata?: Record<string, Json>
 }
 
-/** What was used, sub-agents included. */
+/** The usage of the run, including sub-agents. */
 export interface AGUIUsage {
   inputTokens: number
   outputTokens: number
@@ -113,12 +106,12 @@ export interface AGUIUsage {
   cachedInputTokens: number
 }
 
-/** A part of a message: a text, or a medium with where it comes from. */
+/** A part of a message: text, or media with its source. */
 export type AGUIPart =
   | { type: 'text'; text: string }
   | { type: 'image' | 'audio' | 'video' | 'document'; source: AGUISource; metadata?: Json }
 
-/** Where a medium comes from: its bytes in base64, an address, or a handle of the provider's. */
+/** The source of media: base64 data, an address, or a file id of the provider. */
 export type AGUISource =
   | { type: 'data'; value: string; mimeType: string }
   | { type: 'url'; value: string; mimeType?: string }
@@ -133,14 +126,14 @@ export type AGUIMessage = { id: string; subagentRunId?: string } & (
   | { role: 'reasoning'; content: string }
 )
 
-/** A call of an assistant message. */
+/** A call in an assistant message. */
 export interface AGUICall {
   id: string
   type: 'function'
   function: { name: string; arguments: string }
 }
 
-/** The end of a run that did not answer its user message in full: `ends` of a thread, and of `/statewright` in the page's state. */
+/** The end of a run that did not answer in full. Part of `ends` of a thread and of `/statewright` in the page's state. */
 export interface AGUIEnd {
   /** The id of the user message. */
   messageId: string
@@ -148,6 +141,6 @@ export interface AGUIEnd {
   state: string
   reason: string
   code: string
-  /** A sentence for people. */
+  /** A sentence for users. */
   message: string
 }

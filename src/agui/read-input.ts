@@ -1,22 +1,55 @@
+import type { PendingCall } from '../../machines/agent/run-result.js'
 import { UsageError } from '../core/base/errors.js'
+import { isObject } from '../core/base/values.js'
 import type { InputPart } from '../core/models/media.js'
-import { readBranch } from '../web/request-handler.js'
-import type { IncomingMessage } from '../web/incoming-message.js'
+import { findCallReference } from '../web/approval-id.js'
+import { type CallAnswer, fitsCall } from '../web/call-answers.js'
+import type { SessionView } from '../web/chat-service.js'
+import type { IncomingMessage } from '../web/chat-turn.js'
+import { invalidInputError } from '../web/error-response.js'
 import type { PageFiles } from '../web/page-files.js'
+import {
+  anything,
+  fields,
+  flag,
+  lenientText,
+  list,
+  oneOf,
+  optional,
+  shortText,
+  text,
+  type ValueOf,
+} from '../web/request-fields.js'
+import { readBranch } from '../web/request-handler.js'
+import { type CallNames, collectCallNames } from './agui-messages.js'
+import { toInterruptId, toPauseId } from './approval-interrupts.js'
 
 type Fields = Record<string, unknown>
 
+const runAgentInput = fields({
+  threadId: text,
+  runId: shortText,
+  messages: optional(list(fields())),
+  state: anything,
+  resume: optional(
+    list(
+      fields({
+        interruptId: text,
+        status: oneOf('resolved', 'cancelled'),
+        payload: optional(fields()),
+      }),
+    ),
+  ),
+  forwardedProps: anything,
+})
+
+const mediaSource = fields({ type: anything, value: text, mimeType: lenientText })
+
 /** A page's answer to an interrupt. */
-export interface InterruptAnswer {
-  interruptId: string
-  isAbandoned: boolean
-  payload: Fields
-  /** Its place in the request, for error messages. */
-  at: string
-}
+type InterruptAnswer = NonNullable<ValueOf<typeof runAgentInput>['resume']>[number]
 
 /** The result of a call that the page executed. */
-export interface PageOutput {
+interface PageOutput {
   toolCallId: string
   content: string
   isError: boolean
@@ -26,111 +59,85 @@ export interface PageOutput {
 export interface AgentInput {
   threadId: string
   runId: string
-  /** The messages that the page shows: only their ids are compared. */
+  /** The messages that the page shows; only their ids are compared. */
   shown: readonly { id: string; role: string; subagentRunId?: string }[]
   state: unknown
-  /** The last message, when it is the user's. */
+  /** The last message if it is a user message. */
   message: IncomingMessage | null
   resume: readonly InterruptAnswer[]
   outputs: readonly PageOutput[]
-  /** The message that is answered once more, or whose edit is: `forwardedProps.regenerateFrom`. */
+  /** The message to answer again, or the edited message: `forwardedProps.regenerateFrom`. */
   regenerateFrom: string | undefined
   /** The branch that the page shows: `forwardedProps.branch`. */
   branch: number | undefined
 }
 
 /**
- * Reads a `RunAgentInput`. Only the last message is read, or the results of client calls at the end: earlier messages are in
- * the log. The agent's own options decide what it may do, so `tools` and `context` are not read, and of `forwardedProps` only
- * `regenerateFrom` and `branch`.
+ * Reads a `RunAgentInput`. Of the messages, only the last one is read, or the results of client calls at the end. `tools` and
+ * `context` are ignored because the agent's options are authoritative.
  *
- * @throws {UsageError} `invalid_input`, naming the place
+ * @throws {UsageError} `invalid_input`
  */
-export async function readInput(
-  { threadId, runId, messages = [], state, resume = [], forwardedProps }: Fields,
-  files: PageFiles,
-): Promise<AgentInput> {
-  if (typeof threadId !== 'string') throw invalidInputError('threadId must be a text.', 'threadId')
-  if (!isShortText(runId)) throw invalidInputError('runId must be a text of 1 to 200 characters.', 'runId')
-  if (!Array.isArray(messages)) throw invalidInputError('messages must be a list.', 'messages')
-  if (!Array.isArray(resume)) throw invalidInputError('resume must be a list.', 'resume')
-  const read = messages.map((message: unknown, i) => expectFields(message, `messages[${i}]`))
-  const resumed = resume.map((entry: unknown, i) =>
-    readInterruptAnswer(expectFields(entry, `resume[${i}]`), `resume[${i}]`),
-  )
-  const last = read.at(-1)
-  const at = `messages[${read.length - 1}]`
-  const shown = read.flatMap(({ id, role, subagentRunId: of }) =>
+export async function readInput(body: Fields, files: PageFiles): Promise<AgentInput> {
+  const { messages = [], resume = [], forwardedProps, ...ids } = runAgentInput(body, '')
+  const last = messages.at(-1)
+  const at = `messages[${messages.length - 1}]`
+  const shown = messages.flatMap(({ id, role, subagentRunId: of }) =>
     typeof id === 'string' && typeof role === 'string'
       ? [{ id, role, ...(typeof of === 'string' && { subagentRunId: of }) }]
       : [],
   )
-  const { regenerateFrom, branch } = readBranching(forwardedProps)
-  const input = { threadId, runId, shown, state, resume: resumed, regenerateFrom, branch: readBranch(branch) }
-  // Its last message is the edit of that one, or is still the former answer.
+  const forwarded = isObject(forwardedProps) ? forwardedProps : {}
+  const regenerateFrom = optional(shortText)(forwarded['regenerateFrom'], 'forwardedProps.regenerateFrom')
+  const input = { ...ids, shown, resume, regenerateFrom, branch: readBranch(forwarded['branch']) }
+  // The last message is the edit of the earlier one, or still the previous answer.
   if (regenerateFrom !== undefined && (last?.['role'] !== 'user' || last['id'] !== regenerateFrom))
     return { ...input, message: null, outputs: [] }
   if (last?.['role'] === 'user') return { ...input, message: await readMessage(last, at, files), outputs: [] }
-  const from = read.findLastIndex(({ role }) => role !== 'tool') + 1
-  const outputs = read.slice(from).map((message, i) => readOutput(message, `messages[${from + i}]`))
-  if (outputs.length + resumed.length > 0) return { ...input, message: null, outputs }
-  throw invalidInputError('The last message must be the user’s, or resume must have answers.', at)
-}
-
-function readBranching(forwarded: unknown): { regenerateFrom: string | undefined; branch: unknown } {
-  const isGiven = typeof forwarded === 'object' && forwarded !== null
-  const { regenerateFrom, branch } = isGiven ? (forwarded as Fields) : {}
-  if (regenerateFrom === undefined || isShortText(regenerateFrom)) return { regenerateFrom, branch }
-  const at = 'forwardedProps.regenerateFrom'
-  throw invalidInputError(`${at} must be the id of a message, a text of 1 to 200 characters.`, at)
+  const from = messages.findLastIndex(({ role }) => role !== 'tool') + 1
+  const outputs = messages.slice(from).map((message, i) => readOutput(message, `messages[${from + i}]`))
+  if (outputs.length + resume.length > 0) return { ...input, message: null, outputs }
+  throw invalidInputError('The last message must be a user message, or resume must contain answers.', at)
 }
 
 async function readMessage({ id, content }: Fields, at: string, files: PageFiles): Promise<IncomingMessage> {
-  if (!isShortText(id)) throw invalidInputError(`${at}.id must be a text of 1 to 200 characters.`, `${at}.id`)
+  const clientId = shortText(id, `${at}.id`)
+  const emptyError = (): UsageError =>
+    invalidInputError(`${at} is empty. Add text or a file.`, `${at}.content`)
   if (typeof content === 'string') {
-    if (content.trim() === '')
-      throw invalidInputError(`${at} is empty: it needs a text or a file.`, `${at}.content`)
-    return { content, clientId: id }
+    if (content.trim() === '') throw emptyError()
+    return { content, clientId }
   }
   if (!Array.isArray(content))
-    throw invalidInputError(`${at}.content must be a text or a list of parts.`, `${at}.content`)
-  const places = content.map((part: unknown, i) => {
-    const place = `${at}.content[${i}]`
-    return { part: expectFields(part, place), place }
-  })
+    throw invalidInputError(`${at}.content must be a string or a list of parts.`, `${at}.content`)
+  const read = list(fields())(content, `${at}.content`)
+  if (read.length === 0) throw emptyError()
   const parts: InputPart[] = []
-  // One after the other, so that the error names the first invalid part.
-  for (const { part, place } of places) parts.push(await readPart(part, place, files))
-  if (parts.length === 0)
-    throw invalidInputError(`${at} is empty: it needs a text or a file.`, `${at}.content`)
-  return { content: parts, clientId: id }
+  // Sequential, so that the error names the first invalid part.
+  for (const [i, part] of read.entries()) parts.push(await readPart(part, `${at}.content[${i}]`, files))
+  return { content: parts, clientId }
 }
 
 async function readPart(
-  { type, text, source, metadata }: Fields,
+  { type, text: words, source, metadata }: Fields,
   at: string,
   files: PageFiles,
 ): Promise<InputPart> {
-  if (type === 'text') {
-    if (typeof text === 'string') return { type, text }
-    throw invalidInputError(`${at}.text must be a text.`, `${at}.text`)
-  }
+  if (type === 'text') return { type, text: text(words, `${at}.text`) }
   if (type !== 'image' && type !== 'audio' && type !== 'video' && type !== 'document')
     throw invalidInputError(`${at}.type must be text, image, audio, video or document.`, `${at}.type`)
-  const { type: kind, value, mimeType } = expectFields(source, `${at}.source`)
-  if (typeof value !== 'string')
-    throw invalidInputError(`${at}.source.value must be a text.`, `${at}.source.value`)
+  const { type: kind, value, mimeType } = mediaSource(source, `${at}.source`)
   if (kind === 'file')
     return { type: 'file', file: { file_id: await files.readId(value, `${at}.source.value`) } }
   const isData = kind === 'data'
   if (!isData && (kind !== 'url' || /^data:/i.test(value)))
-    throw invalidInputError(`${at}.source must be data, or an address with http: or https:.`, `${at}.source`)
+    throw invalidInputError(`${at}.source must be data, or an http: or https: address.`, `${at}.source`)
   const address = isData ? '' : files.readAddress(value, `${at}.source.value`)
-  if (typeof mimeType !== 'string' && (isData || type !== 'image'))
-    throw invalidInputError(`${at}.source.mimeType must say what it is.`, `${at}.source.mimeType`)
+  if (mimeType === undefined && (isData || type !== 'image'))
+    throw invalidInputError(`${at}.source.mimeType is missing.`, `${at}.source.mimeType`)
   const data = isData ? `data:${String(mimeType)};base64,${value}` : address
   if (type === 'image') return { type: 'image_url', image_url: { url: data } }
-  const { filename } = typeof metadata === 'object' && metadata !== null ? (metadata as Fields) : {}
+  const { filename } = isObject(metadata) ? metadata : {}
   return {
     type: 'file',
     data,
@@ -139,33 +146,125 @@ async function readPart(
   }
 }
 
-function readInterruptAnswer({ interruptId, status, payload }: Fields, at: string): InterruptAnswer {
-  if (typeof interruptId !== 'string')
-    throw invalidInputError(`${at}.interruptId must be a text.`, `${at}.interruptId`)
-  if (status !== 'resolved' && status !== 'cancelled')
-    throw invalidInputError(`${at}.status must be resolved or cancelled.`, `${at}.status`)
-  const given = payload === undefined ? {} : expectFields(payload, `${at}.payload`)
-  return { interruptId, isAbandoned: status === 'cancelled', payload: given, at }
-}
-
 function readOutput({ toolCallId, content, error }: Fields, at: string): PageOutput {
-  if (typeof toolCallId !== 'string')
-    throw invalidInputError(`${at}.toolCallId must be a text.`, `${at}.toolCallId`)
   const isError = typeof error === 'string'
-  const said = isError ? error : content
-  if (typeof said === 'string') return { toolCallId, content: said, isError }
-  throw invalidInputError(`${at}.content must be a text.`, `${at}.content`)
+  return {
+    toolCallId: text(toolCallId, `${at}.toolCallId`),
+    content: text(isError ? error : content, `${at}.content`),
+    isError,
+  }
 }
 
-function isShortText(value: unknown): value is string {
-  return typeof value === 'string' && value !== '' && value.length <= 200
+/** The answers of a page: to pending calls, or to a pause. */
+type PageAnswers =
+  | { type: 'calls'; answers: readonly CallAnswer[] }
+  | { type: 'resume'; messages: number; steer: string | undefined }
+
+/**
+ * Matches the answers of a page with the open interrupts. Each interrupt must be answered by its id.
+ *
+ * @throws {UsageError} `unknown_call`, `already_answered`, `stale_answer` for an id that is not open;
+ * `waiting_for_answers` if an interrupt is not answered; `invalid_input`
+ */
+export function readAnswers(
+  { messages, pending, state }: SessionView,
+  { resume, outputs }: AgentInput,
+): PageAnswers {
+  const names = collectCallNames(messages)
+  if (state === 'PAUSED') {
+    const steer = readPauseAnswer(messages.length, resume, names)
+    return { type: 'resume', messages: messages.length, steer }
+  }
+  const open = new Map(pending.map((call) => [names.getRequestName(call.callId), call]))
+  const answers = resume.map((entry, i) => {
+    const reference = findCallReference(entry.interruptId)
+    const call = reference && open.get(reference.callId)
+    if (!call || !fitsCall(reference, call)) throw notOpenError(entry.interruptId, open, names)
+    return readAnswer(call, entry, `resume[${i}].payload`)
+  })
+  const answeredIds = new Set(answers.map(({ callId }) => callId))
+  const unanswered = [...open].find(([, { callId, needs }]) => needs !== 'client' && !answeredIds.has(callId))
+  if (unanswered) {
+    const id = toInterruptId(...unanswered)
+    throw new UsageError(
+      'waiting_for_answers',
+      `${unanswered[1].name} also waits for an answer. resume must answer every interrupt, including ${id}.`,
+      id,
+    )
+  }
+  const results = outputs.map((output): CallAnswer => {
+    const { toolCallId, content: value, isError } = output
+    const call = pending.find(
+      ({ callId, needs }) => needs === 'client' && names.getRequestName(callId) === toolCallId,
+    )
+    if (!call) throw notWaitingError(toolCallId, names)
+    const { callId, fingerprint, messageId } = call
+    return { type: 'toolOutput', callId, fingerprint, messageId, value, isError }
+  })
+  return { type: 'calls', answers: [...answers, ...results] }
 }
 
-function expectFields(value: unknown, at: string): Fields {
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Fields
-  throw invalidInputError(`${at} must be an object.`, at)
+function readAnswer(
+  { callId, fingerprint, messageId, needs }: PendingCall,
+  { status, payload = {} }: InterruptAnswer,
+  at: string,
+): CallAnswer {
+  const target = { callId, fingerprint, messageId }
+  const isCancelled = status === 'cancelled'
+  if (needs === 'client') {
+    const value = isCancelled ? 'The user cancelled the call.' : (payload['output'] ?? payload)
+    return { type: 'toolOutput', ...target, value, isError: isCancelled }
+  }
+  if (needs === 'elicitation')
+    return { type: 'toolOutput', ...target, value: isCancelled ? { action: 'cancel' } : payload }
+  if (isCancelled) return { type: 'reject', ...target }
+  const { editedArgs, reason } = payload
+  if (!flag(payload['approved'], `${at}.approved`))
+    return { type: 'reject', ...target, ...(typeof reason === 'string' && { why: reason }) }
+  return { type: 'approve', ...target, ...(editedArgs !== undefined && { editedInput: editedArgs }) }
 }
 
-export function invalidInputError(message: string, at: string): UsageError {
-  return new UsageError('invalid_input', message, at)
+function readPauseAnswer(
+  messages: number,
+  resume: readonly InterruptAnswer[],
+  names: CallNames,
+): string | undefined {
+  const [entry, ...more] = resume
+  const id = toPauseId(messages)
+  if (!entry || more.length > 0 || entry.interruptId !== id) {
+    const other = resume.find(({ interruptId }) => interruptId !== id)
+    throw notOpenError(other?.interruptId ?? '', new Map(), names)
+  }
+  if (entry.status === 'cancelled')
+    throw invalidInputError(
+      'resume[0].status must be resolved. To end the run, send a POST to its /stop address.',
+      'resume[0].status',
+    )
+  const { steer } = entry.payload ?? {}
+  return typeof steer === 'string' && steer.trim() !== '' ? steer : undefined
+}
+
+function notOpenError(id: string, open: ReadonlyMap<string, PendingCall>, names: CallNames): UsageError {
+  const name = findCallReference(id)?.callId ?? ''
+  const current = open.get(name)
+  if (current === undefined) return notWaitingError(name === '' ? id : name, names)
+  return new UsageError(
+    'stale_answer',
+    `The answer to ${name} is for outdated arguments. Show the call again, and answer ${toInterruptId(name, current)}.`,
+    id,
+  )
+}
+
+function notWaitingError(name: string, names: CallNames): UsageError {
+  return names.hasName(name) || name.startsWith('paused')
+    ? new UsageError(
+        'already_answered',
+        `${name} is no longer waiting for an answer. Reload the thread.`,
+        name,
+      )
+    : new UsageError(
+        'unknown_call',
+        `${JSON.stringify(name.slice(0, 100))} is not the id of an interrupt. Send the id back unchanged.`,
+        name,
+      )
 }

@@ -10,40 +10,39 @@ import {
 } from '../../machines/agent/run-result.js'
 import type { ResultStatus } from '../../machines/agent/batch-calls.js'
 import { isOfCall, toApprovalId } from '../web/approval-id.js'
-import { toElicitationPart } from './elicitation-part.js'
 import { toAnswerId, isSteering, getShownContent, type Turn } from '../web/chat-turn.js'
 import type { BranchPoint } from '../core/sessions/branch-tree.js'
-import { toBranchesPart } from './ui-messages.js'
-import { ChildFold } from './child-fold.js'
-import type { Protocol, UIMessageChunk } from './ui-message-chunks.js'
+import { ChildFold, TextFold } from './text-fold.js'
+import type { Protocol, UIMessageChunk } from './ui-message-types.js'
 import {
-  toOutputState,
-  toFileParts,
+  invalidArguments,
+  parseArguments,
+  toBranchesPart,
+  toElicitationPart,
   toEndPart,
+  toFileParts,
   toFinishReason,
   toMemorySource,
-  parseArguments,
-  parseOutput,
+  toOutputChunk,
   toSourceParts,
   toUserParts,
-} from './ui-parts.js'
-import { TextFold } from './text-fold.js'
+} from './ui-messages.js'
 
 export interface AnswerFoldOptions {
   protocol: Protocol
   /** The answer before the first event. */
   turn: Turn | null
-  /** Whether the page must be sent that part, too. */
+  /** Whether the page also needs that part. */
   showsTurn: boolean
-  /** Approval requests that are answered already. */
-  answered?: ReadonlySet<string>
-  /** Where the answer parts from other branches. */
+  /** Approval requests that were answered already. */
+  answeredRequests?: ReadonlySet<string>
+  /** The point where the answer diverges from other branches. */
   point?: BranchPoint | undefined
 }
 
 /**
- * Converts the events of a run into the chunks of one page message, as `useChat` reads them. The message begins with the
- * first event that has content and ends at the run's rest.
+ * Converts the events of a run into the chunks of one message for `useChat`. The message starts with the first event that has
+ * content, and ends at the run's rest.
  */
 export class AnswerFold {
   readonly #protocol: Protocol
@@ -61,18 +60,18 @@ export class AnswerFold {
   #reason: Reason | null = null
   #wakeAt: number | null = null
   #error: string | null = null
-  /** Whether the message has the part of a pause, which the end replaces. */
+  /** Whether the message has a pause part, which the end replaces. */
   #wasPaused = false
-  /** Approval requests that the page has. */
-  readonly #asked = new Set<string>()
-  /** What servers ask, by the ids of the calls that this stream has shown it as. */
+  /** Requests that the page has received. */
+  readonly #sent = new Set<string>()
+  /** The open elicitations, by the ids of the calls that represent them. */
   readonly #elicitations = new Set<string>()
   readonly #point: BranchPoint | undefined
-  /** Approval requests that the page must not get. */
+  /** Requests that the page must not receive. */
   readonly #answered: ReadonlySet<string>
 
   constructor(
-    { protocol, turn, showsTurn, answered, point }: AnswerFoldOptions,
+    { protocol, turn, showsTurn, answeredRequests, point }: AnswerFoldOptions,
     write: (chunk: UIMessageChunk) => void,
   ) {
     this.#protocol = protocol
@@ -80,7 +79,7 @@ export class AnswerFold {
     this.#text = new TextFold(protocol, write)
     this.#children = new ChildFold(write)
     this.#messageId = turn?.messageId ?? null
-    this.#answered = answered ?? this.#asked
+    this.#answered = answeredRequests ?? this.#sent
     this.#point = point
     if (turn === null) return
     this.#state = turn.state
@@ -90,10 +89,9 @@ export class AnswerFold {
     this.#wasPaused = turn.state === 'PAUSED'
     this.#start()
     if (showsTurn) this.#writeTurn(turn)
-    else for (const call of turn.pending) this.#rememberQuestion(call)
+    else for (const call of turn.pending) this.#rememberRequest(call)
   }
 
-  /** Handles the next event of the run. */
   handleEvent(event: AgentEvent): void {
     this.#runId = event.runId
     switch (event.type) {
@@ -111,7 +109,7 @@ export class AnswerFold {
         this.#reason = event.reason
         this.#wakeAt = event.wakeAt ?? null
     }
-    // The message id depends on the user message that is answered.
+    // The message id depends on the user message.
     if (this.#messageId === null && !isAnswerEvent(event)) this.#pendingEvents.push(event)
     else {
       this.#start()
@@ -128,12 +126,12 @@ export class AnswerFold {
     this.#writeEnd()
     if (this.#state === 'CANCELLED') this.#write({ type: 'abort', reason: 'cancelled' })
     else if (this.#state === 'ERROR')
-      this.#write({ type: 'error', errorText: this.#error ?? 'The run has failed.' })
+      this.#write({ type: 'error', errorText: this.#error ?? 'The run failed.' })
     else
       this.#write({ type: 'finish', finishReason: toFinishReason(this.#state, this.#reason, this.#protocol) })
   }
 
-  /** The history has the same part. `abort` and `error` leave nothing in a message. */
+  /** Writes the part that the history also has, because `abort` and `error` leave nothing in a message. */
   #writeEnd(): void {
     const [state, reason] = [this.#state, this.#reason]
     const isExpected = state === 'WAITING_FOR_INPUT' || reason === 'end_turn'
@@ -155,7 +153,7 @@ export class AnswerFold {
   #handleUserMessage(message: Message): void {
     if (message.role !== 'user') return
     if (!isSteering(message)) {
-      // Of several user messages, the answer belongs to the last one.
+      // With several user messages, the answer belongs to the last one.
       if (!this.#hasStarted) this.#messageId = toAnswerId(message)
       return
     }
@@ -199,7 +197,7 @@ export class AnswerFold {
         this.#writeResult(event.callId, event)
         return
       case 'approval_requested':
-        this.#writeQuestion(event)
+        this.#writeApproval(event)
         return
       case 'elicitation_requested':
         this.#writeElicitation(event)
@@ -248,49 +246,48 @@ export class AnswerFold {
     this.#writeFiles(message.media)
   }
 
-  #writeCall(toolCallId: string, asked: { name: string; arguments: string }): void {
-    const { input, isJson } = parseArguments(asked.arguments)
-    const named = { toolCallId, toolName: asked.name, input }
+  #writeCall(toolCallId: string, call: { name: string; arguments: string }): void {
+    const { input, isJson } = parseArguments(call.arguments)
+    const named = { toolCallId, toolName: call.name, input }
     if (isJson) this.#write({ type: 'tool-input-available', ...named })
-    else this.#write({ type: 'tool-input-error', ...named, errorText: 'The arguments are not JSON.' })
+    else this.#write({ type: 'tool-input-error', ...named, errorText: invalidArguments })
   }
 
   #writeResult(
     toolCallId: string,
-    { status, content, media }: { status: ResultStatus; content: string; media?: MediaPart[] },
+    result: { status: ResultStatus; content: string; media?: MediaPart[] },
   ): void {
     this.#closeElicitations(toolCallId)
-    const ending = toOutputState(status)
-    if (ending === 'available')
-      this.#write({ type: 'tool-output-available', toolCallId, output: parseOutput(content) })
-    else if (ending === 'denied') this.#write({ type: 'tool-output-denied', toolCallId })
-    else this.#write({ type: 'tool-output-error', toolCallId, errorText: content })
-    this.#writeFiles(media)
+    this.#write(toOutputChunk(toolCallId, result))
+    this.#writeFiles(result.media)
   }
 
   #writeFiles(media: readonly MediaPart[] | undefined): void {
     for (const { type, url, mediaType } of toFileParts(media)) this.#write({ type, url, mediaType })
   }
 
-  /** A sub-agent's call is not part of the message: it is added so that the page can show the request. */
-  #writeQuestion(call: UnansweredCall): void {
+  /** A sub-agent's call is added to the message so that the page can show the request. */
+  #writeApproval(call: UnansweredCall): void {
     const approvalId = toApprovalId(call)
-    if (this.#asked.has(approvalId) || this.#answered.has(approvalId)) return
-    this.#asked.add(approvalId)
+    if (!this.#isNewRequest(approvalId)) return
     if (call.path) this.#children.showCall(call)
     this.#write({ type: 'tool-approval-request', toolCallId: call.callId, approvalId })
   }
 
-  /** What a server asks is shown as a call of its own, which the page answers as one of its own. */
+  /** An elicitation is shown as a separate call, which the page answers like its own calls. */
   #writeElicitation(call: UnansweredCall & { elicitation: Elicitation }): void {
-    const requestId = toApprovalId(call)
-    if (this.#asked.has(requestId) || this.#answered.has(requestId)) return
-    this.#asked.add(requestId)
+    if (!this.#isNewRequest(toApprovalId(call))) return
     this.#elicitations.add(call.callId)
     this.#write({ type: 'tool-input-available', dynamic: true, ...toElicitationPart(call) })
   }
 
-  /** A page that has not answered itself is told that the question is gone. */
+  #isNewRequest(id: string): boolean {
+    if (this.#sent.has(id) || this.#answered.has(id)) return false
+    this.#sent.add(id)
+    return true
+  }
+
+  /** Closes the elicitation on pages that did not answer it. */
   #closeElicitations(callId: string): void {
     for (const toolCallId of this.#elicitations) {
       if (!isOfCall(toolCallId, callId)) continue
@@ -299,9 +296,8 @@ export class AnswerFold {
     }
   }
 
-  /** Notes that the page already has this request. */
-  #rememberQuestion(call: PendingCall): void {
-    this.#asked.add(toApprovalId(call))
+  #rememberRequest(call: PendingCall): void {
+    this.#sent.add(toApprovalId(call))
     if (call.path && !call.elicitation) this.#children.rememberCall(call.callId)
   }
 
@@ -315,7 +311,7 @@ export class AnswerFold {
     this.#write({ type: 'message-metadata', messageMetadata: { usage } })
   }
 
-  /** Events that are not part of the answer. */
+  /** Writes an event that is not part of the answer. */
   #writeNote(event: AgentEvent): void {
     const { id: _id, runId: _runId, seq: _seq, at: _at, ...data } = event
     this.#write({ type: 'data-statewright', data, transient: true })
@@ -325,7 +321,7 @@ export class AnswerFold {
     for (const message of messages) this.#writeMessage(message)
     for (const { callId, ...result } of settled) this.#writeResult(callId, result)
     for (const call of pending) {
-      if (call.needs === 'approval') this.#writeQuestion(call)
+      if (call.needs === 'approval') this.#writeApproval(call)
       else if (call.needs === 'elicitation') this.#writeElicitation(call)
     }
   }
@@ -349,7 +345,7 @@ export class AnswerFold {
   }
 }
 
-/** Whether the event belongs to the answer, so that the user message is known by then. */
+/** Whether the event is part of the answer, which follows the user message. */
 function isAnswerEvent(event: AgentEvent): boolean {
   switch (event.type) {
     case 'step_started':

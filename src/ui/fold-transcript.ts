@@ -7,37 +7,37 @@ import type { ResultStatus } from '../../machines/agent/batch-calls.js'
 import { isOfCall } from '../web/approval-id.js'
 
 /**
- * What a page shows of a run: plain JSON, and never changed in place.
+ * The state of a run for display: immutable plain JSON.
  *
  * @example
- * const told: AgentEvent[] = []
- * for await (const event of run) told.push(event)
- * const shown: Transcript | undefined = told.reduce<Transcript | undefined>(foldTranscript, undefined)
+ * const events: AgentEvent[] = []
+ * for await (const event of run) events.push(event)
+ * const shown: Transcript | undefined = events.reduce<Transcript | undefined>(foldTranscript, undefined)
  * console.log(shown?.items, shown?.state)
  */
 export interface Transcript {
   state: AgentState
   reason: Reason | null
   items: readonly TranscriptItem[]
-  /** The calls that wait for approval: send the call back with the answer. With an `elicitation`: what the server of a tool asks. */
+  /** Calls that wait for approval, and elicitations of tool servers. Send the call back with the answer. */
   questions: readonly (UnansweredCall & { elicitation?: Elicitation })[]
-  /** Tokens and USD of the run so far. */
+  /** Tokens, and cost in USD, of the run so far. */
   usage?: { totalTokens: number; cost: number | null }
   /** Why the run failed, as a sentence. */
   error?: string
-  /** When a run goes on that sleeps, in milliseconds since the epoch. */
+  /** When a sleeping run continues, in milliseconds since the epoch. */
   wakeAt?: number
-  /** How many items are calls whose arguments still stream. Absent: none. */
+  /** The number of calls with streaming arguments. Absent if there are none. */
   openCalls?: number
 }
 
 /** A message or a call of the transcript. */
 export type TranscriptItem =
   | { type: 'user'; id: string; text: string; content: UserMessage['content'] }
-  /** `isOpen`: more text follows. */
+  /** `isOpen`: more text will follow. */
   | { type: 'assistant'; id: string; text: string; reasoning: string; isOpen: boolean; media?: MediaPart[] }
   | CallItem
-  /** The end of a run that did not answer in full. `text`: the error, if there is one. */
+  /** The end of a run that did not answer in full. `text`: the error, if any. */
   | { type: 'end'; id: string; state: AgentState; reason: Reason; text?: string }
 
 type CallItem = {
@@ -47,7 +47,7 @@ type CallItem = {
   /** JSON text. */
   arguments: string
   status: 'called' | ResultStatus
-  /** Its arguments still stream. */
+  /** The arguments are still streaming. */
   isOpen?: true
   result?: string
   media?: MediaPart[]
@@ -59,8 +59,8 @@ type CallItem = {
 const emptyTranscript: Transcript = { state: 'RUNNING', reason: null, items: [], questions: [] }
 
 /**
- * Adds an event to a transcript; `before` is undefined at the beginning. Text grows as it streams, and a retry removes the
- * text of the failed attempt. Made for `reduce`, `useReducer` and similar; runs in browsers.
+ * Adds an event to a transcript; `before` is undefined at the start. Streamed text accumulates, and a retry removes the text of
+ * the failed attempt. Works with `reduce` and `useReducer`, and in browsers.
  *
  * @example
  * let shown: Transcript | undefined
@@ -99,19 +99,19 @@ export function foldTranscript(before: Transcript = emptyTranscript, event: Agen
     }
     case 'assistant_message': {
       const { content, refusal = '', reasoning = '', media } = event.message
-      const said = { text: content || refusal, reasoning, isOpen: false, ...(media && { media }) }
+      const answer = { text: content || refusal, reasoning, isOpen: false, ...(media && { media }) }
       const ids = (event.message.tool_calls ?? []).map(({ id }) => id)
       const current = withdrawCalls(before, ({ id }) => !ids.includes(id))
       return removeEmptyAnswer(
-        updateAnswer(current, event.stepId, () => said),
+        updateAnswer(current, event.stepId, () => answer),
         event.stepId,
       )
     }
     case 'tool_call_delta':
       return addCallDelta(before, event)
     case 'tool_call': {
-      const { id, function: asked } = event.call
-      const call: CallItem = { type: 'call', id, ...asked, status: 'called' }
+      const { id, function: called } = event.call
+      const call: CallItem = { type: 'call', id, ...called, status: 'called' }
       const at = findOpenCall(before, id)
       if (at < 0) return { ...before, items: [...before.items, call] }
       return setOpenCalls({ ...before, items: before.items.with(at, call) }, (before.openCalls ?? 0) - 1)
@@ -120,7 +120,7 @@ export function foldTranscript(before: Transcript = emptyTranscript, event: Agen
       return updateCall(before, event.callId, { progress: event.progress })
     case 'tool_result': {
       const { callId, status, content: result, media } = event
-      const questions = before.questions.filter((asked) => !isOfCall(asked.callId, callId))
+      const questions = before.questions.filter((question) => !isOfCall(question.callId, callId))
       return updateCall({ ...before, questions }, callId, { status, result, ...(media && { media }) })
     }
     case 'child_event': {
@@ -168,7 +168,7 @@ function updateAnswer(
   })
 }
 
-/** Changes the item with this id, or appends it. Most events are about the last item. */
+/** Changes the item with this id, or appends it. Searches from the end, where most changes happen. */
 function updateItem(
   before: Transcript,
   id: string,
@@ -180,7 +180,7 @@ function updateItem(
   return { ...before, items: at < 0 ? [...items, changed] : items.with(at, changed) }
 }
 
-/** Removes an answer without text: it only called tools, or has no content. */
+/** Removes an answer without content, such as one that only called tools. */
 function removeEmptyAnswer(before: Transcript, id: string): Transcript {
   const at = before.items.findLastIndex((item) => item.type !== 'call' && item.id === id)
   const answer = before.items[at]
@@ -188,10 +188,10 @@ function removeEmptyAnswer(before: Transcript, id: string): Transcript {
   return isEmpty ? { ...before, items: before.items.toSpliced(at, 1) } : before
 }
 
-/** Finds the last call with this id (providers reuse ids). For nested sub-agents: the call in this transcript. */
+/** Finds the last call on a sub-agent's path, because providers reuse ids. */
 function findCall({ items }: Transcript, path: string): CallItem | undefined {
-  const isMeant = (item: TranscriptItem): item is CallItem => item.type === 'call' && isOfCall(path, item.id)
-  return items.findLast(isMeant)
+  const isOnPath = (item: TranscriptItem): item is CallItem => item.type === 'call' && isOfCall(path, item.id)
+  return items.findLast(isOnPath)
 }
 
 function updateCall(before: Transcript, callId: string, change: Partial<CallItem>): Transcript {
@@ -213,12 +213,12 @@ function addCallDelta(
   return { ...before, items: [...items, added], openCalls: openCalls + 1 }
 }
 
-/** The place of a call whose arguments still stream; -1 for none. Looks only where there is one: transcripts are long. */
+/** The index of a call with streaming arguments, or -1. Skips the search through a long transcript if there are none. */
 function findOpenCall({ items, openCalls }: Transcript, id: string): number {
   return openCalls === undefined ? -1 : items.findLastIndex((item) => isOpenCall(item) && item.id === id)
 }
 
-function setOpenCalls({ openCalls: _former, ...rest }: Transcript, count: number): Transcript {
+function setOpenCalls({ openCalls: _before, ...rest }: Transcript, count: number): Transcript {
   return count > 0 ? { ...rest, openCalls: count } : rest
 }
 
@@ -226,11 +226,11 @@ function isOpenCall(item: TranscriptItem): item is CallItem {
   return item.type === 'call' && item.isOpen === true
 }
 
-/** Removes calls whose arguments still stream. */
-function withdrawCalls(before: Transcript, isMeant: (call: CallItem) => boolean): Transcript {
+/** Removes matching calls with streaming arguments. */
+function withdrawCalls(before: Transcript, matches: (call: CallItem) => boolean): Transcript {
   const { openCalls } = before
   if (openCalls === undefined) return before
-  const items = before.items.filter((item) => !isOpenCall(item) || !isMeant(item))
+  const items = before.items.filter((item) => !isOpenCall(item) || !matches(item))
   const withdrawn = before.items.length - items.length
   return withdrawn === 0 ? before : setOpenCalls({ ...before, items }, openCalls - withdrawn)
 }

@@ -1,6 +1,6 @@
-/** Agents for pages: the server side of the AI SDK's `useChat`, and event streams for your own pages. */
+/** The server side of the AI SDK's `useChat`, and event streams for custom pages. */
 export type { Authorize, Grant } from '../web/authorize.js'
-export type { ChatAgent } from '../web/chat-agent.js'
+export type { ChatAgent } from '../web/chat-sessions.js'
 export type { ErrorFormatter, ExposeOptions } from '../web/exposure.js'
 export type { FileIds } from '../web/page-files.js'
 export type { HandlerHooks, HookContext } from '../web/run-hooks.js'
@@ -14,8 +14,13 @@ export type {
   UIMessage,
   UIMessageChunk,
   UIMessagePart,
-} from './ui-message-chunks.js'
-export { toEventStreamResponse, type EventStreamOptions } from './event-stream.js'
+} from './ui-message-types.js'
 export { foldTranscript, type Transcript, type TranscriptItem } from './fold-transcript.js'
-export { toUIMessageStream, toUIMessageStreamResponse, type UIStreamOptions } from './ui-message-stream.js'
+export {
+  type EventStreamOptions,
+  toEventStreamResponse,
+  toUIMessageStream,
+  toUIMessageStreamResponse,
+  type UIStreamOptions,
+} from './run-streams.js'
 export { toUIMessages } from './ui-messages.js'

@@ -1,24 +1,26 @@
 import type { AgentEvent } from '../../machines/agent/announcements.js'
 import type { AssistantMessage } from '../../machines/agent/messages.js'
-import type { Protocol, UIMessageChunk } from './ui-message-chunks.js'
+import type { UnansweredCall } from '../../machines/agent/run-result.js'
+import { getCallTitle } from '../web/approval-id.js'
+import type { Protocol, UIMessageChunk } from './ui-message-types.js'
+import { getAnswerText, parseArguments, toOutputChunk } from './ui-messages.js'
 
 type Kind = 'text' | 'reasoning'
 type Chunk = Extract<AgentEvent, { type: 'stream_chunk' }>
 type CallDelta = Extract<AgentEvent, { type: 'tool_call_delta' }>
 
 /**
- * Writes the text and the calls of one step: as they stream, then as the final message has them. `ai` 6 cannot reset a step,
- * so it gets the final text and whole calls only.
+ * Writes the text and the calls of one step while they stream, and corrects them when the final message arrives. `ai` 6 cannot
+ * reset a step, so it only receives the final text and complete calls.
  */
 export class TextFold {
   readonly #isBuffered: boolean
   readonly #write: (chunk: UIMessageChunk) => void
   #stepId = ''
-  /** Number of the next part of the step. */
   #parts = 0
   #open: { kind: Kind; id: string } | null = null
   #shown: Record<Kind, string> = { text: '', reasoning: '' }
-  /** The calls whose arguments stream, and that the final message has not confirmed. */
+  /** Calls with streamed arguments that the final message has not confirmed. */
   readonly #calls = new Set<string>()
 
   constructor(protocol: Protocol, write: (chunk: UIMessageChunk) => void) {
@@ -50,7 +52,7 @@ export class TextFold {
     if (delta !== '') this.#write({ type: 'tool-input-delta', toolCallId: callId, inputTextDelta: delta })
   }
 
-  /** Takes back the calls that the answer will not have: it ended early. */
+  /** Removes unconfirmed calls, because the answer ended early. */
   withdrawCalls(): void {
     if (this.#calls.size === 0) return
     const shown = this.#shown
@@ -59,7 +61,7 @@ export class TextFold {
       if (shown[kind] !== '') this.#writeDelta(kind, shown[kind])
   }
 
-  /** Compares what streamed with the final message: writes what is missing, resets what differs. */
+  /** Compares the streamed content with the final message. Writes what is missing, and resets what differs. */
   settleMessage(message: AssistantMessage): void {
     const final = { text: getAnswerText(message), reasoning: message.reasoning ?? '' }
     const differs = (kind: Kind): boolean => this.#shown[kind] !== '' && this.#shown[kind] !== final[kind]
@@ -97,7 +99,80 @@ export class TextFold {
   }
 }
 
-/** The text of an answer, or of a refusal. */
-export function getAnswerText({ content, refusal }: Pick<AssistantMessage, 'content' | 'refusal'>): string {
-  return content || (refusal ?? '')
+type ChildEvent = Extract<AgentEvent, { type: 'child_event' }>
+
+/** The state of a sub-agent, which pages show next to the call. */
+interface ChildState {
+  callId: string
+  path: string[]
+  /** The text of its last message. */
+  text: string
+  calls: { callId: string; name: string; status: string }[]
+}
+
+/**
+ * Writes the activity of sub-agents: one `data-child` per call, sent again on each change; their streamed text as transient
+ * chunks; and calls that need approval as calls of the message.
+ */
+export class ChildFold {
+  readonly #write: (chunk: UIMessageChunk) => void
+  readonly #children = new Map<string, ChildState>()
+  /** Sub-agent calls that are part of the message. */
+  readonly #shown = new Set<string>()
+
+  constructor(write: (chunk: UIMessageChunk) => void) {
+    this.#write = write
+  }
+
+  rememberCall(callId: string): void {
+    this.#shown.add(callId)
+  }
+
+  showCall(call: UnansweredCall): void {
+    const { callId: toolCallId, name: toolName } = call
+    this.rememberCall(toolCallId)
+    const { input } = parseArguments(call.arguments)
+    const title = getCallTitle(call)
+    this.#write({ type: 'tool-input-available', toolCallId, toolName, input, dynamic: true, title })
+  }
+
+  handleEvent({ callId, path, event }: ChildEvent): void {
+    switch (event.type) {
+      case 'stream_chunk': {
+        const { text, reset } = event
+        if (text === '' && !reset) return
+        const data = { callId, path, text, ...(reset && { reset }) }
+        this.#write({ type: 'data-child-text', data, transient: true })
+        return
+      }
+      case 'assistant_message':
+        this.#updateChild(callId, path, (child) => {
+          child.text = event.message.content ?? ''
+        })
+        return
+      case 'tool_call':
+        this.#updateChild(callId, path, ({ calls }) => {
+          const { id, function: called } = event.call
+          calls.push({ callId: id, name: called.name, status: 'called' })
+        })
+        return
+      case 'tool_result': {
+        this.#updateChild(callId, path, ({ calls }) => {
+          const call = calls.find(({ callId }) => callId === event.callId)
+          if (call) call.status = event.status
+          // The call started before this page subscribed.
+          else calls.push({ callId: event.callId, name: event.name, status: event.status })
+        })
+        const toolCallId = `${callId}/${event.callId}`
+        if (this.#shown.has(toolCallId)) this.#write(toOutputChunk(toolCallId, event))
+      }
+    }
+  }
+
+  #updateChild(callId: string, path: string[], change: (child: ChildState) => void): void {
+    const child = this.#children.get(callId) ?? { callId, path, text: '', calls: [] }
+    change(child)
+    this.#children.set(callId, child)
+    this.#write({ type: 'data-child', id: callId, data: structuredClone(child) })
+  }
 }

@@ -1,31 +1,38 @@
-import type { AssistantMessage, Message, ToolMessage } from '../../machines/agent/messages.js'
-import type { PendingCall, TurnEnd } from '../../machines/agent/run-result.js'
 import type { ResultStatus } from '../../machines/agent/batch-calls.js'
-import { optionsRule, expectArgument, listRule } from '../core/base/values.js'
-import { toApprovalId } from '../web/approval-id.js'
-import { toElicitationPart } from './elicitation-part.js'
-import { toAnswerId, findClientId, isSteering, getShownContent } from '../web/chat-turn.js'
+import type { Json } from '../../machines/agent/json.js'
+import type {
+  Annotation,
+  AssistantMessage,
+  ContentPart,
+  MediaPart,
+  Message,
+  ToolMessage,
+} from '../../machines/agent/messages.js'
+import type {
+  AgentState,
+  Elicitation,
+  PendingCall,
+  Reason,
+  TurnEnd,
+  UnansweredCall,
+} from '../../machines/agent/run-result.js'
+import { expectArgument, listRule, optionsRule } from '../core/base/values.js'
 import type { BranchPoint } from '../core/sessions/branch-tree.js'
-import type { Protocol, UIMessage, UIMessagePart } from './ui-message-chunks.js'
-import {
-  toEndPart,
-  toOutputState,
-  toFileParts,
-  parseArguments,
-  parseOutput,
-  toSourceParts,
-  toUserParts,
-} from './ui-parts.js'
-import { getAnswerText } from './text-fold.js'
+import { getCallTitle, toApprovalId } from '../web/approval-id.js'
+import { findClientId, getShownContent, isSteering, toAnswerId } from '../web/chat-turn.js'
+import { getSentence } from '../web/exposure.js'
+import type { FinishReason, Protocol, UIMessage, UIMessageChunk, UIMessagePart } from './ui-message-types.js'
 
 /**
- * Converts a transcript into messages for `useChat`: one assistant message for each user message, with the ids that the
- * stream uses. Open approval requests come from `pending`, so that they survive a reload.
+ * Converts a transcript into messages for `useChat`: one assistant message per user message, with the same ids as the stream.
  *
- * `messages`: those of a result, of `agent.replay` or of a session; `pending`: of a result in WAITING_FOR_INPUT; `protocol`:
- * `'v6'` for the client of `ai` 6; `approved`: ids of calls that are approved while others still wait; `points`: where branches
- * part, of `agent.replay`: the message that differs gets a part `data-branches`; `ends`: of `agent.replay`: an answer that a
- * limit, a guard, a person or a failure ended gets a part `data-statewright` with the reason.
+ * - `messages`: the messages of a result, of `agent.replay` or of a session
+ * - `pending`: the pending calls of a result in WAITING_FOR_INPUT, so that approval requests survive a reload
+ * - `protocol`: `'v6'` for the client of `ai` 6
+ * - `approved`: ids of calls that are approved while other calls still wait
+ * - `points`: the branch points of `agent.replay`; messages that differ get a part `data-branches`
+ * - `ends`: the ends of `agent.replay`; answers that a limit, a guard, a person or a failure ended get a part
+ *   `data-statewright` with the reason
  *
  * @example
  * const { messages, run } = await agent.replay('ann')
@@ -46,31 +53,34 @@ export function toUIMessages(
     messages,
     listRule('a list of messages, such as (await run.result).messages'),
   )
-  expectArgument('toUIMessages(messages, pending)', pending, listRule('a list of calls: result.pending'))
+  expectArgument(
+    'toUIMessages(messages, pending)',
+    pending,
+    listRule('a list of calls, such as result.pending'),
+  )
   expectArgument('toUIMessages(messages, pending, options)', options, optionsRule)
   const { protocol = 'v7', approved = [], points = [], ends = [] } = options
   const shown: UIMessage[] = []
   const endById = new Map(ends.map((end) => [end.messageId, end]))
-  /** The id of the message that answers the last user message. */
+  /** The id of the current assistant message. */
   let answerId: string | null = null
   let openingId = ''
   const answer = (message: Pick<Message, 'id'>): UIMessage => {
     const last = shown.at(-1)
     if (last?.role === 'assistant') return last
-    const begun: UIMessage = { id: answerId ?? toAnswerId(message), role: 'assistant', parts: [] }
-    shown.push(begun)
-    return begun
+    const started: UIMessage = { id: answerId ?? toAnswerId(message), role: 'assistant', parts: [] }
+    shown.push(started)
+    return started
   }
-  /** The end of the answer to the last user message. */
   const addEnd = (): void => {
     const end = endById.get(openingId)
     if (end) answer({ id: openingId }).parts.push(toEndPart(end))
   }
-  const isPoint = new Map(points.map((point) => [point.at, point]))
+  const pointByIndex = new Map(points.map((point) => [point.at, point]))
   let point: BranchPoint | undefined
   for (const [i, message] of messages.entries()) {
-    // What is not shown has no part: the next message that is gets it.
-    point = isPoint.get(i) ?? point
+    // The point of a hidden message moves to the next visible one.
+    point = pointByIndex.get(i) ?? point
     if (message.role === 'system' || (message.internal && message.role !== 'tool')) continue
     if (message.role === 'assistant') addAnswer(answer(message).parts, message)
     else if (message.role === 'tool') addResult(answer(message).parts, message)
@@ -101,7 +111,7 @@ export function toUIMessages(
   if (open) shown.at(-1)?.parts.push(toBranchesPart(open))
   const last = shown.at(-1)
   if (last?.role !== 'assistant') return shown
-  for (const call of pending) addQuestion(last.parts, call)
+  for (const call of pending) addRequest(last.parts, call)
   for (const callId of approved) addApproval(last.parts, callId)
   return shown
 }
@@ -113,13 +123,13 @@ function addAnswer(parts: UIMessagePart[], message: AssistantMessage): void {
   if (reasoning !== '') parts.push({ type: 'reasoning', text: reasoning, state: 'done' })
   if (text !== '') parts.push({ type: 'text', text, state: 'done' })
   parts.push(...toSourceParts(id, annotations), ...toFileParts(media))
-  for (const { id: toolCallId, function: asked } of message.tool_calls ?? []) {
-    const { input, isJson } = parseArguments(asked.arguments)
-    const type = `tool-${asked.name}` as const
+  for (const { id: toolCallId, function: call } of message.tool_calls ?? []) {
+    const { input, isJson } = parseArguments(call.arguments)
+    const type = `tool-${call.name}` as const
     parts.push(
       isJson
         ? { type, toolCallId, state: 'input-available', input }
-        : { type, toolCallId, state: 'output-error', input, errorText: 'The arguments are not JSON.' },
+        : { type, toolCallId, state: 'output-error', input, errorText: invalidArguments },
     )
   }
 }
@@ -128,10 +138,10 @@ function addResult(parts: UIMessagePart[], message: ToolMessage): void {
   const { tool_call_id: id, media, data } = message
   const content = getShownContent(message)
   const at = parts.findLastIndex((part) => 'toolCallId' in part && part.toolCallId === id)
-  const asked = parts[at]
-  if (!asked || !('toolCallId' in asked)) return
+  const call = parts[at]
+  if (!call || !('toolCallId' in call)) return
   const status = (data?.['status'] ?? 'ok') as ResultStatus
-  const { type, toolCallId, input } = asked as Extract<UIMessagePart, { type: `tool-${string}` }>
+  const { type, toolCallId, input } = call as Extract<UIMessagePart, { type: `tool-${string}` }>
   const part = { type, toolCallId, input }
   switch (toOutputState(status)) {
     case 'available':
@@ -150,20 +160,23 @@ function addResult(parts: UIMessagePart[], message: ToolMessage): void {
   parts.push(...toFileParts(media))
 }
 
-function addQuestion(parts: UIMessagePart[], call: PendingCall): void {
+function addRequest(parts: UIMessagePart[], call: PendingCall): void {
   if (call.needs === 'elicitation')
     parts.push({ type: 'dynamic-tool', state: 'input-available', ...toElicitationPart(call) })
   if (call.needs !== 'approval') return
   const { callId: toolCallId, name, arguments: text, path } = call
-  const asked = { toolCallId, input: parseArguments(text).input, state: 'approval-requested' as const }
-  const approval = { id: toApprovalId(call) }
+  const request = {
+    toolCallId,
+    input: parseArguments(text).input,
+    state: 'approval-requested' as const,
+    approval: { id: toApprovalId(call) },
+  }
   if (path) {
-    const title = [...path, name].join(' › ')
-    parts.push({ type: 'dynamic-tool', toolName: name, title, ...asked, approval })
+    parts.push({ type: 'dynamic-tool', toolName: name, title: getCallTitle(call), ...request })
     return
   }
   const at = parts.findLastIndex((part) => 'toolCallId' in part && part.toolCallId === toolCallId)
-  if (at >= 0) parts[at] = { type: `tool-${name}`, ...asked, approval }
+  if (at >= 0) parts[at] = { type: `tool-${name}`, ...request }
 }
 
 function addApproval(parts: UIMessagePart[], toolCallId: string): void {
@@ -177,7 +190,7 @@ function addApproval(parts: UIMessagePart[], toolCallId: string): void {
   parts[at] = { ...part, state: 'approval-responded', approval }
 }
 
-/** What a page is told of a message that other branches have otherwise. */
+/** Marks a message that differs between branches. */
 interface BranchesPart {
   type: 'data-branches'
   id: 'branches'
@@ -186,4 +199,165 @@ interface BranchesPart {
 
 export function toBranchesPart({ position, count, branches }: BranchPoint): BranchesPart {
   return { type: 'data-branches', id: 'branches', data: { position, count, branches } }
+}
+
+/** The text of an answer, or of a refusal. */
+export function getAnswerText({ content, refusal }: Pick<AssistantMessage, 'content' | 'refusal'>): string {
+  return content || (refusal ?? '')
+}
+
+export const invalidArguments = 'The arguments are not valid JSON.'
+
+/** The arguments of a call as a JSON value, or as text if they are not valid JSON. */
+export function parseArguments(text: string): { input: unknown; isJson: boolean } {
+  try {
+    return { input: JSON.parse(text), isJson: true }
+  } catch {
+    return { input: text, isJson: false }
+  }
+}
+
+/** Parses a tool's output if it is a JSON object or list. */
+export function parseOutput(content: string): unknown {
+  if (!/^\s*[[{]/.test(content)) return content
+  const { input, isJson } = parseArguments(content)
+  return isJson ? input : content
+}
+
+function toOutputState(status: ResultStatus): 'available' | 'denied' | 'error' {
+  if (status === 'ok') return 'available'
+  return status === 'rejected' ? 'denied' : 'error'
+}
+
+/** The chunk for the result of a call. */
+export function toOutputChunk(
+  toolCallId: string,
+  { status, content }: { status: ResultStatus; content: string },
+): UIMessageChunk {
+  const state = toOutputState(status)
+  if (state === 'available')
+    return { type: 'tool-output-available', toolCallId, output: parseOutput(content) }
+  if (state === 'denied') return { type: 'tool-output-denied', toolCallId }
+  return { type: 'tool-output-error', toolCallId, errorText: content }
+}
+
+/** An elicitation as a call of a tool `elicitation`, with the question as its input. */
+export function toElicitationPart({ callId, elicitation }: UnansweredCall & { elicitation: Elicitation }) {
+  return {
+    toolCallId: callId,
+    toolName: 'elicitation',
+    title: `${elicitation.server} asks`,
+    input: elicitation as unknown as Json,
+  }
+}
+
+interface FilePart {
+  type: 'file'
+  url: string
+  mediaType: string
+  filename?: string
+}
+
+/** The media with an address, which a page can show. */
+export function toFileParts(media: readonly MediaPart[] = []): FilePart[] {
+  return media
+    .flatMap((part) => toFilePart(part) ?? [])
+    .filter(({ url }) => isWebAddress(url) || /^data:/i.test(url))
+}
+
+/** Pages turn addresses into links, which must not run code. */
+const isWebAddress = (url: string): boolean => /^https?:/i.test(url)
+
+function toFilePart(part: MediaPart): FilePart | null {
+  if (part.type === 'image_url') {
+    const { url } = part.image_url
+    return { type: 'file', url, mediaType: parseMediaType(url) ?? 'image/*' }
+  }
+  if (part.type === 'input_audio') {
+    const { data, format } = part.input_audio
+    const mediaType = format === 'mp3' ? 'audio/mpeg' : 'audio/wav'
+    return { type: 'file', url: `data:${mediaType};base64,${data}`, mediaType }
+  }
+  const { file_data: url, filename } = part.file
+  if (url === undefined) return null
+  const named = filename === undefined ? {} : { filename }
+  return { type: 'file', url, mediaType: parseMediaType(url) ?? 'application/octet-stream', ...named }
+}
+
+function parseMediaType(url: string): string | undefined {
+  return /^data:([^;,]+)[;,]/.exec(url)?.[1]
+}
+
+export function toUserParts(
+  content: string | readonly ContentPart[],
+): ({ type: 'text'; text: string } | FilePart)[] {
+  if (typeof content === 'string') return [{ type: 'text', text: content }]
+  return content.flatMap((part): ({ type: 'text'; text: string } | FilePart)[] =>
+    part.type === 'text' ? [{ type: 'text', text: part.text }] : toFileParts([part]),
+  )
+}
+
+type SourcePart =
+  | { type: 'source-url'; sourceId: string; url: string; title?: string }
+  | { type: 'source-document'; sourceId: string; mediaType: string; title: string; filename?: string }
+
+export function toSourceParts(messageId: string, annotations: readonly Annotation[] = []): SourcePart[] {
+  return annotations.flatMap((source, i): SourcePart[] => {
+    const sourceId = `${messageId}.source.${i}`
+    if (source.type === 'url_citation') {
+      const { url, title } = source.url_citation
+      if (!isWebAddress(url)) return []
+      return [{ type: 'source-url', sourceId, url, ...(title !== undefined && { title }) }]
+    }
+    const { filename, title = filename } = source.file_citation
+    return [{ type: 'source-document', sourceId, mediaType: 'application/octet-stream', title, filename }]
+  })
+}
+
+export function toMemorySource(eventId: string, i: number, title: string): SourcePart {
+  return { type: 'source-document', sourceId: `${eventId}.found.${i}`, mediaType: 'text/plain', title }
+}
+
+export function toFinishReason(state: AgentState, reason: Reason | null, protocol: Protocol): FinishReason {
+  switch (state) {
+    case 'COMPLETED':
+      if (reason === 'max_tokens') return 'length'
+      return reason === 'content_filter' ? 'content-filter' : 'stop'
+    case 'WAITING_FOR_INPUT':
+      return reason === 'message' ? 'stop' : 'tool-calls'
+    case 'BLOCKED':
+      return 'content-filter'
+    default:
+      return protocol === 'v6' ? 'other' : 'interrupted'
+  }
+}
+
+/** The end of a run, in its message. A later end of the same message replaces it. */
+interface EndPart {
+  type: 'data-statewright'
+  id: 'run_ended'
+  data: {
+    type: 'run_ended'
+    state: AgentState
+    reason: Reason
+    /** Absent if a paused run has continued. */
+    message?: string
+    wakeAt?: number
+  }
+}
+
+export function toEndPart({ state, reason, error, wakeAt }: Omit<TurnEnd, 'messageId'>): EndPart {
+  const isExpected = state === 'WAITING_FOR_INPUT' || reason === 'end_turn'
+  const message = isExpected ? undefined : (error?.message ?? getSentence(reason))
+  return {
+    type: 'data-statewright',
+    id: 'run_ended',
+    data: {
+      type: 'run_ended',
+      state,
+      reason,
+      ...(message !== undefined && { message }),
+      ...(wakeAt !== undefined && { wakeAt }),
+    },
+  }
 }

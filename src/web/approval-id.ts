@@ -1,26 +1,30 @@
 import { UsageError } from '../core/base/errors.js'
 
-/** A pending call as pages name it. */
+/** A page's reference to a pending call. */
 export interface CallReference {
-  /** For a sub-agent's call: the ids of the calls that lead to it, joined by slashes. */
+  /** For a sub-agent's call: the ids of all calls on the path, joined by slashes. */
   callId: string
-  /** The message that makes the call, and for a sub-agent's call the messages below it, joined by slashes. */
+  /** The message with the call; for a sub-agent's call, all messages on the path, joined by slashes. */
   messageId?: string | undefined
-  /** Identifies the arguments that were shown. */
+  /** Identifies the arguments that the page showed. */
   fingerprint: string
 }
 
-/** Whether an id is that of this call, or of what its tool or its sub-agent asks or calls. */
+/** Whether an id belongs to this call: the call itself, or a request or call of its tool or sub-agent. */
 export function isOfCall(id: string, callId: string): boolean {
   return id === callId || id.startsWith(`${callId}/`)
 }
 
-/** The id of an approval request. An answer with this id applies only to this call of this message with these arguments. */
+/** The title of a call, with the path of agents for a sub-agent's call. */
+export function getCallTitle({ name, path = [] }: { name: string; path?: readonly string[] }): string {
+  return [...path, name].join(' › ')
+}
+
+/** The id of an approval request. It is valid only for this call of this message with these arguments. */
 export function toApprovalId({ callId, messageId, fingerprint }: CallReference): string {
   return [callId, ...(messageId === undefined ? [] : [messageId]), fingerprint].join('~')
 }
 
-/** Requests of earlier versions have no message. */
 const approvalId = /^(.+?)(?:~(m\d+(?:\/m\d+)*))?~([^~]+)$/s
 
 export function findCallReference(id: string): CallReference | undefined {
@@ -28,13 +32,13 @@ export function findCallReference(id: string): CallReference | undefined {
   return callId === undefined || fingerprint === undefined ? undefined : { callId, messageId, fingerprint }
 }
 
-/** @throws {UsageError} `unknown_call` for an id that `toApprovalId` did not make */
+/** @throws {UsageError} `unknown_call` for an id that does not come from `toApprovalId` */
 export function parseApprovalId(id: string): CallReference {
   const reference = findCallReference(id)
   if (reference) return reference
   throw new UsageError(
     'unknown_call',
-    `${JSON.stringify(id.slice(0, 100))} is not the id of an approval request: send the id back unchanged.`,
+    `${JSON.stringify(id.slice(0, 100))} is not the id of an approval request. Send the id back unchanged.`,
     'approvalId',
   )
 }

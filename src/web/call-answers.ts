@@ -2,16 +2,16 @@ import type { AgentContext } from '../../machines/agent/context.js'
 import type { ControlEvent } from '../../machines/agent/machine-events.js'
 import { listAnswerableCalls } from '../../machines/agent/to-result.js'
 import type { Agent } from '../core/agent/agent-options.js'
-import type { SessionMessage } from '../core/sessions/inbox/session-message.js'
-import { isOfCall } from './approval-id.js'
-import { hasCode } from './chat-errors.js'
+import { UsageError } from '../core/base/errors.js'
 import { type AnswerOptions, getAwaitedCall, toOutputValue } from '../core/run/answer-events.js'
 import { readElicitationAnswer } from '../core/sessions/elicitation-answer.js'
-import { UsageError } from '../core/base/errors.js'
+import type { SessionMessage } from '../core/sessions/inbox/session-message.js'
+import { isOfCall } from './approval-id.js'
+import type { AnyRun } from './chat-sessions.js'
 import { toTurn } from './chat-turn.js'
-import type { AnyRun } from './live-runs.js'
+import { hasCode } from './error-response.js'
 
-/** An answer to one pending call. */
+/** An answer to one pending call. Handlers convert the answers of their protocol to this type once. */
 export type CallAnswer = { callId: string } & AnswerOptions &
   (
     | { type: 'approve'; editedInput?: unknown }
@@ -19,18 +19,18 @@ export type CallAnswer = { callId: string } & AnswerOptions &
     | { type: 'toolOutput'; value: unknown; isError?: boolean }
   )
 
-/** What a page answers. */
+/** The answers in one request. */
 export interface PageAnswers {
   answers: readonly CallAnswer[]
-  /** The id of the page's message that has the calls. An id that is not ours says nothing. */
+  /** The id of the page message with the calls. Ids in a foreign format are ignored. */
   messageId?: string | undefined
 }
 
 /**
- * Returns the answers to apply. A page repeats its earlier answers with each new one: they are left out when there is a
+ * Returns the answers to apply. Pages repeat earlier answers with each new one; the repeated ones are dropped if there is a
  * new one.
  *
- * @throws {UsageError} `unknown_call`, `already_answered`, `stale_answer`, `invalid_answer`; then no answer is applied
+ * @throws {UsageError} `unknown_call`, `already_answered`, `stale_answer`, `invalid_answer`; no answer is applied then
  */
 export function checkAnswers(
   context: AgentContext | undefined,
@@ -53,11 +53,11 @@ export function checkAnswers(
   return selected
 }
 
-/** On another branch, calls may look the same. */
+/** Another branch may have a call with the same id. */
 export function staleBranchError(subject: string): UsageError {
   return new UsageError(
     'stale_answer',
-    'The answer was meant for another branch of the chat: read the chat again.',
+    'The answer is for another branch of the chat. Reload the chat.',
     subject,
   )
 }
@@ -72,8 +72,8 @@ export function applyAnswers(run: AnyRun, answers: readonly CallAnswer[]): void 
 }
 
 /**
- * Puts answers into the inbox of a session, where the process that has the session reads them. An answer that another page
- * has given a moment before is left out. Returns why none was taken; null when one was.
+ * Puts answers into a session's inbox for the process that holds the session. Skips calls that another page answered a moment
+ * ago. Returns null if at least one answer was sent, otherwise the first refusal.
  */
 export async function sendAnswers(
   agent: Pick<Agent, 'send'>,
@@ -81,40 +81,45 @@ export async function sendAnswers(
   answers: readonly CallAnswer[],
 ): Promise<unknown> {
   let refusal: unknown = null
-  let taken = 0
+  let sent = 0
   for (const answer of answers) {
     try {
       // oxlint-disable-next-line no-await-in-loop -- answers keep their order
       await agent.send(sessionId, answer as SessionMessage)
-      taken += 1
+      sent += 1
     } catch (error) {
       if (!hasCode(error, 'already_answered', 'run_ended')) throw error
       refusal ??= error
     }
   }
-  return taken === 0 ? refusal : null
+  return sent === 0 ? refusal : null
 }
 
 const eventTypes = { approve: 'APPROVE', reject: 'REJECT', toolOutput: 'TOOL_OUTPUT' } as const
 
-/** Whether an event of an inbox is this answer: its sender may send it again. An edit of the arguments must be the same. */
+/** Whether an inbox event is this answer, sent again. Edited arguments must be the same. */
 export function isAnswerTo(event: ControlEvent, answer: CallAnswer): boolean {
-  if (!('callId' in event) || event.type !== eventTypes[answer.type] || event.callId !== answer.callId)
+  if (!('callId' in event) || event.type !== eventTypes[answer.type] || !isSameCall(answer, event))
     return false
-  if (!isMeant(answer, event)) return false
   if (event.type !== 'APPROVE' || answer.type !== 'approve') return true
   const { editedInput } = answer
   return event.arguments === (editedInput === undefined ? undefined : JSON.stringify(editedInput))
 }
 
-/** Whether one of the answered calls still waits. */
+/** Whether at least one of the answered calls is still open. */
 export function isAnyOpen(context: AgentContext | undefined, answers: readonly CallAnswer[]): boolean {
   const open = context ? listAnswerableCalls(context) : []
-  return answers.some((answer) => open.some((call) => call.callId === answer.callId && isMeant(answer, call)))
+  return answers.some((answer) => open.some((call) => isSameCall(answer, call)))
 }
 
-/** Whether what an answer names of a call fits. */
-export function isMeant({ fingerprint, messageId }: AnswerOptions, call: AnswerOptions): boolean {
+type AnswerTarget = AnswerOptions & { callId: string }
+
+export function isSameCall(answer: AnswerTarget, call: AnswerTarget): boolean {
+  return answer.callId === call.callId && fitsCall(answer, call)
+}
+
+/** Whether the optional fingerprint and message id of an answer match the call. */
+export function fitsCall({ fingerprint, messageId }: AnswerOptions, call: AnswerOptions): boolean {
   return (
     (fingerprint ?? call.fingerprint) === call.fingerprint && (messageId ?? call.messageId) === call.messageId
   )

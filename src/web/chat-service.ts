@@ -1,52 +1,48 @@
-import { joinTextParts } from '../core/base/text.js'
 import type { AgentContext } from '../../machines/agent/context.js'
-import type { AgentState, PendingCall, RunResult, TurnEnd } from '../../machines/agent/run-result.js'
 import type { Message, UserMessage } from '../../machines/agent/messages.js'
+import type { AgentState, PendingCall, RunResult, TurnEnd } from '../../machines/agent/run-result.js'
 import { listAnswerableCalls } from '../../machines/agent/to-result.js'
-import { UsageError } from '../core/base/errors.js'
+import { internalsByAgent } from '../core/agent/agent-internals.js'
+import { ConfigError, UsageError } from '../core/base/errors.js'
+import { joinTextParts } from '../core/base/text.js'
 import type { BranchPoint } from '../core/sessions/branch-tree.js'
-import { applyAnswers, type CallAnswer, checkAnswers, isAnyOpen, type PageAnswers } from './call-answers.js'
-import type { ChatAgent } from './chat-agent.js'
-import { type ChatInternals, ChatSessions, isWorking } from './chat-sessions.js'
-import { ContinuedRuns } from './continued-runs.js'
-import type { StoredContext } from './follow-remote.js'
-import { type IncomingMessage, isText, toInputMessage } from './incoming-message.js'
-import { MessageQueue, type QueuedAnswer, type WhenBusy } from './message-queue.js'
-import { maxAttempts, waitForNextAttempt } from './next-attempt.js'
+import { isSaid } from '../core/sessions/inbox/queued-message.js'
 import { BranchedRuns, type BranchRequest } from './branched-runs.js'
-import { SessionQueue } from './session-queue.js'
+import { applyAnswers, type CallAnswer, checkAnswers, isAnyOpen, type PageAnswers } from './call-answers.js'
 import {
-  createFinishedSubscription,
-  type Subscription,
-  subscribeFromNow,
-  subscribeFromStart,
-} from './subscription.js'
-import {
-  alreadySentError,
-  hasCode,
+  type ChatAgent,
+  ChatSessions,
+  maxAttempts,
   isSessionTaken,
-  isUnknownSession,
-  runInProgressError,
-  answersPendingError,
-} from './chat-errors.js'
-import {
-  type AnyRun,
-  type Caller,
-  findContext,
-  findTurn,
-  hasEnded,
-  type LiveRun,
-  LiveRuns,
-} from './live-runs.js'
+  isWorking,
+  nullIfUnknown,
+  type StoredContext,
+} from './chat-sessions.js'
 import {
   findClientId,
   findPastTurn,
   findSentMessage,
+  type IncomingMessage,
   isOpenedBy,
+  isText,
   isTurnOpening,
+  toInputMessage,
   toTurn,
 } from './chat-turn.js'
-import { isSaid } from '../core/sessions/inbox/queued-message.js'
+import { alreadySentError, answersPendingError, hasCode, runInProgressError } from './error-response.js'
+import { PageView } from './exposure.js'
+import { type Caller, type LiveRun, LiveRuns } from './live-runs.js'
+import { MessageQueue, type QueuedAnswer } from './message-queue.js'
+import {
+  createFinishedSubscription,
+  findContext,
+  findTurn,
+  hasEnded,
+  maskSubscription,
+  type Subscription,
+  subscribeFromNow,
+  subscribeFromStart,
+} from './subscription.js'
 
 /** The current state of a session. */
 export interface SessionView {
@@ -57,46 +53,65 @@ export interface SessionView {
   /** Calls that are approved while other calls still wait. */
   approved: readonly string[]
   state: AgentState | null
-  /** When its run goes on, which sleeps. */
+  /** When the run continues if it is sleeping. */
   wakeAt: number | null
-  /** Ends of runs that did not answer in full, by the user messages that they answer. */
+  /** The ends of runs that did not answer in full, by user message. */
   ends: readonly TurnEnd[]
-  /** Where its messages part from those of other branches. */
+  /** The points where its messages diverge from other branches. */
   points: readonly BranchPoint[]
 }
 
-/** A message, and what becomes of it while the session works. */
-type SentMessage = IncomingMessage & { whenBusy: WhenBusy }
+/** All handlers of an agent share its service. */
+const serviceByAgent = new WeakMap<object, ChatService>()
 
+/** @throws {ConfigError} `invalid_config` for an agent without a store */
+export function getChatService(agent: ChatAgent): ChatService {
+  const existing = serviceByAgent.get(agent)
+  if (existing) return existing
+  if (typeof agent?.run !== 'function')
+    throw new ConfigError('invalid_config', 'agent must be the return value of createAgent().', 'agent')
+  const internals = internalsByAgent.get(agent)
+  if (internals?.store === undefined) {
+    throw new ConfigError(
+      'invalid_config',
+      'The agent has no store, which chat pages need. Add one: createAgent({ store: fileStore({ dir }) }).',
+      'agent',
+    )
+  }
+  const { store, parts, readFolded, beginQueuedRun } = internals
+  const sessions = new ChatSessions(agent, {
+    store,
+    clock: parts.clock,
+    getLabel: () => internals.label,
+    readFolded,
+    beginQueuedRun,
+    inputShields: parts.shields.input.length > 0,
+  })
+  const service = new ChatService(sessions)
+  serviceByAgent.set(agent, service)
+  return service
+}
+
+/**
+ * The chats of one agent. A message that is sent twice starts one run, and every page that subscribes gets the same answer:
+ * first from the log, then live. A disconnecting page does not stop the run. What a page receives is masked by its `expose`.
+ */
 export class ChatService {
-  readonly #agent: ChatAgent
-  readonly #clock: ChatInternals['clock']
   readonly #sessions: ChatSessions
-  readonly #liveRuns = new LiveRuns()
-  readonly #tasks = new SessionQueue()
-  readonly #continued: ContinuedRuns
-  readonly #messages: MessageQueue
+  readonly #runs: LiveRuns
+  readonly #queue: MessageQueue
   readonly #branched: BranchedRuns
 
-  constructor(agent: ChatAgent, made: ChatInternals) {
-    this.#agent = agent
-    this.#clock = made.clock
-    this.#sessions = new ChatSessions(agent, made)
-    const shared = { agent, clock: made.clock, sessions: this.#sessions, liveRuns: this.#liveRuns }
-    this.#continued = new ContinuedRuns({ ...shared, tasks: this.#tasks })
-    this.#branched = new BranchedRuns({ ...shared, continued: this.#continued })
-    this.#messages = new MessageQueue({
-      ...shared,
-      tasks: this.#tasks,
-      continued: this.#continued,
-      beginQueuedRun: made.beginQueuedRun,
-    })
+  constructor(sessions: ChatSessions) {
+    this.#sessions = sessions
+    this.#runs = new LiveRuns(sessions)
+    this.#branched = new BranchedRuns(sessions, this.#runs)
+    this.#queue = new MessageQueue(sessions, this.#runs)
   }
 
   /**
-   * Sends a user message. It starts a run, or answers the run that waits for a message. A message with the same `clientId`
-   * does not start a second run: the caller is subscribed to the first answer. While the session works, `whenBusy` says what
-   * becomes of the message: see `HandlerOptions`.
+   * Sends a user message, which starts a run or replies to one. While the session is working, `caller.whenBusy` decides: see
+   * `HandlerOptions`.
    *
    * @throws {UsageError} `run_in_progress`, `queue_full`, `waiting_for_answers`, `message_changed`, `already_said`,
    * `unknown_branch`
@@ -105,18 +120,17 @@ export class ChatService {
     sessionId: string,
     message: IncomingMessage,
     caller: Caller,
-    { whenBusy }: { whenBusy: WhenBusy },
   ): Promise<Subscription | QueuedAnswer> {
-    return this.#tasks.run(sessionId, () => this.#sendMessage(sessionId, { ...message, whenBusy }, caller))
+    return this.#answer(sessionId, caller, () => this.#sendMessage(sessionId, message, caller))
   }
 
   /**
-   * Answers an earlier message once more, or an edit of it, on a new branch. While the session works or waits, it is refused.
+   * Answers an earlier message again, or an edited version of it, on a new branch.
    *
    * @throws {UsageError} see `BranchedRuns`
    */
   branch(sessionId: string, request: BranchRequest, caller: Caller): Promise<Subscription> {
-    return this.#tasks.run(sessionId, () => this.#branched.begin(sessionId, request, caller))
+    return this.#answer(sessionId, caller, () => this.#branched.start(sessionId, request, caller))
   }
 
   /**
@@ -125,145 +139,155 @@ export class ChatService {
    * @throws {UsageError} `unknown_call`, `already_answered`, `stale_answer`
    */
   answerCalls(sessionId: string, answers: PageAnswers, caller: Caller): Promise<Subscription> {
-    return this.#tasks.run(sessionId, () => this.#answerCalls(sessionId, answers, caller))
+    return this.#answer(sessionId, caller, () => this.#answerCalls(sessionId, answers, caller))
   }
 
   /**
-   * Subscribes to the answer that is under way, from its beginning; null when there is none. A run of another process is
-   * read from its log. A run whose process has died is resumed here with `mayContinue`, as is a run whose answers no process
-   * has read; otherwise it is only watched.
+   * Resumes a paused run, with an optional steering message. `messages`: the length of the transcript at the pause.
    *
-   * With `of`, it is the answer to that user message, whether the run has ended, works, or has not begun: a page that has read
-   * the message misses nothing. Null when the session does not have the message.
-   */
-  subscribe(
-    sessionId: string,
-    caller: Caller,
-    { mayContinue, of }: { mayContinue: boolean; of?: string | undefined },
-  ): Promise<Subscription | QueuedAnswer | null> {
-    return this.#tasks.run(sessionId, async () => {
-      const live = this.#liveRuns.get(sessionId)
-      if (live && (of === undefined || isAnswerOf(live, of))) return subscribeFromStart(live)
-      // The queue is read before the log: a message moves from one to the other.
-      if (of !== undefined && (await this.#messages.has(sessionId, of)))
-        return this.#messages.watch(sessionId, of, { ...caller, mayContinue })
-      const stored = await this.#sessions.readStored(sessionId)
-      if (stored === null) return null
-      if (of !== undefined && !isOpenedBy(stored.context, of)) {
-        const past = findPastTurn(stored.context, of)
-        return past && createFinishedSubscription(past)
-      }
-      const isAtRest = !isWorking(stored.context.state)
-      if (isAtRest && !(mayContinue && (await this.#continued.isAnswered(sessionId, stored)))) {
-        if (of !== undefined) return createFinishedSubscription(toTurn(stored.context))
-        const isNext = mayContinue && !(await this.#messages.isEmpty(sessionId))
-        const begun = isNext ? await this.#messages.beginNext(sessionId, caller) : null
-        return begun && subscribeFromStart(begun)
-      }
-      return mayContinue
-        ? this.#continued.resumeOrFollow(sessionId, caller)
-        : this.#continued.followRemote(sessionId, stored, null)
-    })
-  }
-
-  /**
-   * Resumes a paused run, with a steering text if there is one. `messages`: the length of the transcript at the pause.
-   *
-   * @throws {UsageError} `already_answered` when the run is not paused there any more
+   * @throws {UsageError} `already_answered` if the run is no longer paused there
    */
   resumePaused(
     sessionId: string,
     { messages, steer }: { messages: number; steer?: string | undefined },
     caller: Caller,
   ): Promise<Subscription> {
-    return this.#tasks.run(sessionId, async () => {
-      const context = this.#liveRuns.get(sessionId) ? null : await this.#sessions.readContext(sessionId)
+    return this.#answer(sessionId, caller, async () => {
+      const context = this.#runs.get(sessionId) ? null : await this.#sessions.readContext(sessionId)
       if (context?.state !== 'PAUSED' || context.messages.length !== messages) {
         throw new UsageError(
           'already_answered',
-          'The run is not paused there any more: read the conversation again.',
+          'The run is no longer paused there. Reload the conversation.',
           sessionId,
         )
       }
-      return this.#continued.resumeWith(sessionId, caller, { clientId: undefined }, (run) => {
+      return this.#runs.resumeWith(sessionId, caller, undefined, (run) => {
         if (steer === undefined) run.resume()
         else run.steer(steer)
       })
     })
   }
 
-  /** A session at rest as a finished subscription; null when there is no such session. */
-  async subscribeAtRest(sessionId: string): Promise<Subscription | null> {
-    const context = await this.#sessions.readContext(sessionId)
-    return context && createFinishedSubscription(toTurn(context))
+  /**
+   * Subscribes to the answer in progress, from its start; null if there is none. A run of another process is read from its
+   * log. If that process died, or no process has read the answers to the run, the run is resumed here if `caller.mayContinue`
+   * or `hasAnswered` (this request has just answered) is set.
+   *
+   * With `of`, subscribes to the answer to that user message, whether it is complete, in progress or queued; null if the
+   * session does not have the message.
+   */
+  subscribe(
+    sessionId: string,
+    caller: Caller,
+    options?: { hasAnswered?: boolean },
+  ): Promise<Subscription | null>
+  subscribe(
+    sessionId: string,
+    caller: Caller,
+    options: { of: string | undefined },
+  ): Promise<Subscription | QueuedAnswer | null>
+  subscribe(
+    sessionId: string,
+    caller: Caller,
+    { hasAnswered = false, of }: { hasAnswered?: boolean; of?: string | undefined } = {},
+  ): Promise<Subscription | QueuedAnswer | null> {
+    const mayContinue = hasAnswered || caller.mayContinue
+    return this.#answer(sessionId, caller, async () => {
+      const live = this.#runs.get(sessionId)
+      if (live && (of === undefined || isAnswerOf(live, of))) return subscribeFromStart(live)
+      // Messages move from the queue to the log, so the queue is read first.
+      if (of !== undefined && (await this.#queue.has(sessionId, of)))
+        return this.#queue.watch(sessionId, of, { ...caller, mayContinue })
+      const stored = await this.#sessions.readStored(sessionId)
+      if (stored === null) return null
+      const { context } = stored
+      if (of !== undefined && !isOpenedBy(context, of)) {
+        const past = findPastTurn(context, of)
+        return past && createFinishedSubscription(past)
+      }
+      const isResting = !isWorking(context.state)
+      if (isResting && !(mayContinue && (await this.#sessions.hasUnreadAnswer(sessionId, context)))) {
+        if (of !== undefined) return createFinishedSubscription(toTurn(context))
+        const isNext = mayContinue && !(await this.#queue.isEmpty(sessionId))
+        const started = isNext ? await this.#queue.startNext(sessionId, caller) : null
+        return started && subscribeFromStart(started)
+      }
+      return mayContinue
+        ? this.#runs.resumeOrFollow(sessionId, caller)
+        : this.#runs.followRemote(sessionId, stored, null)
+    })
   }
 
-  /** Cancels the run of a session that has not ended. Settles when the hooks of a run at rest have. */
+  /** A resting session as a finished subscription; null if there is no such session. */
+  async subscribeAtRest(sessionId: string, caller: Caller): Promise<Subscription | null> {
+    const context = await this.#sessions.readContext(sessionId)
+    return context && this.#mask(sessionId, createFinishedSubscription(toTurn(context)), caller)
+  }
+
+  /** Cancels the unfinished run of a session. Settles when the hooks of a resting run have settled. */
   async cancelRun(sessionId: string, caller: Caller): Promise<void> {
-    const ended = await this.#tasks.run(sessionId, () => this.#cancelRun(sessionId, caller))
+    const ended = await this.#sessions.runTask(sessionId, () => this.#cancelRun(sessionId, caller))
     if (ended) await caller.hooks.rest({ id: ended.runId, sessionId }, ended)
   }
 
-  /** The result of a run that did not work in this process; null where a process that runs it cancels it. */
-  async #cancelRun(sessionId: string, caller: Caller): Promise<RunResult | null> {
-    const why = 'The user has stopped it.'
-    const live = this.#liveRuns.get(sessionId)
-    if (live) {
-      live.run.cancel(why)
-      return null
-    }
-    try {
-      const { status } = await this.#agent.send(sessionId, { type: 'cancel', why })
-      if (status !== 'applied') return null
-      const { run } = await this.#agent.replay(sessionId)
-      return run?.state === 'CANCELLED' ? run : null
-    } catch (error) {
-      if (hasCode(error, 'run_ended', 'unknown_session', 'nothing_to_resume')) return null
-      if (!hasCode(error, 'no_inbox')) throw error
-    }
-    // The store has no inbox: resume the run here and cancel it.
-    const run = await this.#sessions.resumeWhenReleased(sessionId, caller)
-    const turn = findTurn(run)
-    run.cancel(why)
-    const result = await run.result
-    return turn && hasEnded(turn.state) ? null : result
-  }
-
   /**
-   * The current state of a session, or of one of its branches; null when there is none.
+   * The current state of a session or of one of its branches; null if there is none.
    *
    * @throws {UsageError} `unknown_branch`
    */
-  async readSession(sessionId: string, branch?: number): Promise<SessionView | null> {
-    try {
-      const read = branch === undefined ? {} : { branch }
-      // The queue is read before the log: a message moves from one to the other.
-      const waiting = await this.#messages.list(sessionId)
-      const { messages, run, snapshot, branches, ends = [] } = await this.#agent.replay(sessionId, read)
-      const { calls = [], steering = [] } = (snapshot?.context as AgentContext | undefined) ?? {}
-      const approved = calls.flatMap((call) => (call.approved && !call.result ? [call.id] : []))
-      const queued = [
-        ...this.#messages.listSteering(steering),
+  async readSession(sessionId: string, caller: Caller, branch?: number): Promise<SessionView | null> {
+    // Messages move from the queue to the log, so the queue is read first.
+    const waiting = await this.#queue.list(sessionId)
+    const replayed = await nullIfUnknown(
+      this.#sessions.agent.replay(sessionId, branch === undefined ? {} : { branch }),
+    )
+    if (replayed === null) return null
+    const { messages, run, snapshot, branches, ends = [] } = replayed
+    const { calls = [], steering = [] } = (snapshot?.context as AgentContext | undefined) ?? {}
+    const { state = null, pending = [] } = run ?? {}
+    const view = new PageView(caller.expose, sessionId)
+    return {
+      messages: view.maskMessages(messages),
+      queued: [
+        ...this.#queue.listSteering(steering),
         ...waiting.filter((message) => !isSaid(messages, findClientId(message) ?? message.id)),
-      ]
-      const points = branches?.points ?? []
-      const { state = null, pending = [] } = run ?? {}
-      const wakeAt = (run?.state === 'PAUSED' && run.wakeAt) || null
-      return { messages, queued, pending, approved, state, wakeAt, ends, points }
-    } catch (error) {
-      if (isUnknownSession(error)) return null
-      throw error
+      ],
+      pending,
+      approved: calls.flatMap((call) => (call.approved && !call.result ? [call.id] : [])),
+      state,
+      wakeAt: (run?.state === 'PAUSED' && run.wakeAt) || null,
+      ends: view.maskEnds(ends),
+      points: branches?.points ?? [],
     }
+  }
+
+  /** Runs a task of a session, and masks its answer for the page. */
+  async #answer<Answer extends Subscription | QueuedAnswer | null>(
+    sessionId: string,
+    caller: Caller,
+    task: () => Promise<Answer>,
+  ): Promise<Answer> {
+    const found = await this.#sessions.runTask(sessionId, task)
+    if (found === null || !('answer' in found)) return this.#mask(sessionId, found, caller) as Answer
+    const answer = found.answer.then((later) => this.#mask(sessionId, later, caller))
+    answer.catch((error: unknown) =>
+      caller.report({ where: 'run', error, callId: null }, { id: null, sessionId }),
+    )
+    return { answer } as Answer
+  }
+
+  #mask(sessionId: string, found: Subscription | null, { expose }: Caller): Subscription | null {
+    return found && maskSubscription(found, new PageView(expose, sessionId))
   }
 
   async #sendMessage(
     sessionId: string,
-    message: SentMessage,
+    message: IncomingMessage,
     caller: Caller,
     attempt = 1,
   ): Promise<Subscription | QueuedAnswer> {
     const { clientId } = message
-    const live = this.#liveRuns.get(sessionId)
+    const live = this.#runs.get(sessionId)
     if (live && clientId !== undefined && live.clientIds.has(clientId)) {
       findSentMessage(findContext(live.run)?.messages ?? [], { ...message, clientId })
       return subscribeFromStart(live)
@@ -280,69 +304,70 @@ export class ChatService {
         return this.#sendWhileBusy(sessionId, message, caller)
       case 'WAITING_FOR_INPUT':
         if (context.reason !== 'message') {
-          if (message.whenBusy !== 'refuse' && this.#sessions.hasInbox)
-            return this.#messages.add(sessionId, message, caller)
+          if (caller.whenBusy !== 'refuse' && this.#sessions.hasInbox)
+            return this.#queue.add(sessionId, message, caller)
           throw answersPendingError(listAnswerableCalls(context))
         }
-        return this.#continued.resumeWith(sessionId, caller, message, (run) => {
-          run.reply([toInputMessage(message)])
-        })
+        return this.#runs.resumeWith(sessionId, caller, clientId, (run) =>
+          run.reply([toInputMessage(message)]),
+        )
       case 'PAUSED': {
-        const steer = (run: AnyRun): unknown => run.steer(joinTextParts(message.content))
-        // The inbox keeps the id of the message, so that a copy of it is recognised after the run has ended.
-        const isTold = clientId !== undefined && isText(message) && (await this.#sessions.canSend(sessionId))
-        if (isTold) await this.#messages.send(sessionId, 'now', message, caller)
-        return this.#continued.resumeWith(sessionId, caller, message, isTold ? ignore : steer)
+        // The inbox keeps the id of the message, so that a copy is recognized after the run has ended.
+        const usesInbox =
+          clientId !== undefined && isText(message) && (await this.#sessions.canUseInbox(sessionId))
+        if (usesInbox) await this.#queue.send(sessionId, 'now', message, caller)
+        return this.#runs.resumeWith(sessionId, caller, clientId, (run) => {
+          if (!usesInbox) run.steer(joinTextParts(message.content))
+        })
       }
       default:
         if (context && (await this.#branched.isOnOtherBranch(context, clientId)))
           throw alreadySentError(clientId)
-        // Messages that wait are said first.
-        return context && !(await this.#messages.isEmpty(sessionId))
-          ? this.#messages.add(sessionId, message, caller)
+        // Queued messages go first.
+        return context && !(await this.#queue.isEmpty(sessionId))
+          ? this.#queue.add(sessionId, message, caller)
           : this.#startRun(sessionId, message, caller, attempt)
     }
   }
 
-  /** A run of this process or of another one works: the message waits for its end, steers it, or is refused. */
+  /** A run is working in this or another process: queues the message, steers the run with it, or refuses it. */
   async #sendWhileBusy(
     sessionId: string,
-    message: SentMessage,
+    message: IncomingMessage,
     caller: Caller,
   ): Promise<Subscription | QueuedAnswer> {
-    const { whenBusy } = message
+    const { whenBusy } = caller
     if (whenBusy === 'refuse' || !this.#sessions.hasInbox) throw runInProgressError(sessionId)
     try {
-      if (whenBusy === 'steer' && isText(message) && this.#messages.maySteer(sessionId, caller))
-        return await this.#messages.steer(sessionId, message, caller)
-      return await this.#messages.add(sessionId, message, caller)
+      if (whenBusy === 'steer' && isText(message) && this.#queue.maySteer(sessionId, caller))
+        return await this.#queue.steer(sessionId, message, caller)
+      return await this.#queue.add(sessionId, message, caller)
     } catch (error) {
       if (hasCode(error, 'interactive_run')) throw runInProgressError(sessionId)
-      // The run has ended meanwhile.
+      // The run has ended in the meantime.
       if (!hasCode(error, 'run_ended', 'not_waiting')) throw error
-      return this.#messages.add(sessionId, message, caller)
+      return this.#queue.add(sessionId, message, caller)
     }
   }
 
   async #startRun(
     sessionId: string,
-    message: SentMessage,
+    message: IncomingMessage,
     caller: Caller,
     attempt: number,
   ): Promise<Subscription | QueuedAnswer> {
-    const run = this.#agent.run([toInputMessage(message)], {
+    const run = this.#sessions.agent.run([toInputMessage(message)], {
       session: sessionId,
       context: caller.context,
       ...(caller.tags && { tags: caller.tags }),
     } as never)
-    const live = this.#liveRuns.follow(run, null, caller, message.clientId)
-    this.#liveRuns.removeAtRest(live)
+    const live = this.#runs.start(run, caller, message.clientId)
     try {
       await run.started
     } catch (error) {
       // Another process may have received the same message, or may be about to release the session.
       if (!isSessionTaken(error) || attempt >= maxAttempts) throw error
-      await waitForNextAttempt(this.#clock)
+      await this.#sessions.waitForAttempt()
       return this.#sendMessage(sessionId, message, caller, attempt + 1)
     }
     return subscribeFromStart(live)
@@ -351,81 +376,77 @@ export class ChatService {
   async #findEarlierAnswer(
     sessionId: string,
     context: AgentContext,
-    { clientId, content }: SentMessage,
+    { clientId, content }: IncomingMessage,
     caller: Caller,
   ): Promise<Subscription | null> {
     if (clientId === undefined) return null
-    const openingMessages = context.messages.filter(isTurnOpening)
-    const earlier = findSentMessage(openingMessages, { clientId, content })
-    if (!earlier) {
-      const last = openingMessages.at(-1)
-      const steered = await this.#sessions.findSteeredTurn(sessionId, clientId, last && findClientId(last))
-      if (steered === 'past') throw alreadySentError(clientId)
-      return steered === 'current' ? this.#subscribeToTurn(sessionId, context, caller) : null
-    }
-    if (earlier !== openingMessages.at(-1)) {
-      throw alreadySentError(clientId)
-    }
-    return this.#subscribeToTurn(sessionId, context, caller)
-  }
-
-  /** The current turn, from its beginning. */
-  async #subscribeToTurn(sessionId: string, context: AgentContext, caller: Caller): Promise<Subscription> {
-    const live = this.#liveRuns.get(sessionId)
+    const openings = context.messages.filter(isTurnOpening)
+    const last = openings.at(-1)
+    const earlier = findSentMessage(openings, { clientId, content })
+    const turn = earlier
+      ? earlier === last
+        ? 'current'
+        : 'past'
+      : await this.#sessions.findSteeredTurn(sessionId, clientId, last && findClientId(last))
+    if (turn === 'past') throw alreadySentError(clientId)
+    if (turn === null) return null
+    const live = this.#runs.get(sessionId)
     if (live) return subscribeFromStart(live)
     return isWorking(context.state)
-      ? this.#continued.resumeOrFollow(sessionId, caller)
+      ? this.#runs.resumeOrFollow(sessionId, caller)
       : createFinishedSubscription(toTurn(context))
   }
 
   async #answerCalls(sessionId: string, answers: PageAnswers, caller: Caller): Promise<Subscription> {
-    const live = this.#liveRuns.get(sessionId)
+    const live = this.#runs.get(sessionId)
     if (live) {
       applyAnswers(live.run, checkAnswers(findContext(live.run), answers))
       return subscribeFromNow(live)
     }
     const stored = await this.#sessions.readStored(sessionId)
     const newAnswers = checkAnswers(stored?.context, answers)
-    if (stored === null || !(await this.#sessions.canSend(sessionId)))
+    if (stored === null || !(await this.#sessions.canUseInbox(sessionId)))
       return this.#answerHere(sessionId, newAnswers, caller)
-    await this.#sessions.send(sessionId, newAnswers)
+    await this.#sessions.sendAnswers(sessionId, newAnswers)
     return this.#resumeAnswered(sessionId, { stored, answers: newAnswers }, caller)
   }
 
-  /** Resumes the run and answers it here; refused where it is another agent's. */
+  /** Resumes the run and answers it here. Refused for a run of another agent. */
   async #answerHere(
     sessionId: string,
     answers: readonly CallAnswer[],
     caller: Caller,
   ): Promise<Subscription> {
     const run = await this.#sessions.resumeWhenReleased(sessionId, caller)
-    const resumed = this.#liveRuns.follow(run, findTurn(run), caller)
+    const resumed = this.#runs.follow(run, findTurn(run), caller)
     try {
       applyAnswers(run, answers)
     } finally {
-      this.#liveRuns.removeAtRest(resumed)
+      this.#runs.removeAtRest(resumed)
     }
     return subscribeFromNow(resumed, { isContinued: true })
   }
 
   /**
-   * Resumes a run here whose answers are in its inbox, unless another process has the session and takes them. After three
-   * seconds they stay in the inbox of a process that does not read it; they are taken here when that process is gone.
+   * Resumes a run whose answers are in its inbox, unless the process that holds the session reads them. If that process has
+   * not read them after three seconds, they stay in the inbox until it releases the session.
    */
   async #resumeAnswered(
     sessionId: string,
     { stored, answers }: { stored: StoredContext; answers: readonly CallAnswer[] },
     caller: Caller,
   ): Promise<Subscription> {
-    // The log has what another process makes of the answers.
-    const follow = (by: Caller | null): Subscription =>
-      this.#continued.followRemote(sessionId, stored, by, { showsTurn: false, isAnswered: by !== null })
+    const follow = (resumer: Caller | null): Subscription =>
+      this.#runs.followRemote(sessionId, stored, resumer, {
+        showsTurn: false,
+        isAnswered: resumer !== null,
+      })
     for (let attempt = 1; ; attempt += 1) {
       try {
         const run = await this.#sessions.resume(sessionId, caller)
-        const isTakenHere = isAnyOpen(findContext(run), answers)
-        const live = this.#liveRuns.removeAtRest(this.#liveRuns.follow(run, findTurn(run), caller))
-        if (isTakenHere) return subscribeFromNow(live, { isContinued: true })
+        const isAppliedHere = isAnyOpen(findContext(run), answers)
+        const live = this.#runs.removeAtRest(this.#runs.follow(run, findTurn(run), caller))
+        if (isAppliedHere) return subscribeFromNow(live, { isContinued: true })
         return { ...follow(null), closing: live.closing }
       } catch (error) {
         if (!hasCode(error, 'session_busy')) throw error
@@ -433,16 +454,39 @@ export class ChatService {
       const context = await this.#sessions.readContext(sessionId)
       if (context !== null && !isAnyOpen(context, answers)) return follow(null)
       if (attempt >= maxAttempts) return follow(caller)
-      await waitForNextAttempt(this.#clock)
+      await this.#sessions.waitForAttempt()
     }
+  }
+
+  /** The result of a run that did not work in this process; null if the process that runs it cancels it. */
+  async #cancelRun(sessionId: string, caller: Caller): Promise<RunResult | null> {
+    const why = 'The user stopped it.'
+    const live = this.#runs.get(sessionId)
+    if (live) {
+      live.run.cancel(why)
+      return null
+    }
+    try {
+      const { status } = await this.#sessions.agent.send(sessionId, { type: 'cancel', why })
+      if (status !== 'applied') return null
+      const { run } = await this.#sessions.agent.replay(sessionId)
+      return run?.state === 'CANCELLED' ? run : null
+    } catch (error) {
+      if (hasCode(error, 'run_ended', 'unknown_session', 'nothing_to_resume')) return null
+      if (!hasCode(error, 'no_inbox')) throw error
+    }
+    // Without an inbox, the run is resumed here and cancelled.
+    const run = await this.#sessions.resumeWhenReleased(sessionId, caller)
+    const turn = findTurn(run)
+    run.cancel(why)
+    const result = await run.result
+    return turn && hasEnded(turn.state) ? null : result
   }
 }
 
-/** Whether a run of this process answers the user message with this id, which is the page's or that of the transcript. */
+/** Whether a run of this process answers the user message with this id. */
 function isAnswerOf(live: LiveRun, messageId: string): boolean {
   if (live.clientIds.size > 0) return live.clientIds.has(messageId)
   const context = findContext(live.run)
   return context !== undefined && isOpenedBy(context, messageId)
 }
-
-const ignore = (): void => undefined

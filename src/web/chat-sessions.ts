@@ -1,40 +1,112 @@
 import type { AgentContext } from '../../machines/agent/context.js'
 import { type AgentState, isWorkState } from '../../machines/agent/run-result.js'
 import { listAnswerableCalls } from '../../machines/agent/to-result.js'
-import type { Clock } from '../core/base/clock.js'
-import { acceptsDefinition, type AgentLabel } from '../core/sessions/agent-definition.js'
 import type { AgentInternals } from '../core/agent/agent-internals.js'
+import type { Agent } from '../core/agent/agent-options.js'
+import { type Clock, wait } from '../core/base/clock.js'
+import type { Run } from '../core/run/run.js'
+import { acceptsDefinition, type AgentLabel } from '../core/sessions/agent-definition.js'
+import type { FoldedSession } from '../core/sessions/fold-session.js'
 import { isQueuedText, type QueuedMessage, sortQueue } from '../core/sessions/inbox/queued-message.js'
 import { parseInboxMessage } from '../core/sessions/inbox/session-message.js'
-import type { FoldedSession } from '../core/sessions/fold-session.js'
+import type { RunInput } from '../core/sessions/input-history.js'
+import type { SessionBranches } from '../core/sessions/replay-session.js'
 import type { ListedSession, SessionStore } from '../core/sessions/store/store.js'
-import { type CallAnswer, isAnswerTo, isMeant, sendAnswers } from './call-answers.js'
-import type { ChatAgent } from './chat-agent.js'
-import { hasCode, isUnknownSession } from './chat-errors.js'
-import type { StoredContext } from './follow-remote.js'
-import type { AnyRun, Caller } from './live-runs.js'
-import { maxAttempts, waitForNextAttempt } from './next-attempt.js'
+import { type CallAnswer, isAnswerTo, isSameCall, sendAnswers } from './call-answers.js'
+import { hasCode } from './error-response.js'
+import type { Caller } from './live-runs.js'
 
-export interface ChatInternals {
+/** An agent with a store, and with any output, tools and context. */
+export type ChatAgent = Pick<Agent, 'config' | 'replay' | 'send' | 'watch' | 'selectBranch'> & {
+  /** The type of the options depends on the `context` that the agent's tools take. */
+  run(input: RunInput, options: never): AnyRun
+  resume(sessionId: string, options: never): Promise<AnyRun>
+  branch(sessionId: string, options: never): AnyRun
+}
+
+/** A run with any output and tools. */
+export type AnyRun = Pick<
+  Run,
+  | 'id'
+  | 'sessionId'
+  | 'state'
+  | 'events$'
+  | 'started'
+  | 'result'
+  | 'approve'
+  | 'reject'
+  | 'addToolOutput'
+  | 'reply'
+  | 'resume'
+  | 'steer'
+  | 'cancel'
+  | 'snapshot'
+>
+
+export interface ChatInternals extends Pick<AgentInternals, 'readFolded' | 'beginQueuedRun'> {
   store: SessionStore
   clock: Clock
-  /** Whether shields screen what users say. */
+  /** Whether shields screen user messages. */
   inputShields: boolean
-  readFolded: AgentInternals['readFolded']
-  /** Begins the next run of a session with its first queued message. */
-  beginQueuedRun: AgentInternals['beginQueuedRun']
-  /** How `defineAgents` calls the agent. */
+  /** The name and version that `defineAgents` gave the agent. */
   getLabel: () => AgentLabel | undefined
 }
 
-/** The sessions of an agent in its store: their state, their inboxes, and how their runs are resumed. */
+/** The context of a session after a record of its log. */
+export interface StoredContext {
+  /** Absent when the session has one branch. */
+  branches?: SessionBranches | undefined
+  seq: number
+  context: AgentContext
+}
+
+const attemptDelayMs = 100
+
+/** Attempts to acquire a session that another process is about to release: three seconds in total. */
+export const maxAttempts = 30
+
+export const isSessionTaken = (error: unknown): boolean => hasCode(error, 'session_busy', 'unfinished_run')
+
+/** The stored sessions of an agent: their state, their inboxes, and how to resume their runs. */
 export class ChatSessions {
-  readonly #agent: ChatAgent
-  readonly #internals: ChatInternals
+  readonly agent: ChatAgent
+  readonly internals: ChatInternals
+  /** The last task of each session. */
+  readonly #tasks = new Map<string, Promise<unknown>>()
 
   constructor(agent: ChatAgent, internals: ChatInternals) {
-    this.#agent = agent
-    this.#internals = internals
+    this.agent = agent
+    this.internals = internals
+  }
+
+  /** Runs the tasks of a session one at a time, so that each sees the effects of the previous one. */
+  async runTask<Value>(sessionId: string, task: () => Promise<Value>): Promise<Value> {
+    const current = (this.#tasks.get(sessionId) ?? Promise.resolve()).then(task, task)
+    this.#tasks.set(sessionId, current)
+    try {
+      return await current
+    } finally {
+      if (this.#tasks.get(sessionId) === current) this.#tasks.delete(sessionId)
+    }
+  }
+
+  /** Retries with a short delay while another process holds the session; rethrows any other error. */
+  async retryWhileTaken<Value>(
+    task: () => Promise<Value>,
+    isTaken: (error: unknown) => boolean | Promise<boolean> = isSessionTaken,
+  ): Promise<Value> {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await task()
+      } catch (error) {
+        if (attempt >= maxAttempts || !(await isTaken(error))) throw error
+        await this.waitForAttempt()
+      }
+    }
+  }
+
+  waitForAttempt(): Promise<void> {
+    return wait(this.internals.clock, attemptDelayMs)
   }
 
   async readContext(sessionId: string): Promise<AgentContext | null> {
@@ -42,122 +114,112 @@ export class ChatSessions {
   }
 
   async readStored(sessionId: string): Promise<StoredContext | null> {
-    try {
-      const { seq, snapshot, branches } = await this.#agent.replay(sessionId)
-      return snapshot && { seq, context: snapshot.context as AgentContext, branches }
-    } catch (error) {
-      if (isUnknownSession(error)) return null
-      throw error
-    }
+    const replayed = await nullIfUnknown(this.agent.replay(sessionId))
+    if (!replayed?.snapshot) return null
+    const { seq, snapshot, branches } = replayed
+    return { seq, context: snapshot.context as AgentContext, branches }
   }
 
-  /** All that the log of a session says; null when there is none. */
-  async readFolded(sessionId: string): Promise<FoldedSession | null> {
-    try {
-      return await this.#internals.readFolded(sessionId)
-    } catch (error) {
-      if (isUnknownSession(error)) return null
-      throw error
-    }
-  }
-
-  /** Whether a process has the session. */
+  /** Whether a process holds the session's lease. */
   async isHeld(sessionId: string): Promise<boolean> {
     return (await this.getListed(sessionId))?.holder !== null
   }
 
-  /** As it stands in lists; null when there is none. */
   async getListed(sessionId: string): Promise<ListedSession | null> {
-    return this.#internals.store.get(sessionId)
+    return this.internals.store.get(sessionId)
   }
 
-  /** Whether an answer may be left for the run: it is this agent's, and the store has an inbox. */
-  async canSend(sessionId: string): Promise<boolean> {
-    const { store, getLabel } = this.#internals
-    if (store.inbox === undefined) return false
+  get hasInbox(): boolean {
+    return this.internals.store.inbox !== undefined
+  }
+
+  /** Whether answers can go through the inbox: the store has one, and the session belongs to this agent. */
+  async canUseInbox(sessionId: string): Promise<boolean> {
+    const { store, getLabel } = this.internals
+    if (!this.hasInbox) return false
     const { agent: name, version } = (await store.get(sessionId))?.summary ?? {}
     const definition = name === undefined ? null : { name, ...(version !== undefined && { version }) }
     return acceptsDefinition(getLabel(), definition)
   }
 
   /**
-   * Puts answers into the inbox of a session. An answer that is there already counts once: its sender tries again.
+   * Puts answers into the inbox of a session. An answer that is already there is a retry by its sender and counts as sent.
    *
-   * @throws {UsageError} `already_answered`, `run_ended` when none of them is in the inbox afterwards
+   * @throws {UsageError} `already_answered`, `run_ended` when the inbox has none of them afterwards
    */
-  async send(sessionId: string, answers: readonly CallAnswer[]): Promise<void> {
-    const refusal = await sendAnswers(this.#agent, sessionId, answers)
+  async sendAnswers(sessionId: string, answers: readonly CallAnswer[]): Promise<void> {
+    const refusal = await sendAnswers(this.agent, sessionId, answers)
     if (refusal === null) return
     const unread = await this.#readUnread(sessionId)
     if (!answers.some((answer) => unread.some((event) => isAnswerTo(event, answer)))) throw refusal
   }
 
-  /** Whether the inbox has an answer to a call that waits: the process that took the request could not apply it. */
+  /** Whether a resting run has an answer in its inbox that no process has read. */
   async hasUnreadAnswer(sessionId: string, context: AgentContext): Promise<boolean> {
-    const open = listAnswerableCalls(context)
+    const open = isWorking(context.state) ? [] : listAnswerableCalls(context)
     if (open.length === 0) return false
     const unread = await this.#readUnread(sessionId)
-    return unread.some(
-      (event) =>
-        'callId' in event && open.some((call) => call.callId === event.callId && isMeant(event, call)),
-    )
+    return unread.some((event) => 'callId' in event && open.some((call) => isSameCall(event, call)))
   }
 
-  /** Whether the store has an inbox. */
-  get hasInbox(): boolean {
-    return this.#internals.store.inbox !== undefined
-  }
-
-  /** Which turn a run at work has read a message with this id in. `last`: the id of the message that began the current turn. */
+  /**
+   * Finds the turn in which a run received a steering message. `last`: the id of the message that started the current turn.
+   */
   async findSteeredTurn(
     sessionId: string,
     key: string,
     last: string | undefined,
   ): Promise<'current' | 'past' | null> {
-    const keys = (await this.readFolded(sessionId))?.keys ?? []
+    const keys = (await this.#readFolded(sessionId))?.keys ?? []
     const at = keys.lastIndexOf(key)
     if (at < 0) return null
     return last !== undefined && keys.lastIndexOf(last) > at ? 'past' : 'current'
   }
 
-  /** Whether shields screen what users say. */
-  get inputShields(): boolean {
-    return this.#internals.inputShields
-  }
-
-  /** The messages that wait for their turns. */
+  /** The queued messages of a session, in order. */
   async readQueue(sessionId: string): Promise<QueuedMessage[]> {
-    const { store } = this.#internals
-    const found = ((await store.inbox?.read(sessionId)) ?? []).filter(({ text }) => isQueuedText(text))
-    if (found.length === 0) return []
-    const folded = await this.readFolded(sessionId)
+    const found = (await this.#readInbox(sessionId)).filter(({ text }) => isQueuedText(text))
+    const folded = found.length === 0 ? null : await this.#readFolded(sessionId)
     if (folded === null) return []
     const { run, state, queued, keys } = folded
-    // What is in the log is not waiting.
+    // A message that is in the log is no longer queued.
     return sortQueue(found, { queued, messages: (run?.context ?? state).messages, keys }).waiting
   }
 
-  async #readUnread(sessionId: string) {
-    const found = (await this.#internals.store.inbox?.read(sessionId)) ?? []
-    return found.flatMap((message) => parseInboxMessage(message) ?? [])
-  }
-
   resume(sessionId: string, caller: Caller): Promise<AnyRun> {
-    return this.#agent.resume(sessionId, { context: caller.context } as never)
+    return this.agent.resume(sessionId, { context: caller.context } as never)
   }
 
-  /** Retries while the process that wrote the rest still holds the session. */
-  async resumeWhenReleased(sessionId: string, caller: Caller): Promise<AnyRun> {
-    for (let attempt = 1; ; attempt += 1) {
-      try {
-        return await this.resume(sessionId, caller)
-      } catch (error) {
-        if (!hasCode(error, 'session_busy') || attempt >= maxAttempts) throw error
-        const context = await this.readContext(sessionId)
-        if (context && isWorking(context.state)) throw error
-        await waitForNextAttempt(this.#internals.clock)
-      }
-    }
+  /** Retries while the process that recorded the rest still holds the session. */
+  resumeWhenReleased(sessionId: string, caller: Caller): Promise<AnyRun> {
+    return this.retryWhileTaken(
+      () => this.resume(sessionId, caller),
+      async (error) => {
+        const context = hasCode(error, 'session_busy') ? await this.readContext(sessionId) : undefined
+        return context !== undefined && !(context && isWorking(context.state))
+      },
+    )
+  }
+
+  #readFolded(sessionId: string): Promise<FoldedSession | null> {
+    return nullIfUnknown(this.internals.readFolded(sessionId))
+  }
+
+  async #readUnread(sessionId: string) {
+    return (await this.#readInbox(sessionId)).flatMap((message) => parseInboxMessage(message) ?? [])
+  }
+
+  async #readInbox(sessionId: string) {
+    return (await this.internals.store.inbox?.read(sessionId)) ?? []
+  }
+}
+
+export async function nullIfUnknown<Value>(read: Promise<Value>): Promise<Value | null> {
+  try {
+    return await read
+  } catch (error) {
+    if (hasCode(error, 'unknown_session')) return null
+    throw error
   }
 }
 

@@ -1,18 +1,34 @@
+import type { ResultStatus } from '../../machines/agent/batch-calls.js'
 import type { AgentContext } from '../../machines/agent/context.js'
 import type { MediaPart, Message, ToolMessage, UserMessage } from '../../machines/agent/messages.js'
 import type { AgentState, PendingCall, Reason, RunFailure, TurnEnd } from '../../machines/agent/run-result.js'
 import { listAnswerableCalls } from '../../machines/agent/to-result.js'
-import type { ResultStatus } from '../../machines/agent/batch-calls.js'
-import { messageChangedError } from '../core/sessions/session-errors.js'
-import { hasSameWords } from '../core/sessions/user-input.js'
-import type { IncomingMessage } from './incoming-message.js'
 import { maskMessages } from '../../machines/agent/uncleared-input.js'
 import { findClientId, isTurnOpening, listTurnEnds, toAnswerId } from '../core/sessions/find-turn.js'
+import { messageChangedError } from '../core/sessions/session-errors.js'
+import { hasSameWords, type UserInputMessage } from '../core/sessions/user-input.js'
 
 export { findClientId, isSteering, isTurnOpening, toAnswerId } from '../core/sessions/find-turn.js'
 
-/** The result of a call that is not in a message yet, because other calls of its batch still run or wait. */
-export interface SettledResult {
+/** A user message from a page. */
+export interface IncomingMessage {
+  content: UserInputMessage['content']
+  /** The page's id of the message. A message sent twice with the same id starts one run. */
+  clientId: string | undefined
+  /** The branch that the page shows. Default: the current branch of the session. */
+  branch?: number | undefined
+}
+
+export function toInputMessage({ content, clientId }: IncomingMessage): UserInputMessage {
+  return { content, ...(clientId !== undefined && { clientId }) }
+}
+
+export function isText({ content }: IncomingMessage): boolean {
+  return typeof content === 'string' || content.every(({ type }) => type === 'text')
+}
+
+/** The result of a call that is not in a message yet because other calls of its batch are still open. */
+interface SettledResult {
   callId: string
   name: string
   status: ResultStatus
@@ -21,25 +37,24 @@ export interface SettledResult {
   publicMessage?: string
 }
 
-/** The answer to the last user message of a session, as far as the log has it. */
+/** The answer to one user message of a session, as recorded so far. */
 export interface Turn {
-  /** The id of the page's message: it stays the same while the answer grows, after a reload, and in every process. */
+  /** The id of the page message. It is stable while the answer grows, after a reload, and in every process. */
   messageId: string
   /** The page's id of the user message. */
   clientId: string | undefined
-  /** The conversation up to and including that message. */
+  /** The conversation up to and including the user message. */
   before: readonly Message[]
-  /** The messages after it. */
+  /** The messages after the user message. */
   messages: readonly Message[]
   settled: readonly SettledResult[]
-  /** The calls that wait for an answer. */
   pending: readonly PendingCall[]
   state: AgentState
   reason: Reason | null
   error: RunFailure | null
-  /** When a run goes on that sleeps. */
+  /** When a sleeping run continues. */
   wakeAt: number | null
-  /** Ends of the runs of the session up to here that did not answer in full. */
+  /** The ends of all runs up to this turn that did not answer in full. */
   ends: readonly TurnEnd[]
 }
 
@@ -64,15 +79,16 @@ export function toTurn(context: AgentContext): Turn {
   }
 }
 
+/** Matches both the transcript's id and the page's id of a message. */
 const hasId = (message: Message, id: string): boolean => message.id === id || findClientId(message) === id
 
-/** Whether the last user message has this id, which is the page's or that of the transcript. */
+/** Whether the last user message has this id. */
 export function isOpenedBy({ messages }: Pick<AgentContext, 'messages'>, id: string): boolean {
   const opening = messages.findLast(isTurnOpening)
   return opening !== undefined && hasId(opening, id)
 }
 
-/** The turn that a page's message opened, when other turns have followed it; null when there is none. */
+/** The turn of an earlier user message; null if the message is unknown or opened the current turn. */
 export function findPastTurn(context: AgentContext, id: string): Turn | null {
   const all = maskMessages(context)
   const at = all.findLastIndex((message) => isTurnOpening(message) && hasId(message, id))
@@ -96,8 +112,8 @@ export function findPastTurn(context: AgentContext, id: string): Turn | null {
 }
 
 /**
- * The message that a page has sent under this id before; undefined when there is none.
- * @throws {UsageError} `message_changed` when it had another text
+ * The message that a page sent earlier with this id, if any.
+ * @throws {UsageError} `message_changed` if its text was different
  */
 export function findSentMessage(
   messages: readonly Message[],
@@ -108,7 +124,7 @@ export function findSentMessage(
   return earlier
 }
 
-/** The content of a result without the note for the model that a person changed the call. */
+/** A result without the note that tells the model that a person edited the call. */
 export function getShownContent({ content, data }: Pick<ToolMessage, 'content' | 'data'>): string {
   const length = data?.['noteLength']
   return typeof length === 'number' ? content.slice(length) : content
@@ -121,7 +137,15 @@ function listSettledResults({ calls }: AgentContext, messages: readonly Message[
   return calls.flatMap(({ id: callId, name, result, unscreened, unchecked }) => {
     if (!result || unscreened || unchecked || messageCallIds.has(callId)) return []
     const { status, content, media, publicMessage } = result
-    const toPages = publicMessage === undefined ? {} : { publicMessage }
-    return [{ callId, name, status, content, ...toPages, ...(media && { media }) }]
+    return [
+      {
+        callId,
+        name,
+        status,
+        content,
+        ...(publicMessage !== undefined && { publicMessage }),
+        ...(media && { media }),
+      },
+    ]
   })
 }

@@ -1,8 +1,41 @@
+import type { PendingCall } from '../../machines/agent/run-result.js'
+import { ConfigError, describeError, StatewrightError, UsageError } from '../core/base/errors.js'
 import { warnProcess } from '../core/base/platform.js'
-import { describeError, ConfigError, StatewrightError } from '../core/base/errors.js'
 import type { CheckedExpose } from './exposure.js'
 
-/** Other codes are answered with 409: the session is not in a state that allows the request. */
+export const hasCode = (error: unknown, ...codes: string[]): boolean =>
+  error instanceof StatewrightError && codes.includes(error.code)
+
+export function invalidInputError(message: string, at: string, options?: ErrorOptions): UsageError {
+  return new UsageError('invalid_input', message, at, options)
+}
+
+export function alreadySentError(clientId?: string): UsageError {
+  return new UsageError(
+    'already_said',
+    'This message was already answered, and later messages exist. Read the history, then send a new message.',
+    clientId,
+  )
+}
+
+export function runInProgressError(sessionId: string): UsageError {
+  return new UsageError(
+    'run_in_progress',
+    'The previous answer is still in progress. Wait for it or stop it, then send the message again.',
+    sessionId,
+  )
+}
+
+export function answersPendingError(pending: readonly PendingCall[]): UsageError {
+  const names = pending.map(({ name }) => name).join(', ')
+  return new UsageError(
+    'waiting_for_answers',
+    `The previous answer is waiting for approval (${names}). Approve or reject it first, or stop it.`,
+    pending[0]?.callId,
+  )
+}
+
+/** The status for each error code. All other codes are 409: the session's state does not allow the request. */
 const statusByCode: Readonly<Record<string, number>> = {
   invalid_input: 400,
   invalid_answer: 400,
@@ -30,7 +63,7 @@ const statusByCode: Readonly<Record<string, number>> = {
   disk_full: 503,
 }
 
-/** Errors of the request itself: their message helps the sender and reveals nothing about the server. */
+/** Codes of errors in the request itself. Their messages help the sender and reveal nothing about the server. */
 const requestErrorCodes: ReadonlySet<string> = new Set([
   'invalid_input',
   'invalid_answer',
@@ -64,11 +97,12 @@ const requestErrorCodes: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Where an error comes from.
+ * The source of an error.
  *
- * - `where`: `request` (it could not be done), `run` (a run has failed), `tool` (a call has), `retry` (a request to a model
- *   failed and is made again), `warning`, `hook` (`onStart`, `onRest`, `onFinish` or a function of `expose` has failed)
- * - `session`: its id, null when a request names none; `callId`: for a sub-agent's call, ids joined by slashes
+ * - `where`: `request` (the request failed), `run` (a run failed), `tool` (a tool call failed), `retry` (a model request failed
+ *   and will be retried), `warning`, `hook` (`onStart`, `onRest`, `onFinish` or a function of `expose` failed)
+ * - `session`: the session id; null when the request names none
+ * - `callId`: the call; for a sub-agent's call, ids joined by slashes
  */
 export interface ErrorContext {
   where: 'request' | 'run' | 'tool' | 'retry' | 'warning' | 'hook'
@@ -78,14 +112,13 @@ export interface ErrorContext {
 }
 
 /**
- * Receives each error that pages do not see in full: as it was thrown, with its `stack` and `cause`. An error that this
- * function throws becomes a warning of the process.
+ * Receives each error that pages do not see in full, with its original `stack` and `cause`. Errors thrown by this function
+ * become process warnings.
  */
 export type OnError = (error: unknown, at: ErrorContext) => void
 
-/** A failed request, and what its sender may be told. */
 export interface FailedRequest {
-  /** The prefix of the session ids, which the page does not know. */
+  /** The session id prefix, which is hidden from the page. */
   prefix: string
   session: string | null
   expose: CheckedExpose
@@ -93,8 +126,8 @@ export interface FailedRequest {
 }
 
 /**
- * The response for a failed request: `{ error: { code, message, key } }` with the matching status. For errors that are not
- * about the request itself, the page gets the code only and `onError` gets the error.
+ * The response to a failed request: `{ error: { code, message, key } }` with the matching status. For errors that are not
+ * about the request itself, the page receives only the code, and `onError` receives the error.
  */
 export function toErrorResponse(
   error: unknown,
@@ -125,31 +158,30 @@ export function toErrorResponse(
 
 function getGenericMessage(status: number): string {
   return status < 500
-    ? 'This cannot be done now: read the chat again, and retry.'
-    : 'The server failed. Its log has the reason. Try again later.'
+    ? 'This is not possible right now. Reload the chat and try again.'
+    : 'The server failed. See its log for the reason. Try again later.'
 }
 
-/** Calls `onError`, or emits a process warning. Never throws. */
+/** Calls `onError`, or emits a process warning if there is none. Never throws. */
 export function reportError(onError: OnError | undefined, error: unknown, at: ErrorContext): void {
   if (onError === undefined) return emitProcessWarning(error, at)
   try {
-    const told = onError(error, at) as unknown
-    if (told instanceof Promise) told.catch((thrown: unknown) => emitProcessWarning(thrown, at))
+    const result = onError(error, at) as unknown
+    if (result instanceof Promise) result.catch((thrown: unknown) => emitProcessWarning(thrown, at))
   } catch (thrown) {
     emitProcessWarning(thrown, at)
   }
 }
 
 const sentenceByPlace: Record<ErrorContext['where'], string> = {
-  request: 'A request to the chat has failed',
-  run: 'A run of the chat has failed',
-  tool: 'A call of the chat has failed',
-  retry: 'A request to the model has failed and is made again',
-  warning: 'A run of the chat warns',
-  hook: 'A hook of the chat has failed',
+  request: 'A chat request failed',
+  run: 'A chat run failed',
+  tool: 'A tool call in a chat failed',
+  retry: 'A model request failed and will be retried',
+  warning: 'Warning from a chat run',
+  hook: 'A chat hook failed',
 }
 
-/** The default without `onError`: a warning of the platform. */
 function emitProcessWarning(error: unknown, { where, session, callId }: ErrorContext): void {
   const cause = error instanceof Error && error.cause !== undefined ? ` (${describeError(error.cause)})` : ''
   const place = [session, callId].filter((part) => part !== null).join(', ')

@@ -1,46 +1,42 @@
 import { guards } from '../../guards/roster.js'
 import type { AgentEvent } from '../../machines/agent/announcements.js'
 import type { Message } from '../../machines/agent/messages.js'
-import type { Reason, RunFailure, TurnEnd } from '../../machines/agent/run-result.js'
+import type { Reason, TurnEnd } from '../../machines/agent/run-result.js'
 import type { ResultStatus } from '../../machines/agent/batch-calls.js'
 import { ConfigError, StatewrightError } from '../core/base/errors.js'
-import { EventFailures, type EventFailure } from './event-failures.js'
 
 /**
- * Makes the text that a page is shown for an error.
+ * Returns the text that pages show for an error.
  *
- * `error`: what was thrown, where it was thrown in this process; after a reload, and in another process, a
- * `StatewrightError` with the code and message that the log has. `session`: its id; `callId`: of a tool's error.
+ * - `error`: the original error if it was thrown in this process; after a reload or in another process, a `StatewrightError`
+ *   with the code and message from the log
+ * - `session`: the session id; `callId`: the call of a tool error
  */
 export type ErrorFormatter = (error: unknown, at: { session: string; callId?: string }) => string
 
 /**
- * What a page may see besides the answer. Masked content stays readable for the model and in the log.
+ * What pages may see in addition to the answer. Masked content remains readable for the model and in the log.
  *
  * @example
  * const expose: ExposeOptions = { errors: 'code', toolErrors: (error) => `That did not work.`, usage: true }
  */
 export interface ExposeOptions {
-  /** Why a run failed. `true`: the message as it is; `'code'`, `false`: a sentence with a stable code. Default: `'code'`. */
+  /** Why a run failed. `true`: the original message; `'code'`, `false`: a sentence with a stable code. Default: `'code'`. */
   errors?: boolean | 'code' | ErrorFormatter
-  /** What a failed call says. A `ToolError`'s `publicMessage` is shown in any case. Default: `'code'`. */
+  /** The message of a failed call. The `publicMessage` of a `ToolError` is always shown. Default: `'code'`. */
   toolErrors?: boolean | 'code' | ErrorFormatter
-  /** Whether a page is told that a model request is retried. `'code'`: with a code and without words. Default: false. */
+  /** Whether pages see that a model request is retried. `'code'`: with a code but without the message. Default: false. */
   retries?: boolean | 'code' | ErrorFormatter
-  /** Tokens, cost in USD, and what is left of budgets. Default: false. */
+  /** Tokens, cost in USD, and remaining budgets. Default: false. */
   usage?: boolean
-  /** Names of models. Default: false. */
+  /** Model names. Default: false. */
   models?: boolean
 }
 
-/** `expose` as it was checked: its functions return null where the app's function has failed. */
-export interface CheckedExpose {
-  errors?: boolean | 'code' | SafeFormatter
-  toolErrors?: boolean | 'code' | SafeFormatter
-  retries?: boolean | 'code' | SafeFormatter
-  usage?: boolean
-  models?: boolean
-}
+/** Checked options. The functions return null if the app's function fails. */
+export type CheckedExpose = {
+  [Key in keyof ExposeOptions]: Exclude<ExposeOptions[Key], ErrorFormatter> | SafeFormatter
+} & Pick<ExposeOptions, 'usage' | 'models'>
 
 type SafeFormatter = (...args: Parameters<ErrorFormatter>) => string | null
 type ReportFailure = (error: unknown, at: Parameters<ErrorFormatter>[1]) => void
@@ -48,16 +44,17 @@ type ReportFailure = (error: unknown, at: Parameters<ErrorFormatter>[1]) => void
 const exposeKeys = ['errors', 'toolErrors', 'retries', 'usage', 'models'] as const
 
 /**
- * `report` receives the first failure of each function of `expose`.
+ * Checks `expose`. `report` receives the first failure of each of its functions.
  * @throws {ConfigError} `invalid_config` for an unknown key or value
  */
 export function checkExpose(expose: ExposeOptions = {}, report: ReportFailure): CheckedExpose {
   const wrong = (message: string, key: string): ConfigError => new ConfigError('invalid_config', message, key)
   if (typeof expose !== 'object' || expose === null)
-    throw wrong(`expose must be an object with some of ${exposeKeys.join(', ')}.`, 'expose')
+    throw wrong(`expose must be an object with any of the keys ${exposeKeys.join(', ')}.`, 'expose')
   for (const [key, value] of Object.entries(expose)) {
     const isKnown = (exposeKeys as readonly string[]).includes(key)
-    if (!isKnown) throw wrong(`expose.${key} is unknown: it has ${exposeKeys.join(', ')}.`, `expose.${key}`)
+    if (!isKnown)
+      throw wrong(`expose.${key} is unknown. Known keys: ${exposeKeys.join(', ')}.`, `expose.${key}`)
     if (value === undefined || typeof value === 'boolean') continue
     const hasWords = key !== 'usage' && key !== 'models'
     if (hasWords && (value === 'code' || typeof value === 'function')) continue
@@ -73,20 +70,76 @@ export function checkExpose(expose: ExposeOptions = {}, report: ReportFailure): 
   )
 }
 
-/** A function that fails must not make a chat unreadable. It may be called for each message, so only its first failure is reported. */
+/** Keeps a failing function from breaking the chat. Reports only its first failure because it runs for every message. */
 function guardFormatter(key: string, format: ErrorFormatter, report: ReportFailure): SafeFormatter {
   let isReported = false
   return (error, at) => {
     try {
       const text: unknown = format(error, at)
       if (typeof text === 'string') return text
-      throw new TypeError(`expose.${key} must return a text, and has returned ${typeof text}.`)
+      throw new TypeError(`expose.${key} must return a string, but returned ${typeof text}.`)
     } catch (failure) {
       if (!isReported) report(failure, at)
       isReported = true
       return null
     }
   }
+}
+
+/** A failure in the events of a run. `error`: the original error if it was thrown in this process. */
+export interface EventFailure {
+  where: 'run' | 'tool' | 'retry' | 'warning'
+  error: unknown
+  callId: string | null
+}
+
+/** Finds failures in the events of a run and its sub-agents. An earlier step event carries the thrown error. */
+export class EventFailures {
+  /** Thrown errors by the path of the call. */
+  readonly #errorByCall = new Map<string, { error: unknown }>()
+  /** The error of each run's last model request, by the path of the run. */
+  readonly #errorByRun = new Map<string, { code: string; error: unknown }>()
+
+  findFailure(event: AgentEvent, path = ''): EventFailure | null {
+    switch (event.type) {
+      case 'child_event':
+        return this.findFailure(event.event, `${path}${event.callId}/`)
+      case 'step_completed': {
+        const { error, outcome } = event
+        if (event.stepType === 'tool_execution' && error?.cause !== undefined)
+          this.#errorByCall.set(path + event.callId, { error: error.cause })
+        if (event.stepType !== 'inference') return null
+        if (outcome === 'ok') this.#errorByRun.delete(path)
+        else if (error) this.#errorByRun.set(path, { code: error.code, error: error.cause })
+        return null
+      }
+      case 'tool_result': {
+        const callId = path + event.callId
+        const thrown = this.#errorByCall.get(callId)
+        this.#errorByCall.delete(callId)
+        if (!isFailedStatus(event.status)) return null
+        const error = thrown?.error ?? new StatewrightError(event.status, event.content)
+        return { where: 'tool', error, callId }
+      }
+      case 'error':
+      case 'retry': {
+        const thrown = this.#errorByRun.get(path)
+        const original = thrown?.code === event.code ? thrown.error : undefined
+        const error = original ?? new StatewrightError(event.code, event.message)
+        const callId = path === '' ? null : path.slice(0, -1)
+        return { where: event.type === 'retry' ? 'retry' : 'run', error, callId }
+      }
+      case 'warning':
+        return { where: 'warning', error: new StatewrightError(event.code, event.message), callId: null }
+      default:
+        return null
+    }
+  }
+}
+
+/** Calls that were not executed have not failed, and the outcome of an interrupted call is unknown. */
+export function isFailedStatus(status: ResultStatus): boolean {
+  return !['ok', 'rejected', 'not_executed', 'not_loaded', 'interrupted'].includes(status)
 }
 
 /** Masks the events and messages of one session for one page. */
@@ -100,10 +153,9 @@ export class PageView {
     this.#session = session
   }
 
-  /** The event as the page may see it; null when the page does not get it. */
+  /** The event as the page may see it; null drops the event. */
   maskEvent(event: AgentEvent): AgentEvent | null {
-    const failed = this.#failures.findFailure(event)
-    return this.#maskEventWith(event, failed?.error)
+    return this.#maskEventWith(event, this.#failures.findFailure(event)?.error)
   }
 
   #maskEventWith(event: AgentEvent, error: unknown): AgentEvent | null {
@@ -121,7 +173,7 @@ export class PageView {
       }
       case 'usage':
         return usage === true ? event : null
-      // It names the app's limits.
+      // Names the app's limits.
       case 'waiting_for_slot':
         return null
       case 'budget_warning':
@@ -156,14 +208,12 @@ export class PageView {
     })
   }
 
-  /** A result that is not in a message yet. */
   maskResult<Result extends { callId: string; status: ResultStatus; content: string }>(
     result: Result,
   ): Result {
     return { ...result, ...this.#maskToolResult(result, result.callId) }
   }
 
-  /** The reason why a run failed or rests. */
   maskFailure<Failure extends { code: string; message: string; budget?: string }>(
     failure: Failure,
     error?: unknown,
@@ -171,16 +221,12 @@ export class PageView {
     const { errors = 'code' } = this.#expose
     // Shields write their messages for users.
     if (errors === true || failure.code === 'shield') return failure
-    // The id of a budget is the app's own.
+    // Budget ids are internal to the app.
     const { budget: _budget, ...shown } = failure
     const code = toPageCode(failure.code)
     const original = error ?? new StatewrightError(failure.code, failure.message)
     const message = typeof errors === 'function' ? errors(original, { session: this.#session }) : null
     return { ...(shown as Failure), code, message: message ?? `${getSentence(code)} (${code})` }
-  }
-
-  maskRunFailure(failure: RunFailure | null): RunFailure | null {
-    return failure && this.maskFailure(failure)
   }
 
   maskEnds(ends: readonly TurnEnd[]): TurnEnd[] {
@@ -210,18 +256,18 @@ export class PageView {
     const named = models === true && model !== undefined ? { model } : {}
     if (retries === true) {
       const isOther = model !== undefined && models !== true
-      return { ...rest, ...named, ...(isOther && { message: 'The model failed, and another is asked.' }) }
+      return { ...rest, ...named, ...(isOther && { message: 'The model failed. Trying another model.' }) }
     }
     const code = toPageCode(event.code)
     const original = error ?? new StatewrightError(event.code, event.message)
     const message = retries === 'code' ? null : retries(original, { session: this.#session })
-    return { ...rest, ...named, code, message: message ?? `The model is asked again. (${code})` }
+    return { ...rest, ...named, code, message: message ?? `Retrying the model request. (${code})` }
   }
 }
 
 const isMaskedStatus = (status: ResultStatus): boolean => status !== 'ok' && status !== 'rejected'
 
-/** The payload of a step is for programs on the server only. */
+/** Step payloads are only for programs on the server. */
 function removePayload(event: Extract<AgentEvent, { type: 'step_completed' }>): AgentEvent {
   const { error: _, ...rest } = event
   return { ...rest, payload: emptyPayload } as AgentEvent
@@ -236,21 +282,21 @@ const emptyPayload = {
   item: null,
 }
 
-const nearBudgetMessage = 'The budget for this answer is nearly used up.'
+const nearBudgetMessage = 'The budget for this answer is almost used up.'
 
 const sentenceByStatus: Partial<Record<ResultStatus, string>> & { error: string } = {
   error: 'The tool failed.',
   timeout: 'The tool took too long.',
   denied: 'The tool refused this call.',
-  unknown_tool: 'There is no such tool.',
-  invalid_arguments: 'The tool was called with arguments that do not fit.',
+  unknown_tool: 'This tool does not exist.',
+  invalid_arguments: 'The arguments of the tool call were invalid.',
   blocked: 'A guardrail or a shield refused this call.',
   not_executed: 'The call was not executed.',
-  not_loaded: 'The tool is loaded first.',
+  not_loaded: 'The tool must be loaded first.',
   interrupted: 'The run stopped while this call was running. Its outcome is unknown.',
 }
 
-/** The sentence for each code. Other codes come from the provider or from inside the server. */
+/** The sentence for each code that pages know. Other codes come from the provider or the server. */
 const sentenceByCode: Partial<Record<Reason | 'session_busy' | 'provider_error' | 'internal', string>> = {
   end_turn: 'The answer is complete.',
   max_tokens: 'The answer is too long.',
@@ -258,8 +304,8 @@ const sentenceByCode: Partial<Record<Reason | 'session_busy' | 'provider_error' 
   content_filter: 'A content filter stopped the answer.',
   cancelled: 'The answer was cancelled.',
   timeout: 'The answer took too long.',
-  max_steps: 'The answer took more steps than it may.',
-  max_tool_calls: 'The answer took more steps than it may.',
+  max_steps: 'The answer reached the step limit.',
+  max_tool_calls: 'The answer reached the step limit.',
   shared_budget: 'The budget for this answer is used up.',
   token_budget: 'The budget for this answer is used up.',
   output_tokens: 'The budget for this answer is used up.',
@@ -267,17 +313,16 @@ const sentenceByCode: Partial<Record<Reason | 'session_busy' | 'provider_error' 
   context_overflow: 'The conversation has become too long.',
   user_guard: 'A guardrail stopped the answer.',
   provider_error: 'The model could not answer. Try again later.',
-  incomplete_response: 'The answer broke off. Try again.',
-  empty_response: 'The model gave no answer. Try again.',
-  invalid_output: 'The model gave an answer that does not fit.',
+  incomplete_response: 'The answer was cut off. Try again.',
+  empty_response: 'The model returned no answer. Try again.',
+  invalid_output: 'The model returned an invalid answer.',
   store_error: 'The conversation could not be stored. Try again later.',
-  internal: 'The server has failed. Try again later.',
+  internal: 'The server failed. Try again later.',
   paused: 'The run is paused.',
-  sleeping: 'The run sleeps.',
-  session_busy: 'Another request works on this chat. Try again.',
+  sleeping: 'The run is sleeping.',
+  session_busy: 'Another request is working on this chat. Try again.',
 }
 
-/** The sentence that a page shows for a code. */
 export function getSentence(code: string): string {
   return (sentenceByCode as Partial<Record<string, string>>)[code] ?? 'A guardrail stopped the answer.'
 }
@@ -291,7 +336,7 @@ function isGuardReason(code: string): boolean {
   return guards.some(([, { reasons }]) => (reasons as readonly string[]).includes(code))
 }
 
-/** Whether the page is shown less than the failure says. */
+/** Whether the page sees less than the full failure. */
 export function isFailureMasked(
   { errors, toolErrors, retries, models }: CheckedExpose,
   { where, error }: EventFailure,

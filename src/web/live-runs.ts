@@ -1,43 +1,39 @@
-import type { AgentContext } from '../../machines/agent/context.js'
-import { type AgentState, isRestState, isWorkState } from '../../machines/agent/run-result.js'
-import type { Run } from '../core/run/run.js'
+import type { AgentEvent } from '../../machines/agent/announcements.js'
+import { isWorkState } from '../../machines/agent/run-result.js'
+import type { WatchedEvent, WatchOptions } from '../core/run/watch-session.js'
 import type { BranchPoint } from '../core/sessions/branch-tree.js'
 import type { SessionTags } from '../core/sessions/store/session-tags.js'
-import { EventFailures, type EventFailure } from './event-failures.js'
+import { type AnyRun, type ChatSessions, isWorking, type StoredContext } from './chat-sessions.js'
+import { type Turn, toTurn } from './chat-turn.js'
+import { hasCode } from './error-response.js'
+import { type CheckedExpose, EventFailures, type EventFailure } from './exposure.js'
+import type { WhenBusy } from './message-queue.js'
 import { ReplayBuffer } from './replay-buffer.js'
 import type { RunHooks } from './run-hooks.js'
-import { type Turn, toTurn } from './chat-turn.js'
+import {
+  createFinishedSubscription,
+  findTurn,
+  hasEnded,
+  type Subscription,
+  subscribeFromNow,
+  subscribeFromStart,
+  subscribeToTurn,
+} from './subscription.js'
 
-/** A run of any output and tools. */
-export type AnyRun = Pick<
-  Run,
-  | 'id'
-  | 'sessionId'
-  | 'state'
-  | 'events$'
-  | 'started'
-  | 'result'
-  | 'approve'
-  | 'reject'
-  | 'addToolOutput'
-  | 'reply'
-  | 'resume'
-  | 'steer'
-  | 'cancel'
-  | 'snapshot'
->
-
-/** The request that makes a run work. */
+/** One request: its rights, and what its page may see. */
 export interface Caller {
-  /** What tools get. */
+  /** Passed to tools. */
   context: unknown
-  /** Of the session, when the request begins a run. */
+  /** Tags of the session if this request starts a run. */
   tags: SessionTags | undefined
-  /** Called for each failure of the run up to its next rest. Never throws. */
+  /** Receives each failure of the run up to its next rest. Never throws. */
   report(failure: EventFailure, run: { id: string | null; sessionId: string }): void
   hooks: RunHooks
-  /** Whether it may continue what another request has begun. */
+  /** Whether the request may continue a run that another request started. */
   mayContinue: boolean
+  expose: CheckedExpose
+  /** What happens to a message while the session is working. */
+  whenBusy: WhenBusy
 }
 
 /** A run at work in this process. */
@@ -45,25 +41,33 @@ export interface LiveRun {
   run: AnyRun
   /** Its events since this process started or resumed it. */
   buffer: ReplayBuffer
-  /** The turn before those events; null for a run that began here. */
+  /** The turn before those events; null for a run that started here. */
   turn: Turn | null
-  /** The page's ids of the messages that the run got here. */
+  /** The page's ids of the messages that the run received here. */
   clientIds: Set<string>
   caller: Caller
   /** Whether it has worked since this process started or resumed it. */
   hasWorked: boolean
-  /** Where its answer parts from other branches. */
+  /** The point where its answer diverges from other branches. */
   point?: BranchPoint | undefined
-  /** Settles when the hooks of its rest have. */
+  /** Settles when the hooks of its rest have settled. */
   closing: Promise<void> | undefined
 }
 
-/** The runs at work in this process, by session. A run is removed at its next rest. */
+/** How often a watching page checks whether a process still holds the session, in milliseconds. */
+const pollMs = 5000
+
+/** The runs at work, by session: in this process, or in another process and followed through the log. */
 export class LiveRuns {
+  readonly #sessions: ChatSessions
   readonly #runs = new Map<string, LiveRun>()
   #onEnd: (live: LiveRun) => void = ignore
 
-  /** Told of each run that has ended here. */
+  constructor(sessions: ChatSessions) {
+    this.#sessions = sessions
+  }
+
+  /** Sets the listener for runs that end in this process. */
   onEnd(listener: (live: LiveRun) => void): void {
     this.#onEnd = listener
   }
@@ -72,39 +76,40 @@ export class LiveRuns {
     return this.#runs.get(sessionId)
   }
 
+  /** Starts to buffer the events of a new run. Call it before the run works. */
+  start(run: AnyRun, caller: Caller, clientId: string | undefined): LiveRun {
+    return this.removeAtRest(this.follow(run, null, caller, clientId))
+  }
+
   /** Starts to buffer the events of a run. The caller then makes the run work and calls `removeAtRest`. */
   follow(run: AnyRun, turn: Turn | null, caller: Caller, clientId?: string): LiveRun {
     const buffer = new ReplayBuffer()
     const failures = new EventFailures()
     const clientIds = new Set(clientId === undefined ? [] : [clientId])
-    const { hooks } = caller
     const live: LiveRun = { run, buffer, turn, clientIds, caller, hasWorked: false, closing: undefined }
     this.#runs.set(run.sessionId, live)
-    let hasBegun = turn !== null
+    let hasStarted = turn !== null
     run.events$.subscribe({
       next: (event) => {
-        hasBegun ||= event.type === 'state_changed'
+        hasStarted ||= event.type === 'state_changed'
         if (event.type === 'state_changed' && isWorkState(event.to) && !live.hasWorked) {
           live.hasWorked = true
-          run.started.then(() => hooks.start(run), ignore)
+          run.started.then(() => caller.hooks.start(run), ignore)
         }
         const failure = failures.findFailure(event)
-        // A run that is refused before it begins rejects the request that started it.
-        if (failure && hasBegun && !buffer.isOver) caller.report(failure, run)
+        // If a run is refused before it starts, the request that started it rejects.
+        if (failure && hasStarted && !buffer.isOver) caller.report(failure, run)
         buffer.push(event)
       },
-      // The call that started the run rejects with the reason.
-      error: () => {
-        buffer.end()
-      },
+      // The call that started the run rejects with the error.
+      error: () => buffer.end(),
     })
     return live
   }
 
-  /** Removes the run when it rests, and calls its hooks; none for a run that has only kept an answer and still waits. */
+  /** Removes the run at its next rest, and calls its hooks unless the run only recorded an answer and still waits. */
   removeAtRest(live: LiveRun): LiveRun {
     const { run, buffer } = live
-    const { hooks } = live.caller
     const end = (): void => {
       buffer.end()
       if (this.#runs.get(run.sessionId) === live) this.#runs.delete(run.sessionId)
@@ -114,25 +119,126 @@ export class LiveRuns {
       if (!resumable) this.#onEnd(live)
     }
     run.result.then(rest, end)
-    // Its end was told by the process that came to it.
+    // The process that ended the run has called its hooks.
     if (live.turn !== null && hasEnded(live.turn.state)) return live
-    live.closing = run.result.then((result) => {
-      if (live.hasWorked || !result.resumable) return hooks.rest(run, result)
-      return undefined
-    }, ignore)
+    live.closing = run.result.then(
+      (result) => (live.hasWorked || !result.resumable ? live.caller.hooks.rest(run, result) : undefined),
+      ignore,
+    )
     return live
+  }
+
+  async resumeWith(
+    sessionId: string,
+    caller: Caller,
+    clientId: string | undefined,
+    apply: (run: AnyRun) => void,
+  ): Promise<Subscription> {
+    const run = await this.#sessions.resumeWhenReleased(sessionId, caller)
+    const turn = run.state === 'WAITING_FOR_INPUT' ? null : findTurn(run)
+    apply(run)
+    const live = this.removeAtRest(this.follow(run, turn, caller, clientId))
+    return turn === null ? subscribeFromStart(live) : subscribeFromNow(live, { isContinued: true })
+  }
+
+  /** Resumes an interrupted run. Follows it if another process holds it or another agent started it. */
+  async resumeOrFollow(sessionId: string, caller: Caller): Promise<Subscription> {
+    try {
+      return await this.#resumeInterrupted(sessionId, caller)
+    } catch (error) {
+      const isStranded = hasCode(error, 'stranded')
+      const isTaken = isStranded || hasCode(error, 'session_busy')
+      const stored = isTaken ? await this.#sessions.readStored(sessionId) : null
+      if (stored === null) throw error
+      const isAnswered = !isStranded && (await this.#sessions.hasUnreadAnswer(sessionId, stored.context))
+      return isWorking(stored.context.state) || isAnswered
+        ? this.followRemote(sessionId, stored, isStranded ? null : caller, { isAnswered })
+        : createFinishedSubscription(toTurn(stored.context))
+    }
+  }
+
+  /**
+   * Subscribes to a run of another process or agent through its log, up to the next rest.
+   *
+   * - `caller`: resumes the run here once no process holds it; null only watches
+   * - `isAnswered`: the run rests with unread answers, so following continues past this rest
+   */
+  followRemote(
+    sessionId: string,
+    { seq, context }: StoredContext,
+    caller: Caller | null,
+    { showsTurn = true, isAnswered = false } = {},
+  ): Subscription {
+    const { agent, internals } = this.#sessions
+    const { clock } = internals
+    const buffer = new ReplayBuffer()
+    const abort = new AbortController()
+    let timer: unknown
+    const scheduleResume = (): void => {
+      if (!caller) return
+      timer = clock.setTimeout(() => {
+        // A failed attempt is repeated. The next request that must resume the run reports the error.
+        void this.#resumeAbandoned(sessionId, caller)
+          .catch(ignore)
+          .finally(() => {
+            if (!abort.signal.aborted) scheduleResume()
+          })
+      }, pollMs)
+    }
+    const unsubscribe = (): void => {
+      abort.abort()
+      clock.clearTimeout(timer as never)
+    }
+    scheduleResume()
+    const watch = (options: WatchOptions) => agent.watch(sessionId, options)
+    const options = { after: seq, signal: abort.signal }
+    const events = isAnswered ? watchFromNextRecord(watch, options) : watch(options)
+    void copyEvents(events, buffer).finally(unsubscribe)
+    return { ...subscribeToTurn(toTurn(context), buffer, showsTurn), unsubscribe }
+  }
+
+  #resumeAbandoned(sessionId: string, caller: Caller): Promise<void> {
+    return this.#sessions.runTask(sessionId, async () => {
+      if (this.get(sessionId) || (await this.#sessions.isHeld(sessionId))) return
+      const context = await this.#sessions.readContext(sessionId)
+      if (context && (isWorking(context.state) || (await this.#sessions.hasUnreadAnswer(sessionId, context))))
+        await this.#resumeInterrupted(sessionId, caller)
+    })
+  }
+
+  /** Resumes a run whose process ended while it worked, or whose answers no process has read. */
+  async #resumeInterrupted(sessionId: string, caller: Caller): Promise<Subscription> {
+    const context = await this.#sessions.readContext(sessionId)
+    const isAnswered = context !== null && (await this.#sessions.hasUnreadAnswer(sessionId, context))
+    const run = await this.#sessions.resumeWhenReleased(sessionId, caller)
+    const turn = findTurn(run)
+    if (turn && !isWorking(turn.state) && !isAnswered) return createFinishedSubscription(turn)
+    return subscribeFromStart(this.removeAtRest(this.follow(run, turn, caller, turn?.clientId)))
+  }
+}
+
+/** Like `watch`, from the moment the log grows. */
+async function* watchFromNextRecord(
+  watch: (options: WatchOptions) => AsyncIterable<WatchedEvent>,
+  options: WatchOptions,
+): AsyncGenerator<WatchedEvent> {
+  for await (const _ of watch({ ...options, until: 'never' })) break
+  yield* watch(options)
+}
+
+async function copyEvents(events: AsyncIterable<WatchedEvent>, buffer: ReplayBuffer): Promise<void> {
+  let restRecord: number | null = null
+  try {
+    for await (const event of events) {
+      // A rest may arrive together with later events.
+      if (restRecord !== null && event.record > restRecord) break
+      buffer.push(event as AgentEvent)
+      if (event.type === 'state_changed') restRecord = isWorkState(event.to) ? null : event.record
+    }
+    buffer.end()
+  } catch (error) {
+    buffer.fail(error)
   }
 }
 
 const ignore = (): void => undefined
-
-export const hasEnded = (state: AgentState): boolean => !isWorkState(state) && !isRestState(state)
-
-export function findContext(run: Pick<AnyRun, 'snapshot'>): AgentContext | undefined {
-  return (run.snapshot() as { context?: AgentContext } | undefined)?.context
-}
-
-export function findTurn(run: AnyRun): Turn | null {
-  const context = findContext(run)
-  return context ? toTurn(context) : null
-}

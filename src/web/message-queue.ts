@@ -1,149 +1,139 @@
+import type { UserMessage } from '../../machines/agent/messages.js'
+import { unclearedInput } from '../../machines/agent/screening.js'
 import { unrefTimer } from '../core/base/clock.js'
 import { createId } from '../core/base/platform.js'
 import { isQueueStopped } from '../core/sessions/inbox/queued-message.js'
-import { unclearedInput } from '../../machines/agent/screening.js'
-import type { UserMessage } from '../../machines/agent/messages.js'
 import { messageChangedError } from '../core/sessions/session-errors.js'
 import { hasSameWords } from '../core/sessions/user-input.js'
-import type { ChatAgent } from './chat-agent.js'
-import { type ChatInternals, type ChatSessions, isWorking } from './chat-sessions.js'
-import { findPastTurn, findClientId, isTurnOpening, toTurn } from './chat-turn.js'
-import type { ContinuedRuns } from './continued-runs.js'
-import type { StoredContext } from './follow-remote.js'
-import { type IncomingMessage, toInputMessage } from './incoming-message.js'
-import { type Caller, hasEnded, type LiveRun, type LiveRuns } from './live-runs.js'
-import type { SessionQueue } from './session-queue.js'
-import { createFinishedSubscription, type Subscription, subscribeFromStart } from './subscription.js'
+import { type ChatSessions, isWorking, type StoredContext } from './chat-sessions.js'
+import {
+  findClientId,
+  findPastTurn,
+  type IncomingMessage,
+  isTurnOpening,
+  toInputMessage,
+  toTurn,
+} from './chat-turn.js'
+import type { Caller, LiveRun, LiveRuns } from './live-runs.js'
+import {
+  createFinishedSubscription,
+  hasEnded,
+  type Subscription,
+  subscribeFromStart,
+} from './subscription.js'
 
-/** How often a session of another process is looked at, in milliseconds. */
+/** How often to poll a session of another process, in milliseconds. */
 const pollMs = 1000
 
-/** After so many looks at a session that no process has, the process that got its next message is taken to be gone. */
-const maxIdleLooks = 3
+/** After this many polls without a lease owner, the process that received the next message is considered gone. */
+const maxIdlePolls = 3
 
-export interface MessageQueueParts {
-  agent: ChatAgent
-  clock: ChatInternals['clock']
-  sessions: ChatSessions
-  liveRuns: LiveRuns
-  tasks: SessionQueue
-  continued: ContinuedRuns
-  beginQueuedRun: ChatInternals['beginQueuedRun']
-}
-
-/** What becomes of a message of a page while its session works; see `HandlerOptions`. */
+/** What happens to a message while the session is working; see `HandlerOptions`. */
 export type WhenBusy = 'queue' | 'steer' | 'refuse'
 
-/** A message was queued. Its answer follows when its turn has begun: null when it waits until people have decided something. */
+/** The result for a queued message: its answer once its turn starts, or null while the session waits for a person. */
 export interface QueuedAnswer {
   answer: Promise<Subscription | null>
 }
 
-/** A queued message that is waited for. */
 interface AwaitedMessage {
   sessionId: string
   messageId: string
   caller: Caller
-  /** How often no process had the session, and its next message was another request's. */
-  idleLooks: number
-  /** Whether it was queued already when this request sent it. */
+  /** How many polls found no lease owner while another request's message was next. */
+  idlePolls: number
+  /** Whether the message was already queued when this request sent it. */
   isResent: boolean
-  /** Whether the request only reads: it starts nothing unless it may continue what others have begun. */
-  isWatched?: boolean
+  /** Whether the request only reads. It then starts nothing unless it may continue other requests' runs. */
+  isWatched: boolean
 }
 
 interface TakeOver {
-  /** Whether a message without a sender here gets the context of this request. */
+  /** Whether a message of another process may run with the context of this request. */
   mayTakeOver?: (messageId: string) => boolean
   afterStop?: boolean
 }
 
-/** Many messages that wait for one session look at one context. */
+/** The context that all requests waiting for one session share. */
 interface AwaitedSession {
-  messages: number
-  /** The log when the context was read. */
+  requests: number
+  /** Identifies the log at the time the context was read. */
   log: string | null
   stored: StoredContext | null
 }
 
-/** What a look at a queued message finds: its answer, that it waits for people (null), or what to wait for. */
-type Look = { answer: Subscription | null } | { until: Promise<unknown> }
+/** The result of one poll: the answer (null while waiting for a person), or what to wait for. */
+type Poll = { answer: Subscription | null } | { until: Promise<unknown> }
 
 /**
- * The messages that were sent while their sessions were at work. Each begins a turn with the context of the request that sent
- * it. The process that got the request begins the turn, as soon as the session is free and the message is the next.
+ * Messages that were sent while their sessions were working. Each one starts a turn with the context of the request that sent
+ * it. The process that received the request starts the turn once the session is free and the message is next.
  */
 export class MessageQueue {
-  readonly #parts: MessageQueueParts
-  /** The sessions whose messages are waited for. */
+  readonly #sessions: ChatSessions
+  readonly #runs: LiveRuns
   readonly #awaited = new Map<string, AwaitedSession>()
-  /** Who sent the messages that wait, by session and message id. */
+  /** The senders of queued messages, by session and message id. */
   readonly #senders = new Map<string, Map<string, Caller>>()
 
-  constructor(parts: MessageQueueParts) {
-    this.#parts = parts
-    parts.liveRuns.onEnd(({ run, caller }) => void this.#beginNextLater(run.sessionId, caller))
+  constructor(sessions: ChatSessions, runs: LiveRuns) {
+    this.#sessions = sessions
+    this.#runs = runs
+    runs.onEnd(({ run, caller }) => void this.#startNextAfterEnd(run.sessionId, caller))
   }
 
   /**
-   * Queues a message. Resolves once it is durable; its answer follows when its turn has begun: null when it waits for people.
-   * A message that waits already keeps its sender: another request that has its id must not give it other rights.
+   * Queues a message. Resolves once the message is durable. A message that is already queued keeps its original sender, so
+   * that another request with the same id cannot change its rights.
    *
    * @throws {UsageError} `queue_full`, `interactive_run`, `message_changed`
    */
   async add(sessionId: string, message: IncomingMessage, caller: Caller): Promise<QueuedAnswer> {
-    const told = await this.send(sessionId, 'next', message, caller)
-    const answer = this.#waitForAnswer({ sessionId, ...told, caller, idleLooks: 0 })
-    // A page that has left hears of no error.
-    answer.catch(() => undefined)
-    return { answer }
+    const queued = await this.send(sessionId, 'next', message, caller)
+    return this.#awaitAnswer({ sessionId, ...queued, caller, idlePolls: 0, isWatched: false })
   }
 
-  /** The answer to a message that waits, for a request that reads: see `add`. */
+  /** The answer to a queued message, for a request that only reads. */
   watch(sessionId: string, messageId: string, caller: Caller): QueuedAnswer {
-    const isWatched = true
-    const answer = this.#waitForAnswer({
+    return this.#awaitAnswer({
       sessionId,
       messageId,
       caller,
-      idleLooks: 0,
+      idlePolls: 0,
       isResent: false,
-      isWatched,
+      isWatched: true,
     })
-    answer.catch(() => undefined)
-    return { answer }
   }
 
   async has(sessionId: string, messageId: string): Promise<boolean> {
-    return (await this.#parts.sessions.readQueue(sessionId)).some((one) => one.messageId === messageId)
+    return (await this.#sessions.readQueue(sessionId)).some((queued) => queued.messageId === messageId)
   }
 
-  /** What the model makes of steering has the rights of the run: without an object of the app, none are lent. */
+  /** A steered run keeps its own context, so steering is only allowed if it cannot lend the sender more rights. */
   maySteer(sessionId: string, caller: Caller): boolean {
-    const initiator = this.#parts.liveRuns.get(sessionId)?.caller
+    const initiator = this.#runs.get(sessionId)?.caller
     return caller.mayContinue || (caller.context === undefined && initiator?.context === undefined)
   }
 
-  /** Tells a message to the run at work, and returns its answer. @throws {UsageError} as `send` */
+  /** Sends a message to the working run, and returns the run's answer. @throws {UsageError} see `send` */
   async steer(
     sessionId: string,
     message: IncomingMessage,
     caller: Caller,
   ): Promise<Subscription | QueuedAnswer> {
-    const { liveRuns, sessions, continued } = this.#parts
     await this.send(sessionId, 'now', message, caller)
-    const live = liveRuns.get(sessionId)
+    const live = this.#runs.get(sessionId)
     if (live) return subscribeFromStart(live)
-    const stored = await sessions.readStored(sessionId)
-    const by = caller.mayContinue ? caller : null
-    return stored ? continued.followRemote(sessionId, stored, by) : { answer: Promise.resolve(null) }
+    const stored = await this.#sessions.readStored(sessionId)
+    const resumer = caller.mayContinue ? caller : null
+    return stored ? this.#runs.followRemote(sessionId, stored, resumer) : { answer: Promise.resolve(null) }
   }
 
   /**
-   * Leaves a message in the inbox: for the next turn, or for the run at work, after which it waits for the next turn. Resolves
-   * once it is durable.
+   * Puts a message into the inbox, for the next turn or for the working run. If the run ends first, the message waits for the
+   * next turn. Resolves once the message is durable.
    *
-   * @throws {UsageError} as `add`; `run_ended` and `not_waiting` where no run is at work
+   * @throws {UsageError} see `add`; `run_ended` and `not_waiting` if no run is working
    */
   async send(
     sessionId: string,
@@ -152,13 +142,13 @@ export class MessageQueue {
     caller: Caller,
   ): Promise<Pick<AwaitedMessage, 'messageId' | 'isResent'>> {
     const input = [toInputMessage({ content, clientId: messageId })]
-    const waiting = await this.#parts.sessions.readQueue(sessionId)
-    const queued = waiting.find((one) => one.messageId === messageId)
+    const waiting = await this.#sessions.readQueue(sessionId)
+    const queued = waiting.find((message) => message.messageId === messageId)
     const [earlier] = queued?.said ?? []
     if (earlier && !hasSameWords(content, earlier)) throw messageChangedError(messageId)
     if (!queued) this.#rememberSender(sessionId, messageId, caller)
     try {
-      await this.#parts.agent.send(sessionId, { type: 'message', when, input, messageId })
+      await this.#sessions.agent.send(sessionId, { type: 'message', when, input, messageId })
     } catch (error) {
       if (!queued) this.#forgetSender(sessionId, messageId)
       throw error
@@ -166,108 +156,110 @@ export class MessageQueue {
     return { messageId, isResent: queued !== undefined }
   }
 
-  /** The messages that wait, as messages of a transcript. What input shields have not seen yet is masked. */
+  /** The queued messages as transcript messages. Text that input shields have not screened yet is masked. */
   async list(sessionId: string): Promise<UserMessage[]> {
-    const { inputShields } = this.#parts.sessions
-    return (await this.#parts.sessions.readQueue(sessionId)).flatMap(({ messageId, at, said }) =>
+    return (await this.#sessions.readQueue(sessionId)).flatMap(({ messageId, at, said }) =>
       said.map(
         ({ content, data }, i): UserMessage => ({
           id: i === 0 ? messageId : `${messageId}.${i}`,
           role: 'user',
           createdAt: at,
-          content: inputShields ? unclearedInput : content,
+          content: this.#screen(content),
           ...(data && { data }),
         }),
       ),
     )
   }
 
-  /** Steering that the run has read, and the model has not: it is in no message yet. */
+  /** Steering that the run has received but that is not part of a model request yet. */
   listSteering(texts: readonly string[]): UserMessage[] {
-    const { inputShields } = this.#parts.sessions
+    const createdAt = this.#sessions.internals.clock.now()
     return texts.map((text, i) => ({
       id: `steering.${i}`,
       role: 'user',
-      createdAt: this.#parts.clock.now(),
-      content: inputShields ? unclearedInput : text,
+      createdAt,
+      content: this.#screen(text),
     }))
   }
 
+  #screen<Content>(content: Content): Content | string {
+    return this.#sessions.internals.inputShields ? unclearedInput : content
+  }
+
   async isEmpty(sessionId: string): Promise<boolean> {
-    return (await this.#parts.sessions.readQueue(sessionId)).length === 0
+    return (await this.#sessions.readQueue(sessionId)).length === 0
   }
 
   /**
-   * Begins the next turn of a session that is free, with its first queued message. It works with the context of its sender;
-   * of a sender of another process, with that of `by`, where that may be.
+   * Starts the next turn of a free session with its first queued message, using the sender's context. If another process
+   * received the message, the context of `fallback` is used where that is allowed.
    */
-  async beginNext(
+  async startNext(
     sessionId: string,
-    by: Caller,
-    { mayTakeOver = () => by.mayContinue, afterStop = false }: TakeOver = {},
+    fallback: Caller,
+    { mayTakeOver = () => fallback.mayContinue, afterStop = false }: TakeOver = {},
   ): Promise<LiveRun | null> {
-    const { liveRuns, beginQueuedRun } = this.#parts
-    if (liveRuns.get(sessionId)) return null
-    let said: { messageId: string; caller: Caller } | undefined
-    const start = await beginQueuedRun(sessionId, {
+    if (this.#runs.get(sessionId)) return null
+    let next: { messageId: string; caller: Caller } | undefined
+    const start = await this.#sessions.internals.beginQueuedRun(sessionId, {
       afterStop,
       findSender: (messageId) => {
         const sender =
-          this.#senders.get(sessionId)?.get(messageId) ?? (mayTakeOver(messageId) ? by : undefined)
-        if (sender) said = { messageId, caller: sender }
+          this.#senders.get(sessionId)?.get(messageId) ?? (mayTakeOver(messageId) ? fallback : undefined)
+        if (sender) next = { messageId, caller: sender }
         return sender
       },
     })
-    if (!start || !said) return null
-    const { caller, messageId } = said
-    const live = liveRuns.removeAtRest(liveRuns.follow(start(), null, caller, messageId))
+    if (!start || !next) return null
+    const { caller, messageId } = next
+    const live = this.#runs.start(start(), caller, messageId)
     this.#forgetSender(sessionId, messageId)
     await live.run.started
     return live
   }
 
-  /** A run has ended here: the next one begins, unless it was stopped. */
-  async #beginNextLater(sessionId: string, by: Caller): Promise<void> {
+  async #startNextAfterEnd(sessionId: string, caller: Caller): Promise<void> {
     try {
-      await this.#parts.tasks.run(sessionId, async () => {
+      await this.#sessions.runTask(sessionId, async () => {
         if (await this.isEmpty(sessionId)) this.#senders.delete(sessionId)
-        else await this.beginNext(sessionId, by)
+        else await this.startNext(sessionId, caller)
       })
     } catch {
-      // The request that waits for the answer reports why it cannot begin.
+      // The request that waits for the answer reports the error.
     }
+  }
+
+  #awaitAnswer(awaited: AwaitedMessage): QueuedAnswer {
+    const answer = this.#waitForAnswer(awaited)
+    // The page may have disconnected.
+    answer.catch(ignore)
+    return { answer }
   }
 
   async #waitForAnswer(awaited: AwaitedMessage): Promise<Subscription | null> {
     const { sessionId } = awaited
-    const session = this.#awaited.get(sessionId) ?? { messages: 0, log: null, stored: null }
+    const session = this.#awaited.get(sessionId) ?? { requests: 0, log: null, stored: null }
     this.#awaited.set(sessionId, session)
-    session.messages += 1
+    session.requests += 1
     try {
-      return await this.#lookForAnswer(awaited)
+      // A new message from the user continues a queue that was stopped.
+      for (let afterStop = !awaited.isWatched; ; afterStop = false) {
+        // oxlint-disable-next-line no-await-in-loop -- polls run one at a time
+        const poll = await this.#sessions.runTask(sessionId, () => this.#poll(awaited, afterStop))
+        if ('answer' in poll) return poll.answer
+        // oxlint-disable-next-line no-await-in-loop -- as above
+        await poll.until
+      }
     } finally {
-      session.messages -= 1
-      if (session.messages === 0) this.#awaited.delete(sessionId)
+      session.requests -= 1
+      if (session.requests === 0) this.#awaited.delete(sessionId)
     }
   }
 
-  async #lookForAnswer(awaited: AwaitedMessage): Promise<Subscription | null> {
-    const { tasks } = this.#parts
-    // The person writes: after a stop, the queue goes on.
-    for (let afterStop = !awaited.isWatched; ; afterStop = false) {
-      // oxlint-disable-next-line no-await-in-loop -- one look after the other
-      const look = await tasks.run(awaited.sessionId, () => this.#look(awaited, afterStop))
-      if ('answer' in look) return look.answer
-      // oxlint-disable-next-line no-await-in-loop -- as above
-      await look.until
-    }
-  }
-
-  async #look(awaited: AwaitedMessage, afterStop: boolean): Promise<Look> {
-    const { sessionId, messageId, caller, isWatched = false } = awaited
-    const { liveRuns, continued } = this.#parts
-    const live = liveRuns.get(sessionId)
-    if (live) return lookAtLive(live, messageId)
+  async #poll(awaited: AwaitedMessage, afterStop: boolean): Promise<Poll> {
+    const { sessionId, messageId, caller, isWatched } = awaited
+    const live = this.#runs.get(sessionId)
+    if (live) return pollLive(live, messageId)
     const { stored, isHeld } = await this.#readAwaited(sessionId)
     if (stored === null) return { answer: null }
     const { context } = stored
@@ -281,59 +273,56 @@ export class MessageQueue {
       return {
         answer:
           isWatched && !caller.mayContinue
-            ? continued.followRemote(sessionId, stored, null)
-            : await continued.resumeOrFollow(sessionId, caller),
+            ? this.#runs.followRemote(sessionId, stored, null)
+            : await this.#runs.resumeOrFollow(sessionId, caller),
       }
     }
     if (isHeld) {
-      awaited.idleLooks = 0
+      awaited.idlePolls = 0
       return { until: this.#waitForPoll() }
     }
-    if (isWorking(context.state)) return this.#lookAtInterrupted(awaited)
+    if (isWorking(context.state)) return this.#pollInterrupted(awaited)
     if (context.state === null || !hasEnded(context.state)) return { answer: null }
     if (isQueueStopped(context) && !afterStop) return { answer: null }
-    awaited.idleLooks += 1
-    const isAbandoned = awaited.idleLooks > maxIdleLooks
+    awaited.idlePolls += 1
+    const isAbandoned = awaited.idlePolls > maxIdlePolls
     if (isWatched && !caller.mayContinue)
       return isAbandoned ? { answer: null } : { until: this.#waitForPoll() }
     const mayTakeOver = (next: string): boolean => {
       if (caller.mayContinue) return true
-      // Without an object of the app, no rights are lent; and who sends a message again says it.
+      // Without a context there are no rights to lend, and whoever resends a message is its sender.
       return isAbandoned && (caller.context === undefined || (awaited.isResent && next === messageId))
     }
-    const begun = await this.beginNext(sessionId, caller, { mayTakeOver, afterStop })
-    if (begun) return lookAtLive(begun, messageId)
+    const started = await this.startNext(sessionId, caller, { mayTakeOver, afterStop })
+    if (started) return pollLive(started, messageId)
     return isAbandoned ? { answer: null } : { until: this.#waitForPoll() }
   }
 
-  /** The context is read again when the log has grown. */
+  /** Reads the context again only if the log has grown. */
   async #readAwaited(sessionId: string): Promise<{ stored: StoredContext | null; isHeld: boolean }> {
-    const { sessions } = this.#parts
-    const listed = await sessions.getListed(sessionId)
+    const listed = await this.#sessions.getListed(sessionId)
     if (listed === null) return { stored: null, isHeld: false }
     const awaited = this.#awaited.get(sessionId)
     const isHeld = listed.holder !== null
     const log = `${listed.createdAt} ${listed.head}`
     if (awaited?.log === log) return { stored: awaited.stored, isHeld }
-    const stored = await sessions.readStored(sessionId)
+    const stored = await this.#sessions.readStored(sessionId)
     if (awaited) Object.assign(awaited, { log, stored })
     return { stored, isHeld }
   }
 
-  /** Its process has died: a page that may continue the run does so, and then says what was queued. */
-  async #lookAtInterrupted({ sessionId, messageId, caller }: AwaitedMessage): Promise<Look> {
+  /** The process of the run has died. A page that may continue the run resumes it; the queue follows. */
+  async #pollInterrupted({ sessionId, messageId, caller }: AwaitedMessage): Promise<Poll> {
     if (!caller.mayContinue) return { answer: null }
-    const { continued, liveRuns } = this.#parts
-    await continued.resumeOrFollow(sessionId, caller)
-    const live = liveRuns.get(sessionId)
-    return live ? lookAtLive(live, messageId) : { until: this.#waitForPoll() }
+    await this.#runs.resumeOrFollow(sessionId, caller)
+    const live = this.#runs.get(sessionId)
+    return live ? pollLive(live, messageId) : { until: this.#waitForPoll() }
   }
 
   #waitForPoll(): Promise<void> {
     return new Promise((resolve) => {
-      const timer = this.#parts.clock.setTimeout(resolve, pollMs)
-      // A message that waits is no reason for a process to stay.
-      unrefTimer(timer)
+      // A queued message does not keep the process alive.
+      unrefTimer(this.#sessions.internals.clock.setTimeout(resolve, pollMs))
     })
   }
 
@@ -349,7 +338,7 @@ export class MessageQueue {
   }
 }
 
-function lookAtLive(live: LiveRun, messageId: string): Look {
+function pollLive(live: LiveRun, messageId: string): Poll {
   return live.clientIds.has(messageId)
     ? { answer: subscribeFromStart(live) }
     : { until: live.run.result.then(ignore, ignore) }

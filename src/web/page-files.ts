@@ -1,16 +1,17 @@
-import { ConfigError, UsageError } from '../core/base/errors.js'
+import { ConfigError } from '../core/base/errors.js'
 import { type AddressPolicy, createAddressPolicy } from '../core/config/address-policy.js'
 import { type AccessGrant, toSessionId } from './authorize.js'
+import { invalidInputError } from './error-response.js'
 
 /**
- * Maps a file id of a page to a file id of the provider.
+ * Maps a page's file id to the provider's file id.
  *
- * - `id`: the id that the page sent, at most 500 characters
- * - `session`: the id of the session that the message is for; `prefix`, `context`: what `authorize` returned
- * - returns the provider's id; null or undefined for an id that this user may not use (400)
+ * - `id`: the id sent by the page, at most 500 characters
+ * - `session`: the session of the message; `prefix`, `context`: the return value of `authorize`
+ * - returns the provider's id, or null or undefined if this user may not use the file (400)
  *
  * @example
- * const uploads = new Map([['ann/report', 'file-8Jq2']]) // filled where the app takes uploads
+ * const uploads = new Map([['ann/report', 'file-8Jq2']]) // filled by the app's upload route
  * const fileIds: FileIds = (id, { prefix }) => uploads.get(`${prefix}/${id}`)
  */
 export type FileIds = (
@@ -20,37 +21,28 @@ export type FileIds = (
 
 type FileId = string | null | undefined
 
-/** Which files the messages of pages may refer to. */
+/** Which files page messages may refer to. */
 export interface PageFileOptions {
   /**
-   * Hosts of `http:` and `https:` addresses: `'public'`, names, addresses and CIDR blocks. The model's server fetches these
-   * addresses. An empty list refuses all of them. Default: `['public']`.
+   * Allowed hosts of `http:` and `https:` addresses: `'public'`, names, addresses and CIDR blocks. The model's server fetches
+   * these addresses. An empty list refuses all of them. Default: `['public']`.
    */
   fileAddresses?: readonly string[]
-  /** Default: every file id of a page is refused. */
+  /** Default: all file ids are refused. */
   fileIds?: FileIds
 }
 
 const maxIdLength = 500
 
-/** Checks the files that the message of one request refers to. */
+/** Checks the files that the message of one request refers to. @throws {UsageError} `invalid_input` */
 export interface PageFiles {
-  /**
-   * The address as the model gets it: a `data:` address unchanged, any other address as its host was checked.
-   * @throws {UsageError} `invalid_input`
-   */
+  /** The address for the model. A `data:` address is unchanged; other addresses are normalized and their host is allowed. */
   readAddress(address: string, at: string): string
-  /**
-   * The provider's id of a file.
-   * @throws {UsageError} `invalid_input`
-   */
+  /** The provider's id of a file. */
   readId(id: string, at: string): Promise<string>
 }
 
-/**
- * Creates the file check of each request from the options of a handler.
- * @throws {ConfigError} `invalid_config`
- */
+/** Creates the file check from the options of a handler. @throws {ConfigError} `invalid_config` */
 export function createPageFiles(
   options: PageFileOptions,
 ): (grant: AccessGrant, chatId: unknown) => PageFiles {
@@ -63,7 +55,7 @@ export function createPageFiles(
     readId: (id, at) => {
       if (fileIds === undefined)
         throw invalidInputError(
-          `${at}: file ids are not accepted here. Send the file as data, or its address.`,
+          `${at}: this server does not accept file ids. Send the file as data, or send its address.`,
           at,
         )
       return mapId(fileIds, id, at, { grant, session: toSessionId(grant, chatId) })
@@ -87,16 +79,16 @@ function checkAddress(address: string, at: string, policy: AddressPolicy): strin
   if (/^data:/i.test(address)) return address
   const url = URL.canParse(address) ? new URL(address) : null
   if (url === null || (url.protocol !== 'http:' && url.protocol !== 'https:'))
-    throw invalidInputError(`${at} must be an address with http:, https: or data:.`, at)
+    throw invalidInputError(`${at} must be an http:, https: or data: address.`, at)
   if (url.username !== '' || url.password !== '')
-    throw invalidInputError(`${at} must have no name or password in it.`, at)
+    throw invalidInputError(`${at} must not contain a user name or password.`, at)
   if (!policy.allowsHost(url.hostname)) {
     throw invalidInputError(
-      `${at} names the host ${url.hostname.slice(0, 100)}, from which files are not taken here. Send the file as data.`,
+      `${at}: files from the host ${url.hostname.slice(0, 100)} are not allowed. Send the file as data.`,
       at,
     )
   }
-  // The normalised address: another parser could find another host in the original text.
+  // Normalized, because another parser could read a different host from the original text.
   return url.href
 }
 
@@ -108,11 +100,7 @@ async function mapId(
 ): Promise<string> {
   const mapped = id.length <= maxIdLength ? await fileIds(id, { session, prefix, context }) : null
   if (mapped === null || mapped === undefined)
-    throw invalidInputError(`${at} is the id of no file that may be used here.`, at)
+    throw invalidInputError(`${at} is not the id of a file that you may use.`, at)
   if (typeof mapped === 'string' && mapped !== '') return mapped
-  throw new ConfigError('invalid_config', 'fileIds() must return the id of a file, or null.', 'fileIds')
-}
-
-function invalidInputError(message: string, at: string): UsageError {
-  return new UsageError('invalid_input', message, at)
+  throw new ConfigError('invalid_config', 'fileIds() must return a file id or null.', 'fileIds')
 }

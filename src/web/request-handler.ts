@@ -3,69 +3,83 @@ import { systemClock } from '../core/base/clock.js'
 import { ConfigError, StatewrightError, UsageError } from '../core/base/errors.js'
 import { expectArgument } from '../core/base/values.js'
 import { hintFor } from '../core/config/other-names.js'
-import { type Authorize, authorizeRequest, type AccessGrant, toSessionId } from './authorize.js'
 import type { ContextCarrier } from '../core/tools/tool.js'
-import type { ChatAgent } from './chat-agent.js'
-import { getChatService } from './get-chat-service.js'
+import { type Authorize, authorizeRequest, toSessionId } from './authorize.js'
+import { type ChatService, getChatService } from './chat-service.js'
+import type { ChatAgent } from './chat-sessions.js'
+import {
+  type FailedRequest,
+  invalidInputError,
+  type OnError,
+  reportError,
+  toErrorResponse,
+} from './error-response.js'
 import { checkExpose, type ExposeOptions, isFailureMasked } from './exposure.js'
-import { type HandlerHooks, hookNames, RunHooks } from './run-hooks.js'
+import type { Caller } from './live-runs.js'
 import type { WhenBusy } from './message-queue.js'
-import { PageChatService, type PageRights } from './page-chat-service.js'
 import { createPageFiles, type PageFileOptions, type PageFiles } from './page-files.js'
-import { type OnError, toErrorResponse, type FailedRequest, reportError } from './error-response.js'
+import { branchNumber, fields, optional, shortText } from './request-fields.js'
+import { type HandlerHooks, hookNames, RunHooks } from './run-hooks.js'
 
-/** The options of every handler. */
+/** The options of all handlers. */
 export interface HandlerOptions<Context = unknown> extends PageFileOptions, HandlerHooks {
-  /** The agent that answers. It needs a store: pages are shown what the log has. */
+  /** The agent that answers. It needs a store because pages show the log. */
   agent: ChatAgent & ContextCarrier<Context>
-  /** Which sessions a request may see. There is no default; `'none'`: every request may see all sessions. */
+  /** Decides which sessions a request may see. Required; `'none'` lets every request see all sessions. */
   authorize: Authorize<NoInfer<Context>>
-  /** The path at which the handler is mounted. */
+  /** The mount path of the handler. */
   path?: string
-  /** The longest body of a request, in bytes. Default: 10,000,000. */
+  /** The maximum size of a request body, in bytes. Default: 10,000,000. */
   maxBodyBytes?: number
-  /** What a page may see of errors, retries, usage and models. Default: the codes of errors only. */
+  /** What pages may see of errors, retries, usage and models. Default: only error codes. */
   expose?: ExposeOptions
   /**
-   * What becomes of a message while the previous answer is under way. `'queue'`: it waits, and is answered next; `'steer'`: the
-   * run that works reads its text at the next safe point (files wait as with `'queue'`); `'refuse'`: 409 `run_in_progress`.
-   * A store without an inbox and an interactive agent refuse it. Default: `'queue'`.
+   * What happens to a message while the previous answer is in progress.
+   *
+   * - `'queue'`: it waits, and is answered next
+   * - `'steer'`: the working run reads its text at the next safe point; messages with files are queued
+   * - `'refuse'`: 409 `run_in_progress`
+   *
+   * A store without an inbox and an interactive agent always refuse. Default: `'queue'`.
    */
   whenBusy?: WhenBusy
-  /** Receives each error that pages do not see in full. Default: a warning of the process. */
+  /** Receives each error that pages do not see in full. Default: a process warning. */
   onError?: OnError
 }
 
-/** A chat: its id on the page, and its session id. */
-export interface Chat {
-  chatId: string
-  sessionId: string
-  /** The user message whose answer is streamed. Absent: the answer that is under way. */
-  of?: string | undefined
+/** A request with its rights. */
+export interface ChatRequest {
+  chats: ChatService
+  caller: Caller
 }
 
-/** The body of a `POST`, and what its sender may do. */
-export interface PostRequest {
-  grant: AccessGrant
+/** A request about one chat. */
+export interface Chat extends ChatRequest {
+  chatId: string
+  sessionId: string
+}
+
+export interface PostRequest extends ChatRequest {
   body: Record<string, unknown>
-  /** The file check of the chat with this id. */
+  toSessionId: (chatId: unknown) => string
+  /** The file check for messages of a chat. */
   getFiles: (chatId: unknown) => PageFiles
 }
 
 /** The part of a handler that depends on the page's protocol. */
 export interface ChatProtocol {
-  /** What creates the handler, for errors. */
+  /** The function that creates the handler, for error messages. */
   name: string
   /** The default path. */
   path: string
-  /** Its options beside those of every handler. */
+  /** Options in addition to those of all handlers. */
   options?: readonly string[]
   /** `POST`: the last message, or answers. */
-  handlePost(chats: PageChatService, request: PostRequest): Promise<Response>
-  /** `GET :id`: the current state of the chat. `branch`: of that branch. */
-  readChat(chats: PageChatService, sessionId: string, branch: number | undefined): Promise<Response>
-  /** `GET :id/stream`: the answer that is under way; null when there is none. */
-  streamChat(chats: PageChatService, chat: Chat): Promise<Response | null>
+  handlePost(request: PostRequest): Promise<Response>
+  /** `GET :id`: the current state of the chat, or of one of its branches. */
+  readChat(chat: Chat, branch: number | undefined): Promise<Response>
+  /** `GET :id/stream`: the answer in progress, or the answer to the user message `of`; null if there is none. */
+  streamChat(chat: Chat, of: string | undefined): Promise<Response | null>
 }
 
 /**
@@ -90,9 +104,9 @@ export function createRequestHandler(
     reportError(onError, error, { where: 'hook', session, runId: null, callId }),
   )
   const getPageFiles = createPageFiles(options)
-  const service = getChatService(agent)
+  const chats = getChatService(agent)
   const clock = internalsByAgent.get(agent)?.parts.clock ?? systemClock
-  const report: PageRights['report'] = (failure, { id: runId, sessionId: session }) => {
+  const report: Caller['report'] = (failure, { id: runId, sessionId: session }) => {
     const { where, error, callId } = failure
     if (isFailureMasked(expose, failure)) reportError(onError, error, { where, session, runId, callId })
   }
@@ -100,42 +114,40 @@ export function createRequestHandler(
   async function answer(
     request: Request,
     sender: Pick<FailedRequest, 'prefix' | 'session'>,
-  ): Promise<Response> {
+  ): Promise<Response | null> {
     const route = parseRoute(request, path)
     const grant = await authorizeRequest(authorize, request)
     const { prefix, context, tags, mayContinue } = grant
     sender.prefix = prefix
     const hooks = new RunHooks(options, { principal: { prefix, context }, clock, onError })
-    const chats = new PageChatService(service, {
-      context,
-      tags,
-      mayContinue,
-      expose,
-      whenBusy,
-      report,
-      hooks,
-    })
+    const caller: Caller = { context, tags, mayContinue, expose, whenBusy, report, hooks }
     if (request.method === 'POST') checkContentType(request)
-    if (route.to === 'say') {
+    if (route.to === 'send') {
       const body = await readJson(request, maxBodyBytes)
-      return protocol.handlePost(chats, { grant, body, getFiles: (chatId) => getPageFiles(grant, chatId) })
+      const getFiles = (chatId: unknown): PageFiles => getPageFiles(grant, chatId)
+      return protocol.handlePost({
+        chats,
+        caller,
+        body,
+        toSessionId: (chatId) => toSessionId(grant, chatId),
+        getFiles,
+      })
     }
-    const sessionId = toSessionId(grant, route.chatId)
+    const { chatId } = route
+    const sessionId = toSessionId(grant, chatId)
     sender.session = sessionId
+    const chat: Chat = { chats, caller, chatId, sessionId }
+    const { searchParams } = new URL(request.url)
     switch (route.to) {
-      case 'read':
-        return protocol.readChat(chats, sessionId, readBranchParameter(request))
+      case 'read': {
+        const branch = searchParams.get('branch') ?? undefined
+        return protocol.readChat(chat, readBranch(/^\d{1,4}$/.test(branch ?? '') ? Number(branch) : branch))
+      }
       case 'stream':
-        return (
-          (await protocol.streamChat(chats, {
-            chatId: route.chatId,
-            sessionId,
-            of: readMessageId(request),
-          })) ?? noContentResponse()
-        )
+        return protocol.streamChat(chat, optional(shortText)(searchParams.get('of') ?? undefined, 'of'))
       default:
-        await chats.cancelRun(sessionId)
-        return noContentResponse()
+        await chats.cancelRun(sessionId, caller)
+        return null
     }
   }
 
@@ -143,7 +155,7 @@ export function createRequestHandler(
     expectRequest(request)
     const sender = { prefix: '', session: null }
     try {
-      return await answer(request, sender)
+      return (await answer(request, sender)) ?? new Response(null, { status: 204 })
     } catch (error) {
       return toErrorResponse(error, { ...sender, expose, onError })
     }
@@ -151,14 +163,14 @@ export function createRequestHandler(
 }
 
 /**
- * Refuses what is no `Request`, such as the request of Express or `node:http`.
+ * Refuses anything but a `Request`, such as the requests of Express or `node:http`.
  *
  * @throws {UsageError} `invalid_argument`
  */
 export function expectRequest(request: unknown): void {
   expectArgument('handler(request)', request, {
     is: isRequest,
-    phrase: 'a Request of fetch. docs/express.md and docs/node-http.md make one of the request of a server',
+    phrase: 'a fetch Request. docs/express.md and docs/node-http.md show how to convert other requests',
   })
 }
 
@@ -182,22 +194,20 @@ const optionNames = [
   ...hookNames,
 ] satisfies (keyof HandlerOptions)[]
 
-const noContentResponse = (): Response => new Response(null, { status: 204 })
-
 function checkOptions(options: HandlerOptions, protocol: ChatProtocol): HandlerOptions {
   const { authorize, path = '/', maxBodyBytes = 1, whenBusy = 'queue' } = options ?? {}
   const configError = (message: string, key: string): ConfigError =>
     new ConfigError('invalid_config', message, key)
   if (authorize !== 'none' && typeof authorize !== 'function') {
     throw configError(
-      "authorize must say which sessions a request may see: (request) => 'ann', or 'none' when every request may see all.",
+      "authorize is required: (request) => 'ann' returns the prefix of the sessions that the request may see; 'none' lets every request see all.",
       'authorize',
     )
   }
   if (typeof path !== 'string' || !path.startsWith('/'))
-    throw configError(`path must be where the handler is mounted, such as '${protocol.path}'.`, 'path')
+    throw configError(`path must be the mount path of the handler, such as '${protocol.path}'.`, 'path')
   if (!Number.isSafeInteger(maxBodyBytes) || maxBodyBytes < 1)
-    throw configError('maxBodyBytes must be a whole number from 1.', 'maxBodyBytes')
+    throw configError('maxBodyBytes must be a positive integer.', 'maxBodyBytes')
   if (!['queue', 'steer', 'refuse'].includes(whenBusy))
     throw configError("whenBusy must be 'queue', 'steer' or 'refuse'.", 'whenBusy')
   for (const hook of ['onError', ...hookNames] as const)
@@ -210,32 +220,10 @@ function checkOptions(options: HandlerOptions, protocol: ChatProtocol): HandlerO
   return options
 }
 
-/** The branch that `?branch=` names. */
-function readBranchParameter({ url }: Request): number | undefined {
-  const given = new URL(url).searchParams.get('branch')
-  return given === null ? undefined : readBranch(/^\d{1,4}$/.test(given) ? Number(given) : given)
-}
+/** The branch that a page names. @throws {UsageError} `invalid_input` */
+export const readBranch = (value: unknown): number | undefined => optional(branchNumber)(value, 'branch')
 
-/** The user message that `?of=` names. */
-function readMessageId({ url }: Request): string | undefined {
-  const id = new URL(url).searchParams.get('of') ?? undefined
-  if (id === undefined || (id !== '' && id.length <= 200)) return id
-  throw new UsageError('invalid_input', 'of must be the id of a message: 1 to 200 characters.', 'of')
-}
-
-/**
- * The branch that a page names; undefined: the one that the session is on.
- *
- * @throws {UsageError} `invalid_input`
- */
-export function readBranch(given: unknown): number | undefined {
-  if (given === undefined) return undefined
-  if (typeof given === 'number' && Number.isSafeInteger(given) && given > 0) return given
-  throw new UsageError('invalid_input', 'branch must be the number of a branch, from 1.', 'branch')
-}
-
-/** What a request asks for. */
-export type Route = { to: 'say' } | { to: 'read' | 'stream' | 'stop'; chatId: string }
+export type Route = { to: 'send' } | { to: 'read' | 'stream' | 'stop'; chatId: string }
 
 /**
  * `POST path`, `GET path/:id`, `GET path/:id/stream` and `POST path/:id/stop`.
@@ -248,7 +236,7 @@ export function parseRoute({ method, url }: Pick<Request, 'method' | 'url'>, pat
   if (pathname !== base && !pathname.startsWith(`${base}/`)) throw notFoundError(pathname)
   const [chatId = '', last, ...more] = pathname.slice(base.length).split('/').slice(1)
   if (more.length > 0) throw notFoundError(pathname)
-  if (chatId === '' && last === undefined) return expectMethod(method, 'POST', { to: 'say' })
+  if (chatId === '' && last === undefined) return expectMethod(method, 'POST', { to: 'send' })
   const chat = { chatId: decodePart(chatId) }
   if (last === undefined || last === '') return expectMethod(method, 'GET', { to: 'read', ...chat })
   if (last === 'stream') return expectMethod(method, 'GET', { to: 'stream', ...chat })
@@ -258,31 +246,31 @@ export function parseRoute({ method, url }: Pick<Request, 'method' | 'url'>, pat
 
 function expectMethod(method: string, expected: string, route: Route): Route {
   if (method === expected) return route
-  throw new StatewrightError('method_not_allowed', `Only ${expected} is answered here.`, method)
+  throw new StatewrightError('method_not_allowed', `This address only supports ${expected}.`, method)
 }
 
 function decodePart(part: string): string {
   try {
     return decodeURIComponent(part)
   } catch (cause) {
-    throw new UsageError('invalid_session', 'The address holds no id of a chat.', 'id', { cause })
+    throw new UsageError('invalid_session', 'The address has no valid chat id.', 'id', { cause })
   }
 }
 
 function notFoundError(pathname: string): StatewrightError {
   return new StatewrightError(
     'not_found',
-    `There is nothing at ${JSON.stringify(pathname.slice(0, 200))}: say where the handler is mounted with its option path.`,
+    `There is nothing at ${JSON.stringify(pathname.slice(0, 200))}. Set the option path to the mount path of the handler.`,
     'path',
   )
 }
 
-/** The default limit of a request body in bytes: enough for some pictures. */
+/** Enough for several pictures. */
 const defaultMaxBodyBytes = 10_000_000
 
 /**
- * Refuses requests that are not JSON, whether or not their body is read. A page of another origin can send forms and plain
- * text to any address, but JSON only when CORS allows it.
+ * Refuses requests that are not JSON, even if their body is not read. Pages of other origins can send forms and plain text
+ * anywhere, but JSON only if CORS allows it.
  *
  * @throws {StatewrightError} `wrong_content_type`
  */
@@ -298,19 +286,22 @@ function checkContentType(request: Request): void {
 }
 
 /**
- * Reads the JSON object in the body of a request. Reading stops when the body exceeds the limit.
+ * Reads the JSON object in the request body. Stops reading once the body exceeds the limit.
  *
  * @throws {StatewrightError} `too_large`
- * @throws {UsageError} `invalid_input` when the body is not JSON or not an object
+ * @throws {UsageError} `invalid_input` if the body is not a JSON object
  */
 async function readJson(
   request: Request,
   maxBytes: number = defaultMaxBodyBytes,
 ): Promise<Record<string, unknown>> {
-  const body = parseJson(await readText(request, maxBytes))
-  if (typeof body === 'object' && body !== null && !Array.isArray(body))
-    return body as Record<string, unknown>
-  throw new UsageError('invalid_input', 'The body must be an object in JSON.', 'body')
+  const body = await readText(request, maxBytes)
+  try {
+    return fields()(JSON.parse(body), 'body')
+  } catch (cause) {
+    if (cause instanceof UsageError) throw cause
+    throw invalidInputError('The body is not valid JSON.', 'body', { cause })
+  }
 }
 
 async function readText(request: Request, maxBytes: number): Promise<string> {
@@ -333,18 +324,10 @@ async function readText(request: Request, maxBytes: number): Promise<string> {
   return text + decoder.decode()
 }
 
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch (cause) {
-    throw new UsageError('invalid_input', 'The body is not JSON.', 'body', { cause })
-  }
-}
-
 function tooLargeError(maxBytes: number): StatewrightError {
   return new StatewrightError(
     'too_large',
-    `A request may have ${maxBytes} bytes: send the last message alone, and large files by their address.`,
+    `A request may have at most ${maxBytes} bytes. Send only the last message, and send large files by their address.`,
     'maxBodyBytes',
   )
 }

@@ -5,16 +5,15 @@ import { type OnError, reportError } from './error-response.js'
 
 /** The run that a hook is called for. */
 export interface HookContext {
-  /** The id of its session. */
   session: string
   runId: string
-  /** What `authorize` returned for the request that made the run work, or that stopped it while it waited. */
+  /** The return value of `authorize` for the request that started or continued the run, or stopped it while it waited. */
   principal: { prefix: string; context: unknown }
 }
 
 /**
- * Functions that a handler calls for the runs that its requests make work in this process. What they throw goes to
- * `onError` with `where: 'hook'`, and does not change the run.
+ * Functions that a handler calls for the runs that its requests start or continue in this process. Errors they throw go to
+ * `onError` with `where: 'hook'` and do not affect the run.
  *
  * @example
  * const hooks: HandlerHooks = {
@@ -22,21 +21,21 @@ export interface HookContext {
  * }
  */
 export interface HandlerHooks {
-  /** A run begins, or continues after a rest or an interruption. */
+  /** A run starts, or continues after a rest or an interruption. */
   onStart?: (at: HookContext) => unknown
   /**
-   * A run rests: it waits, or has ended. `usage` of the result is the run's total so far: bill in `onFinish`, or bill the
-   * difference. The response stays open until the returned promise settles, for 30 seconds at most. The page has the whole
-   * answer before, but `useChat` stays busy: do not return the promise of work that the page need not wait for.
+   * A run rests: it waits or has ended. `usage` of the result is the run's total so far, so bill in `onFinish`, or bill the
+   * difference. The response stays open until the returned promise settles, for at most 30 seconds. The page already has the
+   * full answer, but `useChat` stays busy, so do not return a promise that the page need not wait for.
    */
   onRest?: (result: RunResult, at: HookContext) => unknown
-  /** A run has ended; called after `onRest`, and awaited with it. */
+  /** A run has ended. Called after `onRest` and awaited with it. */
   onFinish?: (result: RunResult, at: HookContext) => unknown
 }
 
 export const hookNames = ['onStart', 'onRest', 'onFinish'] as const satisfies (keyof HandlerHooks)[]
 
-/** How long a response waits for the hooks of a rest, in milliseconds. */
+/** How long a response waits for hooks, in milliseconds. */
 const hookTimeoutMs = 30_000
 
 export interface RunHooksOptions {
@@ -50,7 +49,7 @@ interface HookedRun {
   readonly sessionId: string
 }
 
-/** The hooks of one request. Nothing here throws. */
+/** The hooks of one request. No method throws. */
 export class RunHooks {
   readonly #hooks: HandlerHooks
   readonly #options: RunHooksOptions
@@ -65,7 +64,7 @@ export class RunHooks {
     if (onStart) void this.#call(run, (at) => onStart(at))
   }
 
-  /** Settles when the hooks have, or after 30 seconds. */
+  /** Settles when the hooks have settled, or after 30 seconds. */
   async rest(run: HookedRun, result: RunResult): Promise<void> {
     const { onRest, onFinish } = this.#hooks
     const last = result.resumable ? undefined : onFinish
@@ -100,7 +99,7 @@ export class RunHooks {
 function timeoutError(): StatewrightError {
   return new StatewrightError(
     'hook_timeout',
-    'onRest and onFinish took longer than 30 seconds: the response does not wait for them any more. Put long work into a queue.',
+    'onRest and onFinish took longer than 30 seconds, so the response no longer waits for them. Move long work to a queue.',
     'onRest',
   )
 }

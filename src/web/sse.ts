@@ -1,19 +1,16 @@
+import type { AgentEvent } from '../../machines/agent/announcements.js'
 import { unrefTimer } from '../core/base/clock.js'
+import type { QueuedAnswer } from './message-queue.js'
+import type { ReplayReader } from './replay-buffer.js'
+import type { Subscription } from './subscription.js'
 
-/** The heartbeat interval in milliseconds: proxies close connections that stay silent. */
+/** The heartbeat interval in milliseconds. Proxies close silent connections. */
 const heartbeatMs = 15_000
 
-/** The least time between two frames, in milliseconds: faster events are sent together. */
+/** The minimum time between two frames, in milliseconds. Faster events are sent together. */
 const minFrameIntervalMs = 5
 
-/** A source of frames. It is not asked again after `cancel`. */
-export interface FrameSource {
-  /** The next text to send, now or later; null at the end. */
-  next(): string | null | Promise<string | null>
-  cancel?(): void
-}
-
-/** Headers of every event stream: proxies must neither cache nor buffer it. */
+/** Keeps proxies from caching or buffering the stream. */
 const eventStreamHeaders = {
   'content-type': 'text/event-stream; charset=utf-8',
   'cache-control': 'no-cache, no-transform',
@@ -21,22 +18,96 @@ const eventStreamHeaders = {
   'x-accel-buffering': 'no',
 }
 
-/**
- * Creates a response that is an event stream. Frames are made only when they can be sent, so a page that does not read
- * costs nothing. A page that disconnects does not end the run.
- */
-export function createSseResponse(frames: FrameSource, headers: Record<string, string> = {}): Response {
-  return new Response(createSseBody(frames), { headers: { ...eventStreamHeaders, ...headers } })
+/** Converts the events of one answer into the chunks of a page's protocol. */
+export interface AnswerEncoder<Chunk> {
+  begin(): readonly Chunk[]
+  encode(event: AgentEvent): readonly Chunk[]
+  end(): readonly Chunk[] | Promise<readonly Chunk[]>
 }
 
-function createSseBody(frames: FrameSource): ReadableStream<Uint8Array> {
+/** How a protocol streams answers. */
+export interface AnswerProtocol<Chunk extends object> {
+  createEncoder: (answer: Subscription) => AnswerEncoder<Chunk>
+  toErrorChunk: (message: string) => Chunk
+  headers?: Record<string, string>
+  /** The last frame of the stream. */
+  last?: string
+}
+
+/** Streams an answer as server-sent events. A queued answer follows once its turn starts. */
+export function createAnswerResponse<Chunk extends object>(
+  sent: Subscription | QueuedAnswer,
+  protocol: AnswerProtocol<Chunk>,
+): Response {
+  const answer = 'answer' in sent ? sent.answer : sent
+  const onCancel = (): void => {
+    if (!('answer' in sent)) sent.unsubscribe?.()
+    else void sent.answer.then((found) => found?.unsubscribe?.()).catch(() => undefined)
+  }
+  return createSseResponse(toAnswerFrames(answer, protocol), { headers: protocol.headers, onCancel })
+}
+
+async function* toAnswerFrames<Chunk extends object>(
+  answer: Subscription | Promise<Subscription | null>,
+  { createEncoder, toErrorChunk, last }: AnswerProtocol<Chunk>,
+): AsyncGenerator<string, void> {
+  let found: Subscription | null = null
+  try {
+    found = await answer
+  } catch {
+    yield formatSseFrame(toErrorChunk('The message could not be answered. Reload the chat and try again.'))
+    return
+  }
+  if (found) {
+    for await (const chunks of encodeAnswer(found, createEncoder(found)))
+      yield chunks.map((chunk) => formatSseFrame(chunk)).join('')
+  }
+  if (last !== undefined) yield last
+  await found?.closing
+}
+
+/** The chunks of an answer, in batches, up to the run's next rest. */
+export async function* encodeAnswer<Chunk>(
+  { reader, maskEvent }: Subscription,
+  encoder: AnswerEncoder<Chunk>,
+): AsyncGenerator<readonly Chunk[], void> {
+  const first = encoder.begin()
+  if (first.length > 0) yield first
+  for await (const events of readBatches(reader)) {
+    const shown = maskEvent ? events.flatMap((event) => maskEvent(event) ?? []) : events
+    const chunks = shown.flatMap((event) => encoder.encode(event))
+    if (chunks.length > 0) yield chunks
+  }
+  const rest = await encoder.end()
+  if (rest.length > 0) yield rest
+}
+
+/** The events of a reader, in batches, up to the end of its buffer. */
+export async function* readBatches(reader: ReplayReader): AsyncGenerator<AgentEvent[], void> {
+  for (let events = reader.takeEvents(); events !== null; events = reader.takeEvents()) {
+    if (events.length === 0) await reader.waitForEvents()
+    else yield events
+  }
+}
+
+/**
+ * Creates an event stream response. Frames are pulled only when they can be sent, so a page that does not read costs nothing.
+ * A disconnecting page does not end the run.
+ */
+export function createSseResponse(
+  frames: AsyncIterator<string, void>,
+  { headers = {}, onCancel }: { headers?: Record<string, string> | undefined; onCancel?: () => void } = {},
+): Response {
+  return new Response(createSseBody(frames, onCancel), { headers: { ...eventStreamHeaders, ...headers } })
+}
+
+function createSseBody(
+  frames: AsyncIterator<string, void>,
+  onCancel?: () => void,
+): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder()
   let timer: ReturnType<typeof setInterval> | undefined
   let sentAt = Number.NEGATIVE_INFINITY
-  const stop = (): void => {
-    clearInterval(timer)
-    timer = undefined
-  }
   return new ReadableStream<Uint8Array>(
     {
       start: (controller) => {
@@ -51,29 +122,29 @@ function createSseBody(frames: FrameSource): ReadableStream<Uint8Array> {
         try {
           const early = sentAt + minFrameIntervalMs - performance.now()
           if (early > 0) await new Promise((resolve) => setTimeout(resolve, early))
-          const frame = await frames.next()
-          if (frame !== null) {
+          const { done, value } = await frames.next()
+          if (!done) {
             sentAt = performance.now()
-            controller.enqueue(encoder.encode(frame))
+            controller.enqueue(encoder.encode(value))
             return
           }
-          stop()
+          clearInterval(timer)
           controller.close()
         } catch (error) {
-          stop()
+          clearInterval(timer)
           controller.error(error)
         }
       },
       cancel: () => {
-        stop()
-        frames.cancel?.()
+        clearInterval(timer)
+        onCancel?.()
+        void frames.return?.()?.catch(() => undefined)
       },
     },
     { highWaterMark: 1 },
   )
 }
 
-/** One message of an event stream. */
 export function formatSseFrame(value: object, id?: string): string {
   const data = `data: ${JSON.stringify(value)}\n\n`
   return id === undefined ? data : `id: ${id}\n${data}`

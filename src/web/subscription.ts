@@ -1,89 +1,166 @@
+import type { AgentEvent } from '../../machines/agent/announcements.js'
 import type { AgentContext } from '../../machines/agent/context.js'
-import type { TurnEnd } from '../../machines/agent/run-result.js'
 import type { Message } from '../../machines/agent/messages.js'
 import { isRequest } from '../../machines/agent/requests.js'
+import { type AgentState, isRestState, isWorkState, type TurnEnd } from '../../machines/agent/run-result.js'
 import { listAnswerableCalls } from '../../machines/agent/to-result.js'
 import type { BranchPoint } from '../core/sessions/branch-tree.js'
 import { toApprovalId } from './approval-id.js'
-import type { LiveRun } from './live-runs.js'
-import { type EventReader, ReplayBuffer } from './replay-buffer.js'
+import type { AnyRun } from './chat-sessions.js'
 import { type Turn, toTurn } from './chat-turn.js'
+import type { PageView } from './exposure.js'
+import type { LiveRun } from './live-runs.js'
+import { ReplayBuffer, type ReplayReader } from './replay-buffer.js'
 
-/** A page's view of one answer. */
+/** A page's subscription to one answer. */
 export interface Subscription {
-  /** The conversation up to and including the user message that is answered. */
+  /** The conversation up to and including the user message. */
   before: readonly Message[]
-  /** Ends of the runs of the session so far that did not answer in full. */
+  /** The ends of the session's runs so far that did not answer in full. */
   ends: readonly TurnEnd[]
-  /** What exists before the first event of the buffer; null: the buffer begins with the run. */
+  /** The answer before the first event of the reader; null if the reader starts with the run. */
   turn: Turn | null
-  /** Whether the page must be sent `turn`, too: it subscribed late, or was reloaded. */
+  /** Whether the page also needs `turn`, because it subscribed late or was reloaded. */
   showsTurn: boolean
-  /** Approval requests (by `toApprovalId`) that have been answered since. */
-  answeredQuestions: ReadonlySet<string>
-  /** The events from here on, up to the run's next rest. */
-  reader: EventReader
-  /** Where the answer parts from other branches. */
+  /** Approval requests (by `toApprovalId`) that were answered in the meantime. */
+  answeredRequests: ReadonlySet<string>
+  /** The events up to the run's next rest. */
+  reader: ReplayReader
+  /** Hides what the page may not see of an event. Null drops the event. */
+  maskEvent?: (event: AgentEvent) => AgentEvent | null
+  /** The point where the answer diverges from other branches. */
   point?: BranchPoint | undefined
-  /** The response stays open until it settles. */
+  /** The response stays open until this settles. */
   closing?: Promise<void> | undefined
-  /** Ends the subscription. Absent when there is nothing to release. */
+  /** Releases the resources of the subscription, if it has any. */
   unsubscribe?(): void
 }
 
-const noQuestions: ReadonlySet<string> = new Set()
+const noRequests: ReadonlySet<string> = new Set()
 
-/** Subscribes from the beginning of the answer. */
+/** Subscribes from the start of the answer. */
 export function subscribeFromStart(live: LiveRun): Subscription {
-  return {
-    ...getPast(live),
-    turn: live.turn,
-    showsTurn: true,
-    answeredQuestions: listAnsweredQuestions(live),
-    reader: live.buffer.createReader(),
-    point: live.point,
-    closing: live.closing,
-  }
+  const { buffer, turn, point, closing } = live
+  const answeredRequests = listAnsweredRequests(live)
+  const reader = buffer.createReader()
+  return { ...getPast(live), turn, showsTurn: true, answeredRequests, reader, point, closing }
 }
 
 /**
- * Subscribes a page that has the answer so far. `isContinued`: the run has just been resumed, so that everything in its
- * buffer is new.
+ * Subscribes a page that already has the answer so far. `isContinued`: the run was just resumed, so everything in its buffer
+ * is new.
  */
 export function subscribeFromNow(live: LiveRun, { isContinued = false } = {}): Subscription {
-  const { turn, buffer } = live
+  const { turn, buffer, closing } = live
   const reader = isContinued ? buffer.createReader() : buffer.createReader('now')
-  const { closing } = live
-  return { ...getPast(live), turn, showsTurn: false, answeredQuestions: noQuestions, reader, closing }
+  return { ...getPast(live), turn, showsTurn: false, answeredRequests: noRequests, reader, closing }
+}
+
+/** A subscription to a recorded answer; `buffer` has the events after it. */
+export function subscribeToTurn(turn: Turn, buffer: ReplayBuffer, showsTurn = true): Subscription {
+  const { before, ends } = turn
+  return { before, ends, turn, showsTurn, answeredRequests: noRequests, reader: buffer.createReader() }
 }
 
 /** A subscription to an answer that is at rest or has ended. */
 export function createFinishedSubscription(turn: Turn): Subscription {
   const buffer = new ReplayBuffer()
   buffer.end()
+  return subscribeToTurn(turn, buffer)
+}
+
+/** Masks everything that a subscription delivers. */
+export function maskSubscription(subscription: Subscription, view: PageView): Subscription {
+  const { before, ends, turn } = subscription
   return {
-    before: turn.before,
-    ends: turn.ends,
-    turn,
-    showsTurn: true,
-    answeredQuestions: noQuestions,
-    reader: buffer.createReader(),
+    ...subscription,
+    before: view.maskMessages(before),
+    ends: view.maskEnds(ends),
+    turn: turn && {
+      ...turn,
+      before: view.maskMessages(turn.before),
+      messages: view.maskMessages(turn.messages),
+      settled: turn.settled.map((result) => view.maskResult(result)),
+      error: turn.error && view.maskFailure(turn.error),
+    },
+    maskEvent: (event) => view.maskEvent(event),
   }
 }
 
-/** A run that began here has its context once the session has been read. */
+export const hasEnded = (state: AgentState): boolean => !isWorkState(state) && !isRestState(state)
+
+export function findContext(run: Pick<AnyRun, 'snapshot'>): AgentContext | undefined {
+  return (run.snapshot() as { context?: AgentContext } | undefined)?.context
+}
+
+export function findTurn(run: AnyRun): Turn | null {
+  const context = findContext(run)
+  return context ? toTurn(context) : null
+}
+
+/** A run that started here has its context once the session was read. */
 function getPast({ run, turn }: LiveRun): Pick<Subscription, 'before' | 'ends'> {
   if (turn) return { before: turn.before, ends: turn.ends }
-  const { context } = run.snapshot() as { context: AgentContext }
+  const context = findContext(run) as AgentContext
   return { before: toTurn(context).before, ends: context.ends ?? [] }
 }
 
-function listAnsweredQuestions({ run, turn, buffer }: LiveRun): ReadonlySet<string> {
-  const asked = new Set<string>((turn?.pending ?? []).map(toApprovalId))
+function listAnsweredRequests({ run, turn, buffer }: LiveRun): ReadonlySet<string> {
+  const requests = new Set<string>((turn?.pending ?? []).map(toApprovalId))
   for (const entry of buffer.entries)
-    if ('event' in entry && entry.event && isRequest(entry.event)) asked.add(toApprovalId(entry.event))
-  if (asked.size === 0) return noQuestions
-  const { context } = run.snapshot() as { context: AgentContext }
-  for (const open of listAnswerableCalls(context)) asked.delete(toApprovalId(open))
-  return asked
+    if ('event' in entry && entry.event && isRequest(entry.event)) requests.add(toApprovalId(entry.event))
+  if (requests.size === 0) return noRequests
+  for (const open of listAnswerableCalls(findContext(run) as AgentContext))
+    requests.delete(toApprovalId(open))
+  return requests
+}
+
+/** The events of a run from one rest to the next. */
+interface RunSegment {
+  /** The turn before the events; null for a run that started here. */
+  turn: Turn | null
+  buffer: ReplayBuffer
+}
+
+const segmentByRun = new WeakMap<AnyRun, RunSegment>()
+
+/**
+ * Subscribes to a run without a handler, up to its next rest. A second call after an answer delivers the events since that
+ * rest.
+ */
+export function subscribeToRun(run: AnyRun): Subscription {
+  const segment = segmentByRun.get(run) ?? followRun(run)
+  const { turn, buffer } = segment
+  if (turn && hasEnded(turn.state)) return createFinishedSubscription(turn)
+  const startNextSegment = (): void => {
+    if (segmentByRun.get(run) !== segment) return
+    buffer.end()
+    segmentByRun.set(run, { turn: findStartedTurn(run), buffer: new ReplayBuffer() })
+  }
+  run.result.then(startNextSegment, startNextSegment)
+  if (turn) return subscribeToTurn(turn, buffer, false)
+  const reader = buffer.createReader()
+  return { before: [], ends: [], turn, showsTurn: false, answeredRequests: noRequests, reader }
+}
+
+function followRun(run: AnyRun): RunSegment {
+  const first: RunSegment = { turn: findStartedTurn(run), buffer: new ReplayBuffer() }
+  segmentByRun.set(run, first)
+  run.events$.subscribe({
+    next: (event) => segmentByRun.get(run)?.buffer.push(event),
+    // The call that started the run rejects with the error.
+    error: () => first.buffer.end(),
+  })
+  return first
+}
+
+/** The current turn of a run; null before it has started. */
+function findStartedTurn(run: AnyRun): Turn | null {
+  try {
+    const context = findContext(run)
+    return context?.state ? toTurn(context) : null
+  } catch {
+    // The session is still being read.
+    return null
+  }
 }

@@ -493,7 +493,7 @@ describe('what a request may do', () => {
     const { agent } = await stage([text('Never.')])
     expect(() => aguiHandler({ agent, authorize: 'none' })).toThrow(/has no store/)
     const kept = await stage([text('Never.')], { store: memoryStore() })
-    expect(() => aguiHandler({ agent: kept.agent } as never)).toThrow(/authorize must say/)
+    expect(() => aguiHandler({ agent: kept.agent } as never)).toThrow(/authorize is required/)
     expect(() => aguiHandler({ agent: kept.agent, authorize: 'none', path: 'x' })).toThrow(/path must be/)
   })
 })

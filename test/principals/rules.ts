@@ -16,7 +16,7 @@ export interface Rule {
 
 const pages = ['chatHandler', 'aguiHandler']
 const tells = ['agent.send', 'restateSessions.send']
-const anotherAnswer = ['chatHandler.say (another answer)', 'aguiHandler.say (another answer)']
+const anotherAnswer = ['chatHandler.send (another answer)', 'aguiHandler.send (another answer)']
 const foreign: AgentKind[] = ['other agent', 'other version', 'unnamed agent']
 const held: Standing[] = ['held elsewhere', 'left by its holder']
 const open: Standing[] = ['waiting', 'interrupted', 'poisoned']
@@ -236,14 +236,14 @@ export const rules: Rule[] = [
   },
   {
     does: 'begin',
-    of: ['chatHandler.say (refusing)', 'aguiHandler.say (refusing)'],
+    of: ['chatHandler.send (refusing)', 'aguiHandler.send (refusing)'],
     standing: 'waiting',
     comes: 'refused: waiting_for_answers',
     because: 'the server keeps no message',
   },
   {
     does: 'begin',
-    of: ['chatHandler.say (refusing)', 'aguiHandler.say (refusing)'],
+    of: ['chatHandler.send (refusing)', 'aguiHandler.send (refusing)'],
     standing: atWork,
     comes: 'refused: run_in_progress',
     because: 'the server keeps no message, and a message alone continues nothing',
@@ -272,7 +272,7 @@ export const rules: Rule[] = [
   },
   {
     does: 'begin',
-    of: ['chatHandler.say (steering)', 'aguiHandler.say (steering)'],
+    of: ['chatHandler.send (steering)', 'aguiHandler.send (steering)'],
     who: 'owner',
     agent: ['right agent', 'accepting agent'],
     standing: 'left by its holder',
@@ -517,14 +517,14 @@ export const rules: Rule[] = [
   // Answers by the studio and by pages are held against the call first.
   {
     does: 'answer',
-    of: 'chatHandler.say (an output)',
+    of: 'chatHandler.send (an output)',
     standing: 'waiting',
     comes: 'refused: unknown_call',
     because: 'the call waits for a person, and a page must not say what came of it',
   },
   {
     does: 'answer',
-    of: 'aguiHandler.say (an output)',
+    of: 'aguiHandler.send (an output)',
     standing: 'waiting',
     comes: 'refused: waiting_for_answers',
     because: 'the call waits for a person, and a page must not say what came of it',

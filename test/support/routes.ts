@@ -4,7 +4,7 @@ import type { Route as PageRoute } from '../../src/web/request-handler.js'
 // What is served, for tests that need a row for each address: a new one without an entry does not compile.
 
 /** Of the handlers of chats and of AG-UI. */
-export const pageRoutes: Record<PageRoute['to'], true> = { say: true, read: true, stream: true, stop: true }
+export const pageRoutes: Record<PageRoute['to'], true> = { send: true, read: true, stream: true, stop: true }
 
 export const studioRoutes: Record<StudioRoute['to'], true> = {
   chart: true,

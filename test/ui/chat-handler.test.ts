@@ -397,7 +397,7 @@ describe('what is refused', () => {
 
   it('a handler without authorize, and one whose agent has no store', async () => {
     const { theatre } = await opened([done])
-    expect(() => chatHandler({ agent: theatre.agent } as never)).toThrow(/authorize must say/)
+    expect(() => chatHandler({ agent: theatre.agent } as never)).toThrow(/authorize is required/)
     const { agent } = await stage([done])
     expect(() => chatHandler({ agent, authorize: 'none' })).toThrow(/has no store/)
   })

@@ -177,8 +177,8 @@ describe('chatTransport', () => {
   })
 
   it.each([
-    [{ apii: '/x' }, 'apii', /has no option 'apii'. It takes api, /],
-    [{ api: '' }, 'api', /where chatHandler is mounted/],
+    [{ apii: '/x' }, 'apii', /has no option 'apii'. Options: api, /],
+    [{ api: '' }, 'api', /mount path of chatHandler/],
     [{ protocol: 'v5' }, 'protocol', /'v6' for ai 6/],
     [{ maxOutageMs: -1 }, 'maxOutageMs', /milliseconds/],
     [{ onConnection: 'x' }, 'onConnection', /a function/],
@@ -610,13 +610,13 @@ describe('what is refused', () => {
       code: 'invalid_input',
       status: 400,
       subject: 'messages[0]',
-      message: 'messages[0] is empty: it needs a text or a file.',
+      message: 'messages[0] is empty. Add text or a file.',
     })
   })
 
   it.each([
     [413, 'The message is too large.'],
-    [401, 'You are not signed in, or not any more.'],
+    [401, 'You are not signed in.'],
     [418, 'The server refused the request (418).'],
     [500, 'The server failed (500). Try again later.'],
   ])('is a sentence where a proxy answers %d', async (status, message) => {
@@ -631,7 +631,7 @@ describe('what is refused', () => {
     )
     const { error } = (await response.json()) as { error: { code: string; message: string } }
     expect([response.status, error.code]).toEqual([400, 'unknown_client'])
-    expect(error.message).toMatch(/ai 6 and ai 7; the header x-ai-sdk of this page says "8\.1\.0"/)
+    expect(error.message).toMatch(/ai 6 and ai 7, but the header x-ai-sdk is "8\.1\.0"/)
   })
 })
 

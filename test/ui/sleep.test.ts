@@ -36,7 +36,7 @@ test('pages are told until when a run sleeps', async () => {
   expect(chunks).toContainEqual({
     type: 'data-statewright',
     id: 'run_ended',
-    data: { type: 'run_ended', state: 'PAUSED', reason: 'sleeping', message: 'The run sleeps.', wakeAt },
+    data: { type: 'run_ended', state: 'PAUSED', reason: 'sleeping', message: 'The run is sleeping.', wakeAt },
   })
 
   const page = new AGUIEventFold({ threadId: 't', runId: 'r', history: [] })
@@ -47,7 +47,7 @@ test('pages are told until when a run sleeps', async () => {
       interrupts: [
         {
           reason: 'paused',
-          message: 'The run sleeps until 2026-05-04 07:00:00 UTC. Wake it now?',
+          message: 'The run is sleeping until 2026-05-04 07:00:00 UTC. Wake it now?',
           metadata: { statewright: { reason: 'sleeping', wakeAt } },
         },
       ],

@@ -1,5 +1,5 @@
 import type { ResultStatus } from '../../machines/agent/batch-calls.js'
-import { isFailedStatus } from '../../src/web/event-failures.js'
+import { isFailedStatus } from '../../src/web/exposure.js'
 
 test.each<[ResultStatus, boolean]>([
   ['ok', false],

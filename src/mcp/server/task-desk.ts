@@ -15,7 +15,7 @@ import { parseInboxMessage, type SessionMessage } from '../../core/sessions/inbo
 import { readSessionAt } from '../../core/sessions/replay-session.js'
 import { StoreError } from '../../core/sessions/store/store-error.js'
 import { type AccessGrant, toSessionId } from '../../web/authorize.js'
-import { isUnknownSession } from '../../web/chat-errors.js'
+import { hasCode } from '../../web/error-response.js'
 import type { ToolRequest } from './agent-tools.js'
 import { createCallName, formatClientId, listCalls } from './call-name.js'
 import type { CheckedOptions } from './options.js'
@@ -265,7 +265,7 @@ export class TaskDesk {
     try {
       return await readSessionAt(this.#options.store, session)
     } catch (error) {
-      if (isUnknownSession(error)) return null
+      if (hasCode(error, 'unknown_session')) return null
       throw error
     }
   }

@@ -39,7 +39,7 @@ export async function viewTask(
   if (state === null || isWorkState(state))
     return { status: 'working', about: describeWork(context), questions: [], result: null }
   const page = new PageView(expose, session)
-  const failure = page.maskRunFailure(context.error)
+  const failure = context.error && page.maskFailure(context.error)
   if (isRestState(state)) {
     const pending = listPendingCalls(context)
     const questions = listQuestions({ state, pending, why: failure?.message ?? '' }, head)

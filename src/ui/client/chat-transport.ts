@@ -1,64 +1,61 @@
 import type { Clock } from '../../core/base/clock.js'
 import { ConfigError } from '../../core/base/errors.js'
-import type { Protocol } from '../ui-message-chunks.js'
-import type { ConnectionState } from './connection.js'
+import type { ChunkOf, Protocol, ToolMessage } from '../ui-message-types.js'
+import type { ChatError, ConnectionState } from './connection.js'
 import { HttpChat, type ReconnectOptions, type SendOptions } from './http-chat.js'
-import type { ChunkOf, ToolMessage } from './ui-message-types.js'
-import type { ChatError } from './chat-error.js'
 
 type Value<Type> = Type | (() => Type | Promise<Type>)
 
-/** Headers of requests: an object, pairs, or `Headers`. */
 export type HeaderValues = Record<string, string | undefined> | Headers | [string, string][]
 
 export interface ChatTransportOptions {
-  /** Where `chatHandler` is mounted. Default: `/api/chat`. */
+  /** The mount path of `chatHandler`. Default: `/api/chat`. */
   api?: string
-  /** Headers of every request, or a function that returns them anew for each one. */
+  /** Headers for every request, or a function that is called for each request. */
   headers?: Value<HeaderValues>
   /** Default: the platform's, `same-origin`. */
   credentials?: RequestCredentials
   /** Sends the requests. Default: the platform's `fetch`. */
   fetch?: typeof globalThis.fetch
-  /** How long a request is sent again while the server is away, in milliseconds. Default: 300,000 (5 minutes). */
+  /** How long to retry a request while the server is unreachable, in milliseconds. Default: 300,000 (5 minutes). */
   maxOutageMs?: number
   /**
-   * Whether `stop()` of `useChat` stops the run on the server. `useChat({ transport })` also calls it when its component is
-   * unmounted; `useChat({ chat })` does not. Default: true.
+   * Whether `stop()` of `useChat` stops the run on the server. `useChat({ transport })` also calls `stop()` when its component
+   * unmounts; `useChat({ chat })` does not. Default: true.
    */
   stopRuns?: boolean
-  /** Called with `lost` when the server is away, and with `open` when it is back. */
+  /** Called with `lost` when the server becomes unreachable, and with `open` when it is back. */
   onConnection?: (state: ConnectionState) => void
-  /** Receives the error when a run could not be stopped. Default: a warning in the console. */
+  /** Receives the error if a run could not be stopped. Default: a console warning. */
   onStopError?: (error: ChatError) => void
-  /** Time for tests. Default: the platform's. */
+  /** A clock for tests. Default: the platform's. */
   clock?: Clock
 }
 
-/** A transport for `useChat` of `ai` 6 and 7: it fits the `ChatTransport` of both. */
+/** A transport for `useChat`, compatible with `ChatTransport` of `ai` 6 and 7. */
 export interface ChatTransport<Message = ToolMessage, Version extends Protocol = 'v7'> {
-  /** The server sends an answer again from its beginning. */
+  /** The server replays an answer from its start. */
   readonly resumeStreamIsReplay: true
-  /** Sends the last message, and streams the answer. `useChat` calls it. */
+  /** Sends the last message and streams the answer. Called by `useChat`. */
   sendMessages(options: SendOptions): Promise<ReadableStream<ChunkOf<Version>>>
-  /** Streams the answer that is under way, from its beginning; null when nothing is. `useChat` calls it. */
+  /** Streams the answer in progress from its start; null if there is none. Called by `useChat`. */
   reconnectToStream(options: ReconnectOptions): Promise<ReadableStream<ChunkOf<Version>> | null>
   /**
-   * The messages of a chat, for `useChat({ messages })`. Queued messages come last, with `metadata: { queued: true }`. `branch`: as
-   * that branch of the chat has them.
+   * The messages of a chat or of one of its branches, for `useChat({ messages })`. Queued messages come last, with
+   * `metadata: { queued: true }`.
    *
    * @throws {ChatError}
    */
   readMessages(chatId: string, options?: { branch?: number; signal?: AbortSignal }): Promise<Message[]>
   /**
-   * Waits for the turn of a queued message. True when its answer has begun: read the chat again, and resume the stream. False
-   * when it waits for a person, or the chat does not have it.
+   * Waits for the turn of a queued message. Returns true once its answer has started: read the chat again, and resume the
+   * stream. Returns false if it waits for a person, or if the chat does not have it.
    *
    * @throws {ChatError}
    */
   waitForTurn(chatId: string, messageId: string, options?: { signal?: AbortSignal }): Promise<boolean>
   /**
-   * Stops the run of a chat on the server, as `stop()` of `useChat` does.
+   * Stops the run of a chat on the server, like `stop()` of `useChat`.
    *
    * @throws {ChatError}
    */
@@ -66,15 +63,15 @@ export interface ChatTransport<Message = ToolMessage, Version extends Protocol =
 }
 
 /**
- * Connects `useChat` with a `chatHandler`:
+ * Connects `useChat` to a `chatHandler`:
  *
- * - sends the last message alone, and names the client's protocol: `protocol: 'v6'` for `ai` 6
- * - sends requests again while the server is away: after half a second, and at most every five seconds
+ * - sends only the last message, and the client's protocol: set `protocol: 'v6'` for `ai` 6
+ * - retries requests while the server is unreachable: after half a second at first, and at most every five seconds
  * - `stop()` stops the run on the server
- * - `resumeStream()` continues an answer, and asks for the calls that wait for the page: see `onToolCall` of `useChat`
+ * - `resumeStream()` continues an answer, and triggers `onToolCall` of `useChat` for calls that wait for the page
  * - a refusal is a `ChatError` with a `code`
  *
- * When the connection breaks in the middle of an answer, `useChat` has the error `connection_lost`: call `resumeStream()`.
+ * If the connection breaks during an answer, `useChat` has the error `connection_lost`. Call `resumeStream()` then.
  *
  * @example
  * const transport = chatTransport({ api: '/api/chat', headers: () => ({ 'x-user': 'ann' }) })
@@ -98,7 +95,7 @@ export function chatTransport(
     version: protocol === 'v6' ? '6' : '7',
     readHeaders: async () => toHeaders(typeof headers === 'function' ? await headers() : headers),
     credentials,
-    // A fetch that is replaced later counts, too.
+    // Looked up late, because apps may replace the global fetch.
     fetch: options.fetch ?? ((url, init) => globalThis.fetch(url, init)),
     clock,
     maxOutageMs,
@@ -116,7 +113,7 @@ export function chatTransport(
   }
 }
 
-/** The core's own would be another file for the page to load. */
+/** A copy, because the core's clock would be another file for the page to load. */
 const pageClock: Clock = {
   now: () => Date.now(),
   setTimeout: (fn, ms) => setTimeout(fn, ms),
@@ -126,11 +123,11 @@ const pageClock: Clock = {
 const ignore = (): void => undefined
 
 function warn(error: ChatError): void {
-  // oxlint-disable-next-line no-console -- the page has no other place
+  // oxlint-disable-next-line no-console -- pages have no other log
   console.warn(`The run could not be stopped: ${error.message}`)
 }
 
-export function toHeaders(values: HeaderValues): Record<string, string> {
+function toHeaders(values: HeaderValues): Record<string, string> {
   const pairs =
     values instanceof Headers
       ? [...values.entries()]
@@ -142,7 +139,7 @@ export function toHeaders(values: HeaderValues): Record<string, string> {
   ) as Record<string, string>
 }
 
-const known = [
+const optionNames = [
   'api',
   'protocol',
   'headers',
@@ -162,19 +159,19 @@ function checkOptions(options: ChatTransportOptions & { protocol?: Protocol }): 
   if (typeof options !== 'object' || options === null || Array.isArray(options))
     refuse('options', "an object, such as { api: '/api/chat' }")
   const { api, protocol, maxOutageMs } = options
-  const strange = Object.keys(options).find((key) => !known.includes(key))
-  if (strange !== undefined)
+  const unknownKey = Object.keys(options).find((key) => !optionNames.includes(key))
+  if (unknownKey !== undefined)
     throw new ConfigError(
       'invalid_config',
-      `chatTransport has no option '${strange}'. It takes ${known.join(', ')}.`,
-      strange,
+      `chatTransport has no option '${unknownKey}'. Options: ${optionNames.join(', ')}.`,
+      unknownKey,
     )
   if (api !== undefined && (typeof api !== 'string' || api === ''))
-    refuse('api', "where chatHandler is mounted, such as '/api/chat'")
+    refuse('api', "the mount path of chatHandler, such as '/api/chat'")
   if (protocol !== undefined && protocol !== 'v6' && protocol !== 'v7')
     refuse('protocol', "'v7', or 'v6' for ai 6")
   if (maxOutageMs !== undefined && !(maxOutageMs >= 0))
-    refuse('maxOutageMs', 'a number of milliseconds from 0')
+    refuse('maxOutageMs', 'a non-negative number of milliseconds')
   for (const key of ['fetch', 'onConnection', 'onStopError'] as const)
     if (options[key] !== undefined && typeof options[key] !== 'function') refuse(key, 'a function')
 }

@@ -1,7 +1,80 @@
 import type { Clock } from '../../core/base/clock.js'
-import { ChatError, isLostError, readErrorResponse } from './chat-error.js'
+import { StatewrightError } from '../../core/base/errors.js'
 
-/** `lost`: requests do not reach the server, and are sent again; `open`: they reach it again. */
+/**
+ * Why a request was refused or failed. `message` can be shown to users. `code` is the server's code, or one of these:
+ *
+ * - `connection_lost`: the connection broke during an answer. `chat.resumeStream()` continues it
+ * - `server_away`: the server was unreachable for `maxOutageMs`
+ * - `http_error`: a proxy or another server responded; see `status`
+ *
+ * `subject` names the invalid part of the request, such as `messages[0].parts[1].url`.
+ *
+ * @example
+ * const explain = (error: Error) =>
+ *   error instanceof ChatError && error.code === 'queue_full' ? 'Please wait for an answer.' : error.message
+ */
+export class ChatError extends StatewrightError {
+  override readonly name = 'ChatError'
+  /** The HTTP status; null if there was no response. */
+  readonly status: number | null
+
+  constructor(
+    code: string,
+    message: string,
+    { status = null, subject, cause }: { status?: number | null; subject?: string; cause?: unknown } = {},
+  ) {
+    super(code, message, subject, cause === undefined ? undefined : { cause })
+    this.status = status
+  }
+}
+
+/** The error for a connection that broke during an answer. */
+export function createLostError(cause?: unknown): ChatError {
+  return new ChatError('connection_lost', 'The connection was lost. The answer continues on the server.', {
+    cause,
+  })
+}
+
+export function isLostError(error: unknown): boolean {
+  return error instanceof ChatError && error.code === 'connection_lost'
+}
+
+/** Reads `{ error: { code, message, key? } }`, or describes the status of any other response. */
+async function readErrorResponse(response: Response): Promise<ChatError> {
+  const { status } = response
+  const { code, message, key } = parseError(await response.text().catch(() => ''))
+  if (typeof code !== 'string' || typeof message !== 'string')
+    return new ChatError('http_error', describeStatus(status), { status })
+  return new ChatError(code, message, { status, ...(typeof key === 'string' && { subject: key }) })
+}
+
+function parseError(text: string): Record<string, unknown> {
+  try {
+    const body = JSON.parse(text) as { error?: Record<string, unknown> } | null
+    return body?.error ?? {}
+  } catch {
+    return {}
+  }
+}
+
+const sentenceByStatus: Readonly<Record<number, string>> = {
+  401: 'You are not signed in.',
+  403: 'You may not use this chat.',
+  404: 'No chat was found at this address.',
+  413: 'The message is too large.',
+  429: 'Too many requests. Wait a moment and try again.',
+}
+
+function describeStatus(status: number): string {
+  const sentence = sentenceByStatus[status]
+  if (sentence !== undefined) return sentence
+  return status >= 500
+    ? `The server failed (${status}). Try again later.`
+    : `The server refused the request (${status}).`
+}
+
+/** `lost`: the server is unreachable and requests are retried; `open`: the server is reachable again. */
 export type ConnectionState = 'open' | 'lost'
 
 export interface ConnectionOptions {
@@ -11,21 +84,21 @@ export interface ConnectionOptions {
   onConnection: (state: ConnectionState) => void
 }
 
-/** One request; made anew for each try, so that headers may change. */
+/** Creates a request for each attempt, so that headers may change. */
 export type RequestSource = () => Promise<[url: string, init: RequestInit]>
 
-export interface RequestHow {
+interface RequestSettings {
   signal?: AbortSignal | undefined
   /** Whether the request may reach the server twice. Default: true. */
   repeatable?: boolean
-  /** Called when a try has failed, so that it is not known whether it has reached the server. */
+  /** Called when an attempt fails, because the server may have received it. */
   onRepeat?: () => void
 }
 
 const firstDelayMs = 500
 const maxDelayMs = 5000
 
-/** Sends requests, and sends them again while the server is away. */
+/** Sends requests, and retries them while the server is unreachable. */
 export class Connection {
   readonly #options: ConnectionOptions
   #state: ConnectionState = 'open'
@@ -34,19 +107,15 @@ export class Connection {
     this.#options = options
   }
 
-  /**
-   * The response of the server, whose status is 2xx.
-   *
-   * @throws {ChatError} for a refusal; `server_away`
-   */
+  /** Returns a response with a 2xx status. @throws {ChatError} for a refusal; `server_away` */
   async request(
     source: RequestSource,
-    { signal, repeatable = true, onRepeat }: RequestHow = {},
+    { signal, repeatable = true, onRepeat }: RequestSettings = {},
   ): Promise<Response> {
     const { clock, maxOutageMs } = this.#options
     const startedAt = clock.now()
     for (let attempt = 0; ; attempt += 1) {
-      // oxlint-disable-next-line no-await-in-loop -- one try after the other
+      // oxlint-disable-next-line no-await-in-loop -- attempts run one at a time
       const sent = await this.#send(source, signal)
       if (sent instanceof Response) {
         this.report('open')
@@ -69,7 +138,7 @@ export class Connection {
     this.#options.onConnection(state)
   }
 
-  /** The response, or an error when the server is away; throws when the page has stopped. */
+  /** Returns an error if the server is unreachable; throws if the page has aborted. */
   async #send(source: RequestSource, signal: AbortSignal | undefined): Promise<Response | ChatError> {
     signal?.throwIfAborted()
     const [url, init] = await source()
@@ -86,7 +155,7 @@ export class Connection {
   }
 }
 
-/** What a proxy answers whose server is away, and a server whose store is. */
+/** Sent by proxies without a server, and by servers without their store. */
 const awayStatuses: ReadonlySet<number> = new Set([502, 503, 504])
 
 function createAwayError(last: ChatError): ChatError {
@@ -96,7 +165,7 @@ function createAwayError(last: ChatError): ChatError {
   return new ChatError('server_away', `${message} Try again later.`, { status, cause: last })
 }
 
-/** Half a second, then twice as long each time up to five seconds; half of it at random, so that pages do not come together. */
+/** Doubles from half a second up to five seconds. Half of it is random, so that pages do not reconnect at the same time. */
 function getDelayMs(attempt: number): number {
   const delay = Math.min(maxDelayMs, firstDelayMs * 2 ** attempt)
   return delay / 2 + (Math.random() * delay) / 2

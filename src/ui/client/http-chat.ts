@@ -1,13 +1,19 @@
 import type { Clock } from '../../core/base/clock.js'
-import type { UIMessage, UIMessageChunk } from '../ui-message-chunks.js'
-import { ChatError, createLostError, isLostError } from './chat-error.js'
-import { Connection, type ConnectionOptions, type RequestSource } from './connection.js'
-import { hasWaitingCall, noteCalls, type PageChunk, replayCalls, toChunks } from './replayed-calls.js'
+import type { PageChunk, UIMessage, UIMessageChunk } from '../ui-message-types.js'
+import {
+  ChatError,
+  Connection,
+  type ConnectionOptions,
+  createLostError,
+  isLostError,
+  type RequestSource,
+} from './connection.js'
+import { hasWaitingCall, noteCalls, replayCalls, toChunks } from './replayed-calls.js'
 
 export interface HttpChatOptions extends ConnectionOptions {
-  /** Without a slash at its end. */
+  /** Without a trailing slash. */
   api: string
-  /** The client's major version, as the server's header has it. */
+  /** The client's major version, for the header `x-ai-sdk`. */
   version: '6' | '7'
   readHeaders: () => Promise<Record<string, string>>
   credentials: RequestCredentials | undefined
@@ -15,26 +21,14 @@ export interface HttpChatOptions extends ConnectionOptions {
   onStopError: (error: ChatError) => void
 }
 
-/** A message of `useChat`, of any type. */
+/** A message of `useChat` with any part types. */
 export interface SentMessage {
   id: string
   role: string
   parts: readonly { type: string }[]
 }
 
-/** What `useChat` gives `sendMessages`. */
-export interface SendOptions {
-  chatId: string
-  messages: readonly SentMessage[]
-  trigger: 'submit-message' | 'regenerate-message'
-  messageId: string | undefined
-  abortSignal: AbortSignal | undefined
-  headers?: Record<string, string> | Headers
-  body?: object
-  metadata?: unknown
-}
-
-/** What `useChat` gives `reconnectToStream`. */
+/** The options that `useChat` passes to `reconnectToStream`. */
 export interface ReconnectOptions {
   chatId: string
   abortSignal?: AbortSignal | undefined
@@ -43,25 +37,33 @@ export interface ReconnectOptions {
   metadata?: unknown
 }
 
-/** An answer that has not ended, as this page knows it. */
-interface OpenAnswer {
-  /** Called when it has ended. */
-  onClose?: () => void
-  /** Sends its message again: the server answers it once. Absent for what must not be sent twice. */
-  source?: RequestSource | undefined
-  /** The connection broke in the middle of it. */
-  isCut: boolean
-  /** Calls that the page was asked to carry out. */
-  asked: Set<string>
+/** The options that `useChat` passes to `sendMessages`. */
+export interface SendOptions extends ReconnectOptions {
+  messages: readonly SentMessage[]
+  trigger: 'submit-message' | 'regenerate-message'
+  messageId: string | undefined
+  abortSignal: AbortSignal | undefined
 }
 
-/** Requests of one page to a `chatHandler`. */
+/** An unfinished answer. */
+interface OpenAnswer {
+  /** Called when the answer ends. */
+  onClose?: () => void
+  /** Sends the message again; the server answers it once. Absent if it must not be sent twice. */
+  source?: RequestSource | undefined
+  /** The connection broke during the answer. */
+  isCut: boolean
+  /** Calls that the page was asked to execute. */
+  requested: Set<string>
+}
+
+/** The requests of one page to a `chatHandler`. */
 export class HttpChat {
   readonly #options: HttpChatOptions
   readonly #connection: Connection
-  /** The last answer of each chat, until it has ended. */
+  /** The last unfinished answer of each chat. */
   readonly #answers = new Map<string, OpenAnswer>()
-  /** The user message at the end of each chat, as the page has read it: its answer is still to be streamed. */
+  /** The last user message of each chat that the page has read without an answer. */
   readonly #unanswered = new Map<string, string>()
 
   constructor(options: HttpChatOptions) {
@@ -80,10 +82,14 @@ export class HttpChat {
       trigger,
       messageId,
     })
-    // The server knows a message by its id. It would regenerate or edit twice.
+    // The server recognizes repeated messages by id, but not repeated regenerations and edits.
     const isKnownById = message?.role === 'user' && trigger === 'submit-message' && messageId === undefined
     const repeatable = isKnownById || message?.role === 'assistant'
-    const answer: OpenAnswer = { source: isKnownById ? source : undefined, isCut: false, asked: new Set() }
+    const answer: OpenAnswer = {
+      source: isKnownById ? source : undefined,
+      isCut: false,
+      requested: new Set(),
+    }
     this.#open(chatId, answer, signal)
     let isRepeated = false
     const onRepeat = (): void => {
@@ -93,7 +99,7 @@ export class HttpChat {
       const response = await this.#connection.request(source, { signal, repeatable, onRepeat })
       return toStream(this.#readAnswer(chatId, answer, { response, signal, isReplay: false }))
     } catch (error) {
-      // Of a request that was sent twice, the first may have arrived: the chat has what became of it.
+      // The first of two attempts may have arrived. The chat then has its answer.
       const hasArrived = isRepeated && error instanceof ChatError && error.status === 409
       if (!hasArrived && !isLostError(error)) this.#close(chatId, answer)
       else answer.isCut = true
@@ -104,7 +110,7 @@ export class HttpChat {
   async reconnectToStream(options: ReconnectOptions): Promise<ReadableStream<PageChunk> | null> {
     const { chatId, abortSignal: signal } = options
     const earlier = this.#answers.get(chatId)
-    const answer: OpenAnswer = earlier?.isCut ? { ...earlier } : { isCut: false, asked: new Set() }
+    const answer: OpenAnswer = earlier?.isCut ? { ...earlier } : { isCut: false, requested: new Set() }
     this.#open(chatId, answer, signal)
     try {
       const response = await this.#reopen(options, answer)
@@ -117,8 +123,8 @@ export class HttpChat {
       if (response) return toStream(this.#readAnswer(chatId, answer, { response, signal, isReplay: true }))
       this.#close(chatId, answer)
       const last = messages.findLast(({ metadata }) => !metadata?.queued)
-      const isNews = last?.role === 'assistant' && (answer.isCut || hasWaitingCall(last))
-      return isNews ? toStream(replayCalls(toChunks(last), answer.asked)) : null
+      const isNew = last?.role === 'assistant' && (answer.isCut || hasWaitingCall(last))
+      return isNew ? toStream(replayCalls(toChunks(last), answer.requested)) : null
     } catch (error) {
       if (!answer.isCut) this.#close(chatId, answer)
       throw error
@@ -164,14 +170,14 @@ export class HttpChat {
     await this.#connection.request(this.#createPost(`${toPath(chatId)}/stop`, {}, {}))
   }
 
-  /** The answer again from its beginning; null when none is under way. */
+  /** Replays the answer from its start; null if none is in progress. */
   async #reopen(options: ReconnectOptions, { source }: OpenAnswer): Promise<Response | null> {
     const { chatId, abortSignal: signal } = options
     try {
-      // Sending the message again also continues a run whose process has ended.
+      // Resending the message also continues a run whose process has died.
       if (source) return await this.#connection.request(source, { signal })
     } catch (error) {
-      // The chat went on without this page.
+      // The chat has continued without this page.
       if (!(error instanceof ChatError) || error.status !== 409) throw error
     }
     const stream = this.#createGet(toStreamPath(chatId, this.#unanswered.get(chatId)), options)
@@ -188,13 +194,13 @@ export class HttpChat {
       isReplay,
     }: { response: Response; signal: AbortSignal | undefined; isReplay: boolean },
   ): AsyncGenerator<PageChunk, void> {
-    let hasBegun = false
+    let hasStarted = false
     let pass = isReplay ? replayCalls : noteCalls
     for (let opened = response; ; ) {
       const chunks = readChunks(opened.body, this.#options.clock)
       try {
-        for await (const chunk of pass(chunks, answer.asked)) {
-          hasBegun = true
+        for await (const chunk of pass(chunks, answer.requested)) {
+          hasStarted = true
           yield chunk
         }
         this.#close(chatId, answer)
@@ -206,8 +212,8 @@ export class HttpChat {
         }
         this.#connection.report('lost')
         answer.isCut = true
-        // A message that still waits for its turn is sent again: the page has nothing of its answer.
-        if (hasBegun || !answer.source) throw error
+        // A queued message is sent again, because the page has nothing of its answer yet.
+        if (hasStarted || !answer.source) throw error
         opened = await this.#connection.request(answer.source, { signal })
         answer.isCut = false
         pass = replayCalls
@@ -218,7 +224,7 @@ export class HttpChat {
   #open(chatId: string, answer: OpenAnswer, signal: AbortSignal | undefined): void {
     this.#answers.set(chatId, answer)
     signal?.addEventListener('abort', () => {
-      // `ai` also aborts a reconnect that it replaces by another one, at once.
+      // `ai` also aborts a reconnect that it immediately replaces.
       queueMicrotask(() => {
         if (this.#answers.get(chatId) !== answer) return
         this.#close(chatId, answer)
@@ -227,7 +233,7 @@ export class HttpChat {
     })
   }
 
-  /** `useChat` takes a chat for ready when a reconnect finds nothing: where a message was sent meanwhile, its answer ends first. */
+  /** `useChat` considers a chat ready if a reconnect finds nothing, so this waits for an answer that started in the meantime. */
   #waitForEnd(chatId: string, signal: AbortSignal | undefined): Promise<void> {
     const newer = this.#answers.get(chatId)
     return new Promise((resolve) => {
@@ -262,14 +268,14 @@ export class HttpChat {
   ): RequestSource {
     const { api, version, readHeaders, credentials } = this.#options
     return async () => {
-      const own = { ...(headers as Record<string, string>), 'x-ai-sdk': version }
-      const given = Object.fromEntries(new Headers(more).entries())
+      const fixed = { ...(headers as Record<string, string>), 'x-ai-sdk': version }
+      const custom = Object.fromEntries(new Headers(more).entries())
       return [
         `${api}${path}`,
         {
           ...init,
           ...(credentials && { credentials }),
-          headers: { ...(await readHeaders()), ...given, ...own },
+          headers: { ...(await readHeaders()), ...custom, ...fixed },
         },
       ]
     }
@@ -282,8 +288,8 @@ const toStreamPath = (chatId: string, of: string | undefined): string =>
   `${toPath(chatId)}/stream${of === undefined ? '' : `?of=${encodeURIComponent(of)}`}`
 
 /**
- * The message that a request is about: the last one, or the earlier one whose calls are answered. Of an answer only the calls
- * since the last step are sent: the log has the rest.
+ * The message to send: the last one, or the earlier one whose calls are answered. Of an assistant message, only the calls of
+ * the last step are sent.
  */
 function findSentMessage({ messages, trigger, messageId }: SendOptions): SentMessage | undefined {
   const named = trigger === 'submit-message' ? messages.find(({ id }) => id === messageId) : undefined
@@ -295,7 +301,7 @@ function findSentMessage({ messages, trigger, messageId }: SendOptions): SentMes
 
 const isCallOrStep = ({ type }: { type: string }): boolean => /^(tool-|dynamic-tool$|step-start$)/.test(type)
 
-/** Chunks are made as the page reads them. */
+/** Creates chunks only when the page reads them. */
 function toStream(chunks: AsyncGenerator<PageChunk, void>): ReadableStream<PageChunk> {
   return new ReadableStream<PageChunk>(
     {
@@ -310,17 +316,12 @@ function toStream(chunks: AsyncGenerator<PageChunk, void>): ReadableStream<PageC
   )
 }
 
-/** The server sends something every 15 seconds: after three times that, the connection counts as lost. */
+/** The server sends a heartbeat every 15 seconds. After three missed heartbeats the connection is lost. */
 const maxSilenceMs = 45_000
 
-/** After these chunks an answer has ended. */
 const lastChunks: ReadonlySet<string> = new Set(['finish', 'abort', 'error'])
 
-/**
- * Reads the chunks of an answer from a response.
- *
- * @throws {ChatError} `connection_lost` when the response breaks off before the answer has ended
- */
+/** Reads the chunks of an answer. @throws {ChatError} `connection_lost` if the response breaks before the answer ends */
 async function* readChunks(
   body: ReadableStream<Uint8Array> | null,
   clock: Clock,
@@ -328,9 +329,9 @@ async function* readChunks(
   if (body === null) throw createLostError()
   const reader = body.getReader()
   const decoder = new TextDecoder()
-  // Pieces of a frame that has not ended. They are joined once: a picture comes in hundreds.
+  // The pieces of an incomplete frame. They are joined once, because an image arrives in hundreds of pieces.
   let pieces: string[] = []
-  /** The last characters: the end of a frame may be cut, too. */
+  /** The last characters, because a frame delimiter may be split. */
   let end = ''
   let hasEnded = false
   try {
@@ -357,7 +358,7 @@ async function* readChunks(
       }
     }
   } catch (cause) {
-    // The server keeps the response open for its hooks: what breaks then is no loss.
+    // After the end, the server only keeps the response open for its hooks.
     if (!hasEnded) throw isAbort(cause) ? cause : createLostError(cause)
   } finally {
     void reader.cancel().catch(() => undefined)
@@ -367,14 +368,13 @@ async function* readChunks(
 
 const isAbort = (error: unknown): boolean => error instanceof Error && error.name === 'AbortError'
 
-/** The next bytes; null at the end. */
 async function readInTime(
   reader: ReadableStreamDefaultReader<Uint8Array>,
   clock: Clock,
 ): Promise<Uint8Array | null> {
   let timer: unknown
   const silence = new Promise<never>((_, reject) => {
-    timer = clock.setTimeout(() => reject(new Error('The server has been silent.')), maxSilenceMs)
+    timer = clock.setTimeout(() => reject(new Error('The server sent no heartbeat.')), maxSilenceMs)
   })
   try {
     const { done, value } = await Promise.race([reader.read(), silence])

@@ -1,20 +1,15 @@
-import type { UIMessage, UIMessageChunk, UIMessagePart } from '../ui-message-chunks.js'
+import type { PageChunk, UIMessage, UIMessageChunk, UIMessagePart } from '../ui-message-types.js'
 
 type InputChunk = Extract<UIMessageChunk, { type: 'tool-input-available' }>
 
-/** A chunk as `useChat` gets it: it calls `onToolCall` for an input unless `providerExecuted` is set. */
-export type PageChunk = UIMessageChunk | (InputChunk & { providerExecuted: boolean })
-
 /**
- * Passes on the chunks of an answer that a page gets again, so that `onToolCall` is called only for the calls that wait for
- * it. A call that has its result would be carried out twice otherwise. `asked`: calls that this page has been asked to carry
- * out already.
- *
- * So `providerExecuted` is set at first, and unset for the calls that have no result when the answer rests.
+ * Passes on the chunks of a replayed answer so that `useChat` calls `onToolCall` only for calls without a result; the others
+ * would run twice. Sets `providerExecuted` on every call, and clears it for calls that have no result when the answer rests.
+ * `requested`: calls that this page was already asked to execute.
  */
 export async function* replayCalls(
   chunks: AsyncIterable<UIMessageChunk> | Iterable<UIMessageChunk>,
-  asked: Set<string>,
+  requested: Set<string>,
 ): AsyncGenerator<PageChunk, void> {
   const open = new Map<string, InputChunk>()
   for await (const chunk of chunks) {
@@ -39,8 +34,8 @@ export async function* replayCalls(
         break
       case 'finish':
         for (const [callId, input] of open) {
-          if (asked.has(callId)) continue
-          asked.add(callId)
+          if (requested.has(callId)) continue
+          requested.add(callId)
           yield { ...input, providerExecuted: false }
         }
     }
@@ -48,23 +43,23 @@ export async function* replayCalls(
   }
 }
 
-/** Passes on the chunks of a new answer, and notes in `asked` the calls that the page is asked to carry out. */
+/** Passes on the chunks of a new answer, and collects the calls that the page is asked to execute. */
 export async function* noteCalls(
   chunks: AsyncIterable<UIMessageChunk>,
-  asked: Set<string>,
+  requested: Set<string>,
 ): AsyncGenerator<PageChunk, void> {
   for await (const chunk of chunks) {
-    if (chunk.type === 'tool-input-available') asked.add(chunk.toolCallId)
+    if (chunk.type === 'tool-input-available') requested.add(chunk.toolCallId)
     yield chunk
   }
 }
 
-/** Whether a message of the history has a call that waits for the page. */
+/** Whether a message has a call that waits for the page. */
 export function hasWaitingCall({ parts }: UIMessage): boolean {
   return parts.some((part) => 'toolCallId' in part && part.state === 'input-available')
 }
 
-/** The chunks that make a message of the history, as its stream had them. */
+/** Converts a message back to the chunks of its stream. */
 export function* toChunks({ id, metadata, parts }: UIMessage): Generator<UIMessageChunk> {
   yield { type: 'start', messageId: id, ...(metadata && { messageMetadata: metadata }) }
   for (const [at, part] of parts.entries()) yield* toPartChunks(part, `${id}.${at}`)

@@ -86,14 +86,14 @@ const ofBoth = ['chatHandler', 'aguiHandler'] as const
 
 /** The routes of both handlers, by `parseRoute`. */
 export const pageSurfaces: Surface[] = [
-  surface('chatHandler', 'begin', 'say', () => ({
+  surface('chatHandler', 'begin', 'send', () => ({
     body: { id: chatId, messages: [{ id: 'm2', role: 'user', parts: [{ type: 'text', text: 'Again.' }] }] },
   })),
-  surface('aguiHandler', 'begin', 'say', () => ({
+  surface('aguiHandler', 'begin', 'send', () => ({
     body: { threadId: chatId, runId: 'r2', messages: [{ id: 'm2', role: 'user', content: 'Again.' }] },
   })),
   {
-    ...surface('chatHandler', 'branch', 'say', () => ({
+    ...surface('chatHandler', 'branch', 'send', () => ({
       body: {
         id: chatId,
         trigger: 'regenerate-message',
@@ -103,13 +103,13 @@ export const pageSurfaces: Surface[] = [
     as: 'another answer',
   },
   {
-    ...surface('aguiHandler', 'branch', 'say', () => ({
+    ...surface('aguiHandler', 'branch', 'send', () => ({
       body: { threadId: chatId, runId: 'r2', messages: [], forwardedProps: { regenerateFrom: 'm1' } },
     })),
     as: 'another answer',
   },
   {
-    ...surface('chatHandler', 'branch', 'say', () => ({
+    ...surface('chatHandler', 'branch', 'send', () => ({
       body: {
         id: chatId,
         messageId: 'm1',
@@ -118,12 +118,12 @@ export const pageSurfaces: Surface[] = [
     })),
     as: 'an edit',
   },
-  surface('chatHandler', 'answer', 'say', ({ question }) => {
+  surface('chatHandler', 'answer', 'send', ({ question }) => {
     const approval = { id: toApprovalId(question), approved: true }
     const part = { type: 'tool-pay', toolCallId: question.callId, state: 'approval-responded', approval }
     return { body: { id: chatId, messages: [{ id: 'x', role: 'assistant', parts: [stepStart, part] }] } }
   }),
-  surface('aguiHandler', 'answer', 'say', ({ question }) => {
+  surface('aguiHandler', 'answer', 'send', ({ question }) => {
     const id = toInterruptId(question.callId, question)
     const resume = [{ interruptId: id, status: 'resolved', payload: { approved: true } }]
     return { body: { threadId: chatId, runId: 'r2', messages: [], resume } }
@@ -131,23 +131,23 @@ export const pageSurfaces: Surface[] = [
   surface(
     'aguiHandler',
     'branch',
-    'say',
+    'send',
     () => ({ body: { ...said('m1', 'Other words.'), forwardedProps: { regenerateFrom: 'm1' } } }),
     { as: 'an edit' },
   ),
   ...ofBoth.flatMap((of) => [
-    surface(of, 'begin', 'say', () => ({ body: said('m2', 'Again.') }), {
+    surface(of, 'begin', 'send', () => ({ body: said('m2', 'Again.') }), {
       as: 'steering',
       whenBusy: 'steer',
     }),
-    surface(of, 'begin', 'say', () => ({ body: said('m2', 'Again.') }), {
+    surface(of, 'begin', 'send', () => ({ body: said('m2', 'Again.') }), {
       as: 'refusing',
       whenBusy: 'refuse',
     }),
     surface(
       of,
       'turn back',
-      'say',
+      'send',
       () => ({ body: { ...said('m2', 'Again.'), branch: 2, forwardedProps: { branch: 2 } } }),
       { as: 'on another branch' },
     ),
@@ -156,7 +156,7 @@ export const pageSurfaces: Surface[] = [
   surface(
     'chatHandler',
     'answer',
-    'say',
+    'send',
     ({ question }) => {
       const approval = { id: toApprovalId(question), approved: false, reason: 'No.' }
       const part = { type: 'tool-pay', toolCallId: question.callId, state: 'approval-responded', approval }
@@ -167,7 +167,7 @@ export const pageSurfaces: Surface[] = [
   surface(
     'chatHandler',
     'answer',
-    'say',
+    'send',
     ({ question: { callId } }) => {
       const part = { type: 'tool-pay', toolCallId: callId, state: 'output-available', output: 'paid' }
       return { body: { id: chatId, messages: [{ id: 'x', role: 'assistant', parts: [stepStart, part] }] } }
@@ -177,7 +177,7 @@ export const pageSurfaces: Surface[] = [
   surface(
     'aguiHandler',
     'answer',
-    'say',
+    'send',
     ({ question: { callId } }) => ({
       body: {
         threadId: chatId,

@@ -1,0 +1,144 @@
+import type { AgentEvent } from '../../machines/agent/announcements.js'
+import type { AgentContext } from '../../machines/agent/context.js'
+import type { Message } from '../../machines/agent/messages.js'
+import { maskMessages } from '../../machines/agent/uncleared-input.js'
+import { systemClock } from '../core/base/clock.js'
+import { describeError, StatewrightError } from '../core/base/errors.js'
+import { isObject, expectArgument, objectRule, optionsRule } from '../core/base/values.js'
+import type { Run } from '../core/run/run.js'
+import type { SessionView } from '../web/chat-service.js'
+import type { AnswerProtocol } from '../web/sse.js'
+import { AGUIEventFold } from './agui-fold.js'
+import { matchClientIds } from './agui-messages.js'
+import type { AGUIEvent } from './protocol.js'
+import type { AgentInput } from './read-input.js'
+
+/** The part of an AG-UI input that affects the events. */
+export interface AGUIRunInput {
+  threadId: string
+  runId: string
+  /** Only the ids of user messages are read, so that the events use the page's ids. */
+  messages?: readonly { id: string; role: string; content?: unknown }[]
+  /** `STATE_DELTA` is only sent if this is an object or absent. */
+  state?: unknown
+}
+
+/** The options of `toAGUI`. */
+export interface AGUIOptions {
+  /** The input that the run answers. Default: the ids of the session and the run. */
+  input?: AGUIRunInput
+  /** Start with a `MESSAGES_SNAPSHOT`, for a page without messages. Default: false. */
+  restate?: boolean
+}
+
+/**
+ * Converts a run into events of AG-UI 1.0, up to its next rest. `RUN_STARTED` is the first event, `RUN_FINISHED` or
+ * `RUN_ERROR` the last. A rest that waits for a person ends with the outcome `interrupt`; call the function again after the
+ * answers. Events from before the call are not included. The run continues if the consumer stops reading.
+ *
+ * @example
+ * for await (const event of toAGUI(agent.run('What is 19 + 23?'))) console.log(event.type)
+ */
+export function toAGUI(run: Run, options: AGUIOptions = {}): AsyncIterableIterator<AGUIEvent> {
+  const rule = objectRule(['events$', Symbol.asyncIterator], 'a run: the return value of agent.run(…)')
+  expectArgument('toAGUI(run)', run, rule)
+  expectArgument('toAGUI(run, options)', options, optionsRule)
+  const events = run[Symbol.asyncIterator]()
+  // A working run is joined in its current state. A new run has no events yet.
+  return encodeRun(run, events, findContext(run), options)
+}
+
+async function* encodeRun(
+  run: Run,
+  events: AsyncIterator<AgentEvent, undefined>,
+  contextAtStart: AgentContext | null,
+  { input, restate = false }: AGUIOptions,
+): AsyncGenerator<AGUIEvent, undefined> {
+  const { threadId = run.sessionId, runId = run.id, messages, state } = input ?? {}
+  let fold = new AGUIEventFold({ threadId, runId, history: [] })
+  let hasStarted = false
+  try {
+    if (!contextAtStart) await run.started
+    const context = contextAtStart ?? findContext(run)
+    const history: readonly Message[] = context ? maskMessages(context) : []
+    fold = new AGUIEventFold({
+      threadId,
+      runId,
+      history,
+      ends: context?.ends ?? [],
+      restate,
+      getMessageId: matchClientIds(history, messages ?? []),
+      state: isObjectOrAbsent(state),
+    })
+    hasStarted = true
+    yield* fold.begin()
+    for (let next = await events.next(); !next.done; next = await events.next())
+      yield* fold.handleEvent(next.value)
+    yield* fold.end(await run.result)
+  } catch (error) {
+    if (!hasStarted) yield* fold.begin()
+    yield* fold.fail({
+      message: describeError(error),
+      code: error instanceof StatewrightError ? error.code : 'internal',
+    })
+  } finally {
+    await events.return?.()
+  }
+  return undefined
+}
+
+/** Null before the run has started. */
+function findContext(run: Run): AgentContext | null {
+  try {
+    return (run.snapshot() as { context: AgentContext }).context
+  } catch {
+    return null
+  }
+}
+
+/** The page that reads an answer. `shown`: its messages; null if it shows none. */
+export type AGUIPage = Pick<AgentInput, 'threadId' | 'runId' | 'state'> & {
+  shown: AgentInput['shown'] | null
+}
+
+/**
+ * Streams an answer as one AG-UI run. A page whose messages differ from the log receives a snapshot. `read` returns the
+ * session at its rest.
+ */
+export function createAGUIProtocol(
+  { threadId, runId, shown, state }: AGUIPage,
+  read: () => Promise<SessionView | null>,
+): AnswerProtocol<AGUIEvent> {
+  return {
+    createEncoder: ({ before, ends, turn }) => {
+      const fold = new AGUIEventFold({
+        threadId,
+        runId,
+        history: [...before, ...(turn?.messages ?? [])],
+        ends,
+        ...(shown === null ? { restate: true } : { shown }),
+        ...(turn && { status: turn }),
+        state: isObjectOrAbsent(state),
+      })
+      return {
+        begin: () => fold.begin(),
+        encode: (event) => fold.handleEvent(event),
+        end: async () => {
+          const { status } = fold
+          // The log has the open interrupts. Events lack the answers from before the page subscribed.
+          const session = await read().catch(() => null)
+          if (session?.state !== status.state) return fold.end(status)
+          return fold.end({ ...status, pending: [...session.pending], messages: session.messages })
+        },
+      }
+    },
+    toErrorChunk: (message) => ({
+      type: 'RUN_ERROR',
+      message,
+      code: 'internal',
+      timestamp: systemClock.now(),
+    }),
+  }
+}
+
+const isObjectOrAbsent = (state: unknown): boolean => state === undefined || isObject(state)

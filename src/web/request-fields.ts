@@ -1,0 +1,79 @@
+import { isObject } from '../core/base/values.js'
+import { invalidInputError } from './error-response.js'
+
+/** Reads one value of a request, and names its place in errors. @throws {UsageError} `invalid_input` */
+export type Field<Value> = (value: unknown, at: string) => Value
+
+/** The type that a field reads: requests declare their fields once. */
+export type ValueOf<Read> = Read extends Field<infer Value> ? Value : never
+
+/** A field with a test, and the phrase that errors use for it. */
+export function field<Value>(is: (value: unknown) => value is Value, phrase: string): Field<Value> {
+  return (value, at) => {
+    if (is(value)) return value
+    throw invalidInputError(`${at} must be ${phrase}.`, at)
+  }
+}
+
+const isString = (value: unknown): value is string => typeof value === 'string'
+const isList = (value: unknown): value is unknown[] => Array.isArray(value)
+
+export const anything: Field<unknown> = (value) => value
+export const text = field(isString, 'a string')
+export const flag = field((value) => typeof value === 'boolean', 'true or false')
+export const shortText = field(
+  (value): value is string => isString(value) && value !== '' && value.length <= 200,
+  'a string of 1 to 200 characters',
+)
+
+/** @throws {UsageError} `invalid_input` */
+export const branchNumber: Field<number> = field(
+  (value): value is number => Number.isSafeInteger(value) && Number(value) > 0,
+  'a branch number, from 1',
+)
+
+export const oneOf = <const Value extends string>(...values: Value[]): Field<Value> =>
+  field(
+    (value): value is Value => (values as unknown[]).includes(value),
+    values.map((value) => `'${value}'`).join(' or '),
+  )
+
+export const optional =
+  <Value>(read: Field<Value>): Field<Value | undefined> =>
+  (value, at) =>
+    value === undefined ? undefined : read(value, at)
+
+/** Reads any value that the field refuses as undefined. */
+export const lenient =
+  <Value>(read: (value: unknown) => value is Value): Field<Value | undefined> =>
+  (value) =>
+    read(value) ? value : undefined
+
+export const lenientText = lenient(isString)
+
+const listRule = field(isList, 'a list')
+const objectRule = field(isObject, 'an object')
+
+export const list =
+  <Value>(read: Field<Value>): Field<Value[]> =>
+  (value, at) =>
+    listRule(value, at).map((item, i) => read(item, `${at}[${i}]`))
+
+type Shape = Record<string, Field<unknown>>
+
+/** Reads the named fields of an object, and ignores all others. Without a shape, returns the object itself. */
+export function fields(): Field<Record<string, unknown>>
+export function fields<Fields extends Shape>(
+  shape: Fields,
+): Field<{ [Key in keyof Fields]: ValueOf<Fields[Key]> }>
+export function fields(shape?: Shape): Field<Record<string, unknown>> {
+  if (!shape) return objectRule
+  return (value, at) => {
+    const object = objectRule(value, at)
+    const entries = Object.entries(shape).map(([key, read]) => [
+      key,
+      read(object[key], at === '' ? key : `${at}.${key}`),
+    ])
+    return Object.fromEntries(entries) as Record<string, unknown>
+  }
+}
