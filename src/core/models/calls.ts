@@ -1,21 +1,20 @@
-/** A call as a provider sends it. */
+/** A call as the provider sends it. */
 export interface SentCall {
   id: string
   name: string
-  /** JSON text; blank when no arguments came. */
+  /** JSON text; blank if the call has no arguments. */
   arguments: string
 }
 
 /**
- * Leaves out what is not a call of its own: a start without arguments when a call of the same tool follows with arguments, and
- * a call that was sent again under its id. `read` returns null for other items, which stay.
+ * Drops repeated calls: one without arguments that is followed by a call of the same tool with arguments, and one
+ * resent under the same id. Items for which `read` returns null are kept.
  */
 export function listDistinctCalls<Item>(
   items: readonly Item[],
   read: (item: Item) => SentCall | null,
 ): Item[] {
   const calls = items.map(read)
-  /** The last call of each tool that has arguments. */
   const lastWritten = new Map<string, number>()
   for (const [i, call] of calls.entries()) if (call && !isBlank(call)) lastWritten.set(call.name, i)
   const seen = new Set<string>()
@@ -32,8 +31,9 @@ export function listDistinctCalls<Item>(
 const isBlank = ({ arguments: text }: SentCall): boolean => text.trim() === ''
 
 /**
- * The id of a call in the message with this number: unchanged, or with that number where an earlier message has the id.
- * Several providers count calls from `call_0` in every response. Kimi's ids end in a count, so that count changes.
+ * Returns the id of a call in message `messageNumber`, with that number appended if an earlier message used the
+ * id. Several providers count calls from `call_0` in every response. Kimi ids end in a counter, so the counter is
+ * raised instead.
  */
 export function nameCall(id: string, messageNumber: number, used: ReadonlySet<string>): string {
   let name = id

@@ -3,8 +3,8 @@ import type { Annotation } from '../../../machines/agent/messages.js'
 import { asObject, asText } from '../base/values.js'
 
 /**
- * The sources of an answer, each once, in whatever shape they come: nested as in Chat Completions, flat as in the Responses
- * API, `{ url, title }` of search results, or bare addresses. What names no source is left out.
+ * Returns each source once. Accepts the nested form of Chat Completions, the flat form of the Responses API, `{
+ * url, title }` search results, and plain URLs.
  */
 export function readCitations(given: readonly unknown[]): Annotation[] {
   const read = new Map<string, Annotation>()
@@ -13,7 +13,7 @@ export function readCitations(given: readonly unknown[]): Annotation[] {
     if (annotation === null) continue
     const key = getCitationKey(annotation)
     const known = read.get(key)
-    // The same source may be named again, with its title.
+    // A later entry may add the title.
     if (known === undefined || getTitle(known) === undefined) read.set(key, annotation)
   }
   return [...read.values()]
@@ -32,7 +32,7 @@ function readCitation(value: unknown): Annotation | null {
   return filename === '' ? null : { type: 'file_citation', file_citation: { filename, ...title } }
 }
 
-/** A file by its name, or by its id where that is all there is. A file that the model has made is no source. */
+/** Returns '' for files that the model created, because they are not sources. */
 function readFilename({ type }: JsonObject, own: JsonObject): string {
   return type === 'file_path' ? '' : asText(own.filename) || asText(own.file_id)
 }
@@ -47,7 +47,7 @@ function getTitle(annotation: Annotation): string | undefined {
   return annotation.type === 'url_citation' ? annotation.url_citation.title : annotation.file_citation.title
 }
 
-/** What some providers list beside the answer (Perplexity, xAI): search results, which have titles, before bare addresses. */
+/** Citations at the top level of a response (Perplexity, xAI). Search results come first because they have titles. */
 export function listTopLevelCitations(chunk: JsonObject): readonly Json[] {
   return [chunk.search_results, chunk.citations].flatMap((list) => (Array.isArray(list) ? list : []))
 }

@@ -3,22 +3,22 @@ import { readWaitMs, asList, asObject, asText } from '../base/values.js'
 import type { RefusedContent } from '../../../machines/agent/model-response.js'
 import type { MediaKind } from '../../../machines/agent/refusals.js'
 
-/** What a provider says of an error, in whatever shape it says it. '' and null stand for what it leaves out. */
+/** A provider error in a uniform shape. Missing fields are '' or null. */
 export interface ErrorBody {
   code: string
   type: string
-  /** The path of the field that the error is about. */
+  /** Path of the field that caused the error. */
   param: string
   message: string
-  /** The status that the body itself names: inside a 200 stream there is no other. */
+  /** Status given in the body. Inside a stream with status 200 there is no other. */
   status: number | null
-  /** How long it asks us to wait, in milliseconds, where it says so itself. */
+  /** Wait time requested in the body, in milliseconds. */
   retryAfterMs: number | null
 }
 
 /**
- * Reads the body of an error: `{ error: { message, type, code } }` (OpenAI), `{ error: '…' }` (xAI, Ollama),
- * `{ object: 'error', message, … }` (vLLM, Mistral), `{ detail }` (FastAPI), `[{ error }]` (Gemini), or plain text.
+ * Reads an error body: `{ error: { message, type, code } }` (OpenAI), `{ error: '…' }` (xAI, Ollama), `{ object:
+ * 'error', message, … }` (vLLM, Mistral), `{ detail }` (FastAPI), `[{ error }]` (Gemini), or plain text.
  */
 export function readErrorBody(body: unknown): ErrorBody {
   if (typeof body === 'string') return { ...emptyErrorBody, message: isMarkup(body) ? '' : body.trim() }
@@ -44,13 +44,13 @@ const emptyErrorBody: ErrorBody = {
   retryAfterMs: null,
 }
 
-/** Whether a field `error` says anything: some servers have an empty one in every answer. */
+/** Whether an `error` field is non-empty. Some servers add an empty one to every response. */
 export function hasError(error: unknown): boolean {
   if (typeof error !== 'object' || error === null) return Boolean(error)
   return Object.values(error).some((value) => value !== null && value !== '')
 }
 
-/** A web page, which says nothing to people in a terminal. */
+/** Web pages are not useful as an error message. */
 export function isMarkup(text: string): boolean {
   return text.trimStart().startsWith('<')
 }
@@ -58,12 +58,12 @@ export function isMarkup(text: string): boolean {
 function readMessage(error: JsonObject): string {
   const said = error.message ?? error.detail
   const message = typeof said === 'object' && said !== null ? JSON.stringify(said) : asText(said)
-  // A gateway such as OpenRouter says "Provider returned error" and keeps the provider's own words in here.
+  // Gateways such as OpenRouter put the upstream error here.
   const upstream = asText(asObject(error.metadata)?.raw)
   return upstream === '' ? message : `${message}: ${upstream}`
 }
 
-/** A code that is a word; numbers are statuses. */
+/** Returns '' for numeric codes, which are statuses. */
 export function readWord(value: unknown): string {
   const text = asText(value)
   return /^\d*$/.test(text) ? '' : text
@@ -76,7 +76,7 @@ function readStatus(value: unknown): number | null {
     : null
 }
 
-/** Google's `RetryInfo` among the details: `{ retryDelay: '48s' }`. */
+/** Google's `RetryInfo` detail: `{ retryDelay: '48s' }`. */
 function readRetryInfoMs(details: unknown): number | null {
   for (const detail of asList(details)) {
     const [, seconds] = /^(\d{1,9}(?:\.\d+)?)s$/.exec(asText(asObject(detail)?.retryDelay)) ?? []
@@ -85,12 +85,11 @@ function readRetryInfoMs(details: unknown): number | null {
   return null
 }
 
-/** The fields of an error that name the refused content. */
 type ErrorWords = Pick<ErrorBody, 'code' | 'type' | 'param' | 'message'>
 
 /**
- * Finds the refused content in the error of a provider. Returns null for any other error, such as a wrong key, an unknown model or
- * a parameter. Each pattern is the wording of at least one provider.
+ * Finds the content that a provider refused, or null for any other error (wrong key, unknown model, bad
+ * parameter). Each pattern matches the wording of at least one provider.
  */
 export function findRefusedContent(status: number | null, words: ErrorWords): RefusedContent | null {
   if (status !== null && !contentStatuses.has(status)) return findUnsupported(status, words)
@@ -98,16 +97,16 @@ export function findRefusedContent(status: number | null, words: ErrorWords): Re
   return findRefusedReasoning(words) ?? findFlagged(words) ?? findRefusedMedia(status, words)
 }
 
-/** OpenRouter and OpenAI answer 404 for parts of a request, and xAI answers 403. */
+/** OpenRouter and OpenAI answer 404 for parts of a request; xAI answers 403. */
 const contentStatuses = new Set([400, 403, 404, 415, 422, 451])
 
-/** Servers of local models answer 500 if a model takes no pictures at all. */
+/** Local servers answer 500 if a model does not accept images. */
 function findUnsupported(status: number, words: ErrorWords): RefusedContent | null {
   const media = status >= 500 && !isAboutSettings(words) ? findRefusedMedia(status, words) : null
   return media?.what === 'media' && media.never ? media : null
 }
 
-/** Names of tools and models can contain any of the words below. */
+/** Tool and model names can contain any of the words below. */
 function isAboutSettings({ code, param, message }: ErrorWords): boolean {
   return (
     /^(tools?|functions?|tool_choice|response_format|text\.format|model|temperature|reasoning|thinking)\b/.test(
@@ -141,7 +140,7 @@ const reasoningSentences = [
   /thinking[`'"]* blocks?[^.]{0,80}cannot be modified/i, // Anthropic
 ]
 
-/** A path into the messages of the request that ends at reasoning, or its field by name. */
+/** A path into the request messages that ends at a reasoning field. */
 const storedReasoning =
   /\b(messages|input|contents)\b[^]{0,120}\b(reasoning(_content|_details)?|(redacted_)?thinking|thought_?signature|signature|encrypted_content)\b|\breasoning_(content|details)\b/i
 
@@ -194,7 +193,7 @@ function isMediaProblem(sentence: string): boolean {
 
 const sentences = (text: string): string[] => text.split(/(?<=[.!?])\s+/)
 
-/** `gpt-image-1` is a model, not a picture. */
+/** `gpt-image-1` is a model, not an image. */
 const withoutModelNames = (text: string): string =>
   text.replaceAll(/\b(gpt|chatgpt|claude|gemini|grok|llama|qwen|dall)[\w.:/-]*-[\w.:/-]*/gi, '')
 
@@ -206,7 +205,7 @@ const kindWords: readonly [MediaKind, RegExp][] = [
 
 function findKinds(text: string): MediaKind[] {
   const kinds = kindWords.flatMap(([kind, words]) => (words.test(text) ? [kind] : []))
-  // A file can be of any kind by its type.
+  // Other kinds are files too.
   return kinds.includes('file') && kinds.length > 1 && !/\b(pdf|document)/i.test(text)
     ? kinds.filter((kind) => kind !== 'file')
     : kinds
@@ -215,7 +214,7 @@ function findKinds(text: string): MediaKind[] {
 const mediaCodes =
   /unsupported_content|(image|audio|file|media|mime|pdf|document)_?\w*(invalid|unsupported|error|large|small|found|format|parse|decode|policy)|(invalid|unsupported|empty|failed|corrupt|bad)\w*_?(image|audio|file|media|mime|pdf|document)/i
 
-/** Paths to the payload of a part, as Anthropic, Gemini and OpenAI name them. */
+/** Paths to a media payload, as named by Anthropic, Gemini and OpenAI. */
 const mediaPaths =
   /\b(source\.(base64|url|media_type|data)|inline_?data|file_?data|image_url|input_audio|input_image|input_file)\b/i
 

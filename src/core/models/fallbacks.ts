@@ -12,7 +12,6 @@ import {
 import { listMedia } from './leave-out.js'
 import { refuseUnsupportedMedia, toAcceptedMessages } from './result-media.js'
 
-/** One of the models, and what its answers are marked with. */
 interface Candidate extends MarkedModel {
   model: ModelProvider
 }
@@ -20,10 +19,11 @@ interface Candidate extends MarkedModel {
 const modelsByProvider = new WeakMap<ModelProvider, readonly ModelProvider[]>()
 
 /**
- * The first of these models that answers. Another is asked, at once, when one is overloaded, rate limited, out of quota or
- * cannot be reached; not for a request that is wrong, nor for a key that is refused. It is told as `retry`, with the model's name;
- * usage is priced by the model that had it. The one that answered is asked first for the rest of the run, also after a
- * resume; the next message of the user begins with the first again. What one wants back with its answers, the others are not sent.
+ * Returns a model that tries each of the given models in order. It moves on when a model is overloaded, rate
+ * limited, out of quota or unreachable, but not for an invalid request or a rejected key. Each switch emits a
+ * `retry` event with the name of the model, and usage is priced per model. The model that answered stays first for
+ * the rest of the run, also after a resume; the next user message starts with the first model again.
+ * Provider-specific data, such as encrypted reasoning, is only sent back to the model it came from.
  *
  * @example
  * const model = withFallbacks([openaiResponses({ model: 'gpt-5' }), openaiChat({ model: 'llama3.3', baseURL: 'http://localhost:11434/v1' })])
@@ -41,7 +41,7 @@ export function withFallbacks(models: readonly ModelProvider[]): ModelProvider {
   const echoes = all.map((model) => model.echoesReasoning)
   const echoesReasoning = (['always', 'with_calls'] as const).find((one) => echoes.includes(one))
   const structuredOutput = findWeakestSupport(all.map((model) => model.structuredOutput))
-  /** The model to ask about this transcript after another one did not answer it. */
+  /** The next model to try for this transcript after an idle timeout. */
   const instead = new WeakMap<Message, { at: number; failure: ModelFailure }>()
 
   const provider: ModelProvider = {
@@ -63,7 +63,7 @@ export function withFallbacks(models: readonly ModelProvider[]): ModelProvider {
       const chosen = Math.max(0, findAnsweredCandidate(request.messages, candidates))
       const order = orderCandidates(candidates, silenced?.at ?? chosen)
       let failure = silenced?.failure ?? null
-      /** The first that time may mend. */
+      /** First failure that a later attempt may not have. */
       let passing = failure
       let turn = 0
       const stop = onAbort(options.signal, () => {
@@ -125,7 +125,6 @@ function checkModels(models: unknown): readonly ModelProvider[] {
   })
 }
 
-/** What all of them heed. */
 function findWeakestSupport(
   support: readonly (StructuredOutputSupport | undefined)[],
 ): StructuredOutputSupport | undefined {
@@ -133,7 +132,7 @@ function findWeakestSupport(
   return support.includes('alone') ? 'alone' : 'beside_tools'
 }
 
-/** The model that answered in this run; -1 when none of these did. */
+/** Index of the model that answered in this run, or -1. */
 function findAnsweredCandidate(messages: readonly Message[], candidates: readonly Candidate[]): number {
   const begun = messages.findLastIndex(({ role, internal, data }) => {
     return role === 'user' && internal !== true && data?.['reason'] !== 'steering'
@@ -156,7 +155,8 @@ function getIdentity({
 }
 
 /**
- * The request as this model takes it.
+ * The request adapted to this model.
+ *
  * @throws ModelError `unsupported_content` where a picture would be left out that a later model takes
  */
 function toOwnRequest(
@@ -183,10 +183,7 @@ function countMedia(messages: readonly Message[]): number {
   return messages.reduce((count, message) => count + listMedia(message).length, 0)
 }
 
-/**
- * Whether another model may do what this one could not: it is overloaded, its account is used up, it does not answer, or it takes
- * no pictures.
- */
+/** Whether another model may succeed where this one failed. */
 function isModelSpecific(failure: ModelFailure): boolean {
   const { kind, status, code } = failure
   if (isTransient(failure)) return true
@@ -199,8 +196,8 @@ function isTransient({ kind }: ModelFailure): boolean {
 }
 
 /**
- * The failure of a request that no model has answered, where one of the models may answer it soon: that another takes no pictures,
- * or has nothing left on its account, is no reason to give up. What was said before has been told and paid for already.
+ * The error when no model answered but one of them may recover. A later failure for lack of quota or media support
+ * must not hide that.
  */
 function createTransientError(passing: ModelFailure, { partialText, usage }: ModelFailure): ModelError {
   return new ModelError({ ...passing, partialText, usage })
@@ -208,14 +205,17 @@ function createTransientError(passing: ModelFailure, { partialText, usage }: Mod
 
 const quotaCodes = /insufficient|billing|balance|payment|credit|quota|hard_limit/i
 
-/** One of several models of an agent: its answers are marked with its name. */
+/** A model that marks its responses with its name. */
 export interface MarkedModel {
   name: string
-  /** Messages as it is sent them. */
+  /** Messages as sent to this model. */
   strippedMessages: WeakMap<AssistantMessage, AssistantMessage>
 }
 
-/** Without what another has given to be sent back to itself alone. The same object each time: providers know messages by that. */
+/**
+ * Removes data that only the model that produced it can use. Returns the same object for the same message, because
+ * providers cache by identity.
+ */
 export function stripForeignEcho({ name, strippedMessages }: MarkedModel, message: Message): Message {
   if (message.role !== 'assistant' || message.by === undefined || message.by === name) return message
   const known = strippedMessages.get(message)
@@ -231,8 +231,8 @@ export function stripForeignEcho({ name, strippedMessages }: MarkedModel, messag
 }
 
 /**
- * A model among others of an agent: it marks its answers, and is not sent what another wants back with its own. One with
- * fallbacks does that by itself. The same for the same model.
+ * Returns the model wrapped so that it marks its responses and does not receive data of other models. Models from
+ * `withFallbacks` do this themselves.
  */
 export function getMarkedModel(model: ModelProvider): ModelProvider {
   if (model.fallbacks) return model
@@ -251,7 +251,10 @@ function createMarkedModel(whole: ModelProvider): ModelProvider {
   })
 }
 
-/** The model with another `request`: all that it says of itself stays, also where its class has it as getters. */
+/**
+ * A copy of the model with another `request`. Fields are copied by name because a class may define them as
+ * getters.
+ */
 export function replaceRequest(whole: ModelProvider, request: ModelProvider['request']): ModelProvider {
   const { provider, model, fallbacks, structuredOutput, canForbidCalls, searchesTools } = whole
   const { media, echoesReasoning, endpoint } = whole

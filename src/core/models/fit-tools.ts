@@ -5,9 +5,8 @@ import { mapObject } from './normalize-schema.js'
 import type { ModelRequest, ModelRequestOptions, ToolSpec } from './provider.js'
 
 /**
- * Providers whose APIs check the schemas of tools by different rules. One tool outside the rules makes the API refuse the
- * whole request.
- *
+ * Providers check tool schemas by different rules. One tool that breaks them makes the API reject the whole
+ * request.
  * - All of them want an object at the top, and OpenAI and Anthropic want nothing else there: "schema must have type 'object'
  *   and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level" (langchain-ai/langchainjs#9804),
  *   "input_schema does not support oneOf, allOf, or anyOf at the top level" (dearlordylord/huly-mcp#66).
@@ -21,7 +20,7 @@ import type { ModelRequest, ModelRequestOptions, ToolSpec } from './provider.js'
  */
 export type SchemaFamily = 'openai' | 'anthropic' | 'gemini'
 
-/** Judged by the name of the model, wherever it runs, then by the provider. */
+/** The model name decides before the provider, because models are served in many places. */
 export function findSchemaFamily(provider: string, model: string): SchemaFamily {
   const name = `${model} ${provider}`
   return /claude|anthropic/i.test(name) ? 'anthropic' : /gemini|google/i.test(name) ? 'gemini' : 'openai'
@@ -29,25 +28,28 @@ export function findSchemaFamily(provider: string, model: string): SchemaFamily 
 
 interface FittedTools {
   readonly tools: readonly ToolSpec[]
-  /** A sentence for each tool that is left out. */
+  /** A sentence for each omitted tool. */
   readonly warnings: readonly string[]
 }
 
-/** Null for lists that fit already, which are most. */
+/** Null for lists that already fit. */
 const fittedTools: Record<SchemaFamily, WeakMap<readonly ToolSpec[], FittedTools | null>> = {
   openai: new WeakMap(),
   anthropic: new WeakMap(),
   gemini: new WeakMap(),
 }
 
-/** The same spec for the same spec: providers cache tools by identity. A string says why a tool is left out. */
+/** Keyed by spec because providers cache tools by identity. A string is the reason why a tool is omitted. */
 const fittedSpecs: Record<SchemaFamily, WeakMap<ToolSpec, ToolSpec | string>> = {
   openai: new WeakMap(),
   anthropic: new WeakMap(),
   gemini: new WeakMap(),
 }
 
-/** The request with tools that the family takes. Warns, `tool_left_out`, of a tool that cannot be made to fit. */
+/**
+ * Adapts the tools of a request to the family. Emits the warning `tool_left_out` for each tool that cannot be
+ * adapted.
+ */
 export function fitTools(
   request: ModelRequest,
   family: SchemaFamily,
@@ -90,10 +92,10 @@ function fitSpec(spec: ToolSpec, family: SchemaFamily): ToolSpec | string {
 
 class UnfitSchemaError extends Error {}
 
-/** Schemas that one schema may have once its references are written out. */
+/** Maximum number of subschemas after references are expanded. */
 const maxParts = 5_000
 
-/** Counts the parts that are written out, because each reference may double them. */
+/** Counts expanded subschemas, because each reference may double them. */
 class PartCounter {
   #left = maxParts
 
@@ -107,7 +109,8 @@ class PartCounter {
 }
 
 /**
- * The schema as the family takes it. The same object where it fits already.
+ * Adapts a schema to the family. Returns the same object if it already fits.
+ *
  * @throws an Error that completes a sentence about the tool
  */
 export function fitSchema(schema: JsonObject, family: SchemaFamily): JsonObject {
@@ -124,10 +127,10 @@ export function fitSchema(schema: JsonObject, family: SchemaFamily): JsonObject 
   return fitted
 }
 
-/** Maximum characters of a keyword in a description. A longer object is listed by its keys. */
+/** Maximum length of a keyword in a description. Longer objects are listed by key. */
 const maxNote = 2_000
 
-/** The schema with keywords that cannot be sent in its description. */
+/** Moves keywords that cannot be sent into the description. */
 function addNote(schema: JsonObject, notes: readonly (readonly [string, Json | undefined])[]): JsonObject {
   const words = notes.flatMap(([key, value]) => {
     if (value === undefined) return []
@@ -142,10 +145,10 @@ function addNote(schema: JsonObject, notes: readonly (readonly [string, Json | u
   return { ...schema, description: typeof description === 'string' ? `${description} ${note}` : note }
 }
 
-/** Keywords that no provider takes at the top level. */
+/** Keywords that no provider accepts at the top level. */
 const topKeywords = ['anyOf', 'oneOf', 'allOf', 'not', 'enum', 'const', '$ref']
 
-/** The properties that any part of the schema has, as one object. */
+/** Merges the properties of all alternatives into one object. */
 function openTop(schema: JsonObject, parts: PartCounter): JsonObject {
   const odd = topKeywords.filter((key) => key in schema)
   if (odd.length === 0) return schema
@@ -157,10 +160,9 @@ function openTop(schema: JsonObject, parts: PartCounter): JsonObject {
   return addNote({ ...rest, properties, ...(required.size > 0 && { required: [...required] }) }, notes)
 }
 
-/** Where the parts of a schema are read. */
 interface Scope {
   readonly root: JsonObject
-  /** The references that lead here. */
+  /** References on the way to this schema. */
   readonly refs: readonly string[]
   readonly parts: PartCounter
 }
@@ -175,7 +177,7 @@ const readMembers = ({ properties, required }: JsonObject): Members => ({
   required: new Set(asList(required).filter((name) => typeof name === 'string')),
 })
 
-/** The properties that an object of this schema may have, and the required ones. */
+/** Collects the properties that an object of this schema may have, and the required ones. */
 function gather(schema: Json, scope: Scope): Members {
   scope.parts.count()
   if (!isObject(schema)) return readMembers({})
@@ -221,7 +223,7 @@ function dropRepeated<Part extends Json>(parts: readonly Part[]): Part[] {
   return [...new Map(parts.map((part) => [JSON.stringify(part), part])).values()]
 }
 
-/** Why a `$ref` leads to nothing inside the schema; undefined when each leads to something. An anchor (`#name`) is believed. */
+/** Returns why a `$ref` cannot be resolved within the schema, or undefined. Anchors (`#name`) are not checked. */
 export function findRefFault(schema: JsonObject): string | undefined {
   const queue: unknown[] = [schema]
   for (const value of queue) {
@@ -238,7 +240,6 @@ export function findRefFault(schema: JsonObject): string | undefined {
   return undefined
 }
 
-/** Resolves a JSON pointer inside the schema. */
 function findRef(root: JsonObject, ref: string): Json | undefined {
   if (ref === '#') return root
   if (!ref.startsWith('#/')) return undefined
@@ -253,10 +254,9 @@ function findRef(root: JsonObject, ref: string): Json | undefined {
 
 const isAnthropicKey = (key: string): boolean => /^[a-zA-Z0-9_.-]{1,64}$/.test(key)
 
-/** Keywords that map names to schemas. */
 const mapKeywords = new Set(['$defs', 'definitions', 'patternProperties', 'dependentSchemas', 'properties'])
 
-/** Keywords that hold a value and no schema. */
+/** Keywords whose value is not a schema. */
 const valueKeywords = new Set([
   'const',
   'enum',
@@ -267,7 +267,7 @@ const valueKeywords = new Set([
   'type',
 ])
 
-/** Properties whose names Anthropic refuses go into the description of their object. The same object where there are none. */
+/** Moves properties whose names Anthropic rejects into the description. Returns the same object if there are none. */
 function describeOddKeys(schema: JsonObject): JsonObject {
   const changed = new Set<string>()
   const inner = mapObject(schema, (value, key) => {
@@ -297,10 +297,13 @@ function describeOddKeys(schema: JsonObject): JsonObject {
   )
 }
 
-/** A part that has become wider makes these keywords narrower: they are left out, and `oneOf` becomes `anyOf`. */
+/**
+ * A subschema that became wider makes these keywords narrower, so `not` and `if` are dropped and `oneOf` becomes
+ * `anyOf`.
+ */
 function widen(schema: JsonObject, changed: ReadonlySet<string>): JsonObject {
   const dropped = new Set(['not', 'if', 'oneOf'].filter((key) => changed.has(key)))
-  // Without `if`, they mean nothing.
+  // `then` and `else` have no effect without `if`.
   const rest = Object.fromEntries(Object.entries(schema).filter(([key]) => !dropped.has(key))) as JsonObject
   return dropped.has('oneOf') ? { anyOf: schema.oneOf as Json, ...rest } : rest
 }
@@ -312,7 +315,7 @@ function fitKeyword(key: string, value: Json): Json {
   return Array.isArray(value) ? value.map(fitValue) : fitValue(value)
 }
 
-/** Whether the keyword still has the same parts, by identity. */
+/** Compares the parts by identity. */
 function isEqualEntry(before: Json, after: Json): boolean {
   if (before === after) return true
   if (typeof before !== 'object' || before === null || typeof after !== 'object' || after === null)
@@ -335,16 +338,15 @@ const geminiFormats: Readonly<Record<string, readonly string[]>> = {
   integer: ['int32', 'int64'],
 }
 
-/** Keywords that Gemini does not take, and that restrict a value. */
+/** Restrictions that Gemini does not support. */
 const describedKeywords = (
   'exclusiveMinimum exclusiveMaximum multipleOf uniqueItems not if then else patternProperties propertyNames contains minContains ' +
   'maxContains dependentRequired dependentSchemas prefixItems additionalProperties'
 ).split(' ')
 
-/** Types of a schema that allows any JSON. */
 const geminiTypes = ['string', 'number', 'boolean', 'object', 'array']
 
-/** Gemini's part of OpenAPI. References are written out; one that leads back to itself ends as an object. */
+/** Converts to Gemini's subset of OpenAPI. References are expanded; a recursive one becomes a plain object. */
 function toGemini(given: Json | undefined, scope: Scope): JsonObject {
   scope.parts.count()
   const { $ref, allOf, ...schema } = isObject(given) ? given : {}
@@ -382,7 +384,6 @@ function toAnyOf(ways: readonly JsonObject[]): JsonObject {
   return distinct.length === 1 ? (distinct[0] as JsonObject) : { anyOf: distinct }
 }
 
-/** The types that a schema accepts: by its own words, or by its values and keywords. */
 function listTypes(schema: JsonObject): readonly string[] {
   const { type, enum: values, const: only } = schema
   if (type !== undefined) return (Array.isArray(type) ? type : [type]).map(asText)
@@ -422,7 +423,7 @@ function toTyped(schema: JsonObject, type: string, scope: Scope): JsonObject {
   return addNote(result, notes)
 }
 
-/** Elements of any type are shown as texts, because Gemini wants a type for them. */
+/** Gemini requires an item type, so untyped items become strings. */
 function toItems({ items, prefixItems }: JsonObject, scope: Scope): JsonObject {
   const ways = [...asList(prefixItems), ...(isObject(items) && Object.keys(items).length > 0 ? [items] : [])]
   return ways.length === 0 ? { type: 'string' } : toAnyOf(ways.map((way) => toGemini(way, scope)))
@@ -436,7 +437,7 @@ function pickText({ title, description, default: value }: JsonObject): JsonObjec
   }
 }
 
-/** One schema for several that all apply. A keyword that two of them have is taken from the last one. */
+/** Merges schemas that all apply. The last one wins for duplicate keywords. */
 function mergeAll(first: Json, parts: readonly Json[]): JsonObject {
   const schemas = [first, ...parts].map(asObject).filter((part) => part !== null)
   const { properties, required } = mergeMembers(schemas.map(readMembers))

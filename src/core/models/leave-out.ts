@@ -15,7 +15,7 @@ type NamedModel = Pick<ModelProvider, 'provider' | 'model'>
 
 const getName = ({ provider, model }: NamedModel): string => `${provider}/${model}`
 
-/** The messages, each refused one as a line of words. */
+/** Replaces each refused message by a placeholder. */
 export function leaveOutMessages(
   messages: readonly Message[],
   refused: readonly Refusal[] | undefined,
@@ -53,7 +53,7 @@ function createPlaceholder(message: Message): Message {
 
 const leftOut = (what: string): string => `[This ${what} is left out: the provider refused it.]`
 
-/** The messages without the media and the reasoning that this model refuses. */
+/** Removes the media and reasoning that this model refused. */
 export function leaveOutContent(
   messages: readonly Message[],
   refused: readonly Refusal[] | undefined,
@@ -93,7 +93,7 @@ function createMediaTest(refused: readonly Refusal[]): MediaTest {
   return (part) => kinds.has(getMediaKind(part)) || (parts.size > 0 && parts.has(describeMedia(part)))
 }
 
-/** The number of the last message without its reasoning, or -1. */
+/** Number of the last message without its reasoning, or -1. */
 function findReasoningEnd(refused: readonly Refusal[]): number {
   return refused.reduce(
     (end, one) => (one.what === 'reasoning' ? Math.max(end, one.upTo ?? Infinity) : end),
@@ -107,7 +107,7 @@ function reduceMessage(message: Message, refuses: MediaTest, upTo: number): Mess
   return plain.role === 'assistant' && number <= upTo ? withoutReasoning(plain) : plain
 }
 
-/** The message with these parts in words. A tool's result has its words already. */
+/** Replaces media parts by text. Tool results already contain a text for each. */
 export function describeParts(message: Message, isDescribed: MediaTest): Message {
   if (!listMedia(message).some(isDescribed)) return message
   switch (message.role) {
@@ -154,29 +154,27 @@ function hasReasoning(message: Message): boolean {
   return Boolean(reasoning || details || items || calls.some((call) => call.extra_content !== undefined))
 }
 
-/** A request that was refused. */
 interface RefusedRequest {
-  /** The messages of the request. */
   messages: readonly Message[]
   transcript: readonly Message[]
-  /** How many messages the session has numbered. */
+  /** Number of messages in the session so far. */
   numbered: number
   model: NamedModel
   refused: readonly Refusal[]
 }
 
-/** The content that the next request leaves out, or null if the request has no such content. */
+/** What the next request omits, or null if the request has no such content. */
 export function toRefusal(content: RefusedContent, request: RefusedRequest): Refusal | null {
   if (content.what === 'messages') return toMessageRefusal(request)
   const model = getName(request.model)
   if (content.what === 'media') return toMediaRefusal(content, request, model)
   if (!request.messages.some(hasReasoning)) return null
-  // A second refusal shows that the provider never takes it.
+  // A second refusal means that the provider never accepts it.
   const isAgain = request.refused.some((one) => one.what === 'reasoning' && one.model === model)
   return { what: 'reasoning', model, upTo: content.never || isAgain ? null : request.numbered }
 }
 
-/** Starts with the new parts, because the provider has accepted the older ones. */
+/** Starts with the newest parts, because the provider has accepted the older ones. */
 function toMediaRefusal(
   { kinds, never }: Extract<RefusedContent, { what: 'media' }>,
   { messages }: RefusedRequest,
@@ -193,9 +191,9 @@ function toMediaRefusal(
 }
 
 /**
- * Starts with the new messages, then takes the question itself. If the question before was refused as well, an older message may
- * be the reason, because the session may have changed its provider. The last message of the user is never left out together with
- * others, because an answer without it would be false.
+ * Starts with the newest messages, then takes the question itself. If the previous question was refused as well,
+ * an older message may be the cause, for example after a change of provider. The last user message is never
+ * omitted together with others, because the response would not answer it.
  */
 function toMessageRefusal({ transcript, refused }: RefusedRequest): Refusal | null {
   const known = listRefusedIds(refused)

@@ -4,18 +4,17 @@ import { UsageError } from '../base/errors.js'
 import { decodePercent } from '../base/text.js'
 
 /**
- * A picture, sound or document as programs have it: bytes, base64, a `data:` or an `http(s):` address. It becomes a part of a
- * message in the Chat Completions shape.
+ * An image, audio clip or document given as bytes, base64, or a `data:` or `http(s):` URL. It is converted to a
+ * Chat Completions message part.
  */
 export type MediaInput =
   | { type: 'image'; image: MediaData; mediaType?: string | undefined }
   | { type: 'file'; data: MediaData; mediaType: string; filename?: string | undefined }
 
-/** Where the bytes are: here, in base64, or at an address. */
 export type MediaData = string | URL | Uint8Array | ArrayBuffer
 
 /**
- * A part of what a user says or a tool returns.
+ * A part of a user message or a tool result.
  *
  * @example
  * const parts: InputPart[] = [
@@ -26,7 +25,7 @@ export type MediaData = string | URL | Uint8Array | ArrayBuffer
  */
 export type InputPart = ContentPart | MediaInput
 
-/** Each kind of part in the Chat Completions shape, and where its payload is. */
+/** Reads the payload of each Chat Completions part type. */
 const payloads: Record<ContentPart['type'], (part: Fields) => unknown> = {
   text: (part) => part['text'],
   image_url: (part) => (part['image_url'] as { url?: unknown } | undefined)?.url,
@@ -87,7 +86,7 @@ const audioFormats: Readonly<Record<string, 'mp3' | 'wav'>> = {
 
 const localFileHint = 'is a file of this machine, which no provider can reach: read it, and pass its bytes.'
 
-/** Base64, or an address. */
+/** Returns base64 or a URL. */
 function readData(given: unknown, at: string): string {
   if (given instanceof ArrayBuffer) return readData(new Uint8Array(given), at)
   if (given instanceof Uint8Array) {
@@ -100,15 +99,15 @@ function readData(given: unknown, at: string): string {
   throw inputError(`${at} must be bytes, base64, or a data: or http(s): address.`, at)
 }
 
-/** Without a look through all that a data: address may hold. */
+/** Does not scan `data:` URLs, which may be large. */
 function isWellFormedAddress(text: string): boolean {
   return /^data:/i.test(text) || URL.canParse(text)
 }
 
-/** Characters at each end of a text that are looked at: what is in the middle of megabytes, its reader finds. */
+/** Only this many characters at each end are checked. */
 const inspectedChars = 64 * 1024
 
-/** One letter alone is none of it: four stand for three bytes. */
+/** The last base64 group has at least two characters. */
 function isBase64(text: string): boolean {
   const end = text.slice(-inspectedChars)
   const padded = /=*$/.exec(text.slice(-3))?.[0].length ?? 0
@@ -123,14 +122,14 @@ function isAddress(text: string): boolean {
   return /^(data:[^,]*,|https?:\/\/)/i.test(text)
 }
 
-/** Providers refuse a picture whose bytes are of another type than its label, so the bytes decide. */
+/** The bytes decide the image type, because providers reject images with the wrong label. */
 function toAddress(data: string, mediaType: string): string {
   if (isAddress(data)) return data
   const type = mediaType.startsWith('image/') ? (detectImageType(data) ?? mediaType) : mediaType
   return `data:${type};base64,${data}`
 }
 
-/** By the first bytes, in base64. */
+/** Compares the first bytes, in base64. */
 function detectImageType(data: string): string | null {
   const kinds: [start: string, type: string][] = [
     ['iVBORw0KGgo', 'image/png'],
@@ -141,7 +140,7 @@ function detectImageType(data: string): string | null {
   return kinds.find(([start]) => data.startsWith(start))?.[1] ?? null
 }
 
-/** Linear and without texts in between: btoa wants one text of a letter a byte, which costs seconds for a large picture. */
+/** Linear. `btoa` needs a string with one character per byte, which takes seconds for a large image. */
 export function toBase64(data: Uint8Array): string {
   const encoded = new Uint8Array(Math.ceil(data.length / 3) * 4)
   let at = 0
@@ -161,7 +160,6 @@ const base64Digits = new TextEncoder().encode(
 )
 const base64Padding = 0x3d
 
-/** Whether an option is a list of such kinds. */
 export function isMediaList(media: unknown): boolean {
   const kinds: unknown[] = ['image', 'audio', 'file']
   return media === undefined || (Array.isArray(media) && media.every((kind) => kinds.includes(kind)))
@@ -173,8 +171,8 @@ export function getMediaKind({ type }: MediaPart): MediaKind {
 }
 
 /**
- * A part in words, for readers that take only text: `[image: image/png, 5120 bytes, #1f3c]`. The last of it tells one from
- * another of the same size, so that a new picture is something new.
+ * Describes a part for readers that only take text: `[image: image/png, 5120 bytes, #1f3c]`. The hash
+ * distinguishes images of the same size.
  */
 export function describeMedia(part: MediaPart): string {
   const known = descriptions.get(part)
@@ -184,12 +182,12 @@ export function describeMedia(part: MediaPart): string {
   return words
 }
 
-/** What an answer says that is nothing but media: an answer that is a picture is not an empty one. */
+/** The text of a response that consists of media only, so that it does not count as empty. */
 export function describeMediaList(media: readonly MediaPart[]): string {
   return media.map(describeMedia).join('\n')
 }
 
-/** Parts are never changed in place, and are asked about again: each is looked through once. */
+/** Parts are immutable, so each is described once. */
 const descriptions = new WeakMap<MediaPart, string>()
 
 function buildDescription(part: MediaPart): string {
@@ -205,18 +203,17 @@ function buildDescription(part: MediaPart): string {
   return `[${kind}: ${words.filter(Boolean).join(', ')}]`
 }
 
-/** Characters of what is not words in a part: base64, or an address. */
+/** Length of the base64 payload or URL. */
 export function getPayloadLength(part: MediaPart): number {
   return String(payloads[part.type](part as unknown as Fields)).length
 }
 
-/** The number of bytes that a base64 text stands for. */
 export function countBase64Bytes(base64: string): number {
   const padding = base64.endsWith('==') ? 2 : base64.endsWith('=') ? 1 : 0
   return Math.max(0, Math.floor((base64.length * 3) / 4) - padding)
 }
 
-/** FNV-1a of 32 bits: fast, and good enough to tell two pictures apart. */
+/** FNV-1a, 32 bits. */
 function hashText(text: string): string {
   let hash = 0x811c9dc5
   for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193)
@@ -228,8 +225,8 @@ function inputError(message: string, at: string): UsageError {
 }
 
 /**
- * The content of a text file (Markdown, CSV, JSON, SVG, source code), or null for any other part and for an address. Most providers
- * accept only PDF as a file, but every model reads text.
+ * The content of a text file (Markdown, CSV, JSON, SVG, source code), or null for other parts and for URLs. Most
+ * providers accept only PDF files, but every model reads text.
  */
 export function readTextFile(part: MediaPart): string | null {
   const known = texts.get(part)
@@ -239,7 +236,7 @@ export function readTextFile(part: MediaPart): string | null {
   return text
 }
 
-/** Parts never change, and are sent again with each request. */
+/** Parts are immutable and are sent again with each request. */
 const texts = new WeakMap<MediaPart, string | null>()
 
 function findText(part: MediaPart): string | null {
@@ -251,14 +248,14 @@ function findText(part: MediaPart): string | null {
   const name = part.type === 'file' ? part.file.filename : undefined
   const body = start === undefined ? payload : payload.slice(start.length)
   const isEncoded = start === undefined || /;\s*base64$/i.test(head)
-  // A sign % that begins no escape stands for itself.
+  // A `%` that does not start an escape is literal.
   const text = isEncoded ? decodeBase64(body, head) : body.replaceAll(/(%[\da-f]{2})+/gi, decodePercent)
   return text === null
     ? null
     : `<file${name === undefined ? '' : ` name=${JSON.stringify(name)}`}>\n${text}\n</file>`
 }
 
-/** Returns null for binary data. The type may name an encoding other than UTF-8. */
+/** Returns null for binary data. The media type may name a charset other than UTF-8. */
 function decodeBase64(base64: string, head: string): string | null {
   const [, charset = 'utf-8'] = /charset="?([\w-]+)/i.exec(head) ?? []
   try {

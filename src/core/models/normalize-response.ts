@@ -12,9 +12,9 @@ import { isMediaList, toContentPart } from './media.js'
 import { toPlainJson, readHostedBy, readProviderItems } from './plain-json.js'
 
 /**
- * An answer as the loop relies on it, also from a provider of your own: texts are texts, call ids are unique within the
- * answer and pass `toCallId`, arguments are JSON text, usage is whole and finite or null (which is estimated, never silently free), and what
- * is to be echoed is plain JSON.
+ * Validates a response, including one from a custom provider: strings are strings, call ids are unique within the
+ * response and pass through `toCallId`, arguments are JSON text, usage is complete or null (then it is estimated),
+ * and data that is sent back is plain JSON.
  */
 export function normalizeResponse(response: ModelResponse, toCallId = (id: string) => id): ModelResponse {
   const given: Partial<Record<keyof ModelResponse, unknown>> = response ?? {}
@@ -38,13 +38,13 @@ export function normalizeResponse(response: ModelResponse, toCallId = (id: strin
   }
 }
 
-/** Whole or not at all: one that is missing may be what another stands on. */
+/** All items or none, because they may depend on each other. */
 function normalizeProviderItems(given: unknown): Pick<ModelResponse, 'providerItems'> {
   const read = readProviderItems(given)
   return read === null ? {} : { providerItems: read }
 }
 
-/** What is no part of a message is left out. */
+/** Skips invalid parts. */
 function normalizeMedia(given: unknown): Pick<ModelResponse, 'media'> {
   const media = (Array.isArray(given) ? given : []).flatMap((part: unknown): MediaPart[] => {
     try {
@@ -71,9 +71,9 @@ function normalizeCalls(calls: readonly Partial<ToolCall>[], toCallId: (id: stri
   return listDistinctCalls(calls, readCall).map((call, i) => {
     const { name, arguments: text } = readCall(call)
     const hosted = normalizeHosted(call?.hosted)
-    // Unique in the session, too: people, logs and the model itself name a call by it.
+    // Also unique in the session, because people, logs and the model refer to a call by its id.
     let id = asText(call?.id) || `call_${createId().replaceAll('-', '').slice(0, 24)}`
-    // The provider finds the call that it runs itself by its own id.
+    // The provider identifies hosted calls by its own id.
     if (hosted.hosted === undefined) id = toCallId(id)
     while (!addId(ids, id)) id = toCallId(`${id.replaceAll('/', '_')}_${i + 1}`)
     const extra = toPlainJson(call?.extra_content)
@@ -87,19 +87,19 @@ function normalizeCalls(calls: readonly Partial<ToolCall>[], toCallId: (id: stri
   })
 }
 
-/** Arguments that are not a text are written as JSON; blank where there are none. */
+/** Converts arguments that are not a string to JSON. */
 function readCall(call: Partial<ToolCall>): SentCall {
   const { name, arguments: input } = (call?.function ?? {}) as { name?: unknown; arguments?: unknown }
   const text = typeof input === 'string' || input == null ? (input ?? '') : (JSON.stringify(input) ?? '')
   return { id: asText(call?.id), name: asText(name), arguments: text }
 }
 
-/** Ids by their parts between slashes. A part without further parts is the end of an id. */
+/** Ids split at slashes. A node without children is the end of an id. */
 interface IdTree extends Map<string, IdTree> {}
 
 /**
- * Adds an id. False: it is there, or one of the two ids continues the other after a slash. A sub-agent's call has such an id:
- * the id of the call that leads to it, a slash, and its own id.
+ * Adds an id. Returns false if it exists, or if one id extends the other after a slash: ids of sub-agent calls
+ * consist of the parent call id, a slash and their own id.
  */
 function addId(ids: IdTree, id: string): boolean {
   const parts = id.split('/')
@@ -125,7 +125,7 @@ function normalizeHosted(given: unknown): Pick<ToolCall, 'hosted'> {
   return hosted === null ? {} : { hosted }
 }
 
-/** What a provider calls something: it is printed and logged as it is, so it has one line and no control characters. */
+/** Provider strings are printed and logged, so they must be single-line and free of control characters. */
 export function toSingleLine(text: string): string {
   return stripControls(text).replaceAll(/[\t\n]+/g, ' ')
 }
@@ -142,7 +142,7 @@ const failureKinds: readonly FailureKind[] = [
   'fatal',
 ]
 
-/** A failure as the loop relies on it, also from a provider of your own: every field is present and of its type. */
+/** Validates a failure, including one from a custom provider. */
 export function normalizeFailure(failure: ModelFailure): ModelFailure {
   const given: Partial<Record<keyof ModelFailure, unknown>> = failure ?? {}
   return {
@@ -157,7 +157,6 @@ export function normalizeFailure(failure: ModelFailure): ModelFailure {
   }
 }
 
-/** Of HTTP. */
 function toStatus(value: unknown): number | null {
   return Number.isInteger(value) && Number(value) >= 0 && Number(value) <= 999 ? Number(value) : null
 }
@@ -172,10 +171,7 @@ function normalizeRefused(given: unknown): Pick<ModelFailure, 'refused'> {
   return { refused: { what, ...(named && { kinds: named }), ...isNever } }
 }
 
-/**
- * Usage as the provider reports it. Null, which is estimated, when the tokens of input or output are no
- * counts: what cannot be read is not free. The other fields are details, and may be left out.
- */
+/** Returns null if the input or output tokens are unreadable; they are estimated then. Other fields are optional. */
 function normalizeUsage(usage: unknown): TokenUsage | null {
   if (typeof usage !== 'object' || usage === null) return null
   const given = usage as Partial<Record<keyof TokenUsage, unknown>>
@@ -194,12 +190,12 @@ function normalizeUsage(usage: unknown): TokenUsage | null {
   }
 }
 
-/** All tokens that a provider reports; null where it reports none that can be read. */
+/** Total tokens, or null if the provider reports none. */
 export function readTotalTokens(usage: unknown): number | null {
   return normalizeUsage(usage)?.totalTokens ?? findTotalOnly(usage)
 }
 
-/** What was used where only the total is told, in one number; null where input and output are told, or nothing is. */
+/** The total if it is the only number that the provider reports, else null. */
 export function findTotalOnly(usage: unknown): number | null {
   const given = (usage ?? {}) as Partial<Record<keyof TokenUsage, unknown>>
   const total = readTokens(given.totalTokens) ?? 0

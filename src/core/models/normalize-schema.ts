@@ -2,9 +2,8 @@ import type { Json, JsonObject } from '../../../machines/agent/json.js'
 import { isObject } from '../base/values.js'
 
 /**
- * The schema in the form of draft 2020-12, with every keyword in a shape that the draft allows. OpenAI and Anthropic check
- * tools against this draft, and refuse the whole request for one malformed keyword.
- *
+ * Converts a schema to draft 2020-12. OpenAI and Anthropic check tools against this draft and reject the whole
+ * request for one malformed keyword.
  * - `True is not of type 'number'` (Dokploy/mcp#74): the booleans of draft 4 become the limits themselves.
  * - `'int' is not valid under any of the given schemas` (Kuadrant/mcp-gateway#662): names of other languages become JSON types.
  * - `array schema missing items` (typesense/typesense#3059): an array of anything gets `items: {}`.
@@ -20,7 +19,7 @@ export function normalizeSchema({ nullable: _nullable, ...schema }: JsonObject):
   return { ...normalize(schema, /draft-0[3-7]/.test(draft)), ...(type === 'object' && { type }) }
 }
 
-/** Characters of `\p{…}`, named groups and the like, which Python's expressions do not have. */
+/** `\p{…}`, named groups and other syntax that Python regular expressions do not support. */
 const foreignPattern = /\\[pPckuU]|\(\?<[^=!]/
 
 const typeNames: Readonly<Record<string, string>> = {
@@ -61,7 +60,7 @@ const readSchema: Reader = (value, isOld) => {
 const readSchemas: Reader = (value, isOld) =>
   isFilled(value, isOld) && (value as Json[]).map((inner) => readSchema(inner, isOld) ?? {})
 
-/** Schemas by name. Boolean schemas are written out, because not every provider takes them here. */
+/** Expands boolean schemas, which not every provider accepts here. */
 const readMap: Reader = (value, isOld) =>
   isObject(value)
     ? mapObject(value, (inner) => {
@@ -75,7 +74,7 @@ const readMap: Reader = (value, isOld) =>
 const readNames: Reader = (value) =>
   Array.isArray(value) && value.every((name) => typeof name === 'string') ? [...new Set(value)] : undefined
 
-/** The shape of each keyword; a keyword in another shape is left out. Other keywords are not read. */
+/** Readers by keyword. A keyword with an invalid value is dropped; unknown keywords are kept. */
 const readers: Readonly<Record<string, Reader>> = Object.assign(
   Object.create(null) as Record<string, Reader>,
   toReaders(isNumber, 'minimum maximum exclusiveMinimum exclusiveMaximum'),
@@ -121,7 +120,7 @@ function normalize(given: JsonObject, isOld: boolean): JsonObject {
   return given.nullable === true ? allowNull(result) : result
 }
 
-/** Keywords of earlier drafts by their present names. */
+/** Renames keywords of earlier drafts. */
 function toNewKeywords(given: JsonObject): JsonObject {
   const { nullable: _nullable, $recursiveRef, items, additionalItems, dependencies, ...schema } = given
   if (items !== undefined) {
@@ -157,7 +156,7 @@ function pickAnnotations({ $ref, title, description, $defs, definitions }: JsonO
   return Object.fromEntries(Object.entries(kept).filter(([, value]) => value !== undefined)) as JsonObject
 }
 
-/** A name that no JSON type has means any type. */
+/** An unknown type name means any type. */
 function readType(value: Json): Json | undefined {
   const names = (Array.isArray(value) ? value : [value]).map((name) =>
     name === null ? (Array.isArray(value) ? 'null' : undefined) : getTypeName(name),
@@ -173,7 +172,6 @@ function getTypeName(name: Json): string | undefined {
   return Object.hasOwn(typeNames, known) ? typeNames[known] : undefined
 }
 
-/** The value or null. */
 function allowNull(schema: JsonObject): JsonObject {
   const { type, enum: values } = schema
   const isOther = ['$ref', 'const', 'anyOf', 'oneOf', 'allOf', 'not', 'if'].some((key) => key in schema)
@@ -198,7 +196,7 @@ export function acceptsType({ type }: JsonObject, name: string): boolean {
   return Array.isArray(type) ? type.includes(name) : type === name
 }
 
-/** Also for a key named `__proto__`. */
+/** Also safe for a key named `__proto__`. */
 function setOwn(target: JsonObject, key: string, value: Json): void {
   Object.defineProperty(target, key, { value, enumerable: true, configurable: true, writable: true })
 }

@@ -1,13 +1,10 @@
 import type { Json } from '../../../machines/agent/json.js'
 import type { HostedCallOrigin, ProviderItems } from '../../../machines/agent/messages.js'
 
-/** How deep what is sent may be nested: some servers stop reading a request soon after this. */
+/** Some servers stop reading requests that are nested deeper. */
 export const maxDepth = 100
 
-/**
- * What a provider wants back, as a copy in plain JSON. Undefined for what JSON cannot hold (a
- * BigInt, a cycle) and for what is nested too deeply to be sent: it is left out.
- */
+/** A plain JSON copy, or undefined if the value is not valid JSON (a BigInt, a cycle) or nested too deeply. */
 export function toPlainJson(value: unknown): Json | undefined {
   try {
     const text: string | undefined = JSON.stringify(value)
@@ -18,13 +15,12 @@ export function toPlainJson(value: unknown): Json | undefined {
   }
 }
 
-/** Whether a value that was read from JSON is nested deeper than so many levels. */
 export function isNestedDeeper(value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return false
   return levels === 0 || Object.values(value).some((item) => isNestedDeeper(item, levels - 1))
 }
 
-/** Items as they may be kept; null for what are none, and for those that cannot be kept as a whole. */
+/** Returns null if the items are invalid as a whole. */
 export function readProviderItems(given: unknown): ProviderItems | null {
   const { from, items } = (given ?? {}) as { from?: unknown; items?: unknown }
   if (typeof from !== 'string' || from === '' || !Array.isArray(items) || items.length === 0) return null
@@ -32,21 +28,19 @@ export function readProviderItems(given: unknown): ProviderItems | null {
   return plain.length === items.length ? { from, items: plain } : null
 }
 
-/** Where a call is carried out; null for what says nothing of that. */
 export function readHostedBy(given: unknown): HostedCallOrigin | null {
   const { from, server } = (given ?? {}) as { from?: unknown; server?: unknown }
   return typeof from === 'string' && typeof server === 'string' ? { from, server } : null
 }
 
 /**
- * The value with half surrogate pairs replaced by U+FFFD, in every text and key at any depth: several providers refuse
- * a whole request for one. The value itself where there is none.
+ * Replaces lone surrogates by U+FFFD in all strings and keys, because several providers reject a request that
+ * contains one. Returns the same value if there are none.
  */
 export function toWellFormed<Value>(value: Value): Value {
   return isWellFormed(value) ? value : (replaceHalfPairs(value) as Value)
 }
 
-/** Whether no text or key in the value has half a surrogate pair. */
 export function isWellFormed(value: unknown): boolean {
   if (typeof value === 'string') return !halfPair.test(value)
   if (typeof value !== 'object' || value === null) return true
@@ -63,6 +57,6 @@ function replaceHalfPairs(value: unknown): unknown {
   )
 }
 
-/** With the flag u, a pair is one character, so that this matches halves alone. */
+/** With the flag u, this only matches lone surrogates. */
 const halfPair = /\p{Surrogate}/u
 const halfPairs = /\p{Surrogate}/gu

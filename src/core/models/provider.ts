@@ -8,107 +8,107 @@ import {
 } from '../../../machines/agent/model-response.js'
 import type { MediaKind, Refusal } from '../../../machines/agent/refusals.js'
 
-/** A tool as the model sees it. */
+/** A tool definition for the model. */
 export interface ToolSpec {
-  /** What the model calls it by: 1 to 64 letters, digits, `_` and `-`. */
+  /** 1 to 64 letters, digits, `_` and `-`. */
   name: string
-  /** What it does and when to use it. */
+  /** What the tool does and when to use it. */
   description: string
   /** JSON Schema of the input. */
   parameters: JsonObject
-  /** The provider itself searches for it (`searchesTools`): the model is told of it once it is found. */
+  /** Found by the provider's own search (`searchesTools`). */
   deferred?: true
 }
 
-/** `required`: some tool has to be called; `{ name }`: this one. */
+/** `required`: the model has to call a tool; `{ name }`: this tool. */
 export type ToolChoice = 'auto' | 'none' | 'required' | { name: string }
 
-/** Sampling parameters. What is left out is left to the provider. */
+/** Sampling parameters. The provider decides about omitted ones. */
 export interface Sampling {
-  /** 0 to 2: how freely tokens are drawn. */
+  /** 0 to 2: the randomness of the output. */
   temperature?: number
-  /** 0 to 1: the share of probability that tokens are drawn from. */
+  /** 0 to 1: the probability mass that tokens are sampled from. */
   topP?: number
-  /** Output tokens a response. */
+  /** Maximum output tokens per response. */
   maxTokens?: number
-  /** -2 to 2: how much a token counts against itself for each time that it has come. */
+  /** -2 to 2: the penalty per repetition of a token. */
   frequencyPenalty?: number
-  /** -2 to 2: how much a token counts against itself once it has come. */
+  /** -2 to 2: the penalty for tokens that occurred at all. */
   presencePenalty?: number
-  /** A whole number, for answers that can be repeated where the provider can. */
+  /** An integer for reproducible output, if the provider supports it. */
   seed?: number
-  /** Texts at which the answer ends. */
+  /** Strings that end the output. */
   stop?: string | string[]
-  /** How long a reasoning model thinks. */
+  /** How much a reasoning model thinks. */
   reasoningEffort?: 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh'
 }
 
-/** JSON that the answer has to be. */
+/** A JSON format for the response. */
 export interface ResponseFormat {
-  /** What the format is called, for the provider. */
+  /** Name of the format. */
   name: string
-  /** JSON Schema of the answer. */
+  /** JSON Schema of the response. */
   schema: JsonObject
-  /** Whether the provider can be told to enforce the schema. */
+  /** Whether the provider may enforce the schema. */
   strict: boolean
 }
 
-/** Everything that one request to a model is made of. */
+/** A request to a model. */
 export interface ModelRequest {
-  /** The system prompt; not part of the transcript. */
+  /** The system prompt, which is not part of the transcript. */
   instructions: string | null
-  /** The transcript. The same array elements come again on the next request: cache by identity. */
+  /** The transcript. Array elements are reused in later requests, so they can be cached by identity. */
   messages: readonly Message[]
-  /** Guidance of the guards that rides on this one request, as a last message; never stored. */
+  /** Guidance from guards, sent as the last message of this request only. */
   nudges: readonly string[]
-  /** What the model may call, in the order in which they were given. */
+  /** The available tools, in the given order. */
   tools: readonly ToolSpec[]
-  /** Absent: the provider's default. */
+  /** Default: the provider's. */
   toolChoice?: ToolChoice
-  /** Absent: the answer is free text. */
+  /** Default: free text. */
   responseFormat?: ResponseFormat
-  /** What is left out is left to the provider. */
+  /** The provider decides about omitted parameters. */
   sampling: Sampling
   /** Merged into the request body last. */
   extraBody: JsonObject
-  /** Whether the answer is to come in pieces. */
+  /** Whether to stream the response. */
   stream: boolean
-  /** Content that models have refused in this session: `withFallbacks` leaves it out for each of its models. Absent: none. */
+  /** Content that models refused in this session. `withFallbacks` omits it per model. */
   refused?: readonly Refusal[]
 }
 
-/** A call of a tool that the provider itself runs. */
+/** A call of a tool that the provider runs. */
 export interface HostedCall {
-  /** The same when it begins and when it ends. */
+  /** The same at start and end. */
   id: string
-  /** What is called. */
+  /** Name of the tool. */
   name: string
-  /** As the provider tells it, when it has ended; null when it begins. */
+  /** The provider's item at the end, or null at the start. */
   item: Json | null
 }
 
-/** A part of a call's arguments, as the model writes it. */
+/** A part of the arguments of a call. */
 export interface ToolCallDelta {
-  /** The place of the call among the calls of the answer, from 0. */
+  /** Index of the call in the response, from 0. */
   index: number
-  /** As the answer will have it; empty while it is not known. */
+  /** The final id, or '' if it is not known yet. */
   id: string
-  /** As `id`. */
+  /** The tool name, or '' if it is not known yet. */
   name: string
-  /** JSON text, added to the arguments so far. It may be empty. */
+  /** JSON text to append to the arguments. It may be empty. */
   arguments: string
 }
 
-/** What a request waits for. */
+/** A request that waits in a limiter. */
 export interface SlotWait {
-  /** The id of the limiter. */
+  /** Id of the limiter. */
   limiter: string
-  /** How many requests go before this one. */
+  /** Number of requests before this one. */
   ahead: number
 }
 
 /**
- * What a provider is told to stop by, and what it tells while it works.
+ * The abort signal and the callbacks of a request.
  *
  * @example
  * async function request(_request: ModelRequest, { signal, onSent, onDelta }: ModelRequestOptions) {
@@ -118,55 +118,52 @@ export interface SlotWait {
  * }
  */
 export interface ModelRequestOptions {
-  /** Aborts when the run is cancelled or out of time, or the answer too slow: stop then. */
+  /** Aborts when the run is canceled or times out, or when the response is too slow. */
   signal: AbortSignal
-  /** Call it once the request is on its way: what can be done while the answer is awaited is done then. */
+  /** Call it when the request was sent. The run uses the wait for other work. */
   onSent?: () => void
-  /** Called for every piece of a streamed answer. Never throws. */
+  /** Receives each piece of a streamed response. Never throws. */
   onDelta: (text: string, reasoning: string) => void
-  /**
-   * Call it for each part of a call that streams, from the moment when its name is known. Absent: the run has no use for
-   * it. Never throws.
-   */
+  /** Receives each part of a streamed call, once its name is known. Absent: not needed. Never throws. */
   onToolCallDelta?: (delta: ToolCallDelta) => void
   /**
-   * Call it whenever something of the answer arrives, for `streamIdleMs` and `contentIdleMs`; with `keep_alive` when it is
-   * nothing of the answer itself (headers, comments, empty pieces). Never throws.
+   * Call it for any data that arrives, for `streamIdleMs` and `contentIdleMs`. Use `keep_alive` for data without
+   * content (headers, comments, empty pieces). Never throws.
    */
   onActivity: (kind?: 'content' | 'keep_alive') => void
   /**
-   * Call it with what the run should be warned of, as `warning` events are: a setting that the model does not heed, for
-   * example. The same words are told once a run. Never throws.
+   * Emits a `warning` event, for example for a setting that the model ignores. Each message is reported once per
+   * run. Never throws.
    */
   onWarning?: (code: string, message: string) => void
-  /** Call it when a tool that the provider itself runs begins to work, and when it has ended. Never throws. */
+  /** Call it when a hosted tool starts and when it ends. Never throws. */
   onHostedCall?: (call: HostedCall) => void
   /**
-   * Call it before a model is asked that is not the provider's own `provider` and `model`: what is used from here on is
-   * priced as its. `after`: why the one before was given up; what that had said is taken back. Await
-   * what it returns; a rejection is the outcome of the request.
+   * Call it before another model is used; usage is priced for that model from then on. `after`: why the previous
+   * model failed; its partial output is discarded. Await the result; a rejection is the result of the request.
    */
   onFallback?: (
     next: Pick<ModelProvider, 'provider' | 'model' | 'endpoint'>,
     after: ModelFailure | null,
   ) => void | Promise<void>
-  /** The run that asks. Absent: it is not known. */
+  /** Id of the run, if known. */
   readonly runId?: string
   /**
-   * Call it when the request waits for its turn, and with null when it goes on: the wait is no silence of the provider.
-   * Never throws.
+   * Call it when the request starts to wait for its turn, and with null when it continues, so that the wait does
+   * not count as idle time. Never throws.
    */
   onWaitForSlot?: (wait: SlotWait | null) => void
-  /** Ask the model that `onFallback` has told of in it: what measures the run puts its request there. Returns what it returns. */
+  /**
+   * Call the model announced by `onFallback` inside it, so that telemetry records the request. Returns the
+   * callback's result.
+   */
   around?: <T>(work: () => T) => T
 }
 
 /**
- * A model behind the loop. Write one to use an API that speaks no Chat Completions.
- *
- * `request` makes exactly one attempt: no retries of its own, no timers. It resolves with a whole answer (with
- * `complete: false` when the stream closed without an end) and rejects with a `ModelError` or any other error,
- * which the runtime classifies by its status, code and words. It stops as soon as `signal` aborts.
+ * A model. Implement it for APIs other than Chat Completions. `request` makes exactly one attempt, without retries
+ * or timers. It resolves with a response (`complete: false` if the stream ended early) and rejects with a
+ * `ModelError` or any other error, which is classified by status, code and message. It stops when `signal` aborts.
  *
  * @example
  * const parrot: ModelProvider = {
@@ -181,50 +178,49 @@ export interface ModelRequestOptions {
  * }
  */
 export interface ModelProvider {
-  /** The provider, for people and for prices: `openai`, `azure`, `deepseek`, … */
+  /** Provider name for display and prices: `openai`, `azure`, `deepseek`, … */
   readonly provider: string
-  /** The model that is asked for. */
+  /** Name of the model. */
   readonly model: string
-  /** Others that it may ask in its place: their prices have to be known, too. */
+  /** Other models that it may use. Their prices must be known too. */
   readonly fallbacks?: readonly Pick<ModelProvider, 'provider' | 'model'>[]
   /**
-   * Whether `responseFormat` is heeded: also in requests that have tools, or only in those that have none. Absent:
-   * not known, so an output schema is asked for by a tool.
+   * Whether `responseFormat` works next to tools, or only without them. Absent: unknown, so output schemas use a
+   * tool.
    */
   readonly structuredOutput?: StructuredOutputSupport
   /**
-   * Whether `toolChoice: 'none'` is heeded in a request that has tools: a last request (`limits.onLimit: 'conclude'`) keeps them
-   * then, and with them what the provider's cache has of it. Absent: not known, and such a request has no tools.
+   * Whether `toolChoice: 'none'` works in requests with tools. Then a final request (`limits.onLimit: 'conclude'`)
+   * keeps its tools and the prompt cache. Absent: unknown, and such a request has no tools.
    */
   readonly canForbidCalls?: boolean
-  /** Whether its own search finds tools that are `deferred`: see `toolSearch({ hosted: true })`. Absent: it has none. */
+  /** Whether the provider searches deferred tools itself: see `toolSearch({ hosted: true })`. */
   readonly searchesTools?: boolean
   /**
-   * What its model takes besides text: a message with anything else is refused before it is sent, `unsupported_content`.
-   * Absent: not known, and the provider's own refusal is the error.
+   * Media that the model accepts. Messages with other media are rejected before they are sent
+   * (`unsupported_content`). Absent: unknown, so the provider decides.
    */
   readonly media?: readonly MediaKind[]
   /**
-   * Whether what the model thought goes back with its answers as words, or with those that call tools: it takes its room in the
-   * context window then. Absent: it does not.
+   * Whether reasoning is sent back as text, always or with tool calls, and so uses the context window. Absent:
+   * never.
    */
   readonly echoesReasoning?: 'always' | 'with_calls'
-  /** The server that is asked, for telemetry: a name or an address, and nothing of paths or keys. Absent: not known. */
+  /** The server for telemetry: host name or address, without path or key. */
   readonly endpoint?: { readonly host: string; readonly port: number }
   /**
-   * Asked when a run starts, before anything is sent or kept. Throws a ConfigError when no request could be made as
-   * things are, because a key is missing for example. Absent: nothing is looked at.
+   * Called when a run starts, before anything is sent or stored. Throws a ConfigError if no request can succeed,
+   * for example because a key is missing.
    */
   check?(): void
-  /** One attempt at one answer. */
+  /** Makes one attempt. */
   request(request: ModelRequest, options: ModelRequestOptions): Promise<ModelResponse>
 }
 
 export type StructuredOutputSupport = 'beside_tools' | 'alone'
 
 /**
- * A request that failed, with everything that the loop wants to know about it: what a `ModelProvider` rejects with.
- * `kind` decides whether it is tried again.
+ * A failed request. A `ModelProvider` rejects with it; `kind` decides about retries.
  *
  * @example
  * throw new ModelError({
@@ -236,10 +232,10 @@ export type StructuredOutputSupport = 'beside_tools' | 'alone'
  */
 export class ModelError extends Error {
   override readonly name = 'ModelError'
-  /** What went wrong, as plain data. */
+  /** The failure as plain data. */
   readonly failure: ModelFailure
 
-  /** `status`, `retryAfterMs` and `usage` are null, and `partialText` is empty, where nothing is said of them. */
+  /** Omitted fields default to null, and `partialText` to ''. */
   constructor(failure: FailureDetails, options?: ErrorOptions) {
     super(failure.message, options)
     this.failure = createModelFailure(failure)
@@ -251,20 +247,19 @@ export class ModelError extends Error {
 }
 
 /**
- * Lets requests of models go one after the other, as fast as a provider allows. `createLimiter` of `statewright/fleet` makes one.
+ * Limits the rate of model requests. `createLimiter` of `statewright/fleet` creates one.
  *
  * @example
  * const unlimited: RequestLimiter = { id: 'none', limit: (model) => model }
  * const model = openaiChat({ model: 'gpt-5-mini', apiKey: 'sk-…', limiter: unlimited })
  */
 export interface RequestLimiter {
-  /** For people, and for events. */
+  /** Shown in messages and events. */
   readonly id: string
-  /** The same model, whose requests wait for their turn. */
+  /** Returns the model with requests that wait for their turn. */
   limit(model: ModelProvider): ModelProvider
 }
 
-/** What is said of an option that is no limiter. */
 export const limiterPhrase = "must be what createLimiter({ id: 'openai', requestsPerMinute: 600 }) returns."
 
 export function isLimiter(value: unknown): value is RequestLimiter | undefined {

@@ -4,12 +4,12 @@ import { describeParts, leaveOutContent, listMedia } from './leave-out.js'
 import { getMediaKind, describeMedia, readTextFile } from './media.js'
 import { ModelError, type ModelProvider } from './provider.js'
 
-/** What was made for the last result of a batch: the same message each time, as those of the transcript are. */
+/** Cached by the last result of a batch, so that the message keeps its identity. */
 const followerByResult = new WeakMap<ToolMessage, UserMessage>()
 
 /**
- * The messages with what tools returned besides words right after the results of their batch, as a user's message: most APIs
- * take nothing but words in a result. Each picture comes after the line that stands for it in the result.
+ * Inserts the media of tool results as a user message after their batch, because most APIs only accept text in
+ * results. Each image follows the line that describes it.
  */
 export function insertMediaMessages(messages: readonly Message[]): readonly Message[] {
   if (!messages.some((message) => message.role === 'tool' && message.media)) return messages
@@ -46,7 +46,7 @@ function getMediaMessage(last: ToolMessage, batch: readonly ToolMessage[]): User
   return made
 }
 
-/** The messages as they are sent to this model: without the content that it does not take. */
+/** Removes content that this model does not accept. */
 export function toAcceptedMessages(
   messages: readonly Message[],
   refused: readonly Refusal[] | undefined,
@@ -55,7 +55,7 @@ export function toAcceptedMessages(
   return describeEarlierMedia(leaveOutContent(replaceUnknownMedia(messages, model), refused, model), model)
 }
 
-/** Earlier turns with other models, and turns that ended with `unsupported_content`, must not refuse the present one. */
+/** Media of earlier turns with other models must not make this turn fail. */
 function describeEarlierMedia(
   messages: readonly Message[],
   { media }: Pick<ModelProvider, 'media'>,
@@ -74,7 +74,7 @@ function isRefusedMedia(message: Message, media: readonly MediaKind[]): boolean 
 
 const described = new WeakMap<Message, Map<string, Message>>()
 
-/** The same message for the same model: providers know messages by identity. */
+/** Cached, because providers cache messages by identity. */
 function toDescribed(message: Message, media: readonly MediaKind[]): Message {
   const made = described.get(message) ?? new Map<string, Message>()
   described.set(message, made)
@@ -84,10 +84,9 @@ function toDescribed(message: Message, media: readonly MediaKind[]): Message {
   return known
 }
 
-/** What was made of results for models that do not take all that is in them. */
 const replacedResults = new WeakMap<ToolMessage, Map<number, ToolMessage>>()
 
-/** The messages with the media of results that may be words where the model is not known to take them. */
+/** Removes optional media (`orWords`) if the model is not known to accept it. */
 function replaceUnknownMedia(
   messages: readonly Message[],
   model: Pick<ModelProvider, 'media' | 'model'>,
@@ -98,7 +97,7 @@ function replaceUnknownMedia(
   return messages.map((message) => (isConcerned(message) ? toAcceptedResult(message, model) : message))
 }
 
-/** The same message for the same parts: providers know messages by identity. */
+/** Cached, because providers cache messages by identity. */
 function toAcceptedResult(message: ToolMessage, model: Pick<ModelProvider, 'media' | 'model'>): ToolMessage {
   const { media: all = [], ...words } = message
   const media = all.filter((part) => isKnownToAccept(model, getMediaKind(part)))
@@ -138,7 +137,7 @@ function listMediaKinds(message: Message): MediaKind[] {
   return listMedia(message).flatMap((part) => (readTextFile(part) === null ? [getMediaKind(part)] : []))
 }
 
-/** Families of models, wherever they are served, and what all of each take. */
+/** Model families and the media that all their models accept. */
 const modelFamilies: readonly [name: RegExp, kinds: readonly MediaKind[]][] = [
   [
     /(^|[/.:])(gpt-4o|chatgpt-4o|gpt-4\.1|gpt-4-turbo|gpt-5|o1(?!-mini|-preview)|o3(?!-mini)|o4)/,
@@ -148,7 +147,7 @@ const modelFamilies: readonly [name: RegExp, kinds: readonly MediaKind[]][] = [
   [/(^|[/.:])gemini-(?!embedding)/, ['image', 'audio', 'file']],
 ]
 
-/** Whether a model is known to take such media: because it is said of it (`media`), or by its name. */
+/** Known from the option `media` or from the model name. */
 function isKnownToAccept({ media, model }: Pick<ModelProvider, 'media' | 'model'>, kind: MediaKind): boolean {
   if (media !== undefined) return media.includes(kind)
   return modelFamilies.some(([name, kinds]) => name.test(model) && kinds.includes(kind))

@@ -15,10 +15,9 @@ import { type ErrorBody, isMarkup, readErrorBody, readWord, findRefusedContent }
 import { ModelError } from './provider.js'
 
 /**
- * Whatever a provider rejected with, as plain data: see `FailureKind` for the kinds. Judged by what the error has
- * (`status`, `headers`, `code`, `cause`), never by its class, so that any client and any provider fits.
- * `now` (milliseconds since the epoch) is what a Retry-After date is counted from; `advise` says what to do about a status
- * that no second try mends. Never throws.
+ * Converts any rejection of a provider to plain data: see `FailureKind`. Decides by the fields of the error
+ * (`status`, `headers`, `code`, `cause`), never by its class, so it works with any client. Retry-After dates are
+ * relative to `now`; `advise` returns what to do about a fatal status. Never throws.
  */
 export function toModelFailure(
   error: unknown,
@@ -31,7 +30,7 @@ export function toModelFailure(
   return code === failure.code && message === failure.message ? failure : { ...failure, code, message }
 }
 
-/** A code is a word for programs: whatever else a provider puts there, it is short, of one line, and holds no secret. */
+/** Codes are short, single-line and free of secrets. */
 function toPlainCode(code: string): string {
   return truncate(scrubEvidence(toSingleLine(truncate(code, 1000))), 100) || 'unknown'
 }
@@ -44,12 +43,12 @@ function readFailure(error: unknown, now: number, advise: (status: number) => st
       return toHttpFailure(status, readBody(error), readProperty(error, 'headers'), now, advise)
     return toConnectionFailure(error) ?? toUnknownFailure(error)
   } catch {
-    // An error whose fields throw when they are read.
+    // An error whose fields throw.
     return createFailure('fatal', 'unknown', 'The provider failed with an error that cannot be read.')
   }
 }
 
-/** The failure that an error object inside a stream or a body of status 200 stands for. */
+/** Reads an error object in a stream or a body of status 200. */
 export function toBodyFailure(body: unknown): ModelFailure {
   const error = readErrorBody(body)
   if (error.status !== null) return toHttpFailure(error.status, error, undefined, 0, getFatalAdvice)
@@ -113,12 +112,10 @@ function classifyWords({ code, type, message }: ErrorBody): FailureKind {
   return 'transient'
 }
 
-/** An account that is exhausted or closed: no wait mends it. */
+/** Waiting does not help if the account has no credit. */
 const accountWords = /insufficient|billing|balance|payment|credit|exceeded_current_quota|hard_limit/i
 
-/**
- * Whether the words of an error say that the account has no credit left. A quota alone may be one a minute, which passes.
- */
+/** Whether the message says that the account has no credit. A quota may be a per-minute one. */
 export function isAccountExhausted(message: string): boolean {
   return accountSentences.test(message)
 }
@@ -133,12 +130,12 @@ const accountSentences = new RegExp(
   'i',
 )
 
-/** The model wrote a call that the server could not read (Groq): the next attempt may do better. */
+/** The model wrote a malformed call (Groq). The next attempt may succeed. */
 const misgeneratedCodes = /^tool_use_failed$|^output_parse_failed$/
 
 const overflowAdvice = 'Shorten the conversation, or set context.window and a context.strategy.'
 
-/** What to do about a status, for a user of `openaiChat`. */
+/** Advice for users of `openaiChat`. */
 export function getFatalAdvice(status: number): string {
   if (status >= 300 && status <= 399)
     return 'Redirects are not followed: set the base URL to where the API is.'
@@ -151,7 +148,7 @@ export function getFatalAdvice(status: number): string {
   return 'Check the model name, the API key and the parameters of the request (sampling, extraBody, tools).'
 }
 
-/** The parsed body where our client put it, else what the openai client made of it. */
+/** The parsed body if the built-in client attached it, else that of the `openai` client. */
 function readBody(error: unknown): ErrorBody {
   const body = readErrorBody(readProperty(error, 'body') ?? readProperty(error, 'error'))
   const text = readText(error, 'message').replace(/^\d{3} (status code \(no body\))?/, '')
@@ -164,7 +161,7 @@ function readBody(error: unknown): ErrorBody {
   }
 }
 
-/** Words by which browsers and clients say that there is no connection, where no code says it. */
+/** Messages of browsers and clients for connection errors without a code. */
 const connectionWords =
   /^connection error|fetch failed|failed to fetch|load failed|networkerror|network (error|connection)|^terminated$|premature close|socket hang up|other side closed|connection (was )?(reset|refused|closed|aborted|lost)|error (reading a body|sending request)/i
 const timeoutWords = /timed? ?out/i
@@ -222,7 +219,7 @@ function toUnknownFailure(error: unknown): ModelFailure {
   )
 }
 
-/** A code without a status counts only where its words are plain. */
+/** A code without a status only counts if it is unambiguous. */
 function classifyCode(words: ErrorBody): FailureKind {
   if (/overloaded|unavailable|server_error/i.test(words.code)) return 'transient'
   const kind = classifyWords(words)
@@ -240,7 +237,7 @@ function createFailure(
   return createModelFailure({ kind, code, message, ...(refused && { refused }) })
 }
 
-/** `What: why. Advice`, cut and without secrets. */
+/** Formats `What: why. Advice`, shortened and without secrets. */
 function formatSentence(what: string, why: string, advice = ''): string {
   const said =
     why === ''
@@ -261,11 +258,11 @@ function readStatusNumber(value: unknown, key: string): number | null {
   return typeof number === 'number' && Number.isInteger(number) && number >= 100 ? number : null
 }
 
-/** Codes and types by which providers say that a request does not fit the model's window. */
+/** Codes and types of requests that exceed the context window. */
 const overflowCodes =
   /^(context_length_exceeded|context_window_exceeded|model_max_prompt_tokens_exceeded|tokens_limit_reached|too_many_prompt_tokens|exceed_context_size_error|request_too_large|string_above_max_length)$/i
 
-/** The same in words, each as at least one provider puts it. */
+/** Messages with the same meaning, each from at least one provider. */
 const overflowSentences = [
   /maximum context length/i, // OpenAI, DeepSeek, vLLM, Mistral, OpenRouter
   /context (length|window|size|limit)[^.]{0,40}\b(exceed|too (long|large|small)|overflow)/i, // MiniMax, LM Studio
@@ -284,10 +281,9 @@ const overflowSentences = [
   /number of (input|prompt) tokens exceeds (the )?max/i,
 ]
 
-/** A single request above the allowance of a whole minute: waiting does not help, a shorter request does. */
+/** A request above the limit of a whole minute. Only a shorter request helps. */
 const exceedsMinuteLimit = /request too large/i
 
-/** Whether an error says that the request is too long for the model. */
 function isContextOverflow(status: number | null, code: string, type: string, message: string): boolean {
   if (status === 413) return true
   if (status === 401 || status === 403) return false
@@ -300,9 +296,8 @@ function isContextOverflow(status: number | null, code: string, type: string, me
 }
 
 /**
- * How long the provider asks us to wait, in milliseconds: `Retry-After-Ms` before `Retry-After`, which is seconds or
- * an HTTP date. Null when it asks for nothing, or for something that is no time. `headers` is a `Headers` or a plain
- * object.
+ * The requested wait in milliseconds: `Retry-After-Ms`, else `Retry-After` in seconds or as an HTTP date. Null if
+ * it is absent or invalid.
  */
 function parseRetryAfter(headers: unknown, now: number): number | null {
   const ms = parseAmount(getHeader(headers, 'retry-after-ms'))
@@ -310,7 +305,7 @@ function parseRetryAfter(headers: unknown, now: number): number | null {
   const text = getHeader(headers, 'retry-after')
   const seconds = parseAmount(text)
   if (seconds !== null) return readWaitMs(seconds * 1000)
-  // Date.parse makes a date of almost anything.
+  // Date.parse accepts almost anything.
   const date = /\d\d:\d\d:\d\d/.test(text) ? Date.parse(text) : Number.NaN
   return Number.isNaN(date) ? ms : readWaitMs(Math.max(0, date - now))
 }
@@ -319,7 +314,7 @@ function parseAmount(text: string): number | null {
   return /^\d{1,15}(\.\d+)?$/.test(text) ? Number(text) : null
 }
 
-/** A header by its name in lower case, '' when it is not there. `headers` is a `Headers` or a plain object. */
+/** Returns '' if the header is absent. `name` is in lower case; `headers` is a `Headers` or a plain object. */
 function getHeader(headers: unknown, name: string): string {
   if (typeof headers !== 'object' || headers === null) return ''
   if ('get' in headers && typeof headers.get === 'function') {
@@ -330,13 +325,11 @@ function getHeader(headers: unknown, name: string): string {
   return typeof entry?.[1] === 'string' || typeof entry?.[1] === 'number' ? String(entry[1]).trim() : ''
 }
 
-/** What a provider counts. */
 const rateLimits = ['requests', 'tokens'] as const
 
 /**
- * How long until what is used up may be used again, in milliseconds, by the headers `x-ratelimit-remaining-requests` and
- * `-reset-requests`, and the same of tokens: `1s`, `6m0s`, `120ms`, or seconds. Null where no header says that something is
- * used up.
+ * Milliseconds until an exhausted limit resets, from `x-ratelimit-remaining-requests` and `-reset-requests` and
+ * the same headers for tokens: `1s`, `6m0s`, `120ms`, or seconds. Null if nothing is exhausted.
  */
 export function parseRateLimitReset(headers: unknown): number | null {
   const waits = rateLimits.flatMap((name) => {
@@ -349,7 +342,7 @@ export function parseRateLimitReset(headers: unknown): number | null {
 
 const unitMs: Record<string, number> = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1000, ms: 1 }
 
-/** `1h2m3.5s`, or a number of seconds. */
+/** Parses `1h2m3.5s` or seconds. */
 function parseDuration(text: string): number | null {
   const seconds = parseAmount(text)
   if (seconds !== null) return readWaitMs(seconds * 1000)

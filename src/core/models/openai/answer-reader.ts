@@ -7,9 +7,8 @@ import { parseJsonOr } from '../../base/json.js'
 import { type HostedCall, ModelError, type ToolCallDelta } from '../provider.js'
 
 export interface ReadAnswerOptions {
-  /** What kind of answer it is. */
   format: AnswerFormat
-  /** Asked between two pieces. */
+  /** Checked between chunks. */
   signal: Pick<AbortSignal, 'aborted' | 'reason'>
   onDelta: (text: string, reasoning: string) => void
   onToolCall?: ((delta: ToolCallDelta) => void) | undefined
@@ -19,8 +18,8 @@ export interface ReadAnswerOptions {
 }
 
 /**
- * Reads the body of an answer, streamed or whole, however it is carried here: what comes decides which it is, because
- * servers answer either request either way, under any content type. `url` is for errors.
+ * Reads a response body, streamed or not. The body decides which it is, because servers answer either way under
+ * any content type. `url` is used in errors.
  */
 export class AnswerReader {
   readonly #url: string
@@ -28,7 +27,7 @@ export class AnswerReader {
   readonly #fold: AnswerFold
   #body: BodyReader | null = null
   #ended = false
-  /** What the present piece has added, and has not been told yet. */
+  /** Text of the current chunk that was not reported yet. */
   #text = ''
   #reasoning = ''
 
@@ -38,18 +37,19 @@ export class AnswerReader {
     this.#fold = options.format.createFold(options.onToolCall !== undefined)
   }
 
-  /** Whether the provider has announced the end: what comes now is no part of the answer. */
+  /** The provider has announced the end; later data is ignored. */
   get ended(): boolean {
     return this.#ended
   }
 
-  /** Whether nothing is missing of it: what may still come is not waited for long. */
+  /** Nothing is missing, so the remaining data is only awaited briefly. */
   get finished(): boolean {
     return this.#fold.finished
   }
 
   /**
-   * Takes the next piece of the body. All text that it brings is told at once: a piece often has several events.
+   * Reads the next chunk. Its text is reported at once, because a chunk often contains several events.
+   *
    * @throws ModelError for errors in it, the signal's reason when it aborts.
    */
   push(text: string): void {
@@ -62,7 +62,7 @@ export class AnswerReader {
     this.#options.onActivity((this.#body?.progress ?? 0) > before ? 'content' : 'keep_alive')
   }
 
-  /** The answer, when nothing more comes. @throws like push */
+  /** Call it at the end of the body. @throws like push */
   finish(): ModelResponse {
     this.#body?.end()
     return this.#close()
@@ -74,7 +74,7 @@ export class AnswerReader {
     return this.#fold.getResponse(this.#ended)
   }
 
-  /** The answer where the connection broke after its end; null where a part of it is missing. */
+  /** The response if the connection broke after its end, or null if it is incomplete. */
   finishBroken(): ModelResponse | null {
     if (this.#options.signal.aborted) return null
     try {
@@ -85,7 +85,7 @@ export class AnswerReader {
     }
   }
 
-  /** What an exception midway stands for: the signal's reason, or a `ModelError` with the text that had come. */
+  /** Converts an exception: the abort reason, or a `ModelError` with the partial text. */
   toFailure(error: unknown): unknown {
     const { signal } = this.#options
     return signal.aborted ? signal.reason : addPartial(error, this.#fold)
@@ -98,10 +98,10 @@ export class AnswerReader {
     this.#body.push(start)
   }
 
-  /** Chooses how to read by the first character that is no white space. */
+  /** The first non-blank character decides. */
   #createBody(start: string): BodyReader {
     if (/^[{[]/.test(start)) return new JsonBody((whole) => this.#takeDocument(whole))
-    // The first letters of an event stream's fields, and its comments.
+    // First letters of event stream fields and comments.
     if (/^[deir:]/.test(start)) return this.#createEventBody()
     throw invalidResponseError(this.#url, isMarkup(start) ? 'a web page' : 'neither JSON nor an event stream')
   }
@@ -145,9 +145,9 @@ export class AnswerReader {
 
   #show({ text, reasoning, calls, hosted, warnings }: Delta): void {
     const { signal, onToolCall, onHosted, onWarning } = this.#options
-    // A reader of the deltas may abort between two of them.
+    // A delta callback may abort the request.
     if (signal.aborted) throw signal.reason
-    // Of one delta, the reasoning comes before the text.
+    // Within one delta, reasoning comes before text.
     if (reasoning !== '' && this.#text !== '') this.#tell()
     this.#text += text
     this.#reasoning += reasoning
@@ -166,15 +166,14 @@ export class AnswerReader {
   }
 }
 
-/** How the body is cut into what the fold takes. */
 interface BodyReader {
-  /** Grows with what is of the answer; comments and empty pieces are not. */
+  /** Ignores comments and empty events. */
   readonly progress: number
   push(text: string): void
   end(): void
 }
 
-/** One JSON document. Cut off, it is an answer that is incomplete. */
+/** A truncated document is an incomplete response. */
 class JsonBody implements BodyReader {
   readonly #take: (value: unknown) => void
   #whole = ''
@@ -217,56 +216,54 @@ function addPartial(error: unknown, fold: AnswerFold): ModelError {
   return new ModelError({ ...failure, partialText: text, usage: failure.usage ?? usage }, { cause: error })
 }
 
-/** How the answers of one API are read. */
+/** Reads the responses of one API. */
 export interface AnswerFormat {
-  /** What an answer is called, for people. */
+  /** Name of a response in error messages. */
   readonly displayName: string
-  /** Whether a JSON document is an answer that does not stream. */
+  /** Whether a JSON document is a complete response. */
   isWhole(value: unknown): boolean
-  /** `tellsCalls`: whether its deltas have the parts of calls. */
+  /** `tellsCalls`: whether deltas include tool call parts. */
   createFold(tellsCalls?: boolean): AnswerFold
 }
 
-/** The pieces of one answer, put together. */
+/** Folds the chunks of one response. */
 export interface AnswerFold {
-  /** Grows with everything that says something: a piece of text, of thoughts, of a call, a finish reason. */
+  /** Increases with each chunk that has content: text, reasoning, a call or a finish reason. */
   readonly progress: number
-  /** Whether the answer has announced its end: what comes now is no part of it. */
+  /** The response has announced its end; later data is ignored. */
   readonly ended: boolean
-  /** Whether nothing of it is missing, though something may follow: the usage, `[DONE]`. */
+  /** The content is complete. Usage or `[DONE]` may still follow. */
   readonly finished: boolean
   /**
-   * Takes one parsed piece of a stream, or a document (`whole`: it is all that comes); returns what it adds to the shown
-   * answer. Whatever is neither adds nothing.
+   * Adds a parsed event, or a document (`whole`), and returns what it adds to the visible response.
+   *
    * @throws ModelError when it is, or carries, an error object.
    */
   push(piece: unknown, whole?: boolean): Delta
-  /** A piece of the stream was lost: unless the end had been announced before, the answer has a hole. */
+  /** An event was lost, so the response has a gap unless its end was announced before. */
   markLost(): void
-  /** What was held back until now. Call it once, when nothing more comes. */
+  /** Returns buffered text. Call it once, at the end. */
   flush(): Delta
   /**
-   * What has come so far. `ended` says that the provider announced the end by `[DONE]`.
+   * The response so far. `ended`: the provider sent `[DONE]`.
+   *
    * @throws ModelError for an answer that nothing can be made of
    */
   getResponse(ended: boolean): ModelResponse
-  /** What an answer that failed midway has brought. */
+  /** The content of a response that failed midway. */
   getPartial(): Pick<ModelResponse, 'text' | 'usage'>
 }
 
-/** What one piece of an answer adds. Both are empty when it adds nothing that is shown. */
+/** The visible change of one chunk. */
 export interface Delta {
   text: string
   reasoning: string
-  /** Parts of calls, where the fold was made to tell them. */
   calls?: readonly ToolCallDelta[]
-  /** Tools of the provider's own that begin or end. */
+  /** Calls of hosted tools that started or ended. */
   hosted?: readonly HostedCall[]
-  /** What the run is to be warned of. */
   warnings?: readonly Warning[]
 }
 
-/** As `onWarning` takes it. */
 export interface Warning {
   code: string
   message: string
@@ -274,13 +271,13 @@ export interface Warning {
 
 export const noDelta: Readonly<Delta> = Object.freeze({ text: '', reasoning: '' })
 
-/** Characters that one event, one body or one answer may have. Beyond that it is no answer, and it would fill memory. */
+/** Maximum characters of an event, a body or a response. */
 export const maxResponseLength = 64 * 1024 * 1024
 
-/** How long a connection may take to close after `[DONE]`, in milliseconds, before it is given up. */
+/** Milliseconds a connection may take to close after `[DONE]`. */
 export const closeTimeoutMs = 1000
 
-/** How long the usage and `[DONE]` may take after the finish reason, in milliseconds: then the answer is taken as it is. */
+/** Milliseconds to wait for usage and `[DONE]` after the finish reason. */
 export const trailingTimeoutMs = 1000
 
 export function refuseTooLarge(length: number): void {
@@ -292,7 +289,10 @@ export function refuseTooLarge(length: number): void {
   })
 }
 
-/** Reads server-sent events, each with one JSON object or a text such as `[DONE]`. The end of the stream ends the last event. */
+/**
+ * Reads server-sent events that carry a JSON object or text such as `[DONE]`. The end of the stream also ends the
+ * last event.
+ */
 export function createSseReader(handler: SseHandler): Pick<BodyReader, 'push' | 'end'> {
   const parser = createParser({
     onEvent: ({ data, event = '' }) => readEvent(data, event.trim(), handler),
@@ -312,7 +312,7 @@ interface SseHandler {
 function readEvent(data: string, event: string, handler: SseHandler): void {
   const value = data.trimStart().startsWith('{') ? parseJsonOr(data, undefined) : undefined
   if (value !== undefined) handler.onJson(value, event)
-  // Some servers leave out the blank lines between events.
+  // Some servers omit the blank lines between events.
   else if (data.includes('\n')) for (const line of data.split('\n')) readEvent(line, event, handler)
   else if (data !== '') handler.onText(data, event)
 }

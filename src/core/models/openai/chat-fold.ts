@@ -12,14 +12,13 @@ import { ThinkSplitter } from './think-tags.js'
 import { ToolCallFold } from './tool-call-fold.js'
 import { readUsage } from './read-usage.js'
 
-/** Answers of the Chat Completions API. */
 export const chatFormat: AnswerFormat = {
   displayName: 'chat completion',
   isWhole: (value) => Array.isArray(asObject(value)?.choices),
   createFold: (tellsCalls = false) => new ChatFold(tellsCalls),
 }
 
-/** Chat Completions chunks (`chat.completion.chunk`, or one `chat.completion`), folded into one answer. */
+/** Folds `chat.completion.chunk` objects, or one `chat.completion`. */
 class ChatFold implements AnswerFold {
   readonly #tellsCalls: boolean
   #text = ''
@@ -32,12 +31,12 @@ class ChatFold implements AnswerFold {
   #lost = false
   #progress = 0
   #size = 0
-  // Most answers have neither calls nor details.
+  // Most responses have neither calls nor details.
   #calls: ToolCallFold | null = null
-  /** `function_call`, as the API was before it had tools. It may repeat what `tool_calls` say. */
+  /** `function_call`, the deprecated form of `tool_calls`. It may repeat them. */
   #oldCall: ToolCallFold | null = null
   #details: ReasoningDetails | null = null
-  /** Named within the answer, and beside it. */
+  /** Citations in the content and at the top level. */
   readonly #cited: Json[] = []
   #citedBeside: readonly Json[] = []
   readonly #think = new ThinkSplitter()
@@ -50,7 +49,7 @@ class ChatFold implements AnswerFold {
     return this.#progress + (this.#finishReason === null ? 0 : 1)
   }
 
-  /** It goes on until `[DONE]`: the usage may come behind the finish reason. */
+  /** The usage may follow the finish reason, so only `[DONE]` ends the stream. */
   get ended(): boolean {
     return false
   }
@@ -126,7 +125,7 @@ class ChatFold implements AnswerFold {
     throw new ModelError({ ...toBodyFailure(said), partialText: this.#text, usage: this.#usage })
   }
 
-  /** Some have a message beside the delta: the whole answer so far, or all of it where nothing else says it. */
+  /** Some servers send a message next to the delta: the whole response so far, or the only copy of it. */
   #pushChoice(choice: JsonObject, whole: boolean): Delta {
     const delta = asObject(choice.delta)
     const message = toWholeDelta(choice.message)
@@ -162,7 +161,7 @@ class ChatFold implements AnswerFold {
   }
 }
 
-/** A `message` as the one delta of its answer: its calls are told apart by their place. */
+/** Converts a `message` to a delta. Its calls are identified by position. */
 function toWholeDelta(message: unknown): JsonObject | null {
   const delta = asObject(message)
   if (delta?.tool_calls == null) return delta
@@ -175,7 +174,7 @@ function toWholeDelta(message: unknown): JsonObject | null {
   }
 }
 
-/** One answer is asked for: further choices are ignored. */
+/** Additional choices are ignored. */
 function findFirstChoice(choices: unknown): JsonObject | null {
   for (const item of asList(choices)) {
     const choice = asObject(item)
@@ -190,7 +189,7 @@ function isErrorBody(body: JsonObject): boolean {
   )
 }
 
-/** `content` of a delta: a string, or a list of parts among which are thoughts (Mistral). */
+/** The content is a string or a list of parts that may include thoughts (Mistral). */
 function readDeltaContent(content: unknown): Delta {
   if (typeof content === 'string') return { text: content, reasoning: '' }
   const delta = { text: '', reasoning: '' }
@@ -203,7 +202,7 @@ function readDeltaContent(content: unknown): Delta {
   return delta
 }
 
-/** Reasoning beside the content. The same thoughts may come in several fields at once: the first that has any counts. */
+/** The same reasoning may come in several fields. The first non-empty one counts. */
 function readDeltaReasoning(delta: JsonObject): string {
   return (
     asText(delta.reasoning_content) ||
@@ -222,8 +221,8 @@ function readThoughts(value: unknown): string {
 }
 
 /**
- * Puts streamed `reasoning_details` together again: pieces of one entry (same type, index and id, one after another)
- * are joined, with the signature that comes last. The provider wants the whole entries back unchanged.
+ * Joins streamed `reasoning_details`: consecutive pieces with the same type, index and id form one entry, with the
+ * last signature. The provider requires the entries back unchanged.
  */
 class ReasoningDetails {
   readonly #entries: JsonObject[] = []

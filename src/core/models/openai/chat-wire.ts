@@ -17,7 +17,6 @@ import {
 } from './wire-messages.js'
 import { createBodyEncoder, getOrCreate, type RequestBody, mergeExtraBody } from './encode-body.js'
 
-/** The Chat Completions API, as this provider speaks it. */
 export function createChatWire(options: OpenAIChatOptions, provider: string): ApiWire {
   return {
     path: '/chat/completions',
@@ -26,7 +25,7 @@ export function createChatWire(options: OpenAIChatOptions, provider: string): Ap
       model: options.model,
       maxTokensField: options.maxTokensField ?? getDefaultMaxTokensField(provider),
       echoReasoning: getReasoningEcho(provider, options.echoReasoning),
-      // Mistral refuses fields that it does not know, and sends the usage anyway.
+      // Mistral rejects unknown fields and reports usage anyway.
       streamOptions: provider !== 'mistral',
       isMistral: isMistral(provider, options.model),
     }),
@@ -37,7 +36,7 @@ export function createChatWire(options: OpenAIChatOptions, provider: string): Ap
   }
 }
 
-/** Mistral's models keep their own rules wherever they are served. */
+/** Mistral models keep their rules wherever they are served. */
 export function isMistral(provider: string, model: string): boolean {
   return provider === 'mistral' || /(mis|mix|minis|codes|devs|magis|pix|vox)tral/i.test(model)
 }
@@ -49,17 +48,16 @@ function getDefaultMaxTokensField(provider: string): 'max_tokens' | 'max_complet
 export interface ChatBodyOptions {
   model: string
   maxTokensField: 'max_tokens' | 'max_completion_tokens'
-  /** How earlier reasoning goes back. */
   echoReasoning: ReasoningEcho
-  /** Whether `stream_options` is understood. */
+  /** Whether the server accepts `stream_options`. */
   streamOptions: boolean
-  /** Whether ids and the order of messages have to be as Mistral's models insist on. */
+  /** Whether ids and message order must follow Mistral's rules. */
   isMistral: boolean
 }
 
 /**
- * Turns requests into Chat Completions bodies. A transcript grows by a few messages a step and is sent whole each time:
- * every message and every tool is translated once, and written as JSON once: 400 steps of 2 kB cost a tenth.
+ * Builds Chat Completions bodies. Each message and tool is converted and serialized once, because the transcript
+ * is sent with every request.
  */
 export function createChatBodyBuilder(options: ChatBodyOptions) {
   const wires = new WeakMap<Message, WireMessage | null>()

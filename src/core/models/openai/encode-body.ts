@@ -3,7 +3,7 @@ import { toWellFormed } from '../plain-json.js'
 
 export type RequestBody = Readonly<Record<string, unknown>>
 
-/** The body with `extraBody` merged in last: null takes a field away. */
+/** Merges `extraBody` into the body last. Null removes a field. */
 export function mergeExtraBody(body: Record<string, unknown>, extraBody: JsonObject): RequestBody {
   for (const [key, value] of Object.entries(extraBody)) {
     if (value === null) delete body[key]
@@ -12,13 +12,13 @@ export function mergeExtraBody(body: Record<string, unknown>, extraBody: JsonObj
   return body
 }
 
-/** Writes bodies as JSON in UTF-8. What was written before is copied: a transcript is sent whole each time. */
+/** Serializes bodies as UTF-8 JSON and reuses the bytes of earlier requests. */
 export function createBodyEncoder(): (body: RequestBody) => Uint8Array<ArrayBuffer> {
   const lists = new JsonListCache()
 
   return (body) => {
     const parts: Uint8Array[] = []
-    // Short pieces are put together first: each array of bytes costs more than what is in it.
+    // Short strings are joined first, because each byte array has a cost.
     let text = ''
     for (const [key, value] of Object.entries(body)) {
       text += `${text === '' && parts.length === 0 ? '{' : ','}${JSON.stringify(key)}:`
@@ -32,7 +32,6 @@ export function createBodyEncoder(): (body: RequestBody) => Uint8Array<ArrayBuff
   }
 }
 
-/** What is made of a thing, made once. */
 export function getOrCreate<Key extends object, Value>(
   memory: WeakMap<Key, Value>,
   key: Key,
@@ -60,16 +59,15 @@ function concatBytes(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
 }
 
 /**
- * Lists of objects as JSON, remembered as they were last written: a conversation goes out with every request and grows at
- * its end, so that all but the end is one piece to copy. An object is taken to be what it was. Where a list has changed
- * before its end, what is known of it is copied item by item.
+ * Caches the serialized form of lists, because a conversation grows at its end and is sent with every request.
+ * Objects must be immutable. After a change in the middle, known items are copied one by one.
  */
 export class JsonListCache {
   readonly #lists = new WeakMap<object, CachedList>()
 
-  /** The items with commas between them. Valid until the next writing. */
+  /** Returns the items separated by commas. Valid until the next call. */
   write(items: readonly object[]): Uint8Array {
-    // By what it begins with, but for the very first, which many lists may have.
+    // The first item alone may be shared by many lists.
     const keys = items.slice(items.length > 1 ? 1 : 0, 3)
     const known = keys.findLast((key) => this.#lists.has(key)) ?? items[0]
     const list = (known && this.#lists.get(known)) ?? new CachedList()
@@ -78,19 +76,18 @@ export class JsonListCache {
   }
 }
 
-/** A list as it was last written. */
 class CachedList {
   #items: readonly object[] = []
-  /** The items as JSON in UTF-8, each with a comma behind it; more room than they need. */
+  /** Each item is followed by a comma. The buffer may be larger than its content. */
   #bytes = new Uint8Array(0)
-  /** Where each item ends. */
+  /** End offset of each item. */
   #ends: number[] = []
 
   write(items: readonly object[]): Uint8Array {
     const before = this.#items
     let same = 0
     while (same < this.#ends.length && items[same] === before[same]) same++
-    // The last item alone may well have been something that is said only once.
+    // A single replaced item at the end is usually a temporary message.
     const known = before.length - same > 1 ? this.#copyPieces(same) : undefined
     this.#items = items
     this.#ends.length = same
@@ -99,7 +96,7 @@ class CachedList {
     return this.#bytes.subarray(0, Math.max(0, this.#getEnd(items.length) - 1))
   }
 
-  /** The items from there on as they were written, copied: they are about to be written over. */
+  /** Copies the serialized items from this index, because the buffer is about to be overwritten. */
   #copyPieces(from: number): ReadonlyMap<object, Uint8Array> {
     const bytes = this.#bytes.slice()
     const rest = this.#items.slice(from)
@@ -120,7 +117,6 @@ class CachedList {
     this.#ends.push(end)
   }
 
-  /** Where the first items end. */
   #getEnd(count: number): number {
     return this.#ends[count - 1] ?? 0
   }

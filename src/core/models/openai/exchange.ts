@@ -28,7 +28,7 @@ import { SentSecrets } from './sent-secrets.js'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { CallAbort } from '../../base/abort.js'
 
-/** One of the APIs that are spoken over the same transport. */
+/** An API on top of the shared transport. */
 export interface ApiWire {
   readonly path: string
   readonly format: AnswerFormat
@@ -36,20 +36,20 @@ export interface ApiWire {
     body(request: ModelRequest): RequestBody
     encode(body: RequestBody): Uint8Array<ArrayBuffer>
   }
-  /** Has the client make the request. */
+  /** Sends the request with the `openai` client. */
   send(client: OpenAI, body: RequestBody, options: OpenAI.RequestOptions): Promise<Response>
 }
 
-/** Sends one request and reads its answer. Rejects with a `ModelError`. */
+/** Sends one request and reads the response. Rejects with a `ModelError`. */
 export type Exchange = (request: ModelRequest, options: ExchangeOptions) => Promise<ModelResponse>
 
-/** How requests of one API are made with these options. Loaded when the first one is, together with the client. */
+/** Loaded together with the first request. */
 export function createExchange(options: OpenAIOptions, wire: ApiWire, provider: string): Exchange {
   const { path, format, bodies } = wire
   const secrets = new SentSecrets(options)
   const family = findSchemaFamily(provider, options.model)
   const { apiKey, dispatcher } = options
-  /** A dispatcher is used whichever `fetch` the app has. */
+  /** A dispatcher is used regardless of the app's `fetch`. */
   const findNode = dispatcher ? getNodeHttp : findNodeHttp
   const noted =
     typeof apiKey === 'function' ? { ...options, apiKey: () => secrets.noteWhenReady(apiKey()) } : options
@@ -60,7 +60,7 @@ export function createExchange(options: OpenAIOptions, wire: ApiWire, provider: 
     try {
       return await loading
     } catch (error) {
-      // The key may be set by the time of the next request.
+      // The key may be set before the next request.
       loading = undefined
       throw error
     }
@@ -72,7 +72,8 @@ export function createExchange(options: OpenAIOptions, wire: ApiWire, provider: 
     isOurs: boolean,
     { abort, ...callbacks }: ExchangeOptions,
   ): Promise<ModelResponse> {
-    // A client or a fetch of the user's may want to see the body, and Azure's needs it for the URL: these get it as object.
+    // A custom client or `fetch` may inspect the body, and Azure derives the URL from it, so they receive an
+    // object.
     const written = isOurs && { body: bodies.encode(body), headers: jsonHeaders, fetchOptions: noRedirects }
     const { signal } = abort
     const sent = wire.send(client, body, {
@@ -81,7 +82,7 @@ export function createExchange(options: OpenAIOptions, wire: ApiWire, provider: 
       maxRetries: 0,
       ...(options.timeoutMs !== undefined && { timeout: options.timeoutMs }),
     })
-    // The client still puts the request together, without waiting for anything.
+    // The client prepares the request synchronously before it sends it.
     if (callbacks.onSent) setTimeout(callbacks.onSent, 0)
     const response = await sent
     callbacks.onActivity('keep_alive')
@@ -89,7 +90,7 @@ export function createExchange(options: OpenAIOptions, wire: ApiWire, provider: 
   }
 
   let plain: RequestClient | undefined
-  /** Node's HTTP and a client that needs no package; null where the `openai` client has to be loaded. */
+  /** Node's HTTP with the built-in client, or null if the `openai` client is needed. */
   const findPlainWay = (): { node: NodeHttp; own: RequestClient } | null => {
     const node = isPlainClientEnough(options) ? findNode() : null
     if (node === null) return null
@@ -122,14 +123,14 @@ export function createExchange(options: OpenAIOptions, wire: ApiWire, provider: 
       if (dispatcher) throw noNodeError()
       return await askByFetch(client as OpenAI, body, isOurs, callbacks)
     } catch (error) {
-      // Now it has the key that this request went with.
+      // The client now holds the key of this request.
       secrets.noteClient(client)
       throw toSafeModelError(error, secrets)
     }
   }
 }
 
-/** As a `ModelError`, without what the provider was sent in confidence: neither do its causes repeat it. */
+/** Removes secrets from the error and its causes. */
 function toSafeModelError(error: unknown, secrets: SentSecrets): ModelError {
   const failure = toModelFailure(error)
   const hidden = secrets.hideInFailure(failure)
@@ -144,10 +145,9 @@ function noNodeError(): ModelError {
 
 const jsonHeaders = { 'content-type': 'application/json' }
 
-/** Redirects are refused: the conversation goes only to the configured address. */
+/** Redirects are rejected, so the conversation only goes to the configured address. */
 const noRedirects = { redirect: 'manual' as const }
 
-/** What one exchange is given besides its request. */
 export interface ExchangeOptions extends Pick<ModelRequestOptions, 'onActivity' | 'onDelta'> {
   abort: CallAbort
   onSent: ModelRequestOptions['onSent'] | undefined
@@ -156,16 +156,16 @@ export interface ExchangeOptions extends Pick<ModelRequestOptions, 'onActivity' 
   onWarning: ModelRequestOptions['onWarning'] | undefined
 }
 
-/** How requests leave a Node process. */
 export interface NodeTransport {
   readonly node: NodeHttp
-  /** In the place of Node's agents. */
+  /** Used instead of Node's agents. */
   readonly dispatcher: RequestDispatcher | undefined
 }
 
 /**
- * One request over Node's HTTP, or the connections of a dispatcher, with the address and the headers that the client would send: less than half of what the client
- * costs on `fetch`, and free of the limits that Node's `fetch` has of its own (300 s for headers and between two pieces).
+ * Sends one request over Node's HTTP or a dispatcher, with the URL and headers that the client would use. This
+ * costs less than half of `fetch` and avoids its 300-second limits.
+ *
  * @throws what the client would throw for a status or a connection; else like `readFetchAnswer`
  */
 export async function exchangeOverNode(

@@ -7,70 +7,73 @@ import type { RequestDispatcher } from './node-transport.js'
 import type { AssistantMessage } from '../../../../machines/agent/messages.js'
 import type { JsonObject } from '../../../../machines/agent/json.js'
 
-/** Where a model is and how to talk to it, whichever of the APIs it speaks. */
+/** Connection options shared by both APIs. */
 export interface OpenAIOptions {
-  /** The model, as the provider names it. With Azure, the deployment. */
+  /** The model name used by the provider. With Azure, the deployment. */
   model: string
-  /** Where the API is, up to and including `/v1`. Default: OPENAI_BASE_URL, else `https://api.openai.com/v1`. */
+  /** Base URL of the API, including `/v1`. Default: OPENAI_BASE_URL, else `https://api.openai.com/v1`. */
   baseURL?: string | undefined
   /**
-   * The key, or a function that returns a fresh one for each request. Default: OPENAI_API_KEY. A server of one's own
-   * (`baseURL`) may need none.
+   * The API key, or a function that returns a fresh one for each request. Default: OPENAI_API_KEY. Custom servers
+   * (`baseURL`) may not need one.
    */
   apiKey?: string | (() => Promise<string>) | undefined
-  /** A client of one's own, `AzureOpenAI` included. It brings its own address, key and headers. */
+  /** A custom client, including `AzureOpenAI`. It uses its own URL, key and headers. */
   client?: OpenAI | undefined
-  /** The provider, for people and for prices. Default: known from the base URL. */
+  /** The provider name for display and prices. Default: derived from the base URL. */
   provider?: string | undefined
   /**
-   * What the model takes besides text: a message with anything else is refused before it is sent. `[]` is a model for text
-   * alone. Default: not known, and the provider's own refusal is the error.
+   * Media that the model accepts. Messages with other media are rejected before they are sent; `[]` means text
+   * only. Default: unknown, so the provider decides.
    */
   media?: readonly MediaKind[] | undefined
-  /** OpenAI's organization that requests are billed to. Default: OPENAI_ORG_ID. */
+  /** OpenAI organization for billing. Default: OPENAI_ORG_ID. */
   organization?: string | undefined
-  /** OpenAI's project that requests belong to. Default: OPENAI_PROJECT_ID. */
+  /** OpenAI project of the requests. Default: OPENAI_PROJECT_ID. */
   project?: string | undefined
   /** Sent with every request. */
   headers?: Record<string, string> | undefined
-  /** Added to the URL of every request (Azure's `api-version`, for example). */
+  /** Added to the URL of every request, such as Azure's `api-version`. */
   query?: Record<string, string> | undefined
   /**
-   * Milliseconds until the headers of an answer have to be there. Default: the client's own, 10 minutes. The body is up to
-   * `streamIdleMs` and `contentIdleMs`. Redirects are refused.
+   * Milliseconds until the response headers must arrive. Default: 10 minutes, as in the client. The body is
+   * limited by `streamIdleMs` and `contentIdleMs`. Redirects are rejected.
    */
   timeoutMs?: number | undefined
   /**
-   * Makes the requests. Default: Node's own HTTP with the agents of the process (`https.globalAgent`), which costs less than half;
-   * the global `fetch` on every other platform, and where it or its dispatcher (`setGlobalDispatcher`) is not Node's own.
+   * Custom `fetch`. Default: Node's HTTP with the agents of the process (`https.globalAgent`), at less than half
+   * the cost; the global `fetch` on other platforms, or if it or its dispatcher (`setGlobalDispatcher`) was
+   * replaced.
    */
   fetch?: typeof globalThis.fetch | undefined
   /**
-   * Makes the requests over the connections of a `Dispatcher` of the package `undici`, such as `new Pool('https://api.openai.com')`,
-   * in Node alone: a fifth less time for a server that drives hundreds of runs. Default: Node's own HTTP.
+   * Sends requests through an undici `Dispatcher`, such as `new Pool('https://api.openai.com')`. Node only. Saves
+   * a fifth of the time on servers with hundreds of runs. Default: Node's HTTP.
    */
   dispatcher?: RequestDispatcher | undefined
-  /** Lets its requests go as fast as the provider allows: what `createLimiter` of `statewright/fleet` returns. Default: at once. */
+  /** Limits the request rate: the return value of `createLimiter` from `statewright/fleet`. Default: no limit. */
   limiter?: RequestLimiter | undefined
   /**
-   * Allows a browser to hold a key; anyone who opens the page can read it. Without a key, a page needs no permission:
-   * set `baseURL` to a server of your own.
+   * Allows a key in a browser, where anyone who opens the page can read it. A page without a key does not need
+   * this: set `baseURL` to your own server.
    */
   dangerouslyAllowBrowser?: boolean | undefined
 }
 
 /**
- * Where the model is and how to talk to it.
+ * Options of `openaiChat`.
  *
  * @example openaiChat({ model: 'llama3.3', baseURL: 'http://localhost:11434/v1', apiKey: 'none' })
  */
 export interface OpenAIChatOptions extends OpenAIOptions {
-  /** The field that carries `sampling.maxTokens`. Default: `max_completion_tokens` at OpenAI and Azure, else `max_tokens`. */
+  /**
+   * The field for `sampling.maxTokens`. Default: `max_completion_tokens` with OpenAI and Azure, else `max_tokens`.
+   */
   maxTokensField?: 'max_tokens' | 'max_completion_tokens' | undefined
   /**
-   * Whether assistant messages are sent back with their reasoning, and in which form: as the field `reasoning_content` or
-   * `reasoning`, or as a `thinking` part of the content. True: in the provider's own form, else as `reasoning_content`
-   * with tool calls. Default: where the provider refuses the request without it (DeepSeek, Moonshot) or reads it (Z.ai and
+   * Whether assistant messages are sent back with their reasoning, and how: as the field `reasoning_content` or
+   * `reasoning`, or as a `thinking` content part. True: in the provider's form, else as `reasoning_content` on
+   * messages with tool calls. Default: for providers that require it (DeepSeek, Moonshot) or use it (Z.ai and
    * GPUStack: `reasoning_content`; Ollama: `reasoning`; Mistral: `thinking`).
    */
   echoReasoning?: boolean | ReasoningForm | undefined
@@ -93,14 +96,12 @@ export function checkChatOptions(options: OpenAIChatOptions): void {
 
 export type OptionErrorFactory = (option: string, what: string) => ConfigError
 
-/** The error for an option of this provider. */
 export function createOptionError(provider: string): OptionErrorFactory {
   return (option, what) => new ConfigError('invalid_option', `${provider}: ${option} ${what}`, option)
 }
 
 export const clientPhrase = 'must be an OpenAI client, such as new OpenAI() or new AzureOpenAI().'
 
-/** What is asked of the options that all have in common. */
 export function checkSharedOptions(
   options: OpenAIOptions | null | undefined,
   invalid: OptionErrorFactory,
@@ -141,7 +142,6 @@ export function isHttpUrl(url: unknown): url is string {
   return typeof url === 'string' && URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)
 }
 
-/** Whether it has a user or a password in it, with which no request can be made. */
 export function hasUserInfo(url: string): boolean {
   const { username, password } = new URL(url)
   return username !== '' || password !== ''
@@ -150,16 +150,15 @@ export function hasUserInfo(url: string): boolean {
 export const noUserPhrase = 'must have no user and password in it: use apiKey, or headers.'
 
 /**
- * How earlier reasoning is sent back: as a field beside the content (`reasoning_content`, `reasoning`), as a part of the
- * content (`thinking`), in every answer that has some; or only with tool calls (`with_calls`), then as
- * `reasoning_content`, empty where there was none.
+ * How earlier reasoning is sent back: as the field `reasoning_content` or `reasoning` or a `thinking` content
+ * part, or (`with_calls`) as `reasoning_content` on messages with tool calls only, empty if there was none.
  */
 export type ReasoningEcho = 'none' | 'with_calls' | ReasoningForm
 export type ReasoningForm = (typeof reasoningForms)[number]
 
 export const reasoningForms = ['reasoning_content', 'reasoning', 'thinking'] as const
 
-/** Those that refuse a request without it, and those that read it and whose own clients send it. */
+/** Providers that require reasoning, or whose own clients send it. */
 const echoByProvider: Readonly<Record<string, ReasoningEcho>> = {
   deepseek: 'with_calls',
   moonshotai: 'with_calls',
@@ -169,7 +168,6 @@ const echoByProvider: Readonly<Record<string, ReasoningEcho>> = {
   mistral: 'thinking',
 }
 
-/** The form in which a provider gets it, by the name that its prices have and by what the user wants. */
 export function getReasoningEcho(provider: string, wanted?: boolean | ReasoningForm): ReasoningEcho {
   if (wanted === false) return 'none'
   if (typeof wanted === 'string') return wanted
@@ -177,7 +175,6 @@ export function getReasoningEcho(provider: string, wanted?: boolean | ReasoningF
   return form ?? (wanted === true ? 'with_calls' : 'none')
 }
 
-/** What the message carries of its reasoning, given the content that it would have without. */
 export function toEchoFields(
   { reasoning = '', tool_calls: calls = [] }: AssistantMessage,
   content: string | null,
@@ -190,18 +187,18 @@ export function toEchoFields(
   return { content: content ? [thinking, { type: 'text', text: content }] : [thinking] }
 }
 
-/** Where the model is and how to talk to it. */
+/** Options of `openaiResponses`. */
 export interface OpenAIResponsesOptions extends OpenAIOptions {
   /**
-   * Tools that the provider itself runs, as its API describes them: `{ type: 'web_search' }`, `code_interpreter`,
-   * `file_search`, `mcp`, … They stand behind the agent's own. Tools that want their results from you are none.
+   * Tools that the provider runs, in its own format: `{ type: 'web_search' }`, `code_interpreter`, `file_search`,
+   * `mcp`, … They are listed after the agent's tools. Tools that expect you to return a result are not supported.
    */
   hostedTools?: readonly JsonObject[] | undefined
-  /** Whether, and how long, the model sums up for people what it thinks. Default: it does not. */
+  /** Whether the model summarizes its reasoning for people, and at what length. Default: no summary. */
   reasoningSummary?: 'auto' | 'concise' | 'detailed' | undefined
   /**
-   * Whether reasoning is asked for in its encrypted form, so that it can go back. Default: yes, but for OpenAI's models that
-   * do not reason (gpt-4o, gpt-4.1, …), which refuse it.
+   * Whether encrypted reasoning is requested so that it can be sent back. Default: true, except for OpenAI models
+   * without reasoning (gpt-4o, gpt-4.1, …), which reject it.
    */
   encryptedReasoning?: boolean | undefined
 }
@@ -233,8 +230,8 @@ function isHostedTool(tool: unknown): boolean {
 export const officialURL = 'https://api.openai.com/v1'
 
 /**
- * Refuses what no request could be made with, before one is made: a key that is missing, or one that a page would show
- * to everybody. A client of the user's own answers for itself.
+ * Rejects missing keys, and keys that a web page would expose. Custom clients check this themselves.
+ *
  * @throws ConfigError `missing_api_key`, `browser_key`
  */
 export function checkCredentials(options: OpenAIOptions): void {
@@ -256,12 +253,12 @@ export function checkCredentials(options: OpenAIOptions): void {
   }
 }
 
-/** Whether a page may hold the client: it says so, or there is nothing to be stolen. */
+/** Whether a page may hold the client: if the app allows it, or if there is no secret. */
 export function isAllowedInBrowser(options: OpenAIOptions): boolean {
   return options.dangerouslyAllowBrowser ?? !hasSecret(options)
 }
 
-/** The base URL of a client that is not built yet: the option, the environment, OpenAI's. */
+/** The base URL from the options, the environment or OpenAI's default. */
 export function getBaseURL({ client, baseURL }: OpenAIOptions): string {
   if (client !== undefined) return isHttpUrl(client.baseURL) ? client.baseURL : officialURL
   if (baseURL !== undefined) return baseURL
@@ -274,7 +271,7 @@ export function getBaseURL({ client, baseURL }: OpenAIOptions): string {
   return hasUserInfo(fromEnvironment) ? refuse(noUserPhrase) : fromEnvironment
 }
 
-/** The server behind the base URL; undefined for a client that does not say where it asks. */
+/** The server of the base URL, or undefined if a custom client does not expose it. */
 export function findEndpoint(options: OpenAIOptions): ModelProvider['endpoint'] {
   const { client } = options
   if (client !== undefined && !isHttpUrl(client.baseURL)) return undefined
@@ -283,7 +280,7 @@ export function findEndpoint(options: OpenAIOptions): ModelProvider['endpoint'] 
   return { host: hostname.replace(/^\[(.*)\]$/, '$1'), port: port === '' ? usual : Number(port) }
 }
 
-/** OpenAI wants a key; a server of one's own may need none. */
+/** Only OpenAI's own server requires a key. */
 function isKeyMissing(options: OpenAIOptions): boolean {
   const { OPENAI_API_KEY, OPENAI_ADMIN_KEY } = getEnvironment()
   const isThere = Boolean(options.apiKey || OPENAI_API_KEY?.trim() || OPENAI_ADMIN_KEY?.trim())
@@ -294,18 +291,18 @@ function hasSecret({ apiKey, headers = {} }: OpenAIOptions): boolean {
   return Boolean(apiKey) || Object.keys(headers).some((name) => /auth|key|token|secret|cookie/i.test(name))
 }
 
-/** As the `openai` client sees it. */
+/** The same check as in the `openai` client. */
 function isBrowser(): boolean {
   const scope: { window?: { document?: unknown }; navigator?: unknown } = globalThis
   return scope.window?.document !== undefined && scope.navigator !== undefined
 }
 
-/** A variable without blanks around it; undefined where it is empty, or there is no environment. */
+/** The trimmed value, or undefined if it is empty. */
 export function getEnvironmentVariable(name: string): string | undefined {
   return getEnvironment()[name]?.trim() || undefined
 }
 
-/** The environment where there is one; browsers and workers have none. */
+/** Browsers and workers have no environment. */
 function getEnvironment(): Record<string, string | undefined> {
   const scope: { process?: { env?: Record<string, string | undefined> } } = globalThis
   return scope.process?.env ?? {}

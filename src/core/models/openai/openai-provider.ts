@@ -18,7 +18,7 @@ import type { ApiWire } from './exchange.js'
 export type { OpenAIChatOptions } from './openai-options.js'
 
 /**
- * A model behind an OpenAI-compatible Chat Completions API, reached through the `openai` client.
+ * A model behind an OpenAI-compatible Chat Completions API, using the `openai` client.
  *
  * @example
  * openaiChat({ model: 'gpt-5-mini' })                                              // OPENAI_API_KEY
@@ -43,8 +43,9 @@ export function openaiChat(options: OpenAIChatOptions): ModelProvider {
 export type { OpenAIResponsesOptions } from './openai-options.js'
 
 /**
- * A model behind an OpenAI-compatible Responses API (OpenAI, Azure, xAI, DeepSeek, OpenRouter, LM Studio, Bedrock, vLLM),
- * reached through the `openai` client. Nothing is stored at the provider: reasoning comes encrypted and goes back whole.
+ * A model behind an OpenAI-compatible Responses API (OpenAI, Azure, xAI, DeepSeek, OpenRouter, LM Studio, Bedrock,
+ * vLLM), using the `openai` client. Nothing is stored at the provider: reasoning is encrypted and sent back in
+ * full.
  *
  * @example
  * openaiResponses({ model: 'gpt-5-mini' })                                           // OPENAI_API_KEY
@@ -60,11 +61,11 @@ export function openaiResponses(options: OpenAIResponsesOptions): ModelProvider 
     const { createResponsesWire } = await import('./responses-wire.js')
     return createResponsesWire(options, provider)
   })
-  // Others that speak this API refuse the search, or do not know it.
+  // Other providers of this API do not support tool search.
   return model.provider === 'openai' ? { ...model, searchesTools: true } : model
 }
 
-/** A provider that speaks one of the APIs. What it speaks with is loaded when the first request is made. */
+/** Creates a provider for one of the APIs. Its code is loaded with the first request. */
 export function createWireProvider(
   options: OpenAIOptions,
   wireAt: (provider: string) => Promise<ApiWire>,
@@ -102,9 +103,9 @@ export function createWireProvider(
 const ignoreDelta = () => undefined
 
 /**
- * Providers whose API takes `response_format: json_schema` with every current model. Gemini refuses it beside tools,
- * others force the format on whatever the model says, so that it can call no tool any more. Where only some models take
- * it (Groq, OpenRouter), or none (DeepSeek, Moonshot), the final tool is the safer way.
+ * Providers that accept `response_format: json_schema` for every current model. Gemini rejects it together with
+ * tools; others apply the format to every response, so that the model cannot call tools. If only some models
+ * accept it (Groq, OpenRouter) or none (DeepSeek, Moonshot), the final tool is safer.
  */
 const supportByProvider: Readonly<Record<string, StructuredOutputSupport>> = {
   openai: 'beside_tools',
@@ -121,20 +122,18 @@ const supportByProvider: Readonly<Record<string, StructuredOutputSupport>> = {
   vllm: 'alone',
 }
 
-/** Providers whose models call nothing where `tool_choice` is `none`, and whose caches begin with the tools. */
+/** Providers that honor `tool_choice: 'none'` and whose prompt caches start with the tools. */
 const forbiddingProviders: readonly string[] = ['openai', 'azure', 'x-ai']
 
-/** Whether `tool_choice: 'none'` is known to be heeded, by the name that its prices have. */
 function canForbidCalls(provider: string): boolean {
   return forbiddingProviders.includes(provider)
 }
 
-/** What is known of a provider, by the name that its prices have. */
 export function findStructuredOutput(provider: string): StructuredOutputSupport | undefined {
   return Object.hasOwn(supportByProvider, provider) ? supportByProvider[provider] : undefined
 }
 
-/** Hosts that are known by their end, with the name under which prices are kept. */
+/** Host suffixes and the provider names used for prices. */
 const hosts: [end: string, provider: string][] = [
   ['api.openai.com', 'openai'],
   ['openai.azure.com', 'azure'],
@@ -162,15 +161,15 @@ const hosts: [end: string, provider: string][] = [
   ['router.huggingface.co', 'huggingface'],
 ]
 
-/** Servers on one's own machine or network, by the port that they take unless told otherwise. */
+/** Default ports of local servers. */
 const localPorts: Record<string, string> = { 11434: 'ollama', 1234: 'lmstudio', 8000: 'vllm' }
 
-/** The provider behind a base URL: a known name, else the host itself. */
+/** A known provider name, or the host. */
 export function getProviderName(baseURL: string): string {
   const url = new URL(baseURL)
   const known = hosts.find(([end]) => url.hostname === end || url.hostname.endsWith(`.${end}`))
   if (known !== undefined) return known[1]
-  // The path that GPUStack alone has; at /v1 it cannot be told from others.
+  // Only GPUStack has this path. At `/v1` it cannot be recognized.
   if (url.pathname.startsWith('/v1-openai')) return 'gpustack'
   const local = localPorts[url.port]
   return local !== undefined && isPrivate(url.hostname) ? local : url.hostname

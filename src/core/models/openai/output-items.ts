@@ -4,47 +4,44 @@ import { type Delta, noDelta } from './answer-reader.js'
 import { readItemArguments, messageSeparator, isThought, readThought } from './response-items.js'
 import { ThinkSplitter } from './think-tags.js'
 
-/** An item of a stream. */
 export interface StreamedItem {
-  /** Its place in the output. */
+  /** Position in the output. */
   at: number
   item: JsonObject
-  /** Whether it has ended. */
   isDone: boolean
 }
 
 type PieceKind = 'text' | 'reasoning' | 'refusal' | 'arguments'
 
-/** One part of an item: a text that comes in pieces, and then perhaps as a whole. */
+/** A part of an item that is streamed in pieces, and then perhaps sent as a whole. */
 interface Piece {
-  /** Its event's type without its end: see `pieceKinds`. */
+  /** Event type without its suffix: see `pieceKinds`. */
   name: string
   kind: PieceKind
   text: string
-  /** Whether it has come as a whole. */
+  /** Whether the whole text was received. */
   isDone: boolean
 }
 
-/** An output item on its way. */
+/** An output item that is being streamed. */
 interface ItemDraft {
-  /** Its place in the output. */
+  /** Position in the output. */
   at: number
-  /** As it was added, or as it is. */
   item: JsonObject
   isDone: boolean
-  /** What came of its parts, by the name and the number of the part. */
+  /** Pieces by name and part number. */
   pieces: Map<string, Piece>
-  /** By the name of the parts: what was taken in until now, all parts together, and the number of the latest. */
+  /** By name: the text received so far over all parts, and the number of the latest part. */
   taken: Map<string, { text: string; part: number }>
-  /** The place of its call among the calls that are told; undefined while it is not. */
+  /** Index among the reported calls, or undefined. */
   callIndex: number | undefined
-  /** Takes thoughts in tags out of its words. */
+  /** Extracts tagged thoughts from the text. */
   readonly think: ThinkSplitter
 }
 
 const argumentsName = 'response.function_call_arguments'
 
-/** Which text of an item an event brings, by the event's type without its end. */
+/** Event types (without suffix) and the text that they carry. */
 const pieceKinds: Readonly<Record<string, { kind: PieceKind; whole: string; index: string }>> = {
   'response.output_text': { kind: 'text', whole: 'text', index: 'content_index' },
   'response.refusal': { kind: 'refusal', whole: 'refusal', index: 'content_index' },
@@ -54,20 +51,20 @@ const pieceKinds: Readonly<Record<string, { kind: PieceKind; whole: string; inde
 }
 
 /**
- * Puts the items of a stream together. They go by their place in the output (`output_index`), never by their ids, which
- * change on the way at some (GitHub Copilot); several can be on their way at once.
+ * Assembles streamed items. Items are identified by `output_index`, because some servers change ids during the
+ * stream (GitHub Copilot). Several items may be streamed at once.
  */
 export function createOutputItems(tellsCalls: boolean) {
   const drafts = new Map<number, ItemDraft>()
   let latest: ItemDraft | undefined
   let toldCalls = 0
-  /** What was shown last: two messages, two thoughts are not run together. */
+  /** The origin of the last visible text, to separate messages and thoughts. */
   const shown = { text: null as string | null, reasoning: null as string | null }
 
   function draftAt(event: JsonObject): ItemDraft {
     const { output_index: at, item_id: id } = event
     const index = typeof at === 'number' ? at : null
-    // A stream can have thousands of items, and more events than that.
+    // Scanned only without an index, because a stream may have thousands of items.
     const byId = (): ItemDraft | undefined =>
       typeof id === 'string' ? [...drafts.values()].find(({ item }) => item.id === id) : undefined
     const known =
@@ -86,7 +83,6 @@ export function createOutputItems(tellsCalls: boolean) {
     return draft
   }
 
-  /** Adds to what is shown; two items, and two parts of a thought, are not run together. */
   function show(draft: ItemDraft, name: string, kind: PieceKind, added: string): Delta {
     if (kind === 'arguments') return tellCall(draft, added)
     if (kind === 'text') return showWords(draft, draft.think.push(added))
@@ -101,7 +97,7 @@ export function createOutputItems(tellsCalls: boolean) {
     return { text: separate('text', place, text), reasoning: separate('reasoning', place, reasoning) }
   }
 
-  /** With a separator where it does not continue what was shown last. */
+  /** Adds a separator if this does not continue the previous text. */
   function separate(kind: 'text' | 'reasoning', place: string, added: string): string {
     if (added === '') return ''
     const isNext = shown[kind] !== null && shown[kind] !== place && !added.startsWith(messageSeparator)
@@ -109,7 +105,7 @@ export function createOutputItems(tellsCalls: boolean) {
     return (isNext ? messageSeparator : '') + added
   }
 
-  /** What is new of a call's arguments; all that came so far, with the event that first says whose they are. */
+  /** Returns the new part of the arguments. The first delta of a call contains all arguments so far. */
   function tellCall(draft: ItemDraft, added: string): Delta {
     const { item, taken } = draft
     if (!tellsCalls || item.type !== 'function_call') return noDelta
@@ -121,11 +117,11 @@ export function createOutputItems(tellsCalls: boolean) {
     return { ...noDelta, calls: [{ index, id, name: asText(item.name), arguments: given }] }
   }
 
-  /** A part as it was until now, and what is new of it. Nothing is, where the whole contradicts what was shown. */
+  /** Adds text to a part and returns what is new. Returns nothing if the whole text contradicts the pieces. */
   function advance(draft: ItemDraft, name: string, part: number, text: string, isWhole: boolean): Delta {
     const { kind } = pieceKinds[name] as { kind: PieceKind }
     const piece = getPiece(draft, name, kind, part, isWhole ? text : null)
-    // Only a whole is compared with what came before it: to compare each piece would take quadratic time.
+    // Comparing each piece would take quadratic time.
     const added = isWhole ? getAdded(text, piece.text) : text
     piece.text = isWhole ? text : piece.text + text
     piece.isDone = isWhole
@@ -138,8 +134,8 @@ export function createOutputItems(tellsCalls: boolean) {
   }
 
   /**
-   * Brings what is shown up to an item as it is. Its parts are compared all together, not by their numbers: an item can
-   * number them otherwise than the events before it (Bedrock).
+   * Updates the visible text to a complete item. Parts are compared as one text, because an item may number them
+   * differently than its events (Bedrock).
    */
   function settle(draft: ItemDraft, item: JsonObject): Delta {
     let delta: Delta = noDelta
@@ -158,7 +154,6 @@ export function createOutputItems(tellsCalls: boolean) {
   }
 
   return {
-    /** An event of an item; returns what it adds to what is shown. */
     push(type: string, event: JsonObject): Delta {
       const item = asObject(event.item)
       if (item !== null && (type === 'response.output_item.added' || type === 'response.output_item.done')) {
@@ -179,14 +174,14 @@ export function createOutputItems(tellsCalls: boolean) {
       return advance(draft, name, typeof part === 'number' ? part : 0, text, isWhole)
     },
 
-    /** What was held back as the start of a tag, when nothing more comes. */
+    /** Returns text that was buffered as a possible tag. */
     flush(): Delta {
       return [...drafts.values()]
         .map((draft) => showWords(draft, draft.think.flush()))
         .reduce((all, delta) => joinDeltas(all, delta), noDelta)
     },
 
-    /** The items in their order, those that never ended with what came of them. */
+    /** The items in order, including incomplete ones. */
     result(): StreamedItem[] {
       return [...drafts.values()]
         .toSorted((a, b) => a.at - b.at)
@@ -196,7 +191,7 @@ export function createOutputItems(tellsCalls: boolean) {
   }
 }
 
-/** The part of an item that an event speaks of; its whole (`whole`) can be numbered otherwise than its pieces were. */
+/** Finds the part of an event. The whole text may be numbered differently than its pieces. */
 function getPiece(
   draft: ItemDraft,
   name: string,
@@ -221,12 +216,11 @@ function getSeparator(kind: PieceKind): string {
   return kind === 'reasoning' ? messageSeparator : ''
 }
 
-/** What a whole adds to what came before it. Nothing, where it contradicts that. */
 function getAdded(whole: string, before: string): string {
   return whole.startsWith(before) ? whole.slice(before.length) : ''
 }
 
-/** The texts of an item as it is, by the names and the numbers that their pieces would have. */
+/** The texts of a complete item, under the names and numbers of their pieces. */
 function listWholes(item: JsonObject): Map<string, Map<number, string>> {
   const wholes = new Map<string, Map<number, string>>()
   const add = (name: string, part: number, text: string): void => {
@@ -254,13 +248,12 @@ function listWholes(item: JsonObject): Map<string, Map<number, string>> {
   return wholes
 }
 
-/** An item as it ended; words and arguments that came in pieces count where its end does not repeat them. */
+/** The final item, with the streamed text if the final event does not repeat it. */
 function finishItem(draft: ItemDraft): JsonObject {
   const { isDone, item } = draft
   return isDone && (item.type === 'reasoning' || listWholes(item).size > 0) ? item : addPieces(draft)
 }
 
-/** An item with what came of it in pieces. */
 function addPieces({ item, pieces }: ItemDraft): JsonObject {
   const said = [...pieces.values()]
   const of = (kind: PieceKind) => said.filter((piece) => piece.kind === kind)

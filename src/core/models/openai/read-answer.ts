@@ -4,7 +4,7 @@ import type { ModelResponse } from '../../../../machines/agent/model-response.js
 import { AnswerReader, type ReadAnswerOptions, closeTimeoutMs, trailingTimeoutMs } from './answer-reader.js'
 import type { NodeHttp } from './node-transport.js'
 
-/** The body of a response, decompressed. An unknown coding stays as it is. */
+/** Returns the body unchanged for an unknown encoding. */
 export function decompressResponse(body: Readable, headers: IncomingHttpHeaders, node: NodeHttp): Readable {
   const codings = (headers['content-encoding'] ?? '')
     .toLowerCase()
@@ -15,14 +15,14 @@ export function decompressResponse(body: Readable, headers: IncomingHttpHeaders,
   const decoders = codings.reverse().flatMap((coding) => createDecoder(coding, node) ?? [])
   const last = decoders.at(-1)
   if (last === undefined || decoders.length < codings.length) return body
-  // An error anywhere is one of the last stream's.
+  // An error in any stage is reported by the last stream.
   node.pipeline()([body, ...decoders], () => undefined)
   return last
 }
 
 function createDecoder(coding: string, node: NodeHttp): Duplex | null {
   const { constants, createBrotliDecompress, createGunzip, createInflate } = node.zlib()
-  // Every piece is handed on as soon as it is there, and a body that is cut off keeps what had come.
+  // Flushes each chunk immediately, and keeps the content of a truncated body.
   const flushed = { flush: constants.Z_SYNC_FLUSH, finishFlush: constants.Z_SYNC_FLUSH }
   if (coding === 'gzip' || coding === 'x-gzip') return createGunzip(flushed)
   if (coding === 'deflate') return createInflate(flushed)
@@ -32,7 +32,8 @@ function createDecoder(coding: string, node: NodeHttp): Duplex | null {
 }
 
 /**
- * Reads the answer that a Node stream brings, as fast as it is folded and no faster.
+ * Reads a response from a Node stream with backpressure.
+ *
  * @throws ModelError with the partial text; the signal's reason when it aborts.
  */
 export function readNodeAnswer(
@@ -65,7 +66,7 @@ export function readNodeAnswer(
       }
     }
     let trailing: ReturnType<typeof setTimeout> | undefined
-    /** Some servers fall silent before they say that they have done. */
+    /** Some servers never close the stream after the last chunk. */
     const awaitRest = (): void => {
       trailing ??= setTimeout(() => {
         finish()
@@ -73,7 +74,7 @@ export function readNodeAnswer(
       }, trailingTimeoutMs)
     }
     onText(stream, (text) => {
-      // What comes after the end is read all the same: so the connection can be used again.
+      // The rest is read as well, so that the connection can be reused.
       if (settled) return
       try {
         answer.push(text)
@@ -95,13 +96,12 @@ export function readNodeAnswer(
   })
 }
 
-/** Gives the rest of a body a moment to come. */
 function closeSoon(stream: Readable): void {
   const giveUp = setTimeout(() => stream.destroy(), closeTimeoutMs)
   stream.on('close', () => clearTimeout(giveUp))
 }
 
-/** Calls back with the text of each piece. The bodies of undici take an encoding, and bring bytes all the same. */
+/** Calls back with the text of each chunk. Bodies of undici ignore `setEncoding` and emit bytes. */
 function onText(stream: Readable, take: (text: string) => void): void {
   let decoder: TextDecoder | undefined
   stream.setEncoding('utf8')
@@ -112,10 +112,9 @@ function onText(stream: Readable, take: (text: string) => void): void {
   })
 }
 
-/** Characters of an error's body that are read. */
 const maxErrorChars = 1024 * 1024
 
-/** All of a short body; of one that breaks off or is too long, what there is. Never rejects. */
+/** Returns the body, up to the limit or the point where it broke off. Never rejects. */
 export function readText(stream: Readable): Promise<string> {
   return new Promise((resolve) => {
     let text = ''
@@ -131,7 +130,8 @@ export function readText(stream: Readable): Promise<string> {
 }
 
 /**
- * Reads the answer that fetch has brought.
+ * Reads a response from `fetch`.
+ *
  * @throws ModelError with the partial text; the signal's reason when it aborts.
  */
 export async function readFetchAnswer(
@@ -145,17 +145,17 @@ export async function readFetchAnswer(
   const cancel = () => void reader.cancel(signal.reason).catch(() => undefined)
   signal.addEventListener('abort', cancel, { once: true })
   let trailing: ReturnType<typeof setTimeout> | undefined
-  /** Whether an error is the connection's: one of the answer's own stays an error. */
+  /** Whether a connection error is being handled, rather than an error of the response. */
   let isBroken = false
   try {
     const decoder = new TextDecoder()
     while (!answer.ended) {
-      // Some servers fall silent before they say that they have done.
+      // Some servers never close the stream after the last chunk.
       if (answer.finished) trailing ??= setTimeout(cancel, trailingTimeoutMs)
       isBroken = true
       const { done, value } = await reader.read()
       isBroken = false
-      // A cancelled reader ends like a finished one.
+      // A canceled reader reports `done`.
       signal.throwIfAborted()
       if (done) break
       answer.push(decoder.decode(value, { stream: true }))
@@ -175,13 +175,13 @@ export async function readFetchAnswer(
   }
 }
 
-/** Reads on to the end of the body, so that the connection can be used again. The caller does not wait for it. */
+/** Reads the rest of the body in the background, so that the connection can be reused. */
 async function drainBody(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
   const giveUp = setTimeout(() => void reader.cancel().catch(() => undefined), closeTimeoutMs)
   try {
     while (!(await reader.read()).done);
   } catch {
-    // The answer is whole; what happens to its connection is of no interest.
+    // The response is complete, so errors of its connection are ignored.
   } finally {
     clearTimeout(giveUp)
   }

@@ -11,28 +11,29 @@ import type { OpenAI as OpenAIClient } from 'openai'
 import type { ConfigError } from '../../base/errors.js'
 import { ModelError } from '../provider.js'
 
-/** What a transport of ours asks of a client: where requests go, with which headers, and what a status means. */
+/** A client for the Node transport. */
 export interface RequestClient {
-  /** The key of the last request; null before the first of a function's. */
+  /** The key of the last request, or null before the first one if the key is a function. */
   readonly apiKey: string | null
-  /** Address and headers of the next request. Kept for all of them, unless the key comes from a function. */
+  /** URL and headers of the next request. Cached unless the key is a function. */
   getOutgoing(): Promise<OutgoingRequest>
-  /** The error for a status, by the text of its body. */
+  /** Creates the error for a status. */
   statusError(status: number, text: string, headers: Headers): Error
 }
 
-/** What a server is sent that needs no key. */
+/** Sent to servers without a key. */
 const placeholderKey = 'no-key-needed'
 
-/** As the `openai` client has it: ten minutes. */
+/** The default of the `openai` client. */
 const defaultTimeoutMs = 600_000
 
-/** Variables that ask for what only the `openai` client does: it logs, and reads headers and other keys. */
+/** Variables whose features only the `openai` client supports. */
 const clientVariables = ['OPENAI_LOG', 'OPENAI_CUSTOM_HEADERS', 'OPENAI_ADMIN_KEY']
 
 /**
- * Whether requests can be made without the `openai` client, which takes a third of the first run to load. It is loaded for
- * what its own options take and ours do not: headers as a list or as `Headers`, values that are no text, `null`.
+ * Whether requests can be made without the `openai` client, whose import takes a third of the first run. The
+ * client is needed for values that only its own options accept: headers as a list or as `Headers`, non-string
+ * values, `null`.
  */
 export function isPlainClientEnough(options: OpenAIOptions): boolean {
   const { client, fetch, organization, project, headers, query } = options
@@ -47,14 +48,14 @@ export function isPlainClientEnough(options: OpenAIOptions): boolean {
   )
 }
 
-/** An object with such values, or nothing. A value may be undefined: it counts as left out. */
+/** Undefined values count as omitted. */
 function isPlainRecord(given: unknown, fits: (value: unknown) => boolean): boolean {
   if (given === undefined) return true
   if (typeof given !== 'object' || given === null || Symbol.iterator in given) return false
   return Object.values(given).every((value) => value === undefined || fits(value))
 }
 
-/** The address and the headers of the `openai` client, but for those that describe the client and its platform. */
+/** Uses the URL and headers of the `openai` client, except for those that describe the client and its platform. */
 export function createPlainClient(options: OpenAIOptions, path: string): RequestClient {
   const { apiKey } = options
   let kept: Promise<OutgoingRequest> | undefined
@@ -105,7 +106,7 @@ function createRequestURL(options: OpenAIOptions, path: string): string {
   return url.toString()
 }
 
-/** RFC 3986: only letters, digits and `-._~` stay. */
+/** RFC 3986: only letters, digits and `-._~` are left unescaped. */
 function toQueryPart(text: string): string {
   return encodeURIComponent(text).replace(
     /[!'()*]/g,
@@ -113,7 +114,7 @@ function toQueryPart(text: string): string {
   )
 }
 
-/** `Headers` refuse values that no request can have, and trim the others. */
+/** `Headers` rejects invalid values and trims the others. */
 function createHeaders(options: OpenAIOptions, key: string | null): Headers {
   const headers = new Headers({ accept: 'application/json', 'user-agent': 'Statewright' })
   const set = (name: string, value: string | null | undefined): void => {
@@ -128,7 +129,7 @@ function createHeaders(options: OpenAIOptions, key: string | null): Headers {
   return headers
 }
 
-/** The fields of the `openai` client's errors, with the whole body: the client drops what is not under `error`. */
+/** Has the fields of the client's errors and the whole body, of which the client only keeps `error`. */
 function createStatusError(status: number, text: string, headers: Headers): Error {
   const body = parseJsonOr(text, undefined) as { error?: ErrorBody } | null | undefined
   const error = body?.error
@@ -153,23 +154,22 @@ interface ErrorBody {
   type?: unknown
 }
 
-/** The client, with what a transport of ours asks of it. */
 export interface OwnClient extends OpenAIClient, RequestClient {
   readonly apiKey: string | null
-  /** Whether it was told (OPENAI_LOG) to log requests, which it can do only for those that it makes itself. */
+  /** Whether OPENAI_LOG enables logging, which only works for requests that the client sends. */
   readonly logsRequests: boolean
 }
 
 /**
- * The client that makes the requests. The package is loaded here and not before, so that importing Statewright stays
- * cheap and bundlers can split it off.
+ * Loads the `openai` client on first use, so that importing Statewright stays cheap and bundlers can split it off.
+ *
  * @throws ModelError with the code of what `checkCredentials` refuses
  */
 export async function loadClient(options: OpenAIOptions, path: string): Promise<OwnClient> {
   refuseMissingCredentials(options)
   const { OpenAI: Client } = await import('openai')
 
-  // Under the same name, which is what the User-Agent says.
+  // The User-Agent contains the class name.
   class OpenAI extends Client implements OwnClient {
     #kept: Promise<OutgoingRequest> | undefined
 
@@ -193,7 +193,7 @@ export async function loadClient(options: OpenAIOptions, path: string): Promise<
         path,
         headers: { 'content-type': 'application/json' },
         ...(timeoutMs !== undefined && { timeout: timeoutMs }),
-        // What the client's own method asks for.
+        // Set by the client's own method.
         __security: { bearerAuth: true },
       }
       await this.prepareOptions(request)
@@ -207,7 +207,7 @@ export async function loadClient(options: OpenAIOptions, path: string): Promise<
       return this.makeStatusError(status, body as object, body === undefined ? text : undefined, headers)
     }
 
-    /** Keeps the whole body of an error: the client drops what is not under `error`. */
+    /** Keeps the whole error body, of which the client only keeps `error`. */
     protected override makeStatusError(
       status: number,
       body: object,
@@ -234,7 +234,7 @@ export async function loadClient(options: OpenAIOptions, path: string): Promise<
   try {
     return build(undefined)
   } catch {
-    // No key in the environment either. If that is not what was wrong, the next line throws it again.
+    // The environment has no key either. If something else was wrong, this call throws it again.
     return build(placeholderKey)
   }
 }
@@ -248,7 +248,6 @@ export function refuseMissingCredentials(options: OpenAIOptions): void {
   }
 }
 
-/** The same refusal for a request without an earlier check. */
 function toCredentialsError({ code, message }: ConfigError): ModelError {
   return new ModelError({
     kind: 'fatal',

@@ -14,12 +14,11 @@ import type { WireMessage } from './wire-messages.js'
 import { noDelta } from './answer-reader.js'
 import { mayHaveTag, ThinkSplitter } from './think-tags.js'
 
-/** Between two messages of one answer. */
+/** Separates the messages of one response. */
 export const messageSeparator = '\n\n'
 
 type Call = Pick<ModelResponse['toolCalls'][number], 'id' | 'function' | 'hosted'>
 
-/** What a message says for itself. */
 export interface MessageContent {
   content: string
   refusal: string
@@ -28,9 +27,9 @@ export interface MessageContent {
 }
 
 /**
- * The items of an answer as they are kept with its message. What the message says for itself is left out of them: the words
- * of `answers` and pictures, of which only the length stays, and calls. So nothing is kept twice, and what is changed or withheld in
- * the message is so here.
+ * Returns the items to store with a message. Content that the message has already is omitted: text and images are
+ * replaced by their length, and calls by nothing. Nothing is stored twice, and redactions of the message apply
+ * here too.
  */
 export function toKeptItems(items: readonly JsonObject[], answers: readonly JsonObject[]): Json[] {
   return items.map((item): JsonObject => {
@@ -51,7 +50,7 @@ export function toKeptItems(items: readonly JsonObject[], answers: readonly Json
 function stripWords(value: Json): Json {
   const part = asObject(value)
   if (part === null) return value
-  // Large, and nothing that a model reads.
+  // Large, and unused by models.
   const { logprobs: _logprobs, ...rest } = part
   return {
     ...rest,
@@ -60,12 +59,12 @@ function stripWords(value: Json): Json {
   }
 }
 
-/** The items as they go back; null when the message, as it is now, is no more what they were kept with. */
+/** Restores the items to send back, or returns null if the message no longer matches them. */
 export function restoreItems(
   kept: readonly Json[],
   { content, refusal, calls, media }: MessageContent,
 ): JsonObject[] | null {
-  // An answer of pictures alone has them as its words, too.
+  // The text of an image-only response describes its images.
   const isPicture = media.length > 0 && content === describeMediaList(media)
   const words = { text: isPicture ? '' : content, refusal }
   const taken = { text: 0, refusal: 0 }
@@ -116,12 +115,10 @@ export function restoreItems(
   return isWhole && !isBroken ? items : null
 }
 
-/** Whether words of an item stand in the message that it was kept with. */
 function hasText({ content }: JsonObject): boolean {
   return asList(content).some((part) => Number(asObject(part)?.text) > 0)
 }
 
-/** The words of a message item. */
 export function readWords(item: JsonObject, kind: 'text' | 'refusal'): string {
   return asList(item.content)
     .map((part) => asText(asObject(part)?.[kind]))
@@ -132,20 +129,19 @@ export function isImageCall({ type }: JsonObject): boolean {
   return type === 'image_generation_call'
 }
 
-/** The pictures that the provider's own tool has made. */
 export function readPictures(items: readonly JsonObject[]): MediaPart[] {
   return items.filter(isImageCall).flatMap(readPicture)
 }
 
-/** The item without its picture, which the message has in its `media`: here it has the length of its base64. */
+/** Replaces the image by the length of its base64, because the message has it in `media`. */
 export function stripPicture(item: JsonObject): JsonObject {
-  // No other field is taken back.
+  // Other fields are not accepted back.
   const { id = '', type = '', status = 'completed' } = item
   const hasPicture = readPicture(item).length > 0
   return { id, type, status, result: hasPicture ? asText(item.result).length : null }
 }
 
-/** Puts the picture back into an item that was stored without it. Null when the picture is not the one of this item. */
+/** Restores the image, or returns null if it belongs to another item. */
 export function restorePicture(item: JsonObject, picture: MediaPart | undefined): JsonObject | null {
   const url = picture?.type === 'image_url' ? picture.image_url.url : ''
   const result = url.slice(url.indexOf(',') + 1)
@@ -158,22 +154,19 @@ function readPicture({ result, output_format: format }: JsonObject): MediaPart[]
     const part = toContentPart({ type: 'image', image: asText(result), ...mediaType }, 'result')
     return part.type === 'text' ? [] : [part]
   } catch {
-    // No picture has come, or none that can be read.
+    // No image, or an unreadable one.
     return []
   }
 }
 
-/** What a provider asks before it calls a tool of an MCP server. */
+/** Sent by the provider before it calls a tool of an MCP server. */
 const approvalRequestType = 'mcp_approval_request'
 
 export function isApprovalRequest({ type }: Readonly<Record<string, unknown>>): boolean {
   return type === approvalRequestType
 }
 
-/**
- * The calls that answer wants to be carried out here, or to be approved. The name of one that the provider carries out has a
- * dot: no tool of the agent's own has such a name.
- */
+/** The calls to execute or approve. Names of hosted calls contain a dot, which agent tools cannot have. */
 export function readCalls(items: readonly JsonObject[], from: string): ToolCall[] {
   return items.flatMap((item): ToolCall[] => {
     const called = { name: asText(item.name), arguments: readItemArguments(item).trim() || '{}' }
@@ -188,14 +181,14 @@ export function readCalls(items: readonly JsonObject[], from: string): ToolCall[
   })
 }
 
-/** Some servers send the arguments parsed. */
+/** Some servers send parsed arguments. */
 export function readItemArguments(item: JsonObject): string {
   const { type, arguments: given } = item
   if (type !== 'function_call' && !isApprovalRequest(item)) return ''
   return typeof given === 'object' && given !== null ? JSON.stringify(given) : asText(given)
 }
 
-/** The item of such a call, with what else its provider said in it. */
+/** Rebuilds the item of an approval request. */
 export function toApprovalItem(
   call: Pick<ToolCall, 'id' | 'function' | 'hosted'>,
   rest: JsonObject = {},
@@ -214,19 +207,22 @@ export function toApprovalItem(
   }
 }
 
-/** The calls of a message that this provider has asked about. */
+/** The calls that this provider requested approval for. */
 export function listHostedCalls(message: AssistantMessage, from: string): ToolCall[] {
   return (message.tool_calls ?? []).filter(({ hosted }) => hosted?.from === from)
 }
 
-/** A person's answer, or the one that the end of a run gives: only an approval lets the call run. */
+/** Only an explicit approval lets the call run. */
 export function toApprovalAnswer({ tool_call_id: id, content, data }: ToolMessage): WireMessage {
   const approve = data?.['approved'] === true
   const answer = { type: 'mcp_approval_response', approval_request_id: id, approve }
   return { role: 'tool', items: [approve ? answer : { ...answer, reason: toWellFormed(content) }] }
 }
 
-/** Tells which results are answers to what this provider has asked, message by message. */
+/**
+ * Returns a filter for results that answer an approval request of this provider. Call it for every message in
+ * order.
+ */
 export function createAnswerFilter(from: string): (message: Message) => message is ToolMessage {
   let asked: readonly ToolCall[] = []
   return (message): message is ToolMessage => {
@@ -235,14 +231,14 @@ export function createAnswerFilter(from: string): (message: Message) => message 
   }
 }
 
-/** Whether a part of a message is a thought, as servers for open models write them there. */
+/** Servers for open models put thoughts into messages. */
 export function isThought({ type }: JsonObject): boolean {
   return ['reasoning_text', 'reasoning', 'thinking', 'summary_text'].includes(asText(type))
 }
 
 export const readThought = ({ text, thinking }: JsonObject): string => asText(text) || asText(thinking)
 
-/** Splits a message into words and thoughts. Thoughts are reasoning parts, or text inside tags such as `<think>`. */
+/** Separates thoughts from a message: reasoning parts, and text inside tags such as `<think>`. */
 export function splitMessage(message: JsonObject): { message: JsonObject; thoughts: string[] } {
   const parts = asList(message.content).map((part) => asObject(part) ?? {})
   if (!parts.some((part) => isThought(part) || mayHaveTag(asText(part.text))))

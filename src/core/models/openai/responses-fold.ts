@@ -18,7 +18,7 @@ import { createOutputItems } from './output-items.js'
 import { readWords, isImageCall } from './response-items.js'
 import { reconcileItems, toModelResponse, joinText, joinThoughts } from './to-model-response.js'
 
-/** Answers of the Responses API. `from`: what their items are marked with. */
+/** `from` marks the stored items. */
 export function createResponsesFormat(from: string): AnswerFormat {
   return {
     displayName: 'response',
@@ -33,21 +33,20 @@ function isWholeResponse(value: unknown): boolean {
   return document?.object === 'response' || Array.isArray(document?.output)
 }
 
-/** Events that say nothing of the answer. */
+/** Events without content. */
 const silentEvents = new Set(['response.created', 'response.queued', 'response.in_progress', 'keepalive', ''])
 
-/** Events that end the answer, with all of it. */
+/** Events that contain the final response. */
 const endEvents = new Set(['response.completed', 'response.incomplete', 'response.done', 'response.failed'])
 
-/** Events of the Responses API, or one `response`, folded into one answer. */
+/** Folds events of the Responses API, or one `response`. */
 class ResponsesFold implements AnswerFold {
-  /** What items are marked with. */
   readonly #from: string
   readonly #items: ReturnType<typeof createOutputItems>
   readonly #hosted = createHostedItemTracker()
-  /** As the last event that had one said it. */
+  /** The latest response object. */
   #response: JsonObject = {}
-  /** The answer's own list of items; null while it has not ended, and where it lists none. */
+  /** The items of the final event, or null. */
   #output: JsonObject[] | null = null
   #ending: string | null = null
   #usage: TokenUsage | null = null
@@ -100,7 +99,7 @@ class ResponsesFold implements AnswerFold {
   }
 
   flush(): Delta {
-    // An answer that lists its items has shown all of them.
+    // A final item list has been reported already.
     return this.#output === null ? this.#add(this.#items.flush()) : noDelta
   }
 
@@ -167,7 +166,7 @@ class ResponsesFold implements AnswerFold {
   }
 }
 
-/** What has a type is an item; a message of a server that leaves types out can be told by its words. */
+/** Items without a type are messages if they have text. */
 function toOutputItems(value: Json): JsonObject[] {
   const item = asObject(value)
   if (item === null) return []
@@ -186,12 +185,12 @@ function createDroppedWarning(dropped: readonly JsonObject[]): Warning {
   }
 }
 
-/** What has not been shown of a whole; nothing, where the whole contradicts what was. */
+/** Returns nothing if the final text contradicts the visible one. */
 function getUnshown(shown: string, whole: string): string {
   return whole.startsWith(shown) ? whole.slice(shown.length) : ''
 }
 
-/** Calls of an answer that was cut off must not run, whatever the reason is called. */
+/** Calls of a truncated response must not run, whatever the reason is named. */
 function getCutReason({ incomplete_details: details }: JsonObject): string {
   return asText(asObject(details)?.reason) === 'content_filter' ? 'content_filter' : 'max_output_tokens'
 }
@@ -204,15 +203,14 @@ function unfinishedError(status: string): ModelError {
   })
 }
 
-/** Tells the calls of tools that the provider itself runs: each once when it begins, and once when it has ended. */
+/** Reports each hosted call once when it starts and once when it ends. */
 function createHostedItemTracker() {
   const calls = new Map<string, { id: string; hasEnded: boolean }>()
 
   return {
-    /** What is to be told of an item at a place of the output, which has ended or not. */
     tell(item: JsonObject, at: number, hasEnded: boolean): HostedCall[] {
       const name = findHostedName(item)
-      // By its place: ids may change on the way.
+      // Keyed by position, because ids may change.
       const key = `${at} ${name ?? ''}`
       const known = calls.get(key)
       if (name === null || known?.hasEnded) return []
@@ -220,14 +218,17 @@ function createHostedItemTracker() {
       calls.set(key, { id, hasEnded })
       const begins = known ? [] : [{ id, name, item: null }]
       if (!hasEnded) return begins
-      // The picture is told with the message.
+      // The image is reported with the message.
       const { result: _picture, ...told } = item
       return [...begins, { id, name, item: isImageCall(item) ? told : item }]
     },
   }
 }
 
-/** `web_search`, `code_interpreter`, `shortener.create_url` of an MCP server; null for what is no such call. */
+/**
+ * Returns names such as `web_search`, `code_interpreter` or `shortener.create_url` of an MCP server, or null for
+ * other items.
+ */
 function findHostedName({ type, name, server_label: server }: JsonObject): string | null {
   const kind = asText(type)
   if (!kind.endsWith('_call') || kind === 'function_call' || kind === 'custom_tool_call') return null

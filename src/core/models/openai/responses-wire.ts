@@ -27,7 +27,6 @@ import {
   restoreItems,
 } from './response-items.js'
 
-/** The Responses API, as this provider speaks it. */
 export function createResponsesWire(options: OpenAIResponsesOptions, provider: string): ApiWire {
   const { model, hostedTools = [], reasoningSummary, encryptedReasoning } = options
   const from = `responses/${provider}`
@@ -47,34 +46,33 @@ export function createResponsesWire(options: OpenAIResponsesOptions, provider: s
   }
 }
 
-/** OpenAI's models that do not reason refuse to be asked for encrypted reasoning. */
+/** OpenAI models without reasoning reject a request for encrypted reasoning. */
 function isNonReasoningModel(model: string): boolean {
   return /^(ft:)?(openai[./])?(gpt-3|gpt-4|chatgpt-4|gpt-5(\.\d)?-chat)/.test(model)
 }
 
 export interface ResponsesBodyOptions {
   model: string
-  /** Whose items go back. */
+  /** Marks the items that are sent back. */
   from: string
   hostedTools: readonly JsonObject[]
   reasoningSummary: string | undefined
-  /** Whether reasoning is asked for in its encrypted form. */
   encryptedReasoning: boolean
-  /** Whether ids and the order of messages have to be as Mistral's models insist on. */
+  /** Whether ids and message order must follow Mistral's rules. */
   isMistral: boolean
 }
 
-/** Longest id of a call that the API takes. */
+/** Maximum length of a call id in the API. */
 const maxCallIdLength = 64
 
 /**
- * Turns requests into bodies of the Responses API. What is valid in a chat is valid here: messages are made and put in
- * order as for one, then each is taken apart into items. Each is translated once.
+ * Builds bodies of the Responses API. Messages are converted and arranged as for Chat Completions, then split into
+ * items. Each message is converted once.
  */
 export function createResponsesBodyBuilder(options: ResponsesBodyOptions) {
   const wires = new WeakMap<Message, WireMessage | null>()
   const answers = new WeakMap<ToolMessage, WireMessage>()
-  /** By whether the provider keeps answers: agents of one model may differ. */
+  /** Keyed by `store`, which may differ between agents. */
   const items = {
     true: new WeakMap<WireMessage, readonly object[]>(),
     false: new WeakMap<WireMessage, readonly object[]>(),
@@ -137,13 +135,13 @@ export function createResponsesBodyBuilder(options: ResponsesBodyOptions) {
   }
 }
 
-/** The message with the items that its provider gave with it, where it is still what they were given with. */
+/** Adds the stored items to the message if it still matches them. */
 function toWireWithItems(message: Message, wire: WireMessage | null, from: string): WireMessage | null {
   if (message.role !== 'assistant') return wire
   const { content, refusal = '', media = [], provider_items: kept } = message
   const sent = (wire?.['tool_calls'] ?? []) as readonly Pick<ToolCall, 'id' | 'function'>[]
   const asked = listHostedCalls(message, from)
-  // What the provider asks about goes by the names that it has given itself.
+  // The provider knows hosted calls by its own names.
   const calls = sent.map((call, i) => asked.find((one) => one === message.tool_calls?.[i]) ?? call)
   const own = kept?.from === from ? asList(kept.items) : null
   const items = own && restoreItems(own, { content: content ?? '', refusal, calls, media })
@@ -153,7 +151,7 @@ function toWireWithItems(message: Message, wire: WireMessage | null, from: strin
     : { role: 'assistant', ...wire, items: toWellFormed(rebuildItems(wire, calls)) }
 }
 
-/** An answer without the items that it came with, which asks for an approval all the same. */
+/** An approval request without stored items. */
 function rebuildItems(
   wire: WireMessage | null,
   calls: readonly Pick<ToolCall, 'id' | 'function' | 'hosted'>[],
@@ -167,8 +165,8 @@ function rebuildItems(
 }
 
 /**
- * The items in one list, in which no two calls have one id: providers begin to count anew with each response (`call_0`),
- * and a result is its call's by the id alone.
+ * Makes call ids unique in the list, because a result refers to its call by the id only. Some providers count from
+ * `call_0` in each response.
  */
 function makeCallIdsUnique(groups: readonly (readonly object[])[]): object[] {
   const counts = new Map<string, number>()
@@ -200,7 +198,7 @@ function numberId(id: string, count: number): string {
   return count === 1 ? id : `${id.slice(0, maxCallIdLength - 8)}_${count}`
 }
 
-/** Not strict, which is what the API takes functions for unless it is told: schemas are the user's own. */
+/** The API treats functions as strict by default, but schemas come from users. */
 function toFunction({ name, description, parameters, deferred }: ToolSpec): object {
   const loading = deferred && { defer_loading: true }
   return { type: 'function', name, description, parameters, strict: false, ...loading }
@@ -240,7 +238,7 @@ interface WireCall {
   function: { name: string; arguments: string }
 }
 
-/** What a message of a chat is in the Responses API. `isStored`: the provider keeps its answers, and knows items by their ids. */
+/** Converts a chat message. `isStored`: the provider stores responses and knows items by id. */
 function toInputItems(message: WireMessage, isStored: boolean): readonly InputItem[] {
   const { role, content } = message
   if (Array.isArray(message['items'])) return keepSendable(message['items'] as InputItem[], isStored)
@@ -255,9 +253,9 @@ function toInputItems(message: WireMessage, isStored: boolean): readonly InputIt
 }
 
 /**
- * The items of an answer as the provider takes them back. Reasoning is refused without what it led to: where the answer was
- * cut off before, it stays behind. And reasoning of which a provider that stores nothing gave neither its words nor its
- * encrypted form is nothing that could go back; then what came with it goes without its ids, which would ask for it.
+ * Removes items that the provider would reject: reasoning without a following item, and reasoning that was
+ * returned without content or encrypted form. In the second case the ids of the other items are removed too,
+ * because they refer to it.
  */
 function keepSendable(all: readonly InputItem[], isStored: boolean): readonly InputItem[] {
   const items = all.slice(0, all.findLastIndex((item) => !isReasoning(item)) + 1)
@@ -267,7 +265,7 @@ function keepSendable(all: readonly InputItem[], isStored: boolean): readonly In
   return items.filter((item) => !isLost(item)).map(stripId)
 }
 
-/** What is asked is answered by its id. */
+/** Answers refer to approval requests by id. */
 function stripId(item: InputItem): InputItem {
   const { id: _id, ...rest } = item
   return isApprovalRequest(item) ? item : rest

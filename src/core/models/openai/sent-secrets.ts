@@ -4,24 +4,24 @@ import type { OpenAIOptions } from './openai-options.js'
 
 const redacted = '[redacted]'
 
-/** Shorter values are words that texts are full of. */
+/** Shorter values occur in normal text. */
 const minSecretLength = 8
 
-/** A cut text may end in so little of a value. */
+/** A truncated value may be this short. */
 const minHeadLength = 4
 
-/** Keys that a function has given; those of long ago are no keys any more. */
+/** Maximum keys remembered from a key function. */
 const maxKeys = 50
 
-/** Headers that everybody may read, and that sentences for people may name. */
+/** Headers without secrets. */
 const openHeaders =
   /^(accept|content-type|content-length|user-agent|host|connection|referer|http-referer|x-title|x-stainless-.*|openai-(organization|project|beta|version)|.*-(version|beta))$/i
 
 const secretParameters = /key|token|secret|sig|auth|pass|credential/i
 
 /**
- * What a model's requests carry that only its provider may read: the key, wherever it comes from, and the values
- * of headers and of query parameters that are named like secrets. Some providers repeat them in their errors.
+ * The secrets in requests of a model: the key, and headers and query parameters with secret-like names. Some
+ * providers repeat them in errors.
  */
 export class SentSecrets {
   readonly #values = new Set<string>()
@@ -35,14 +35,14 @@ export class SentSecrets {
     }
   }
 
-  /** A key that holds for some requests, as soon as it is there. */
+  /** Remembers a key from a key function. */
   async noteWhenReady(coming: Promise<string>): Promise<string> {
     const key = await coming
     this.#noteKey(key)
     return key
   }
 
-  /** What a client sends that was made elsewhere, or has read its key in the environment. */
+  /** Remembers the secrets of a custom client, or of one that read its key from the environment. */
   noteClient(client: Pick<OpenAI, 'apiKey'> | undefined): void {
     if (client === undefined) return
     this.#noteKey(client.apiKey)
@@ -50,7 +50,7 @@ export class SentSecrets {
     this.#addHeaders((options as { defaultHeaders?: unknown } | undefined)?.defaultHeaders)
   }
 
-  /** The failure without them; null when there are none in it. */
+  /** Returns null if the failure contains no secrets. */
   hideInFailure(failure: ModelFailure): ModelFailure | null {
     const [code, message] = [this.#hide(failure.code), this.#hide(failure.message)]
     return code === failure.code && message === failure.message ? null : { ...failure, code, message }
@@ -68,7 +68,7 @@ export class SentSecrets {
 
   #add(value: unknown): void {
     if (typeof value !== 'string') return
-    // `Bearer KEY`, `session=ID; theme=dark`: the scheme and the names are no secrets.
+    // The scheme and names in `Bearer KEY` and `session=ID; theme=dark` are not secret.
     for (const part of [
       value.trim(),
       ...value.split(/[\s;,]+/).map((one) => one.replace(/^[\w-]*=(?=.)/, '')),
@@ -87,7 +87,7 @@ export class SentSecrets {
   }
 
   #hide(text: string): string {
-    // The longest first: one may be a part of another.
+    // Longest first, because one value may contain another.
     return [...this.#values, ...this.#keys]
       .flatMap((value) => [
         ...new Set([value, encodeURIComponent(value), JSON.stringify(value).slice(1, -1)]),
@@ -97,7 +97,7 @@ export class SentSecrets {
   }
 }
 
-/** Without the beginning of a value that is cut off at a `…`. */
+/** Removes the start of a value that is cut off by `…`. */
 function hideCutHead(text: string, value: string): string {
   return text.replace(/[^\s…]{4,}(?=…)/g, (word) => {
     for (let length = Math.min(word.length, value.length); length >= minHeadLength; length -= 1) {

@@ -1,7 +1,7 @@
 import type { Delta } from './answer-reader.js'
 
 /**
- * Tags around thoughts, and who writes them: DeepSeek-R1 and Qwen3; Claude's prompts; Gemini's compatible API; Reka and Nemotron;
+ * Tags around thoughts: DeepSeek-R1 and Qwen3; Claude prompts; Gemini's compatible API; Reka and Nemotron;
  * Magistral; Seed-OSS; Kimi-VL.
  */
 const closeTags: Readonly<Record<string, string>> = {
@@ -16,24 +16,23 @@ const closeTags: Readonly<Record<string, string>> = {
 
 const openTags = Object.keys(closeTags)
 
-/** Any of them: one search, because a search for each would take quadratic time. */
+/** One expression, because searching for each tag would take quadratic time. */
 const openTag = new RegExp(openTags.map((tag) => tag.replaceAll(/[[\]]/g, String.raw`\$&`)).join('|'), 'g')
 
-/** Whether a tag may begin in the text. */
 export const mayHaveTag = (text: string): boolean =>
   text.includes('<') || text.includes('[') || text.includes('◁')
 
 /**
- * Takes inline thoughts (`<think>…</think>` and others) out of streamed text. What could be the start of a tag is held back
- * until it is known, so that a tag may be cut anywhere. A tag in backticks is talk about the tag; a closing tag without
- * an opening one is text, because what came before it has been shown already.
+ * Removes inline thoughts (`<think>…</think>` and others) from streamed text. A possible start of a tag is
+ * buffered, so tags may be split anywhere. Tags in backticks are text, and so is a closing tag without an opening
+ * one, because the text before it is visible already.
  */
 export class ThinkSplitter {
-  /** The tag that ends the thought; null outside of thoughts. */
+  /** The expected closing tag, or null outside a thought. */
   #closeTag: string | null = null
-  /** The start of a tag, perhaps. */
+  /** Possible start of a tag. */
   #held = ''
-  /** White space before the first word: dropped when thoughts come first, shown otherwise. */
+  /** Leading white space, which is dropped if thoughts come first. */
   #lead = ''
   #started = false
   #thought = false
@@ -61,7 +60,7 @@ export class ThinkSplitter {
     return delta
   }
 
-  /** What was held back, when nothing more comes. */
+  /** Returns the buffered text at the end. */
   flush(): Delta {
     const rest = this.#held
     this.#held = ''
@@ -89,7 +88,6 @@ export class ThinkSplitter {
     return this.#thought ? text.trimStart() : this.#lead + text
   }
 
-  /** The next tag that begins or ends a thought, and where. */
   #findTag(text: string): [at: number, tag: string] {
     if (this.#closeTag !== null) return [text.indexOf(this.#closeTag), this.#closeTag]
     for (const { 0: tag, index } of text.matchAll(openTag))
@@ -98,7 +96,7 @@ export class ThinkSplitter {
   }
 }
 
-/** Length of the longest end of the text that one of the tags could begin with. */
+/** Length of the longest suffix that may start one of the tags. */
 function countTagStart(text: string, tags: readonly string[]): number {
   const longest = Math.max(...tags.map((tag) => tag.length)) - 1
   for (let length = Math.min(longest, text.length); length > 0; length -= 1) {

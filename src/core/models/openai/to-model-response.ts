@@ -17,15 +17,15 @@ import {
 } from './response-items.js'
 import type { StreamedItem } from './output-items.js'
 
-/** An answer's items, and what was said of it as a whole. */
 interface ResponseAnswer extends Pick<ModelResponse, 'finishReason' | 'complete' | 'usage' | 'model' | 'id'> {
   items: readonly JsonObject[]
   from: string
 }
 
 /**
- * An answer as the loop knows it. Its text is the final answer; what the model said on the way (`phase: commentary`) is
- * its text where it has nothing else to say, and stays among its items where it has.
+ * Converts a response. The text is the final answer. Commentary (`phase: commentary`) is used as the text only if
+ * there is nothing else, and stays in the items.
+ *
  * @throws ModelError `unsupported_output` for items that want an output of another kind than a function's
  */
 export function toModelResponse({ items: all, from, ...answer }: ResponseAnswer): ModelResponse {
@@ -57,7 +57,7 @@ function readSentCall(item: JsonObject): SentCall | null {
   return { id: asText(item.call_id), name: asText(item.name), arguments: readItemArguments(item) }
 }
 
-/** All that the model said, commentary included. */
+/** All text, including commentary. */
 export function joinText(items: readonly JsonObject[]): string {
   const messages = items.filter(({ type }) => type === 'message').map(withoutThoughts)
   return messages
@@ -66,7 +66,6 @@ export function joinText(items: readonly JsonObject[]): string {
     .join(messageSeparator)
 }
 
-/** All that it thought aloud. */
 export function joinThoughts(items: readonly JsonObject[]): string {
   return items.flatMap(listThoughts).join(messageSeparator)
 }
@@ -88,12 +87,11 @@ function listThoughts(item: JsonObject): string[] {
     .filter((text) => text !== '')
 }
 
-/** A message without thoughts among its words. */
 function withoutThoughts(item: JsonObject): JsonObject {
   return item.type === 'message' ? splitMessage(item).message : item
 }
 
-/** A call, of no function, that the provider does not answer itself: it has an id for an output, and no output follows. */
+/** A non-function call that expects an output from the caller. */
 function needsOutput({ type, call_id: id }: JsonObject, items: readonly JsonObject[]): boolean {
   const kind = asText(type)
   if (!kind.endsWith('_call') || kind === 'function_call' || typeof id !== 'string') return false
@@ -111,17 +109,15 @@ function unsupportedOutputError({ type, name, call_id: id }: JsonObject): ModelE
   })
 }
 
-/** An answer's items, and the calls of the stream that are not among them. */
 export interface Reconciliation {
   items: JsonObject[]
-  /** Calls that never ended, and that the list does not know: they are not made. */
+  /** Incomplete calls that the final list does not contain; they are not executed. */
   dropped: JsonObject[]
 }
 
 /**
- * The list of items that ends an answer, and the items that were streamed, as one. The list is believed in what it says; what
- * it leaves out was said and paid for all the same: an item that has ended, words as far as they came. A call that never
- * ended is not known to be whole.
+ * Merges the final item list with the streamed items. The list wins. Items that it lacks are added if they ended,
+ * and messages in any case, because they were visible and paid for. A call that did not end may be incomplete.
  */
 export function reconcileItems(
   listed: readonly JsonObject[],
@@ -149,7 +145,7 @@ export function reconcileItems(
   return { items, dropped }
 }
 
-/** Which streamed item each listed one is: the same by what it can be known by, else the next of its kind. */
+/** Matches by id or content first, then by type. */
 function pairItems(
   listed: readonly JsonObject[],
   streamed: readonly StreamedItem[],

@@ -9,33 +9,28 @@ interface CallDraft {
   id: string
   name: string
   arguments: string
-  /** Whether the arguments are a whole object. */
   json: JsonScan
-  /** The arguments as the last piece has them, while each piece repeats the pieces before it; null otherwise. */
+  /** The last piece, as long as each piece repeats the previous ones; else null. */
   snapshot: string | null
   extra: Json | undefined
-  /** It began at the place of a call of the same tool that has arguments. */
+  /** Started at the index of a call of the same tool that has arguments. */
   repeats: boolean
-  /** Another call of the same tool began at its place. */
+  /** Another call of the same tool started at its index. */
   isReplaced: boolean
 }
 
-/** Puts streamed tool calls together. Providers differ in how they say which call a piece belongs to: see `find`. */
+/** Folds streamed tool calls. Providers differ in how they assign pieces to calls: see `#find`. */
 export class ToolCallFold {
   readonly #drafts: CallDraft[] = []
   readonly #byIndex = new Map<number, CallDraft>()
   readonly #byId = new Map<string, CallDraft>()
   #last: CallDraft | undefined
 
-  /** Calls that have begun. */
   get length(): number {
     return this.#drafts.length
   }
 
-  /**
-   * Takes one `delta.tool_calls`; returns the characters of arguments that it brought. Its parts are added to `told`, if
-   * there is one.
-   */
+  /** Adds one `delta.tool_calls` and returns the number of argument characters. Parts are appended to `told`. */
   push(deltas: unknown, told?: ToolCallDelta[]): number {
     let length = 0
     for (const delta of asList(deltas)) {
@@ -51,7 +46,7 @@ export class ToolCallFold {
       const isAgain = draft !== undefined && isSentAgain(draft, { index, id, name, piece })
       if (draft === undefined || (!isAgain && isAnotherCall(draft, id, name, piece))) {
         const next = createDraft()
-        // Servers begin one call twice at one place.
+        // Some servers start a call twice at one index.
         if (draft !== undefined && index !== null && draft.name === name) {
           draft.isReplaced = isBlank(draft) || (isPlaceholder(draft.arguments) && piece === '')
           next.repeats = !draft.isReplaced
@@ -59,7 +54,7 @@ export class ToolCallFold {
         draft = next
         this.#drafts.push(draft)
       }
-      // Some providers repeat id and name on every piece: the first ones count, nothing is joined.
+      // Some providers repeat id and name in every piece, so the first ones count.
       draft.id ||= id
       draft.name ||= name
       const added = isAgain ? '' : piece
@@ -77,7 +72,7 @@ export class ToolCallFold {
     return length
   }
 
-  /** The calls in the order in which they began: ids unique within the answer or '', arguments never empty. */
+  /** The calls in order. Ids are unique within the response or ''; arguments are never empty. */
   result(): ToolCall[] {
     const uniqueId = createUniqueIds()
     const begun = this.#drafts.filter(
@@ -95,7 +90,7 @@ export class ToolCallFold {
     }))
   }
 
-  /** By index where there is one, else by id, else the last call. Of several calls at one index, the one with the id. */
+  /** By index, else by id, else the last call. If several calls share an index, the id decides. */
   #find(index: number | null, id: string): CallDraft | undefined {
     const named = this.#byId.get(id)
     if (index === null) return named ?? this.#last
@@ -125,15 +120,13 @@ function addPiece(draft: CallDraft, piece: string): void {
   scan(draft.json, piece)
 }
 
-/** How far an object in JSON has come. */
+/** State of scanning a JSON object. */
 interface JsonScan {
-  /** Open brackets. */
   depth: number
   isText: boolean
   isEscape: boolean
-  /** Its last bracket is closed. */
   isWhole: boolean
-  /** The last character that is not blank. */
+  /** Last non-blank character. */
   last: string
 }
 
@@ -158,7 +151,7 @@ function hasWholeArguments({ json, snapshot, arguments: text }: CallDraft): bool
   return isCumulative ? isWholeObject(snapshot) : json.isWhole
 }
 
-/** The end of the arguments of a call may send all of them again. */
+/** The last piece may repeat all arguments. */
 function isSentAgain(
   draft: CallDraft,
   { index, id, name, piece }: { index: number | null; id: string; name: string; piece: string },
@@ -166,18 +159,18 @@ function isSentAgain(
   const isAddressed = index !== null || (id !== '' && id === draft.id)
   if (!isAddressed || !hasWholeArguments(draft) || (name !== '' && name !== draft.name)) return false
   if (draft.arguments === piece) return true
-  // Written anew, it may have other blanks. The limit keeps the work linear.
+  // A repetition may differ in white space. The limit keeps the work linear.
   if (piece.length * 4 < draft.arguments.length || !isWholeObject(piece)) return false
   return fingerprintCall('', draft.arguments) === fingerprintCall('', piece)
 }
 
 function readArguments(call: JsonObject | null): string {
   const value = call?.arguments
-  // Some servers send the arguments parsed.
+  // Some servers send parsed arguments.
   return typeof value === 'object' && value !== null ? JSON.stringify(value) : asText(value)
 }
 
-/** Whether a named piece begins another call although it claims the place of this one (Ollama, Gemini). */
+/** Whether a named piece starts another call at the same index (Ollama, Gemini). */
 function isAnotherCall(draft: CallDraft, id: string, name: string, piece: string): boolean {
   if (name === '') return false
   const isWhole = hasWholeArguments(draft)
@@ -192,17 +185,17 @@ function isAnotherCall(draft: CallDraft, id: string, name: string, piece: string
   return isNamed && isWhole && isWholeObject(piece)
 }
 
-/** Whether a piece can stand behind arguments that are not whole: an object only where a value is due. */
+/** An object can only follow where a value is expected. */
 function canContinue({ json }: CallDraft, piece: string): boolean {
   return !piece.startsWith('{') || json.isText || ':[,'.includes(json.last)
 }
 
 const isBlank = ({ json }: CallDraft): boolean => json.last === ''
 
-/** Some providers send `{}` or `null` before the real arguments. */
+/** Some providers send `{}` or `null` before the actual arguments. */
 const isPlaceholder = (text: string): boolean => ['', '{}', 'null'].includes(text.trim())
 
-/** Blank where there are none; a `{}` that was sent as a placeholder before the real ones is dropped. */
+/** Returns '' for no arguments, and drops a `{}` placeholder. */
 function toArguments({ arguments: text, snapshot }: CallDraft): string {
   const trimmed = text.trim()
   if (trimmed === 'null') return ''

@@ -4,20 +4,18 @@ import { maxDepth, isNestedDeeper, isWellFormed, toWellFormed } from '../plain-j
 import { readTextFile } from '../media.js'
 import { toEchoFields, type ReasoningEcho } from './openai-options.js'
 
-/** A message as it is sent. */
 export type WireMessage = Readonly<Record<string, unknown>>
 
 export interface WireStyle {
-  /** How earlier reasoning goes back. */
   echoReasoning: ReasoningEcho
   callId: CallIdMapper
-  /** Whether results may have pictures and documents in them; elsewhere they come after the batch. */
+  /** Whether results may contain images and documents. Otherwise they follow the batch. */
   resultParts?: true
 }
 
 /**
- * The message without our notes (`id`, `createdAt`, `internal`, `data`; `reasoning` where it is not wanted), and valid:
- * what is stored says what happened, what is sent is what every provider takes. Null for one that says nothing.
+ * Converts a message to the form that every provider accepts, without internal fields. Returns null if the message
+ * has no content.
  */
 export function toWireMessage(message: Message, style: WireStyle): WireMessage | null {
   switch (message.role) {
@@ -42,7 +40,7 @@ export function toWireMessage(message: Message, style: WireStyle): WireMessage |
   }
 }
 
-/** What the model reads where a text has no words: several providers refuse a blank one. */
+/** Replaces blank text, which several providers reject. */
 export const emptyText = '(empty)'
 
 export function isBlank(text: string | null | undefined): boolean {
@@ -55,16 +53,16 @@ function toWireContent(content: string | ContentPart[]): string | ContentPart[] 
   return parts.length === 0 ? emptyText : parts
 }
 
-/** A file that is a text goes as words. */
+/** Text files are sent as text. */
 function toReadablePart(part: ContentPart): ContentPart {
   const text = part.type === 'text' ? null : readTextFile(part)
   return text === null ? part : { type: 'text', text }
 }
 
-/** An answer may have ended before its first word, or with thoughts alone: a request with such a message is refused. */
+/** Empty responses are dropped, because providers reject them. */
 function toWireAnswer(message: AssistantMessage, { echoReasoning, callId }: WireStyle): WireMessage | null {
   const calls = message.tool_calls ?? []
-  // A refusal is text to every provider but one. Null is allowed beside calls only.
+  // A refusal is sent as text, which all providers accept. Content may be null only next to calls.
   const words = [message.content, message.refusal].find((text) => !isBlank(text)) ?? null
   if (words === null && calls.length === 0) return null
   const { reasoning_details: details } = message
@@ -76,15 +74,15 @@ function toWireAnswer(message: AssistantMessage, { echoReasoning, callId }: Wire
   }
 }
 
-/** What calls are told apart by on the wire. The same for the same id, so that results find their calls. */
+/** Maps call ids to valid ones. Deterministic, so that results match their calls. */
 type CallIdMapper = (id: string) => string
 
-/** Longest id that OpenAI takes in chats. vLLM's own, for one, are longer. */
+/** Maximum id length in Chat Completions at OpenAI. vLLM creates longer ones. */
 const maxCallIdLength = 40
 
 /**
- * Ids as a model takes them. Mistral's have nine letters and digits; Kimi counts its own by what is in them, so they
- * stay as they are; everybody else's are shortened to what OpenAI takes.
+ * Mistral requires nine letters and digits. Kimi reads the counter in its ids, so they are kept. Other ids are
+ * shortened to OpenAI's limit.
  */
 export function createCallIdMapper(model: string, isMistral: boolean, most = maxCallIdLength): CallIdMapper {
   if (isMistral) return (id) => (/^[a-zA-Z0-9]{9}$/.test(id) ? id : hashId(id).slice(0, 9))
@@ -92,12 +90,12 @@ export function createCallIdMapper(model: string, isMistral: boolean, most = max
   return (id) => (id.length <= longest && isWellFormed(id) ? id : `call_${hashId(id).slice(0, 32)}`)
 }
 
-/** As JSON, where half surrogate pairs are written out: as UTF-8 they would all be one. */
+/** JSON escapes lone surrogates, which would all be equal in UTF-8. */
 function hashId(id: string): string {
   return sha256(JSON.stringify(id))
 }
 
-/** A call of the past as every provider takes it. What the model really wrote stays in the transcript. */
+/** Makes a call valid for every provider. The transcript keeps the original. */
 function toWireCall(call: ToolCall, callId: CallIdMapper): WireMessage {
   const { name, arguments: text } = call.function
   return {
@@ -108,14 +106,14 @@ function toWireCall(call: ToolCall, callId: CallIdMapper): WireMessage {
   }
 }
 
-/** Providers that check names take 1 to 64 of these characters. */
+/** Providers that validate names accept 1 to 64 of these characters. */
 export function toValidName(name: string): string {
   return name.replaceAll(/[^a-zA-Z0-9_-]/g, '_').slice(0, 64) || 'unnamed'
 }
 
 /**
- * The arguments as the text of a JSON object. Many servers parse those of past calls, expect an object, and refuse the
- * whole request where they find none.
+ * Returns the arguments as a JSON object. Many servers parse the arguments of past calls and reject the whole
+ * request if they are not an object.
  */
 export function toObjectText(text: string): string {
   if (text.trim() === '') return '{}'
@@ -129,24 +127,24 @@ export function toObjectText(text: string): string {
   if (isNestedDeeper(value, maxDepth)) return JSON.stringify({ nested_too_deeply: toWellFormed(text) })
   if (typeof value !== 'object' || Array.isArray(value))
     return JSON.stringify({ no_object: toWellFormed(value) })
-  // Half a surrogate pair may be written as an escape, which the parsing server finds, too.
+  // A lone surrogate may be escaped, and the server will unescape it.
   const isSound = isWellFormed(text) && !/\\u[dD][89a-fA-F]/.test(text)
   return isSound ? text : JSON.stringify(toWellFormed(value))
 }
 
-/** Most calls that a message may have at OpenAI. */
+/** Maximum calls per message at OpenAI. */
 const maxCallsPerMessage = 128
 
 export interface Arrangement {
-  /** Whether an answer goes between results and what a user says next, which Mistral's models insist on. */
+  /** Whether an answer is inserted between results and a user message, as Mistral requires. */
   bridge: boolean
-  /** Most calls in one message. Default: what OpenAI takes. */
+  /** Maximum calls per message. Default: OpenAI's limit. */
   most?: number
 }
 
 /**
- * Messages in an order that every provider takes: what the system says first and in one, then a user's, users' and
- * answers' in turns, and no more calls in one message than may be. Messages that need no change stay the same objects.
+ * Arranges messages for every provider: one system message first, then alternating user and assistant messages,
+ * with a limited number of calls each. Unchanged messages stay the same objects.
  */
 export function arrangeMessages(
   messages: readonly WireMessage[],
@@ -181,12 +179,12 @@ function joinSystem(system: readonly WireMessage[]): WireMessage {
   return { role: 'system', content: system.map((message) => message['content']).join('\n\n') }
 }
 
-/** The words of the system, of the user and of guidance, as messages; none where they are blank. */
+/** Returns no message for blank text. */
 export function toTextMessages(role: 'system' | 'user', words: string | null): WireMessage[] {
   return isBlank(words) ? [] : [{ role, content: words }]
 }
 
-/** As `saying`: the same message for the words of the time before. */
+/** Returns the same message as before if the text did not change. */
 export function createTextMessageCache(role: 'system' | 'user'): (words: string | null) => WireMessage[] {
   let last: WireMessage[] = []
   return (words) => {
@@ -195,11 +193,11 @@ export function createTextMessageCache(role: 'system' | 'user'): (words: string 
   }
 }
 
-/** An app may greet its users first; most chat templates refuse that. */
+/** The app may greet the user first, which most chat templates reject. */
 const openingMessage: WireMessage = { role: 'user', content: 'Begin.' }
 const bridgeMessage: WireMessage = { role: 'assistant', content: 'OK.' }
 
-/** Some chat templates refuse two of a kind in a row, and to a model one is the same. A provider's own items stay as they are. */
+/** Some chat templates reject consecutive messages of one role. Stored items stay separate. */
 function canJoin(last: WireMessage, message: WireMessage): boolean {
   if (last['role'] !== message['role']) return false
   if (last['items'] !== undefined || message['items'] !== undefined) return false
@@ -216,7 +214,7 @@ function toParts(content: unknown): unknown[] {
   return Array.isArray(content) ? content : [{ type: 'text', text: content }]
 }
 
-/** A batch of more calls than a message may have as several, each with its results. */
+/** Splits a batch that exceeds the limit, each part with its results. */
 function splitBatch(
   message: WireMessage,
   calls: readonly unknown[],
