@@ -477,7 +477,7 @@ export const scenes: Record<string, Scene | Elsewhere> = {
   'docs/mcp.md › Sign in': { because: 'test/mcp/sign-in.test.ts' },
   'docs/mcp.md › Sign in (2)': { because: 'test/mcp/sign-in.test.ts' },
   'docs/mcp.md › Resources and prompts': { because: 'test/mcp/resources.test.ts' },
-  'docs/mcp.md › When a server asks': {
+  'docs/mcp.md › Elicitation': {
     turns: [call('book', {}), says('Booked.')],
     own: ({ model }) => ({ agent: createAgent({ model, tools: [booking] }) }),
     shows: ['run'],
