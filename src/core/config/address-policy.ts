@@ -3,39 +3,38 @@ import { invalidInputError } from './check-input.js'
 import type { LookupAddress, LookupAllOptions } from 'node:dns'
 import type { LookupFunction } from 'node:net'
 
-/** Which addresses a URL may lead to. */
 export interface AddressPolicy {
-  /** `host` is the name in the URL that led to the address; an address stands for itself. */
+  /** `host` is the host name of the URL. For an IP address, it is the address. */
   allows(address: string, host: string): boolean
   /**
-   * What can be said of the host of a URL before it is resolved: an address is judged as one; a name is refused that
-   * only a local network knows, or that spells an address that is not public (`10.0.0.1.example.com`).
+   * Checks the host of a URL before it is resolved. Rejects names of local networks, and names that contain a
+   * non-public address (`10.0.0.1.example.com`).
    */
   allowsHost(host: string): boolean
 }
 
-/** What `createAddressPolicy` allows beside the list, and what the list is called in errors. */
 export interface AddressPolicyOptions {
-  /** Whether every public address is allowed. Default: true. */
+  /** Whether public addresses are allowed. Default: true. */
   allowsPublic?: boolean
-  /** Default: `allowAddresses` of `attachment options`. */
+  /** Name of the option in errors. Default: `allowAddresses` of `attachment options`. */
   option?: { path: string; of: string }
 }
 
 type Block = [ipaddr.IPv4 | ipaddr.IPv6, number]
 
-/** The only part of IPv6 that is routed publicly (RFC 4291, IANA); whatever is new outside of it is refused, too. */
+/** The only publicly routed IPv6 range (RFC 4291, IANA). */
 const globalUnicast = ipaddr.IPv6.parseCIDR('2000::/3')
 
-/** Names that no public server has (RFC 6761, 6762, 8375, ICANN's `.internal`), and those that networks use like them. */
+/** Names that no public server has (RFC 6761, 6762, 8375, ICANN's `.internal`), and common local names. */
 const localNames = /(^|\.)(localhost|local|internal|intranet|lan|home|corp|private|localdomain|home\.arpa)$/
 
-/** Public by its number, but answered by the cloud itself: Azure's host, which hands out credentials. */
+/** Azure's metadata host, which hands out credentials, has a public address. */
 const cloudHosts = new Set(['168.63.129.16'])
 
 /**
- * Public unicast addresses, and those that are allowed by name, address or CIDR block. IPv6 that stands for IPv4 (mapped,
- * NAT64, 6to4, Teredo) is refused as such: it reaches private addresses under another number.
+ * Allows public unicast addresses, and those listed by name, address or CIDR block. IPv6 addresses that embed IPv4
+ * (mapped, NAT64, 6to4, Teredo) are rejected because they may reach private addresses.
+ *
  * @throws {ConfigError} for an entry that is none of these
  */
 export function createAddressPolicy(
@@ -74,13 +73,12 @@ export function createAddressPolicy(
   return { allows, allowsHost }
 }
 
-/** Addresses that stand in a name, as services have them that resolve each such name to its address. */
+/** Finds addresses embedded in a name. Some DNS services resolve such names to the address. */
 function findSpelledAddresses(name: string): string[] {
   const found = name.matchAll(/(?<!\d)(?=(\d{1,3})[.-](\d{1,3})[.-](\d{1,3})[.-](\d{1,3})(?!\d))/g)
   return Array.from(found, ([, ...numbers]) => numbers.map(Number).join('.')).filter(isAddress)
 }
 
-/** IPv4 in four decimal numbers, or IPv6. */
 function isAddress(text: string): boolean {
   return ipaddr.IPv4.isValidFourPartDecimal(text) || ipaddr.IPv6.isValid(text)
 }
@@ -110,8 +108,8 @@ export type ResolveHost = (
 ) => void
 
 /**
- * Resolves a name for a socket and hands over only addresses that may be reached. The socket connects to these very
- * addresses, so a name that resolves differently the next time (DNS rebinding) gains nothing.
+ * Resolves a name for a socket and returns only allowed addresses. The socket connects to these addresses, which
+ * prevents DNS rebinding.
  */
 export function createPublicLookup(
   policy: AddressPolicy,

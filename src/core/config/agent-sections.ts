@@ -20,7 +20,7 @@ import {
   wholeNumber,
 } from './kind.js'
 
-/** What the guards of the roster may be given, each under its key; `null` switches it off. */
+/** Settings of the built-in guards; `null` switches a guard off. */
 const guardSections = Object.fromEntries(
   guards.map(([key, { settings }]) => [key, nullable(toSection(settings))]),
 ) as { [Key in GuardKey]: Kind<GivenSettings<AgentConfig['guardrails'][Key]> | null> }
@@ -29,7 +29,10 @@ type GivenSettings<Value> = Value extends object
   ? { [Key in keyof Value]?: GivenSettings<Value[Key]> | undefined }
   : Value
 
-/** The sections of an agent's configuration as a user writes them: no key is needed, no other is allowed. */
+/**
+ * The sections of an agent configuration as written by users. All keys are optional, and unknown keys are
+ * rejected.
+ */
 export const agentSections = {
   limits: section({
     maxSteps: countOrNull(1, ', or null for no cap'),
@@ -82,13 +85,13 @@ export const agentSections = {
     ...guardSections,
     emptyAnswer: nullable(section({ reprompts: count(0), retries: count(0) })),
   }),
-  // Which there are is known where they are laid under the other keys.
+  // Names are checked when the preset is merged.
   preset: anyText('the name of a preset') as Kind<PresetName>,
 }
 
 export const agentSchema = section(agentSections)
 
-/** A configuration that the schema has accepted, before the defaults. */
+/** A validated configuration without defaults. */
 export type GivenConfig = KindValue<typeof agentSchema>
 
 function toSection(settings: Settings<object>): PartialKind<Record<string, Kind>> {

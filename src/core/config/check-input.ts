@@ -4,20 +4,20 @@ import { findNearestName, normalizeName } from '../base/text.js'
 import { anyKey, type Kind, type Path } from './kind.js'
 import { findOtherName } from './other-names.js'
 
-/** One thing that is wrong: the key's path, and a sentence that says what to do about it. */
+/** An invalid key and a sentence about how to fix it. */
 export interface Problem {
   path: string
   sentence: string
 }
 
 interface CheckOptions {
-  /** Options that stand beside the checked keys, for "did you mean". */
+  /** Other options at the same level, for "did you mean". */
   beside?: readonly string[]
-  /** Whether the value at this path stays out of messages because it may be a secret. */
+  /** Whether the value at this path may be a secret and must not appear in messages. */
   isSecret?: (path: string) => boolean
 }
 
-/** Holds the input against the kind. Throws one ConfigError with every problem; `what` names the input in it. */
+/** Validates the input. Throws one ConfigError with all problems; `what` names the input. */
 export function checkInput<Value, Taken>(
   kind: Kind<Value, Taken>,
   input: unknown,
@@ -37,7 +37,7 @@ export function checkInput<Value, Taken>(
       problems.set(path, { path, sentence })
     })
   } catch (error) {
-    // Only an input that fights back gets here: a getter that throws, a revoked proxy.
+    // A getter that throws, or a revoked proxy.
     throw invalidInputError(what, [{ path: '', sentence: 'It cannot be read; use plain objects.' }], {
       cause: error,
     })
@@ -68,8 +68,8 @@ function describeUnknownKey(at: Path, kind: Kind, beside: readonly string[]): st
 }
 
 /**
- * A key of this section in another spelling (`sampling.max_tokens`) is tried first, then another library's name: by spelling alone,
- * `max_retries` is close to keys that mean something else.
+ * Tries another spelling of a key in this section first (`sampling.max_tokens`), then names used by other
+ * libraries. Similarity alone would match `max_retries` to an unrelated key.
  */
 function findHint(key: string, path: Path, siblings: readonly string[], kind: Kind): string {
   const sameName = siblings.find((sibling) => normalizeName(sibling) === normalizeName(key))
@@ -82,9 +82,9 @@ function findHint(key: string, path: Path, siblings: readonly string[], kind: Ki
     : formatSuggestion(formatPath([...path, meant]))
 }
 
-/** A key that stands under another section: `maxSteps` at the top. */
+/** Suggests a key of another section, such as `limits.maxSteps` for `maxSteps`. */
 function hintOtherSection(key: string, kind: Kind): string | undefined {
-  // Reversed, so that of two keys with one name the first is meant.
+  // Reversed, so that the first of two keys with one name wins.
   const byName = new Map(
     listKeyPaths(kind)
       .toReversed()
@@ -102,7 +102,7 @@ function formatKnownKeys(keys: readonly string[]): string {
   return `Known here: ${keys.join(', ')}.`
 }
 
-/** `prices["gpt-5"].inputPerMillion`, `messages[0].role` */
+/** Formats paths such as `prices["gpt-5"].inputPerMillion` and `messages[0].role`. */
 function formatPath(keys: Path): string {
   return keys.reduce<string>((path, key) => {
     if (typeof key === 'number') return `${path}[${key}]`
@@ -116,7 +116,7 @@ function getValueAt(input: unknown, path: Path): unknown {
   return path.reduce<unknown>((value, key) => readProperty(value, key), input)
 }
 
-/** A value for people: short, and never an exception. */
+/** Never throws. */
 function showValue(value: unknown): string {
   if (value === null) return 'null'
   switch (typeof value) {
@@ -135,13 +135,11 @@ function showValue(value: unknown): string {
   }
 }
 
-/** On one line, and not too long. */
 function shortenText(value: string): string {
   const text = value.slice(0, 100).replaceAll(/\s+/g, ' ')
   return text.length > 60 ? `${text.slice(0, 60)}…` : text
 }
 
-/** The keys that the kind knows inside the object at this path. */
 function listKeysAt(kind: Kind, path: Path): string[] {
   const there = path.reduce<Kind[]>(
     (kinds, key) =>
@@ -154,7 +152,7 @@ function listKeysAt(kind: Kind, path: Path): string[] {
   return there.flatMap(({ keys }) => keys.map(([name]) => name)).filter((name) => name !== anyKey)
 }
 
-/** The dotted path of every key that the kind knows, parents first. */
+/** The dotted paths of all keys, parents first. */
 function listKeyPaths({ keys }: Kind): string[] {
   return keys.flatMap(([name, inner]) =>
     name === anyKey ? [] : [name, ...listKeyPaths(inner).map((path) => `${name}.${path}`)],

@@ -25,37 +25,42 @@ import { type PriceTable, priceTable } from './price-table.js'
 import { type RequestOptions, requestSections } from './request-options.js'
 import { agentSections } from './agent-sections.js'
 
-/** The model of a configuration file: the options of `openaiChat` or `openaiResponses`, as far as they are plain data and no secret. */
+/**
+ * The model in a configuration file: the options of `openaiChat` or `openaiResponses` that are plain data and not
+ * secret.
+ */
 export interface ModelSection {
-  /** The model, as the provider names it. With Azure, the deployment. */
+  /** The model name used by the provider. With Azure, the deployment. */
   model: string
-  /** The API that the model is spoken to over: Chat Completions, or Responses. Default: `chat`. */
+  /** The API: Chat Completions or Responses. Default: `chat`. */
   api?: ModelApi | undefined
-  /** The provider, for people and for prices. Default: known from the base URL. */
+  /** The provider name for display and prices. Default: derived from the base URL. */
   provider?: string | undefined
-  /** Where the API is, up to and including `/v1`. */
+  /** Base URL of the API, including `/v1`. */
   baseURL?: string | undefined
-  /** The environment variable that holds the key. Left out: OPENAI_API_KEY, unless `baseURL` leads elsewhere. */
+  /** Environment variable that contains the key. Default: OPENAI_API_KEY, unless `baseURL` points elsewhere. */
   apiKeyEnv?: string | undefined
-  /** OpenAI's organization that requests are billed to. */
+  /** OpenAI organization for billing. */
   organization?: string | undefined
-  /** OpenAI's project that requests belong to. */
+  /** OpenAI project of the requests. */
   project?: string | undefined
   /** Sent with every request. */
   headers?: Record<string, string> | undefined
-  /** Added to the URL of every request (Azure's `api-version`, for example). */
+  /** Added to the URL of every request, such as Azure's `api-version`. */
   query?: Record<string, string> | undefined
-  /** Milliseconds until the headers of an answer have to be there. */
+  /** Milliseconds until the response headers must arrive. */
   timeoutMs?: number | undefined
-  /** The field that carries `sampling.maxTokens`. Default: `max_completion_tokens` at OpenAI and Azure, else `max_tokens`. */
+  /**
+   * The field for `sampling.maxTokens`. Default: `max_completion_tokens` with OpenAI and Azure, else `max_tokens`.
+   */
   maxTokensField?: 'max_tokens' | 'max_completion_tokens' | undefined
-  /** Whether, or as what, earlier reasoning is sent back. */
+  /** Whether, and in which form, earlier reasoning is sent back. */
   echoReasoning?: boolean | ReasoningForm | undefined
-  /** With `responses`: tools that the provider itself runs. */
+  /** With `responses`: tools that the provider runs. */
   hostedTools?: JsonObject[] | undefined
-  /** With `responses`: how long the model sums up what it thinks. */
+  /** With `responses`: the length of reasoning summaries. */
   reasoningSummary?: 'auto' | 'concise' | 'detailed' | undefined
-  /** With `responses`: whether reasoning is asked for in its encrypted form. */
+  /** With `responses`: whether encrypted reasoning is requested. */
   encryptedReasoning?: boolean | undefined
 }
 
@@ -63,7 +68,7 @@ export type ModelApi = (typeof modelApis)[number]
 
 export const modelApis = ['chat', 'responses'] as const
 
-/** Keys that one of the APIs alone has. */
+/** Keys that only one API supports. */
 export const apiOnlyKeys: Readonly<Record<ModelApi, readonly (keyof ModelSection)[]>> = {
   chat: ['maxTokensField', 'echoReasoning'],
   responses: ['hostedTools', 'reasoningSummary', 'encryptedReasoning'],
@@ -71,7 +76,7 @@ export const apiOnlyKeys: Readonly<Record<ModelApi, readonly (keyof ModelSection
 
 const noSecretHint = 'put the key into an environment variable and name that in model.apiKeyEnv'
 
-/** Parameters of a request by name, none of which may be a secret. */
+/** Request parameters by name, without secrets. */
 const parameterMap = (what: string) =>
   refine(
     map(nonEmptyText(), 'an object of texts'),
@@ -115,7 +120,7 @@ export const modelSection = record({
   encryptedReasoning: optional(flag()),
 })
 
-/** Whether the value at this path can be a misplaced secret: errors do not show it. */
+/** Whether the value at this path may be a misplaced secret, which errors must not show. */
 export function canBeSecret(path: string): boolean {
   return /^model\.(baseURL|apiKeyEnv|headers|query|hostedTools)/.test(path)
 }
@@ -131,15 +136,15 @@ function isPlainUrl(given: string): boolean {
 }
 
 /**
- * What a configuration file says: an agent without its tools. Secrets are never part of it; `model.apiKeyEnv` names
- * the environment variable that holds the key.
+ * A configuration file: an agent without its tools. It never contains secrets; `model.apiKeyEnv` names the
+ * environment variable with the key.
  */
 export interface ConfigFile extends AgentConfigInput, RequestOptions {
-  /** Where an editor finds the schema. */
+  /** Location of the schema for editors. */
   $schema?: string | undefined
-  /** The model, and where it is. Left out: the command line's options and the environment say. */
+  /** The model. Default: from command line options and the environment. */
   model?: ModelSection | undefined
-  /** Prices of models that the built-in table does not know, or knows wrongly. */
+  /** Prices of models that the built-in table lacks or has wrong. */
   prices?: PriceTable | undefined
 }
 
@@ -152,25 +157,24 @@ export const configFileKind = section({
 })
 
 /**
- * The file's settings, checked and deep-frozen: as they were written, defaults not filled in (`resolveConfig` does).
- *
- * Throws a ConfigError (`invalid_config`) that names the file: for text that is not JSON with line and column, else
- * with every problem, one a line.
+ * Parses a configuration file and freezes the result. Defaults are not filled in (`resolveConfig` does that).
+ * Throws a ConfigError (`invalid_config`) that names the file, with line and column for a syntax error, otherwise
+ * with all problems, one per line.
  */
 export function parseConfigFile(text: string, fileName: string): ConfigFile {
   const what = `configuration in ${fileName}`
-  // Some editors put a byte order mark in front.
+  // Some editors add a byte order mark.
   const json = text.replace(/^\uFEFF/, '')
   const sentence = findSyntaxProblem(json)
   if (sentence !== null) throw invalidInputError(what, [{ path: '', sentence }])
   const written: unknown = JSON.parse(json)
   const given = checkInput(configFileKind, written, what, { isSecret: canBeSecret })
-  // What no single key shows: settings that contradict each other.
+  // Detects contradicting settings.
   mergeConfig(given, defaultConfig, what)
   return deepFreeze(given)
 }
 
-/** The first place where a text is not JSON, by line and column, and what to do there; null when it is. */
+/** The first syntax error with its position and advice, or null. */
 function findSyntaxProblem(text: string): string | null {
   const found = findJsonProblem(text, { uniqueKeys: true })
   if (found === null) return null
@@ -181,7 +185,7 @@ function findSyntaxProblem(text: string): string | null {
   return `Line ${lines.length}, column ${(lines.at(-1)?.length ?? 0) + 1}: ${advice[0]?.toUpperCase()}${advice.slice(1)}`
 }
 
-/** What people add to JSON that other languages know. */
+/** Advice for syntax that other languages allow. */
 function findSyntaxAdvice(before: string, here: string): string | null {
   if (/^\/[/*]|^#/.test(here)) return 'JSON has no comments. Remove this one.'
   if (/^[}\]]/.test(here) && before.trimEnd().endsWith(',')) return 'Remove the comma before this bracket.'

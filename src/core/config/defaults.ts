@@ -2,7 +2,7 @@ import { type GuardKey, guards } from '../../../guards/roster.js'
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import { deepFreeze } from '../base/values.js'
 
-/** What holds when nothing is said. Every key is explained where it is declared: `AgentConfig`. */
+/** The defaults. The keys are documented in `AgentConfig`. */
 export const defaultConfig: AgentConfig = deepFreeze({
   limits: {
     maxSteps: 50,
@@ -54,7 +54,7 @@ export const defaultConfig: AgentConfig = deepFreeze({
   },
 })
 
-/** The guards as they are when they are on. */
+/** Defaults of the guards when enabled. */
 export const enabledGuards = deepFreeze(
   Object.fromEntries(guards.map(([key, { defaults }]) => [key, defaults])) as EnabledGuards,
 )

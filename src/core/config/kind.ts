@@ -1,21 +1,21 @@
 /**
- * What a value may be, and how it is read. Our own few instead of zod's: what is refused here is told in our words with
- * a path of ours, and in Node zod brings its messages in fifty languages, which took longer to load than all of the core.
+ * A validator for configuration values. zod is not used here because its import, which loads messages in fifty
+ * languages, takes longer than all of the core.
  */
 export interface Kind<Value = unknown, Taken = Value> {
-  /** The value as it is read. What is wrong is reported; then the answer means nothing. */
+  /** Returns the parsed value. If problems were reported, the value is meaningless. */
   read(value: unknown, path: Path, report: Report): Value
-  /** The kinds of the keys inside. Under `anyKey` that of keys whose names the user chooses. */
+  /** Validators of the inner keys. `anyKey` stands for user-defined keys. */
   readonly keys: Keys
-  /** As the kind of a key: that it may be left out. */
+  /** Whether the key may be omitted. */
   readonly isOptional?: true
-  /** Never there: for the compiler, what may be given. */
+  /** Type-level only: the accepted input. */
   readonly input?: Taken
 }
 
 export type Path = readonly PropertyKey[]
 
-/** Told what is allowed at a path where something else is; null for a key that should not be there at all. */
+/** Reports what is allowed at a path, or null for an unknown key. */
 export type Report = (path: Path, phrase: string | null) => void
 
 export type Keys = readonly (readonly [name: string, kind: Kind])[]
@@ -45,7 +45,6 @@ export type PartialKind<Of extends Shape> = Kind<
 >
 type Flatten<Type> = { -readonly [Key in keyof Type]: Type[Key] }
 
-/** What passes the test, as it is. */
 export function predicate<Value>(test: (value: unknown) => boolean, phrase: string): Kind<Value> {
   return {
     keys: [],
@@ -73,7 +72,6 @@ export function nullable<Value, Taken>(kind: Kind<Value, Taken>): Kind<Value | n
   }
 }
 
-/** What is of the kind and passes the test, too. */
 export function refine<Value, Taken>(
   kind: Kind<Value, Taken>,
   test: (value: Value) => boolean,
@@ -85,7 +83,6 @@ export function refine<Value, Taken>(
   })
 }
 
-/** What is of the kind, turned into something else. */
 export function transform<Value, Taken, Other>(
   kind: Kind<Value, Taken>,
   turn: (value: Value) => Other,
@@ -94,8 +91,8 @@ export function transform<Value, Taken, Other>(
 }
 
 /**
- * The first kind of several that the value is of. Of a value that is nearly one of them, and no other at all, the
- * places inside are reported.
+ * Accepts the first alternative that matches. If exactly one alternative nearly matches, its inner problems are
+ * reported.
  */
 export function union<Kinds extends readonly Kind[]>(
   kinds: Kinds,
@@ -129,7 +126,7 @@ export function list<Value>(kind: Kind<Value>, phrase: string): Kind<Value[]> {
   }
 }
 
-/** An object with these keys. Others are refused, unless it is `open`: then they are taken as they are. */
+/** An object with these keys. Other keys are rejected, or kept if it is `open`. */
 export function fields<const Of extends Shape>(
   shape: Of,
   phrase: string,
@@ -155,7 +152,7 @@ export function fields<const Of extends Shape>(
   }
 }
 
-/** An object whose keys are names that the user chooses. */
+/** An object with user-defined keys. */
 export function map<Value>(kind: Kind<Value>, phrase: string): Kind<Record<string, Value>> {
   return {
     keys: [[anyKey, kind]],
@@ -168,7 +165,7 @@ export function map<Value>(kind: Kind<Value>, phrase: string): Kind<Record<strin
   }
 }
 
-/** Objects of several kinds, told apart by what stands under one key. */
+/** Objects distinguished by the value of one key. */
 export function taggedUnion<const Kinds extends Shape>(
   tag: string,
   kinds: Kinds,
@@ -186,7 +183,7 @@ export function taggedUnion<const Kinds extends Shape>(
   }
 }
 
-/** Refuses a Map, a Date and other objects whose settings would be ignored. */
+/** Rejects a Map, a Date and other objects whose content would be ignored. */
 function readObject(
   value: unknown,
   path: Path,
@@ -216,8 +213,8 @@ function pipe<Value, Taken, Other>(
 }
 
 /**
- * The kinds of value that a configuration is made of. Each names in one phrase what is allowed, and gives that phrase
- * as its message whatever was wrong, so that every refusal reads "limits.maxSteps must be <phrase>".
+ * Validators for configuration values. Each has one phrase that describes the allowed values, so that every error
+ * reads "limits.maxSteps must be <phrase>".
  */
 
 export const flag = () => predicate<boolean>((value) => typeof value === 'boolean', 'true or false')
@@ -228,10 +225,8 @@ export const choice = <const Values extends readonly [string, ...string[]]>(...v
     values.map((value) => `'${value}'`).join(' or '),
   )
 
-/** Any text, the empty one too. */
 export const anyText = (phrase = 'a text') => predicate<string>((value) => typeof value === 'string', phrase)
 
-/** Text with something in it. */
 export const nonEmptyText = (phrase = 'a text that is not empty') =>
   refine(anyText(phrase), (value) => value !== '', phrase)
 
@@ -244,10 +239,10 @@ export const wholeNumber = (from: number, to: number, phrase: string) =>
 export const count = (from: number, note = '') =>
   wholeNumber(from, Infinity, `a whole number from ${from}${note}`)
 
-/** A whole number or `null`, which stays `null`. */
+/** An integer or `null`. */
 export const countOrNull = (from: number, note: string) => nullable(count(from, note))
 
-/** A whole number that is off at 0; `null` becomes 0. */
+/** An integer for which 0 means off; `null` becomes 0. */
 export const countOrOff = () => zeroWhenNull(wholeNumber(0, Infinity, 'a whole number; 0 or null is off'))
 
 export const number = (from: number, to: number, phrase: string) =>
@@ -255,22 +250,22 @@ export const number = (from: number, to: number, phrase: string) =>
 
 export const amount = (unit: string) => number(0, Infinity, `a number of ${unit} from 0`)
 
-/** A finite number that is off at 0; `null` becomes 0. */
+/** A finite number for which 0 means off; `null` becomes 0. */
 export const amountOrOff = (unit: string) =>
   zeroWhenNull(number(0, Infinity, `a number of ${unit}; 0 or null is off`))
 
-/** A share of a whole that is off at 0; `null` becomes 0. */
+/** A fraction for which 0 means off; `null` becomes 0. */
 export const fractionOrOff = () => zeroWhenNull(number(0, 1, 'a number from 0 to 1; 0 or null is off'))
 
 export const numberBetween = (from: number, to: number) => number(from, to, `a number from ${from} to ${to}`)
 
-/** An object with these keys and no others; each may be left out. */
+/** An object with these keys only, all optional. */
 export const section = <const Of extends Shape>(shape: Of): PartialKind<Of> => {
   const loose = Object.fromEntries(Object.entries(shape).map(([key, kind]) => [key, optional(kind)]))
   return fields(loose, `an object with any of ${Object.keys(shape).join(', ')}`) as PartialKind<Of>
 }
 
-/** An object with these keys and no others; those that are not optional are needed. */
+/** An object with these keys only. Keys are required unless they are optional. */
 export const record = <const Of extends Shape>(shape: Of) =>
   fields(shape, `an object with ${Object.keys(shape).join(', ')}`)
 

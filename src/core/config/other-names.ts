@@ -2,10 +2,8 @@ import { normalizeName, findNearestName } from '../base/text.js'
 import { UsageError } from '../base/errors.js'
 
 /**
- * What other libraries call a setting, and where it is here. An unknown option of such a name is answered with this hint.
- * `docs/migrating.md` lists the same names; a test compares the two.
- *
- * A hint is the path of a key, or a sentence about what to use instead.
+ * Names of settings in other libraries, and the setting or advice here. Errors for unknown options use them as
+ * hints. A test keeps `docs/migrating.md` in step.
  */
 export const otherNames: Readonly<Record<string, string>> = {
   maxTurns: 'limits.maxSteps',
@@ -72,7 +70,7 @@ export const otherNames: Readonly<Record<string, string>> = {
   onStepFinish: 'the events of a run: for await (const event of run)',
 }
 
-/** What options of our functions were called in earlier versions. */
+/** Option names of earlier versions. */
 const formerNames: Readonly<Record<string, string>> = {
   longWaitMs: 'maxRetryWaitMs',
   patienceMs: 'answerTimeoutMs',
@@ -82,14 +80,17 @@ const hints = /* @__PURE__ */ new Map(
   Object.entries({ ...otherNames, ...formerNames }).map(([name, hint]) => [normalizeName(name), hint]),
 )
 
-/** Finds what a setting of another library, or of an earlier version, is called here: in any spelling (`max_turns`, `maxTurns`). */
+/**
+ * Finds the current name of a setting from another library or an earlier version, in any spelling (`max_turns`,
+ * `maxTurns`).
+ */
 export function findOtherName(name: string): string | undefined {
   return hints.get(normalizeName(name))
 }
 
 /**
- * Refuses an option that a function does not have. The error says what the option is called here when another library or an
- * earlier version knows it under that name.
+ * Rejects unknown options of a function. The error contains a hint if another library or an earlier version uses
+ * the name.
  *
  * @throws {UsageError} `invalid_option`, naming the option
  */
@@ -99,7 +100,7 @@ export function expectKnownOptions(name: string, options: object, known: readonl
   throw new UsageError('invalid_option', `${name} has no option '${key}'. ${hintFor(key, known)}`, key)
 }
 
-/** What to use in place of an unknown option. */
+/** Suggests a replacement for an unknown option. */
 export function hintFor(key: string, known: readonly string[]): string {
   const other = findOtherName(key)
   if (other !== undefined) return `Here it is ${other}.`

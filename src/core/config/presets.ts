@@ -24,15 +24,15 @@ const openhuman = {
 } as const satisfies AgentConfigInput
 
 /**
- * The loops that Statewright learned from, each as a plain configuration to spread into `createAgent`. Where a source
- * contradicts itself, the preset does what its document promises; docs/presets.md says what was chosen.
+ * Settings that reproduce other agent loops, to spread into `createAgent`. If a source contradicts itself, the
+ * preset follows its documentation; docs/presets.md lists the choices.
  *
  * @example createAgent({ ...presets.openhuman, model, tools })
  */
 export const presets = /* @__PURE__ */ rejectUnknownNames({
   /**
-   * The 4th identical batch is not executed, whatever its results; budgets trip right after the response. An empty
-   * answer ends the turn.
+   * The 4th identical batch is not executed, regardless of its results. Budgets apply right after the response. An
+   * empty response ends the turn.
    */
   aar: {
     limits: { maxSteps: 50, timeoutMs: 0 },
@@ -50,25 +50,25 @@ export const presets = /* @__PURE__ */ rejectUnknownNames({
   },
 
   /**
-   * Halts right after the 3rd identical successful batch, whatever its results, and after the 4th identical output, as a
-   * resumable checkpoint with the model's last words.
+   * Stops after the 3rd identical successful batch or the 4th identical output, as a resumable checkpoint with the
+   * last text of the model.
    */
   openhuman,
 
-  /** The same guards for dispatched tasks and skills, with the lifted cap as an explicit number. */
+  /** The same guards for dispatched tasks and skills, with the higher limit as a number. */
   openhumanTask: { ...openhuman, limits: { maxSteps: 200 } },
 
   /**
-   * `max_infer_iters`: exactly N inferences a turn, 10 unless you say otherwise; the calls of the last one still run. A
-   * truncated answer is the answer, and there is no guard of its own. Shields are no plain data: give them beside the
-   * preset, as `shields: { input, output }`. A violation ends the turn with its message (`BLOCKED`).
+   * `max_infer_iters`: N inferences per turn, 10 by default; the calls of the last one are executed. A truncated
+   * response is final, and there are no guards. Shields are not plain data, so pass them separately as `shields: {
+   * input, output }`. A violation ends the turn with its message (`BLOCKED`).
    */
   llamaStack: {
     limits: { maxSteps: 10 },
     guardrails: { ...noGuards, maxTokensRecoveries: 0, emptyAnswer: null },
   },
 
-  /** Limits of one invocation: turns, tokens, output tokens; the batch in flight completes, a natural end wins. */
+  /** Limits per invocation: turns, tokens, output tokens. A running batch completes, and a natural end wins. */
   strands: {
     limits: { maxSteps: null },
     budget: { scope: 'run', onOvershoot: 'complete', finishBatch: true },
@@ -76,7 +76,7 @@ export const presets = /* @__PURE__ */ rejectUnknownNames({
   },
 } as const satisfies Record<PresetName, AgentConfigInput>)
 
-/** The preset of this name. Throws a ConfigError about `subject` when there is none. */
+/** Throws a ConfigError about `subject` if there is no such preset. */
 export function findPreset(name: string, subject: string): AgentConfigInput {
   if (Object.hasOwn(presets, name)) return presets[name as PresetName]
   throw unknownPresetError(name, Object.keys(presets), subject)
@@ -88,11 +88,11 @@ function unknownPresetError(name: string, names: readonly string[], subject: str
   return new ConfigError('invalid_config', `There is no preset '${name.slice(0, 64)}'. ${hint}`, subject)
 }
 
-/** To spread what is not there is no mistake to JavaScript: a mistyped name would give the defaults in silence. */
+/** Spreading undefined is valid JavaScript, so a mistyped name would silently use the defaults. */
 function rejectUnknownNames<Presets extends Record<string, AgentConfigInput>>(all: Presets): Presets {
   return new Proxy(all, {
     get(_, name) {
-      // Inspectors and matchers ask for other things, whose names begin otherwise or are methods of every object.
+      // Inspectors and matchers read other properties, such as symbols and methods of every object.
       if (
         typeof name === 'string' &&
         /^[a-z]\w*$/i.test(name) &&
@@ -106,7 +106,7 @@ function rejectUnknownNames<Presets extends Record<string, AgentConfigInput>>(al
   })
 }
 
-/** Properties that `await`, JSON and matchers read of any object. */
+/** Properties that `await`, JSON and matchers read from any object. */
 const commonPropertyNames: ReadonlySet<string> = new Set([
   'then',
   'toJSON',

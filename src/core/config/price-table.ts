@@ -1,21 +1,21 @@
 import { checkInput } from './check-input.js'
 import { map, optional, count, number, record } from './kind.js'
 
-/** What a model costs, in USD per million tokens. */
+/** Prices of a model in USD per million tokens. */
 export interface ModelPrice {
   /** Input tokens. */
   inputPerMillion: number
-  /** Output tokens, reasoning included. */
+  /** Output tokens, including reasoning. */
   outputPerMillion: number
-  /** Input that the provider had in its cache. Default: `inputPerMillion`. */
+  /** Input that was read from the provider's cache. Default: `inputPerMillion`. */
   cachedInputPerMillion?: number | undefined
-  /** Input that the provider put into its cache. Default: `inputPerMillion`. */
+  /** Input that was written to the provider's cache. Default: `inputPerMillion`. */
   cacheWritePerMillion?: number | undefined
-  /** The most output tokens that the model gives: what a shared budget reserves for a request without a cap. */
+  /** Maximum output tokens of the model. Shared budgets reserve them for a request without a limit. */
   maxOutputTokens?: number | undefined
 }
 
-/** Prices by the model's name, as it is asked for. */
+/** Prices by requested model name. */
 export type PriceTable = Record<string, ModelPrice>
 
 const usd = number(0, 1_000_000, 'a number of USD from 0 to 1000000')
@@ -31,7 +31,7 @@ export const priceTable = map(
   'an object with a price for each model',
 )
 
-/** The table when every price in it is a number from 0. Throws a ConfigError (`invalid_config`) otherwise. */
+/** Validates a price table. Throws a ConfigError (`invalid_config`). */
 export function resolvePriceTable(input: unknown): PriceTable {
   return checkInput(record({ prices: priceTable }), { prices: input }, 'prices').prices
 }

@@ -18,13 +18,13 @@ import {
   wholeNumber,
 } from './kind.js'
 
-/** What goes into every request of an agent, besides its messages and tools. */
+/** Options of every request, apart from messages and tools. */
 export interface RequestOptions {
   /** The system prompt. */
   instructions?: string | undefined
   /** Sampling parameters of every request. */
   sampling?: Sampling | undefined
-  /** Whether the model may (`auto`, the default), must or must not call tools, or which one it has to call. */
+  /** Whether the model may (`auto`, the default), must or must not call tools, or which tool it must call. */
   toolChoice?: ToolChoice | undefined
   /** Merged into every request body last; `null` removes a key. */
   extraBody?: JsonObject | undefined
@@ -60,12 +60,12 @@ export const requestSections = {
   ),
 }
 
-/** The options when they can be sent. Throws a ConfigError (`invalid_config`) that lists every problem. */
+/** Validates the options. Throws a ConfigError (`invalid_config`) with all problems. */
 export function resolveRequestOptions(input: unknown = {}): RequestOptions {
   return checkInput(section(requestSections), input, 'request options')
 }
 
-/** Deeper nesting than this is a cycle, or nothing that an API would take. */
+/** Deeper values are cyclic or unusable. */
 const maxDepth = 100
 
 function isJson(value: unknown, depth = 0): boolean {
@@ -76,7 +76,6 @@ function isJson(value: unknown, depth = 0): boolean {
   return Object.values(value).every((inner) => isJson(inner, depth + 1))
 }
 
-/** Without the keys that are undefined: for a request there is no difference between that and left out. */
 function omitUndefined<Value extends object>(
   value: Value,
 ): { [Key in keyof Value]?: Exclude<Value[Key], undefined> }

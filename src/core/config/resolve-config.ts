@@ -7,8 +7,8 @@ import { findPreset } from './presets.js'
 import { type GivenConfig, agentSchema } from './agent-sections.js'
 
 /**
- * Lays what was given over its preset, and that over the base, key by key. Throws a ConfigError for an unknown preset, and
- * where keys contradict each other.
+ * Merges the given settings over their preset and the base, key by key. Throws a ConfigError for an unknown preset
+ * or contradicting keys.
  */
 export function mergeConfig(given: GivenConfig, base: AgentConfig, what: string): AgentConfig {
   const { preset } = given
@@ -20,13 +20,13 @@ export function mergeConfig(given: GivenConfig, base: AgentConfig, what: string)
   return merged
 }
 
-/** What a guard starts from that is off, when a key of it is given. */
+/** Guards that are off in the base start from these when one of their keys is given. */
 const allGuardsOn = {
   ...defaultConfig,
   guardrails: { ...defaultConfig.guardrails, ...enabledGuards },
 } satisfies AgentConfig
 
-/** A guard that the base has switched off starts from its defaults when a key of it is given. */
+/** A guard that is off in the base starts from its defaults when one of its keys is given. */
 function overlay<Value>(defaults: Value, base: Value, given: unknown): Value
 function overlay(defaults: unknown, base: unknown, given: unknown): unknown {
   if (!isObject(defaults) || given === null || (given === undefined && !isObject(base))) {
@@ -47,8 +47,8 @@ function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 /**
- * The settings with what they imply: `maxRepeatedToolSteps` is the repeated-call guard's number, so giving it switches
- * that guard on, and `null` switches it off; and each guard that is named takes its part from the progress guard.
+ * Adds implied settings. `maxRepeatedToolSteps` configures the repeated-call guard, so a number enables it and
+ * `null` disables it. A guard that is configured replaces its part of the progress guard.
  */
 function applyImpliedGuards(given: GivenConfig, base: AgentConfig): unknown {
   if (!given.guardrails) return given
@@ -72,7 +72,7 @@ function applyImpliedGuards(given: GivenConfig, base: AgentConfig): unknown {
   return { ...given, guardrails: { ...guardrails, progress: parts } }
 }
 
-/** A guard that speaks up only after it has halted never does. */
+/** A nudge after the halt would never be sent. */
 function findCrossedSteps(path: string, settings: unknown): Problem[] {
   if (typeof settings !== 'object' || settings === null) return []
   const { haltAt } = settings as { haltAt?: unknown }
@@ -87,12 +87,10 @@ function findCrossedSteps(path: string, settings: unknown): Problem[] {
 export { defaultConfig }
 
 /**
- * A whole configuration from what a user wrote: strict, with every default filled in, deep-frozen.
- *
- * An omitted (or undefined) key takes the value of `base`, by default of `defaultConfig`; `null` switches a limit or a
- * guard off. `beside` names options that stand next to these sections, so that a mistyped one can be recognised.
- *
- * Throws a ConfigError (`invalid_config`) that lists every problem, one a line; its `subject` is the first one's path.
+ * Validates a configuration, fills in the defaults and freezes it. Omitted keys take the value of `base`; `null`
+ * switches a limit or guard off. `beside` lists other options at the same level, so that misspelled ones are
+ * recognized. Throws a ConfigError (`invalid_config`) with all problems, one per line; its `subject` is the path
+ * of the first.
  *
  * @example
  * resolveConfig({ limits: { maxSteps: null, costLimit: 2 } }).limits.maxSteps // null: no cap
@@ -105,7 +103,7 @@ export function resolveConfig(
   return mergeConfig(checkInput(agentSchema, input, 'configuration', { beside }), base, 'configuration')
 }
 
-/** The configuration with some limits changed for one run, key by key. Throws a ConfigError, as `resolveConfig` does. */
+/** Changes limits for one run. Throws a ConfigError like `resolveConfig`. */
 export function overrideLimits(config: AgentConfig, limits: unknown): AgentConfig {
   return resolveConfig({ limits }, config)
 }

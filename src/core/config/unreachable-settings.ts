@@ -6,8 +6,8 @@ import { defaultConfig } from './defaults.js'
 import { presets } from './presets.js'
 
 /**
- * The settings that the user has written and that never take effect under the others, each with a sentence that says why.
- * What comes from the defaults or a preset is not among them: a lower cap is meant to come first there.
+ * Finds settings written by the user that other settings make unreachable. Defaults and presets are ignored,
+ * because there a lower limit is meant to come first.
  */
 export function findUnreachableSettings(given: AgentConfigInput, config: AgentConfig): Problem[] {
   const own = { ...given, guardrails: omitKnownParts(given.guardrails) }
@@ -19,7 +19,7 @@ export function findUnreachableSettings(given: AgentConfigInput, config: AgentCo
   )
 }
 
-/** A setting, whether it lies where a run never gets, and what stops the run before. */
+/** A setting, and the limit that a run reaches before it. */
 interface Threshold {
   path: string
   value: number | string | null
@@ -27,10 +27,10 @@ interface Threshold {
   because: string
 }
 
-/** From here on a count is meant as never: not every one can be switched off otherwise. */
+/** Counts from here on mean "never", because not all of them can be switched off. */
 const never = 1_000
 
-/** Counts to which a step adds at most one. */
+/** Counters that grow by at most one per step. */
 function listSteps(config: AgentConfig): Threshold[] {
   const { failing, repeatedCall, repeatedOutput, cycle, emptyAnswer, ...counts } = config.guardrails
   const steps = config.limits.maxSteps ?? Infinity
@@ -51,7 +51,7 @@ function listSteps(config: AgentConfig): Threshold[] {
     beyond('guardrails.repeatedOutput.rounds', repeatedOutput?.rounds, steps),
     beyond('guardrails.cycle.nudgeAt', cycle?.nudgeAt, mostPeriods),
     beyond('guardrails.cycle.haltAt', cycle?.haltAt, mostPeriods),
-    // What is asked for again takes another step.
+    // A retry takes another step.
     beyond('guardrails.maxTokensRecoveries', counts.maxTokensRecoveries, steps - 1),
     beyond('guardrails.emptyAnswer.reprompts', emptyAnswer?.reprompts, steps - 1),
     beyond('guardrails.emptyAnswer.retries', emptyAnswer?.retries, steps - 1),
@@ -65,12 +65,12 @@ function endsBefore({ limits }: AgentConfig): string {
 
 type Detector = Steps & Partial<StepsWithBlock>
 
-/** The counts of the progress guard. */
+/** Counters of the progress guard. */
 function listProgressSteps(config: AgentConfig): Threshold[] {
   const { progress } = config.guardrails
   if (progress === null) return []
   const steps = config.limits.maxSteps ?? Infinity
-  // The first batch of them brings news.
+  // The first batch makes progress.
   const repeated = steps > 1 ? (steps - 1) * getLargestPart(progress) : 0
   const once = ['failing', 'sameError', 'unknownTools', 'refused', 'policyDenied', 'transient'] as const
   const because = endsBefore(config)
@@ -98,12 +98,12 @@ function listProgressSteps(config: AgentConfig): Threshold[] {
   }
 }
 
-/** How much one batch counts at most: a refused call twice, and identical calls as often as they were executed. */
+/** The largest increment per batch: refused calls count twice, and identical calls count each execution. */
 function getLargestPart({ stale }: ProgressConfig): number {
   return Math.max(2, stale?.blockAt ?? 0)
 }
 
-/** What is no count of steps: tokens, money, time and characters. */
+/** Settings other than step counts: tokens, money, time and characters. */
 function listAmounts(config: AgentConfig): Threshold[] {
   const { limits, guardrails, retry, toolCalls, streamIdleMs, contentIdleMs } = config
   const { timeoutMs, tokenBudget, outputTokens, costLimit, onNearBudget } = limits
@@ -166,7 +166,7 @@ function listAmounts(config: AgentConfig): Threshold[] {
   ]
 }
 
-/** What is given of the guards, without the parts that are those of the defaults or of a preset. */
+/** The given guard settings that differ from the defaults and all presets. */
 function omitKnownParts(given: AgentConfigInput['guardrails']): object {
   const known = [defaultConfig, ...Object.values(presets)].map(({ guardrails }) => guardrails as object)
   const isKnown = ([key, value]: [string, unknown]): boolean =>
@@ -181,10 +181,10 @@ function readPath(value: unknown, path: string): unknown {
 }
 
 const reported = new Set<string>()
-/** An app may make its numbers up as it goes. */
+/** Limits memory if an app generates its numbers. */
 const mostReported = 100
 
-/** Tells the process of each of them, once. */
+/** Warns once per process about each setting. */
 export function warnOfUnreachableSettings(given: AgentConfigInput, config: AgentConfig): void {
   for (const { sentence } of findUnreachableSettings(given, config)) {
     if (reported.has(sentence) || reported.size >= mostReported) continue

@@ -2,31 +2,30 @@ import { readJson } from '../tools/parse-arguments.js'
 import { shorten } from './format-words.js'
 
 /**
- * Calls for people, who decide about them by what they read: nothing in a call may pass for words of ours, and nothing
- * of it goes unseen. What a terminal would not show, or show as something else, is written as its escape.
+ * Formats calls for people who decide about them. Nothing in a call may look like text of the program, and nothing
+ * may be hidden, so invisible characters are shown as escapes.
  */
 
-/** What providers allow a tool's name. */
+/** Maximum length of a tool name at providers. */
 const maxNameLength = 64
 
-/** A tool's name; one that is no plain word stands in quotes. */
+/** Quotes names that are not plain words. */
 export function formatToolName(name: string): string {
   return /^[\w.-]+$/.test(name) ? shorten(name, maxNameLength) : quoteText(name, maxNameLength)
 }
 
-/** The same of a sub-agent's call, behind the names of the tools that lead to it. */
+/** Prefixes the call of a sub-agent with the tools that lead to it. */
 export function formatCallPath({ path = [], name }: { path?: readonly string[]; name: string }): string {
   return [...path, name].map(formatToolName).join(' › ')
 }
 
-/** The id of a call. */
 export function formatCallId(callId: string): string {
   return /^[\w.:/@=+-]+$/.test(callId) ? shorten(callId, maxNameLength) : quoteText(callId, maxNameLength)
 }
 
 /**
- * `path: "a.txt", lines: 3` for `{"path":"a.txt","lines":3}`: what the tool is given. Names that are no plain words stand
- * in quotes. Anything but an object as it stands.
+ * Formats `{"path":"a.txt","lines":3}` as `path: "a.txt", lines: 3`. Unusual names are quoted, and values other
+ * than objects are unchanged.
  */
 export function formatArguments(json: string, width: number): string {
   const value = parseArguments(json)
@@ -34,18 +33,18 @@ export function formatArguments(json: string, width: number): string {
     typeof value === 'object' && value !== null && !Array.isArray(value)
       ? Object.entries(value).map(([key, field]) => `${formatKey(key)}: ${JSON.stringify(field)}`)
       : [json]
-  // Nothing behind that can be seen, however it is written.
+  // Text beyond this cannot be visible.
   const text = fields.join(', ').slice(0, width * 4 + 1)
   return shorten(escapeInvisible(text), width)
 }
 
-/** The arguments as JSON to be changed, all of them. */
+/** All arguments as JSON for editing. */
 export function formatArgumentsJson(json: string): string {
   const value = parseArguments(json)
   return escapeInvisible(value === undefined ? json : JSON.stringify(value))
 }
 
-/** What cannot be seen, or could change how the rest is seen, as escapes; in JSON they mean the same. */
+/** Escapes characters that are invisible or change how text is displayed. JSON keeps its meaning. */
 export function escapeInvisible(text: string): string {
   return text
     .replaceAll(invisible, (found) =>
@@ -54,8 +53,8 @@ export function escapeInvisible(text: string): string {
     .replaceAll(/ {3,}/g, (spaces) => `⟨${spaces.length} spaces⟩`)
 }
 
-// Control and formatting characters, those that are to be ignored, halves of pairs, private ones, an empty pattern of
-// dots, and every space but the plain one.
+// Control and formatting characters, ignorable ones, lone surrogates, private ones, the empty Braille pattern,
+// and all spaces but U+0020.
 const invisible = /[\p{Cc}\p{Cf}\p{DI}\p{Cs}\p{Co}\u2800]|[^\S ]/gu
 
 function escapeUnit(unit: number): string {
@@ -70,7 +69,7 @@ function quoteText(text: string, width: number): string {
   return shorten(escapeInvisible(JSON.stringify(text)), width)
 }
 
-/** As tools read them; undefined when they are no JSON. */
+/** Undefined if the text is not JSON. */
 function parseArguments(json: string): unknown {
   try {
     return readJson(json)

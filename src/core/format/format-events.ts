@@ -23,20 +23,20 @@ import {
   formatArguments,
 } from './format-call.js'
 
-/** How `createEventFormatter` writes. */
+/** Options of `createEventFormatter`. */
 export interface EventFormatterOptions {
-  /** Columns, at least 40. Default 100. What does not fit is cut; what people and models say is not. */
+  /** Columns, at least 40. Default 100. Longer lines are cut, except for text of people and models. */
   width?: number
-  /** Escape sequences for a terminal. Default: off. */
+  /** Use terminal escape sequences. Default: off. */
   color?: boolean
-  /** How long each inference, shield call and memory retrieval took. Default: on. Tools always say it. */
+  /** Show the duration of inferences, shield calls and memory retrievals. Default: on. Tools always show it. */
   timings?: boolean
 }
 
 /**
- * A run as a person likes to follow it: text as it streams, everything else on lines of its own, and at the end what it
- * took. The returned function is told one run's events in order, and gives what each adds to the output: write it as
- * it is, without a line break. Text of models and tools loses its control characters on the way.
+ * Formats the events of a run for a terminal: streamed text, one line for other events, and a summary at the end.
+ * Call the returned function with the events of one run in order, and write its result without a line break.
+ * Control characters of models and tools are removed.
  *
  * @example
  * const format = createEventFormatter({ color: true })
@@ -48,7 +48,7 @@ export function createEventFormatter(options: EventFormatterOptions = {}): (even
   return (event) => screen.show(event)
 }
 
-/** Remembers where the cursor stands, what has been streamed, and what the run has taken so far. */
+/** Tracks the cursor, the streamed text and the totals of the run. */
 class Screen {
   readonly #style: LineStyle
   #column: 'start' | 'text' | 'reasoning' = 'start'
@@ -79,7 +79,7 @@ class Screen {
         this.#usage = event.run
         return ''
       case 'step_completed':
-        // An accepted response is what counts as a step of the run. Its id has its number, also after a resume.
+        // An accepted response counts as a step. Its id contains the number, also after a resume.
         if (event.stepType === 'inference' && !event.summary && event.outcome === 'ok')
           this.#steps = parseStepNumber(event.stepId) ?? this.#steps + 1
         return this.#writeAfterText(formatEventLine(event, this.#style))
@@ -119,19 +119,19 @@ class Screen {
     return this.#writeLine('') + formatRunSummary(told, {}, durationMs, this.#style.paint)
   }
 
-  /** A line of its own, wherever the cursor stands. */
+  /** Starts a new line if necessary. */
   #writeLine(text: string | null): string {
     return text === null ? '' : `${this.#startLine()}${text}\n`
   }
 
-  /** A tool of the provider's own can end in the middle of a text. */
+  /** A hosted tool may end while text is streamed. */
   #writeAfterText(text: string | null): string {
     if (this.#column === 'start' || text === null) return this.#writeLine(text)
     this.#waiting += `${text}\n`
     return ''
   }
 
-  /** Text that goes on where it left off. */
+  /** Continues the current text. */
   #writeText(kind: 'text' | 'reasoning', text: string): string {
     if (text === '') return ''
     const start = this.#column === kind ? '' : this.#startLine()
@@ -152,11 +152,11 @@ interface LineStyle {
   paint: Paint
   /** Columns. */
   width: number
-  /** Whether steps say how long they took. */
+  /** Whether steps show their duration. */
   timings: boolean
 }
 
-/** What an event has to say in a line of its own; null when that is nothing, or more than a line (streamed text). */
+/** Formats an event as one line. Returns null for streamed text and for events without a line. */
 function formatEventLine(event: AgentEvent, style: LineStyle): string | null {
   const { paint, width } = style
   const note = (color: Style, head: string, message: string): string =>
@@ -231,7 +231,7 @@ function formatEventLine(event: AgentEvent, style: LineStyle): string | null {
   }
 }
 
-/** What differs in a step from the agent as it is. */
+/** Changes of the step to the agent. */
 function formatPreparedStep({
   changes,
   model,
@@ -244,7 +244,7 @@ function formatPreparedStep({
   return `prepared: ${changes.map((change) => named[change] ?? change).join('; ')}`
 }
 
-/** What is said of a sub-agent: what it does, not what it says. */
+/** Events of a sub-agent that are shown: its actions, not its text. */
 const childEventTypes: ReadonlySet<string> = new Set([
   'tool_call',
   'tool_result',
@@ -257,7 +257,7 @@ const childEventTypes: ReadonlySet<string> = new Set([
   'error',
 ])
 
-/** What a sub-agent does, behind the names of the tools that lead to it. */
+/** Prefixes an event of a sub-agent with the tools that lead to it. */
 function formatChildLine({ path, event }: EventOf<'child_event'>, style: LineStyle): string | null {
   const line = childEventTypes.has(event.type) ? formatEventLine(event, style) : null
   if (line === null) return null
@@ -267,7 +267,7 @@ function formatChildLine({ path, event }: EventOf<'child_event'>, style: LineSty
 const restStates: ReadonlySet<string> = new Set(['PAUSED', 'WAITING_FOR_INPUT'])
 const workStates: ReadonlySet<string> = new Set(['RUNNING', 'WAITING_FOR_TOOL'])
 
-/** Final states are left to the summary. */
+/** The summary shows final states. */
 function formatStateLine(
   { to, reason, wakeAt }: EventOf<'state_changed'>,
   { paint }: LineStyle,
@@ -303,7 +303,7 @@ function formatProgress(value: unknown): string {
   }
 }
 
-/** How long a step took, and what it cost. A tool's says its result. */
+/** Duration and cost of a step. Tools show their result instead. */
 function formatStepLine(step: StepCompleted, { paint, timings }: LineStyle): string | null {
   if (!timings || step.stepType === 'tool_execution') return null
   const took = formatDuration(step.completedAt - step.startedAt)

@@ -1,13 +1,11 @@
 import { stripControls } from '../base/text.js'
 import type { Message } from '../../../machines/agent/messages.js'
 
-/** Small pieces of text for people. */
-
 export { stripControls }
 
-/** At most `width` (at least 1) characters, on one line. */
+/** Shortens to `width` (at least 1) characters on one line. */
 export function shorten(text: string, width: number): string {
-  // Nothing behind four times the width can be seen; huge results are not gone through.
+  // Avoids scanning large results.
   const line = stripControls(text.slice(0, width * 4))
     .replaceAll(/\s+/g, ' ')
     .trim()
@@ -59,13 +57,13 @@ export function formatMoney(usd: number | null, unknown = 'unknown'): string {
   return `$${usd.toFixed(usd !== 0 && usd < 1 ? 4 : 2)}`
 }
 
-/** What a message says, as one text; parts that are no text by their kind. */
+/** The text of a message, with other parts shown by type. */
 export function formatMessageText({ content }: Pick<Message, 'content'>): string {
   if (typeof content === 'string') return content
   return (content ?? []).map((part) => (part.type === 'text' ? part.text : `[${part.type}]`)).join(' ')
 }
 
-/** Escape sequences that turn a style on and off again. */
+/** Pairs of escape sequences that enable and disable a style. */
 const codes = {
   bold: [1, 22],
   dim: [2, 22],
@@ -79,7 +77,7 @@ export type Style = keyof typeof codes
 
 export type Paint = (style: Style, text: string) => string
 
-/** Colours text for a terminal, or leaves it alone. */
+/** Colors text for a terminal, or returns it unchanged. */
 export function createPaint(color: boolean): Paint {
   return (style, text) => {
     if (!color || text === '') return text

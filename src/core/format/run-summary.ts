@@ -4,11 +4,11 @@ import type { AgentState, Reason, RunResult } from '../../../machines/agent/run-
 import { getCacheHitRate } from '../../../machines/agent/usage.js'
 import { type Paint, type Style, formatCount, formatDuration, formatMoney } from './format-words.js'
 
-/** How a run ended and what it took, each against its limit. */
+/** The end of a run and its totals with their limits. */
 export function formatRunSummary(
   result: Pick<RunResult, 'steps' | 'usage'> & { state: AgentState; reason: Reason; wakeAt?: number },
   limits: Partial<AgentConfig['limits']>,
-  /** Null: not known. */
+  /** Null: unknown. */
   durationMs: number | null,
   paint: Paint,
 ): string {
@@ -37,7 +37,6 @@ export function formatRunSummary(
   ].join('\n')
 }
 
-/** What of the input was cheap. */
 function formatCachedShare(usage: RunResult['usage']): string {
   const share = Math.floor(getCacheHitRate(usage) * 100)
   return share > 0 ? `, ${share} % of it cached` : ''

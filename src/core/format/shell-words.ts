@@ -1,16 +1,16 @@
 /** Quotes a text as one shell word. */
 export function quoteShellWord(text: string): string {
-  // zsh replaces a word that begins with an equals sign.
+  // zsh expands words that start with an equals sign.
   if (/^[\w@%+=:,./-]+$/.test(text) && !text.startsWith('=')) return text
   return text.search(unprintable) >= 0 ? quoteAnsi(text) : `'${text.replaceAll("'", `'\\''`)}'`
 }
 
-/** An option with its value, as text to type. A value that begins with a dash follows an equals sign. */
+/** An option with its value. Values that start with a dash follow an equals sign. */
 export function formatShellOption(name: string, value: string): string {
   return `--${name}${value.startsWith('-') ? '=' : ' '}${quoteShellWord(value)}`
 }
 
-/** Quotes control characters as escapes, which bash, zsh and ksh decode. */
+/** Escapes control characters for bash, zsh and ksh. */
 function quoteAnsi(text: string): string {
   const escaped = text
     .replaceAll(/[\\']/g, String.raw`\$&`)
@@ -21,8 +21,8 @@ function quoteAnsi(text: string): string {
 const unprintable = /[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu
 
 /**
- * Splits a command line like a shell: at spaces, except in '…' and "…"; `\` escapes a character (in "…" only " and \).
- * Nothing is expanded. Null when a quote is not closed.
+ * Splits a command line at spaces, with '…', "…" and `\` (in "…" only before " and \). Nothing is expanded. Null
+ * for an unclosed quote.
  */
 export function splitShellWords(line: string): string[] | null {
   const words: string[] = []

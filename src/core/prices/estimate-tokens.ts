@@ -4,27 +4,26 @@ import type { TokenUsage } from '../../../machines/agent/usage.js'
 import type { ModelRequest, ToolSpec } from '../models/provider.js'
 
 /**
- * Token counts for when a provider reports none: estimates from the kinds of characters, for prose and code about a
- * tenth off what OpenAI's o200k_base counts, for JSON a fifth. A tokenizer would be exact for one family of models and
- * weigh megabytes.
+ * Estimates token counts if a provider reports none. Compared with OpenAI's o200k_base, prose and code are about
+ * 10 % off, JSON 20 %. A tokenizer is exact for one model family only, and takes megabytes.
  */
 
-/** What a chat template adds to each message, and to each tool. */
+/** Overhead of a chat template per message and per tool. */
 const perMessage = 4
 const perTool = 8
 
-/** A picture as vision models commonly count it: the small version, and about one million pixels. */
+/** Common image token counts: the low resolution, and about one million pixels. */
 const imageTokens = { low: 85, high: 765 }
 
-/** Bytes a token. Speech is about 10 tokens a second; a page of a document about 1,000 and 50 kB. */
+/** Bytes per token. Speech has about 10 tokens per second; a document page about 1,000 tokens and 50 kB. */
 const bytesPerToken = { mp3: 1_600, wav: 4_800, document: 50 }
 
-/** A document that the provider holds already: a few pages. */
+/** A file stored at the provider: a few pages. */
 const storedFileTokens = 3_000
 
 /**
- * Tokens of a text: one for about 4 Latin letters, digits or spaces, 2.5 marks of punctuation, 1.5 characters of
- * Chinese, Japanese or Korean, 3 of other scripts, and two thirds of an emoji. A longer text never has fewer.
+ * Estimates the tokens of a text. One token is about 4 Latin letters, digits or spaces, 2.5 punctuation marks, 1.5
+ * Chinese, Japanese or Korean characters, 3 of other scripts, or two thirds of an emoji. Monotonic in the length.
  */
 export function estimateTextTokens(text: string): number {
   let sixtieths = 0
@@ -32,7 +31,7 @@ export function estimateTextTokens(text: string): number {
   return Math.ceil(sixtieths / 60)
 }
 
-/** Of a UTF-16 unit, in sixtieths of a token, so that the sum is exact. */
+/** Weight of a UTF-16 unit in sixtieths of a token, so that sums are exact. */
 function weighUnit(unit: number): number {
   if (unit < 0x80) return isPunctuation(unit) ? 24 : 15
   if (unit < 0x250) return 15
@@ -40,7 +39,7 @@ function weighUnit(unit: number): number {
   return unit >= 0xd800 && unit <= 0xdfff ? 45 : 20
 }
 
-/** Input tokens of a request: instructions, messages, nudges and tools. What was counted once is remembered. */
+/** Estimates the input tokens of a request: instructions, messages, nudges and tools. Counts are cached. */
 export function estimateRequestTokens(request: ModelRequest): number {
   const { instructions, messages, nudges, tools } = request
   return (
@@ -51,7 +50,7 @@ export function estimateRequestTokens(request: ModelRequest): number {
   )
 }
 
-/** What a response has probably used. Nothing is taken to have come from a cache. */
+/** Estimates the usage of a response, without cached input. */
 export function estimateUsage(
   request: ModelRequest,
   response: Pick<ModelResponse, 'text' | 'reasoning' | 'refusal' | 'toolCalls'>,
@@ -73,7 +72,7 @@ export function estimateUsage(
   }
 }
 
-/** The same for an answer that was stopped midway: what had come is all that is known of it. */
+/** Estimates the usage of a response that was stopped midway. */
 export function estimatePartialUsage(request: ModelRequest, text: string, reasoning = ''): TokenUsage {
   return estimateUsage(request, { text, reasoning, refusal: null, toolCalls: [] })
 }
@@ -157,7 +156,7 @@ function isEastAsian(unit: number): boolean {
   )
 }
 
-/** Messages and tools are never changed in place, and come again with every request: each is counted once. */
+/** Messages and tools are immutable and are sent again with every request, so each is counted once. */
 export function memoizeCount<Item extends object>(count: (item: Item) => number): (item: Item) => number {
   const counts = new WeakMap<Item, number>()
   return (item) => {

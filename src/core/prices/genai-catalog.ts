@@ -2,7 +2,7 @@ import { calcPrice, findProvider, type Provider } from '@pydantic/genai-prices'
 import type { TokenUsage } from '../../../machines/agent/usage.js'
 import { stripReleaseDate } from './price-book.js'
 
-/** Other names of the catalog's providers. */
+/** Other provider names in the catalog. */
 const aliases = new Map([
   ['bedrock', 'aws'],
   ['gemini', 'google'],
@@ -11,9 +11,7 @@ const aliases = new Map([
   ['xai', 'x-ai'],
 ])
 
-/**
- * What a response costs by the catalog, in USD; null when it does not know the provider or the model. Never throws.
- */
+/** The cost in USD by the catalog, or null for an unknown provider or model. Never throws. */
 export function calculateCatalogPrice(
   provider: string,
   model: string,
@@ -36,7 +34,7 @@ export function calculateCatalogPrice(
   }
 }
 
-/** A model of the catalog, in a provider that has no other: to match hundreds of models costs more than the price. */
+/** A provider reduced to one model, because matching hundreds of models is slow. */
 interface Entry {
   modelId: string
   provider: Provider
@@ -48,14 +46,14 @@ function findEntry(provider: string, model: string): Entry | null {
   const name = provider.trim().toLowerCase()
   const providerId = aliases.get(name) ?? name
   const known = findProvider({ providerId })
-  // The catalog also takes names that only resemble a provider's; a proxy's name is no proof of its prices.
+  // The catalog also matches similar provider names, but a proxy may have other prices.
   if (known?.id !== providerId) return null
   for (const modelId of [model, stripReleaseDate(model)]) {
     try {
       const found = calcPrice({ input_tokens: 1 }, modelId, { providerId })?.model
       if (found) return { modelId, provider: { ...known, models: [found] } }
     } catch {
-      // The catalog has the model, but no price for it.
+      // The catalog knows the model without a price.
     }
   }
   return null

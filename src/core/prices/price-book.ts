@@ -6,24 +6,20 @@ import { systemClock } from '../base/clock.js'
 import type * as Catalog from './genai-catalog.js'
 
 /**
- * The cost of one response in USD; null when it is not known, undefined to leave it to the built-in catalog. What is
- * not a number from 0, or an exception, counts as not known.
+ * The cost of a response in USD: null if it is unknown, undefined to use the built-in catalog. Invalid values and
+ * exceptions count as unknown.
  */
 export type PriceFunction = (provider: string, model: string, usage: TokenUsage) => number | null | undefined
 
-/** Prices of one's own, which come before the built-in catalog: a table, or a function. */
+/** Custom prices, which take precedence over the catalog: a table or a function. */
 export type PriceOverrides = PriceTable | PriceFunction
 
 export interface PriceBook {
   /**
-   * What one response costs, in USD; null when the price is not known. A promise only while the catalog is not loaded
-   * that has to be looked into; it never rejects.
-   *
-   * Cached input is a part of the input, and cheaper where the provider makes it so. `at` is when the request was made,
-   * in milliseconds since the epoch (default: now): some providers are cheaper at night.
-   *
-   * Models on one's own machine (Ollama, vLLM) have no known price: give `{ inputPerMillion: 0, outputPerMillion: 0 }`
-   * for what costs nothing.
+   * The cost of a response in USD, or null if the price is unknown. Returns a promise, which never rejects, only
+   * while the catalog has to be loaded. Cached input is part of the input and may be cheaper. `at` is the time of
+   * the request in milliseconds since the epoch (default: now), because some providers are cheaper at night. Local
+   * models (Ollama, vLLM) have no known price: use `{ inputPerMillion: 0, outputPerMillion: 0 }`.
    */
   price(
     provider: string,
@@ -31,19 +27,20 @@ export interface PriceBook {
     usage: TokenUsage,
     at?: number,
   ): number | null | Promise<number | null>
-  /** The prices of its own, which come before the catalog; null where there are to be no prices at all. */
+  /** Custom prices; null if prices are disabled. */
   own: PriceFunction | null
-  /** The most output tokens that a model gives, where its own table says so; null: not known. */
+  /** Maximum output tokens of a model from the custom table, or null. */
   maxOutputTokens(model: string): number | null
-  /** Loads what `knownPrice` has to look into: the catalog, or nothing. Never rejects. */
+  /** Loads the catalog if `knownPrice` needs it. Never rejects. */
   load(provider: string, model: string): Promise<void> | undefined
-  /** The same as `price` at once; null, too, as long as the catalog has not been loaded. Never throws. */
+  /** Like `price`, but synchronous: null until the catalog is loaded. Never throws. */
   knownPrice(provider: string, model: string, usage: TokenUsage, at?: number): number | null
 }
 
 /**
- * A price book. The catalog (`@pydantic/genai-prices`, 0.8 MB) is loaded when a price is first asked for that the
- * overrides do not have; with `null` in their place it never is, and no price is known. Throws a ConfigError (`invalid_config`) for a table with anything but prices from 0.
+ * Creates a price book. The catalog (`@pydantic/genai-prices`, 0.8 MB) is loaded with the first price that the
+ * overrides lack. With `null` it is never loaded, and no price is known. Throws a ConfigError (`invalid_config`)
+ * for invalid prices.
  *
  * @example
  * createAgent({ model, prices: { 'my-model': { inputPerMillion: 0.5, outputPerMillion: 2 } } }) // USD
@@ -59,7 +56,7 @@ export function createPriceBook(overrides: PriceOverrides | null = {}): PriceBoo
   return buildBook(own, find)
 }
 
-/** The prices of a sub-agent: its own, then those of the agent above it, then the catalog. */
+/** Prices of a sub-agent: its own, those of its parent agent, then the catalog. */
 export function inheritPrices(book: PriceBook, above: PriceBook): PriceBook {
   const [own, inherited] = [book.own, above.own]
   if (own === null || inherited === null) return book
@@ -73,7 +70,7 @@ export function inheritPrices(book: PriceBook, above: PriceBook): PriceBook {
   }
 }
 
-/** `find`: what a table has of a model. Such a price is known without the catalog. */
+/** `find` looks up a model in a table, without the catalog. */
 function buildBook(own: PriceFunction, find: (model: string) => ModelPrice | undefined): PriceBook {
   return {
     own,
@@ -138,8 +135,8 @@ let loading: Promise<typeof Catalog | null> | undefined
 let catalog: typeof Catalog | null = null
 
 /**
- * Undefined where there is nothing to load: it is there, or has nothing to say about this provider. Where the catalog was
- * left out of a bundle, no price is known. Never rejects.
+ * Undefined if the catalog is loaded or not relevant. If a bundle omits the catalog, no price is known. Never
+ * rejects.
  */
 function loadCatalog(provider: string): Promise<void> | undefined {
   if (catalog !== null || isOwnServer(provider)) return undefined
@@ -151,12 +148,12 @@ async function importCatalog(): Promise<void> {
   catalog = await loading
 }
 
-/** The catalog names companies. What goes by its host, or runs on one's own machine, it cannot know. */
+/** The catalog lists companies, so it cannot know hosts and local servers. */
 function isOwnServer(provider: string): boolean {
   return /[.:]|^(localhost|ollama|lmstudio|vllm|gpustack)$/i.test(provider.trim())
 }
 
-/** What a response costs by the catalog, in USD; null when it does not know, or is not loaded. Never throws. */
+/** The cost in USD by the catalog; null if it is unknown or not loaded. Never throws. */
 function findCatalogPrice(provider: string, model: string, usage: TokenUsage, at: number): number | null {
   return readUsd(catalog?.calculateCatalogPrice(provider, model, usage, at))
 }

@@ -10,7 +10,7 @@ import { defaultTimeoutMs } from './shield-set.js'
 import type { ContentPart } from '../../../machines/agent/messages.js'
 import { decodePercent } from '../base/text.js'
 
-/** How shields are asked: `RunShieldsOptions` with every default filled in. */
+/** `RunShieldsOptions` with all defaults. */
 export interface AskShieldsOptions extends ShieldScene {
   signal: AbortSignal
   clock: Clock
@@ -19,7 +19,7 @@ export interface AskShieldsOptions extends ShieldScene {
   reportThrown?: AskShieldOptions['reportThrown']
 }
 
-/** What `runShields` does. */
+/** Implements `runShields`. */
 export async function askShields(
   shields: readonly Shield[],
   content: string,
@@ -57,7 +57,7 @@ interface AnsweredShield {
   answer: ShieldAnswer
 }
 
-/** The text with all redactions; updates the answers of shields that were asked again. */
+/** Applies redactions in order and updates the answers of shields that were asked again. */
 async function redactInTurn(
   content: string,
   answers: AnsweredShield[],
@@ -81,7 +81,7 @@ async function redactInTurn(
       return content
     }
     if (again.action === 'redact') text = again.content
-    // What it says now is about a part only: its first words stay.
+    // The new message covers only a part, so the first one is kept.
     answered.answer = { ...answer, durationMs }
   }
   return text
@@ -108,7 +108,6 @@ function sumUpAnswers(content: string, answers: readonly AnsweredShield[]): Scre
   return { action, message: words.length > 0 ? words.join('\n') : null, content, findings }
 }
 
-/** A verdict, checked. */
 type CheckedShieldVerdict =
   | { action: 'allow' | 'warn' | 'block'; message: string | null }
   | { action: 'redact'; message: string | null; content: string }
@@ -116,8 +115,8 @@ type CheckedShieldVerdict =
 const longestMessage = 2000
 
 /**
- * Reads what `check()` returned; a sentence about what is wrong with it when it is no verdict. A verdict with an
- * unreadable message still counts: it must not turn a block into a mere failure.
+ * Validates the return value of `check()`. Returns a sentence about an invalid verdict. An invalid message is
+ * ignored, so that a block does not become a failure.
  */
 function readShieldVerdict(value: unknown): CheckedShieldVerdict | { problem: string } {
   if (typeof value !== 'object' || value === null) {
@@ -141,22 +140,22 @@ const shapes =
 interface AskShieldOptions {
   scene: ShieldScene
   clock: Clock
-  /** For shields without a limit of their own. */
+  /** Default timeout. */
   timeoutMs: number
-  /** What a failed check counts as. */
+  /** Action if a check fails. */
   onFailure: 'warn' | 'block'
-  /** The checks that run: stopping the screening aborts them. */
+  /** Running checks, which are aborted with the screening. */
   running: Set<CallAbort>
   /**
-   * Told what a check threw, which the message then leaves out: pages show messages of shields. Default: the message
-   * has it.
+   * Receives the exception of a check, which is then omitted from the message, because pages show messages of
+   * shields. Default: included.
    */
   reportThrown?: ((failure: string) => void) | undefined
 }
 
 type ShieldAnswer = CheckedShieldVerdict & { durationMs: number }
 
-/** Asks one shield once. Whatever it does becomes an answer, in time; never rejects. */
+/** Asks one shield. Any outcome becomes an answer in time; never rejects. */
 async function askShield(shield: Shield, content: string, asking: AskShieldOptions): Promise<ShieldAnswer> {
   const { scene, clock, onFailure, running } = asking
   const timeoutMs = shield.timeoutMs ?? asking.timeoutMs
@@ -204,30 +203,27 @@ function formatFailed({ name }: Shield, failure: string, action: 'warn' | 'block
   return `${toEvidence(`Shield '${name}' failed: ${failure}`).replace(/\.$/, '')}. ${consequence}`
 }
 
-/** A check that was stopped has cleared nothing, with `failOpen`, too. */
+/** A stopped check clears nothing, even with `failOpen`. */
 function createStoppedAnswer({ name }: Shield): CheckedShieldVerdict {
   return { action: 'block', message: `Shield '${name}' was stopped before it answered.` }
 }
 
-/** What the content is about, and how long shields may look at it. */
 export interface RunShieldsOptions extends ShieldScene {
-  /** Stops all checks; what has not answered by then counts as blocked. */
+  /** Aborts all checks; unanswered ones count as blocked. */
   signal: AbortSignal
-  /** Default: the system's. */
+  /** Default: the system clock. */
   clock?: Clock
-  /** Milliseconds that a check may take, for shields without a `timeoutMs` of their own. Default 10,000. */
+  /** Default timeout of a check in milliseconds. Default 10,000. */
   timeoutMs?: number
-  /** True: a shield that fails warns instead of blocking. Default false. */
+  /** Failing shields warn instead of blocking. Default false. */
   failOpen?: boolean
 }
 
 /**
- * Shows a content to all shields at once, and sums up what they say: block wins over redact, redact over warn, warn
- * over allow. A shield that throws, takes too long or answers nonsense counts as a block. Never rejects.
- *
- * Several redactions are applied one after another, in list order: the first as it was made; each later shield that
- * wanted to redact is asked again about the text so far. A shield that has found something and cannot be asked again
- * blocks, even with `failOpen`.
+ * Checks content with all shields at once and combines the verdicts: block, then redact, warn, allow. Exceptions,
+ * timeouts and invalid verdicts block. Never rejects. Redactions are applied in list order: each later shield that
+ * wanted to redact is asked again about the redacted text. A shield that found something and fails when asked
+ * again blocks, even with `failOpen`.
  *
  * @example
  * const { action, content } = await runShields([secretsShield()], text, { point: 'output', signal })
@@ -252,8 +248,8 @@ export async function runShields(
 }
 
 /**
- * What of a part shields can read: a text; names, ids and addresses; and the content of files, images and recordings that
- * are texts themselves (Markdown, CSV, JSON, SVG, …). '' where there is nothing to read, as in a picture.
+ * The text of a part for shields: text, names, ids, URLs, and the content of text files (Markdown, CSV, JSON, SVG,
+ * …). '' if there is none, as in an image.
  */
 export function getReadableText(part: ContentPart): string {
   switch (part.type) {
@@ -280,7 +276,7 @@ function isBase64(text: string): boolean {
   return text.length >= 16 && text.length % 4 === 0 && /^[A-Za-z0-9+/]+={0,2}$/.test(text)
 }
 
-/** Null for bytes that are no text. */
+/** Null for binary data. */
 function decodeText(base64: string): string | null {
   try {
     const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0))

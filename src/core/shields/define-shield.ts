@@ -4,26 +4,26 @@ import { ConfigError } from '../base/errors.js'
 
 export type { ShieldAction, ShieldPoint } from '../../../machines/agent/screening.js'
 
-/** What a shield says of a content. `message` is for people, and is cut to 2,000 characters. */
+/** Verdict of a shield. `message` is for people, and is cut to 2,000 characters. */
 export type ShieldVerdict =
   | { readonly action: 'allow' | 'warn' | 'block'; readonly message?: string }
-  /** `content` takes the place of what was checked. */
+  /** `content` replaces the checked content. */
   | { readonly action: 'redact'; readonly content: string; readonly message?: string }
 
-/** What a content is about. */
+/** The context of the content. */
 export interface ShieldScene {
   readonly point: ShieldPoint
   /** The call and its tool, at `toolInput` and `toolOutput`. */
   readonly callId?: string | undefined
   readonly toolName?: string | undefined
-  /** The app's own object, as it was handed to the run. */
+  /** The app's context object of the run. */
   readonly context?: unknown
-  /** The transcript that the content comes after. */
+  /** The transcript before the content. */
   readonly messages?: readonly Message[] | undefined
 }
 
 /**
- * What a shield is told beside the content.
+ * The second argument of a shield's `check`.
  *
  * @example
  * defineShield({
@@ -35,23 +35,23 @@ export interface ShieldScene {
  * })
  */
 export interface ShieldContext extends ShieldScene {
-  /** Aborts when the verdict is not needed any more: the run was stopped, or the time is over. */
+  /** Aborts if the verdict is no longer needed, or at the timeout. */
   readonly signal: AbortSignal
 }
 
-/** Made by `defineShield`. */
+/** A shield created by `defineShield`. */
 export interface Shield {
-  /** Unique among the shields of one point: 1 to 64 letters, digits, `_`, `-` and `.`. */
+  /** Unique per point: 1 to 64 letters, digits, `_`, `-` and `.`. */
   readonly name: string
-  /** Looks at a whole text and may take its time. What it throws counts as a failed check. */
+  /** Checks a text. An exception counts as a failed check. */
   readonly check: (content: string, question: ShieldContext) => ShieldVerdict | Promise<ShieldVerdict>
-  /** Milliseconds that a check may take: 1 to 2,147,483,647. Default: that of all shields, 10,000. */
+  /** Timeout of a check in milliseconds: 1 to 2,147,483,647. Default: that of all shields, 10,000. */
   readonly timeoutMs?: number | undefined
 }
 
 /**
- * Defines a shield: it looks at what goes into a run, into a tool, out of a tool or out of the run, and lets it pass,
- * warns of it, redacts it or blocks it.
+ * Defines a shield. It checks content at the input of a run, before and after a tool, or at the output of a run,
+ * and allows it, warns, redacts or blocks.
  *
  * ```ts
  * const noPrices = defineShield({
@@ -75,7 +75,7 @@ export function defineShield(definition: Shield): Shield {
 const keys = ['name', 'check', 'timeoutMs']
 const longest = 2_147_483_647
 
-/** Types rule most of this out; JavaScript and casts do not. */
+/** For JavaScript and casts; types prevent most of this. */
 function checkDefinition(definition: unknown): Shield {
   if (typeof definition !== 'object' || definition === null) {
     throw new ConfigError('invalid_shield', 'defineShield takes an object: { name, check, timeoutMs? }.')
@@ -107,12 +107,11 @@ export function isTimeout(value: unknown): value is number {
   return typeof value === 'number' && value >= 1 && value <= longest
 }
 
-/** The error about an option of a shield. */
 export function invalidShieldError(name: string, option: string, problem: string): ConfigError {
   return new ConfigError('invalid_shield', `Shield '${name}': ${problem}`, `${name}.${option}`)
 }
 
-/** Refuses what is no options object, and options that there are none of. */
+/** Rejects values that are not an options object, and unknown options. */
 export function checkKeys(name: string, options: unknown, keys: readonly string[]): void {
   if (typeof options !== 'object' || options === null) {
     throw invalidShieldError(name, 'options', `the options must be an object of ${keys.join(', ')}.`)
@@ -124,7 +123,7 @@ export function checkKeys(name: string, options: unknown, keys: readonly string[
   }
 }
 
-/** The chosen kinds; all, when none is named. */
+/** The chosen kinds, by default all. */
 export function chooseKinds<Kind extends string>(
   name: string,
   known: readonly Kind[],
@@ -140,6 +139,6 @@ export function chooseKinds<Kind extends string>(
       `${option} must be an array of one or more of ${known.join(', ')}.`,
     )
   }
-  // In our order: it goes from the specific to the general.
+  // The built-in order goes from specific to general.
   return known.filter((kind) => kinds.includes(kind))
 }

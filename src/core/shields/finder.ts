@@ -1,26 +1,26 @@
-/** Finds one kind of thing in a text. */
+/** Finds one kind of content in a text. */
 export interface Finder {
   kind: string
   /**
-   * Global, so that it finds all. What its group `kept` matches (at its start) stays when the rest is redacted. A group
-   * `candidate` in a lookahead lets candidates overlap: one may begin within another that is none.
+   * Needs the flag `g`. A group `kept` at the start of a match is not redacted. A group `candidate` in a lookahead
+   * allows overlapping candidates.
    */
   pattern: RegExp
-  /** How many characters of a match or candidate, `kept` not counted, really are one; 0 for none. Default: all. */
+  /** Returns how many characters of a match (without `kept`) are valid; 0 for none. Default: all. */
   accepts?: (match: string) => number
   /**
-   * What else it is found in: `plainly`, in the text without invisible characters and disguised letters; `unbroken`, in
-   * the same with its lines joined, too. Default: in nothing but the text as it is.
+   * Additional readings: `plainly` ignores invisible characters and normalizes lookalike letters; `unbroken` also
+   * joins lines. Default: only the original text.
    */
   reads?: 'plainly' | 'unbroken'
   /**
-   * For where lines are joined: the pattern without its boundaries, and what each (sticky) has to match there, unless a
-   * line begins.
+   * For joined lines: the pattern without boundaries, and the (sticky) boundary patterns, which do not apply at a
+   * line start.
    */
   wrapped?: { pattern: RegExp; start: RegExp; end: RegExp }
 }
 
-/** The kinds of things that are in the text, in the order of the finders. */
+/** The kinds of content in the text, in the order of the finders. */
 export function listKinds(finders: readonly Finder[], text: string): string[] {
   return [...new Set(listMatching(finders, text).map(({ kind }) => kind))]
 }
@@ -38,14 +38,14 @@ interface Span {
 export interface RedactedText {
   text: string
   kinds: string[]
-  /** False when something is still there: it has no characters of its own, or comes again and again. */
+  /** False if the text still contains something that cannot be removed. */
   clean: boolean
 }
 
-/** What is put together by a redaction may be another thing to redact. Twice is rare; more is a replacement's fault. */
+/** A redaction may create another match. More than two passes are the fault of a replacement. */
 const mostPasses = 10
 
-/** The text with everything replaced that the finders find. */
+/** Replaces all matches. */
 export function redactAll(
   finders: readonly Finder[],
   text: string,
@@ -77,7 +77,7 @@ function redactSpans(finder: Finder, text: string, replacement: string): string 
   }
   const pieces: string[] = []
   let end = 0
-  // What several readings have found overlaps, and goes at once.
+  // Matches of several readings overlap and are replaced at once.
   for (const span of spans.sort((a, b) => a.start - b.start)) {
     if (span.end <= end) continue
     if (span.start >= end) pieces.push(text.slice(end, span.start), replacement)
@@ -86,14 +86,14 @@ function redactSpans(finder: Finder, text: string, replacement: string): string 
   return pieces.length === 0 ? text : pieces.join('') + text.slice(end)
 }
 
-/** Whether another reading has found the rest of a thing, and not the word that the next line begins with. */
+/** Whether another reading extends the match, rather than adding the next word. */
 function isMore(rest: string): boolean {
   return /\d/.test(rest) && rest.trim().length >= shortestRest
 }
 
 const shortestRest = 8
 
-/** The ways in which a finder reads the text, the text as it is first. */
+/** The readings of the finders, starting with the original text. */
 function createReadings(finders: readonly Finder[], text: string): (finder: Finder) => View[] {
   const itself = createIdentityView(text)
   if (finders.every(({ reads }) => reads === undefined)) return () => [itself]
@@ -118,9 +118,9 @@ function* findSpans(finder: Finder, { text, begins }: View): Generator<Span, voi
   }
 }
 
-/** `matchAll` works on a copy of the pattern, so that no `lastIndex` is left behind. */
+/** `matchAll` copies the pattern, so its `lastIndex` stays unchanged. */
 function* matchSpans({ pattern, accepts }: Finder, text: string): Generator<Span, void> {
-  // Most texts have none, and to copy the pattern costs more than to look.
+  // Copying the pattern costs more than testing it.
   if (text.search(pattern) < 0) return
   let end = 0
   for (const { 0: match, index, groups } of text.matchAll(pattern)) {
@@ -135,23 +135,22 @@ function* matchSpans({ pattern, accepts }: Finder, text: string): Generator<Span
   }
 }
 
-/** A reading of a text, and which characters of the original each of its characters stands for. */
+/** A normalized text and its mapping to the original. */
 interface View {
   text: string
-  /** The original's characters from `start(i)` to `end(i)` are the view's character `i`. */
+  /** Character `i` stands for the original's characters from `start(i)` to `end(i)`. */
   start: (index: number) => number
   end: (index: number) => number
-  /** Whether a line begins there that was joined to the one before. */
+  /** Whether a joined line starts there. */
   begins?: (index: number) => boolean
 }
 
-/** Nothing that is seen: zero-width and soft characters, marks of direction, variation selectors, fillers. */
+/** Invisible characters: zero-width, soft, direction marks, variation selectors, fillers. */
 const invisible = /[\p{Cf}\p{Variation_Selector}\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0]/u
 
 /**
- * The other ways in which a text can be read, where they differ from the first: without what is invisible and with plain
- * letters for their full-width, bold, circled, … forms; and the same with the lines joined. Escapes of JSON text count as
- * what they stand for.
+ * Normalized readings that differ from the text: without invisible characters and with plain letters for
+ * full-width, bold and circled forms, and the same with joined lines. JSON escapes are decoded.
  */
 function createViews(text: string): { plain: View | null; joined: View | null } {
   const plain = isPlain(text) ? null : createPlainView(text)
@@ -164,7 +163,6 @@ function isPlain(text: string): boolean {
   return /^[\0-\x7f]*$/.test(text) || (!invisible.test(text) && text.normalize('NFKC') === text)
 }
 
-/** The text itself. */
 function createIdentityView(text: string): View {
   return { text, start: (index) => index, end: (index) => index + 1 }
 }
@@ -175,7 +173,7 @@ function createPlainView(text: string): View {
   const ends: number[] = []
   for (const { 0: found, index } of text.matchAll(/\\u([\da-fA-F]{4})|[\0-[\]-\x7f]+|\\?[^]/gu)) {
     if (found.charCodeAt(0) < 0x80 && !found.startsWith('\\')) {
-      // Of plain letters each stands for itself; the others are few.
+      // Only letters that are not plain need a mapping.
       pieces.push(found)
       for (let at = index; at < index + found.length; at += 1) {
         starts.push(at)
@@ -199,7 +197,7 @@ function unescapeJson(escape: string): string {
   return String.fromCharCode(Number.parseInt(escape.slice(2), 16))
 }
 
-/** Without the ends of lines, and the space that the next ones begin with. */
+/** Removes line ends and the indentation that follows. */
 function createJoinedView({ text, start, end }: View): View {
   const kept: [from: number, at: number][] = []
   const pieces: string[] = []
@@ -239,8 +237,8 @@ function createJoinedView({ text, start, end }: View): View {
 }
 
 /**
- * Where a word can begin, as the source of a pattern: not behind one of its own characters and not right behind a
- * backslash, but behind an escape such as \n or \u0020, because arguments of tools are JSON text.
+ * Pattern source for the start of a word: not after a word character or a backslash, except after an escape such
+ * as \n or \u0020, because tool arguments are JSON text.
  */
 export function createWordStart(characters = String.raw`\w\-`): string {
   return String.raw`(?:(?<![${characters}\\])|(?<=\\[bfnrt])|(?<=\\u[\da-fA-F]{4}))`

@@ -2,33 +2,32 @@ import { ConfigError } from '../base/errors.js'
 import type { Screening } from '../../../machines/agent/screening.js'
 
 export interface HoldBackOptions {
-  /** Characters (UTF-16 units) that may be held back before the first check. From 1. Default 200. */
+  /** Characters (UTF-16 units) held back before the first check. From 1. Default 200. */
   window?: number
   /**
-   * Characters at the end of a checked text that are not released yet: what is forbidden and no longer than this
-   * plus one is never released by halves. From 0 to `window`. Default: `window`.
+   * Characters at the end of a checked text that are not released yet. Forbidden text up to this length plus one
+   * is never released in part. From 0 to `window`. Default: `window`.
    */
   overlap?: number
-  /** What the text continues: as it was written, and what of it was released. Checks see it, too. */
+  /** Text that is continued: as written, and as released. Checks see it too. */
   continues?: { text: string; released: string }
-  /** Asked about all the text so far, one check at a time. */
+  /** Checks the text so far. Called sequentially. */
   check: (text: string) => Promise<Screening>
-  /** Told each piece that is cleared, in order. */
+  /** Receives each cleared piece in order. */
   release: (text: string) => void
 }
 
-/** What became of a text, with what it continues. */
+/** The result, including the continued text. */
 export interface HoldBackResult {
   text: string
-  /** What `release` was told, put together. */
+  /** The concatenated pieces that were released. */
   released: string
-  /** True when a check has blocked the text, or has failed. */
+  /** True if a check blocked the text or failed. */
   blocked: boolean
 }
 
 /**
- * Holds streamed text back and releases what its checks have cleared.
- *
+ * Buffers streamed text and releases what its checks clear.
  * - The first check begins with the first character beyond the window, so holding back delays the first visible text
  *   by no more than `window` characters and one check.
  * - What is released was part of a text that was allowed as a whole, and ends `overlap` characters before its end.
@@ -41,18 +40,18 @@ export interface HoldBackResult {
  */
 export class HoldBack {
   readonly #window: number
-  /** Length of what is continued. */
+  /** Length of the continued text. */
   readonly #start: number
   readonly #overlap: number
   readonly #check: HoldBackOptions['check']
   readonly #release: HoldBackOptions['release']
   #text = ''
   #released = ''
-  /** Length of the text that was checked last. */
+  /** Length of the last checked text. */
   #checked = 0
   #checking: Promise<void> | undefined
   #blocked = false
-  /** True when nothing more can be released. */
+  /** True if nothing more can be released. */
   #closed = false
 
   /** Throws a ConfigError `invalid_option`. */
@@ -80,12 +79,12 @@ export class HoldBack {
     this.#release = release
   }
 
-  /** How much has been released. */
+  /** The released text. */
   get released(): string {
     return this.#released
   }
 
-  /** True when a check has blocked the text: no answer will come of it, and the request may be stopped. */
+  /** True if a check blocked the text. The request may be stopped. */
   get blocked(): boolean {
     return this.#blocked
   }
@@ -95,17 +94,14 @@ export class HoldBack {
     if (this.#checking === undefined && this.#isDue()) this.#checking = this.#checkWhileDue()
   }
 
-  /** Nothing more comes. Resolves when no check is under way; never rejects. */
+  /** Ends the text. Resolves after the last check; never rejects. */
   async finish(): Promise<HoldBackResult> {
     this.#closed = true
     await this.#checking
     return { text: this.#text, released: this.#released, blocked: this.#blocked }
   }
 
-  /**
-   * What of the cleared text has not been released; null when that is not how the cleared text begins, so that what is
-   * on show has to be taken back.
-   */
+  /** The cleared text after the released part, or null if the released text differs and must be retracted. */
   remainder(cleared: string): string | null {
     return cleared.startsWith(this.#released) ? cleared.slice(this.#released.length) : null
   }
@@ -144,7 +140,7 @@ export class HoldBack {
     }
   }
 
-  /** How much of the cleared text lies `overlap` characters before the end of the checked one. */
+  /** The cleared text up to `overlap` characters before the end of the checked text. */
   #getClearedLength(text: string, cleared: string): number {
     const tail = text.slice(text.length - this.#overlap)
     const length = cleared.endsWith(tail)
@@ -154,10 +150,7 @@ export class HoldBack {
   }
 }
 
-/**
- * A slice of a long text keeps that text in memory, and each check has a text of its own: without a copy, the released pieces
- * kept an answer 64 times.
- */
+/** Copies a slice, because it would keep the whole checked text in memory. */
 function copyText(slice: string): string {
   return ` ${slice}`.slice(1)
 }

@@ -13,13 +13,13 @@ import {
 import type { Message } from '../../../machines/agent/messages.js'
 
 export interface LlamaGuardOptions {
-  /** Where Llama Guard 3 or 4 is served: a provider, or a client of the `openai` package and the model's name. */
+  /** The server of Llama Guard 3 or 4: a provider, or an `openai` client and a model name. */
   model: ModelProvider | { client: Pick<OpenAI, 'chat'>; model: string }
-  /** The categories that count. Default: all. With `template: 'prompt'`, the model is told of no others. */
+  /** Categories that count. Default: all. With `template: 'prompt'`, only these are sent to the model. */
   categories?: readonly LlamaGuardCategory[]
   /**
-   * `endpoint`: the server's chat template writes the prompt (Ollama, vLLM, Groq, Together, …); it gets the
-   * conversation. `prompt`: we write it, for servers that pass on what they get. Default `endpoint`.
+   * `endpoint`: the server's chat template writes the prompt (Ollama, vLLM, Groq, Together, …). `prompt`: the
+   * shield writes it, for servers without a template. Default `endpoint`.
    */
   template?: 'endpoint' | 'prompt'
   /** Default `block`. */
@@ -29,7 +29,7 @@ export interface LlamaGuardOptions {
   timeoutMs?: number
 }
 
-/** The hazard categories of Llama Guard 3 and 4, as Meta's model cards name them (MLCommons' taxonomy and S14). */
+/** Hazard categories of Llama Guard 3 and 4, named as in Meta's model cards (MLCommons taxonomy and S14). */
 export const llamaGuardCategories = {
   S1: 'Violent Crimes',
   S2: 'Non-Violent Crimes',
@@ -53,7 +53,7 @@ const keys = ['model', 'categories', 'template', 'action', 'name', 'timeoutMs']
 const codes = Object.keys(llamaGuardCategories) as LlamaGuardCategory[]
 
 /**
- * Asks a model of the Llama Guard family whether a text is safe. An empty text is not asked about.
+ * Asks a Llama Guard model whether a text is safe. Empty text is not checked.
  *
  * ```ts
  * llamaGuard({ model: openaiChat({ model: 'llama-guard3', baseURL: 'http://localhost:11434/v1' }) })
@@ -78,9 +78,9 @@ export function llamaGuard(options: LlamaGuardOptions): Shield {
           : [{ role: 'user', content: formatLlamaGuardPrompt(turns, categories) }]
       const violated = parseLlamaGuardAnswer(await askLlamaGuard(model, asked, signal))
       if (violated === null) return { action: 'allow' }
-      // A category that we do not know is none that anyone has chosen to ignore.
+      // Unknown categories always count.
       const counting = violated.filter((code) => !isKnown(code) || categories.includes(code))
-      // Without any category, it is unsafe all the same.
+      // Unsafe even without a category.
       if (violated.length > 0 && counting.length === 0) return { action: 'allow' }
       const words = counting.map(formatCategory)
       return {
@@ -99,7 +99,7 @@ function formatCategory(code: string): string {
   return isKnown(code) ? llamaGuardCategories[code] : code
 }
 
-/** The codes of what is violated; null when nothing is. `safe` or `unsafe\nS1,S10`. */
+/** The violated categories, or null. The answer is `safe` or `unsafe\nS1,S10`. */
 function parseLlamaGuardAnswer(answer: string): string[] | null {
   const text = answer.trim()
   if (/^safe$/i.test(text)) return null
@@ -110,7 +110,7 @@ function parseLlamaGuardAnswer(answer: string): string[] | null {
   return [...new Set(text.toUpperCase().match(/\bS\d{1,2}\b/g))]
 }
 
-/** Enough for all categories, and a stray word. */
+/** Enough for all categories. */
 const maxTokens = 100
 
 async function askLlamaGuard(
@@ -176,9 +176,9 @@ export interface GuardedTurn {
 }
 
 /**
- * What the model is to judge, the last turn: what comes in is a user's, what the model writes an agent's. An agent's
- * turn is judged together with the user's before it, as Meta's documentation asks; templates refuse one alone, so that
- * without the transcript it is judged as a user's.
+ * The conversation to judge, whose last turn counts: input is a user turn, output an agent turn. Meta's
+ * documentation requires the user turn before an agent turn, and templates reject an agent turn alone, so without
+ * a transcript it is judged as a user turn.
  */
 export function toConversation(
   content: string,
@@ -195,7 +195,7 @@ export function toConversation(
 }
 
 /**
- * The prompt that Llama Guard 3 and 4 were trained on, for endpoints that do not put it together themselves:
+ * The training prompt of Llama Guard 3 and 4, for endpoints without a template:
  * llama.com/docs/model-cards-and-prompt-formats/llama-guard-4.
  */
 export function formatLlamaGuardPrompt(
@@ -231,7 +231,7 @@ function findLastUserText(messages: readonly Message[]): string {
     .trim()
 }
 
-/** What is judged must not end the conversation, or the turn, on its own account. */
+/** The text must not contain markers that end the turn or the conversation. */
 function escapeMarkers(text: string): string {
   return text.replace(/<(?=\||(?:BEGIN|END) (?:CONVERSATION|UNSAFE CONTENT))/gi, '< ')
 }

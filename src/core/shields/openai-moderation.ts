@@ -7,13 +7,13 @@ import { defineShield, invalidShieldError, checkKeys, type Shield } from './defi
 export type ModerationCategory = keyof OpenAI.Moderation.Categories
 
 export interface OpenAIModerationOptions {
-  /** A client of the `openai` package. Its own retries are what is retried. */
+  /** An `openai` client. Only its own retries apply. */
   client: Pick<OpenAI, 'moderations'>
   /** Default `omni-moderation-latest`. */
   model?: string
-  /** The categories that count. Default: all. */
+  /** Categories that count. Default: all. */
   categories?: readonly ModerationCategory[]
-  /** The score, from 0 to 1, from which on a category counts. Default: where the API says so itself. */
+  /** Minimum score, from 0 to 1, for a category to count. Default: the API decides. */
   threshold?: number
   /** Default `block`. */
   action?: 'block' | 'warn'
@@ -25,7 +25,7 @@ export interface OpenAIModerationOptions {
 const keys = ['client', 'model', 'categories', 'threshold', 'action', 'name', 'timeoutMs']
 
 /**
- * Asks OpenAI's moderation API, which is free for users of its other APIs. An empty text is not asked about.
+ * Uses OpenAI's moderation API, which is free for users of its other APIs. Empty text is not checked.
  *
  * ```ts
  * openaiModeration({ client: new OpenAI(), categories: ['hate', 'violence'], threshold: 0.7 })
@@ -70,7 +70,7 @@ interface FlaggedResult {
   categories: string[]
 }
 
-/** Throws when the answer does not say what was asked: a category that is misspelt must not look harmless. */
+/** Throws if a category is missing in the response, so that a misspelled one does not look harmless. */
 function readFlags(
   result: unknown,
   { categories: chosen, threshold }: OpenAIModerationOptions,
@@ -85,7 +85,7 @@ function readFlags(
     const judgement = Object.hasOwn(judgements, category) ? judgements[category] : undefined
     if (typeof judgement === 'boolean' && threshold === undefined) return judgement
     if (typeof judgement === 'number' && threshold !== undefined) return judgement >= threshold
-    // Models that do not know a category answer null.
+    // Models answer null for unknown categories.
     if (judgement === null && chosen === undefined) return false
     throw new Error(
       `The moderation API did not judge the category '${category}'. Check categories and model.`,

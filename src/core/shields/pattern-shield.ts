@@ -7,11 +7,9 @@ export interface PatternShieldOptions extends FinderShieldOptions {
   /** Default `patterns`. */
   name?: string
   /**
-   * What to look for: everywhere in the text, whatever the flags `g` and `y` say. The name of a pattern is told to
-   * people; without one it is `pattern 1`, `pattern 2`, … A group named `kept` at the start of a pattern stays when the
-   * rest is redacted.
-   *
-   * A pattern runs in one piece, and no time limit can stop it: write ones without nested quantifiers.
+   * Patterns to find anywhere in the text; the flags `g` and `y` are ignored. The name is shown to people; the
+   * default is `pattern 1`, `pattern 2`, … A group named `kept` at the start of a pattern is not redacted. No
+   * timeout can stop a pattern, so avoid nested quantifiers.
    */
   patterns: readonly (RegExp | { name: string; pattern: RegExp })[]
   action: 'redact' | 'block' | 'warn'
@@ -20,7 +18,7 @@ export interface PatternShieldOptions extends FinderShieldOptions {
 const keys = ['name', 'patterns', 'action', 'replacement', 'message']
 
 /**
- * A shield of regular expressions. What it lets pass, redacted or not, matches none of them.
+ * A shield of regular expressions. Text that passes, redacted or not, matches none of them.
  *
  * ```ts
  * patternShield({ patterns: [{ name: 'project name', pattern: /\bproject falcon\b/i }], action: 'block' })
@@ -62,7 +60,7 @@ function toFinder(name: string, entry: unknown, index: number): Finder {
       `${place} matches the empty text, and so every text. Make it ask for more.`,
     )
   }
-  // A copy: the caller's own carries a lastIndex from use to use.
+  // A copy, because the given pattern may keep a `lastIndex`.
   return { kind, pattern: new RegExp(source, `${flags.replace(/[gy]/g, '')}g`) }
 }
 
@@ -70,19 +68,18 @@ function isRegExp(value: unknown): value is RegExp {
   return Object.prototype.toString.call(value) === '[object RegExp]'
 }
 
-/** The options of a shield that looks for patterns. */
+/** Options of a shield that finds patterns. */
 export interface FinderShieldOptions<Kind extends string = string> {
-  /** Unique among the shields of a point. */
+  /** Unique per point. */
   name?: string
-  /** What to do when something is found. */
+  /** Action for a match. */
   action?: 'redact' | 'block' | 'warn'
-  /** What takes the place of what is found, as it stands (no `$1`). Default: `[redacted KIND]`. */
+  /** Replacement text, taken literally (no `$1`). Default: `[redacted KIND]`. */
   replacement?: string | ((kind: Kind) => string)
-  /** What people are told. Default: a sentence that names the kinds found, never what was found. */
+  /** Message for people. Default: a sentence with the kinds found, but not the content. */
   message?: string
 }
 
-/** A shield that acts on what its finders find. */
 export function createFinderShield(
   name: string,
   finders: readonly Finder[],
@@ -137,19 +134,19 @@ function checkOptions(name: string, finders: readonly Finder[], options: FinderS
   }
 }
 
-/** What to look for, and what to do about it. */
+/** Options of `piiShield`. */
 export interface PiiShieldOptions extends FinderShieldOptions<PiiKind> {
   /** Default `pii`. */
   name?: string
   /** Default `redact`. */
   action?: 'redact' | 'block' | 'warn'
-  /** What to look for. Default: everything. */
+  /** Kinds to find. Default: all. */
   kinds?: readonly PiiKind[]
 }
 
 /**
- * Finds personal data that is recognizable by its form: e-mail addresses, IBANs, payment cards, US social security
- * numbers and phone numbers. Names and postal addresses have none. Linear time.
+ * Finds personal data with a recognizable form: e-mail addresses, IBANs, payment cards, US social security numbers
+ * and phone numbers, but not names and postal addresses. Linear time.
  *
  * @example createAgent({ model, shields: { toolOutput: [piiShield({ kinds: ['iban', 'credit_card'] })] } })
  * @throws {ConfigError} `invalid_shield`
@@ -161,21 +158,20 @@ export function piiShield(options: PiiShieldOptions = {}): Shield {
   return createFinderShield(name, finders, 'The text contains personal data', options as FinderShieldOptions)
 }
 
-/** What to look for, and what to do about it. */
+/** Options of `secretsShield`. */
 export interface SecretsShieldOptions extends FinderShieldOptions<SecretKind> {
   /** Default `secrets`. */
   name?: string
   /** Default `redact`. */
   action?: 'redact' | 'block' | 'warn'
-  /** What to look for. Default: everything. */
+  /** Kinds to find. Default: all. */
   kinds?: readonly SecretKind[]
 }
 
 const finderKeys = ['name', 'action', 'kinds', 'replacement', 'message']
 
 /**
- * Finds API keys, tokens, private keys and passwords that are recognizable by their form: see `SecretKind`. Linear
- * time.
+ * Finds API keys, tokens, private keys and passwords with a recognizable form: see `SecretKind`. Linear time.
  *
  * @example createAgent({ model, shields: { toolOutput: [secretsShield()], output: [secretsShield({ action: 'block' })] } })
  * @throws {ConfigError} `invalid_shield`

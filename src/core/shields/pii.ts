@@ -2,9 +2,9 @@ import { createWordStart } from './finder.js'
 import type { Finder } from './finder.js'
 
 /**
- * The issuers' ranges (ISO/IEC 7812 issuer identification numbers, as the networks publish them) and lengths:
- * American Express 34, 37 · Diners Club 300–305, 3095, 36, 38, 39 · Discover 6011, 644–649, 65 · JCB 3528–3589 ·
- * Maestro 50, 56–58, 6304, 6759, 676 · Mastercard 51–55, 2221–2720 · Mir 2200–2204 · UnionPay 62, 81 · Visa 4.
+ * Issuer ranges (ISO/IEC 7812, as published by the networks) and lengths: American Express 34, 37 · Diners Club
+ * 300–305, 3095, 36, 38, 39 · Discover 6011, 644–649, 65 · JCB 3528–3589 · Maestro 50, 56–58, 6304, 6759, 676 ·
+ * Mastercard 51–55, 2221–2720 · Mir 2200–2204 · UnionPay 62, 81 · Visa 4.
  */
 const issuers: readonly (readonly [start: RegExp, lengths: readonly number[]])[] = [
   [/^3[47]/, [15]],
@@ -18,10 +18,10 @@ const issuers: readonly (readonly [start: RegExp, lengths: readonly number[]])[]
   [/^4/, [13, 16, 19]],
 ]
 
-/** What the issuers' ranges look at. */
+/** Digits that identify an issuer. */
 const prefix = 4
 
-/** The lengths that a number with these first digits can have, longest first. A text of digits asks again and again. */
+/** Possible lengths by the first digits, longest first. Cached. */
 const lengthsByPrefix = new Map<string, readonly number[]>()
 
 function listLengths(digits: string): readonly number[] {
@@ -35,8 +35,8 @@ function listLengths(digits: string): readonly number[] {
 }
 
 /**
- * How many characters of a text, digits with single separators, are the number of a payment card; 0 when it begins
- * with none. The longest wins: what follows may be its expiry or its code.
+ * Length of the payment card number at the start of a text of digits with single separators, or 0. The longest
+ * wins, because an expiry date or a code may follow.
  */
 function findCardNumberLength(text: string): number {
   const digits = text.replace(/\D+/g, '')
@@ -48,7 +48,7 @@ function findCardNumberLength(text: string): number {
 
 const zero = 48
 
-/** ISO/IEC 7812-1, annex B: the check digit, here of the first so many digits. */
+/** ISO/IEC 7812-1, annex B: the check digit of the first `length` digits. */
 function isLuhn(digits: string, length: number): boolean {
   let sum = 0
   for (let i = 0; i < length; i += 1) {
@@ -70,7 +70,7 @@ function isDigit(text: string, index: number): boolean {
   return code >= 0 && code <= 9
 }
 
-/** Characters of an IBAN, by country: SWIFT's IBAN registry (ISO 13616). */
+/** IBAN lengths by country, from SWIFT's IBAN registry (ISO 13616). */
 const lengths = new Map(
   (
     'AD24 AE23 AL28 AT20 AZ28 BA20 BE16 BG22 BH22 BI27 BR29 BY28 CH21 CR22 CY28 CZ24 DE22 DJ27 DK18 DO28 EE20 EG29 ' +
@@ -82,9 +82,7 @@ const lengths = new Map(
     .map((entry) => [entry.slice(0, 2), Number(entry.slice(2))] as const),
 )
 
-/**
- * How many characters of a text, letters and digits with single separators, are an IBAN; 0 when it begins with none.
- */
+/** Length of the IBAN at the start of a text of letters and digits with single separators, or 0. */
 function findIbanLength(text: string): number {
   const length = lengths.get(text.slice(0, 2).toUpperCase())
   if (length === undefined) return 0
@@ -94,12 +92,12 @@ function findIbanLength(text: string): number {
     const character = text[end] ?? ''
     if (isAlphanumeric(character)) compact += character
   }
-  // A longer word is no IBAN, even if it begins like one.
+  // A longer word is not an IBAN.
   if (compact.length < length || isAlphanumeric(text[end] ?? '')) return 0
   return getRemainder(compact) === 1 ? end : 0
 }
 
-/** ISO 7064 MOD 97-10: the first four characters go to the end, and letters become numbers (A is 10). */
+/** ISO 7064 MOD 97-10: moves the first four characters to the end and converts letters to numbers (A is 10). */
 function getRemainder(iban: string): number {
   let rest = 0
   for (const character of iban.slice(4) + iban.slice(0, 4)) {
@@ -121,7 +119,7 @@ const { raw } = String
 
 type Pattern = Omit<Finder, 'kind'>
 
-/** What personal data looks like, as far as it has a form that can be checked. Every pattern runs in linear time. */
+/** Patterns of personal data with a verifiable form. All run in linear time. */
 const patterns = {
   /** RFC 5321 §4.5.3.1: 64 octets before the @; RFC 1035 §2.3.4: labels of at most 63. */
   email: [
@@ -133,7 +131,7 @@ const patterns = {
       ),
     },
   ],
-  /** ISO 13616, with its check digits. */
+  /** ISO 13616, with check digits. */
   iban: [
     {
       pattern: createPattern(
@@ -154,7 +152,7 @@ const patterns = {
   us_ssn: [
     { pattern: createPattern(raw`\w\-`, raw`(?!000|666|9)\d{3}([ -])(?!00)\d{2}\1(?!0000)\d{4}(?![\w-])`) },
   ],
-  /** ITU-T E.164: + and at most 15 digits; NANPA: area code and exchange begin with 2–9 and end in no 11. */
+  /** ITU-T E.164: + and at most 15 digits; NANPA: area code and exchange start with 2–9 and do not end in 11. */
   phone: [
     { pattern: createPattern(raw`\w+`, raw`\+[1-9](?:[ \u00a0.()/-]{0,2}\d){7,14}(?!\d)`) },
     {
@@ -166,7 +164,7 @@ const patterns = {
   ],
 } satisfies Record<string, readonly Pattern[]>
 
-/** Kinds of personal data that are recognizable by their form. */
+/** Kinds of personal data with a recognizable form. */
 export type PiiKind = keyof typeof patterns
 
 export const piiKinds = Object.keys(patterns) as readonly PiiKind[]

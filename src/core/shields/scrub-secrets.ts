@@ -5,8 +5,8 @@ import { createSecretFinders, secretKinds } from './secrets.js'
 const finders = createSecretFinders(secretKinds)
 
 /**
- * A text as it may leave the process: without anything that `secretsShield` finds, and without what the evidence of guards
- * leaves out. What cannot be taken out piece by piece is left out as a whole.
+ * Makes text safe to leave the process: removes everything that `secretsShield` finds and that guard evidence
+ * omits. If that fails, the whole text is omitted.
  */
 export function scrubSecrets(text: string): string {
   const { text: rest, clean } = redactAll(finders, scrubEvidence(text), () => redacted)

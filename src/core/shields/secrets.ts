@@ -1,12 +1,12 @@
 import { createWordStart } from './finder.js'
 import type { Finder } from './finder.js'
 
-/** Keys that are known by how they start can be told when they are wrapped; an end of a line ends all others. */
+/** Keys with a known prefix can be found across lines; other keys end at the line end. */
 const wrappedByPattern = new Map<RegExp, NonNullable<Finder['wrapped']>>()
 
 /**
- * A key that is known by how it starts. The start comes first in the pattern and its boundary after it, because
- * engines skip quickly to the next place where a literal can match. `behind` must not follow it.
+ * A key with a known prefix. The prefix comes before its boundary in the pattern, because engines quickly find
+ * literals. `behind` must not follow it.
  */
 function createKeyPattern(start: string, rest: string, behind?: string): RegExp {
   const end = behind === undefined ? '' : `(?!${behind})`
@@ -34,12 +34,12 @@ function hasClaims(match: string): number {
 type Pattern = Omit<Finder, 'kind'>
 
 /**
- * What secrets look like, from the specific to the general, each after its issuer's documentation. Every pattern runs
- * in linear time. Where a format has no recognizable end, a long enough beginning counts: streamed
- * text shows its secrets piece by piece.
+ * Patterns of secrets, from specific to general, from the documentation of their issuers. All run in linear time.
+ * Formats without a recognizable end match once they are long enough, because streamed text reveals a secret piece
+ * by piece.
  */
 const patterns = {
-  /** RFC 7468; RFC 9580 §6.2 for PGP. One whose end has not come yet reaches to the end of the text. */
+  /** RFC 7468; RFC 9580 §6.2 for PGP. A key without an end extends to the end of the text. */
   private_key: [
     {
       pattern:
@@ -47,8 +47,8 @@ const patterns = {
     },
   ],
   /**
-   * RFC 7519: base64url of a JSON header, then of JSON claims; RFC 7515 for the signature. A header without claims matches,
-   * too, and is not accepted: a search that began again at each `eyJ` in it would take quadratic time.
+   * RFC 7519: base64url of a JSON header and JSON claims; RFC 7515 for the signature. The pattern also matches a
+   * header without claims, which is then not accepted, because restarting at each `eyJ` would take quadratic time.
    */
   jwt: [
     {
@@ -78,7 +78,7 @@ const patterns = {
       ),
     },
   ],
-  /** platform.openai.com/docs/api-reference/authentication; the plain form is that of many compatible services, too. */
+  /** platform.openai.com/docs/api-reference/authentication; many compatible services use the plain form too. */
   openai: [
     { pattern: createKeyPattern('sk-(?:proj|svcacct|admin|None)-', String.raw`[\w-]{20,}`) },
     { pattern: createKeyPattern('sk-', '[A-Za-z0-9]{32,}') },
@@ -98,14 +98,14 @@ const patterns = {
     { pattern: createKeyPattern(String.raw`xox[abeoprs](?:\.xox[bp])?-|xapp-\d-`, String.raw`[\w-]{10,}`) },
     { pattern: /(?<kept>hooks\.slack\.com\/(?:services|workflows|triggers)\/)[\w/]{20,}/g },
   ],
-  /** docs.stripe.com/keys; publishable keys (pk_) are no secrets. docs.stripe.com/webhooks for whsec_ */
+  /** docs.stripe.com/keys; publishable keys (pk_) are not secret. docs.stripe.com/webhooks for whsec_ */
   stripe: [
     { pattern: createKeyPattern('[sr]k_(?:live|test)_', '[A-Za-z0-9]{10,}') },
     { pattern: createKeyPattern('whsec_', '[A-Za-z0-9+/]{24,}') },
   ],
   /** docs.npmjs.com/about-access-tokens; github.blog, "Announcing npm's new access token format" */
   npm: [{ pattern: createKeyPattern('npm_', '[A-Za-z0-9]{36}') }],
-  /** pypi.org/help/#apitoken; the rest is the constant head of a macaroon for pypi.org or test.pypi.org. */
+  /** pypi.org/help/#apitoken; the constant start of a macaroon for pypi.org or test.pypi.org. */
   pypi: [{ pattern: createKeyPattern('pypi-AgE', String.raw`[\w-]{20,}`) }],
   /**
    * learn.microsoft.com/purview: "Azure storage account key", "Azure AD client secret", "Azure shared access signature"
@@ -148,9 +148,9 @@ const patterns = {
   vault: [{ pattern: createKeyPattern(String.raw`hv[sbr]\.`, String.raw`[\w-]{24,}`) }],
   /** RFC 6750 §2.1. Words have no digits. */
   bearer: [{ pattern: /(?<kept>\bbearer\s{1,4})[\w.~+/-]{16,}=*/gi, accepts: hasDigit }],
-  /** RFC 3986 §3.2.1: scheme://user:password@host. A password that evidence has left out already is not one. */
+  /** RFC 3986 §3.2.1: scheme://user:password@host. Does not match passwords that evidence has removed already. */
   url_password: [{ pattern: /(?<kept>:\/\/[^\s/?#:@"']{0,256}:)(?!\[redacted\]@)[^\s/?#@"']{1,512}(?=@)/g }],
-  /** `api_key = …` and its kin, with a value of at least 8 characters, letters and digits among them. */
+  /** `api_key = …` and similar, with a value of at least 8 letters and digits. */
   assigned: [
     {
       pattern:
@@ -160,7 +160,7 @@ const patterns = {
   ],
 } satisfies Record<string, readonly Pattern[]>
 
-/** Kinds of secrets that are recognizable by their form. */
+/** Kinds of secrets with a recognizable form. */
 export type SecretKind = keyof typeof patterns
 
 export const secretKinds = Object.keys(patterns) as readonly SecretKind[]

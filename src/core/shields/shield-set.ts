@@ -14,11 +14,11 @@ import { defineShield, isTimeout, timeoutRule, type Shield, type ShieldPoint } f
  * createAgent({ model, shields })
  */
 export interface ShieldsOptions extends Partial<Record<ShieldPoint, readonly Shield[]>> {
-  /** Milliseconds that a check may take, for shields without a `timeoutMs` of their own. Default 10,000. */
+  /** Default timeout of a check in milliseconds. Default 10,000. */
   timeoutMs?: number
-  /** True: a shield that fails (throws, takes too long, answers nonsense) warns instead of blocking. Default false. */
+  /** Failing shields (exception, timeout, invalid verdict) warn instead of blocking. Default false. */
   failOpen?: boolean
-  /** Characters of a streamed answer that are held back at first, while output shields look at it. Default 200. */
+  /** Characters of a streamed answer that are held back for output shields. Default 200. */
   holdBack?: number
 }
 
@@ -34,8 +34,8 @@ const points: readonly ShieldPoint[] = ['input', 'toolInput', 'toolOutput', 'out
 const keys: readonly string[] = [...points, 'timeoutMs', 'failOpen', 'holdBack']
 
 /**
- * The shields of an agent, checked, with the defaults filled in. Throws a ConfigError: `duplicate_shield` when two of
- * one point have one name, `invalid_shield` for what is none, `invalid_option` for the rest.
+ * Validates the shields of an agent. Throws a ConfigError: `duplicate_shield` for two shields of one point with
+ * the same name, `invalid_shield`, or `invalid_option`.
  */
 export function createShieldSet(options: ShieldsOptions = {}): ShieldSet {
   if (typeof options !== 'object' || options === null || Array.isArray(options)) {
@@ -68,7 +68,7 @@ function checkShields(point: ShieldPoint, shields: readonly Shield[] = []): read
   const place = `shields.${point}`
   if (!Array.isArray(shields)) throw invalidOptionError(place, 'must be an array of shields.')
   const names = new Set<string>()
-  // Array.from visits holes, too.
+  // Array.from includes holes.
   return Object.freeze(
     Array.from(shields as readonly Shield[], (entry, index) => {
       if (typeof entry !== 'object' || entry === null) {
@@ -79,7 +79,7 @@ function checkShields(point: ShieldPoint, shields: readonly Shield[] = []): read
           where,
         )
       }
-      // A definition without defineShield gets the same checks.
+      // Definitions that skipped defineShield are checked too.
       const shield = defineShield(entry)
       if (names.has(shield.name)) {
         throw new ConfigError(

@@ -1,27 +1,26 @@
 import { Allow, parse } from 'partial-json'
 import type { EmittedEvent } from '../../../machines/agent/announcements.js'
 
-/** `T` with what has come of it so far: fields and items may be missing, and a text may be cut. */
+/** A partial `T`: fields and items may be missing, and strings may be cut. */
 export type DeepPartial<T> = T extends readonly (infer Item)[]
   ? DeepPartial<Item>[]
   : T extends object
     ? { [Key in keyof T]?: DeepPartial<T[Key]> }
     : T
 
-/** A piece of an answer. */
 export type AnswerPiece = Pick<
   Extract<EmittedEvent, { type: 'stream_chunk' }>,
   'stepId' | 'text' | 'reset' | 'finished'
 >
 
-/** A text is parsed again when it has grown by this share: parsing it after each piece would take quadratic time. */
+/** Minimum growth before text is parsed again, because parsing after each piece would take quadratic time. */
 const growth = 1.05
 const partial = Allow.STR | Allow.OBJ | Allow.ARR
 
-/** Deeper ones are not told: the parser would take seconds for thousands of levels. */
+/** The parser takes seconds for thousands of levels. */
 const maxDepth = 200
 
-/** Reads the object that an answer has come to, while the answer streams. */
+/** Parses the object of an answer while it is streamed. */
 export class PartialObjects {
   readonly #next: (object: object) => void
   #stepId = ''
@@ -52,7 +51,7 @@ export class PartialObjects {
   }
 }
 
-/** How deep the brackets of a JSON text nest. */
+/** Bracket depth of a JSON text. */
 class TextDepth {
   deepest = 0
   #depth = 0
@@ -71,7 +70,7 @@ class TextDepth {
   }
 }
 
-/** The object that a text begins, perhaps behind other words. */
+/** The object at the start of a text, possibly after other words. */
 function parseStart(text: string): object | undefined {
   const start = text.indexOf('{')
   if (start === -1) return undefined
@@ -84,10 +83,10 @@ function parseStart(text: string): object | undefined {
   }
 }
 
-/** The key `__proto__`, which the parser assigns, perhaps escaped. */
+/** The key `__proto__`, possibly escaped, which the parser would assign. */
 const prototypeKeyPattern = /__proto__|\\u005f/i
 
-/** A model must not choose what objects inherit. */
+/** A model must not choose prototypes. */
 function resetPrototypes(value: unknown): void {
   if (typeof value !== 'object' || value === null) return
   if (!Array.isArray(value)) Object.setPrototypeOf(value, Object.prototype)

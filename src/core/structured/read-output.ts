@@ -6,12 +6,12 @@ import { findJsonProblem } from '../base/json.js'
 import type { RunResult } from '../../../machines/agent/run-result.js'
 import type { StructuredOutput } from './structured-output.js'
 
-/** An answer as an object, or a text that says where it does not fit. */
+/** The parsed answer, or a description of the problem. */
 export type Reading = { ok: true; value: unknown } | { ok: false; problem: string }
 
 /**
- * The JSON of an answer, validated against the schema: the whole text, or what stands in its code fence. Never throws or
- * rejects; a promise only when the schema checks asynchronously.
+ * Parses and validates the JSON of an answer: the whole text, or the content of its code fence. Never throws or
+ * rejects; returns a promise only if the schema validates asynchronously.
  */
 export function readOutput(text: string, validate: Validate, schema: JsonObject): Reading | Promise<Reading> {
   if (text.trim() === '') return toProblem('The answer is empty, but has to be a JSON object.')
@@ -32,7 +32,7 @@ export function readOutput(text: string, validate: Validate, schema: JsonObject)
   }
 }
 
-/** From the first fence to the last: JSON may have fences in its strings. */
+/** From the first fence to the last, because JSON strings may contain fences. */
 function stripFence(text: string): string {
   const [open, close] = [text.indexOf(fence), text.lastIndexOf(fence)]
   if (text.startsWith('{') || open === close) return text
@@ -41,13 +41,13 @@ function stripFence(text: string): string {
 
 const fence = '```'
 
-/** Without properties named `__proto__`, as the arguments of tools. */
+/** Drops `__proto__`, as for tool arguments. */
 function parseJson(json: string): unknown {
   if (!/__proto__|\\u/.test(json)) return JSON.parse(json)
   return JSON.parse(json, (key, value: unknown) => (key === '__proto__' ? undefined : value))
 }
 
-/** Where, but nothing of what stands there: no shield has seen it yet. */
+/** Describes the position only, because no shield has checked the content yet. */
 function describeJsonProblem(json: string): string {
   const found = findJsonProblem(json)
   return found === null
@@ -75,8 +75,8 @@ function toProblem(problem: string): Reading {
 }
 
 /**
- * The result of a run that has ended, with its output as an object where it is one. The machine has seen it fit; a
- * shield may have changed it since, and only here can the schema turn it into what is no JSON, a Date for example.
+ * The result of a run with its output as an object. The machine has validated it, but a shield may have changed
+ * it, and only here can the schema create values that JSON cannot hold, such as a Date.
  */
 export function withObject(
   output: StructuredOutput | undefined,

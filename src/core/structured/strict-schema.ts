@@ -1,16 +1,19 @@
 import { isObject } from '../base/values.js'
 import type { Json, JsonObject } from '../../../machines/agent/json.js'
 
-/** Levels of objects in objects that OpenAI takes. */
+/** Maximum object nesting at OpenAI. */
 const deepest = 10
 
-/** Keywords that a strict schema may have as they are. */
+/** Keywords that strict schemas support. */
 const taken = toWordSet(
   'type enum const title description required',
   'minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minItems maxItems',
 )
 
-/** Keywords that are refused, and can be said in words: the answer is validated against the whole schema anyway. */
+/**
+ * Unsupported keywords that can move to the description, because answers are validated against the full schema
+ * anyway.
+ */
 const sayable = toWordSet(
   'minLength maxLength uniqueItems minProperties maxProperties',
   'pattern format default examples contentEncoding contentMediaType',
@@ -23,11 +26,9 @@ function toWordSet(...lines: string[]): ReadonlySet<Json> {
 }
 
 /**
- * A JSON Schema as providers enforce it with `strict: true`: every object closed, `oneOf` as `anyOf`, and what they
- * refuse said in the description. Null when the schema accepts more than such a schema can say: optional properties,
- * records, tuples, `allOf`, values of any type, more than ten levels of objects.
- *
- * The rules are those of OpenAI's structured outputs, which others have taken over:
+ * Converts a JSON Schema for `strict: true`: closed objects, `anyOf` for `oneOf`, and unsupported keywords in the
+ * description. Null if a strict schema would accept less: optional properties, records, tuples, `allOf`, values of
+ * any type, more than ten levels of objects. The rules are those of OpenAI, which others adopted:
  * https://platform.openai.com/docs/guides/structured-outputs#supported-schemas
  */
 export function toStrictSchema(schema: JsonObject): JsonObject | null {
@@ -53,7 +54,7 @@ function toStrict(schema: Json | undefined, depth: number): JsonObject | null {
   return said.length === 0 ? result : { ...result, description: appendToDescription(schema, said) }
 }
 
-/** A keyword that holds other schemas; undefined for any other keyword, null when one of them cannot be strict. */
+/** Converts a keyword with subschemas. Undefined for other keywords, null if a subschema cannot be strict. */
 function toStrictKeyword(keyword: string, value: Json, depth: number): JsonObject | null | undefined {
   switch (keyword) {
     case 'properties':
@@ -85,7 +86,7 @@ function toStrictList(schemas: readonly Json[], depth: number): Json[] | null {
   return list.every((schema) => schema !== null) ? list : null
 }
 
-/** Nothing may stand beside a reference. */
+/** A reference allows no siblings. */
 function toStrictReference(schema: JsonObject, to: string): JsonObject | null {
   if (!to.startsWith('#')) return null
   const { $ref: _ref, $defs, ...beside } = schema
@@ -105,7 +106,7 @@ function acceptsType({ type }: JsonObject, name: string): boolean {
   return Array.isArray(type) ? type.includes(name) : type === name
 }
 
-/** An object that says nothing of other properties may be closed, unless it says nothing at all. */
+/** Objects without a statement on other properties may be closed, unless they are completely open. */
 function isClosable({ properties, required, additionalProperties = null }: JsonObject): boolean {
   const names = isObject(properties) ? Object.keys(properties) : []
   if (additionalProperties !== null && additionalProperties !== false) return false

@@ -17,30 +17,30 @@ import { toStrictSchema } from './strict-schema.js'
 /** How the model is asked for an object. */
 export type OutputMode = 'auto' | 'response_format' | 'tool'
 
-/** An output schema with what there is to say about it. */
+/** An output schema with its options. */
 export interface OutputOptions<Schema extends InputSchema = InputSchema> {
-  /** A zod object, any other Standard JSON Schema, or a JSON Schema of an object. */
+  /** A zod object, another Standard JSON Schema, or a JSON Schema of an object. */
   schema: Schema
-  /** What the format, and the final tool, are called. Default: `final_answer`. */
+  /** Name of the format and of the final tool. Default: `final_answer`. */
   name?: string
   /**
-   * `response_format`: the provider is asked for JSON that follows the schema · `tool`: a tool that the model calls with
-   * its answer · `auto` (default): the response format where the provider is known to take it, else the tool.
+   * `response_format`: the provider enforces the schema · `tool`: the model calls a tool with its answer · `auto`
+   * (default): the response format if the provider is known to support it, else the tool.
    */
   mode?: OutputMode
 }
 
-/** What `result.object` is for a schema. Without a schema there is none. */
+/** The type of `result.object` for a schema. */
 export type OutputOf<Schema extends InputSchema> = [Schema] extends [never] ? never : InputOf<Schema>
 
-/** What an agent's answers have to be. */
+/** The required output of an agent. */
 export interface StructuredOutput {
   readonly name: string
   readonly mode: OutputMode
   /** JSON Schema of the answer. */
   readonly schema: JsonObject
   readonly validate: Validate
-  /** Awaited before the first request; rejects with a ConfigError for a schema that cannot be checked. */
+  /** Awaited before the first request; rejects with a ConfigError for an unsupported schema. */
   readonly ready: (() => Promise<void>) | undefined
 }
 
@@ -86,11 +86,9 @@ function toJsonSchema(schema: InputSchema): JsonObject {
 }
 
 /**
- * A plain JSON Schema as something that checks. Zod reads it; that part of zod is loaded only here, because it weighs
- * more than all that the core uses of it.
- *
- * `ready` rejects with a ConfigError when zod cannot check a keyword of the schema (`if`, `dependentRequired`, a
- * reference to elsewhere, …); `validate` may be called once it has resolved.
+ * Validates with a plain JSON Schema, using zod. That part of zod is large, so it is loaded on demand. `ready`
+ * rejects with a ConfigError if zod does not support a keyword (`if`, `dependentRequired`, an external reference,
+ * …); `validate` may be called once it has resolved.
  */
 function createPlainSchema(schema: JsonObject): { validate: Validate; ready: () => Promise<void> } {
   let compiling: Promise<StandardSchema> | undefined
@@ -118,8 +116,8 @@ async function compileSchema(schema: JsonObject): Promise<StandardSchema> {
 }
 
 /**
- * The request with the output asked for: as its response format, or by one more tool. A last answer that is to come
- * without tools may still call that one. `deferred`: tools that may be loaded later, whose names it must not have.
+ * Adds the output to a request, as a response format or as a final tool. A final request without tools may still
+ * call that one. `deferred`: names of tools that may be loaded later, which the final tool must avoid.
  */
 export function demandOutput(
   output: StructuredOutput,
@@ -140,13 +138,13 @@ export function demandOutput(
   }
 }
 
-/** The name of the tool that the request takes its answer by; undefined when it has none. */
+/** The name of the final tool of the request, if any. */
 export function findFinalTool({ schema }: StructuredOutput, { tools }: ModelRequest): string | undefined {
-  // A tool of the user's own may have any name, but not this very object.
+  // A tool of the app may have the same name, but it is another object.
   return tools.find(({ parameters }) => parameters === schema)?.name
 }
 
-/** Whether the answer can be asked for as a format of the response, beside the tools that there are. */
+/** Whether the provider can use a response format together with the tools of the request. */
 export function canTakeFormat(
   { mode }: StructuredOutput,
   { tools }: Pick<ModelRequest, 'tools'>,
@@ -160,7 +158,7 @@ export function canTakeFormat(
 
 const formats = new WeakMap<StructuredOutput, ResponseFormat>()
 
-/** Strict where that changes nothing of what the schema accepts. Made with the first request, and kept. */
+/** Strict if that does not change what the schema accepts. Created with the first request. */
 export function getFormat(output: StructuredOutput): ResponseFormat {
   const known = formats.get(output)
   if (known) return known
@@ -173,7 +171,7 @@ export function getFormat(output: StructuredOutput): ResponseFormat {
 
 const specs = new WeakMap<JsonObject, Map<string, ToolSpec>>()
 
-/** The same object for the same name: providers and token counters cache tools by identity. */
+/** Cached by name, because providers and token counters cache tools by identity. */
 function getFinalToolSpec(
   { name: wanted, schema }: StructuredOutput,
   tools: readonly { name: string }[],

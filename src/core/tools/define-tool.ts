@@ -17,34 +17,31 @@ import type { ApprovalPredicate, Tool, ToolExecution } from './tool.js'
 export type { Tool, ToolExecution } from './tool.js'
 
 interface CommonDefinition<Schema, Name extends string> {
-  /** What the model calls it by: 1 to 64 letters, digits, `_` and `-`. */
+  /** Name for the model: 1 to 64 letters, digits, `_` and `-`. */
   name: Name
-  /** What it does and when to use it, for the model. */
+  /** What the tool does and when to use it, for the model. */
   description: string
   /** A zod schema (or any Standard JSON Schema), or `{ type: 'object', properties: … }`. */
   input: Usable<Schema>
-  /** Running it twice with one idempotency key has the effect of running it once. Default false. */
+  /** Two executions with the same idempotency key have the effect of one. Default false. */
   idempotent?: boolean
-  /** It changes nothing. Default false. */
+  /** The tool changes nothing. Default false. */
   readOnly?: boolean
-  /** It is meant to be called again and again (waits for something). Default false. */
+  /** The tool is meant to be called repeatedly, for example to wait for something. Default false. */
   polling?: boolean
   /**
-   * The model reads only a line about it until it looks the tool up, or calls it: see `toolSearch`, which has to be among the
-   * agent's tools then. Default false.
+   * The model only sees one line about the tool until it searches for it or calls it. Requires `toolSearch` among
+   * the agent's tools. Default false.
    */
   defer?: boolean
-  /**
-   * A result of it that is a success is the answer: the run ends in COMPLETED with the result as its output, and the model is
-   * not asked again. Default false.
-   */
+  /** A successful result ends the run in COMPLETED with the result as its output. Default false. */
   endsRun?: boolean
   /**
-   * It keeps a handle of what it has begun elsewhere (`keepHandle`), and goes on from it (`handle`): a call that has one is
-   * executed again after a crash. Default false.
+   * The tool stores a handle of external work (`keepHandle`) and continues from it (`handle`). A call with a
+   * handle is executed again after a crash. Default false.
    */
   keepsHandle?: boolean
-  /** Calls a run, from 1; the calls beyond it get a result that says so, and the run goes on. Default: no cap. */
+  /** Maximum calls per run, from 1. Further calls get a result that says so. Default: unlimited. */
   maxCalls?: number
 }
 
@@ -52,14 +49,14 @@ interface CommonDefinition<Schema, Name extends string> {
 export interface ExecutedToolDefinition<Schema, Context, Name extends string>
   extends CommonDefinition<Schema, Name> {
   /**
-   * Returns what the model reads: a string as it is, anything else as JSON. Throw a `ToolError` to say how it failed;
-   * other errors are classified by their code, name, status and words. What it wants as `context`, `run` demands:
-   * `(input, { context }: ToolExecution<{ db: Db }>) => …`.
+   * Returns the result for the model: strings unchanged, other values as JSON. Throw a `ToolError` to classify a
+   * failure; other errors are classified by code, name, status and message. A typed context, `(input, { context }:
+   * ToolExecution<{ db: Db }>) => …`, becomes required in `run`.
    */
   execute: (input: InputOf<Schema>, execution: ToolExecution<Context>) => unknown
-  /** Milliseconds a call may take; 0 is no limit. Default: `toolCalls.timeoutMs` of the configuration. */
+  /** Timeout of a call in milliseconds; 0 means none. Default: `toolCalls.timeoutMs`. */
   timeoutMs?: number
-  /** Whether a person has to approve each call; a function decides call by call. Default false. */
+  /** Whether each call needs approval by a person; a function decides per call. Default false. */
   needsApproval?: boolean | ApprovalPredicate<InputOf<Schema>>
   client?: false
 }
@@ -73,7 +70,7 @@ export interface ClientToolDefinition<Schema, Name extends string> extends Commo
 }
 
 /**
- * Defines a tool. Its JSON Schema is made here, once, so that one that no model can use is found before anything runs.
+ * Defines a tool. Its JSON Schema is created here, so that an unusable one is found before anything runs.
  *
  * ```ts
  * const read = defineTool({
@@ -128,7 +125,7 @@ function createParameters(name: string, input: InputSchema): Tool['parameters'] 
   }
 }
 
-/** Types rule most of this out; JavaScript and casts do not. */
+/** For JavaScript and casts; types prevent most of this. */
 function checkDefinition(definition: unknown): void {
   if (typeof definition !== 'object' || definition === null) {
     throw new ConfigError(

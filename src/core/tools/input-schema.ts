@@ -4,35 +4,31 @@ import { describeError } from '../base/errors.js'
 import { normalizeSchema } from '../models/normalize-schema.js'
 import { readProperty } from '../base/json.js'
 
-/**
- * What a tool's input may be described with: a schema of a library that implements Standard JSON Schema (zod >= 4.2),
- * or a JSON Schema as it is.
- */
+/** Input of a tool: a schema that implements Standard JSON Schema (zod >= 4.2), or a plain JSON Schema. */
 export type InputSchema = StandardJsonSchema | PlainJsonSchema
 
-/** A JSON Schema whose top level is an object. Other keywords go to the model as they are. */
+/** A JSON Schema for an object. Unknown keywords are passed to the model. */
 export interface PlainJsonSchema {
   readonly type: 'object'
   readonly '~standard'?: never
   readonly [keyword: string]: unknown
 }
 
-/** What `execute` receives for a schema: the validated output, or any JSON object for a plain JSON Schema. */
+/** Input of `execute`: the validated output, or any JSON object for a plain JSON Schema. */
 export type InputOf<Schema> =
   Schema extends StandardJsonSchema<infer _Input, infer Output> ? Output : JsonObject
 
-/** What the model, or a person who edits its call, gives for a schema: before defaults and transforms. */
+/** Input from the model or from a person who edits a call: before defaults and transforms. */
 export type ArgumentsOf<Schema> =
   Schema extends StandardJsonSchema<infer Input, infer _Output> ? Input : JsonObject
 
-/** The schema, or a sentence in its place: what the compiler then shows says what to do. */
+/** The schema, or a sentence that the compiler shows as advice. */
 export type Usable<Schema> = Schema extends InputSchema
   ? Schema
   : `This input ${(typeof toolFlaws)['schema']}`
 
 export type Validate = (value: unknown) => Validation | Promise<Validation>
 
-/** How a schema checks arguments. */
 export function createValidator(schema: InputSchema): Validate {
   if (!isStandardSchema(schema)) return plainSchemaValidator(copyJsonObject(schema))
   const standard = schema['~standard']
@@ -41,23 +37,22 @@ export function createValidator(schema: InputSchema): Validate {
 
 const loadPlainValidator = loadOnce(() => import('./plain-validator.js'))
 
-/** Loaded with the first tool that has such a schema: in time for its first call, or the call waits. */
+/** Loads the validator with the first such tool. A call waits for it if necessary. */
 function plainSchemaValidator(schema: JsonObject): Validate {
   let validate: ((value: unknown) => Validation) | undefined
   const load = async () => (validate ??= await (await loadPlainValidator()).createPlainValidator(schema))
-  // The next check reports a failure, and loads again.
+  // The next check loads it again and reports the error.
   load().catch(() => undefined)
   return (value) => (validate ? validate(value) : load().then((check) => check(value)))
 }
 
 /**
- * The JSON Schema of a tool: draft 2020-12 (the draft that OpenAI and Anthropic check against), `$schema` left out, always
- * with `properties`. A copy, so that later changes to the schema object change nothing. The provider fits it to its own rules.
- *
- * Throws an Error whose message completes 'The input of tool … '.
+ * Returns the JSON Schema of a tool: draft 2020-12, which OpenAI and Anthropic check against, without `$schema`,
+ * always with `properties`. A copy, so later changes of the schema have no effect. Throws an Error whose message
+ * continues 'The input of tool … '.
  */
 export function toParameters(schema: InputSchema): JsonObject {
-  // Libraries' own objects are JSON of a kind, and nothing that a model could use.
+  // A schema object of a library is valid JSON but useless to a model.
   if (!isStandardSchema(schema) && typeof readProperty(schema, 'parse') === 'function') {
     throw new Error(`${toolFlaws.schema}.`)
   }
@@ -107,18 +102,18 @@ function explainNotAnObject(parameters: JsonObject): string {
 }
 
 /**
- * The part of the Standard Schema interface (https://standardschema.dev) that tools need. Zod 4, Valibot, ArkType and
- * others implement it, so no schema library is imported here.
+ * The part of Standard Schema (https://standardschema.dev) that tools need. Zod 4, Valibot, ArkType and others
+ * implement it, so no schema library is imported here.
  */
 export interface StandardSchema<Input = unknown, Output = Input> {
   readonly '~standard': StandardProps<Input, Output>
 }
 
-/** A Standard Schema that can also say what it accepts as JSON Schema (zod >= 4.2, for example). */
+/** A Standard Schema that can be converted to JSON Schema (zod >= 4.2, for example). */
 export interface StandardJsonSchema<Input = unknown, Output = Input> {
   readonly '~standard': StandardProps<Input, Output> & {
     readonly jsonSchema: {
-      /** Throws when the schema has no JSON Schema. */
+      /** Throws if the schema cannot be converted. */
       readonly input: (options: { readonly target: 'draft-2020-12' }) => Record<string, unknown>
     }
   }
@@ -146,10 +141,7 @@ export function isStandardSchema(value: unknown): value is StandardSchema {
   return typeof standard?.validate === 'function'
 }
 
-/**
- * What is wrong with a tool's definition, in words that say what to do: the compiler shows them where it would speak of
- * types, and `defineTool` throws the same.
- */
+/** Advice about invalid tool definitions, used in compiler errors and by `defineTool`. */
 export const toolFlaws = {
   schema:
     "cannot say its JSON Schema. Use zod 4.2 or later (zod 3 cannot), another library that implements Standard JSON Schema, or a plain { type: 'object', properties: … }",
@@ -177,7 +169,7 @@ export const toolKeys = [
   ...toolFlags,
 ] as const
 
-/** What a definition with these keys may have under each of them: anything, or the words for what is wrong. */
+/** The allowed type of each key of a definition, or advice. */
 export type Flawless<Key extends PropertyKey> = {
   [Each in Key]?: Each extends 'parameters'
     ? (typeof toolFlaws)['parameters']
@@ -188,6 +180,6 @@ export type Flawless<Key extends PropertyKey> = {
         : `there is no option '${Each & string}'`
 }
 
-/** Told at the description: a compiler points at something that is there. */
+/** Reported at the description, because a compiler error needs an existing key. */
 type Executable<Key> =
   Extract<Key, 'execute' | 'client'> extends never ? (typeof toolFlaws)['execute'] : unknown

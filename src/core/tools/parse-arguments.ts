@@ -5,8 +5,8 @@ import type { Validation, Issue } from './input-schema.js'
 import type { Json } from '../../../machines/agent/json.js'
 
 /**
- * The arguments of a call, checked against the tool's schema. What does not fit becomes a message for the model that
- * says where and what to mend. Never throws or rejects; a promise only when the schema checks asynchronously.
+ * Parses and validates the arguments of a call. Problems become a message for the model. Never throws or rejects;
+ * returns a promise only if the schema validates asynchronously.
  */
 export function parseArguments(tool: Tool, text: string): ParsedArguments | Promise<ParsedArguments> {
   let value: unknown
@@ -36,8 +36,8 @@ function explainBadJson(tool: Tool, text: string): string {
 export type ParsedArguments = { ok: true; input: unknown } | { ok: false; message: string }
 
 /**
- * Arguments that were read from JSON, checked against the tool's schema. What does not fit becomes a message that says
- * where and what to mend. Never throws or rejects; a promise only when the schema checks asynchronously.
+ * Validates parsed arguments. Problems become a message for the model. Never throws or rejects; returns a promise
+ * only if the schema validates asynchronously.
  */
 export function fitArguments(tool: Tool, value: unknown): ParsedArguments | Promise<ParsedArguments> {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
@@ -78,29 +78,29 @@ function toUncheckable(tool: Tool, error: unknown): ParsedArguments {
 }
 
 /**
- * Models leave the arguments of a tool without parameters empty, or write null: both are {}. Properties named
- * `__proto__` are dropped, so that a tool which merges its input carelessly does not change the prototype of anything.
+ * Models send empty text or null for tools without parameters; both become {}. `__proto__` is dropped, so that
+ * careless merging does not change a prototype.
  */
 export function readJson(text: string): unknown {
   if (text.trim() === '') return {}
   return (mayNameProto.test(text) ? JSON.parse(text, dropProto) : JSON.parse(text)) ?? {}
 }
 
-/** `__proto__`, perhaps with one of its characters written as an escape. */
+/** `__proto__`, possibly with escaped characters. */
 const mayNameProto = /__proto__|\\u00(?:5f|6f|7[024])/i
 
 function dropProto(key: string, value: unknown): unknown {
   return key === '__proto__' ? undefined : value
 }
 
-/** Issues that are listed; the model mends these first. */
+/** Maximum number of reported issues. */
 const mostListed = 10
-/** Characters of a schema that is shown to say what is expected. */
+/** Maximum characters of a schema in a message. */
 const mostShown = 200
 
 /**
- * What is wrong with some arguments, one field a line: where, and what is expected there. A message that does not say
- * what it expected ('Invalid input' of a union) gets the field's own schema out of `parameters`.
+ * Formats issues, one per line. If a message does not contain what was expected ('Invalid input' of a union), the
+ * schema of the field is added.
  */
 export function explainIssues(issues: readonly Issue[], parameters?: Json): string {
   const lines = issues.slice(0, mostListed).map(({ message, path = [] }) => {
@@ -125,7 +125,7 @@ function formatKey(key: PropertyKey, first: boolean): string {
   return first ? name : `.${name}`
 }
 
-/** The schema of a field, as far as plain `properties` and `items` lead to it. */
+/** Follows plain `properties` and `items` only. */
 function findSchema(parameters: Json | undefined, keys: readonly PropertyKey[]): Json | undefined {
   if (keys.length === 0) return undefined
   let schema: Json | undefined = parameters

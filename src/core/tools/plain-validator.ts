@@ -6,11 +6,9 @@ import { normalizeSchema } from '../models/normalize-schema.js'
 import type { Issue, Validation } from './input-schema.js'
 
 /**
- * Checks values against a plain JSON Schema of any draft since 4. Parts that cannot be checked pass: unknown keywords,
- * keywords in a wrong shape, patterns of other languages, references to other documents. No code is generated, so pages that
- * forbid `eval` can use it.
- *
- * The schema can come from a stranger: its patterns run in linear time, by RE2.
+ * Validates against a plain JSON Schema of any draft since 4. Unknown or invalid keywords, foreign patterns and
+ * external references are ignored. No code is generated, so it works on pages that forbid `eval`. Schemas may be
+ * untrusted, so patterns run in linear time with RE2.
  */
 export async function createPlainValidator(schema: JsonObject): Promise<(value: unknown) => Validation> {
   const { checks, schema: safe } = await withLinearPatterns(normalizeSchema(schema))
@@ -18,10 +16,10 @@ export async function createPlainValidator(schema: JsonObject): Promise<(value: 
   try {
     validator = new Validator(safe as Schema, '2020-12', false)
   } catch {
-    // A schema that contradicts itself: two parts with one `$id`, for example.
+    // A contradictory schema, for example with a duplicate `$id`.
   }
   return (value) => {
-    // The validator finds formats by global names. It is synchronous, so no other code sees these.
+    // The validator looks up formats globally. It is synchronous, so no other code sees them.
     Object.assign(format, checks)
     try {
       const { valid, errors } = validator?.validate(value) ?? { valid: true, errors: [] }
@@ -36,20 +34,20 @@ export async function createPlainValidator(schema: JsonObject): Promise<(value: 
 
 type Checks = Record<string, (text: string) => boolean>
 
-/** What a pattern's check is called among the formats. */
+/** Prefix of the format names that stand for patterns. */
 const patternName = 'statewright pattern '
 
 const loadRe2 = loadOnce(() => import('re2js'))
 
 /**
- * A copy whose patterns are formats, each with a check that takes linear time. RE2 knows neither lookaheads nor back
- * references: a pattern that has them is left out, and so is one of another language.
+ * Replaces patterns by formats that are checked in linear time. Patterns that RE2 does not support (lookaheads,
+ * back references, other dialects) are dropped.
  */
 async function withLinearPatterns(schema: JsonObject): Promise<{ schema: unknown; checks: Checks }> {
   const checks: Checks = {}
   const text = JSON.stringify(schema)
   const engine = text.includes('"pattern"') ? (await loadRe2()).RE2JS : null
-  // Keys that a pattern may allow are not refused where that pattern cannot be checked.
+  // Keys that an unchecked pattern might allow must not be rejected.
   const isOpen = text.includes('"patternProperties"') && hasUnsafeKeys(schema)
 
   const named = (pattern: string): string | null => {
@@ -80,7 +78,7 @@ async function withLinearPatterns(schema: JsonObject): Promise<{ schema: unknown
             ? copy(Object.fromEntries(Object.entries(value).filter(([name]) => isSafe(name))))
             : copy(value)
     }
-    // The validator's own pattern for this one takes exponential time.
+    // The built-in `url` pattern takes exponential time.
     if (copied['format'] === 'url') copied['format'] = 'uri'
     if (typeof pattern !== 'string')
       return pattern === undefined ? copied : { ...copied, pattern: copy(pattern) }
@@ -102,8 +100,8 @@ function hasUnsafeKeys(schema: unknown): boolean {
 }
 
 /**
- * Whether the engine of the platform runs it in linear time for sure: nothing repeats in it, or one character from its
- * start.
+ * Whether the platform's engine certainly matches it in linear time: no repetition, or one character repeated from
+ * the start.
  */
 function isSafe(pattern: string): boolean {
   try {
@@ -117,10 +115,10 @@ function isSafe(pattern: string): boolean {
   return repeats === 0 || bare === '.*' || (repeats === 1 && /^\^[^|()]*$/.test(bare))
 }
 
-/** Of these it is told that nothing fits, not why each of their parts does not. */
+/** Keywords reported as a whole, without the reasons of their parts. */
 const choices: ReadonlySet<string> = new Set(['anyOf', 'oneOf', 'not', 'contains', 'propertyNames'])
 
-/** Of these, what is wrong inside is told, at its own place. */
+/** Keywords whose inner problems are reported at their own location. */
 const wrappings: ReadonlySet<string> = new Set(
   (
     '$ref $recursiveRef allOf if dependencies dependentSchemas properties patternProperties additionalProperties ' +
@@ -132,7 +130,7 @@ function toIssues(errors: readonly OutputUnit[]): Issue[] {
   const chosen = errors.filter(({ keyword }) => choices.has(keyword))
   const isInChoice = ({ keyword, keywordLocation, instanceLocation }: OutputUnit): boolean =>
     chosen.some((choice) =>
-      // What says no to everything has no location of its own.
+      // `false` schemas have no location of their own.
       keyword === 'false'
         ? `${instanceLocation}/`.startsWith(`${choice.instanceLocation}/`)
         : keywordLocation.startsWith(`${choice.keywordLocation}/`),

@@ -7,24 +7,23 @@ import type { Tool } from './tool.js'
 import type { ToolSet } from './tool-set.js'
 
 export interface PrepareOptions {
-  /** The app's own object. */
+  /** The app's context object. */
   context: unknown
-  /** Milliseconds, for tools without a limit of their own; 0 is none. */
+  /** Default timeout in milliseconds; 0 means none. */
   defaultTimeoutMs: number
   clock: Clock
-  /** Whether a call of this tool only loads it. Absent: none does. */
+  /** Whether a call of this tool only loads it. */
   isUnloaded?: ((name: string) => boolean) | undefined
-  /** Whether every call that is not read-only asks for approval: see `ForkTerms`. */
+  /** Whether every call that is not read-only needs approval: see `ForkTerms`. */
   askFirst?: boolean | undefined
 }
 
 type PreparedCall = Omit<ModelOutput['calls'][number], 'id'>
 
 /**
- * Who has to act on each call before it can run, in the order of the calls. A call that cannot run (unknown tool,
- * arguments that do not fit) needs no approval: it becomes an error result. So does a call whose `needsApproval` does
- * not answer within the tool's time (`undecided`). Never throws or rejects; returns a promise only where a check is
- * asynchronous.
+ * Decides who must act on each call before it runs. Calls that cannot run (unknown tool, invalid arguments) become
+ * error results without approval, and so do calls whose `needsApproval` times out (`undecided`). Never throws or
+ * rejects; returns a promise only if a check is asynchronous.
  */
 export function prepareCalls(
   calls: readonly ToolCall[],
@@ -47,9 +46,7 @@ function toPreparedCalls(
   return calls.map(({ id }, index) => ({ id, ...(prepared[index] ?? { needs: 'approval' }) }))
 }
 
-/**
- * How long it may take to decide about a call of the tool. What keeps the time of its calls itself has no limit there.
- */
+/** Timeout of an approval decision. Tools with `timeoutMs: 0` use the default. */
 export function getDecisionTimeout(tool: Tool, defaultTimeoutMs: number): number {
   return tool.timeoutMs || defaultTimeoutMs
 }
@@ -59,10 +56,10 @@ function prepareInTime(
   tools: ToolSet,
   options: PrepareOptions,
 ): PreparedCall | Promise<PreparedCall> {
-  // The provider asks for approval: only a person may give it.
+  // The provider asks for approval, which only a person may give.
   if (call.hosted) return { needs: 'approval' }
   const tool = tools.get(call.function.name)
-  // Most tools: their arguments need not be read before they run.
+  // Most tools do not need their arguments to be parsed yet.
   if (tool === undefined) return { needs: 'nobody' }
   const asksFirst = options.askFirst === true && !tool.readOnly
   if (!tool.client && tool.needsApproval === false && !asksFirst) return { needs: 'nobody' }
@@ -88,12 +85,12 @@ async function decideNeeds(
   return asksFirst || (await needsPerson(tool, parsed.input, context)) ? 'approval' : 'nobody'
 }
 
-/** Whether a person has to approve a call of the tool, with its input as the tool reads it. */
+/** Whether a call with this validated input needs approval. */
 export async function needsPerson(tool: Tool, input: unknown, context: unknown): Promise<boolean> {
   if (typeof tool.needsApproval === 'boolean') return tool.needsApproval
   try {
     const answer: unknown = await tool.needsApproval(input, { context })
-    // Anything but a plain false asks: a predicate that forgets to return must not wave calls through.
+    // Anything but `false` asks, so that a predicate that returns nothing does not approve calls.
     return answer !== false
   } catch {
     return true

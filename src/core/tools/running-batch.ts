@@ -4,35 +4,32 @@ import { startsPerTick, yieldToEventLoop } from '../base/platform.js'
 import { type CallOwner, type RunCallOptions, type RunnableCall, RunningCall } from './running-call.js'
 
 export interface RunBatchOptions extends RunCallOptions {
-  /** Calls that run at once; at least 1. */
+  /** Maximum concurrent calls, at least 1. */
   readonly concurrency: number
-  /** Once it is aborted nothing is started, and nothing is told any more. */
+  /** After an abort no call starts, and no callback is called. */
   readonly abort: CallAbort
-  /** Asked before each call, which starts once this settles; undefined: at once. */
+  /** Awaited before each call. Undefined: start immediately. */
   ready?(): Promise<void> | undefined
-  /** Told before a call is executed. */
+  /** Called before a call is executed. */
   onStart?(callId: string): void
-  /** Told exactly once a call, in the order in which they end; not of sub-agents that rest. */
+  /** Called once per call, in order of completion, but not for calls that wait. */
   onResult(callId: string, result: ToolResult): void
-  /** Told when each call has its result, or rests. */
+  /** Called when every call has a result or waits. */
   onDone(): void
 }
 
-/**
- * Carries out calls, `concurrency` at a time, starting them in order. What a callback throws is its owner's affair and
- * stops neither the batch nor the process.
- */
+/** Runs calls in order with limited concurrency. Exceptions of callbacks stop neither the batch nor the process. */
 export class RunningBatch implements CallOwner {
   readonly #calls: readonly RunnableCall[]
   readonly #options: RunBatchOptions
-  /** What each lane carries out: it takes the next call when it is free. */
+  /** One slot per concurrent call. */
   readonly #lanes: (RunningCall | null)[]
   #taken = 0
-  /** Lanes that are free, and wait until they may take a call. */
+  /** Number of idle lanes that wait for `ready`. */
   #waiting = 0
-  /** Calls that were started in this turn of the event loop, as far as is known. */
+  /** Calls started in this turn of the event loop. */
   #inTurn = 0
-  /** Lanes that are free, and wait for the next turn. */
+  /** Idle lanes that wait for the next turn. */
   #paused: number[] | undefined
   #isHalted = false
 
@@ -48,14 +45,13 @@ export class RunningBatch implements CallOwner {
     if (this.#lanes.length === 0) this.#options.onDone()
   }
 
-  /** Stops the batch: its results are not needed any more. */
   stop(reason?: unknown): void {
     const { abort } = this.#options
     abort.abort(reason)
     for (const call of this.#lanes) call?.stop(abort.reason)
   }
 
-  /** Nothing more is started, and the batch is never done here. Returns what has not been started. */
+  /** Starts no further calls and returns those that were not started. */
   halt(): readonly RunnableCall[] {
     this.#isHalted = true
     return this.#calls.slice(this.#taken)
@@ -69,7 +65,7 @@ export class RunningBatch implements CallOwner {
       try {
         this.#options.onResult(ended.call.id, result)
       } catch {
-        // The next calls still have to run.
+        // The remaining calls must still run.
       }
     }
     this.#takeNext(lane)
@@ -81,10 +77,7 @@ export class RunningBatch implements CallOwner {
     this.#takeNext(lane, true)
   }
 
-  /**
-   * Calls that do not wait for anything follow each other in one turn of the event loop: after so many, everything else in
-   * the process has its own.
-   */
+  /** Yields to the event loop after a number of calls that completed synchronously. */
   #isPaused(lane: number): boolean {
     if (this.#inTurn < startsPerTick) return false
     if (this.#paused) this.#paused.push(lane)
@@ -103,7 +96,7 @@ export class RunningBatch implements CallOwner {
     for (const lane of lanes) this.#takeNext(lane)
   }
 
-  /** `isReady`: it was asked whether a call may start. */
+  /** `isReady`: `ready` has settled. */
   #takeNext(lane: number, isReady = false): void {
     const { abort } = this.#options
     const call = this.#calls[this.#taken]
@@ -122,7 +115,7 @@ export class RunningBatch implements CallOwner {
     this.#taken += 1
     this.#inTurn += 1
     this.#options.onStart?.(call.id)
-    // A subscriber may stop the batch when the call starts.
+    // A subscriber may stop the batch here.
     if (!abort.aborted) this.#lanes[lane] = new RunningCall(call, this.#options, this)
   }
 }

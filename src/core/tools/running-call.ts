@@ -26,34 +26,36 @@ export type RunnableCall = Pick<
   'id' | 'name' | 'arguments' | 'undecided' | 'hosted' | 'unloaded' | 'handle' | 'questions' | 'memo'
 >
 
-/** What calls are carried out with; those of a batch share it. */
+/** Options shared by the calls of a batch. */
 export interface RunCallOptions {
   tools: ToolSet
-  /** Milliseconds, for tools without a `timeoutMs` of their own. 0 = off. */
+  /** Default timeout in milliseconds. 0 = off. */
   defaultTimeoutMs: number
-  /** Characters of a result. */
+  /** Maximum characters of a result. */
   maxResultChars: number
   clock: Clock
-  /** The app's own object. */
+  /** The app's context object. */
   context: unknown
   runId: string
   sessionId: string
-  /** Unique to the batch and the same when it is resumed: ids of calls are unique only within one response. */
+  /** Unique per batch and stable on resume. Call ids are only unique within a response. */
   batchId: string
   onProgress: (callId: string, name: string, value: Json) => void
-  /** A call loads deferred tools. Absent: none can. */
+  /** Loads deferred tools. Absent: not supported. */
   onLoad?: (callId: string, names: readonly string[]) => void
-  /** Told what the call of a skill's tool changes, before its result. */
+  /** Called with a skill change before the result. */
   onSkillChange?: (callId: string, change: SkillChange) => void
-  /** A call keeps what its tool goes on from in another process. Settles once that is durable. */
+  /** Stores the handle of a call. Resolves once it is durable. */
   onHandle?: (callId: string, handle: Json) => Promise<void>
-  /** Lets a call rest that asks people: null. Or what it comes to, where it may not ask. Absent: none can. Never rejects. */
+  /**
+   * Lets a call wait for people (null), or returns its result if it may not ask. Absent: not supported. Never
+   * rejects.
+   */
   onAsk?: (call: RunnableCall, ask: Ask) => Promise<ToolResult | null>
-  /** Told that a call hands the conversation to another agent, before its result. */
+  /** Called with the next agent before the result of a handoff. */
   onHandoff?: (callId: string, to: string) => void
-  /** What measures the run. */
   readonly telemetry?: Pick<RunTelemetry, 'around'> | undefined
-  /** Carries out the call of a sub-agent; null when it rests. Never rejects. */
+  /** Runs a sub-agent. Null if it waits. Never rejects. */
   delegate?: (
     tool: Tool,
     delegate: Delegate,
@@ -62,15 +64,14 @@ export interface RunCallOptions {
   ) => Promise<ToolResult | null>
 }
 
-/** Receives the outcome of a call. */
 export interface CallOwner {
-  /** Told once, and never while the call is being started; null: it rests, for its tool or its sub-agent asks. */
+  /** Called once, never during the start of the call. Null: the call waits. */
   onCallEnd(call: RunningCall, result: ToolResult | null): void
 }
 
 /**
- * A call that is carried out. Whatever happens becomes one result that the model can read, but for a call that
- * rests. All that is known of it is here, because runs by the thousand may be parked in calls of tools.
+ * A running call. Any outcome becomes one result for the model, unless the call waits. Holds all state of the call
+ * in one object, because thousands of runs may be parked in tool calls.
  */
 export class RunningCall {
   readonly call: RunnableCall
@@ -94,7 +95,7 @@ export class RunningCall {
     else this.#start(tool)
   }
 
-  /** Stops the call: its tool's signal aborts, and its owner is not called. */
+  /** Aborts the tool's signal. The owner is not called. */
   stop(reason: unknown): void {
     this.#isOver = true
     this.#clearTimer()
@@ -160,7 +161,7 @@ export class RunningCall {
     if (!this.#isOver && names.length > 0) this.#options.onLoad?.(this.call.id, names)
   }
 
-  /** The call does not run: what it says was written without the schema. */
+  /** Loads the tool instead of running the call, whose arguments were written without the schema. */
   #loadSoon(tool: Tool): void {
     queueMicrotask(() => {
       this.#load([tool.name])
@@ -168,7 +169,6 @@ export class RunningCall {
     })
   }
 
-  /** What the tool is told besides its input. */
   #createExecution({ keepsHandle }: Tool): ToolExecution {
     const { runId, sessionId, batchId, context } = this.#options
     const { id: callId, handle } = this.call
@@ -194,7 +194,7 @@ export class RunningCall {
     try {
       this.#options.onProgress(this.call.id, this.call.name, toJson(progress))
     } catch {
-      // A listener's mistake must not become the tool's.
+      // Errors of a listener must not fail the tool.
     }
   }
 
@@ -215,7 +215,7 @@ export class RunningCall {
     }
     if (value instanceof SkillOutcome) {
       this.#options.onSkillChange?.(this.call.id, value.change)
-      // A skill is bounded where it is read: the model reads all of it.
+      // Skills are already limited in size and must be read in full.
       return this.#end({ status: 'ok', durationMs: this.#getDuration(), content: value.text })
     }
     this.#end({
@@ -238,7 +238,7 @@ export class RunningCall {
     this.#end(rememberThrown(failure, error))
   }
 
-  /** Before the abort: a tool that heeds it must not get its say first. */
+  /** Ends the call before the abort, so that the tool cannot return a result. */
   #timeOut(tool: Tool, timeoutMs: number): void {
     this.#end(this.#toFailure('timeout', formatTimeout(tool, timeoutMs), 'transient', timeoutMs))
     this.#abort.abort(timeoutError('The call', timeoutMs))
@@ -286,14 +286,14 @@ export class RunningCall {
 
 const contextHint = 'The tool reads `context`, and this run has none: pass it, run(input, { context }).'
 
-/** Whether a tool failed because it read something of the `context` that its run does not have. */
+/** Whether the tool failed because the run has no `context`. */
 function readsContext({ execute }: Tool, error: unknown): boolean {
   const message = readProperty(error, 'name') === 'TypeError' && readProperty(error, 'message')
   if (typeof message !== 'string' || !/\bundefined\b/.test(message)) return false
   return Function.prototype.toString.call(execute).includes('context')
 }
 
-/** All that is done here of a call that the provider carries out. The guards tell one from another by what is read. */
+/** The result of a call that the provider executes. The hash distinguishes calls for the guards. */
 function createApprovedResult({ name, arguments: text }: RunnableCall): ToolResult {
   const which = fingerprintCall(name, text).slice(0, 8)
   return { status: 'ok', content: `Approved: the provider carries it out (#${which}).`, durationMs: 0 }
@@ -316,14 +316,14 @@ function formatTimeout({ name, readOnly }: Tool, timeoutMs: number): string {
   return `The tool '${name}' did not finish within ${timeoutMs} ms and was abandoned.${doubt}`
 }
 
-/** Also for a program whose tool is not deferred any more: that the call does not run was decided before. */
+/** Also used if the tool is no longer deferred, because the decision was made earlier. */
 function formatNotLoaded({ name, description, parameters }: Tool, search: ToolSearch | undefined): string {
   const how = search?.loading === 'dispatch' ? 'by call_tool' : 'again'
   const spec = JSON.stringify({ name, description, parameters })
   return `The tool '${name}' was not loaded, so this call was not carried out. It is loaded now: call it ${how}, with arguments that fit its parameters.\n${spec}`
 }
 
-/** Tools that an unknown name is answered with. */
+/** Maximum tools listed for an unknown name. */
 const mostNamed = 20
 
 function formatUnknownTool(wanted: string, names: readonly string[]): string {

@@ -6,19 +6,19 @@ import { UsageError } from '../base/errors.js'
 import { formatValue } from '../base/text.js'
 import { type InputPart, describeMedia, getPayloadLength, toContentPart } from '../models/media.js'
 
-/** Characters of base64 that a result may have in its pictures, sounds and documents: 20 MB of them. */
+/** Maximum base64 characters in a result, which is 20 MB. */
 const mostMedia = 28 * 1024 * 1024
 
 /**
- * What a tool returns that is more than a text: what `toolContent` makes.
+ * A tool result with media, created by `toolContent`.
  *
  * @example const chart: ToolContent = toolContent([{ type: 'image', image: 'https://example.com/chart.png' }])
  */
 export class ToolContent {
-  /** The text for readers that take only text. */
+  /** For readers that only take text. */
   readonly text: string
   readonly media: readonly MediaPart[]
-  /** A model that is not known to take the media reads the text alone. */
+  /** Models without known media support read the text only. */
   readonly orWords: boolean
 
   constructor(text: string, media: readonly MediaPart[], orWords = false) {
@@ -29,11 +29,10 @@ export class ToolContent {
 }
 
 /**
- * A tool's result of texts, pictures, sounds and documents, for models that can look at them. Guards, shields and interfaces
- * read its texts, and of the rest a line in words; `tool_result` events and messages have the rest as `media`.
- *
- * A model that does not take them is an error (`unsupported_content`). With `orWords` it reads the lines in words
- * instead, and so does a model whose support is not known: set its option `media`.
+ * A tool result with text, images, audio and documents. Guards, shields and interfaces read the text and a
+ * description of each medium; `tool_result` events and messages contain the media as `media`. Models that do not
+ * accept them fail with `unsupported_content`. With `orWords`, such models, and models whose support is unknown,
+ * read the descriptions instead; see the model option `media`.
  *
  * @example
  * const screenshot = defineTool({
@@ -70,7 +69,7 @@ export function toolContent(parts: readonly InputPart[], options: { orWords?: bo
   return new ToolContent(words.join('\n'), media, orWords)
 }
 
-/** What a tool returns beside what the model reads: `appData` is for the app alone. */
+/** A result with `appData`, which only the app receives. */
 export class ResultWithData {
   readonly value: unknown
   readonly appData: JsonObject
@@ -81,7 +80,7 @@ export class ResultWithData {
   }
 }
 
-/** What a tool returned, as the model and the app get it. Never throws. */
+/** Formats a tool result for the model and the app. Never throws. */
 export function formatResult(
   value: unknown,
   maxChars: number,

@@ -6,12 +6,12 @@ import { readProperty } from '../base/json.js'
 export const toolErrorKinds: readonly ToolErrorKind[] = ['policy_denied', 'transient', 'failed']
 
 export interface ToolErrorOptions extends ErrorOptions {
-  /** A sentence for people, which pages show as it is. Default: none. */
+  /** A sentence for people, shown on pages. Default: none. */
   publicMessage?: string
 }
 
 /**
- * Thrown by a tool to say how it failed. `code` is the kind.
+ * Throw it in a tool to classify a failure. `code` is the kind.
  * - `policy_denied`: this call is not allowed; asking again will not change that. By default two identical ones end the run
  * - `transient`: it may work later (timeouts, rate limits, lost connections)
  * - `failed`: everything else
@@ -22,15 +22,12 @@ export interface ToolErrorOptions extends ErrorOptions {
  */
 export class ToolError extends StatewrightError {
   override readonly name = 'ToolError'
-  /**
-   * What a page shows of it; `message` is for the model. Without it, a page shows a sentence that says nothing of the
-   * tool.
-   */
+  /** Shown on pages; `message` is for the model. Without it, pages show a generic sentence. */
   readonly publicMessage: string | undefined
-  /** What the guards make of it. */
+  /** How guards treat the failure. */
   readonly kind: ToolErrorKind
 
-  /** An unknown `kind`, which only JavaScript can pass, counts as `failed`. */
+  /** Unknown kinds count as `failed`. */
   constructor(kind: ToolErrorKind, message: string, options?: ToolErrorOptions) {
     const known = toolErrorKinds.includes(kind) ? kind : 'failed'
     super(known, message, undefined, options)
@@ -39,15 +36,12 @@ export class ToolError extends StatewrightError {
   }
 }
 
-/**
- * AbortError among them: a call whose own signal aborts is closed without asking, so this is a time limit that the tool
- * set itself.
- */
+/** AbortError is a timeout set by the tool itself, because calls with an aborted signal are closed before. */
 const names = ['TimeoutError', 'AbortError', 'APIConnectionError', 'APIConnectionTimeoutError']
 
 /**
- * Whether a tool's failure may pass by itself, and what to say of it. A ToolError says so itself. Anything else is
- * judged, the error before its `cause`s, by
+ * Classifies a tool failure. A ToolError has its kind. Other errors are classified by the following, first the
+ * error and then its `cause`s:
  * 1. its code: `ECONNRESET`, `ETIMEDOUT`, `EAI_AGAIN`, `UND_ERR_SOCKET`, … are transient;
  * 2. its name: `TimeoutError`, `AbortError`;
  * 3. its HTTP status (`status`, `statusCode`, `response.status`): 408, 425, 429 and 502–504 are transient, other 4xx
@@ -66,14 +60,13 @@ export function classifyToolError(error: unknown): { kind: ToolErrorKind; messag
   return { kind, message }
 }
 
-/** What a ToolError says to pages. */
 export function findPublicMessage(error: unknown): string | undefined {
   const message =
     readProperty(error, 'name') === 'ToolError' ? readProperty(error, 'publicMessage') : undefined
   return typeof message === 'string' ? message : undefined
 }
 
-/** By its name, not its class: a second copy of this package may be installed. */
+/** Compares names, because a second copy of this package may be installed. */
 function readNamedKind(error: unknown): ToolErrorKind | undefined {
   if (readProperty(error, 'name') !== 'ToolError') return undefined
   const kind = readProperty(error, 'kind')

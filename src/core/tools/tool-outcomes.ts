@@ -8,12 +8,13 @@ import { readTime } from '../base/clock.js'
 import type { SkillChange } from '../../../machines/agent/skills.js'
 
 /**
- * What a tool returns to ask people in the middle of its call. The run rests until all is answered, perhaps in another process;
- * then the tool is called again with the same input, and `findAsked` has the answers and the memo.
+ * Returned by a tool to ask people during its call. The run waits until all questions are answered, possibly in
+ * another process. Then the tool is called again with the same input, and `findAsked` returns the answers and the
+ * memo.
  */
 export class Ask {
   readonly elicitations: readonly Elicitation[]
-  /** What the tool wants to have when it is called again. It is in the log, and no page or model sees it. */
+  /** Data for the next call of the tool. Stored in the log, and not shown to pages or models. */
   readonly memo: Json
 
   constructor(elicitations: readonly Elicitation[], memo: Json) {
@@ -22,14 +23,14 @@ export class Ask {
   }
 }
 
-/** What a call has asked, and what it was answered. */
+/** Earlier questions of a call and their answers. */
 export interface Asked {
-  /** The answer to each elicitation, in their order, as JSON text; undefined where there is none. */
+  /** The answers in order, as JSON text; undefined if there is none. */
   readonly answers: readonly (string | undefined)[]
   readonly memo: Json
 }
 
-/** What a call has asked before; undefined: nothing. */
+/** Returns the earlier questions of a call, if any. */
 export function findAsked(execution: ToolExecution): Asked | undefined {
   return askedBefore.get(execution)
 }
@@ -39,12 +40,11 @@ export function rememberAsked(execution: ToolExecution, { questions = [], memo =
   if (questions.length > 0) askedBefore.set(execution, { answers, memo })
 }
 
-/** The part of a call that questions are about. */
 type AskingCall = Pick<BatchCall, 'questions' | 'memo'>
 
 const askedBefore = new WeakMap<ToolExecution, Asked>()
 
-/** The questions of a call. An answer to one of them is for no other one, whatever the server asks next. */
+/** Creates the questions of a call. The fingerprint ensures that an answer only applies to its own question. */
 export function toQuestions(
   { name, arguments: text }: Pick<BatchCall, 'name' | 'arguments'>,
   { elicitations, memo }: Ask,
@@ -64,7 +64,7 @@ export function toQuestions(
   })
 }
 
-/** What a tool returns to let its run sleep: made by `sleepUntil`. */
+/** Returned by `sleepUntil` to let a run sleep. */
 export class Sleep {
   /** Milliseconds since the epoch. */
   readonly at: number
@@ -73,7 +73,7 @@ export class Sleep {
     this.at = at
   }
 
-  /** In words for the model: it reads them when the run goes on. */
+  /** Text for the model, which reads it after the sleep. */
   describe(now: number): string {
     const date = new Date(this.at).toISOString()
     return this.at > now
@@ -82,13 +82,12 @@ export class Sleep {
   }
 }
 
-/** Earlier than this, a number is a duration that was meant as a time: it is a day of March 1973. */
+/** Smaller numbers are durations passed by mistake (this one is in March 1973). */
 const leastTime = 100_000_000_000
 
 /**
- * Lets the run of a tool sleep: return it from `execute`. When all calls of the batch have their results, the run rests in
- * PAUSED, `sleeping`, and costs nothing. `createWaker`, DBOS, Restate and `runSession` wake it at that time.
- *
+ * Lets a run sleep when it is returned from `execute`. When all calls of the batch have results, the run is PAUSED
+ * with `sleeping` and uses no resources. `createWaker`, DBOS, Restate and `runSession` wake it in time.
  * - Of several dates, the latest counts. A date that is over lets the run go on at once.
  * - `date`: a Date, or milliseconds since the epoch.
  *
@@ -116,13 +115,13 @@ function dateError(what: string): UsageError {
   return new UsageError('invalid_date', `sleepUntil(date): ${what}.`, 'date')
 }
 
-/** A skill of an agent, as its index has it. */
+/** A skill in the index of an agent. */
 export interface SkillInfo {
-  /** 1 to 64 small letters, digits and hyphens. */
+  /** 1 to 64 lower-case letters, digits and hyphens. */
   readonly name: string
-  /** What it is for and when to load it, for the model: up to 1,024 characters. */
+  /** What the skill is for and when to load it, for the model: up to 1,024 characters. */
   readonly description: string
-  /** Only these tools may be called while it is loaded. Absent: it narrows nothing. */
+  /** Tools that may be called while the skill is loaded. Absent: all. */
   readonly allowedTools?: readonly string[]
   readonly license?: string
   readonly metadata?: Readonly<Record<string, string>>
@@ -131,7 +130,7 @@ export interface SkillInfo {
 }
 
 /**
- * The skills of an agent: what `skills()` of `statewright/skills` returns.
+ * The skills of an agent, created by `skills()` of `statewright/skills`.
  *
  * @example
  * const reviewing: AgentSkills = skills({
@@ -141,15 +140,15 @@ export interface SkillInfo {
  * createAgent({ model, skills: reviewing })
  */
 export interface AgentSkills {
-  /** All of them, sorted by name. */
+  /** Sorted by name. */
   readonly list: readonly SkillInfo[]
-  /** The index that goes into the instructions. */
+  /** The index for the instructions. */
   readonly instructions: string
   /** `load_skill`, `read_skill_file` and `unload_skill`. */
   readonly tools: readonly Tool[]
 }
 
-/** What a tool of skills returns: what the model reads, and what changes. */
+/** The result of a skill tool: text for the model, and the change. */
 export class SkillOutcome {
   readonly text: string
   readonly change: SkillChange

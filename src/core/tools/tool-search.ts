@@ -9,33 +9,31 @@ import type { AssistantMessage, Message, ToolCall } from '../../../machines/agen
 import { parseJsonOr } from '../base/json.js'
 import { asObject } from '../base/values.js'
 
-/** A deferred tool as a search sees it. */
+/** A deferred tool in a custom search. */
 export type SearchableTool = Pick<Tool, 'name' | 'description' | 'parameters'>
 
-/** How deferred tools are found and loaded. */
+/** Options of `toolSearch`. */
 export interface ToolSearchOptions {
-  /** Tools that a search loads at most: 1 to 20. Default 5. */
+  /** Maximum tools loaded per search: 1 to 20. Default 5. */
   limit?: number
   /**
-   * Where the schemas of loaded tools go. `append`: to the end of the request's tools, so that each load costs the provider's
-   * cache once. `dispatch`: into the result of the search, and the model calls them by the one tool `call_tool`, so that
-   * requests keep their whole beginning. Default `append`.
+   * Where schemas of loaded tools go. `append`: to the end of the request's tools, which invalidates the
+   * provider's cache with each load. `dispatch`: into the search result, and the model calls the tools with
+   * `call_tool`, so that the prompt prefix stays the same. Default `append`.
    */
   loading?: 'append' | 'dispatch'
   /**
-   * A search of your own: the names of the tools that fit, the best first. Names of other tools are left out. Default: the words
-   * of names, descriptions and arguments, by the package `@orama/orama`.
+   * A custom search that returns matching names, best first. Unknown names are ignored. Default: full-text search
+   * of names, descriptions and arguments with the package `@orama/orama`.
    */
   search?: (query: string, tools: readonly SearchableTool[]) => readonly string[] | Promise<readonly string[]>
   /**
-   * The provider searches in place of us: for models of OpenAI over `openaiResponses`. Each request has all tools, marked, and the
-   * other options do not apply. Default false: the same search everywhere.
+   * Uses the provider's search: OpenAI models with `openaiResponses`. All tools are sent with every request, and
+   * the other options do not apply. Default false.
    */
   hosted?: boolean
 }
 
-
-/** What a search may be asked for. */
 const searchSchema = {
   type: 'object',
   properties: {
@@ -51,9 +49,8 @@ const searchSchema = {
 } as const
 
 /**
- * The tool by which a model finds the tools that have `defer: true`. The model gets their names with one line each, and loads
- * what it needs: by a search, or by a call of a tool that is not loaded, which is answered with its schema. What is loaded stays
- * loaded for the session, also in another process.
+ * The tool that finds tools with `defer: true`. The model sees one line about each and loads them by searching, or
+ * by calling one, which returns its schema. Loaded tools stay loaded for the session, also in other processes.
  *
  * @example
  * const weather = defineTool({
@@ -74,7 +71,7 @@ export function toolSearch(options: ToolSearchOptions = {}): Tool<{ query: strin
     if (search) return readNames(await search(query, deferred.map(toSearchable)))
     const index = indexes.get(deferred) ?? createToolIndex(deferred)
     indexes.set(deferred, index)
-    // What could not be made is made anew.
+    // A failed index is created again.
     index.catch(() => indexes.delete(deferred))
     return (await index)(query)
   }
@@ -120,7 +117,7 @@ function toSearchable({ name, description, parameters }: Tool): SearchableTool {
   return { name, description, parameters }
 }
 
-/** What the model reads of the tools that were found: those that the result has room for. */
+/** The text for the model, limited to the tools that fit. */
 function writeFound(
   found: readonly Tool[],
   loading: ToolSearch['loading'],
@@ -143,7 +140,7 @@ function writeFound(
       loading === 'append' ? { name, description } : { name, description, parameters },
     )
     size += line.length + 1
-    // What is cut off could not be called.
+    // A truncated tool could not be called.
     if (shown.length > 0 && size > maxChars) break
     lines.push(line)
     shown.push(tool)
@@ -187,15 +184,15 @@ function checkOptions(options: unknown): ToolSearchOptions {
   return options as ToolSearchOptions
 }
 
-/** The search engine, which `statewright/memory` uses, too. */
+/** Also used by `statewright/memory`. */
 export const loadOrama = loadOnce(() => loadPeer<typeof OramaModule>('@orama/orama', 'toolSearch()'))
 
-/** How much more a word of a name says than one of a description. */
+/** Weight of words in names against words in descriptions. */
 const boost = { name: 3, description: 1, fields: 1 }
 
 /**
- * A search over names, descriptions and the arguments of tools (BM25). The same query finds the same names in the same order:
- * those that fit equally well come in the order of the tools.
+ * A full-text index (BM25) over names, descriptions and argument names. Results are deterministic; ties keep the
+ * order of the tools.
  */
 export async function createToolIndex(tools: readonly Tool[]): Promise<(query: string) => Promise<string[]>> {
   const orama = await loadOrama()
@@ -232,27 +229,27 @@ export async function createToolIndex(tools: readonly Tool[]): Promise<(query: s
   }
 }
 
-/** The mark at the end keeps words of queries from finding longer ones, and words from being names of JavaScript's own. */
+/** The suffix prevents prefix matches, and clashes with built-in property names. */
 const end = '$'
 
-/** The parts of a name (`createIssue`, `create_issue`) are words like others. */
+/** Splits names such as `createIssue` and `create_issue` into words. */
 function splitWords(text: string, stem: (word: string) => string): string[] {
   const parts = text.replaceAll(/([\p{Ll}\p{N}])(\p{Lu})/gu, '$1 $2').toLowerCase()
   return [...new Set((parts.match(/[\p{L}\p{M}\p{N}]+/gu) ?? []).map((word) => stem(word) + end))]
 }
 
-/** Characters of the list of deferred tools, however many there are. */
+/** Maximum characters of the list of deferred tools. */
 const maxIndexChars = 10_000
 
-/** Characters of the line that says how many more there are. */
+/** Maximum characters of the last line. */
 const maxRestChars = 60
 
-/** From so many characters on, a piece of a description says something. */
+/** Shorter descriptions are useless. */
 const minLineChars = 12
 
 /**
- * The list of deferred tools, for the instructions: names, and of each description as much of its first line as there is room for.
- * It does not change when tools are loaded, so that requests keep their beginning.
+ * The list of deferred tools for the instructions: names and the start of each description, as far as there is
+ * room. Independent of loaded tools, so the prompt prefix stays the same.
  */
 export function writeIndex(deferred: readonly Tool[], loading: ToolSearch['loading']): string {
   if (deferred.length === 0) return ''
@@ -279,7 +276,7 @@ export function writeIndex(deferred: readonly Tool[], loading: ToolSearch['loadi
 }
 
 function cutLine(description: string, most: number): string {
-  // The mark of an MCP server says whose words the whole description is; here, each would have it.
+  // The `[server]` prefix of MCP tools would repeat on every line.
   const [line = ''] = description.replace(/^\[[^\]]*\]\s*/, '').split('\n')
   const words = line.trim()
   if (words.length <= most) return words
@@ -288,7 +285,7 @@ function cutLine(description: string, most: number): string {
 
 const dispatcherName = 'call_tool'
 
-/** The tool by which the model calls the tools that searches have loaded. It is executed only for what names no tool. */
+/** The tool that calls loaded tools. Only executed if the name is unknown. */
 export function createDispatcher(): Tool {
   return defineTool({
     name: dispatcherName,
@@ -309,12 +306,15 @@ export function createDispatcher(): Tool {
   }) as Tool
 }
 
-/** A call of the dispatcher as a call of the tool that it names: what is checked, approved, guarded, shown and kept. */
+/**
+ * Converts a `call_tool` call to the call of the named tool, which is checked, approved, guarded, shown and
+ * stored.
+ */
 export function unwrapCall(call: ToolCall): ToolCall {
   if (call.function.name !== dispatcherName || call.hosted) return call
   const { name, arguments: given } = readObject(call.function.arguments) ?? {}
   if (typeof name !== 'string' || name.trim() === '' || name === dispatcherName) return call
-  // Some models write the inner object as a text.
+  // Some models write the inner object as a string.
   const inner = typeof given === 'string' ? readObject(given) : asObject(given)
   if (inner === null) return call
   return { ...call, function: { name, arguments: JSON.stringify(inner) }, dispatched: true }
@@ -322,7 +322,7 @@ export function unwrapCall(call: ToolCall): ToolCall {
 
 const wrapped = new WeakMap<Message, Message>()
 
-/** The transcript as the model wrote it. The same object for the same message, because providers know messages by identity. */
+/** Converts the transcript back to what the model wrote. Cached, because providers cache messages by identity. */
 export function wrapMessages(messages: readonly Message[]): readonly Message[] {
   return messages.map((message) => {
     if (message.role !== 'assistant' || !message.tool_calls?.some(({ dispatched }) => dispatched))
@@ -341,7 +341,7 @@ function wrapCall(call: ToolCall): ToolCall {
   if (!call.dispatched) return call
   const { dispatched: _dispatched, ...rest } = call
   const { name, arguments: text } = call.function
-  // What shields have put in place of arguments is no JSON.
+  // Text that a shield inserted is not JSON.
   const inner = readObject(text) === null ? JSON.stringify({ text }) : text
   const whole = `{"name":${JSON.stringify(name)},"arguments":${inner}}`
   return { ...rest, function: { name: dispatcherName, arguments: whole } }

@@ -4,38 +4,35 @@ import type { ToolSpec } from '../models/provider.js'
 import type { Team, Tool, ToolSearch } from './tool.js'
 import { type ToolGroup, listSourceTools, type ToolSource } from './tool-source.js'
 
-/** A tool, a group with its arguments (`args` defaults to `{}`), or a source whose tools can change. */
+/** A tool, a group with arguments (`args` defaults to `{}`), or a source whose tools may change. */
 export type ToolEntry = Tool | { readonly group: ToolGroup; readonly args?: unknown } | ToolSource
 
-/** The tools of an agent. With a source among them, each property gives what is true when it is read. */
+/** The tools of an agent. If there is a source, properties return its current tools. */
 export interface ToolSet {
   get(name: string): Tool | undefined
-  /** In the order in which they were given. */
+  /** In the given order. */
   readonly names: readonly string[]
-  /** The tools as the model sees them once all are loaded. The same array until they change. */
+  /** Definitions of all tools. The same array until they change. */
   readonly specs: readonly ToolSpec[]
-  /** Those that the model sees from the beginning. The same array until they change. */
+  /** Definitions of the tools that are not deferred. The same array until they change. */
   readonly offered: readonly ToolSpec[]
-  /** The deferred ones. */
   readonly deferred: readonly Tool[]
-  /** What finds the deferred ones; undefined: no tool is deferred. */
+  /** Undefined if no tool is deferred. */
   readonly search: ToolSearch | undefined
-  /** The agents that its handoffs lead to; undefined: it has no handoff. */
+  /** The agents of the handoffs; undefined without handoffs. */
   readonly team: Team | undefined
-  /** The tools as the machine sees them. */
+  /** The tools as seen by the machine. */
   readonly traits: Record<string, ToolTraits>
-  /** A sentence for each tool that a source leaves out. Absent: there is no source. */
+  /** A sentence for each tool that a source omits. Absent without sources. */
   readonly leftOut?: readonly string[]
-  /** Whether the provider's own search finds a tool. Absent: it searches for none. */
+  /** Whether the provider's search finds a tool. Absent without such a search. */
   readonly isHosted?: ((name: string) => boolean) | undefined
 }
 
 /**
- * Gathers tools, opening groups. Tools of a group keep their own names.
- *
- * Throws a ConfigError: `duplicate_tool` when two tools have one name, `invalid_tool` for an entry that is not a tool,
- * and whatever a group throws about its arguments. Later changes of a source never throw: a tool keeps its name, and
- * another tool of that name, or an entry that is no tool, is left out.
+ * Collects tools and opens groups. Throws a ConfigError: `duplicate_tool` for duplicate names, `invalid_tool` for
+ * invalid entries, and the errors of groups. Later changes of a source never throw: duplicate names and invalid
+ * entries are omitted.
  */
 export function createToolSet(entries: readonly ToolEntry[]): ToolSet {
   const lots = openEntries(entries)
@@ -46,19 +43,19 @@ export function createToolSet(entries: readonly ToolEntry[]): ToolSet {
     : createFixedSet(lots.flatMap(listTools))
 }
 
-/** What one entry brings. */
+/** The tools of one entry. */
 interface EntryTools {
-  /** Where it came from, for people. */
+  /** Origin, for error messages. */
   readonly owner: string
   readonly tools: readonly Tool[]
   readonly source?: ToolSource
-  /** The source's own array, by which a change is noticed. */
+  /** The source's array, compared to detect changes. */
   readonly listed?: readonly unknown[]
 }
 
 function createFixedSet(given: readonly Tool[]): ToolSet {
   const found = given.find((tool) => tool.search)?.search
-  // Where the provider searches, each request has all tools, and the search is no tool of ours.
+  // The provider gets all tools, and the search is not a tool of the agent.
   const isHosted = found?.hosted === true
   const search = isHosted ? undefined : found
   const tools = isHosted ? given.filter((tool) => !tool.search) : given
@@ -164,7 +161,7 @@ function createChangingSet(first: readonly EntryTools[]): ToolSet {
   }
 }
 
-/** The same object when nothing has changed. */
+/** Returns the same object if nothing changed. */
 function refreshEntry(lot: EntryTools): EntryTools {
   const listed = lot.source && listSourceTools(lot.source)
   return listed === undefined || listed === lot.listed
@@ -172,13 +169,11 @@ function refreshEntry(lot: EntryTools): EntryTools {
     : { ...lot, listed, tools: listed.filter(isTool) }
 }
 
-/**
- * The entry that each name belongs to. An entry keeps its names, so that no new tool takes the place of a known one.
- */
+/** Assigns names to entries. An entry keeps its names, so a new tool cannot replace a known one. */
 function assignOwners(lots: readonly EntryTools[], before: ReadonlyMap<string, number>): Map<string, number> {
   const claims = lots.flatMap(({ tools }, index) => tools.map(({ name }) => ({ name, index })))
   const kept = claims.filter(({ name, index }) => before.get(name) === index)
-  // The first of several with one key wins.
+  // The first of several entries wins.
   return new Map([...kept, ...claims].toReversed().map(({ name, index }) => [name, index]))
 }
 
@@ -203,7 +198,7 @@ function checkDuplicates(lots: readonly EntryTools[]): void {
   }
 }
 
-/** What nothing finds would never be called. */
+/** Deferred tools without a search could never be called. */
 function checkSearch(lots: readonly EntryTools[]): void {
   const searches = lots.flatMap(({ owner, tools }) => (tools.some(({ search }) => search) ? [owner] : []))
   if (searches.length > 1) {

@@ -5,29 +5,29 @@ import { isStandardSchema, type StandardSchema } from './input-schema.js'
 import type { Tool } from './tool.js'
 
 /**
- * Tools that can change while agents use them: those of a server that adds and removes some. Put it among the `tools`
- * of an agent like a tool. What `mcpTools` of `statewright/mcp` resolves with is one.
+ * Tools that may change during use, such as those of a server. Add it to the `tools` of an agent. `mcpTools` of
+ * `statewright/mcp` resolves with one.
  */
 export interface ToolSource {
-  /** For people, in error messages. */
+  /** For error messages. */
   readonly name: string
   /**
-   * The tools as they are now. Read again for every request and every call, so it has to be cheap, and the same array
-   * until something changes: arrays are compared by identity.
+   * The current tools. Read for every request and call, so it must be cheap and return the same array until
+   * something changes.
    */
   readonly tools: readonly Tool[]
-  /** A sentence for each tool that it leaves out. Each run emits it as a `warning`, `tool_left_out`. */
+  /** A sentence for each omitted tool. Each run emits it as the warning `tool_left_out`. */
   readonly leftOut?: readonly string[]
 }
 
-/** A source's present list; undefined for what is none, or has none to give. Never throws. */
+/** Returns undefined for an invalid source. Never throws. */
 export function listSourceTools(source: unknown): readonly unknown[] | undefined {
   const tools = readProperty(source, 'tools')
   return Array.isArray(tools) ? (tools as unknown[]) : undefined
 }
 
 /**
- * Tools that are made from arguments: a root folder, a base URL, a tenant.
+ * Tools created from arguments: a root folder, a base URL, a tenant.
  *
  * @example
  * const files: ToolGroup<{ root: string }> = defineToolGroup({
@@ -40,17 +40,17 @@ export function listSourceTools(source: unknown): readonly unknown[] | undefined
  * createAgent({ model, tools: [{ group: files, args: { root: '.' } }] })
  */
 export interface ToolGroup<Input = unknown, Member extends Tool = Tool> {
-  /** For people, in error messages. */
+  /** For error messages. */
   readonly name: string
-  /** The group's tools for these arguments. Throws a ConfigError `invalid_tool_group` when they do not fit. */
+  /** Creates the tools. Throws a ConfigError `invalid_tool_group` for invalid arguments. */
   readonly open: { method(args: Input): readonly Member[] }['method']
 }
 
 interface ToolGroupDefinition<Args extends StandardSchema, Member extends Tool = Tool> {
   name: string
-  /** Schema of the arguments. Checked synchronously. */
+  /** Schema of the arguments. Validated synchronously. */
   args: Args
-  /** Makes the tools. They keep their own names. */
+  /** Creates the tools. They keep their names. */
   tools: (args: OutputOf<Args>) => readonly Member[]
 }
 
@@ -58,7 +58,7 @@ type InputOf<Schema> = Schema extends StandardSchema<infer Input, infer _Output>
 type OutputOf<Schema> = Schema extends StandardSchema<infer _Input, infer Output> ? Output : never
 
 /**
- * Defines a named group of tools with arguments.
+ * Defines a group of tools with arguments.
  *
  * ```ts
  * const files = defineToolGroup({

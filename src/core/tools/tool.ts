@@ -15,159 +15,154 @@ import type { ToolGroup } from './tool-source.js'
 import type { ToolEntry } from './tool-set.js'
 
 /**
- * What `execute` is told besides its input. `Context` is the app's own object, given to the run.
+ * The second argument of `execute`. `Context` is the app's object passed to the run.
  *
  * @example execute: ({ id }, { context, signal }: ToolExecution<{ db: Db }>) => context.db.find(id, { signal })
  */
 export interface ToolExecution<Context = unknown> {
-  /** Aborts when the run is cancelled or out of time, or when the call exceeds its `timeoutMs`. */
+  /** Aborts when the run is canceled or times out, or when the call exceeds its `timeoutMs`. */
   readonly signal: AbortSignal
-  /** The model's own id of this call. */
+  /** The id of this call. */
   readonly callId: string
-  /** Of the run that makes it. */
+  /** The id of the run. */
   readonly runId: string
-  /** Of the session that the run belongs to. */
+  /** The id of the session. */
   readonly sessionId: string
-  /** The same when this very call is executed again after a crash, and unique otherwise: hand it on to services. */
+  /** Stable if this call is executed again after a crash, else unique. Pass it to services. */
   readonly idempotencyKey: string
-  /** `run(input, { context })`. Never seen by the model or the log. */
+  /** `run(input, { context })`. Never visible to the model or the log. */
   readonly context: Context
-  /** Emits `tool_progress`. What is not JSON is described. Ignored once the call has ended. */
+  /** Emits `tool_progress`. Values that are not JSON are described. Ignored after the call has ended. */
   readonly progress: (value: unknown) => void
-  /** What this call has kept before its process died. Undefined: nothing, or the tool has no `keepsHandle`. */
+  /** The handle that this call stored before a crash. Undefined if there is none, or without `keepsHandle`. */
   readonly handle?: Json
   /**
-   * Writes what the call goes on from in another process into the log, as JSON: the id of a job, for example. Settles once it
-   * is there; the last handle counts. Only for tools with `keepsHandle: true`.
+   * Stores JSON in the log for a continuation in another process, such as a job id. Resolves once it is stored;
+   * the last handle wins. Requires `keepsHandle: true`.
    */
   readonly keepHandle?: (handle: unknown) => Promise<void>
 }
 
 /**
- * A tool, as `defineTool` makes it. `Input` is what `execute` is given, `Arguments` what the model gives for it: they
- * differ where the schema has defaults or transforms.
+ * A tool created by `defineTool`. `Input` is the input of `execute`, `Arguments` that of the model: they differ
+ * for schemas with defaults or transforms.
  */
 export interface Tool<Input = unknown, Context = unknown, Name extends string = string, Arguments = Input>
   extends Omit<ToolTraits, 'delegate' | 'deferred' | 'loads' | 'skill' | 'handoff'> {
-  /** What the model calls it by. */
+  /** Name for the model. */
   readonly name: Name
-  /** What it does and when to use it, for the model. */
+  /** What the tool does and when to use it, for the model. */
   readonly description: string
-  /** JSON Schema of the input, as the model sees it. */
+  /** JSON Schema of the input for the model. */
   readonly parameters: JsonObject
-  /** Milliseconds; 0 is no limit. Undefined: `toolCalls.timeoutMs` of the configuration. */
+  /** Milliseconds; 0 means none. Undefined: `toolCalls.timeoutMs`. */
   readonly timeoutMs: number | undefined
   /** Executed by the caller of the run, who answers with `run.addToolOutput(callId, value)`. */
   readonly client: boolean
-  /** Whether a person has to approve each call. */
+  /** Whether each call needs approval. */
   readonly needsApproval: boolean | ApprovalPredicate<Input>
-  /** Checks what the model gives. */
   readonly validate: Validate
-  /** Absent on client tools and sub-agents. */
+  /** Absent for client tools and sub-agents. */
   readonly execute: Execute<Input, Context> | undefined
-  /** The model is told of it in full only once it is loaded: see `toolSearch`. */
+  /** Only loaded on demand: see `toolSearch`. */
   readonly defer?: true
-  /** Makes it the search for deferred tools: what `toolSearch()` returns. */
+  /** Set on the tool of `toolSearch()`. */
   readonly search?: ToolSearch
-  /** Makes it a sub-agent: what `agent.asTool()` returns. */
+  /** Set on sub-agents: the result of `agent.asTool()`. */
   readonly delegate?: Delegate
-  /** It belongs to the skills of an agent. */
+  /** Belongs to the skills of an agent. */
   readonly skill?: true
-  /** Makes it a handoff: what `handoff()` returns. */
+  /** Set on handoffs: the result of `handoff()`. */
   readonly handoff?: HandoffLink
-  /** For the type checker only. */
+  /** Type-level only. */
   readonly '~arguments'?: Arguments
 }
 
 type Execute<Input, Context> = Method<[input: Input, execution: ToolExecution<Context>], unknown>
 
 /**
- * Whether a person has to approve this call. Whatever it throws counts as yes. `context` is the app's own object:
- * annotate it, `(input, { context }: { context: App }) => …`.
+ * Whether this call needs approval. An exception counts as yes. Annotate `context`, the app's object: `(input, {
+ * context }: { context: App }) => …`.
  */
 export type ApprovalPredicate<Input> = Method<
   [input: Input, options: { context: unknown }],
   boolean | Promise<boolean>
 >
 
-/** Compared as methods are (bivariantly), so that tools with different inputs fit one list of `Tool`. */
+/** Bivariant like methods, so that tools with different inputs fit one list of `Tool`. */
 type Method<Parameters extends unknown[], Result> = { method(...parameters: Parameters): Result }['method']
 
-/** What knows tools by their names. */
 export interface ToolsByName {
   get(name: string): Tool | undefined
 }
 
-/** What makes a tool the search for deferred tools. */
+/** The search for deferred tools. */
 export interface ToolSearch {
-  /** Where the schemas of loaded tools go: into the request's tools, or into the search's results. */
+  /** Where schemas of loaded tools go: to the request's tools, or into the search result. */
   readonly loading: 'append' | 'dispatch'
-  /** The provider searches in its place. */
+  /** The provider searches instead. */
   readonly hosted: boolean
-  /** With `dispatch`: the tool that calls the loaded ones. */
+  /** With `dispatch`: the tool that calls loaded tools. */
   readonly dispatcher: Tool | undefined
-  /** The list of deferred tools that goes with the instructions: the same for the same tools. */
+  /** The list of deferred tools for the instructions. Deterministic. */
   readonly writeIndex: (deferred: readonly Tool[]) => string
-  /** Loads what it needs. Rejects with a StatewrightError where a package is missing. */
+  /** Loads its packages. Rejects with a StatewrightError if one is missing. */
   readonly ready: () => Promise<void>
-  /** The result of a search; it loads what it finds. */
+  /** Returns the search result and loads the tools. */
   readonly find: (input: unknown, scope: ToolSearchScope) => Promise<string>
-  /** The call that a call of the dispatcher stands for; the call itself where it stands for none. */
+  /** Converts a dispatcher call to the call that it stands for; returns other calls unchanged. */
   readonly unwrap: (call: ToolCall) => ToolCall
-  /** A transcript as the model wrote it. The same objects for the same messages. */
+  /** The transcript as the model wrote it. The same objects for the same messages. */
   readonly wrap: (messages: readonly Message[]) => readonly Message[]
 }
 
-/** What a search for tools works with. */
 export interface ToolSearchScope {
   readonly deferred: readonly Tool[]
-  /** Characters of a result. */
+  /** Maximum characters of a result. */
   readonly maxChars: number
   readonly load: (names: readonly string[]) => void
 }
 
-/** What makes a tool a handoff. Agents are objects here: this room does not know their parts. */
+/** A handoff. Agents are opaque objects here. */
 export interface HandoffLink {
-  /** What the other agent is called in the session. */
+  /** Name of the other agent in the session. */
   readonly to: string
-  /** The other agent is named by a function, because it may be made later. */
+  /** The agent is given as a function, because it may be created later. */
   readonly isLater: boolean
   /** @throws {ConfigError} `invalid_handoff` for a function that returns no agent */
   readonly getParts: () => object
-  /** The agents that these tools lead to, by one handoff or by several. */
+  /** Collects the agents that these tools can reach. */
   readonly gather: (tools: readonly Tool[]) => Team
 }
 
-/** The agents that a session can be handed to. Its methods throw a ConfigError where two agents have one name. */
+/** The agents that a session can be handed to. Methods throw a ConfigError if two agents have one name. */
 export interface Team {
   find(name: string): object | undefined
-  /** The parts of a session's first agent, with what the agent of this name has as its own. The same object for the same agents. */
+  /** The parts of the first agent, overridden by those of the named agent. The same object for the same agents. */
   mix(name: string, first: object): object | undefined
-  /** Their names, with their parts. */
+  /** Names and parts. */
   list(): readonly (readonly [string, object])[]
   /**
-   * Throws a ConfigError for agents that cannot go on with a session of the first agent. `isBegun`: agents that are named by functions
-   * are there.
+   * Throws a ConfigError for agents that cannot continue a session of the first agent. `isBegun`: agents given as
+   * functions exist by now.
    */
   check(first: object, options: { isBegun: boolean }): void
 }
 
-/** What makes a tool a sub-agent. */
+/** A sub-agent. */
 export interface Delegate {
-  /** The deepest level at which it may run: 1 is right below a run that people started. */
+  /** The deepest allowed level; 1 is directly below a run started by a person. */
   readonly maxDepth: number
-  /** The tools of the sub-agent itself. */
   readonly tools: ToolsByName
-  /** The sub-agent's user message. Throws when the input makes none. */
+  /** Creates the user message of the sub-agent. Throws for an unusable input. */
   readonly messageFor: (input: unknown) => string
-  /** Begins the run of a call, or goes on with it. Null: it was under way before, and nothing is left of it. */
+  /** Starts or continues the run of a call. Null: it was started before, and nothing is left of it. */
   readonly open: (errand: DelegateRequest) => Promise<DelegateRun | null>
 }
 
-/** What a call needs of the run that carries it out. */
 export interface DelegateRun {
   readonly state: AgentState
-  /** Its end, or its next rest. Rejects when it is refused. */
+  /** Its end or its next pause. Rejects if it is refused. */
   readonly result: Promise<RunResult>
   approve(callId: string, args: unknown, options: { fingerprint: string }): void
   reject(callId: string, why: string, options: { fingerprint: string }): void
@@ -177,46 +172,45 @@ export interface DelegateRun {
   cancel(why: string): void
 }
 
-/** One call of a sub-agent, and what its run gives it. */
+/** A call of a sub-agent and the resources of its run. */
 export interface DelegateRequest {
-  /** The call's tool. */
+  /** Name of the tool. */
   name: string
   message: string
-  /** Where its log is kept: the same when the call is carried out again after a crash. */
+  /** The session of the sub-agent. Stable if the call is executed again after a crash. */
   sessionId: string
   /** The session of the run. */
   parentSessionId: string
-  /** The call has been under way before. */
+  /** The call was started before. */
   isBegun: boolean
-  /** The actor that it is a child of, and its id there. */
+  /** The parent actor, and the id below it. */
   parent: AnyActorRef
   actorId: string
   /** The store of the run. Absent: the sub-agent lives in memory. */
   store: SessionStore | undefined
-  /** What the run has left. */
+  /** The remaining budget of the run. */
   left: BudgetRemaining
   countCached: boolean
-  /** In a fork with `askFirst`: calls of the sub-agent that are not read-only ask for approval, too. */
+  /** In a fork with `askFirst`: calls of the sub-agent that are not read-only need approval too. */
   askFirst: true | undefined
-  /** What the run's prices are. */
   prices: PriceBook
-  /** The shared budgets that the run spends from; undefined: none. */
+  /** Shared budgets of the run, if any. */
   budgets: readonly SharedBudget[] | undefined
   depth: number
   maxDepth: number
-  /** The app's own object. */
+  /** The app's context object. */
   context: unknown
-  /** Where the run is measured, and by what. */
+  /** The parent for telemetry. */
   above: TelemetryParent | undefined
-  /** Whether the sub-agent is not needed any more. */
+  /** Whether the result is no longer needed. */
   isUnwanted: () => boolean
-  /** Receives each state of its run at once. */
+  /** Called with each state of its run. */
   watch: (context: AgentContext) => void
-  /** Receives its events, from the first on. */
+  /** Called with each of its events. */
   onEvent: (event: AgentEvent) => void
 }
 
-/** The tools that an entry of `tools` brings; what a source has to offer is not known before it is asked. */
+/** The tools of an entry of `tools`. Tools of a source are unknown to the compiler. */
 type ToolsIn<Entry> = Entry extends { readonly group: ToolGroup<infer _Args, infer Member> }
   ? Member
   : Entry extends Tool
@@ -224,8 +218,8 @@ type ToolsIn<Entry> = Entry extends { readonly group: ToolGroup<infer _Args, inf
     : Tool
 
 /**
- * What the tools of an agent are called, and what the model gives each: `{ add: { a: number; b: number } }`. Where one
- * of them is not known by name, any name may come.
+ * Names and arguments of an agent's tools: `{ add: { a: number; b: number } }`. If one name is unknown, any name
+ * is allowed.
  */
 export type ToolsOf<Entries extends readonly ToolEntry[]> =
   string extends NameOf<ToolsIn<Entries[number]>>
@@ -238,7 +232,7 @@ type ArgumentsOf<Each> =
   Each extends Tool<infer _Input, infer _Context, infer _Name, infer Arguments> ? Arguments : unknown
 
 /**
- * What `execute` of all these tools wants as `context`, together; unknown when none wants any.
+ * The intersection of the `context` types of all these tools, or unknown.
  *
  * @example
  * const find = defineTool({
@@ -252,29 +246,29 @@ type ArgumentsOf<Each> =
 export type ContextOf<Entries extends readonly ToolEntry[]> =
   Wish<ToolsIn<Entries[number]>> extends (context: infer Context) => void ? Context : unknown
 
-/** As a parameter, so that the wishes of several tools are all to be met. */
+/** As a parameter, so that the types of several tools intersect. */
 type Wish<Each> =
   Each extends Tool<infer _Input, infer Context, infer _Name, infer _Arguments>
     ? (context: Context) => void
     : never
 
-/** Carries the `context` that tools want, from an agent to what runs it. */
+/** Carries the `context` type from an agent to its runs. */
 export interface ContextCarrier<Context> {
-  /** For the type checker only. */
+  /** Type-level only. */
   readonly '~context'?: () => Context
 }
 
-/** Options with the `context` that tools want; any, or none, where no tool wants one. */
+/** Options with the `context` that tools require, if any. */
 export type WithContext<Options, Context> = unknown extends Context
   ? Options & { context?: unknown }
   : undefined extends Context
     ? Options & { context?: Context }
     : Options & { context: Context }
 
-/** Whether a run may go without a `context`. */
+/** Whether a run may omit `context`. */
 export type IsContextFree<Context> = undefined extends Context ? true : false
 
-/** The options of a run: with `context` where tools want one, which the compiler's message names, and optional where none does. */
+/** The options of a run. `context` is required if a tool needs it; the compiler error names it. */
 export type OptionsFor<Options, Context> = unknown extends Context
   ? [options?: Options]
   : undefined extends Context
