@@ -1,7 +1,7 @@
 import type { GuardrailsConfig } from './roster.js'
-import { cutValues, fingerprintBatch, digest, identifyCall, formatArguments } from './lib/fingerprint.js'
+import { cutValues, digest, fingerprintBatch, formatArguments, identifyCall } from './lib/fingerprint.js'
 import { readAnswer } from './lib/answers.js'
-import { digestOutcome, type OutcomeDigests } from './lib/outcome-digest.js'
+import { type OutcomeDigests, digestOutcome } from './lib/outcome-digest.js'
 import type { CallFact, ChildOutcome, Fact, ResultFact } from './types.js'
 
 /** A call as the guards see it. This is where its arguments are hashed: make it once a call and keep it. */

@@ -1,5 +1,6 @@
 import type { Json } from './lib/json.js'
 import { isRecord } from './lib/stored.js'
+import type { OnHalt } from './lib/settings.js'
 
 /** What one guard of a user's own may remember: bytes of its JSON. What grows with a run is no state of a guard. */
 export const mostUserState = 2048
@@ -71,4 +72,32 @@ function isPlain(value: unknown): value is Record<string, unknown> {
   if (!isRecord(value)) return false
   const prototype: unknown = Object.getPrototypeOf(value)
   return prototype === null || Object.getPrototypeOf(prototype) === null
+}
+
+/** What one of the user's own guards says about a batch. */
+export interface UserFinding {
+  action: 'nudge' | 'block' | 'halt'
+  /** The guard's name. */
+  guard: string
+  /** What was seen, at most 600 characters; it names the guard. */
+  evidence: string
+  /** For the model (nudge, block) or for people (halt). */
+  message: string
+  onHalt: OnHalt
+  /** The calls that a block refuses; null: every open call of the batch. */
+  callIds: string[] | null
+}
+
+/** The answer of all the user's guards: what `consultGuards` resolves with. Plain JSON. */
+export interface UserGuardsOutput {
+  /** What the guards remember from now on; those that remember nothing are left out. */
+  states: UserStates
+  /** The weightiest first. */
+  findings: UserFinding[]
+  /** Guards that failed, where that is to be ignored: a sentence each. */
+  warnings: string[]
+  /** `stopWhen` ends the run with these results. Absent: it does not. */
+  stops?: true
+  /** Why the result that is the answer does not fit the output schema. Absent: it does, or nothing has to. */
+  outputProblem?: string
 }

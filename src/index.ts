@@ -14,7 +14,7 @@ export type {
 } from '../machines/agent/announcements.js'
 export type { AgentConfig, AgentConfigInput, PresetName } from '../machines/agent/config.js'
 export type { AgentContext, AgentInput } from '../machines/agent/context.js'
-export type { UserGuardsOutput } from '../machines/agent/consultation.js'
+export type { UserGuardsOutput } from '../guards/user-state.js'
 export type { AgentMachineEvent, ControlEvent } from '../machines/agent/machine-events.js'
 export type { CompactionOutput } from '../machines/agent/fit.js'
 export type { Json, JsonObject } from '../machines/agent/json.js'

@@ -1,10 +1,9 @@
-import { mostRefusals, addRefusals, shortenFingerprint, wasRefused } from './refusals.js'
+import { addRefusals, isPolling, mostRefusals, shortenFingerprint, wasRefused } from './refusals.js'
 import { isCount, isListOf, isNamedCalls, isRecord, isText } from '../lib/stored.js'
-import { onHalt, onRepeat, type OnHalt, type OnRepeat } from '../lib/settings.js'
-import { type CallFact, type Guard, ok, type ResultFact } from '../types.js'
-import { nameCalls, type NamedCalls, formatTimes } from '../lib/words.js'
+import { type OnHalt, type OnRepeat, onHalt, onRepeat } from '../lib/settings.js'
+import { type CallFact, type Guard, type ResultFact, ok } from '../types.js'
+import { type NamedCalls, formatTimes, nameCalls } from '../lib/words.js'
 import { toEvidence } from '../lib/evidence.js'
-import { isPolling } from './polling.js'
 
 /**
  * Failures in a row, by kind, counted once a batch. Each number is the failure that halts; a nudge comes one before.

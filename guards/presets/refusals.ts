@@ -1,3 +1,5 @@
+import type { CallFact } from '../types.js'
+
 /**
  * What a guard has refused in this run, latest last, by the beginnings of fingerprints. The second refusal of the same call halts, so they are remembered beyond the streak that led to the first.
  */
@@ -18,4 +20,13 @@ export function addRefusals(refusals: Refusals, fingerprints: readonly string[])
 
 export function wasRefused(refusals: Refusals, fingerprint: string): boolean {
   return refusals.some((one) => fingerprint.startsWith(shortenFingerprint(one)))
+}
+
+/**
+ * Whether a batch only waits for something. Such a batch is exempt from repeated call, repeated output, cycle and
+ * transient failures; a poll beside any other call is not. To the repetition guards it is time passing: it ends every
+ * streak, because what comes after it may well be asked again.
+ */
+export function isPolling(calls: readonly CallFact[]): boolean {
+  return calls.length > 0 && calls.every((call) => call.polling)
 }

@@ -1,10 +1,9 @@
 import { toEvidence } from '../lib/evidence.js'
-import { isPolling } from './polling.js'
-import { mostRefusals, addRefusals, wasRefused } from './refusals.js'
+import { addRefusals, isPolling, mostRefusals, wasRefused } from './refusals.js'
 import { isCount, isListOf, isNamedCalls, isRecord, isText, isTextOrNull } from '../lib/stored.js'
-import { type OnHalt, onHalt, type OnRepeat, onRepeat } from '../lib/settings.js'
-import { type Fact, type Guard, ok, type Verdict } from '../types.js'
-import { type NamedCalls, nameCalls, formatTimes } from '../lib/words.js'
+import { type OnHalt, type OnRepeat, onHalt, onRepeat } from '../lib/settings.js'
+import { type Fact, type Guard, type Verdict, ok } from '../types.js'
+import { type NamedCalls, formatTimes, nameCalls } from '../lib/words.js'
 
 /** Identical consecutive batches. The number of batches that execute is `guardrails.maxRepeatedToolSteps`. */
 export interface RepeatedCallConfig {

@@ -1,10 +1,10 @@
 import { toEvidence } from '../lib/evidence.js'
 import { fingerprintBatch } from '../lib/fingerprint.js'
-import { isPolling } from './polling.js'
+import { isPolling } from './refusals.js'
 import { isCount, isNamedCalls, isRecord, isTextOrNull } from '../lib/stored.js'
 import { type OnHalt, onHalt } from '../lib/settings.js'
-import { type Guard, ok, type ResultFact } from '../types.js'
-import { type NamedCalls, nameCalls, formatTimes } from '../lib/words.js'
+import { type Guard, type ResultFact, ok } from '../types.js'
+import { type NamedCalls, formatTimes, nameCalls } from '../lib/words.js'
 
 /** Consecutive rounds of successful calls with the same results, whatever the arguments. */
 export interface RepeatedOutputConfig {

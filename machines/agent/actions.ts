@@ -14,9 +14,9 @@ export {
   reject,
   settleBatch,
 } from './actions/call-results.js'
-export { loadTools } from './actions/load-tools.js'
-export { addChildUsage, noteChildRest, resumeChildren } from './actions/sub-agent-usage.js'
-export { applyUserGuards } from './actions/user-guards.js'
+export { loadTools } from './actions/prepare-step.js'
+export { addChildUsage, noteChildRest, resumeChildren } from './actions/spend-usage.js'
+export { applyUserGuards } from './actions/judge-batch.js'
 export { holdDeadline, releaseDeadline, startDeadline } from './actions/deadline.js'
 export {
   setReason,
@@ -36,8 +36,8 @@ export {
   scheduleRetry,
   warnOfConclusion,
 } from './actions/request-failure.js'
-export { applyFit } from './actions/apply-fit.js'
-export { announceHalt, forgetHalt } from './actions/guard-halt.js'
+export { applyFit } from './actions/prepare-step.js'
+export { announceHalt, forgetHalt } from './actions/apply-findings.js'
 export {
   deliverSteering,
   notePause,
@@ -49,10 +49,10 @@ export {
 export { forgetSleep, noteSleep, noteWakeTime, postpone, sleepForBudget } from './actions/sleep.js'
 export { judgeCalls, judgeResults } from './actions/judge-batch.js'
 export { retryEmptyAnswer, askForRepair, continueAnswer, reprompt } from './actions/answer-recovery.js'
-export { takeResult } from './actions/take-result.js'
+export { takeResult } from './actions/record-response.js'
 export { recordResponse } from './actions/record-response.js'
-export { notePlan } from './actions/note-plan.js'
-export { noteRetrieved } from './actions/note-retrieved.js'
+export { notePlan } from './actions/prepare-step.js'
+export { noteRetrieved } from './actions/prepare-step.js'
 export {
   applyCallScreening,
   applyInputScreening,
@@ -61,4 +61,4 @@ export {
   releaseAnswer,
   emitOutputFindings,
 } from './actions/apply-screening.js'
-export { noteRelease, noteStoreFailure } from './actions/storage-events.js'
+export { noteRelease, noteStoreFailure } from './actions/state-entry.js'

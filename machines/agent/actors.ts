@@ -1,5 +1,5 @@
 import { fromCallback, fromPromise } from 'xstate'
-import type { UserGuardsOutput } from './consultation.js'
+import type { UserGuardsOutput } from '../../guards/user-state.js'
 import type { AgentMachineEvent } from './machine-events.js'
 import type { CompactionOutput } from './fit.js'
 import { createModelFailure, type ModelOutput } from './model-response.js'

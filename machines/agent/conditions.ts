@@ -1,35 +1,32 @@
-import { recoverEmptyAnswer } from '../../guards/empty-answer.js'
-import { repairOutput } from '../../guards/invalid-output.js'
+import { recoverEmptyAnswer, recoverTruncation, repairOutput } from '../../guards/unusable-answer.js'
 import { canRetry } from '../../guards/retry.js'
-import { isAtStepCap as atStepCap } from '../../guards/step-cap.js'
-import { recoverTruncation } from '../../guards/truncation.js'
-import { findEndingCall } from './answering-call.js'
+import { isAtStepCap as atStepCap } from '../../guards/call-caps.js'
+import { findEndingCall, findResumedTools, isInDoubt, isUnderWay } from './call-state.js'
 import { findBudgetWait, findLaterResume } from './actions/sleep.js'
 import type { AgentContext } from './context.js'
 import {
   findChildUsage,
+  findQuestion,
+  getAskingMessageId,
   haltsBatch,
   isAnsweredBy,
   isChildPaused,
-  getAskingMessageId,
   listOpenQuestions,
-  findQuestion,
 } from './sub-agent-questions.js'
-import { isInDoubt, isUnderWay, findResumedTools } from './in-doubt.js'
 import { type AgentMachineEvent, getEventTime } from './machine-events.js'
-import { classifyResponse, type ModelActorError } from './model-response.js'
+import { type ModelActorError, classifyResponse } from './model-response.js'
 import {
+  type BatchCall,
   findOpenCallIndex,
   getCallFingerprint,
   getFirstFingerprint,
   isRunnable,
-  type BatchCall,
 } from './batch-calls.js'
 import { findNextPlan } from './step-plan.js'
 import { countAttempts, isNewRefusal, isRefusedQuestion, readRefusal } from './refusals.js'
 import { type InputScreening, toList } from './screening.js'
 import { addToTotals, findBudgetReason, isNearBudget } from './budget-totals.js'
-import { listUnclearedInput } from './uncleared-input.js'
+import { listUnclearedInput } from './mask-uncleared.js'
 
 /** The named guards of the chart. Pure and total: they read context and event, and never throw. */
 interface ConditionScope {

@@ -1,4 +1,4 @@
-import type { EmptyAnswerConfig } from '../../guards/empty-answer.js'
+import type { EmptyAnswerConfig } from '../../guards/unusable-answer.js'
 import type { RetryConfig } from '../../guards/retry.js'
 import type { GuardrailsConfig } from '../../guards/roster.js'
 import type { ContextStrategy } from './fit.js'

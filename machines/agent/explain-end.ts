@@ -1,11 +1,10 @@
 import { formatBudgetMessage } from '../../guards/budget.js'
-import { formatInvalidOutputMessage } from '../../guards/invalid-output.js'
-import { formatCallCapEnd } from '../../guards/call-caps.js'
-import { formatStepCapMessage } from '../../guards/step-cap.js'
+import { formatInvalidOutputMessage } from '../../guards/unusable-answer.js'
+import { formatCallCapEnd, formatStepCapMessage } from '../../guards/call-caps.js'
 import type { AgentContext } from './context.js'
 import type { Reason, RunFailure } from './run-result.js'
 import { findOutputProblem } from './to-result.js'
-import { toBudgetLimits, getBudgetTotals } from './budget-totals.js'
+import { getBudgetTotals, toBudgetLimits } from './budget-totals.js'
 
 /** The error of a run that did not complete: what happened, and what to do. */
 export function explainEnd(context: AgentContext, reason: Reason): RunFailure {

@@ -1,5 +1,5 @@
 import type { DoneActorEvent, ErrorActorEvent } from 'xstate'
-import type { UserGuardsOutput } from './consultation.js'
+import type { UserGuardsOutput } from '../../guards/user-state.js'
 import type { NewMessage } from './context.js'
 import type { CompactionOutput } from './fit.js'
 import type { Json } from './json.js'

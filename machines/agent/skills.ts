@@ -1,5 +1,4 @@
-import { readHandoff } from './handoff.js'
-import type { Message } from './messages.js'
+import { type Message, readHandoff } from './messages.js'
 
 /** What the call of a skill's tool changes: a skill is loaded, or its instructions no longer hold. */
 export type SkillChange =

@@ -2,7 +2,7 @@ import { isTerminalChild } from '../../guards/terminal-delegation.js'
 import type { AgentContext } from './context.js'
 import type { AgentMachineEvent } from './machine-events.js'
 import type { PendingCall } from './run-result.js'
-import { formatMessageId } from './step-id.js'
+import { formatMessageId } from './messages.js'
 import type { BatchCall, ChildAnswer, ChildQuestion, ToolResult } from './batch-calls.js'
 
 /** Whether the sub-agent of a call rests: it waits for answers, or without questions for the end of a pause. */

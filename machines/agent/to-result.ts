@@ -2,7 +2,8 @@ import type { AgentContext } from './context.js'
 import { getAskingMessageId, isAnsweredBy, listOpenQuestions, toQuestionId } from './sub-agent-questions.js'
 import type { PendingCall, RunInProgress, RunResult } from './run-result.js'
 import { type BatchCall, type ChildQuestion, getCallFingerprint } from './batch-calls.js'
-import { maskMessages } from './uncleared-input.js'
+import { maskMessages } from './mask-uncleared.js'
+import type { EmittedEvent } from './announcements.js'
 
 /** A run at rest, as its user sees it. */
 export function toRunResult(context: AgentContext): RunResult {
@@ -104,3 +105,19 @@ export function findOutputProblem(context: AgentContext): string | null {
 
 const noAnswerProblem =
   'The run ended without an answer that could be validated against the output schema; the output is the raw text.'
+
+/** The open requests to people: for the run's own calls, and for those of its sub-agents. A client knows its calls. */
+export function listRequests(context: AgentContext): EmittedEvent[] {
+  return listCallQuestions(context).flatMap(({ needs, ...asked }): EmittedEvent[] => {
+    if (needs === 'client') return []
+    const type = needs === 'approval' ? 'approval_requested' : 'elicitation_requested'
+    return [{ ...asked, type } as EmittedEvent]
+  })
+}
+
+/** Whether an event asks people something. */
+export function isRequest<Event extends { type: string }>(
+  event: Event,
+): event is Extract<Event, { type: 'approval_requested' | 'elicitation_requested' }> {
+  return event.type.endsWith('_requested')
+}

@@ -1,7 +1,7 @@
 import type { AgentEvent } from '../../machines/agent/announcements.js'
 import type { AgentContext } from '../../machines/agent/context.js'
 import type { Message } from '../../machines/agent/messages.js'
-import { maskMessages } from '../../machines/agent/uncleared-input.js'
+import { maskMessages } from '../../machines/agent/mask-uncleared.js'
 import { systemClock } from '../core/base/clock.js'
 import { describeError, StatewrightError } from '../core/base/errors.js'
 import { isObject, expectArgument, objectRule, optionsRule } from '../core/base/values.js'

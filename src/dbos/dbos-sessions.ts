@@ -18,7 +18,7 @@ import {
 import { sendToSession } from '../core/drive/send-to-session.js'
 import type { Receipt } from '../core/sessions/inbox/session-message.js'
 import { wakeSleepers } from '../core/drive/wake-sleepers.js'
-import { createInboxPoll } from './inbox-poll.js'
+import { createInboxPoll, sweepSessions } from './sweep-sessions.js'
 import {
   createDriveAfterSleep,
   createDriveAfterWait,
@@ -29,7 +29,6 @@ import {
   type QueuedDrive,
   type RefusedDrive,
 } from './queued-drive.js'
-import { sweepSessions } from './sweep-sessions.js'
 import type { DbosLike, DbosQueueOptions } from './dbos-sdk.js'
 
 /** How DBOS runs sessions. */

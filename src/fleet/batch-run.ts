@@ -18,8 +18,13 @@ import { readConversation } from '../core/sessions/input-history.js'
 import { readSessionAt, toSessionSnapshot } from '../core/sessions/replay-session.js'
 import { Session } from '../core/sessions/session.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
-import { type BatchItem, findItemFault, getBatchSessionId } from './batch-item.js'
-import { BatchCounter, type BatchProgress } from './batch-progress.js'
+import {
+  BatchCounter,
+  type BatchItem,
+  type BatchProgress,
+  findItemFault,
+  getBatchSessionId,
+} from './batch.js'
 
 /** What became of one item. */
 export interface BatchResult<Item = BatchItem, Output = unknown, Tools = AnyTools> {

@@ -1,7 +1,7 @@
-import { limitTotal, expectArgument, objectRule } from '../core/base/values.js'
+import { expectArgument, limitTotal, objectRule } from '../core/base/values.js'
 import { type Clock, systemClock, toWholeClock } from '../core/base/clock.js'
 import { createId } from '../core/base/platform.js'
-import { describeError, ConfigError } from '../core/base/errors.js'
+import { ConfigError, describeError } from '../core/base/errors.js'
 import { limitTime } from '../core/base/abort.js'
 import { BudgetError } from '../core/budgets/budget-error.js'
 import type { BudgetAmount, BudgetStore, ReserveAnswer, StoredBudget } from '../core/budgets/budget-store.js'
@@ -16,8 +16,11 @@ import { warnUnsettled } from '../core/budgets/warn-unsettled.js'
 import { StoreError } from '../core/sessions/store/store-error.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
 import {
+  type BudgetPeriod,
   type BudgetTerms,
+  type BudgetWindow,
   describeTerms,
+  findWindow,
   formatTerms,
   fromNanoUsd,
   parseTerms,
@@ -25,9 +28,7 @@ import {
   toAllowance,
   toNanoUsd,
 } from './budget-terms.js'
-import { type BudgetPeriod, type BudgetWindow, findWindow } from './budget-window.js'
-import { ReservationLeases } from './reservation-leases.js'
-import { WaitingLine } from './waiting-line.js'
+import { ReservationLeases, WaitingLine } from './waiting-line.js'
 
 /** What a budget allows, and where it is kept. It needs `usd`, `tokens`, or both. */
 export interface CreateBudgetOptions {
@@ -345,4 +346,52 @@ function lateError(what: string): StoreError {
     'store_unavailable',
     `The store of the budget did not answer ${what}() within ${answerMs} ms. See that it can be reached; no request begins before.`,
   )
+}
+
+/** A budget of a store, and its limits in words. */
+export interface BudgetRow extends BudgetStatus {
+  terms: string
+}
+
+/** The budgets of a store, by id. Damaged rows are left out and reported. */
+export interface StoredBudgets {
+  rows: BudgetRow[]
+  /** `corrupt_log`, one for each damaged row. */
+  damaged: StoreError[]
+}
+
+/**
+ * The budgets that a store keeps, as they stand now.
+ *
+ * @throws {StoreError} `store_unavailable` for a store that keeps none
+ */
+export async function listStoredBudgets(store: Pick<SessionStore, 'openBudgets'>): Promise<StoredBudgets> {
+  if (!store.openBudgets) throw new StoreError('store_unavailable', 'This store keeps no budgets.')
+  const found: StoredBudgets = { rows: [], damaged: [] }
+  for (const stored of await (await store.openBudgets()).list()) {
+    try {
+      found.rows.push(toRow(stored))
+    } catch (error) {
+      if (!(error instanceof StoreError)) throw error
+      found.damaged.push(error)
+    }
+  }
+  return found
+}
+
+function toRow(stored: StoredBudget): BudgetRow {
+  const { budget, terms: text, now } = stored
+  checkStored(budget, stored)
+  const terms = parseTerms(text)
+  if (terms === null) {
+    throw new StoreError(
+      'corrupt_log',
+      `The limits of the budget '${budget}' cannot be read: ${text.slice(0, 200)}`,
+      budget,
+    )
+  }
+  return {
+    ...toStatus(budget, terms, stored, findWindow(now, terms.per, terms.timezone)),
+    terms: describeTerms(terms),
+  }
 }

@@ -8,8 +8,7 @@ import type { ModelProvider, ModelRequest, RequestLimiter } from '../core/models
 import { replaceRequest } from '../core/models/fallbacks.js'
 import { toModelFailure } from '../core/models/to-model-failure.js'
 import { estimateRequestTokens } from '../core/prices/estimate-tokens.js'
-import { RateWindow } from './rate-window.js'
-import { SlotQueue } from './slot-queue.js'
+import { RateWindow, SlotQueue } from './slot-queue.js'
 
 /** How fast requests may go. It needs `concurrency`, `requestsPerMinute` or `tokensPerMinute`. */
 export interface CreateLimiterOptions {

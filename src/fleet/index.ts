@@ -15,10 +15,10 @@ export type {
   SharedAmount,
   SharedBudget,
 } from '../core/budgets/shared-budget.js'
-export type { BudgetPeriod } from './budget-window.js'
+export type { BudgetPeriod } from './budget-terms.js'
 export { createBudget, type CreateBudgetOptions } from './create-budget.js'
-export type { BatchItem } from './batch-item.js'
-export type { BatchProgress } from './batch-progress.js'
+export type { BatchItem } from './batch.js'
+export type { BatchProgress } from './batch.js'
 export type { BatchResult } from './batch-run.js'
 export { runAll, type RunAllOptions } from './run-all.js'
 export {

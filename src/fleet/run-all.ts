@@ -4,8 +4,7 @@ import { type BudgetsOption, checkBudgets } from '../core/budgets/budgets-option
 import { UsageError } from '../core/base/errors.js'
 import { expectKnownOptions } from '../core/config/other-names.js'
 import { type BatchResult, BatchRun } from './batch-run.js'
-import { type BatchItem, findBatchIdFault } from './batch-item.js'
-import type { BatchProgress } from './batch-progress.js'
+import { type BatchItem, type BatchProgress, findBatchIdFault } from './batch.js'
 
 /** How `runAll` runs a batch. */
 export interface RunAllOptions {

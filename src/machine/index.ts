@@ -10,7 +10,7 @@ export type {
 } from '../../machines/agent/batch-calls.js'
 export type { EmittedEvent } from '../../machines/agent/announcements.js'
 export type { AgentConfig, AgentConfigInput } from '../../machines/agent/config.js'
-export type { UserGuardsOutput } from '../../machines/agent/consultation.js'
+export type { UserGuardsOutput } from '../../guards/user-state.js'
 export type {
   AgentContext,
   AgentInput,

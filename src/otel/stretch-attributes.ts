@@ -3,7 +3,7 @@ import { scrubSecrets } from '../core/shields/scrub-secrets.js'
 import { countBudgetTokens } from '../../guards/budget.js'
 import type { EmittedEvent } from '../../machines/agent/announcements.js'
 import type { AgentContext } from '../../machines/agent/context.js'
-import { toBudgetLimits, getBudgetTotals } from '../../machines/agent/budget-totals.js'
+import { getBudgetTotals, toBudgetLimits } from '../../machines/agent/budget-totals.js'
 import type { TelemetryRunInfo } from '../core/telemetry/telemetry.js'
 
 /** End states that spans report as failures. */

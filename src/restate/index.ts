@@ -5,4 +5,4 @@ export {
   type RestateSessionsOptions,
   type RestateTurn,
 } from './restate-sessions.js'
-export type { RestateLike } from './restate-sdk.js'
+export type { RestateLike } from './restate-sessions.js'

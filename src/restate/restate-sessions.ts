@@ -3,22 +3,21 @@ import { expectKnownOptions } from '../core/config/other-names.js'
 import { StatewrightError, UsageError } from '../core/base/errors.js'
 import { createId } from '../core/base/platform.js'
 import type { Agents } from '../core/drive/define-agents.js'
-import { createSessionRunner, type SessionRunnerOptions } from '../core/drive/driver.js'
+import { type SessionRunnerOptions, createSessionRunner } from '../core/drive/driver.js'
 import type { SessionAnswer } from '../core/drive/drive-answers.js'
 import type { RunSessionOptions } from '../core/drive/drive-options.js'
 import type { SessionResult } from '../core/drive/drive-rest.js'
 import { agentsRule, getCommonStore } from '../core/drive/common-store.js'
 import {
+  type HostFunctions,
+  type HostOptionsFor,
   addHostValues,
   checkHostFunctions,
-  type HostFunctions,
   hostFunctionNames,
-  type HostOptionsFor,
 } from '../core/drive/host-functions.js'
 import { sendToSession } from '../core/drive/send-to-session.js'
 import type { Receipt, SessionMessage } from '../core/sessions/inbox/session-message.js'
 import { isRestState } from '../../machines/agent/run-result.js'
-import type { DurablePromise, RestateContext, RestateLike } from './restate-sdk.js'
 
 /** How Restate runs sessions. */
 export interface RestateSessionsOptions<Context = unknown>
@@ -240,4 +239,34 @@ async function settlesWithin(promise: DurablePromise<unknown>, ms: number | unde
     if ((error as { name?: unknown }).name !== 'TimeoutError') throw error
     return false
   }
+}
+
+/** What is used of `@restatedev/restate-sdk`: the module is handed over, not imported. */
+export interface RestateLike {
+  object(definition: { name: string; handlers: Record<string, unknown>; options?: object }): object
+  handlers: {
+    object: {
+      exclusive(options: object, work: (context: RestateContext, input: never) => Promise<unknown>): unknown
+      shared(options: object, work: (context: RestateContext, input: never) => Promise<unknown>): unknown
+    }
+  }
+  TerminalError: new (message: string, options?: { errorCode?: number }) => Error
+}
+
+/** A promise of Restate's own. */
+export interface DurablePromise<Value> extends Promise<Value> {
+  orTimeout(ms: number): DurablePromise<Value>
+}
+
+/** What a handler is given. */
+export interface RestateContext {
+  readonly key: string
+  run<Value>(name: string, step: () => Promise<Value>, options?: object): DurablePromise<Value>
+  sleep(ms: number): DurablePromise<void>
+  awakeable<Value>(): { id: string; promise: DurablePromise<Value> }
+  resolveAwakeable(id: string, value: unknown): void
+  genericSend(call: { service: string; method: string; key: string; parameter: Uint8Array }): unknown
+  get<Value>(name: string): Promise<Value | null>
+  set(name: string, value: unknown): void
+  clear(name: string): void
 }

@@ -7,12 +7,11 @@ import type { RecordContent } from '../core/sessions/log/record-content.js'
 import type { ToolSet } from '../core/tools/tool-set.js'
 import { getSpeakerTools } from '../core/live/agent-parts.js'
 import { createGuardViews } from './guard-views.js'
-import type { MomentView, PendingView, GaugeView } from './protocol.js'
-import { type CallNotes, toShownText, toShownValue, createTranscript } from './shown-values.js'
-import type { SessionStep } from './session-step.js'
-import { findToldInstructions } from './session-step.js'
-import { toBudgetLimits, getBudgetTotals } from '../../machines/agent/budget-totals.js'
+import type { GaugeView, MomentView, PendingView } from './protocol.js'
+import { type CallNotes, createTranscript, toShownText, toShownValue } from './shown-values.js'
+import { type SessionStep, findToldInstructions } from './session-step.js'
 import type { Usage } from '../../machines/agent/usage.js'
+import { getBudgetTotals, toBudgetLimits } from '../../machines/agent/budget-totals.js'
 
 function createGauges(context: AgentContext, children: Usage, at: number): GaugeView[] {
   const totals = getBudgetTotals(context)

@@ -6,10 +6,10 @@ import { stretchMs, yieldToEventLoop } from '../core/base/platform.js'
 import { unknownSessionError } from '../core/sessions/store/store-refusals.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
 import { toMachineJson } from '../diagram/index.js'
-import { listStoredBudgets } from '../fleet/stored-budgets.js'
-import { countVisits, createChartView, drawChart, type DrawnChart } from './chart-view.js'
+import { listStoredBudgets } from '../fleet/create-budget.js'
+import { type DrawnChart, countVisits, createChartView, drawChart } from './chart-view.js'
 import { createCompareView } from './compare-sessions.js'
-import { createMomentView, type MomentOptions } from './moment-view.js'
+import { type MomentOptions, createMomentView } from './moment-view.js'
 import { MomentPacker } from './pack-moments.js'
 import type {
   ChartView,
@@ -19,11 +19,11 @@ import type {
   MomentView,
   PackedMoments,
   SessionRow,
-  SessionsView,
   SessionView,
+  SessionsView,
   VisitsView,
 } from './protocol.js'
-import { latestMessages, type ListRequest } from './routes.js'
+import { type ListRequest, latestMessages } from './routes.js'
 import type { SessionActions } from './session-actions.js'
 import type { SessionCatalogue } from './session-catalogue.js'
 import type { SessionFold } from './session-fold.js'

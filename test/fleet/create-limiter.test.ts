@@ -10,7 +10,7 @@ import {
   flexibleLimiter,
   type Limiter,
 } from '../../src/fleet/index.js'
-import { RateWindow } from '../../src/fleet/rate-window.js'
+import { RateWindow } from '../../src/fleet/slot-queue.js'
 import {
   createAgent,
   createEventFormatter,

@@ -1,7 +1,6 @@
 import { classifyAnswer, type ResponseKind } from '../../guards/completion.js'
-import { recoverEmptyAnswer } from '../../guards/empty-answer.js'
-import { isAtStepCap, formatStepCapMessage } from '../../guards/step-cap.js'
-import { recoverTruncation } from '../../guards/truncation.js'
+import { recoverEmptyAnswer, recoverTruncation } from '../../guards/unusable-answer.js'
+import { isAtStepCap, formatStepCapMessage } from '../../guards/call-caps.js'
 
 const of = (text: string, calls: number, finishReason: string | null, refusal: string | null = null) =>
   classifyAnswer({ text, calls, finishReason, refusal })

@@ -5,8 +5,8 @@ import type { AgentContext } from '../../machines/agent/context.js'
 import type { AgentMachineEvent } from '../../machines/agent/machine-events.js'
 import { isNewRefusal, isRefusedQuestion, readRefusal } from '../../machines/agent/refusals.js'
 import { findBudgetWait } from '../../machines/agent/actions/sleep.js'
-import { isNearBudget } from '../../machines/agent/budget-totals.js'
 import { addUsage } from '../../machines/agent/usage.js'
+import { isNearBudget } from '../../machines/agent/budget-totals.js'
 import type { Mutant } from './config-mutants.js'
 
 interface Scope {

@@ -98,7 +98,7 @@ export const planted = [
     seed: 2,
     patches: [
       {
-        file: 'machines/agent/in-doubt.ts',
+        file: 'machines/agent/call-state.ts',
         find: 'if (!isUnderWay(call) || call.unloaded) return false',
         put: 'return false',
       },
@@ -215,7 +215,7 @@ export const planted = [
   {
     name: 'one step more than allowed',
     seed: 2,
-    patches: [{ file: 'guards/step-cap.ts', find: 'steps >= maxSteps', put: 'steps > maxSteps' }],
+    patches: [{ file: 'guards/call-caps.ts', find: 'steps >= maxSteps', put: 'steps > maxSteps' }],
   },
   {
     name: 'calls without a result in the history',

@@ -1,6 +1,6 @@
 import type { UIMessage } from 'ai'
 import { isWorkState } from '../../machines/agent/run-result.js'
-import { maskMessages } from '../../machines/agent/uncleared-input.js'
+import { maskMessages } from '../../machines/agent/mask-uncleared.js'
 import { withheldResult } from '../../machines/agent/screening.js'
 import { listAnswerableCalls } from '../../machines/agent/to-result.js'
 import type { ReplayPath } from '../../src/testing/index.js'

@@ -1,7 +1,12 @@
-import { repromptText } from '../../../guards/empty-answer.js'
+import {
+  continueCalls,
+  continueText,
+  formatRepairPrompt,
+  repromptText,
+  restartText,
+  truncatedCall,
+} from '../../../guards/unusable-answer.js'
 import { toEvidence } from '../../../guards/lib/evidence.js'
-import { formatRepairPrompt } from '../../../guards/invalid-output.js'
-import { continueCalls, continueText, restartText, truncatedCall } from '../../../guards/truncation.js'
 import { toAction } from '../update-action.js'
 import { getEventTime } from '../machine-events.js'
 import { closeOpenCalls, withInternalMessage, withResults } from './update-transcript.js'

@@ -1,7 +1,14 @@
 import { toAction } from '../update-action.js'
 import type { EmittedEvent } from '../announcements.js'
 import { type AgentMachineEvent, getEventTime } from '../machine-events.js'
-import type { AssistantMessage, ContentPart, Message, UserMessage } from '../messages.js'
+import {
+  type AssistantMessage,
+  type ContentPart,
+  type Message,
+  type UserMessage,
+  formatMessageId,
+  getStepId,
+} from '../messages.js'
 import type { BatchCall } from '../batch-calls.js'
 import {
   type CallScreening,
@@ -13,8 +20,7 @@ import {
   withheldArguments,
   withheldInput,
 } from '../screening.js'
-import { formatMessageId, getStepId } from '../step-id.js'
-import { listUnclearedCalls, listUnclearedInput, maskMessage } from '../uncleared-input.js'
+import { listUnclearedCalls, listUnclearedInput, maskMessage } from '../mask-uncleared.js'
 import { closeCall, joinPieces } from './update-transcript.js'
 import { emitAfterScreening, withCurrentCalls } from './emit-after-screening.js'
 

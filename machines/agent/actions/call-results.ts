@@ -1,13 +1,13 @@
-import { extendObject } from '../../../guards/lib/extended.js'
+import { extendObject } from '../../../guards/lib/json.js'
 import type { AgentContext } from '../context.js'
 import { toAction } from '../update-action.js'
 import { getEventTime } from '../machine-events.js'
 import { isChildPaused, withAnswer } from '../sub-agent-questions.js'
-import { isInDoubt, findResumedTools } from '../in-doubt.js'
-import { listRequests } from '../requests.js'
+import { isInDoubt, findResumedTools } from '../call-state.js'
+import { listRequests } from '../to-result.js'
 import { type BatchCall, isRunnable } from '../batch-calls.js'
 import { rejectionPrefix } from '../screening.js'
-import { spendForChild } from './sub-agent-usage.js'
+import { spendForChild } from './spend-usage.js'
 import {
   addUnclearedResult,
   applyHandoff,

@@ -1,5 +1,5 @@
 import { createCallsFact, createResultsFact } from '../../../guards/facts.js'
-import { extendObject } from '../../../guards/lib/extended.js'
+import { extendObject } from '../../../guards/lib/json.js'
 import { collectFindings, isWatching, observeAll } from '../../../guards/state.js'
 import type { Fact, Finding } from '../../../guards/types.js'
 import { toAction } from '../update-action.js'
@@ -7,10 +7,18 @@ import type { EmittedEvent } from '../announcements.js'
 import { toCallFact, toResultFact } from '../call-facts.js'
 import type { AgentContext } from '../context.js'
 import { getEventTime } from '../machine-events.js'
-import type { BatchCall } from '../batch-calls.js'
-import { capCalls } from './cap-calls.js'
+import type { BatchCall, ToolResult } from '../batch-calls.js'
 import { applyFindings } from './apply-findings.js'
-import { narrowCalls } from './narrow-calls.js'
+import type { ActiveSkill } from '../skills.js'
+import { closeCall } from './update-transcript.js'
+import {
+  type CallCap,
+  type CallCaps,
+  countCalls,
+  formatCapMessage,
+  noCallCounts,
+} from '../../../guards/call-caps.js'
+import type { Reason } from '../run-result.js'
 
 /**
  * Active skills refuse calls of tools that they do not allow, the caps refuse calls that are too many, and the guards check the
@@ -79,3 +87,129 @@ export function createRefusalTest(finding: Finding): (call: Pick<BatchCall, 'fac
     return before >= spare
   }
 }
+
+/**
+ * Refuses the calls of tools that the plan of the step leaves out, or that an active skill does not allow, and each handoff after the
+ * first; undefined where every call is allowed.
+ */
+export function narrowCalls(
+  context: AgentContext,
+  now: number,
+  emit: (announcement: EmittedEvent) => void,
+): Pick<AgentContext, 'calls'> | undefined {
+  const planned = context.plan?.step === context.steps ? context.plan.tools : undefined
+  const handoff = findFirstHandoff(context)
+  if (context.skills.length === 0 && planned === undefined && handoff === undefined) return undefined
+  const refuse = (call: BatchCall): BatchCall => {
+    if (handoff && call !== handoff && isHandoff(context, call)) return closeCall(call, handedOver, now, emit)
+    if (planned?.includes(call.name) === false) return closeCall(call, leftOut, now, emit)
+    const skill = findForbiddingSkill(context, call.name)
+    return skill ? closeCall(call, createRefusal(context, skill), now, emit) : call
+  }
+  const calls = context.calls.map(refuse)
+  return calls.every((call, i) => call === context.calls[i]) ? undefined : { calls }
+}
+
+const leftOut: ToolResult = {
+  status: 'blocked',
+  content: 'Not executed: this step may not call this tool.',
+  durationMs: 0,
+}
+
+/** A conversation goes on under one agent: of several handoffs in one answer, the first counts. Undefined where there are no two. */
+function findFirstHandoff(context: AgentContext): BatchCall | undefined {
+  if (context.calls.length < 2) return undefined
+  const [first, second] = context.calls.filter((call) => isHandoff(context, call))
+  return second && first
+}
+
+function isHandoff({ tools }: AgentContext, { name }: BatchCall): boolean {
+  return Object.hasOwn(tools, name) && tools[name]?.handoff === true
+}
+
+const handedOver: ToolResult = {
+  status: 'blocked',
+  content:
+    'Not executed: one answer hands the conversation to one agent, and an earlier call of this answer does.',
+  durationMs: 0,
+}
+
+/** The active skill that does not allow a tool; undefined: it may be called. */
+function findForbiddingSkill({ skills, tools }: AgentContext, name: string): ActiveSkill | undefined {
+  if (Object.hasOwn(tools, name) && tools[name]?.skill) return undefined
+  return skills.find(({ allowedTools }) => allowedTools !== undefined && !allowedTools.includes(name))
+}
+
+function createRefusal({ tools }: AgentContext, { name, allowedTools = [] }: ActiveSkill): ToolResult {
+  const allowed = allowedTools.length === 0 ? 'no tools' : `only ${allowedTools.join(', ')}`
+  // The agent that goes on with a session may have no skills.
+  const way = Object.hasOwn(tools, 'unload_skill') ? ' Or take the skill back with unload_skill.' : ''
+  const content = `Not executed: the skill '${name}' is loaded, and allows ${allowed}.${way}`
+  return { status: 'blocked', content, durationMs: 0 }
+}
+
+/** The reason that a call which a cap refuses was refused for. */
+const reasonByCap: Record<CallCap, Reason> = {
+  run: 'max_tool_calls',
+  response: 'max_tool_calls_per_response',
+  tool: 'max_calls',
+}
+
+/** Refuses the calls of a response that are more than the run, a response, or their tools may have; undefined without caps. */
+export function capCalls(
+  context: AgentContext,
+  now: number,
+  emit: (announcement: EmittedEvent) => void,
+): Pick<AgentContext, 'calls' | 'callCounts'> | undefined {
+  const caps = findCaps(context)
+  if (caps === null) return undefined
+  // A call that was refused before uses nothing up, nor does one that only loads its tool.
+  const counted = context.calls.filter(({ result, unloaded }) => result === undefined && !unloaded)
+  const { counts, met } = countCalls(
+    context.callCounts ?? noCallCounts,
+    counted.map(({ name }) => name),
+    caps,
+  )
+  const refuse = (call: BatchCall, cap: CallCap): BatchCall => {
+    const most = (cap === 'tool' ? caps.tool(call.name) : caps[cap]) ?? 0
+    const content = formatCapMessage(cap, call.name, most)
+    const result: ToolResult = { status: 'blocked', content, durationMs: 0, refusedBy: reasonByCap[cap] }
+    return closeCall(call, result, now, emit)
+  }
+  const capByCall = new Map(counted.map((call, i) => [call, met[i] ?? null]))
+  const calls = context.calls.map((call) => {
+    const cap = capByCall.get(call) ?? null
+    return cap === null ? call : refuse(call, cap)
+  })
+  return { calls, callCounts: counts }
+}
+
+/** Null where nothing caps any of these calls. */
+function findCaps({ config, tools, calls }: AgentContext): CallCaps | null {
+  // A log of an older version has no such limits.
+  const { maxToolCalls: run = null, maxToolCallsPerResponse: response = null } = config.limits as Partial<
+    AgentContext['config']['limits']
+  >
+  const tool = (name: string): number | null =>
+    Object.hasOwn(tools, name) ? (tools[name]?.maxCalls ?? null) : null
+  const isCapped = run !== null || response !== null || calls.some(({ name }) => tool(name) !== null)
+  return isCapped ? { run, response, tool } : null
+}
+
+/** Applies the findings of the user's own guards. */
+export const applyUserGuards = toAction((context, event, emit) => {
+  if (event.type !== 'xstate.done.actor.callGuards' && event.type !== 'xstate.done.actor.resultGuards')
+    return undefined
+  const { states, findings, warnings } = event.output
+  for (const message of warnings) emit({ type: 'warning', code: 'guard_failed', message })
+  const said = findings.map(({ guard: userGuard, callIds, ...finding }) => ({
+    ...finding,
+    guard: 'user_guard' as const,
+    userGuard,
+    refuses: ({ id }: { id: string }) => callIds === null || callIds.includes(id),
+  }))
+  return {
+    guardrails: { ...context.guardrails, user: { ...context.guardrails.user, ...states } },
+    ...applyFindings(context, said, getEventTime(event), emit),
+  }
+})

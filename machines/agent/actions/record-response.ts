@@ -3,14 +3,14 @@ import { toAction } from '../update-action.js'
 import type { EmittedEvent } from '../announcements.js'
 import type { AgentContext } from '../context.js'
 import { getEventTime } from '../machine-events.js'
-import type { AssistantMessage } from '../messages.js'
+import { type AssistantMessage, formatMessageId, getStepId } from '../messages.js'
 import { isUnloadedTool } from '../batch-calls.js'
-import { classifyResponse, type ModelOutput } from '../model-response.js'
+import { type ModelOutput, classifyResponse } from '../model-response.js'
 import { type UnclearedAnswer, withheldAnswer } from '../screening.js'
-import { formatMessageId, getStepId } from '../step-id.js'
 import { spendUsage } from './spend-usage.js'
 import { joinPieces } from './update-transcript.js'
 import { maskToolCall } from './emit-after-screening.js'
+import { findAnsweringCall } from '../call-state.js'
 
 /** An accepted response is one step: it is paid for and in the transcript before anything is decided about it. */
 export const recordResponse = toAction((context, event, emit) => {
@@ -162,3 +162,18 @@ const missingEndWarning: EmittedEvent = {
   message:
     'The stream closed without a finish reason or [DONE]; accepted as complete (completion.onMissingEnd).',
 }
+
+/**
+ * The result of a tool becomes the answer of the run. Nothing is added to the transcript, which has the result already.
+ * Output shields screen it like any answer.
+ */
+export const takeResult = toAction((context, event) => {
+  const { runId, steps, batchNumber, features } = context
+  const text = findAnsweringCall(context)?.result?.content ?? context.output
+  const outputProblem =
+    event.type === 'xstate.done.actor.resultGuards' ? (event.output.outputProblem ?? null) : null
+  if (!features.outputShields) return { response: 'answer', output: text, outputProblem }
+  const stepId = `${getStepId({ runId, steps: steps - 1, numbered: batchNumber - 1 })}.result`
+  const held = { stepId, text, isRefusal: false, isPiece: false, reasoning: {}, outputProblem }
+  return { response: 'answer', held }
+})

@@ -1,4 +1,4 @@
-import { isAtStepCap } from '../../../guards/step-cap.js'
+import { isAtStepCap } from '../../../guards/call-caps.js'
 import { toAction } from '../update-action.js'
 import type { EmittedEvent } from '../announcements.js'
 import type { AgentContext } from '../context.js'
@@ -6,7 +6,8 @@ import type { AgentState, FinalState, Reason } from '../run-result.js'
 import { explainEnd } from '../explain-end.js'
 import { findOutputProblem } from '../to-result.js'
 import { findBudgetReason, findNearReason } from '../budget-totals.js'
-import { maskMessages } from '../uncleared-input.js'
+import { maskMessages } from '../mask-uncleared.js'
+import { spendUsage } from './spend-usage.js'
 
 /** Sets the reason of the next state. */
 export const setReason = toAction<{ reason: Reason }>((_context, _event, _tell, { reason }) => ({ reason }))
@@ -90,3 +91,24 @@ function createSteeringWarning({ steering, features }: AgentContext): EmittedEve
     message: `The run ended before the model could be told: ${said}`,
   }
 }
+
+/** The log cannot be written any more: its records are safe, and later events would be lost. */
+export const noteStoreFailure = toAction((_context, event) =>
+  event.type === 'STORE_FAILED'
+    ? { error: { code: event.failure.code, message: event.failure.message, recoverable: true } }
+    : undefined,
+)
+
+/** Counts the request that the process drops. A call that has not begun runs in the process that resumes the run. */
+export const noteRelease = toAction((context, event, emit) => {
+  if (event.type !== 'LEFT') return undefined
+  const { usage = null, unbegun = [] } = event
+  const cost = spendUsage(context, usage, emit, { isCut: true })
+  if (unbegun.length === 0) return cost
+  const calls = context.calls.map((call) => {
+    if (call.result !== undefined || !unbegun.includes(call.id)) return call
+    const { started: _started, ...waiting } = call
+    return waiting
+  })
+  return { ...cost, calls }
+})

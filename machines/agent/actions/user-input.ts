@@ -1,5 +1,5 @@
 import { startTurn } from '../../../guards/state.js'
-import { isAtStepCap } from '../../../guards/step-cap.js'
+import { isAtStepCap } from '../../../guards/call-caps.js'
 import { toAction } from '../update-action.js'
 import { freshCounters } from '../context.js'
 import { getEventTime } from '../machine-events.js'

@@ -1,6 +1,6 @@
 import { formatMoney } from '../../core/format/format-words.js'
 import { type Clock, readElapsed, unrefTimer } from '../../core/base/clock.js'
-import type { BatchProgress } from '../../fleet/batch-progress.js'
+import type { BatchProgress } from '../../fleet/batch.js'
 
 /** The terminal, or the log, that a batch is shown in. */
 export interface DisplayTarget {

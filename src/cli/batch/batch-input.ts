@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises'
 import { basename, resolve } from 'node:path'
 import { parseJsonOr } from '../../core/base/json.js'
-import { type BatchItem, findItemFault } from '../../fleet/batch-item.js'
+import { type BatchItem, findItemFault } from '../../fleet/batch.js'
 import { badUsageError, CliError } from '../cli-error.js'
 import { describeReadError } from '../load-file.js'
 import { readLines } from './read-lines.js'

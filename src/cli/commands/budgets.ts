@@ -1,4 +1,4 @@
-import { type BudgetRow, listStoredBudgets } from '../../fleet/stored-budgets.js'
+import { type BudgetRow, listStoredBudgets } from '../../fleet/create-budget.js'
 import { stripControls } from '../../core/format/format-words.js'
 import { badUsageError } from '../cli-error.js'
 import type { Command } from '../command.js'

@@ -1,6 +1,5 @@
-import { parseMessageNumber } from '../../../machines/agent/step-id.js'
+import { type Message, type UserMessage, parseMessageNumber } from '../../../machines/agent/messages.js'
 import type { NewMessage } from '../../../machines/agent/context.js'
-import type { Message, UserMessage } from '../../../machines/agent/messages.js'
 import type { TurnEnd } from '../../../machines/agent/run-result.js'
 import { UsageError } from '../base/errors.js'
 import { overrideLimits } from '../config/resolve-config.js'

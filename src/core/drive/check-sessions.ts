@@ -1,4 +1,4 @@
-import { isUnderWay } from '../../../machines/agent/in-doubt.js'
+import { isUnderWay } from '../../../machines/agent/call-state.js'
 import type { AgentState } from '../../../machines/agent/run-result.js'
 import { internalsByAgent } from '../agent/agent-internals.js'
 import { describeAgent, isSubAgentName } from '../sessions/agent-definition.js'

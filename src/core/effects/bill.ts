@@ -1,7 +1,7 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { ModelFailure, ModelResponse } from '../../../machines/agent/model-response.js'
 import { addUsage, noUsage, type TokenUsage, type Usage } from '../../../machines/agent/usage.js'
-import { extendObject } from '../../../guards/lib/extended.js'
+import { extendObject } from '../../../guards/lib/json.js'
 import type { AgentParts } from '../live/agent-parts.js'
 import type { ModelProvider, ModelRequest } from '../models/provider.js'
 import type { PriceBook } from '../prices/price-book.js'

@@ -1,10 +1,15 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
-import type { UserGuardsOutput, UserFinding } from '../../../machines/agent/consultation.js'
+import {
+  type UserFinding,
+  type UserGuardsOutput,
+  type UserStates,
+  getUserState,
+  toUserState,
+} from '../../../guards/user-state.js'
 import type { Json } from '../../../machines/agent/json.js'
 import type { BatchCall } from '../../../machines/agent/batch-calls.js'
 import { toEvidence } from '../../../guards/lib/evidence.js'
 import { formatArguments } from '../../../guards/lib/fingerprint.js'
-import { toUserState, getUserState, type UserStates } from '../../../guards/user-state.js'
 import { truncate } from '../../../guards/lib/cut.js'
 import type { AgentRuntime } from '../live/runtime.js'
 import type { AgentParts } from '../live/agent-parts.js'
@@ -21,7 +26,7 @@ import type {
 import { CallAbort, onAbort, attachSignal, runWithTimeout } from '../base/abort.js'
 import type { Clock } from '../base/clock.js'
 import { describeError, rememberThrown } from '../base/errors.js'
-import { findAnsweringCall, findEndingCall } from '../../../machines/agent/answering-call.js'
+import { findAnsweringCall, findEndingCall } from '../../../machines/agent/call-state.js'
 import { createModelFailure, type ModelActorError } from '../../../machines/agent/model-response.js'
 import { readOutput } from '../structured/read-output.js'
 

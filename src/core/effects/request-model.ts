@@ -7,7 +7,7 @@ import {
 } from '../../../machines/agent/model-response.js'
 import { truncate } from '../../../guards/lib/cut.js'
 import type { Json } from '../../../machines/agent/json.js'
-import { getStepId } from '../../../machines/agent/step-id.js'
+import { getStepId } from '../../../machines/agent/messages.js'
 import type { CallAbort } from '../base/abort.js'
 import type { AnswerStream } from '../live/answer-stream.js'
 import type { AgentRuntime } from '../live/runtime.js'
@@ -31,7 +31,7 @@ import {
 import { applyPlan } from './prepare-step.js'
 import { buildRequest, type Summary } from './build-request.js'
 import { warnOfChangedSkills, takeChangedTools, warnOfChangedTools } from './check-run-start.js'
-import { extendObject } from '../../../guards/lib/extended.js'
+import { extendObject } from '../../../guards/lib/json.js'
 import type { ModelStepResponse } from '../../../machines/agent/announcements.js'
 
 /** `self`: the actor that does it; `stream`: where its deltas go. */

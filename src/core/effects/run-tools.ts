@@ -1,5 +1,5 @@
 import { haltsBatch } from '../../../machines/agent/sub-agent-questions.js'
-import { isInDoubt } from '../../../machines/agent/in-doubt.js'
+import { isInDoubt } from '../../../machines/agent/call-state.js'
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { SkillChange } from '../../../machines/agent/skills.js'
 import type { Json } from '../../../machines/agent/json.js'
@@ -20,7 +20,7 @@ import type { StepProgress, ToolStepResponse } from '../../../machines/agent/ann
 import type { AgentContext } from '../../../machines/agent/context.js'
 import { attachCause, hasThrown } from '../base/errors.js'
 import type { StepWork } from '../live/open-steps.js'
-import { getStepId } from '../../../machines/agent/step-id.js'
+import { getStepId } from '../../../machines/agent/messages.js'
 
 /**
  * Runs the started calls of the batch, and sends each result as it comes. Returns a function that stops it: call it

@@ -1,23 +1,23 @@
 import type { AnyActorRef } from 'xstate'
 import { getRemaining } from '../../../guards/budget.js'
-import type { EmittedEvent, AgentEvent } from '../../../machines/agent/announcements.js'
+import type { AgentEvent, EmittedEvent } from '../../../machines/agent/announcements.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { AgentMachineEvent } from '../../../machines/agent/machine-events.js'
 import { haltsBatch } from '../../../machines/agent/sub-agent-questions.js'
 import type { RunResult } from '../../../machines/agent/run-result.js'
 import type { ToolResult } from '../../../machines/agent/batch-calls.js'
+import { type Usage, addUsage } from '../../../machines/agent/usage.js'
 import {
-  toBudgetLimits,
+  addToTotals,
   findBudgetReason,
   getBudgetTotals,
-  addToTotals,
+  toBudgetLimits,
 } from '../../../machines/agent/budget-totals.js'
-import { addUsage, type Usage } from '../../../machines/agent/usage.js'
 import type { CallAbort } from '../base/abort.js'
 import { describeError } from '../base/errors.js'
 import { limitText } from '../base/text.js'
 import type { RunnableCall } from '../tools/running-call.js'
-import type { Delegate, DelegateRun, DelegateRequest, Tool } from '../tools/tool.js'
+import type { Delegate, DelegateRequest, DelegateRun, Tool } from '../tools/tool.js'
 import { type AgentParts, hasSharedBudgets, listRunBudgets } from '../live/agent-parts.js'
 import type { AgentRuntime } from '../live/runtime.js'
 import { getChildSessionId } from '../sessions/child-session.js'

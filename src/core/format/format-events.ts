@@ -1,6 +1,6 @@
 import { formatWakeTime } from '../base/clock.js'
 import type { AgentEvent, StepCompleted } from '../../../machines/agent/announcements.js'
-import { parseStepNumber } from '../../../machines/agent/step-id.js'
+import { parseStepNumber } from '../../../machines/agent/messages.js'
 import { noUsage } from '../../../machines/agent/usage.js'
 import { optionsRule, expectArgument } from '../base/values.js'
 import {

@@ -1,10 +1,9 @@
 import type { ActorScope, AnyActorRef, AnyEventObject } from 'xstate'
-import { extendObject } from '../../../guards/lib/extended.js'
+import { extendObject } from '../../../guards/lib/json.js'
 import type { AgentEvent, EmittedEvent } from '../../../machines/agent/announcements.js'
 import type { AgentContext, AgentInput } from '../../../machines/agent/context.js'
 import type { AgentMachineEvent } from '../../../machines/agent/machine-events.js'
-import { isRequest, listRequests } from '../../../machines/agent/requests.js'
-import { listAnswerableCalls } from '../../../machines/agent/to-result.js'
+import { isRequest, listAnswerableCalls, listRequests } from '../../../machines/agent/to-result.js'
 import type { BatchCall } from '../../../machines/agent/batch-calls.js'
 import { addUsage, type Usage } from '../../../machines/agent/usage.js'
 import type { BudgetsOption } from '../budgets/budgets-option.js'
@@ -20,7 +19,7 @@ import { freezeOnce } from '../base/values.js'
 import { createId } from '../base/platform.js'
 import { type SafeTelemetry, type MeasuringOptions, measureRun } from '../telemetry/safe-telemetry.js'
 import type { TelemetryParent } from '../telemetry/telemetry.js'
-import { isInDoubt } from '../../../machines/agent/in-doubt.js'
+import { isInDoubt } from '../../../machines/agent/call-state.js'
 
 /** What the app passes to one run besides its input. The model and the journal never get it. */
 export interface Binding {

@@ -1,4 +1,10 @@
-import type { AssistantMessage, ContentPart, MediaPart, Message } from '../../../machines/agent/messages.js'
+import {
+  type AssistantMessage,
+  type ContentPart,
+  type MediaPart,
+  type Message,
+  parseMessageNumber,
+} from '../../../machines/agent/messages.js'
 import type { RefusedContent } from '../../../machines/agent/model-response.js'
 import {
   findOpenQuestion,
@@ -7,7 +13,6 @@ import {
   type MediaKind,
   type Refusal,
 } from '../../../machines/agent/refusals.js'
-import { parseMessageNumber } from '../../../machines/agent/step-id.js'
 import { describeMedia, getMediaKind } from './media.js'
 import type { ModelProvider } from './provider.js'
 

@@ -17,13 +17,13 @@ import { registerRelease } from '../live/runtime.js'
 import type { SessionLog } from '../sessions/log/session-log.js'
 import {
   type AnswerOptions,
-  parseAnswerTarget,
   type CallReference,
-  getAwaitedCall,
   type EditOf,
+  getAwaitedCall,
+  parseAnswerTarget,
+  parseEditedArguments,
   toResumeEvent,
   toToolOutputEvent,
-  parseEditedArguments,
 } from './answer-events.js'
 import { EventHub } from './event-hub.js'
 import { connectSession } from './live-sessions.js'
@@ -31,15 +31,15 @@ import type { Clock } from '../base/clock.js'
 import { freezeOnce } from '../base/values.js'
 import { type AgentSnapshot, RunActor } from './run-actor.js'
 import {
+  RestPromise,
   type RunOrigin,
   type RunParts,
   createRefusalEvent,
+  toUnsavedResult,
   warnOfRefusal,
   wrongStateError,
-  RestPromise,
-  toUnsavedResult,
 } from './run-parts.js'
-import { toMessages, type UserInput } from '../sessions/user-input.js'
+import { type UserInput, toMessages } from '../sessions/user-input.js'
 import { getPlatform } from '../base/platform.js'
 import type { DeepPartial } from '../structured/partial-objects.js'
 import type { Session } from '../sessions/session.js'

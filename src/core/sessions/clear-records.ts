@@ -12,8 +12,7 @@ import {
   withheldName,
   withheldResult,
 } from '../../../machines/agent/screening.js'
-import { maskContext } from '../../../machines/agent/mask-uncleared.js'
-import { maskMessages, listUnclearedInput } from '../../../machines/agent/uncleared-input.js'
+import { listUnclearedInput, maskContext, maskMessages } from '../../../machines/agent/mask-uncleared.js'
 import { openRecord } from './log/log-record.js'
 import type { MachineState, RecordContent } from './log/record-content.js'
 import { applyOpenedRecord, createFoldedSession, pureReducer } from './fold-session.js'

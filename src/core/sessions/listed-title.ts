@@ -1,4 +1,4 @@
-import { maskMessages } from '../../../machines/agent/uncleared-input.js'
+import { maskMessages } from '../../../machines/agent/mask-uncleared.js'
 import type { FoldedSession } from './fold-session.js'
 import { createTitle } from './session-summary.js'
 import type { SessionSummary } from './store/store.js'

@@ -1,7 +1,7 @@
 import type { Message } from '../../../machines/agent/messages.js'
 import type { RunInProgress, RunResult, TurnEnd } from '../../../machines/agent/run-result.js'
 import { toCurrentResult } from '../../../machines/agent/to-result.js'
-import { maskMessages } from '../../../machines/agent/uncleared-input.js'
+import { maskMessages } from '../../../machines/agent/mask-uncleared.js'
 import type { Usage } from '../../../machines/agent/usage.js'
 import { UsageError } from '../base/errors.js'
 import { listTurnEnds } from './find-turn.js'

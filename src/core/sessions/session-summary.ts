@@ -1,5 +1,5 @@
 import type { AgentContext, SessionState } from '../../../machines/agent/context.js'
-import { maskMessages } from '../../../machines/agent/uncleared-input.js'
+import { maskMessages } from '../../../machines/agent/mask-uncleared.js'
 import type { Message } from '../../../machines/agent/messages.js'
 import { type SessionFacts, toIdentityFields } from './log/create-records.js'
 import type { SessionSummary } from './store/store.js'

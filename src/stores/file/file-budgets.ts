@@ -1,16 +1,15 @@
 import type { BudgetStore } from '../../core/budgets/budget-store.js'
 import {
   type BudgetRecord,
+  type KeptReservation,
   forgottenMs,
   isInWindow,
-  type KeptReservation,
   refuseWindow,
   reserveAmount,
   settleAmount,
 } from '../../core/budgets/ledger.js'
-import type { BudgetValues, ReservationValues } from './budget-statements.js'
-import type { Statements } from './file-statements.js'
-import { decodeText } from './sql-values.js'
+import type { BudgetValues, ReservationValues, Statements } from './file-statements.js'
+import { decodeText } from './database.js'
 
 /** The budgets in the file of a store. `write` is one transaction, `use` one look. */
 export function createFileBudgets(

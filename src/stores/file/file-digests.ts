@@ -1,6 +1,6 @@
 import type { DigestTable, LogDigest } from '../../core/sessions/store/log-digests.js'
-import { createdAtSql, headSql } from './session-row.js'
-import { decodeText, type Prepare, selectBytes, selectInteger } from './sql-values.js'
+import { createdAtSql, headSql } from './list-sessions.js'
+import { decodeText, type Prepare, selectBytes, selectInteger } from './database.js'
 
 /** Made when digests are first asked for. A trigger, so that an older Statewright deletes them with their sessions, too. */
 const digestTableSql = `

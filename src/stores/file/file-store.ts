@@ -24,12 +24,11 @@ import { type DigestTable, offerDigests } from '../../core/sessions/store/log-di
 import { withTitle } from '../../core/sessions/store/session-title.js'
 import { parseSummary } from '../../core/sessions/store/summary-text.js'
 import type { BudgetStore } from '../../core/budgets/budget-store.js'
-import { openDatabase } from './database.js'
+import { openDatabase, toFileStoreError } from './database.js'
 import { createFileBudgets } from './file-budgets.js'
 import { createFileDigests } from './file-digests.js'
 import { systemClock, toWholeTime } from '../../core/base/clock.js'
-import { toFileStoreError } from './sqlite-error.js'
-import type { LeaseRow, SessionRow } from './session-row.js'
+import type { LeaseRow, SessionRow } from './list-sessions.js'
 import { type Statements, prepareStatements } from './file-statements.js'
 
 /** Where the sessions are, and what they survive. */

@@ -24,25 +24,25 @@ import { StoreError } from '../../core/sessions/store/store-error.js'
 import type { SessionStore } from '../../core/sessions/store/store.js'
 import { offerDigests } from '../../core/sessions/store/log-digests.js'
 import type { BudgetStore } from '../../core/budgets/budget-store.js'
-import { type PendingAppend, AppendGroups } from './append-groups.js'
-import { isStatementRefused, describePlace, toPostgresError } from './postgres-error.js'
 import {
   type AcquiredRow,
-  toAppended,
+  AppendGroups,
   type AppendedRow,
-  toAppendValues,
   type EntryRow,
-  toLogRecord,
+  type NewsRow,
+  type PendingAppend,
   type PutRow,
   type RecordRow,
-  toListedSession,
   type SessionRow,
+  toAppendValues,
+  toAppended,
   toInboxNews,
-  type NewsRow,
+  toListedSession,
+  toLogRecord,
 } from './postgres-rows.js'
+import { describePlace, isStatementRefused, prepareSchema, toPostgresError } from './postgres-schema.js'
 import { openPostgresBudgets } from './postgres-budgets.js'
 import { openPostgresDigests } from './postgres-digests.js'
-import { prepareSchema } from './postgres-schema.js'
 import { createStatements } from './postgres-statements.js'
 import { createPostgresTimers } from './postgres-timers.js'
 

@@ -1,4 +1,4 @@
-import type { UserGuardsOutput, UserFinding } from '../../../machines/agent/consultation.js'
+import type { UserGuardsOutput, UserFinding } from '../../../guards/user-state.js'
 import type { CompactionOutput } from '../../../machines/agent/fit.js'
 import {
   type ModelActorError,

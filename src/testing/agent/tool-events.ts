@@ -1,7 +1,7 @@
 import type { AnyEventObject } from 'xstate'
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
-import { isUnderWay } from '../../../machines/agent/in-doubt.js'
+import { isUnderWay } from '../../../machines/agent/call-state.js'
 import type { Elicitation, PendingCall } from '../../../machines/agent/run-result.js'
 import {
   stampEvent,
@@ -13,7 +13,7 @@ import {
   createUsage,
 } from './actor-outcomes.js'
 import type { Screening, ShieldAction } from '../../../machines/agent/screening.js'
-import { listUnclearedCalls, listUnclearedInput } from '../../../machines/agent/uncleared-input.js'
+import { listUnclearedCalls, listUnclearedInput } from '../../../machines/agent/mask-uncleared.js'
 import { createDoneActorEvent } from '../explore-options.js'
 
 /** A process stops before it starts the last call. */

@@ -9,10 +9,10 @@ import {
   type SessionResult,
   type ToolExecution,
 } from '../../../src/index.js'
-import { createInboxPoll } from '../../../src/dbos/inbox-poll.js'
+import { createInboxPoll } from '../../../src/dbos/sweep-sessions.js'
 import { type DbosLike, type DbosSessions, dbosSessions } from '../../../src/dbos/index.js'
 import { type RestateLike, restateSessions, type RestateSessionsOptions } from '../../../src/restate/index.js'
-import type { RestateContext } from '../../../src/restate/restate-sdk.js'
+import type { RestateContext } from '../../../src/restate/restate-sessions.js'
 import { ManualModel, call, settled } from '../../support/manual-model.js'
 import { tool } from '../../support/tools.js'
 

@@ -3,7 +3,7 @@ import { createAgent, defineAgents, memoryStore, sleepUntil } from '../../../src
 import { wakeSleepers } from '../../../src/core/drive/wake-sleepers.js'
 import { type DbosLike, dbosSessions } from '../../../src/dbos/index.js'
 import { type RestateLike, restateSessions } from '../../../src/restate/index.js'
-import type { RestateContext } from '../../../src/restate/restate-sdk.js'
+import type { RestateContext } from '../../../src/restate/restate-sessions.js'
 import { ManualModel, call, settled } from '../../support/manual-model.js'
 import { tool } from '../../support/tools.js'
 

@@ -1,7 +1,7 @@
 import type { Agents } from '../../../src/index.js'
 import { type DbosLike, type DbosSessions, dbosSessions } from '../../../src/dbos/index.js'
 import { type RestateLike, restateSessions } from '../../../src/restate/index.js'
-import type { RestateContext } from '../../../src/restate/restate-sdk.js'
+import type { RestateContext } from '../../../src/restate/restate-sessions.js'
 import { listOf, operator, type Place, type Surface } from '../surface.js'
 import { session } from '../world.js'
 

@@ -1,6 +1,6 @@
 import { type Actor, type AnyEventObject, createActor, fromCallback, fromPromise } from 'xstate'
 import { z } from 'zod'
-import type { UserGuardsOutput } from '../../../machines/agent/consultation.js'
+import type { UserGuardsOutput } from '../../../guards/user-state.js'
 import type { AgentInput } from '../../../machines/agent/context.js'
 import type { AgentMachineEvent } from '../../../machines/agent/machine-events.js'
 import type { CompactionOutput } from '../../../machines/agent/fit.js'

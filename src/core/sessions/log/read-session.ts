@@ -1,4 +1,4 @@
-import { maskMessages } from '../../../../machines/agent/uncleared-input.js'
+import { maskMessages } from '../../../../machines/agent/mask-uncleared.js'
 import { parseSession } from '../parse-session.js'
 import { Session } from '../session.js'
 import type { SessionStore } from '../store/store.js'

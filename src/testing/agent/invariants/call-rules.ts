@@ -1,7 +1,7 @@
 import type { AgentContext } from '../../../../machines/agent/context.js'
 import { isAnsweredBy } from '../../../../machines/agent/sub-agent-questions.js'
 import { listAnswerableCalls, listPendingCalls } from '../../../../machines/agent/to-result.js'
-import { findSpeaker } from '../../../../machines/agent/handoff.js'
+import { findSpeaker } from '../../../../machines/agent/messages.js'
 import { findActiveSkills } from '../../../../machines/agent/skills.js'
 import type { PendingCall } from '../../../../machines/agent/run-result.js'
 import { isRunnable, type BatchCall } from '../../../../machines/agent/batch-calls.js'

@@ -3,7 +3,7 @@ import type { AgentContext } from '../../../../machines/agent/context.js'
 import type { Reason } from '../../../../machines/agent/run-result.js'
 import { findBudgetReason } from '../../../../machines/agent/budget-totals.js'
 import { toRunResult } from '../../../../machines/agent/to-result.js'
-import { type AgentInvariant, listAnnounced, type Change, createRule, hasStarted } from './invariant-rule.js'
+import { type AgentInvariant, type Change, createRule, hasStarted, listAnnounced } from './invariant-rule.js'
 
 const budget: readonly Reason[] = ['token_budget', 'output_tokens', 'cost_limit', 'shared_budget']
 const halts: readonly Reason[] = [...guardNames, 'user_guard']

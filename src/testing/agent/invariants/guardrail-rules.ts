@@ -1,4 +1,4 @@
-import { listUnclearedInput } from '../../../../machines/agent/uncleared-input.js'
+import { listUnclearedInput } from '../../../../machines/agent/mask-uncleared.js'
 import type { GuardrailsState } from '../../../../guards/state.js'
 import { getInitialGuardrails, resetGuard } from '../../../../guards/state.js'
 import type { BatchCall } from '../../../../machines/agent/batch-calls.js'

@@ -1,8 +1,8 @@
 import type { AgentContext } from '../../../../machines/agent/context.js'
 import type { Message } from '../../../../machines/agent/messages.js'
-import { isUnderWay } from '../../../../machines/agent/in-doubt.js'
+import { isUnderWay } from '../../../../machines/agent/call-state.js'
 import type { BatchCall } from '../../../../machines/agent/batch-calls.js'
-import { listUnclearedInput } from '../../../../machines/agent/uncleared-input.js'
+import { listUnclearedInput } from '../../../../machines/agent/mask-uncleared.js'
 import type { Usage } from '../../../../machines/agent/usage.js'
 import {
   type AgentInvariant,

@@ -1,0 +1,56 @@
+import { toAction } from '../update-action.js'
+import { getLastUserText, getStepId } from '../messages.js'
+import type { StepSetting } from '../step-plan.js'
+import { forgetDroppedMessages } from '../../../guards/state.js'
+import { countDropped } from '../fit.js'
+import { spendUsage } from './spend-usage.js'
+
+/** Keeps what was decided about the next step, for each attempt at it, and tells what differs from the agent as it is. */
+export const notePlan = toAction((context, event, emit) => {
+  if (event.type !== 'xstate.done.actor.plan') return undefined
+  const { step: _step, ...decided } = event.output
+  const changes = Object.keys(decided) as StepSetting[]
+  const { model, tools } = decided
+  if (changes.length > 0)
+    emit({
+      type: 'step_prepared',
+      stepId: getStepId(context),
+      changes,
+      ...(model !== undefined && { model }),
+      ...(tools && { tools }),
+    })
+  return { plan: event.output }
+})
+
+/** Keeps the retrieved snippets for this turn: its requests carry them, and the transcript does not. */
+export const noteRetrieved = toAction((context, event, emit) => {
+  if (event.type !== 'xstate.done.actor.retrieval') return undefined
+  const snippets = event.output
+  emit({ type: 'memory', query: getLastUserText(context.messages), snippets })
+  return { retrieved: snippets }
+})
+
+/** Loads deferred tools for the rest of the session. What is loaded stays where it is, so that requests keep their beginning. */
+export const loadTools = toAction((context, event, emit) => {
+  if (event.type !== 'TOOLS_LOADED') return undefined
+  const names = [...new Set(event.names)].filter((name) => !context.loaded.includes(name))
+  if (names.length === 0) return undefined
+  emit({ type: 'tools_loaded', callId: event.callId, names })
+  return { loaded: [...context.loaded, ...names] }
+})
+
+/** The transcript as the next requests show it; a summary that was made for it is paid for like any other answer. */
+export const applyFit = toAction((context, event, emit) => {
+  if (event.type !== 'xstate.done.actor.fitting') return undefined
+  const { fit, strategy, before, after, usage, warning } = event.output
+  const dropped = countDropped(fit)
+  if (warning !== null) emit({ type: 'warning', code: 'context_strategy', message: warning })
+  if (fit !== null && dropped !== countDropped(context.fit)) {
+    emit({ type: 'context_fitted', strategy, before, after, dropped })
+  }
+  return {
+    fit,
+    ...(fit !== null && { guardrails: forgetDroppedMessages(context.guardrails, fit.head, fit.from) }),
+    ...spendUsage(context, usage, emit, { summary: true }),
+  }
+})
