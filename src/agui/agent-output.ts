@@ -1,5 +1,9 @@
 import type { AgentEvent } from '../../machines/agent/announcements.js'
-import { type AssistantMessage, getMessageIdOfStep, parseMessageNumber } from '../../machines/agent/messages.js'
+import {
+  type AssistantMessage,
+  getMessageIdOfStep,
+  parseMessageNumber,
+} from '../../machines/agent/messages.js'
 import { isRestState } from '../../machines/agent/run-result.js'
 import { toJson } from '../core/base/json.js'
 import { isOfCall } from '../web/approval-id.js'
