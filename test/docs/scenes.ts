@@ -683,6 +683,26 @@ export const scenes: Record<string, Scene | Elsewhere> = {
     shows: ['result'],
     expect: completed('result'),
   },
+  'docs/retrofit.md › 1. Measure the loop you have (2)': {
+    own: () => ({ rows: [{ role: 'user', content: 'Hello.' }] }),
+    expect: ({ said }) => {
+      expect(said).toBe('0 undefined\n')
+    },
+  },
+  'docs/retrofit.md › 2. Replace the loop, keep the rest': {
+    own: () => ({
+      rows: [
+        { role: 'user', content: 'Hello.' },
+        { role: 'assistant', content: 'Hello.' },
+      ],
+      client: { complete: async () => ({ text: 'It is on its way.', toolCalls: [], usage: null }) },
+      findOrder: () => 'on its way',
+      save: () => undefined,
+    }),
+    expect: ({ said }) => {
+      expect(said).toBe('COMPLETED It is on its way.\n')
+    },
+  },
   'docs/runs.md › Runs': {
     turns: [
       {
@@ -979,11 +999,11 @@ export const scenes: Record<string, Scene | Elsewhere> = {
     partOf: signOff,
     because: 'a part of the machine',
   },
-  'docs/test-your-own-agent.md › 1. Say what can happen': {
+  'docs/test-your-own-agent.md › 1. Describe the events': {
     partOf: signOff,
     because: 'a part of the example',
   },
-  'docs/test-your-own-agent.md › 1. Say what can happen (2)': {
+  'docs/test-your-own-agent.md › 1. Describe the events (2)': {
     partOf: signOff,
     because: 'a part of the example',
   },
