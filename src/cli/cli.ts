@@ -3,11 +3,18 @@ import { join } from 'node:path'
 import { StatewrightError } from '../core/base/errors.js'
 import { findNearestName } from '../core/base/text.js'
 import { StoreError } from '../core/sessions/store/store-error.js'
-import { stripControls } from '../core/format/format-words.js'
 import { quoteShellWord } from '../core/format/shell-words.js'
 import { packageRoot } from '../studio/studio-page.js'
-import { badUsageError, CliError } from './cli-error.js'
-import type { CliIO, Command, CommandGroup } from './command.js'
+import {
+  badUsageError,
+  CliError,
+  type CliIO,
+  type Command,
+  type CommandGroup,
+  type OptionSpecs,
+  parseOptions,
+  writeNotice,
+} from './command.js'
 import { batchCommand } from './commands/batch.js'
 import { budgetsCommand } from './commands/budgets.js'
 import { diagramCommand } from './commands/diagram.js'
@@ -20,46 +27,38 @@ import { propertiesCommand } from './commands/properties.js'
 import { resumeCommand } from './commands/resume.js'
 import { runCommand } from './commands/run.js'
 import { sessionsCommands } from './commands/sessions/index.js'
-import { statelyCommand } from './commands/stately.js'
-import { studioCommand } from './commands/studio.js'
+import { studioCommand, statelyCommand } from './commands/studio.js'
 import { sendCommand } from './commands/send.js'
 import { type ExitCode, exitCodes } from './exit-codes.js'
-import { type OptionSpecs, parseOptions, type OptionSpec } from './parse-options.js'
-import { watchOutput } from './watch-output.js'
+import { formatCommandHelp, formatGlobalHelp, formatGroupHelp } from './help.js'
+import { watchOutput } from './output.js'
 
-const commands: readonly (Command | CommandGroup)[] = [
-  runCommand,
-  resumeCommand,
-  sendCommand,
-  batchCommand,
-  budgetsCommand,
-  sessionsCommands,
-  studioCommand,
-  mcpCommand,
-  evalCommand,
-  guardsCommand,
-  diagramCommand,
-  statelyCommand,
-  pathsCommand,
-  propertiesCommand,
-  diffCommand,
+const sections: readonly { title: string; commands: readonly (Command | CommandGroup)[] }[] = [
+  { title: 'Run agents', commands: [runCommand, resumeCommand, sendCommand, batchCommand, mcpCommand] },
+  {
+    title: 'Look at runs',
+    commands: [sessionsCommands, studioCommand, statelyCommand, budgetsCommand],
+  },
+  { title: 'Evaluate agents', commands: [evalCommand, guardsCommand] },
+  {
+    title: 'Work on state machines',
+    commands: [diagramCommand, pathsCommand, propertiesCommand, diffCommand],
+  },
 ]
+const commands = sections.flatMap((section) => section.commands)
 
 const globalOptions = {
   help: { short: 'h', about: 'show this help' },
   version: { short: 'V', about: 'show the version' },
 } satisfies OptionSpecs
 
-/**
- * Runs the command line. `io` has everything that it uses of the process. Resolves with the exit code and never rejects:
- * errors are written to `stderr`.
- */
+/** Runs a command line and returns its exit code. Never rejects: errors are written to `stderr`. */
 export async function runCli(argv: readonly string[], io: CliIO): Promise<ExitCode> {
   const stdout = watchOutput(io.stdout)
   const code = await executeLine(argv, io)
   const fault = await stdout.end()
   if (fault === null) return code
-  io.stderr.write(`statewright: The output is incomplete: stdout cannot be written (${fault}).\n`)
+  writeNotice(io, `The output is incomplete: stdout cannot be written (${fault}).`)
   return exitCodes.error
 }
 
@@ -71,20 +70,18 @@ async function executeLine(argv: readonly string[], io: CliIO): Promise<ExitCode
     ? group.commands.find(({ name }) => name === `${group.name} ${second ?? ''}`)
     : (named as Command | undefined)
   try {
-    if (command) return await executeCommand(command, argv.slice(group ? 2 : 1), io)
-    return group ? executeGroup(group, argv.slice(1), io) : executeGlobal(argv, io)
-  } catch (error) {
-    if (io.signal.aborted) return exitCodes.cancelled
-    return writeError(error, command ?? group, io)
-  }
-}
-
-async function executeCommand(command: Command, args: readonly string[], io: CliIO): Promise<ExitCode> {
-  if (asksForHelp(args)) {
+    if (!command) return group ? executeGroup(group, argv.slice(1), io) : executeGlobal(argv, io)
+    const args = argv.slice(group ? 2 : 1)
+    if (!asksForHelp(args)) return await command.execute(args, io)
     io.stdout.write(formatCommandHelp(command))
     return exitCodes.completed
+  } catch (error) {
+    if (io.signal.aborted) return exitCodes.cancelled
+    writeNotice(io, formatError(error).trimEnd())
+    if (error instanceof CliError && error.code === 'bad_usage')
+      io.stderr.write(`See 'statewright ${[(command ?? group)?.name ?? [], '--help'].flat().join(' ')}'.\n`)
+    return error instanceof StatewrightError ? exitCodes.usage : exitCodes.error
   }
-  return command.execute(args, io)
 }
 
 /** Help takes precedence over everything else, including errors. */
@@ -95,43 +92,42 @@ function asksForHelp(args: readonly string[]): boolean {
 
 function executeGlobal(argv: readonly string[], io: CliIO): ExitCode {
   const [first] = argv
+  const help = formatGlobalHelp(sections, globalOptions)
   if (first === undefined) {
-    io.stderr.write(formatGlobalHelp(commands, globalOptions))
+    io.stderr.write(help)
     return exitCodes.usage
   }
   if (first !== 'help' && !first.startsWith('-')) throw unknownCommandError(first, commands)
-  const { values } = parseOptions(first === 'help' ? [] : argv, globalOptions)
-  io.stdout.write(
-    values.has('version') ? `${readPackageVersion()}\n` : formatGlobalHelp(commands, globalOptions),
-  )
+  const { has } = readGlobalOptions(first === 'help' ? [] : argv)
+  io.stdout.write(has('version') ? `${readPackageVersion()}\n` : help)
   return exitCodes.completed
+}
+
+function readGlobalOptions(argv: readonly string[]) {
+  const name = /^--([^=]+)/.exec(argv[0] ?? '')?.[1] ?? ''
+  const owner = commands.find((command) => 'options' in command && Object.hasOwn(command.options, name))
+  if (owner && !Object.hasOwn(globalOptions, name))
+    throw badUsageError(
+      `--${name} is an option of a command. Write the command first: statewright ${owner.name} --${name}.`,
+      `--${name}`,
+    )
+  return parseOptions(argv, globalOptions)
 }
 
 /** A group without a command, or with an unknown one. */
 function executeGroup(group: CommandGroup, [first, ...rest]: readonly string[], io: CliIO): ExitCode {
-  if (asksForHelp([first ?? '', ...rest]) || first === 'help') {
-    io.stdout.write(formatGroupHelp(group))
-    return exitCodes.completed
-  }
-  if (first !== undefined && !first.startsWith('-'))
+  const isHelp = asksForHelp([first ?? '', ...rest]) || first === 'help'
+  if (!isHelp && first !== undefined && !first.startsWith('-'))
     throw unknownCommandError(`${group.name} ${first}`, group.commands)
-  io.stderr.write(formatGroupHelp(group))
-  return exitCodes.usage
+  ;(isHelp ? io.stdout : io.stderr).write(formatGroupHelp(group))
+  return isHelp ? exitCodes.completed : exitCodes.usage
 }
 
-function unknownCommandError(word: string, known: readonly { name: string }[]): Error {
+function unknownCommandError(word: string, known: readonly { name: string }[]): CliError {
   const names = known.map(({ name }) => name)
-  const meant = findNearestName(word, names)
-  const hint = meant === undefined ? `Commands: ${names.join(', ')}.` : `Did you mean '${meant}'?`
+  const near = findNearestName(word, names)
+  const hint = near === undefined ? `Commands: ${names.join(', ')}.` : `Did you mean '${near}'?`
   return badUsageError(`Unknown command '${word}'. ${hint}`, word)
-}
-
-function writeError(error: unknown, command: { name: string } | undefined, io: CliIO): ExitCode {
-  io.stderr.write(`statewright: ${formatError(error)}\n`)
-  if (error instanceof CliError && error.code === 'bad_usage') {
-    io.stderr.write(`See 'statewright ${command ? `${command.name} ` : ''}--help'.\n`)
-  }
-  return error instanceof StatewrightError ? exitCodes.usage : exitCodes.error
 }
 
 /** Replaces API calls in error messages by the equivalent commands. */
@@ -143,7 +139,6 @@ const commandReplacements: readonly (readonly [RegExp, (id: string, seq: string)
   [/delete the session, or/g, () => "delete the session ('statewright sessions delete'), or"],
 ]
 
-/** Formats an error for the terminal, with commands instead of API calls. */
 function formatError(error: unknown): string {
   const message = error instanceof Error ? error.message || error.name : String(error)
   const replaced = commandReplacements.reduce(
@@ -155,73 +150,12 @@ function formatError(error: unknown): string {
     message,
   )
   const isBusy = error instanceof StoreError && error.code === 'session_busy'
-  const hint = isBusy
-    ? ` To look at it: statewright sessions show ${quoteShellWord(error.subject ?? '')}`
-    : ''
-  return stripControls(replaced + hint).trimEnd()
+  return isBusy
+    ? `${replaced} To look at it: statewright sessions show ${quoteShellWord(error.subject ?? '')}`
+    : replaced
 }
 
 function readPackageVersion(): string {
-  const { version } = JSON.parse(readFileSync(join(packageRoot, 'package.json'), 'utf8')) as {
-    version: string
-  }
-  return version
-}
-
-function formatGlobalHelp(
-  commands: readonly Pick<Command, 'name' | 'about'>[],
-  options: OptionSpecs,
-): string {
-  return [
-    'Runs LLM agents as explicit statecharts, with guardrails built in.',
-    '',
-    'Usage: statewright <command> [options]',
-    '',
-    'Commands:',
-    ...formatColumns(commands.map(({ name, about }) => [name, about])),
-    '',
-    'Options:',
-    ...formatColumns(Object.entries(options).map(([name, spec]) => [formatFlag(name, spec), spec.about])),
-    '',
-    "'statewright <command> --help' says more about a command.",
-    '',
-  ].join('\n')
-}
-
-function formatGroupHelp({ name, about, commands }: CommandGroup): string {
-  return [
-    about,
-    '',
-    `Usage: statewright ${name} <command> [options]`,
-    '',
-    'Commands:',
-    ...formatColumns(commands.map((command) => [command.name, command.about])),
-    '',
-    `'statewright ${name} <command> --help' says more about a command.`,
-    '',
-  ].join('\n')
-}
-
-function formatCommandHelp({ name, about, positional, options, notes }: Command): string {
-  return [
-    about,
-    '',
-    `Usage: statewright ${name} [options] ${positional}`.trimEnd(),
-    '',
-    'Options:',
-    ...formatColumns(Object.entries(options).map(([option, spec]) => [formatFlag(option, spec), spec.about])),
-    ...notes.flatMap((note) => ['', note]),
-    '',
-  ].join('\n')
-}
-
-function formatFlag(name: string, { short, value, optional }: OptionSpec): string {
-  const flag = short === undefined ? `    --${name}` : `-${short}, --${name}`
-  if (value === undefined) return flag
-  return optional ? `${flag}[=${value}]` : `${flag} ${value}`
-}
-
-function formatColumns(rows: readonly (readonly [string, string])[]): string[] {
-  const width = Math.max(...rows.map(([left]) => left.length))
-  return rows.map(([left, right]) => `  ${left.padEnd(width)}  ${right}`)
+  const text = readFileSync(join(packageRoot, 'package.json'), 'utf8')
+  return (JSON.parse(text) as { version: string }).version
 }

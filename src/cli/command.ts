@@ -1,34 +1,83 @@
 import type { Readable, Writable } from 'node:stream'
-import type { SigtermHandler } from './sigterm.js'
-import type { ExitCode } from './exit-codes.js'
-import type { OptionSpecs } from './parse-options.js'
+import { parseArgs } from 'node:util'
+import { StatewrightError } from '../core/base/errors.js'
+import { findNearestName } from '../core/base/text.js'
+import { stripControls } from '../core/format/format-words.js'
+import { type ExitCode, exitCodes } from './exit-codes.js'
+import type { SigtermHandler } from './drain.js'
 
-/** What a command uses of the process. */
+/** The parts of the process that a command uses. */
 export interface CliIO {
   stdin: Readable & { isTTY?: boolean }
   stdout: Writable & { isTTY?: boolean; columns?: number }
   stderr: Writable & { isTTY?: boolean; columns?: number }
   env: Readonly<Record<string, string | undefined>>
-  /** The folder for relative paths. */
+  /** Relative paths are resolved against this folder. */
   cwd: string
-  /** The folder for the user's data; null when there is none. */
+  /** The user's data folder; null when there is none. */
   dataFolder: () => Promise<string | null>
   /** Aborts with Ctrl-C. */
   signal: AbortSignal
-  /** Handles SIGTERM. */
   sigterm: SigtermHandler
+}
+
+/** An error that the user can fix: bad usage, a missing file. Exit code 2. */
+export class CliError extends StatewrightError {
+  override readonly name = 'CliError'
+}
+
+/** `subject`: the option or argument. */
+export function badUsageError(message: string, subject?: string, options?: ErrorOptions): CliError {
+  return new CliError('bad_usage', message, subject, options)
+}
+
+/** Writes a line for people to stderr. */
+export function writeNotice({ stderr }: Pick<CliIO, 'stderr'>, text: string): void {
+  stderr.write(`statewright: ${stripControls(text)}\n`)
+}
+
+/** One option of a command, for parsing and for `--help`. */
+export interface OptionSpec {
+  /** The name of its value (`FILE`); absent for a switch. */
+  value?: string
+  /** The value may be omitted, and is written as `--name=VALUE`. */
+  optional?: true
+  /** A following word of this form is the value of an option whose value is optional. */
+  nextWord?: RegExp
+  short?: string
+  about: string
+  /** The allowed values. */
+  choices?: readonly string[]
+  /** The value is a whole number from `min` to `max`. */
+  min?: number
+  max?: number
+}
+
+export type OptionSpecs = Readonly<Record<string, OptionSpec>>
+
+type OptionValue<Spec> = Spec extends { choices: readonly (infer Choice extends string)[] } ? Choice : string
+
+/** The options and arguments of one command line. A repeated option counts with its last value. */
+export interface ParsedOptions<Specs extends OptionSpecs = OptionSpecs> {
+  has: (name: keyof Specs & string) => boolean
+  /** The value of an option; undefined for a switch. */
+  text: <Name extends keyof Specs & string>(name: Name) => OptionValue<Specs[Name]> | undefined
+  number: (name: keyof Specs & string) => number | undefined
+  /** All values of a repeated option, in order. */
+  all: (name: keyof Specs & string) => readonly string[]
+  positionals: readonly string[]
 }
 
 export interface Command {
   name: string
   /** One line for the list of commands. */
   about: string
-  /** What follows the options in the usage line. */
+  /** The arguments in the usage line: `ID [MESSAGE…]`. */
   positional: string
   options: OptionSpecs
-  /** Paragraphs below the options in `--help`. */
+  /** Paragraphs below the options in `--help`. Indented lines are not wrapped. */
   notes: readonly string[]
-  /** Throws a CliError or ConfigError for invalid arguments. */
+  /** @throws {CliError} `bad_usage`, and what the command throws */
   execute(args: readonly string[], io: CliIO): Promise<ExitCode>
 }
 
@@ -38,4 +87,190 @@ export interface CommandGroup {
   about: string
   /** With full names: `sessions list`. */
   commands: readonly Command[]
+}
+
+const helpOption = { help: { short: 'h', about: 'show this help' } } satisfies OptionSpecs
+
+interface CommandSpec<Specs extends OptionSpecs> extends Omit<Command, 'options' | 'execute' | 'positional'> {
+  positional?: string
+  /** Names what is missing when a required argument is. */
+  missing?: string
+  options: Specs
+  /** No exit code is `completed`. */
+  execute(parsed: ParsedOptions<Specs>, io: CliIO): Promise<ExitCode | void>
+}
+
+/** Declares a command. Its options and arguments are checked before it is executed. */
+export function defineCommand<const Specs extends OptionSpecs>(spec: CommandSpec<Specs>): Command {
+  const { name, about, notes, positional = '', options } = spec
+  return {
+    name,
+    about,
+    notes,
+    positional,
+    options: { ...options, ...helpOption },
+    execute: async (args, io) => {
+      const parsed = parseOptions(args, options)
+      checkPositionals(parsed.positionals, { ...spec, positional })
+      return (await spec.execute(parsed, io)) ?? exitCodes.completed
+    },
+  }
+}
+
+function checkPositionals(
+  words: readonly string[],
+  { name, positional, missing }: { name: string; positional: string; missing?: string },
+): void {
+  const names = positional.split(' ').filter(Boolean)
+  const required = names.filter((word) => !word.startsWith('['))
+  const usage = `Usage: statewright ${name} ${positional}`.trimEnd()
+  const absent = required[words.length]
+  if (absent !== undefined)
+    throw badUsageError(`${absent} is missing. ${missing === undefined ? '' : `${missing} `}${usage}`, absent)
+  const extra = positional.includes('…') ? undefined : words[names.length]
+  if (extra !== undefined) throw badUsageError(`Unexpected argument '${extra}'. ${usage}`, extra)
+}
+
+/**
+ * Parses arguments with `node:util` in its lenient mode, and reports errors in our own words.
+ * @throws {CliError} `bad_usage` for unknown options and invalid values
+ */
+export function parseOptions<const Specs extends OptionSpecs>(
+  args: readonly string[],
+  specs: Specs,
+): ParsedOptions<Specs> {
+  const { tokens } = parseArgs({
+    args: [...args],
+    options: Object.fromEntries(
+      Object.entries(specs).map(([name, { value, optional, short }]) => [
+        name,
+        { type: value === undefined || optional ? 'boolean' : 'string', ...(short && { short }) },
+      ]),
+    ),
+    allowPositionals: true,
+    strict: false,
+    tokens: true,
+  })
+  const options: [name: string, value: string | true][] = []
+  const positionals: string[] = []
+  for (const token of tokens) {
+    const last = options.at(-1)
+    if (token.kind === 'positional') {
+      const isValue = last?.[1] === true && args[token.index - 1] === `--${last[0]}`
+      if (isValue && specs[last[0]]?.nextWord?.test(token.value)) last[1] = token.value
+      else positionals.push(token.value)
+    } else if (token.kind === 'option') {
+      const spec = Object.hasOwn(specs, token.name) ? specs[token.name] : undefined
+      if (!spec) throw unknownOptionError(token.rawName, specs)
+      options.push([token.name, readValue(token, spec)])
+    }
+  }
+  const values = new Map(options)
+  const text = (name: string): string | undefined => {
+    const value = values.get(name)
+    return value === true ? undefined : value
+  }
+  return {
+    all: (name) => options.flatMap(([option, value]) => (option === name && value !== true ? value : [])),
+    text: text as ParsedOptions<Specs>['text'],
+    number: (name) => (text(name) === undefined ? undefined : Number(text(name))),
+    has: (name) => values.has(name),
+    positionals,
+  }
+}
+
+interface OptionToken {
+  name: string
+  rawName: string
+  value?: string | undefined
+  inlineValue?: boolean | undefined
+}
+
+function readValue({ name, rawName, value, inlineValue }: OptionToken, spec: OptionSpec): string | true {
+  if (spec.value === undefined) {
+    if (value !== undefined) throw badUsageError(`${rawName} is a switch and takes no value.`, rawName)
+    return true
+  }
+  if (spec.optional && value === undefined) return true
+  if (value === undefined || value === '')
+    throw badUsageError(`${rawName} needs a value: ${rawName} ${spec.value}.`, rawName)
+  if (!inlineValue && value.length > 1 && value.startsWith('-')) {
+    throw badUsageError(
+      `${rawName} needs a value, and '${value}' looks like an option. If it is the value, write ${rawName}=${value}.`,
+      rawName,
+    )
+  }
+  if (spec.choices) checkChoice(`--${name}`, value, spec.choices)
+  if (spec.min !== undefined) checkWholeNumber(`--${name}`, value, spec.min, spec.max)
+  return value
+}
+
+function checkWholeNumber(
+  option: string,
+  text: string,
+  min: number,
+  max: number = Number.MAX_SAFE_INTEGER,
+): void {
+  if (/^\d+$/.test(text) && Number(text) >= min && Number(text) <= max) return
+  const range = max === Number.MAX_SAFE_INTEGER ? `of at least ${min}` : `from ${min} to ${max}`
+  throw badUsageError(`${option} must be a whole number ${range} (is '${text}').`, option)
+}
+
+/** @throws {CliError} `bad_usage`, with the choice that was probably meant */
+export function checkChoice(option: string, value: string, choices: readonly string[]): void {
+  if (choices.includes(value)) return
+  const near = findNearestName(value, choices)
+  const hint = near === undefined ? '' : ` Did you mean ${near}?`
+  throw badUsageError(`${option} must be one of ${choices.join(', ')} (is '${value}').${hint}`, option)
+}
+
+export function unknownOptionError(rawName: string, specs: OptionSpecs): CliError {
+  const names = Object.keys(specs)
+  const word = rawName.replace(/^-+/, '')
+  const near = names.find((name) => word.length > 1 && name.startsWith(word)) ?? findNearestName(word, names)
+  const hint =
+    near === undefined
+      ? `Options: ${names.map((name) => `--${name}`).join(', ')}.`
+      : `Did you mean --${near}?`
+  return badUsageError(`Unknown option ${rawName}. ${hint}`, rawName)
+}
+
+/** The value of `--tag NAME=VALUE`. */
+export function parseTag(text: string): [name: string, value: string] {
+  const at = text.indexOf('=')
+  if (at < 1 || at === text.length - 1)
+    throw badUsageError(`--tag must be NAME=VALUE, such as user=ann (is '${text}').`, '--tag')
+  return [text.slice(0, at), text.slice(at + 1)]
+}
+
+/** A decimal number in a range. */
+export function parseDecimal(
+  option: string,
+  text: string | undefined,
+  { is, phrase }: { is: (value: number) => boolean; phrase: string },
+): number | undefined {
+  if (text === undefined) return undefined
+  if (/^\d*\.?\d+$/.test(text) && is(Number(text))) return Number(text)
+  throw badUsageError(`${option} must be ${phrase} (is '${text}').`, option)
+}
+
+/**
+ * A point in time: a date with a time zone (`2026-05-04T08:30:00Z`), or an age before now (`30m`, `12h`, `7d`).
+ * A date without a time zone is refused, because it would depend on the machine.
+ */
+export function parseTime(subject: string, text: string, now: number): number {
+  const age = /^(\d+)(m|h|d)$/.exec(text)
+  if (age) return now - Number(age[1]) * { m: 60_000, h: 3_600_000, d: 86_400_000 }[age[2] as 'm' | 'h' | 'd']
+  const at = parseDate(text)
+  if (at !== undefined) return at
+  throw badUsageError(
+    `${subject} must be an age such as 12h or 7d, or a date with a time zone such as 2026-05-04T08:30:00Z (is '${text}').`,
+    subject,
+  )
+}
+
+/** A date with a time zone, in milliseconds since the epoch; undefined for anything else. */
+export function parseDate(text: string): number | undefined {
+  const at = /^\d{4}-\d\d-\d\dT.*(Z|[+-]\d\d:?\d\d)$/.test(text) ? Date.parse(text) : Number.NaN
+  return Number.isNaN(at) ? undefined : at
 }

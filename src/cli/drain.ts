@@ -1,57 +1,83 @@
 import { isWorkState } from '../../machines/agent/run-result.js'
 import { releaseRun } from '../core/live/runtime.js'
 import type { Run } from '../core/run/run.js'
-import type { CliIO } from './command.js'
+import { type CliIO, writeNotice } from './command.js'
 
-/** How long a run goes on after SIGTERM, in seconds. */
+/**
+ * Handles SIGTERM. A run with a stored session sets a listener and drains; without a listener, SIGTERM interrupts like
+ * Ctrl-C.
+ */
+export class SigtermHandler {
+  #listener: (() => void) | undefined
+  #hasArrived = false
+
+  get hasArrived(): boolean {
+    return this.#hasArrived
+  }
+
+  /** Returns a function that removes the listener. */
+  setListener(listener: () => void): () => void {
+    this.#listener = listener
+    return () => {
+      if (this.#listener === listener) this.#listener = undefined
+    }
+  }
+
+  /** False without a listener. */
+  raise(): boolean {
+    if (this.#listener === undefined) return false
+    this.#hasArrived = true
+    this.#listener()
+    return true
+  }
+}
+
+/** How long a run continues after SIGTERM, in seconds. */
 export const drainSeconds = 20
 
-/** The run was released while at work, so that another process can resume it. */
+/** The run was released while it worked, so that another process can resume it. */
 export class ReleasedRunError extends Error {
   constructor(readonly sessionId: string) {
     super('The run was released and can be resumed.')
   }
 }
 
-/**
- * Drains a run with a stored session at SIGTERM: the user is asked nothing more, the run goes on for at most `drainMs`, then
- * stops at its next durable point.
- */
+/** Drains a run at SIGTERM: no more prompts, and after `drainMs` it stops at its next durable point. */
 export class RunDrain {
   /** Settles with SIGTERM. */
   readonly sigtermArrived: Promise<void>
   /** Rejects with a `ReleasedRunError` when the session is released; never settles otherwise. */
   readonly released: Promise<never>
-  readonly #sigterm: CliIO['sigterm']
+  readonly #io: Pick<CliIO, 'sigterm' | 'stderr'>
   readonly #removeListener: () => void
   readonly #drainMs: number
-  readonly #stderr: CliIO['stderr']
   #resolveSigterm: () => void = () => undefined
   #rejectReleased: (error: unknown) => void = () => undefined
   #run: Run | undefined
   #timer: ReturnType<typeof setTimeout> | undefined
 
-  constructor({ sigterm, stderr }: Pick<CliIO, 'sigterm' | 'stderr'>, drainMs: number) {
+  constructor(io: Pick<CliIO, 'sigterm' | 'stderr'>, drainMs: number) {
     this.sigtermArrived = new Promise((resolve) => (this.#resolveSigterm = resolve))
     this.released = new Promise((_, reject) => (this.#rejectReleased = reject))
     this.released.catch(() => undefined)
     this.#drainMs = drainMs
-    this.#stderr = stderr
-    this.#sigterm = sigterm
-    this.#removeListener = sigterm.setListener(() => this.#startDrain())
+    this.#io = io
+    this.#removeListener = io.sigterm.setListener(() => {
+      this.#resolveSigterm()
+      if (this.#run) this.#scheduleRelease(this.#run)
+    })
   }
 
   get hasBegun(): boolean {
-    return this.#sigterm.hasArrived
+    return this.#io.sigterm.hasArrived
   }
 
-  /** Sets the run. */
   follow(run: Run): void {
     this.#run = run
     if (this.hasBegun) this.#scheduleRelease(run)
   }
 
-  /** The run rests or has ended: releases its session, even if the run is interactive. */
+  /** Releases the session of a run that is idle or has ended, even if the run is interactive. */
   async finish(): Promise<void> {
     this.#removeListener()
     clearTimeout(this.#timer)
@@ -60,16 +86,12 @@ export class RunDrain {
     if (this.hasBegun && run) await releaseRun(run)
   }
 
-  #startDrain(): void {
-    this.#resolveSigterm()
-    if (this.#run) this.#scheduleRelease(this.#run)
-  }
-
   #scheduleRelease(run: Run): void {
     const drainMs = isWorkState(run.state) ? this.#drainMs : 0
     if (drainMs > 0)
-      this.#stderr.write(
-        `statewright: the process is shutting down: the run goes on for at most ${drainMs / 1000} s, then it can be resumed.\n`,
+      writeNotice(
+        this.#io,
+        `the process is shutting down: the run continues for at most ${drainMs / 1000} s, then it can be resumed.`,
       )
     this.#timer = setTimeout(() => {
       this.#releaseRun(run).catch(this.#rejectReleased)

@@ -1,18 +1,18 @@
 import type { RunResult } from '../../machines/agent/run-result.js'
 import { GuardrailError, orThrow } from '../core/run/run-errors.js'
 
-/** Exit codes. 130 is the shells' code for Ctrl-C. */
 export const exitCodes = {
   completed: 0,
   error: 1,
   usage: 2,
-  /** By a limit, a shield or a guardrail. */
+  /** A limit, a shield or a guardrail. */
   stopped: 3,
-  /** For an approval, a client tool, or to be resumed. */
+  /** For an approval, a client tool, or a resume. */
   waiting: 4,
+  /** The shells' code for Ctrl-C. */
   cancelled: 130,
-  /** Released at SIGTERM, to be resumed: the shells' code for SIGTERM. */
-  left: 143,
+  /** Released at SIGTERM, can be resumed. */
+  released: 143,
 } as const
 
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes]
@@ -35,14 +35,13 @@ export function toExitCode(result: RunResult): ExitCode {
   }
 }
 
-/** The code of work that had all of these: an error before a stop, a stop before a wait. A cancelled part is a stop. */
+/** Combines the codes of several runs: an error beats a stop, a stop beats a wait. A cancelled run is a stop. */
 export function toWorstExitCode(codes: ReadonlySet<ExitCode>): ExitCode {
   if (codes.has(exitCodes.error)) return exitCodes.error
   if (codes.has(exitCodes.stopped) || codes.has(exitCodes.cancelled)) return exitCodes.stopped
   return codes.has(exitCodes.waiting) ? exitCodes.waiting : exitCodes.completed
 }
 
-/** `orThrow` decides which reasons belong to guardrails. */
 function isGuardrail(result: RunResult): boolean {
   try {
     orThrow(result)

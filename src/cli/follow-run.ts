@@ -1,24 +1,24 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { AgentConfig } from '../../machines/agent/config.js'
+import type { AgentContext } from '../../machines/agent/context.js'
 import { isRestState, type RunResult } from '../../machines/agent/run-result.js'
-import type { LocalInspector } from '../studio/index.js'
+import { toCurrentResult } from '../../machines/agent/to-result.js'
+import type { ResumeOptions } from '../core/agent/agent-options.js'
+import { whenAborted } from '../core/base/abort.js'
 import { UsageError } from '../core/base/errors.js'
 import { stripControls } from '../core/format/format-words.js'
-import type { ResumeOptions } from '../core/agent/agent-options.js'
 import type { Run } from '../core/run/run.js'
-import { whenAborted } from '../core/base/abort.js'
-import { askForAnswer } from './ask-for-answer.js'
-import { type Ask, openTerminalPrompt, canAsk } from './terminal-prompt.js'
-import type { CliIO } from './command.js'
-import type { CommonOptions } from './commands/common-options.js'
-import { type Answer, Conversation } from './conversation.js'
-import { type ExitCode, toExitCode, exitCodes } from './exit-codes.js'
-import { formatResumeHint, formatResumeCommand, describeWait } from './resume-hints.js'
-import { RunDrain, ReleasedRunError } from './drain.js'
-import { createRenderer } from './render/create-renderer.js'
+import type { LocalInspector } from '../studio/index.js'
+import { type CliIO, writeNotice } from './command.js'
+import { ReleasedRunError, RunDrain } from './drain.js'
+import { type ExitCode, exitCodes, toExitCode } from './exit-codes.js'
+import type { CommonOptions } from './options.js'
+import { type Answer, type Ask, askForAnswer, canAsk, openTerminalPrompt } from './prompt.js'
+import { createRenderer } from './renderer.js'
+import { describeWait, formatResumeCommand, formatResumeHint } from './resume-hints.js'
 
 export interface FollowOptions {
-  start: (given: Pick<ResumeOptions, 'signal' | 'inspect'>) => Run | Promise<Run>
+  start: (options: Pick<ResumeOptions, 'signal' | 'inspect'>) => Run | Promise<Run>
   /** Answers for the run's rests, in order, before the user is asked. */
   answers?: readonly Answer[]
   limits: AgentConfig['limits']
@@ -27,14 +27,14 @@ export interface FollowOptions {
   opening?: string | undefined
   /** The options that a later command needs; null when the session is not stored. */
   carried: string | null
-  /** Whether the studio shows the run, too: the first answer counts, from the page or the terminal. */
+  /** Whether the studio shows the run, too. The first answer counts, from the page or the terminal. */
   isWatched?: boolean
-  /** How long the run goes on after SIGTERM, if its session is stored. */
+  /** How long the run continues after SIGTERM, if its session is stored. */
   drainMs: number
   io: CliIO
 }
 
-/** Shows a run from its start to the rest without an answer. Rejects when the run is refused. */
+/** Shows a run until it ends, or is idle without an answer. Rejects when the run is refused. */
 export async function followRun(options: FollowOptions): Promise<ExitCode> {
   const { view, opening, carried, drainMs, io } = options
   const drain = carried === null ? null : new RunDrain(io, drainMs)
@@ -44,15 +44,14 @@ export async function followRun(options: FollowOptions): Promise<ExitCode> {
     if (opening !== undefined) (view.output === 'human' ? io.stdout : io.stderr).write(`${opening}\n`)
     const result = await watchRun(options, { inspector, drain })
     await drain?.finish()
-    showRest(result, { isHuman: view.output === 'human', carried, io })
+    showRest(result, { isHuman: view.output === 'human', isAsked: canAsk(view, io), carried, io })
     return toExitCode(result)
   } catch (error) {
     if (!(error instanceof ReleasedRunError)) throw error
     const next = formatResumeCommand(error.sessionId, { state: 'RUNNING' })
-    io.stderr.write(
-      `statewright: the run was released and can be resumed.\nGo on with: ${next}${carried ?? ''}\n`,
-    )
-    return exitCodes.left
+    writeNotice(io, 'the run was released and can be resumed.')
+    io.stderr.write(`Continue with: ${next}${carried ?? ''}\n`)
+    return exitCodes.released
   } finally {
     await drain?.finish()
     await inspector?.close()
@@ -66,7 +65,7 @@ async function watchRun(
   const { start, answers = [], isWatched = false, limits, view, io } = options
   const renderer = createRenderer(view.output, limits, io)
   const gone = new AbortController()
-  // The reader has closed the pipe (`| head`): stop the run.
+  // When the reader closes the pipe (`| head`), the run stops.
   const onGone = () => {
     gone.abort(new Error('The reader of stdout has gone.'))
   }
@@ -94,7 +93,7 @@ async function watchRun(
     let result = await conversation.waitForRest()
     for (const answer of answers) {
       if (!isRestState(result.state) || drain?.hasBegun) break
-      // oxlint-disable-next-line no-await-in-loop -- each is said at a rest
+      // oxlint-disable-next-line no-await-in-loop -- each needs the next rest
       result = await conversation.sendAnswer(answer)
     }
     if (isWatched) result = await answerBesideStudio(conversation, result, { work, drain, view, io })
@@ -105,6 +104,54 @@ async function watchRun(
     stop()
     work.disable()
     io.stdout.off('error', onGone)
+  }
+}
+
+/** How often the run is checked for answers from elsewhere, in milliseconds. */
+const pollMs = 50
+
+/** Drives a run from rest to rest. */
+class Conversation {
+  readonly run: Run
+  readonly #released: Promise<never>
+
+  /** `released` rejects when the run is released to another process, so that there is no next rest here. */
+  constructor(run: Run, released: Promise<never> = new Promise<never>(() => undefined)) {
+    this.run = run
+    this.#released = released
+  }
+
+  /** Waits for the next rest, or returns the current one. */
+  waitForRest(): Promise<RunResult> {
+    return Promise.race([this.run.result, this.#released])
+  }
+
+  sendAnswer(answer: Answer): Promise<RunResult> {
+    answer(this.run)
+    return this.waitForRest()
+  }
+
+  /** `moved` resolves when the run got an answer from elsewhere: nothing else changes an idle run. */
+  watchForChange(): { moved: Promise<true>; hasMoved: () => boolean; stop: () => void } {
+    const before = this.#describeState()
+    const hasMoved = (): boolean => this.#describeState() !== before
+    let timer: ReturnType<typeof setInterval> | undefined
+    const moved = new Promise<true>((resolve) => {
+      // An answer to one of several calls emits no event.
+      timer = setInterval(() => {
+        if (!hasMoved()) return
+        clearInterval(timer)
+        resolve(true)
+      }, pollMs)
+    })
+    return { moved, hasMoved, stop: () => clearInterval(timer) }
+  }
+
+  #describeState(): string {
+    const { context } = this.run.snapshot() as { context: AgentContext }
+    const { state, pending = [] } = toCurrentResult(context)
+    const counts = [context.messages.length, context.steering.length]
+    return [state, ...counts, ...pending.map(({ callId }) => callId)].join(' ')
   }
 }
 
@@ -119,11 +166,11 @@ async function answerAtTerminal(
   const ask: Ask = (question) => askAtTerminal(question, drain?.sigtermArrived)
   try {
     let result: RunResult = rest
-    const goesOn = (): boolean => isRestState(result.state) && drain?.hasBegun !== true
-    while (goesOn()) {
+    const continues = (): boolean => isRestState(result.state) && drain?.hasBegun !== true
+    while (continues()) {
       // oxlint-disable no-await-in-loop -- one question at a time
       const answer = await askForAnswer(result, ask)
-      // The run may have been cancelled meanwhile.
+      // The run may have been cancelled in the meantime.
       if (signal.aborted) return await conversation.run.result
       if (answer === null || drain?.hasBegun) return result
       try {
@@ -141,13 +188,18 @@ async function answerAtTerminal(
   }
 }
 
-/** Prints below a result the session, what it waits for, and the command that continues it. */
+/** Prints the session of a result, what it waits for, and the command that continues it. */
 export function showRest(
   result: RunResult,
-  { isHuman, carried, io }: { isHuman: boolean; carried: string | null; io: CliIO },
+  {
+    isHuman,
+    isAsked = false,
+    carried,
+    io,
+  }: { isHuman: boolean; isAsked?: boolean; carried: string | null; io: CliIO },
 ): void {
   if (isHuman && carried !== null) io.stdout.write(`Session ${result.sessionId}\n`)
-  if (isRestState(result.state)) io.stderr.write(`statewright: ${describeWait(result)}\n`)
+  if (isRestState(result.state)) writeNotice(io, describeWait(result, isAsked))
   const next = formatResumeHint(result, carried)
   if (next !== null && (isHuman || result.resumable))
     (result.resumable ? io.stderr : io.stdout).write(`${next}\n`)
@@ -157,8 +209,8 @@ export function showRest(
 const viewerTimeoutMs = 60_000
 
 /**
- * Starts the inspector, says where to look, and waits until a browser does: a run is often over before a browser has
- * opened. Throws a StatewrightError when its packages are not installed.
+ * Starts the inspector and waits for a browser, because a run is often over before a browser has opened.
+ * @throws {StatewrightError} when its packages are not installed
  */
 async function openInspector({ stderr, signal }: CliIO): Promise<LocalInspector> {
   const { startInspector } = await import('../studio/index.js')
@@ -169,20 +221,18 @@ async function openInspector({ stderr, signal }: CliIO): Promise<LocalInspector>
   )
   const enough = new AbortController()
   const waiting = AbortSignal.any([signal, enough.signal])
-  await Promise.race([
-    inspector.viewed,
-    sleep(viewerTimeoutMs, undefined, { signal: waiting }).catch(() => undefined),
-  ])
+  const timeout = sleep(viewerTimeoutMs, undefined, { signal: waiting }).catch(() => undefined)
+  await Promise.race([inspector.viewed, timeout])
   enough.abort()
   return inspector
 }
 
-/** An answer within this time, in milliseconds, cannot be an answer to a question that has just appeared. */
+/** An answer within this time, in milliseconds, cannot be meant for a question that has just appeared. */
 const minReadingMs = 1_000
 
 /**
- * Answers a run from rest to rest while the studio shows it, too. The first answer counts, from the page or the terminal; when
- * the page is faster, the question at the terminal is withdrawn. Ends at a final state, or with Ctrl-C at a rest.
+ * Answers a run while the studio shows it, too. When the page answers first, the question at the terminal is withdrawn. Ends
+ * at a final state, or with Ctrl-C while the run is idle.
  */
 async function answerBesideStudio(
   conversation: Conversation,
@@ -202,39 +252,39 @@ async function answerBesideStudio(
     void drain?.sigtermArrived.then(() => resolve(null))
   })
   let result: RunResult = rest
-  const goesOn = (): boolean => isRestState(result.state) && drain?.hasBegun !== true
-  let isTakenBack = false
+  const continues = (): boolean => isRestState(result.state) && drain?.hasBegun !== true
+  let isWithdrawn = false
   /** Input for a withdrawn question must not answer the next one. */
   const ask = async (question: string, moved: Promise<true>): Promise<string | null> => {
-    const began = performance.now()
+    const startedAt = performance.now()
     const line = (await terminal?.ask(question, Promise.race([moved, interrupted]))) ?? null
-    const isForBefore = isTakenBack && line !== null && performance.now() - began < minReadingMs
-    isTakenBack = false
-    if (!isForBefore) return line
+    const isForPrevious = isWithdrawn && line !== null && performance.now() - startedAt < minReadingMs
+    isWithdrawn = false
+    if (!isForPrevious) return line
     io.stdout.write('The question has changed in the meantime.\n')
     return (await terminal?.ask(question, moved)) ?? null
   }
   try {
-    while (goesOn()) {
+    while (continues()) {
       // oxlint-disable no-await-in-loop -- one rest after the other
       if (conversation.run.state !== result.state) {
-        // The page has answered.
+        // Answered in the studio.
         result = await conversation.waitForRest()
         continue
       }
       work.disable()
       const { moved, hasMoved, stop } = conversation.watchForChange()
-      const where = terminal ? 'Answer it here, or in the studio.' : 'Answer it in the studio.'
-      io.stderr.write(`statewright: ${describeWait(result)} ${where}\n`)
+      const where = terminal ? 'Answer here, or in the studio.' : 'Answer in the studio.'
+      writeNotice(io, `${describeWait(result, terminal !== null)} ${where}`)
       const answer = terminal && (await askForAnswer(result, (question) => ask(question, moved)))
       // Without an answer here, wait for one from the page.
-      const isLeft = answer === null && (await Promise.race([moved, interrupted])) === null
+      const isUnanswered = answer === null && (await Promise.race([moved, interrupted])) === null
       stop()
-      if ((isLeft && !hasMoved()) || drain?.hasBegun) return result
+      if ((isUnanswered && !hasMoved()) || drain?.hasBegun) return result
       work.enable()
       if (answer === null) {
-        if (terminal) io.stdout.write('\nThat was answered in the studio.\n')
-        isTakenBack = true
+        if (terminal) io.stdout.write('\nAnswered in the studio.\n')
+        isWithdrawn = true
         result = await conversation.waitForRest()
         continue
       }
@@ -255,8 +305,8 @@ async function answerBesideStudio(
 }
 
 /**
- * The first Ctrl-C of a run with `--studio`: it cancels a run that works, and at a rest it ends the command, so that the session
- * can be resumed. Without `--studio`, main.ts aborts the signal that runs are started with; a second Ctrl-C ends the process there.
+ * The first Ctrl-C of a run with `--studio` cancels a working run. While the run is idle, it ends the command, so that the
+ * session can be resumed.
  */
 class RunInterrupts {
   readonly #abort = new AbortController()
@@ -268,12 +318,11 @@ class RunInterrupts {
     this.enable()
   }
 
-  /** The run's signal. */
   get signal(): AbortSignal {
     return this.#abort.signal
   }
 
-  /** The run works: Ctrl-C cancels it. */
+  /** Ctrl-C cancels the run. */
   enable(): void {
     this.#unfollow()
     this.#unfollow = whenAborted(this.#interrupt, (why) => {
@@ -281,7 +330,7 @@ class RunInterrupts {
     })
   }
 
-  /** The run rests: Ctrl-C does not cancel it. */
+  /** Ctrl-C does not cancel the run. */
   disable(): void {
     this.#unfollow()
   }

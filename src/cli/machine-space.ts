@@ -3,21 +3,23 @@ import type { AnyStateMachine } from 'xstate'
 import { agentMachine } from '../../machines/agent.machine.js'
 import type { DiffMachinesOptions } from '../testing/diff/diff-machines.js'
 import type { ExploreOptions, NamedValues } from '../testing/explore-options.js'
-import { CliError } from './cli-error.js'
-import { loadMachine } from './load-machine.js'
-import { loadModule } from './load-module.js'
+import type { PathStep } from '../testing/machine-path.js'
+import type { CliIO } from './command.js'
+import { loadMachine, loadModule, refuseMachine } from './load.js'
+import { writeGenerated } from './output.js'
 
-/** A machine and its exploration options. */
+/** Machines that commands explore, and the tests that they generate. */
+
 export interface MachineSpace {
   machine: AnyStateMachine
   options: ExploreOptions
   /** The statement that imports the machine as `machine`, for a file in this folder. */
   importFor: (folder: string) => string
-  /** Set when the module has no alphabet: what is tried instead. */
+  /** Present when the module has no alphabet. Says what is tried instead. */
   note?: string
 }
 
-/** The agent machine and its own alphabet. */
+/** The agent machine and its alphabet. */
 export async function createAgentSpace(): Promise<MachineSpace> {
   const { agentSpace } = await import('../testing/index.js')
   return {
@@ -28,33 +30,33 @@ export async function createAgentSpace(): Promise<MachineSpace> {
 }
 
 /**
- * Loads the machine of a module (see `loadMachine`), with its exports `inputs`, `alphabet` and `serializeState`. Without an
- * alphabet, each event of the machine is tried once, without a payload.
+ * Loads the machine of a module, with its exports `inputs`, `alphabet` and `serializeState`. Without an alphabet, each event
+ * of the machine is tried once, without a payload.
  */
 export async function loadMachineSpace(path: string, cwd: string): Promise<MachineSpace> {
   const machine = await loadMachine(path, cwd)
-  const module = await loadModule(path, cwd, badMachineError)
+  const module = await loadModule(path, cwd, refuseMachine)
   const name = Object.keys(module).find((key) => module[key] === machine) ?? 'default'
-  const given = findSpaceExports(module)
+  const exported = findSpaceExports(module)
   const { createBareEvents } = await import('../testing/explore-options.js')
   return {
     machine,
-    options: { ...given, alphabet: given.alphabet ?? createBareEvents(machine) },
+    options: { ...exported, alphabet: exported.alphabet ?? createBareEvents(machine) },
     importFor: (folder) => {
       const specifier = toSpecifier(folder, resolve(cwd, path))
       return name === 'default'
         ? `import machine from ${specifier}`
         : `import { ${name} as machine } from ${specifier}`
     },
-    ...(given.alphabet === undefined && {
+    ...(exported.alphabet === undefined && {
       note:
-        `'${path}' exports no alphabet: each event of the machine is tried without a payload. Guards that look at ` +
+        `'${path}' exports no alphabet, so each event of the machine is tried without a payload. Guards that read ` +
         'payloads need one: export const alphabet = { … }.',
     }),
   }
 }
 
-/** What a module says of the machine that it goes with. */
+/** The exploration options that a module exports. */
 export function findSpaceExports(
   module: Record<string, unknown>,
 ): Partial<Pick<ExploreOptions, 'inputs' | 'alphabet' | 'serializeState'>> {
@@ -68,15 +70,14 @@ export function findSpaceExports(
 
 /** How a file in a folder imports another file: a literal. */
 export function toSpecifier(folder: string, file: string): string {
+  return JSON.stringify(toImportPath(folder, file))
+}
+
+export function toImportPath(folder: string, file: string): string {
   const path = relative(folder, file).replaceAll('\\', '/')
-  return JSON.stringify(path.startsWith('.') ? path : `./${path}`)
+  return path.startsWith('.') ? path : `./${path}`
 }
 
-function badMachineError(message: string, cause?: unknown): CliError {
-  return new CliError('bad_machine', message, 'MODULE', { cause })
-}
-
-/** Two machines and what they are compared with. */
 export interface MachinePairSpace {
   before: MachineSpace
   after: MachineSpace
@@ -85,9 +86,8 @@ export interface MachinePairSpace {
 }
 
 /**
- * Loads two machines, as `loadMachineSpace` does, and joins what their modules export: the events and inputs of both, by
- * their names, and one `serializeState`, that of the second if it has one. A module without an alphabet is compared by
- * that of the other.
+ * Loads two machines and joins the exports of their modules: the events and inputs of both, by name, and one
+ * `serializeState`, preferably that of the second. A module without an alphabet uses that of the other.
  */
 export async function loadMachinePair(first: string, second: string, cwd: string): Promise<MachinePairSpace> {
   const [before, after] = [await loadMachineSpace(first, cwd), await loadMachineSpace(second, cwd)]
@@ -109,7 +109,7 @@ export async function loadMachinePair(first: string, second: string, cwd: string
   }
 }
 
-/** What comes later replaces what has the same name; items of lists have none. */
+/** Later values replace earlier ones with the same name. Items of lists have no names. */
 function joinNamed<Value>(all: readonly NamedValues<Value>[]): NamedValues<Value> {
   const named = all.map((values) => Object.entries(values as Readonly<Record<string, Value>>))
   if (all.every((values) => Array.isArray(values))) return named.flat().map(([, value]) => value)
@@ -118,4 +118,37 @@ function joinNamed<Value>(all: readonly NamedValues<Value>[]): NamedValues<Value
       entries.map(([name, value]) => [Array.isArray(all[i]) ? `${i + 1}.${name}` : name, value]),
     ),
   )
+}
+
+/** Steps for JSON. Snapshots are left out, because their contexts may be large. */
+export function toJsonSteps(steps: readonly PathStep[]): unknown[] {
+  return steps.map(({ event, label, state: { value, status }, transitions }) => ({
+    event,
+    label,
+    state: { value, status },
+    transitions,
+  }))
+}
+
+interface EmittedTests {
+  /** The folder of `--emit`. */
+  dir: string
+  machine: AnyStateMachine
+  /** The middle of the file's name: `paths` in `door.paths.test.js`. */
+  kind: string
+  count: number
+  /** The first line of the file, as a comment. */
+  header: string
+  format: (folder: string) => string
+}
+
+/** Writes the tests of `--emit`. */
+export async function emitTests(
+  { dir, machine, kind, count, header, format }: EmittedTests,
+  io: CliIO,
+): Promise<void> {
+  const folder = resolve(io.cwd, dir)
+  const file = resolve(folder, `${machine.id.replace(/[^\w-]+/g, '-') || 'machine'}.${kind}.test.js`)
+  await writeGenerated(file, format(folder), `// ${header}`, io)
+  io.stderr.write(`Wrote ${count} ${count === 1 ? 'test' : 'tests'} to ${relative(io.cwd, file)}\n`)
 }

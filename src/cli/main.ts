@@ -1,9 +1,9 @@
 #!/usr/bin/env node
 import { isAbsolute } from 'node:path'
 import { runCli } from './cli.js'
-import { SigtermHandler } from './sigterm.js'
+import { SigtermHandler } from './drain.js'
 import { exitCodes } from './exit-codes.js'
-import { waitForWrites } from './watch-output.js'
+import { waitForWrites } from './output.js'
 
 /** The bin: the process's own streams, signals and exit code around `runCli`. */
 
@@ -12,8 +12,8 @@ const sigterm = new SigtermHandler()
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.on(signal, () => {
-    // A second signal ends the process at once: as left after SIGTERM, as cancelled after Ctrl-C.
-    if (sigterm.hasArrived) process.exit(exitCodes.left)
+    // A second signal ends the process at once.
+    if (sigterm.hasArrived) process.exit(exitCodes.released)
     if (interrupt.signal.aborted) process.exit(exitCodes.cancelled)
     // Runs are started with this signal: aborting it cancels them.
     if (signal === 'SIGTERM' && sigterm.raise()) return
@@ -21,10 +21,10 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   })
 }
 
-// A closed pipe (`| head`) is not a crash; the command notices it by itself.
+// A closed pipe (`| head`) is not a crash. The command notices it.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined)
 
-// The event loop is empty, but the run has not ended: a tool's promise never settles.
+// The event loop is empty, but the run has not ended.
 process.on('beforeExit', () => {
   process.stderr.write(
     'statewright: the run hangs: a tool or module waits for a promise that never settles. ' +
@@ -44,21 +44,17 @@ const code = await runCli(process.argv.slice(2), {
   sigterm,
 })
 
-// Wait for the output; work that a tool left running does not keep the process alive.
+// Work that a tool left running does not keep the process alive.
 await Promise.all([process.stdout, process.stderr].map(waitForWrites))
 process.exit(code)
 
-/**
- * The platform's folder for the user's data (`~/.local/share/statewright`, `XDG_DATA_HOME`, …); null for a user without a
- * home.
- */
+/** The platform's folder for user data, such as `~/.local/share/statewright`; null for a user without a home. */
 async function findDataFolder(): Promise<string | null> {
   try {
     const { default: envPaths } = await import('env-paths')
     const { data } = envPaths('statewright', { suffix: '' })
     return isAbsolute(data) ? data : null
   } catch {
-    // The system does not know the user.
     return null
   }
 }

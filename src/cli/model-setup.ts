@@ -1,20 +1,19 @@
 import { resolve } from 'node:path'
-import { type ConfigFile, type ModelApi, apiOnlyKeys } from '../core/config/config-file.js'
-import type { ModelProvider } from '../core/models/provider.js'
-import type { ToolEntry } from '../core/tools/tool-set.js'
-import type { PriceOverrides } from '../core/prices/price-book.js'
+import type { Agent, AgentOptions } from '../core/agent/agent-options.js'
+import { createAgent } from '../core/agent/agent.js'
 import { ConfigError } from '../core/base/errors.js'
-import {
-  openaiChat,
-  type OpenAIChatOptions,
-  openaiResponses,
-  type OpenAIResponsesOptions,
-} from '../core/models/openai/openai-provider.js'
-import { CliError, badUsageError } from './cli-error.js'
-import type { CliIO } from './command.js'
-import { type CommonOptions, checkURL } from './commands/common-options.js'
+import { apiOnlyKeys, type ConfigFile, type ModelApi } from '../core/config/config-file.js'
+import { openaiChat, type OpenAIChatOptions, openaiResponses, type OpenAIResponsesOptions } from '../core/models/openai/openai-provider.js'
+import type { ModelProvider } from '../core/models/provider.js'
+import type { PriceOverrides } from '../core/prices/price-book.js'
+import type { SessionStore } from '../core/sessions/store/store.js'
+import type { ToolEntry } from '../core/tools/tool-set.js'
+import { badUsageError, CliError, type CliIO, writeNotice } from './command.js'
+import { loadTools } from './load.js'
+import { createMcpAuth, openMcp, type OpenMcp } from './mcp-servers.js'
+import { checkURL, type CommonOptions } from './options.js'
 
-/** The model of a run, real or a rehearsal, with what belongs to it. */
+/** The model of a run, real or a rehearsal, and what belongs to it. */
 export interface ModelSetup {
   model: ModelProvider
   /** The tools for a run without `--tools`. */
@@ -29,36 +28,70 @@ export interface ModelSetup {
   close(): Promise<void>
 }
 
-/** Whether no model is called: a rehearsal is requested, or no model is configured. */
-export function isRehearsal(options: CommonOptions, file: ConfigFile, { env }: CliIO): boolean {
-  return options.rehearsal !== false || resolveModelOptions(options, file, env) === null
+export interface AgentSpec {
+  options: CommonOptions
+  file: ConfigFile
+  store: SessionStore
+  /** Settings that override the file. */
+  overrides?: Partial<Pick<AgentOptions, 'limits' | 'stream'>>
 }
 
-/** The default rehearsal must not write to a stored session. */
-export function rejectImplicitRehearsal(options: CommonOptions, file: ConfigFile, { env }: CliIO): void {
-  if (options.rehearsal !== false || resolveModelOptions(options, file, env) !== null) return
-  throw new CliError(
-    'no_model',
-    'There is no OPENAI_API_KEY and no base URL, so there is no model for this session. Set the key, name a ' +
-      'server with --base-url, or play a scenario with --rehearsal=FILE.',
-    'model',
-  )
-}
-
-/** Throws a CliError or ConfigError for an incomplete model, a RehearsalError for a bad scenario. */
-export async function openModelSetup(
-  options: CommonOptions,
-  file: ConfigFile,
+/** Creates the agent of the options with its model, tools and MCP servers, and closes them afterwards. */
+export async function withAgent<Value>(
+  { options, file, store, overrides = {} }: AgentSpec,
   io: CliIO,
-): Promise<ModelSetup> {
+  use: (agent: Agent, setup: ModelSetup) => Promise<Value>,
+): Promise<Value> {
+  const tools = options.tools === undefined ? undefined : await loadTools(options.tools, io.cwd)
+  const setup = await openModelSetup(options, file, io)
+  let mcp: OpenMcp | undefined
+  try {
+    mcp = await openMcp(
+      options.mcp,
+      io.cwd,
+      (warning) => writeNotice(io, warning),
+      () => createMcpAuth(io),
+    )
+    const { $schema: _schema, model: _model, ...settings } = file
+    const agent = createAgent({
+      // Values from JSON are never undefined.
+      ...(settings as Omit<AgentOptions, 'model'>),
+      ...(options.instructions !== undefined && { instructions: options.instructions }),
+      ...(options.preset !== undefined && { preset: options.preset }),
+      ...(setup.prices && { prices: setup.prices }),
+      ...overrides,
+      limits: { ...file.limits, ...overrides.limits },
+      model: setup.model,
+      tools: [...(tools ?? setup.tools), ...mcp.entries],
+      store,
+    })
+    return await use(agent, setup)
+  } finally {
+    await mcp?.close()
+    await setup.close()
+  }
+}
+
+/** @throws {CliError | ConfigError} for an incomplete model, a RehearsalError for an invalid scenario */
+async function openModelSetup(options: CommonOptions, file: ConfigFile, io: CliIO): Promise<ModelSetup> {
   const api = resolveApi(options, file)
   if (options.rehearsal !== false) return openRehearsal(options.rehearsal, api, io)
-  const model = resolveModelOptions(options, file, io.env)
-  if (model === null) {
-    const setup = await openRehearsal(true, api, io)
-    return { ...setup, opening: `There is no OPENAI_API_KEY and no base URL. ${setup.opening}` }
-  }
+  const model = expectModelOptions(options, file, io)
   return { model: createModel(api, model), tools: [], close: () => Promise.resolve() }
+}
+
+type ModelOptions = OpenAIChatOptions & OpenAIResponsesOptions
+
+/** @throws {CliError} `no_model` */
+export function expectModelOptions(options: CommonOptions, file: ConfigFile, { env }: CliIO): ModelOptions {
+  const model = resolveModelOptions(options, file, env)
+  if (model !== null) return model
+  throw new CliError(
+    'no_model',
+    'No model is configured. Set OPENAI_API_KEY, name a server with --base-url URL, or play a script without a model: ' +
+      '--rehearsal.',
+    'model',
+  )
 }
 
 /** The next step after the demo. */
@@ -97,14 +130,14 @@ export function resolveModelOptions(
   options: Pick<CommonOptions, 'model' | 'baseURL'>,
   file: ConfigFile,
   env: CliIO['env'],
-): (OpenAIChatOptions & OpenAIResponsesOptions) | null {
+): ModelOptions | null {
   const { api: _api, apiKeyEnv, model: fileModel, baseURL: fileURL, ...rest } = file.model ?? {}
   const baseURL = options.baseURL ?? fileURL ?? readBaseUrl(env)
-  const isOfFile = options.baseURL === undefined && fileURL !== undefined
+  const isFromFile = options.baseURL === undefined && fileURL !== undefined
   const apiKey =
     apiKeyEnv !== undefined
       ? readKey(apiKeyEnv, env)
-      : isOfFile
+      : isFromFile
         ? undefined
         : trimToUndefined(env.OPENAI_API_KEY)
   if (apiKey === undefined && baseURL === undefined) return null
@@ -114,9 +147,8 @@ export function resolveModelOptions(
     fileModel ??
     trimToUndefined(env.OPENAI_MODEL) ??
     (baseURL === undefined ? defaultModel : undefined)
-  if (model === undefined) {
+  if (model === undefined)
     throw badUsageError(`Which model of ${baseURL}? Give --model NAME, or set OPENAI_MODEL.`, '--model')
-  }
   return { ...rest, model, baseURL, apiKey: apiKey ?? noKey }
 }
 
@@ -125,20 +157,14 @@ export function resolveApi({ api }: Pick<CommonOptions, 'api'>, file: ConfigFile
   return api ?? file.model?.api ?? 'chat'
 }
 
-/** Creates the model. Throws a ConfigError for keys of the other API. */
-export function createModel(
-  api: ModelApi,
-  options: OpenAIChatOptions & OpenAIResponsesOptions,
-): ModelProvider {
+/** @throws {ConfigError} for keys of the other API */
+export function createModel(api: ModelApi, options: ModelOptions): ModelProvider {
   const other = api === 'chat' ? 'responses' : 'chat'
   const foreign = apiOnlyKeys[other].find((key) => options[key as keyof typeof options] !== undefined)
   if (foreign !== undefined) {
     const key = `model.${foreign}`
-    throw new ConfigError(
-      'invalid_config',
-      `${key} is only for the API '${other}', but the API is '${api}'.`,
-      key,
-    )
+    const message = `${key} is only for the API '${other}', but the API is '${api}'.`
+    throw new ConfigError('invalid_config', message, key)
   }
   return api === 'chat' ? openaiChat(options) : openaiResponses(options)
 }

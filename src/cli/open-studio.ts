@@ -1,31 +1,20 @@
+import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { whenAborted } from '../core/base/abort.js'
 import type { Studio, StudioOptions } from '../studio/index.js'
 import type { CliIO } from './command.js'
-import { openPage } from './open-page.js'
 
-/** Starts the studio and prints its address. */
-export async function openStudio(
-  options: StudioOptions,
-  io: Pick<CliIO, 'stderr'>,
-  { inBrowser = false } = {},
-): Promise<Studio> {
-  const studio = await loadStudio(options)
-  const url = announceStudio(studio, io)
-  if (inBrowser) openPage(url)
-  return studio
-}
-
-/** Starts the studio, and prints nothing yet. */
+/** Loads and starts the studio. */
 export async function loadStudio(options: StudioOptions): Promise<Studio> {
   const { startStudio } = await import('../studio/index.js')
   return startStudio(options)
 }
 
-/** Prints the address of the studio: of its list, or of one session. */
+/** Prints the address of the studio: of its list, or of a place in it. */
 export function announceStudio(studio: Studio, { stderr }: Pick<CliIO, 'stderr'>, session?: string): string {
   const url = studio.url + toPlace(session)
-  stderr.write(`Studio: ${url}\nOpen it in a browser on this machine; Ctrl-C ends it.\n`)
+  const end = session === undefined ? '; Ctrl-C ends it.' : '.'
+  stderr.write(`Studio: ${url}\nOpen it in a browser on this machine${end}\n`)
   return url
 }
 
@@ -50,4 +39,18 @@ export async function waitForInterrupt(
     })
   })
   lines?.close()
+}
+
+/** Opens a page in the user's browser. Failures are ignored: the caller prints the address, too. */
+export function openPage(url: string): void {
+  const [command = '', ...args] = openers[process.platform] ?? ['xdg-open']
+  const child = spawn(command, [...args, url], { detached: true, stdio: 'ignore' })
+  child.on('error', () => undefined)
+  child.unref()
+}
+
+const openers: Partial<Record<NodeJS.Platform, string[]>> = {
+  darwin: ['open'],
+  // Not `cmd /c start`, which takes the & of an address for the end of its command.
+  win32: ['rundll32', 'url.dll,FileProtocolHandler'],
 }

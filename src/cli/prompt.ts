@@ -1,18 +1,41 @@
-import { badUsageError } from './cli-error.js'
-import type { CliIO } from './command.js'
+import { createInterface } from 'node:readline'
+import type {
+  Elicitation,
+  ElicitationField,
+  ElicitationValue,
+  PendingCall,
+  RunResult,
+} from '../../machines/agent/run-result.js'
+import { formatWakeTime } from '../core/base/clock.js'
+import { escapeInvisible, formatArgumentsJson, formatCallPath } from '../core/format/format-call.js'
+import { shorten } from '../core/format/format-words.js'
+import type { Run } from '../core/run/run.js'
+import { findFault } from '../core/sessions/elicitation-answer.js'
+import { listChoices } from '../core/sessions/elicitation-choices.js'
+import { badUsageError, type CliIO } from './command.js'
+import type { CommonOptions } from './options.js'
+import { describeCall, formatElicitation } from './resume-hints.js'
+
+/** What the user types: prompts on stdin, and answers at the terminal. */
+
+/** Asks the user; null when there is no answer (end of input, Ctrl-C, or `until` settled first). */
+export type Ask = (question: string, until?: Promise<unknown>) => Promise<string | null>
+
+/** Applies an answer of the user to an idle run. */
+export type Answer = (run: Run) => void
 
 /** The prompt: the argument, stdin for `-`, else the fallback, else piped stdin. */
 export async function choosePrompt(
-  given: string | undefined,
+  prompt: string | undefined,
   fallback: string | undefined,
   io: CliIO,
 ): Promise<string> {
-  const takesPipe =
-    given === '-' || (given === undefined && fallback === undefined && io.stdin.isTTY !== true)
-  const prompt = takesPipe ? await readPiped(io) : (given ?? fallback ?? '')
-  if (prompt.trim() !== '') return prompt
+  const isPiped =
+    prompt === '-' || (prompt === undefined && fallback === undefined && io.stdin.isTTY !== true)
+  const text = isPiped ? await readPiped(io) : (prompt ?? fallback ?? '')
+  if (text.trim() !== '') return text
   throw badUsageError(
-    takesPipe
+    isPiped
       ? 'Nothing came in on stdin. Pipe a prompt in, or give it as an argument.'
       : 'There is no prompt. Give one, such as: statewright run "What changed last week?"',
     'PROMPT',
@@ -39,4 +62,179 @@ export async function readPiped({ stdin, signal }: Pick<CliIO, 'stdin' | 'signal
     signal.removeEventListener('abort', stop)
   }
   return Buffer.concat(chunks).toString('utf8').trim()
+}
+
+/** Whether a user at the terminal can answer questions. */
+export function canAsk({ output }: Pick<CommonOptions, 'output'>, { stdin, stdout }: CliIO): boolean {
+  return output === 'human' && stdin.isTTY === true && stdout.isTTY === true
+}
+
+/** Asks on stdout and reads answers from stdin, line by line. `close` releases stdin. */
+export function openTerminalPrompt({ stdin, stdout, signal }: CliIO): { ask: Ask; close: () => void } {
+  // The terminal keeps its own line editing, and Ctrl-C stays a signal.
+  const lines = createInterface({ input: stdin, terminal: false })
+  const iterator = lines[Symbol.asyncIterator]()
+  const close = () => {
+    lines.close()
+  }
+  signal.addEventListener('abort', close, { once: true })
+  if (signal.aborted) close()
+  // When a question is abandoned, the next question gets the pending line.
+  let pendingLine: Promise<IteratorResult<string>> | undefined
+  return {
+    ask: async (question, until) => {
+      if (signal.aborted) return null
+      stdout.write(question)
+      pendingLine ??= iterator.next()
+      const line = await (until ? Promise.race([pendingLine, until.then(() => null)]) : pendingLine)
+      if (line === null) return null
+      pendingLine = undefined
+      if (line.done === true) stdout.write('\n')
+      return line.done === true ? null : line.value.trim()
+    },
+    close: () => {
+      signal.removeEventListener('abort', close)
+      close()
+    },
+  }
+}
+
+/** Asks the user for what the run waits for. Null without an answer, or when only a program can answer. */
+export async function askForAnswer(result: RunResult, ask: Ask): Promise<Answer | null> {
+  if (result.state === 'PAUSED') return askToResume(result.wakeAt, ask)
+  if (result.reason === 'message') {
+    const message = await ask('Your message (Enter to leave): ')
+    return message === null || message === '' ? null : (run) => run.reply(message)
+  }
+  const call = result.pending?.find(({ needs }) => needs === 'approval')
+  if (call) return askForApproval(call, ask)
+  const elicitation = result.pending?.find((one) => one.needs === 'elicitation')
+  return elicitation ? askElicitation(elicitation, ask) : null
+}
+
+async function askForApproval(call: PendingCall, ask: Ask): Promise<Answer | null> {
+  const warning = call.interrupted ? 'It was interrupted and may already have had its effect. ' : ''
+  for (;;) {
+    const choice = await askChoice(`${warning}Run ${describeCall(call)}? (y)es, (n)o, (e)dit: `, ask)
+    if (choice === null) return null
+    if (/^y(es)?$/.test(choice)) return (run) => run.approve(call)
+    if (/^n(o)?$/.test(choice)) {
+      const why = await ask('Why not? The model reads it (Enter for no reason): ')
+      return (run) => run.reject(call, why ?? '')
+    }
+    if (!/^e(dit)?$/.test(choice)) continue
+    const edited = await askForArguments(call.arguments, ask)
+    if (edited !== undefined) return (run) => run.approve(call, edited)
+  }
+}
+
+const askChoice = async (question: string, ask: Ask): Promise<string | null> =>
+  (await ask(question))?.toLowerCase() ?? null
+
+/** The new arguments; undefined when the user goes back. */
+async function askForArguments(current: string, ask: Ask): Promise<unknown> {
+  let question = `Now: ${formatArgumentsJson(current)}\nNew arguments as JSON (Enter to go back): `
+  for (;;) {
+    const text = await ask(question)
+    if (text === null || text === '') return undefined
+    try {
+      return JSON.parse(text) as unknown
+    } catch {
+      question = 'That is not valid JSON. New arguments as JSON (Enter to go back): '
+    }
+  }
+}
+
+async function askToResume(wakeAt: number | undefined, ask: Ask): Promise<Answer | null> {
+  const how = wakeAt === undefined ? 'is paused' : `sleeps until ${formatWakeTime(wakeAt)}`
+  for (;;) {
+    const choice = await askChoice(`The run ${how}. Continue now? (y)es, (n)o: `, ask)
+    if (choice === null || /^n(o)?$/.test(choice)) return null
+    if (/^y(es)?$/.test(choice)) return (run) => run.resume()
+  }
+}
+
+/** Asks the user for the input that the server of a tool requests. Null without an answer. */
+async function askElicitation(
+  call: Extract<PendingCall, { needs: 'elicitation' }>,
+  ask: Ask,
+): Promise<Answer | null> {
+  const { elicitation } = call
+  const head = `${formatCallPath(call)}: ${formatElicitation(elicitation, 2_000)}\n`
+  const answerWith =
+    (value: unknown): Answer =>
+    (run) =>
+      run.addToolOutput(call, value)
+  const choices =
+    elicitation.mode === 'url' ? 'Open it? (y)es, (d)ecline, (c)ancel: ' : '(a)nswer, (d)ecline, (c)ancel: '
+  for (;;) {
+    const choice = await askChoice(head + choices, ask)
+    if (choice === null) return null
+    if (/^d(ecline)?$/.test(choice)) return answerWith({ action: 'decline' })
+    if (/^c(ancel)?$/.test(choice)) return answerWith({ action: 'cancel' })
+    if (!/^(a(nswer)?|y(es)?)$/.test(choice)) continue
+    if (elicitation.mode === 'url') return answerWith({ action: 'accept' })
+    const content = await askForm(elicitation, ask)
+    return content && answerWith({ action: 'accept', content })
+  }
+}
+
+async function askForm(
+  { schema }: Extract<Elicitation, { mode: 'form' }>,
+  ask: Ask,
+): Promise<Record<string, ElicitationValue> | null> {
+  const content: Record<string, ElicitationValue> = {}
+  for (const [key, field] of Object.entries(schema.properties)) {
+    // oxlint-disable-next-line no-await-in-loop -- one field after the other
+    const value = await askField(key, field, schema.required?.includes(key) === true, ask)
+    if (value === null) return null
+    if (value !== undefined) content[key] = value
+  }
+  return content
+}
+
+/** Undefined omits the field. Null: there is no answer. */
+async function askField(
+  key: string,
+  field: ElicitationField,
+  isRequired: boolean,
+  ask: Ask,
+): Promise<ElicitationValue | undefined | null> {
+  const { title = key, description, default: preset } = field
+  const choices = listChoices(field)?.map((choice) => choice.const)
+  const kind = choices
+    ? `${field.type === 'array' ? 'some of ' : ''}${choices.join(' | ')}`
+    : field.type === 'boolean'
+      ? 'yes | no'
+      : (field.format ?? { string: 'text', integer: 'whole number' }[field.type as string] ?? field.type)
+  const enter =
+    preset === undefined ? (isRequired ? '' : ', Enter to skip') : `, Enter for ${JSON.stringify(preset)}`
+  const about = description === undefined ? '' : ` – ${description}`
+  const question = escapeInvisible(shorten(`${title}${about} (${kind}${enter})`, 600))
+  let fault = ''
+  for (;;) {
+    // oxlint-disable-next-line no-await-in-loop -- until the value is valid
+    const text = await ask(`${fault}  ${question}: `)
+    if (text === null) return null
+    if (text === '' && preset !== undefined) return preset
+    if (text === '' && !isRequired) return undefined
+    const value = parseField(field, text)
+    const problem = findFault(field, value)
+    if (problem === false) return value as ElicitationValue
+    fault = `  ${escapeInvisible(shorten(problem, 300))}.\n`
+  }
+}
+
+function parseField({ type }: ElicitationField, text: string): unknown {
+  switch (type) {
+    case 'number':
+    case 'integer':
+      return text.trim() === '' ? text : Number(text)
+    case 'boolean':
+      return /^(y|yes|true)$/i.test(text) ? true : /^(n|no|false)$/i.test(text) ? false : text
+    case 'array':
+      return text === '' ? [] : text.split(',').map((one) => one.trim())
+    default:
+      return text
+  }
 }

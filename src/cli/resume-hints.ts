@@ -1,41 +1,82 @@
 import { formatWakeTime } from '../core/base/clock.js'
 import {
   type AgentState,
+  type Elicitation,
   type PendingCall,
   type RunInProgress,
   type RunResult,
   isWorkState,
 } from '../../machines/agent/run-result.js'
-import { formatCallPath, formatCallId, formatArguments } from '../core/format/format-call.js'
-import { formatQuestionWord } from './question-word.js'
-import { formatElicitation } from './ask-elicitation.js'
+import { escapeInvisible, formatArguments, formatCallId, formatCallPath } from '../core/format/format-call.js'
+import { shorten } from '../core/format/format-words.js'
 import { formatShellOption } from '../core/format/shell-words.js'
 
-/** What a run at rest waits for, as a sentence. */
-export function describeWait(result: RunResult): string {
+/** Long enough that no other arguments share these digits. */
+const shownFingerprintLength = 16
+
+/**
+ * The name of a pending call on the command line: its id and the start of its fingerprint. The id alone is not enough,
+ * because the arguments may have changed since they were shown.
+ */
+export function formatCallWord({ callId, fingerprint }: Pick<PendingCall, 'callId' | 'fingerprint'>): string {
+  return `${callId}@${fingerprint.slice(0, shownFingerprintLength)}`
+}
+
+export interface CallMatch {
+  call: PendingCall
+  /** `same`: the fingerprint matches. `changed`: the call has other arguments. `bare`: there is no fingerprint. */
+  kind: 'same' | 'changed' | 'bare'
+  /** The text after `=`. */
+  rest: string | undefined
+}
+
+/** Finds the call at the start of an answer. Ids may contain `@` and `=`: the longest match counts. */
+export function matchCall(text: string, pending: readonly PendingCall[]): CallMatch | undefined {
+  const candidates = pending.filter(({ callId }) => text.startsWith(callId))
+  for (const call of candidates.sort((a, b) => b.callId.length - a.callId.length)) {
+    const match = /^(?:@([0-9a-f]+))?(?:=([^]*))?$/.exec(text.slice(call.callId.length))
+    if (match === null) continue
+    const [, mark, rest] = match
+    if (mark === undefined) return { call, kind: 'bare', rest }
+    const isSame = mark.length >= shownFingerprintLength && call.fingerprint.startsWith(mark)
+    return { call, kind: isSame ? 'same' : 'changed', rest }
+  }
+  return undefined
+}
+
+/** What an idle run waits for, as a sentence. `isShown`: the user has just read the calls. */
+export function describeWait(result: RunResult, isShown = false): string {
   const { state, pending = [] } = result
+  if (isShown && pending.length > 0)
+    return `the run waits for ${pending.length === 1 ? 'an answer' : `${pending.length} answers`}.`
   if (state === 'PAUSED' && result.wakeAt !== undefined)
-    return `the run sleeps until ${formatWakeTime(result.wakeAt)}: a waker wakes it then, and you can before.`
+    return `the run sleeps until ${formatWakeTime(result.wakeAt)}. It is woken then, or resume it earlier.`
   if (state === 'PAUSED') return 'the run is paused until it is resumed.'
   return `the run waits: ${pending.map(describeNeed).join('; ') || 'for a message'}.`
 }
 
-/** A run that was at work when its process ended needs no answer to go on. */
+/** Whether the run was working when its process ended. Such a run continues without an answer. */
 export function isWorking(result: RunResult | RunInProgress): result is RunInProgress {
   return isWorkState(result.state)
 }
 
-export function describeNeed(question: PendingCall): string {
-  const { needs, interrupted } = question
-  const call = `${describeCall(question)} [${formatCallId(formatQuestionWord(question))}]`
-  if (needs === 'elicitation') return `${call}: ${formatElicitation(question.elicitation)}`
-  if (needs === 'client') return `${call} needs the client to run it`
-  return `${call} needs approval${interrupted ? ': it was interrupted, and may have had its effect already' : ''}`
+export function describeNeed(pending: PendingCall): string {
+  const { needs, interrupted } = pending
+  const call = `${describeCall(pending)} [${formatCallId(formatCallWord(pending))}]`
+  if (needs === 'elicitation') return `${call}: ${formatElicitation(pending.elicitation)}`
+  if (needs === 'client') return `${call} must be run by the client`
+  return `${call} needs approval${interrupted ? '. It was interrupted and may already have had its effect' : ''}`
 }
 
 /** The call with all of its arguments, however long: a person approves what they have read. */
-export function describeCall(question: PendingCall): string {
-  return `${formatCallPath(question)}(${formatArguments(question.arguments, Infinity)})`
+export function describeCall(pending: PendingCall): string {
+  return `${formatCallPath(pending)}(${formatArguments(pending.arguments, Infinity)})`
+}
+
+/** A request of a tool's server as one line. It starts with the server, so that its words are not taken for ours. */
+export function formatElicitation({ server, message, mode, url }: Elicitation, width = 400): string {
+  const words = escapeInvisible(shorten(message, width))
+  return `${escapeInvisible(server)} asks: ${words}${mode === 'url' ? ` ${escapeInvisible(url)}` : ''}`
 }
 
 /**
@@ -51,12 +92,13 @@ export function formatResumeHint(
       ? 'Its session is not stored. To resume such a run later, name a store: --store file:DIR'
       : null
   }
-  if (resumable) return `Go on with: ${formatResumeCommand(sessionId, { state, pending })}${carried}`
-  if (state === 'CANCELLED') return `Go on with: statewright run --session ${sessionId}${carried} 'Go on.'`
+  if (resumable) return `Continue with: ${formatResumeCommand(sessionId, { state, pending })}${carried}`
+  if (state === 'CANCELLED')
+    return `Continue with: statewright run --session ${sessionId}${carried} 'Continue.'`
   return null
 }
 
-/** What an output of the call looks like. */
+/** An example of a call's output. */
 export function formatExample({ elicitation }: PendingCall): string {
   if (elicitation === undefined) return 'RESULT'
   const fields = Object.keys(elicitation.schema?.properties ?? {})
@@ -71,11 +113,11 @@ export function formatResumeCommand(
 ): string {
   const command = `statewright resume ${sessionId}`
   if (state === 'WAITING_FOR_INPUT' && pending.length === 0) return `${command} 'Your message'`
-  const answers = pending.map((question) => {
-    const word = formatQuestionWord(question)
-    return question.needs === 'approval'
+  const answers = pending.map((call) => {
+    const word = formatCallWord(call)
+    return call.needs === 'approval'
       ? ` ${formatShellOption('approve', word)}`
-      : ` ${formatShellOption('output', `${word}=${formatExample(question)}`)}`
+      : ` ${formatShellOption('output', `${word}=${formatExample(call)}`)}`
   })
   return command + answers.join('')
 }

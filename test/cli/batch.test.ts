@@ -1,12 +1,15 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { SimulatedClock } from 'xstate'
-import { BatchDisplay } from '../../src/cli/batch/batch-display.js'
-import type { ResultLine } from '../../src/cli/batch/result-line.js'
+import { formatBar, formatProgress } from '../../src/cli/commands/batch.js'
+import { ProgressLine } from '../../src/cli/output.js'
+import type { BatchProgress } from '../../src/fleet/batch.js'
+import type { ResultLine } from '../../src/cli/batch/batch-results.js'
 import { createBudget } from '../../src/fleet/index.js'
 import { ModelError, type SessionStore } from '../../src/index.js'
-import { SigtermHandler } from '../../src/cli/sigterm.js'
+import { SigtermHandler } from '../../src/cli/drain.js'
 import { kept } from './kept.js'
+import type { CliIO } from '../../src/cli/command.js'
 import { cli, removeFolders } from './support.js'
 
 afterEach(removeFolders)
@@ -127,7 +130,7 @@ test('started again it goes on where it was, repairs a torn line, and asks nothi
   }
   const parked = await toFile(['--concurrency', '1'], { signal: stop.signal })
   expect(parked.code).toBe(130)
-  expect(parked.err).toContain('3 lines have no result yet: the same command goes on.')
+  expect(parked.err).toContain('3 lines have no result yet: the same command continues.')
   const begun = await read()
   expect(parse(begun).length).toBe(3)
 
@@ -153,7 +156,7 @@ test('a line that waits is given as it waits, and goes on when it is answered', 
   expect(waiting.code).toBe(4)
   expect(waiting.err).toContain('1/2 done, 0 running, 1 waiting, 0 failed')
   expect(waiting.err).toContain(
-    'lines that wait: statewright resume in.LINE-ID --store=file:kept, then start the batch again.',
+    'to answer a line that waits: statewright resume in.LINE-ID --store=file:kept, then start the batch again.',
   )
   expect(parse(await read()).map(({ state }) => state)).toEqual(['WAITING_FOR_INPUT', 'COMPLETED'])
   const told = await run(['send', 'in.a', 'approve', 'a'])
@@ -181,7 +184,7 @@ test('a damaged line is named by its number, and does not stop the others', asyn
   )
   const { code, err } = await toFile()
   const said = [
-    "line 2 of 'in.jsonl' is no JSON.",
+    "line 2 of 'in.jsonl' is not valid JSON.",
     `line 3 of 'in.jsonl' is a list: an item is { "id", "input", "tags"? }.`,
     `line 4 of 'in.jsonl' has the id "c/d": use letters`,
     "line 5 of 'in.jsonl' has no input, but 'inputs': call it input.",
@@ -222,19 +225,14 @@ test.each([
   ],
   ['a limit of nothing', questions(1), ['--cost-limit', '0'], '--cost-limit must be a number of USD above 0'],
   ['a limit that is no number', questions(1), ['--cost-limit', 'five'], "(is 'five')"],
-  ['two inputs', questions(1), ['more.jsonl'], "One INPUT at a time: 'more.jsonl' is too much"],
-  [
-    'a file of something else',
-    questions(1),
-    ['--out', 'agent.mjs'],
-    "'agent.mjs' has something else than results",
-  ],
+  ['two inputs', questions(1), ['more.jsonl'], "Unexpected argument 'more.jsonl'."],
+  ['a file of something else', questions(1), ['--out', 'agent.mjs'], "'agent.mjs' does not contain results"],
   ['results in a folder', questions(1), ['--out', '.'], "--out: '.' is a folder"],
   [
     'results in no folder',
     questions(1),
     ['--out', 'none/out.jsonl'],
-    "--out: 'none/out.jsonl' cannot be written",
+    "--out: there is no folder for 'none/out.jsonl'.",
   ],
 ])('%s: refused before anything runs', async (_name, input, more, message) => {
   const { batch, cwd } = await place(input)
@@ -256,7 +254,7 @@ test.each([
   [
     'an input that is a folder',
     ['batch', '.', '--agent', 'a.mjs', '--id', 'b'],
-    "INPUT must be a file, which is read twice: '.' is none",
+    "INPUT is read twice, so it must be a file, and '.' is not.",
   ],
 ])('%s: refused', async (_name, args, message) => {
   const { cwd } = await place(questions(1))
@@ -280,7 +278,7 @@ test('--cost-limit begins no line any more, and a higher one goes on', async () 
   const { toFile, read } = await place(questions(6))
   const first = await toFile(['--cost-limit', '3', '--concurrency', '1'])
   expect(first.err).toContain(
-    '3 lines have no result yet: the batch has cost $3.00 of $3.00. Raise --cost-limit to go on.',
+    '3 lines have no result yet: the batch has cost $3.00 of $3.00. Raise --cost-limit to continue.',
   )
   expect(first.code).toBe(3)
   expect(world.asked.length).toBe(3)
@@ -336,8 +334,8 @@ test('SIGTERM: no line begins any more, those at work end, and the rest is for t
     if (said === 'Question 1') expect(sigterm.raise()).toBe(true)
   }
   const { code, err } = await toFile(['--concurrency', '1'], { sigterm })
-  expect(err).toContain('the process is shutting down: lines at work go on for at most 20 s.')
-  expect(err).toContain('3 lines have no result yet: the same command goes on.')
+  expect(err).toContain('the process is shutting down: running lines continue for at most 20 s.')
+  expect(err).toContain('3 lines have no result yet: the same command continues.')
   expect(code).toBe(143)
   expect(parse(await read()).map(({ id }) => id)).toEqual(['q0', 'q1'])
   expect(await toFile([], { sigterm: new SigtermHandler() })).toMatchObject({ code: 0 })
@@ -358,7 +356,7 @@ test('a longer input of an earlier call leaves no results behind', async () => {
   expect(parse(await read()).map(({ id }) => id)).toEqual(['q0', 'q1'])
 })
 
-describe('how the batch stands', () => {
+describe('the progress of a batch', () => {
   const progress = {
     total: 200,
     done: 120,
@@ -370,19 +368,22 @@ describe('how the batch stands', () => {
   }
   const line = '120/200 done, 8 running, 2 waiting, 1 failed, $0.1234, about 3 min left'
 
-  function display(isTerminal: boolean, columns = 120) {
+  function display(isTTY: boolean, { columns = 120, hasDataOnTerminal = false } = {}) {
     const clock = new SimulatedClock()
     let shown = ''
     const write = (text: string): void => void (shown += text)
-    return { clock, shows: () => shown, display: new BatchDisplay({ write, isTerminal, columns }, clock) }
+    const io = { stderr: { isTTY, columns, write }, env: {} } as unknown as CliIO
+    const bar = new ProgressLine(io, clock, hasDataOnTerminal)
+    const update = (now: BatchProgress) => bar.update(formatProgress(now), formatBar(now))
+    return { clock, shows: () => shown, update, close: () => bar.close() }
   }
 
-  test('at a terminal a bar is drawn over, ten times a second at most', () => {
-    const { clock, shows, display: bar } = display(true)
-    bar.update({ ...progress, done: 0 })
-    for (let i = 0; i < 50; i += 1) bar.update(progress)
+  test('a terminal redraws one bar, at most ten times a second', () => {
+    const { clock, shows, update, close } = display(true)
+    update({ ...progress, done: 0 })
+    for (let i = 0; i < 50; i += 1) update(progress)
     clock.increment(100)
-    bar.close()
+    close()
     expect(
       shows()
         .split('\r')
@@ -395,26 +396,33 @@ describe('how the batch stands', () => {
     ])
   })
 
-  test('it takes one line of the terminal', () => {
-    const { shows, display: bar } = display(true, 40)
-    bar.update(progress)
+  test('the bar is one line long', () => {
+    const { shows, update } = display(true, { columns: 40 })
+    update(progress)
     expect(shows()).toBe('\r[============        ] 120/200 done, 8 \u001B[K')
   })
 
-  test('elsewhere it is one line every five seconds', () => {
-    const { clock, shows, display: log } = display(false)
+  test('a log gets one line every five seconds', () => {
+    const { clock, shows, update, close } = display(false)
     for (let i = 0; i <= 30; i += 1) {
-      log.update({ ...progress, done: i })
+      update({ ...progress, done: i })
       clock.increment(500)
     }
-    log.close()
+    close()
     expect(shows().match(/\d+\/200/g)).toEqual(['9/200', '19/200', '29/200'])
     expect(shows()).not.toMatch(/[\r\u001B]/)
   })
 
-  test('what is not known is not made up', () => {
-    const { shows, display: bar } = display(true)
-    bar.update({ ...progress, total: null, cost: null, timeLeftMs: null })
+  test('nothing is drawn on a terminal that shows the results', () => {
+    const { shows, update, close } = display(true, { hasDataOnTerminal: true })
+    update(progress)
+    close()
+    expect(shows()).toBe('')
+  })
+
+  test('unknown numbers are left out', () => {
+    const { shows, update } = display(true)
+    update({ ...progress, total: null, cost: null, timeLeftMs: null })
     expect(shows()).toBe('\r120 done, 8 running, 2 waiting, 1 failed, cost unknown\u001B[K')
   })
 })
@@ -428,7 +436,7 @@ test('lines that failed are run again with --retry-failed, and with nothing else
   }
   const first = await toFile()
   expect(first.code).toBe(1)
-  expect(first.err).toContain('lines that failed: the same command with --retry-failed runs them again.')
+  expect(first.err).toContain('the same command with --retry-failed runs failed lines again.')
   isDown = false
   expect(await toFile()).toMatchObject({ code: 1 })
   expect(world.asked.length).toBe(3)
@@ -449,7 +457,7 @@ test('lines that a shared budget cannot pay for wait, and the same command tries
   open('team', 400)
   const first = await toFile(['--concurrency', '1'])
   expect(first.err).toMatch(/2 waiting, 0 failed/)
-  expect(first.err).toContain('lines that a shared budget cannot pay for: 2.')
+  expect(first.err).toContain('a shared budget cannot pay for 2 lines.')
   expect(first.err).not.toContain('statewright resume')
   expect(first.code).toBe(3)
   open('department', 10_000)

@@ -23,7 +23,7 @@ test('budgets is a table of what is spent, reserved and left', async () => {
     .trimEnd()
     .split('\n')
     .map((line) => line.split(/ {2,}/))
-  expect(head).toEqual(['BUDGET', 'SPENT', 'RESERVED', 'LEFT', 'UNDER WAY', 'LIMITS', 'WHOLE AGAIN'])
+  expect(head).toEqual(['budget', 'spent', 'reserved', 'left', 'in progress', 'limits', 'resets'])
   expect(app).toEqual(['app', '7 tokens', '0 tokens', '993 tokens', '0', 'tokens 1000', 'never'])
   const words = ['0.5 USD', '0.25 USD', '19.25 USD', '1', 'usd 20 per day (Europe/Zurich)']
   expect(tenant).toEqual([
@@ -55,7 +55,7 @@ test('budgets says where there are none, and refuses an argument', async () => {
   expect((await place.run(['budgets'])).out).toContain('There are no budgets in this store.')
   expect(await place.run(['budgets', 'acme'])).toMatchObject({
     code: 2,
-    err: expect.stringContaining("no argument: 'acme'"),
+    err: expect.stringContaining("Unexpected argument 'acme'"),
   })
 })
 

@@ -9,6 +9,23 @@ describe('the command line', () => {
     expect(out).toMatch(/Usage: statewright <command>[^]*\n {2}run {2}/)
   })
 
+  test.each([
+    '',
+    ...'run resume send batch mcp sessions studio stately budgets eval guards diagram paths properties diff'.split(
+      ' ',
+    ),
+    ...['list', 'show', 'rename', 'export', 'fork', 'delete', 'check'].map((name) => `sessions ${name}`),
+  ])('%s --help fits 80 columns', async (command) => {
+    const { out } = await cli([...command.split(' ').filter(Boolean), '--help'])
+    expect(out.split('\n').filter((line) => line.length > 80)).toEqual([])
+  })
+
+  test('run without a model names the three ways to get one', async () => {
+    const { code, out, err } = await cli(['run', '--json', 'What?'])
+    expect({ code, out }).toEqual({ code: 2, out: '' })
+    expect(err).toMatch(/^statewright: No model is configured\..*OPENAI_API_KEY.*--base-url.*--rehearsal/)
+  })
+
   test('without a command it shows its help as an error', async () => {
     const { code, out, err } = await cli([])
     expect({ code, out }).toEqual({ code: 2, out: '' })
@@ -95,6 +112,10 @@ describe('the command line', () => {
   test.each([
     [['rum'], "Unknown command 'rum'. Did you mean 'run'?"],
     [['zzzzzz'], "Unknown command 'zzzzzz'. Commands: run, "],
+    [
+      ['--model', 'm'],
+      '--model is an option of a command. Write the command first: statewright run --model.',
+    ],
     [['--verson'], 'Unknown option --verson. Did you mean --version?'],
     [['run', '--max-steps', '0', 'x'], '--max-steps must be a whole number of at least 1'],
     [['run', '--json', '--events', 'x'], 'exclude each other'],
@@ -120,9 +141,9 @@ describe('the command line', () => {
     ['an unknown key', ['-c', 'typo.json'], 'Did you mean limits.maxSteps?'],
     ['a value out of range', ['-c', 'zero.json'], 'limits.maxSteps must be'],
     ['an interactive configuration', ['-c', 'chat.json'], 'runs one prompt'],
-    ['a module without tools', ['-t', 'none.mjs'], 'exports nothing'],
-    ['a list of other things', ['-t', 'other.mjs'], 'tools[0] is not a tool'],
-    ['two tools with one name', ['-t', 'twice.mjs'], "Two tools are named 'a'"],
+    ['a module without tools', ['--rehearsal', '-t', 'none.mjs'], 'exports nothing'],
+    ['a list of other things', ['--rehearsal', '-t', 'other.mjs'], 'tools[0] is not a tool'],
+    ['two tools with one name', ['--rehearsal', '-t', 'twice.mjs'], "Two tools are named 'a'"],
     ['a missing scenario', ['--rehearsal=nope.json'], 'nope.json'],
     ['an invalid scenario', ['--rehearsal=zero.json'], 'is invalid'],
     [

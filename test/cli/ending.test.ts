@@ -1,4 +1,4 @@
-import { SigtermHandler } from '../../src/cli/sigterm.js'
+import { SigtermHandler } from '../../src/cli/drain.js'
 import { calls, kept, toolsModule } from './kept.js'
 import { cli, removeFolders } from './support.js'
 
@@ -25,7 +25,7 @@ test.each([
     },
   })
   expect(isHeeded).toBe(true)
-  expect(err).toMatch(/Go on with: statewright resume s --approve a@/)
+  expect(err).toMatch(/Continue with: statewright resume s --approve a@/)
   expect(code).toBe(4)
   await withStore((store) =>
     expect(store.get('s')).toMatchObject({ holder: null, summary: { state: 'WAITING_FOR_INPUT' } }),
@@ -69,7 +69,7 @@ describe('while a call is at work that must not come twice', () => {
   test('the run is left after it, and the command that is named goes on', async () => {
     const { code, err, run, withStore } = await ended(['--drain', '0'])
     expect(err).toContain(
-      'the run was released and can be resumed.\nGo on with: statewright resume s --store=file:kept',
+      'the run was released and can be resumed.\nContinue with: statewright resume s --store=file:kept',
     )
     expect(code).toBe(143)
     await withStore((store) => expect(store.get('s')).toMatchObject({ holder: null }))
@@ -80,7 +80,7 @@ describe('while a call is at work that must not come twice', () => {
 
   test('within --drain the run comes to its end', async () => {
     const { code, out, err } = await ended([])
-    expect(err).toContain('the run goes on for at most 20 s')
+    expect(err).toContain('the run continues for at most 20 s')
     expect(out).toContain('COMPLETED')
     expect(code).toBe(0)
   })

@@ -122,7 +122,7 @@ describe('eval', () => {
     const { code, out, err } = await evaluate(['--score', 'score.mjs'])
     expect({ code, err }).toEqual({
       code: 1,
-      err: 'statewright: 1 of 3 runs are errors: they have no score.\n',
+      err: 'statewright: 1 of 3 runs are errors, and have no score.\n',
     })
     expect(out).toMatch(/passed 2 {3}failed 0 {3}error 1/)
     expect(out).toMatch(/error {2}\S+\.at\.1\n {4}Scorer 'score' threw: No such file\./)
@@ -139,7 +139,7 @@ describe('eval', () => {
     const first = await evaluate(given, { signal: stop.signal })
     expect(first.code).toBe(130)
     expect(first.out).toMatch(/Stopped before its end/)
-    const [, id = ''] = /Go on with the same command with --id (\S+)\.\n$/.exec(first.err) ?? []
+    const [, id = ''] = /Continue with the same command with --id (\S+)\.\n$/.exec(first.err) ?? []
     expect(await readReport('report.json')).toMatchObject({
       id,
       interrupted: true,
@@ -195,7 +195,7 @@ describe('eval', () => {
     const none = await cli([...given, '--tag', 'plan=none'], { cwd })
     expect(none).toMatchObject({
       code: 2,
-      err: expect.stringMatching(/the store file:\S*kept has no such session/) as string,
+      err: expect.stringMatching(/the store file:\S*kept has no matching session/) as string,
     })
     expect(await run(['sessions', 'list', '--json'])).toMatchObject({ code: 0 })
   })
@@ -213,7 +213,7 @@ describe('eval', () => {
     expect(await refused('no.jsonl', ...agent)).toMatch(/there is no file 'no\.jsonl'/)
     expect(await refused('cases.jsonl', '--agent', 'no.mjs')).toMatch(/--agent: there is no file/)
     expect(await refused('cases.jsonl', ...agent, '--score', 'none.mjs')).toMatch(
-      /'none\.mjs' has no scorer\. Export/,
+      /'none\.mjs' exports no scorer\. Export/,
     )
     expect(await refused('cases.jsonl', ...agent, '--score', 'text.mjs')).toMatch(
       /score must be a function .* Export/,
@@ -223,7 +223,7 @@ describe('eval', () => {
     expect(await refused('cases.jsonl', ...agent, '--fail-below', '80')).toMatch(
       /--fail-below must be a number from 0 to 1/,
     )
-    expect(await refused('cases.jsonl', ...agent, '--max-regression', '0.1')).toMatch(/give --against/)
+    expect(await refused('cases.jsonl', ...agent, '--max-regression', '0.1')).toMatch(/needs --against/)
     expect(await refused('cases.jsonl', ...agent, '--last', '3')).toMatch(/give --from-store/)
     expect(await refused('cases.jsonl', ...agent, '--from-store')).toMatch(/not both/)
     expect(await refused('cases.jsonl', ...agent, '--against', 'cases.jsonl')).toMatch(

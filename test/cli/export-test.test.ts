@@ -106,13 +106,13 @@ describe('sessions export --as test', () => {
     ]
     expect((await place.run(options)).code).toBe(0)
     expect(await readFile(join(place.cwd, 'test/rain.test.mjs'), 'utf8')).toContain(
-      "import makeAgent from '../agent.mjs'",
+      "import createAgent from '../agent.mjs'",
     )
     await runTests(place, 'test/rain.test.mjs')
     const again = await place.run(options)
     expect([again.code, again.err]).toEqual([
       2,
-      expect.stringContaining('Take a new recording for it with --update'),
+      expect.stringContaining('Store a new recording for it with --update'),
     ])
 
     // A module is read once a process: the changed one has another name.
@@ -184,7 +184,7 @@ describe('sessions export --as test', () => {
     const bare = await place.run(['sessions', 'export', 'w', '--as', 'test', '--out', 'bare.test.mjs'])
     expect([bare.code, bare.err]).toEqual([
       0,
-      expect.stringContaining('The agent of this session is not known'),
+      expect.stringContaining('The agent of this session is unknown'),
     ])
     await runTests(place, 'bare.test.mjs')
     await expect(stat(join(place.cwd, 'w.test.mjs'))).rejects.toMatchObject({ code: 'ENOENT' })
@@ -193,8 +193,8 @@ describe('sessions export --as test', () => {
   test('refuses what contradicts itself, and what is not there', async () => {
     const place = await demo()
     const wrong: [string[], string][] = [
-      [['--runner', 'jest'], 'goes with --as test'],
-      [['--as', 'poem'], 'must be json, markdown, html, card, film, test'],
+      [['--runner', 'jest'], 'needs --as test'],
+      [['--as', 'poem'], 'must be one of json, markdown, html, card, film, test'],
       [['--as', 'test', '--runner', 'mocha'], 'must be jest, vitest, node'],
       [['--as', 'test', '--html'], 'exclude each other'],
       [['--as', 'test', '--agent', 'a.mjs', '-i', 'Be.'], 'exclude each other'],

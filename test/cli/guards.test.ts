@@ -24,7 +24,7 @@ describe('guards', () => {
     expect({ code, err }).toEqual({ code: 0, err: '' })
     expect(out).toMatch(/^response 3 {2}nudge {2}no_progress \(stale\): You have called look .* 3 times/)
     expect(out).toMatch(
-      /3 responses with calls: 3 calls executed, 0 refused; no guard would have halted it\.\n$/,
+      /3 responses with calls: 3 calls executed, 0 refused; no guard would have stopped it\.\n$/,
     )
   })
 
@@ -32,7 +32,7 @@ describe('guards', () => {
     const { run } = await looked()
     const { code, out } = await run(['guards', 'work', '--config', 'strict.json'])
     expect(code).toBe(3)
-    expect(out).toMatch(/response 3 {2}halt {2}repeated_call: .*\n.*halted it after response 3\.\n$/)
+    expect(out).toMatch(/response 3 {2}halt {2}repeated_call: .*\n.*stopped it after response 3\.\n$/)
     const { out: json } = await run(['guards', 'work', '-c', 'strict.json', '--json'])
     expect(JSON.parse(json)).toMatchObject({
       steps: 3,
@@ -48,7 +48,7 @@ describe('guards', () => {
       expect({ code, out }).toEqual({ code: 2, out: '' })
       return err
     }
-    expect(await refused()).toMatch(/Which session\?/)
+    expect(await refused()).toMatch(/ID is missing/)
     expect(await refused('worc')).toMatch(/There is no session 'worc' here\. Did you mean 'work'\?/)
     expect(await refused('work', '--config', 'wrong.json')).toMatch(
       /guardrails\.progress\.memory must be a whole number from 1 to 64/,

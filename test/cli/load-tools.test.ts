@@ -1,4 +1,4 @@
-import { loadTools } from '../../src/cli/load-tools.js'
+import { loadTools } from '../../src/cli/load.js'
 import { folder, removeFolders } from './support.js'
 
 afterEach(removeFolders)
@@ -10,11 +10,8 @@ describe('a tools module', () => {
   })
 
   test.each([
-    [
-      'export const a = 1, b = 2',
-      'exports a, b but has no default export. Its default export must be a list of tools',
-    ],
-    ['', 'exports nothing. Its default export'],
+    ['export const a = 1, b = 2', 'exports a, b but has no default export. Export a list of tools'],
+    ['', 'exports nothing. Export a list'],
     ['export default { a: 1 }', 'has an object as its default export'],
     ['export default { name: "x", execute() {} }', 'has a single tool as its default export'],
     ['export default null', 'has null as its default export'],

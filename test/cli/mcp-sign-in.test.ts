@@ -1,8 +1,7 @@
 import { mkdtemp, readdir, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createMcpAuth } from '../../src/cli/mcp-sign-in.js'
-import { openMcp } from '../../src/cli/open-mcp.js'
+import { createMcpAuth, openMcp } from '../../src/cli/mcp-servers.js'
 import { authServer } from '../mcp/auth-server.js'
 import { failureOf } from '../mcp/support.js'
 

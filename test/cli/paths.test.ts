@@ -1,4 +1,4 @@
-import { SigtermHandler } from '../../src/cli/sigterm.js'
+import { SigtermHandler } from '../../src/cli/drain.js'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
@@ -96,12 +96,12 @@ describe('statewright paths', () => {
   })
 
   test.each([
-    [['--coverage', 'states'], "--coverage must be transitions or pairs (is 'states')"],
-    [['--limit', '0'], "--limit must be a whole number of states, at least 1 (is '0')"],
-    [['--limit', 'many'], "--limit must be a whole number of states, at least 1 (is 'many')"],
-    [['--limit', '1e3'], "--limit must be a whole number of states, at least 1 (is '1e3')"],
+    [['--coverage', 'states'], "--coverage must be one of transitions, pairs (is 'states')"],
+    [['--limit', '0'], "--limit must be a whole number of at least 1 (is '0')"],
+    [['--limit', 'many'], "--limit must be a whole number of at least 1 (is 'many')"],
+    [['--limit', '1e3'], "--limit must be a whole number of at least 1 (is '1e3')"],
     [['--limit', '1'], 'Stopped at the limit of 1 states'],
-    [['other.mjs'], "One MODULE at a time: 'other.mjs' is too much"],
+    [['other.mjs'], "Unexpected argument 'other.mjs'."],
     [['--emit', 'door.mjs'], 'is not a folder'],
     [['--fast'], 'Unknown option --fast'],
   ])('%j is refused in one sentence', async (args, message) => {
@@ -114,7 +114,7 @@ describe('statewright paths', () => {
 
   test.each([
     ['export default 1', 'Expected an XState v5 state machine'],
-    ['export const a = 1', 'Its default export must be a machine'],
+    ['export const a = 1', 'Export a machine'],
     [`${door}\nexport const alphabet = 3`, "The option 'alphabet' must be"],
     [`${door}\nexport const alphabet = [{}]`, 'made of events with a type'],
     [`${door}\nexport const alphabet = () => { throw new Error('oops') }`, 'The alphabet threw'],

@@ -114,7 +114,7 @@ and then again and again:
     expect(limited.out).toContain(
       '? no end without an event: no breach in 1 state. Stopped at the limit of 1 state',
     )
-    expect(limited.out).toContain('2 properties: 0 hold, 0 broken, 2 not known\n')
+    expect(limited.out).toContain('2 properties: 0 hold, 0 broken, 2 unknown\n')
   })
 
   test('writes a test that fails until the machine is mended', async () => {
@@ -145,10 +145,10 @@ and then again and again:
   })
 
   test.each([
-    [['request.mjs'], /Name two modules: statewright properties MACHINE PROPERTIES/],
-    [['request.mjs', 'granted.mjs', 'bare.mjs'], /Two modules at a time: 'bare.mjs' is too much/],
+    [['request.mjs'], /PROPERTIES is missing/],
+    [['request.mjs', 'granted.mjs', 'bare.mjs'], /Unexpected argument 'bare.mjs'/],
     [['request.mjs', 'gone.mjs'], /there is no file 'gone.mjs'/],
-    [['none.mjs', 'granted.mjs'], /'none.mjs' exports answer\. Its default export must be a machine/],
+    [['none.mjs', 'granted.mjs'], /'none.mjs' exports answer\. Export a machine/],
     [['request.mjs', 'none.mjs'], /'none.mjs' exports no properties\. It needs: export const properties/],
     [['request.mjs', 'empty.mjs'], /Pass at least one property by name/],
     [['request.mjs', 'odd.mjs'], /The property 'odd' must be made by always, never/],

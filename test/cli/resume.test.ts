@@ -1,4 +1,4 @@
-import { SigtermHandler } from '../../src/cli/sigterm.js'
+import { SigtermHandler } from '../../src/cli/drain.js'
 import { filter, firstValueFrom } from 'rxjs'
 import type { RunResult } from '../../machines/agent/run-result.js'
 import type { Scenario } from '../../src/rehearsal/index.js'
@@ -63,7 +63,7 @@ describe('resume answers the calls that wait', () => {
     const first = await run(['resume', 's', ...go, '--approve', a])
     expect(first.code).toBe(4)
     expect(first.err).toContain(`the run waits: send_mail(to: "bob") [${b}] needs approval.`)
-    expect(first.err).toMatch(/\nGo on with: statewright resume s --approve b@\w{16} .*--tools=tools\.mjs/)
+    expect(first.err).toMatch(/\nContinue with: statewright resume s --approve b@\w{16} .*--tools=tools\.mjs/)
     expect((await run(['resume', 's', ...go, '--reject', b])).code).toBe(0)
   })
 
@@ -85,30 +85,30 @@ describe('resume answers the calls that wait', () => {
   test.each([
     [
       [`--reject=${a}`, '--approve=x'],
-      /no call 'x' that waits; pending: send_mail\(to: "ann"\) \[a@\w{16}\] needs approval/,
+      /no call 'x' is pending\. Pending: send_mail\(to: "ann"\) \[a@\w{16}\] needs approval/,
     ],
-    [[`--output=${q}=x`, `--approve=${a}={"to":`], /the arguments for call 'a' are not JSON/],
-    [[`--approve=${a}`, `--reject=${a}`], /Call 'a' is answered twice\./],
+    [[`--output=${q}=x`, `--approve=${a}={"to":`], /the arguments for call 'a' are not valid JSON/],
+    [[`--approve=${a}`, `--reject=${a}`], /call 'a' is answered twice\./],
     [
       [`--output=${q}=x`, `--output=${a}=x`],
-      /--output does not fit call 'a': answer it with --approve a@\w{16} or --reject a@\w{16}\./,
+      /--output: this does not answer call 'a'\. Use --approve a@\w{16} or --reject a@\w{16}\./,
     ],
     [
       [`--reject=${a}`, `--approve=${q}`],
-      /--approve does not fit call 'q': answer it with --output q@\w{16}=TEXT\./,
+      /--approve: this does not answer call 'q'\. Use --output q@\w{16}=TEXT\./,
     ],
-    [[`--reject=${a}`, `--output=${q}`], /--output needs the result, too/],
+    [[`--reject=${a}`, `--output=${q}`], /--output: the result is missing/],
     [[`--reject=${a}`, '--approve'], /--approve needs a value/],
     [
       ['--approve=a'],
-      /'a' names the call without its fingerprint\. The call is send_mail\(to: "ann"\)\. To answer that: --approve a@\w{16}\n/,
+      /'a' names the call without its fingerprint\. The call is send_mail\(to: "ann"\)\. To answer it: --approve a@\w{16}\n/,
     ],
     [
       [`--approve=${asAsked(...mail('a', 'eve'))}`],
-      /call 'a' has other arguments now: send_mail\(to: "ann"\)/,
+      /call 'a' has different arguments now: send_mail\(to: "ann"\)/,
     ],
-    [[`--reject=${a.slice(0, 8)}`], /call 'a' has other arguments now/],
-    [['--output=q=x'], /The call is ask_client\(\)\. To answer that: --output q@\w{16}=TEXT/],
+    [[`--reject=${a.slice(0, 8)}`], /call 'a' has different arguments now/],
+    [['--output=q=x'], /The call is ask_client\(\)\. To answer it: --output q@\w{16}=TEXT/],
   ])('%j is refused before anything is said', async (answers, message) => {
     const { run } = await waitingFor(mail('a', 'ann'), ['q', 'ask_client', {}])
     const { code, out, err } = await run(['resume', 's', ...go, ...answers])
@@ -168,7 +168,7 @@ describe('resume answers the calls that wait', () => {
     expect(out).toMatch(/^Let me see\.\n\nWAITING_FOR_INPUT · approval\n/)
     expect(err).toBe(
       `statewright: the run waits: send_mail(to: "ann") [${a}] needs approval.\n` +
-        `Go on with: statewright resume s --approve ${a} --store=file:kept\n`,
+        `Continue with: statewright resume s --approve ${a} --store=file:kept\n`,
     )
   })
 })
@@ -226,9 +226,9 @@ describe('resume brings back a run', () => {
     const { run, id } = await interrupted()
     const { code, err } = await run(['resume', id])
     expect(code).toBe(2)
-    expect(err).toContain('there is no model for this session')
+    expect(err).toContain('No model is configured.')
     const answered = await run(['resume', id, ...go, '--approve', 'l'])
-    expect(answered.err).toContain('no call waits for an answer: the run is WAITING_FOR_TOOL')
+    expect(answered.err).toContain('No call waits for an answer: the run is WAITING_FOR_TOOL')
   })
 
   test('that is paused: it goes on, with a message it is steered', async () => {
@@ -278,7 +278,7 @@ describe('a session that waits for messages', () => {
     const { code, out, err } = await run(['resume', 's', '--rehearsal=chat.json', 'Next.'])
     expect(code).toBe(4)
     expect(out).toMatch(/> Next\.\nTwo\.\n/)
-    expect(err).toMatch(/the run waits: for a message\.\nGo on with: statewright resume s 'Your message' /)
+    expect(err).toMatch(/the run waits: for a message\.\nContinue with: statewright resume s 'Your message' /)
     const shown = (await run(['sessions', 'show', 's'])).out
     expect(shown).toContain('You\nCount.\n\nAssistant\nOne.\n\nYou\nNext.\n\nAssistant\nTwo.\n')
   })
@@ -292,7 +292,7 @@ describe('a session that waits for messages', () => {
       onOutput: (text) => void (text.includes('Your message') && sigterm.raise()),
     })
     expect(code).toBe(4)
-    expect(err).toMatch(/\nGo on with: statewright resume s 'Your message' /)
+    expect(err).toMatch(/\nContinue with: statewright resume s 'Your message' /)
     await withStore((store) =>
       expect(store.get('s')).toMatchObject({ holder: null, summary: { state: 'WAITING_FOR_INPUT' } }),
     )
@@ -312,7 +312,7 @@ describe('a session that waits for messages', () => {
 
 describe('resume refuses', () => {
   test.each([
-    [['resume'], "Which session? Give its id: 'statewright sessions list' shows them."],
+    [['resume'], "ID is missing. 'statewright sessions list' shows the ids."],
     [['resume', 'nobody'], "There is no session 'nobody' here. The store is empty."],
     [['resume', '../x'], '"../x" is no session id.'],
     [['resume', 's', '--json', '--events'], 'exclude each other'],

@@ -1,17 +1,20 @@
-import { readRunOptions } from '../../src/cli/commands/run.js'
+import { parseOptions } from '../../src/cli/command.js'
+import { readRunOptions, runOptionSpecs } from '../../src/cli/commands/run.js'
+
+const read = (args: readonly string[]) => readRunOptions(parseOptions(args, runOptionSpecs))
 
 describe('the options of run', () => {
   test('words that are not options are the prompt', () => {
-    expect(readRunOptions(['What', 'changed?']).prompt).toBe('What changed?')
-    expect(readRunOptions(['--', '--help']).prompt).toBe('--help')
-    expect(readRunOptions(['-']).prompt).toBe('-')
-    expect(readRunOptions([]).prompt).toBeUndefined()
+    expect(read(['What', 'changed?']).prompt).toBe('What changed?')
+    expect(read(['--', '--help']).prompt).toBe('--help')
+    expect(read(['-']).prompt).toBe('-')
+    expect(read([]).prompt).toBeUndefined()
   })
 
   test('every option reaches its place', () => {
     const args =
       '-c c.json -t t.mjs --mcp a --mcp b --store memory: --session s -m gpt --base-url http://h/v1 --api responses -i Be --max-steps 3 --timeout 0 --drain 5 --no-stream --studio --json hi'
-    expect(readRunOptions(args.split(' '))).toEqual({
+    expect(read(args.split(' '))).toEqual({
       prompt: 'hi',
       config: 'c.json',
       tools: 't.mjs',
@@ -41,19 +44,20 @@ describe('the options of run', () => {
     [['--rehearsal', 'Read play.json'], true, 'Read play.json'],
     [['--', '--rehearsal', 'play.json'], false, '--rehearsal play.json'],
   ])('%j plays %j and asks %j', (args, rehearsal, prompt) => {
-    expect(readRunOptions(args)).toMatchObject({ rehearsal, prompt })
+    expect(read(args)).toMatchObject({ rehearsal, prompt })
   })
 
   test.each([
     [['--max-step', '3'], 'Unknown option --max-step. Did you mean --max-steps?'],
     [['--tool=x'], 'Unknown option --tool. Did you mean --tools?'],
     [['--instr', 'x'], 'Did you mean --instructions?'],
-    [['--zzz'], 'Unknown option --zzz.'],
+    [['--zzz'], 'Unknown option --zzz. Options: --config, '],
     [['-x'], 'Unknown option -x.'],
     [['--store'], '--store needs a value: --store URL.'],
     [['--config'], '--config needs a value: --config FILE.'],
     [['--config='], '--config needs a value'],
     [['--config', '--json'], "'--json' looks like an option"],
+    [['--api', 'respones'], 'Did you mean responses?'],
     [['--json=yes'], '--json is a switch'],
     [['--json', '--events'], 'exclude each other'],
     [['--rehearsal', '--model', 'm'], 'exclude each other'],
@@ -65,10 +69,10 @@ describe('the options of run', () => {
     [['--max-steps', '9'.repeat(30)], '--max-steps must be'],
     [['--timeout', '5s'], '--timeout must be a whole number of at least 0'],
     [['--base-url', 'localhost:1234'], '--base-url must be an http(s) URL'],
-    [['--api', 'assistants'], "--api must be chat or responses (is 'assistants')"],
+    [['--api', 'assistants'], "--api must be one of chat, responses (is 'assistants')"],
     [['--base-url', 'file:///etc/passwd'], '--base-url must be an http(s) URL'],
   ])('%j is refused in one sentence', (args, message) => {
-    expect(() => readRunOptions(args)).toThrow(expect.objectContaining({ code: 'bad_usage' }))
-    expect(() => readRunOptions(args)).toThrow(message)
+    expect(() => read(args)).toThrow(expect.objectContaining({ code: 'bad_usage' }))
+    expect(() => read(args)).toThrow(message)
   })
 })

@@ -48,17 +48,17 @@ test('a queued message reaches ended sessions, once for each key', async () => {
 })
 
 test.each([
-  [['--all', 'cancel'], 'Which sessions?'],
+  [['--all', 'cancel'], '--all needs --tag'],
   [['--all', '--tag', 'x', 'cancel'], '--tag must be NAME=VALUE'],
   [['--all', '--state', 'GONE', 'cancel'], '--state must be one of'],
-  [['--all', '--prefix', 'a'], 'cancel [WHY]'],
+  [['--all', '--prefix', 'a'], 'MESSAGE is missing.'],
   [['--all', '--prefix', 'a', 'steer'], 'steer TEXT'],
-  [['--all', '--prefix', 'a', 'pause', 'now'], 'cancel [WHY]'],
+  [['--all', '--prefix', 'a', 'pause', 'now'], 'send --all … pause'],
   [['--all', '--prefix', 'a', 'resume', 'soon'], 'soon'],
-  [['--all', '--prefix', 'a', 'resume', '2026-05-04', 'x'], 'cancel [WHY]'],
-  [['--all', '--prefix', 'a', 'fly'], 'cancel [WHY]'],
-  [['--all', '--prefix', 'a', 'approve', 'm'], 'cancel [WHY]'],
-  [['--prefix', 'a', 'x', 'cancel'], 'add --all'],
+  [['--all', '--prefix', 'a', 'resume', '2026-05-04', 'x'], 'resume [DATE]'],
+  [['--all', '--prefix', 'a', 'fly'], 'one of cancel, pause, resume, steer, message'],
+  [['--all', '--prefix', 'a', 'approve', 'm'], "(is 'approve')"],
+  [['--prefix', 'a', 'x', 'cancel'], '--prefix needs --all.'],
 ])('%j is refused', async (args, words) => {
   const { run } = await kept({})
   const { code, err } = await run(['send', ...args])

@@ -18,7 +18,7 @@ test('an answer waits in the inbox for the process that resumes, and a second on
   const told = await run(['send', 'waits', 'approve', 'm'])
   expect(told).toMatchObject({ code: 0, err: '' })
   expect(told.out).toBe(
-    'Stored for waits, which is at rest. It goes on with: statewright resume waits --store=file:kept\n',
+    'Stored for waits, which is idle. Continue with: statewright resume waits --store=file:kept\n',
   )
   const [message] = await withStore((store) => store.inbox.read('waits'))
   expect(JSON.parse(message?.text ?? '')).toMatchObject({
@@ -45,11 +45,11 @@ test('cancel is carried out at once, and nothing can be told afterwards', async 
 })
 
 test.each([
-  [[], 'Which session?'],
+  [[], 'ID is missing.'],
   [['waits'], 'one of cancel, pause, resume, steer'],
-  [['waits', 'stop'], "'stop' is not a message"],
-  [['waits', 'steer'], 'statewright send ID steer TEXT.'],
-  [['waits', 'pause', 'now'], 'statewright send ID pause.'],
+  [['waits', 'stop'], "(is 'stop')"],
+  [['waits', 'steer'], 'statewright send ID steer TEXT'],
+  [['waits', 'pause', 'now'], 'statewright send ID pause'],
   [['waits', 'tool-output', 'm', 'plain'], 'The output of a call must be JSON'],
 ])('%j is no message', async (args, words) => {
   const { run } = await waiting()

@@ -1,13 +1,12 @@
 import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import Database from 'libsql'
-import { restoreSession } from '../../src/index.js'
+import { type LogRecord, restoreSession } from '../../src/index.js'
 import type { StoredSession } from '../../src/core/sessions/session.js'
 import { calls, copyOf, type Kept, kept, toolsModule } from './kept.js'
 import { faults } from '../support/record-faults.js'
 import { removeFolders } from './support.js'
 import { longTest } from '../support/extent.js'
-import type { LogRecord } from '../../src/index.js'
 import { createSummary } from '../../src/testing/store/store-scene.js'
 
 afterEach(removeFolders)
@@ -66,7 +65,7 @@ describe('sessions list', () => {
     const { out } = await run(['sessions', 'list', '--limit', '1'])
     expect(out).toContain('waits?')
     expect(out).not.toContain('done?')
-    expect(out).toContain('1 older: --limit 0 shows all.')
+    expect(out).toContain('There are older sessions: --limit 0 shows all.')
     expect(rows((await run(['sessions', 'list', '--json', '--limit=0'])).out)).toHaveLength(2)
   })
 
@@ -150,7 +149,7 @@ describe('sessions show', () => {
     expect(out).toMatch(
       new RegExp(
         [
-          '^Session done · done\\?\nbegun .* UTC, written just now\n\n',
+          '^Session done · done\\?\ncreated .* UTC, written just now\n\n',
           'You\ndone\\?\n\n',
           'Assistant\nLet me see\\.\n  → look\\(at: "the sky"\\)\n  ✓ look  seen\nDone\\.\n\n',
           'COMPLETED · end_turn\n  steps   2 of 50\n  tokens  .*\n  cost    \\$0\\.00\n  record  5 of 5\n$',
@@ -163,7 +162,7 @@ describe('sessions show', () => {
     const { run } = await two()
     const { out } = await run(['sessions', 'show', 'waits'])
     expect(out).toMatch(/The run waits: send_mail\(to: "ann"\) \[m@\w{16}\] needs approval\.\n/)
-    expect(out).toMatch(/Go on with: statewright resume waits --approve m@\w{16} --store=file:kept\n/)
+    expect(out).toMatch(/Continue with: statewright resume waits --approve m@\w{16} --store=file:kept\n/)
   })
 
   test('--events lists the records by number, and --at shows the session after one of them', async () => {
@@ -369,7 +368,7 @@ describe('sessions delete', () => {
   test('without a terminal it needs --yes', async () => {
     const { run } = await two()
     const refused = await run(['sessions', 'delete', 'done'])
-    expect(refused).toMatchObject({ code: 2, out: '', err: expect.stringContaining('give --yes') })
+    expect(refused).toMatchObject({ code: 2, out: '', err: expect.stringContaining('Use --yes') })
     expect(await run(['sessions', 'delete', 'done', '--yes'])).toMatchObject({
       code: 0,
       out: 'Deleted done.\n',
@@ -389,15 +388,15 @@ describe('commands on sessions refuse', () => {
   test.each([
     [['show', 'don'], "There is no session 'don' here. Did you mean 'done'?"],
     [['export', 'WAIT'], "Did you mean 'waits'?"],
-    [['fork', 'zzzzzz'], "'statewright sessions list' shows the sessions."],
+    [['fork', 'zzzzzz'], "'statewright sessions list' shows the ids."],
     [['delete', 'dune', '-y'], "Did you mean 'done'?"],
-    [['show', 'done', 'waits'], "One session at a time: 'waits' is too much."],
-    [['show', 'done', '--at', '9'], "--at: session 'done' has 5 records; there is no 9."],
+    [['show', 'done', 'waits'], "Unexpected argument 'waits'."],
+    [['show', 'done', '--at', '9'], "--at: session 'done' has 5 records; there is no record 9."],
     [['fork', 'done', '--at', '0'], '--at must be a whole number of at least 1'],
-    [['fork', 'done', '--at', '6'], 'has 5 records; there is no 6.'],
-    [['list', 'done'], "This command takes no argument: 'done'."],
+    [['fork', 'done', '--at', '6'], 'has 5 records; there is no record 6.'],
+    [['list', 'done'], "Unexpected argument 'done'."],
     [['list', '--limit', '-1'], "'-1' looks like an option"],
-    [['export', 'done', '--force'], '--force goes with --out FILE.'],
+    [['export', 'done', '--force'], '--force needs --out FILE.'],
     [['export', 'done', '--out', 'no/file'], "there is no folder for 'no/file'."],
     [['export', 'done', '--out', '.'], "'.' exists"],
     [['lst'], "Unknown command 'sessions lst'. Did you mean 'sessions list'?"],
@@ -480,7 +479,7 @@ describe('a store that is damaged', () => {
 
 test('looking for sessions where there are none makes no store', async () => {
   const { run, cwd } = await kept()
-  expect((await run(['sessions', 'list'])).out).toContain('There are no sessions yet.')
+  expect((await run(['sessions', 'list'])).out).toContain('There are no sessions.')
   for (const args of [
     ['show', 'a'],
     ['export', 'a'],

@@ -21,7 +21,7 @@ test('a paused session is put to sleep, and the commands say until when', async 
   const { run } = await kept({ 'naps.json': { turns: [nap, { text: 'Done.' }] }, 'tools.mjs': tools })
   const begun = await run(['run', '--session', 'naps', '--rehearsal=naps.json', '-t', 'tools.mjs', 'Go.'])
   expect(begun.out).toContain('PAUSED  sleeping until 2998-01-01 00:00:00 UTC')
-  expect(begun.err).toContain('the run sleeps until 2998-01-01 00:00:00 UTC: a waker wakes it then')
+  expect(begun.err).toContain('the run sleeps until 2998-01-01 00:00:00 UTC. It is woken then')
   expect((await run(['sessions', 'list'])).out).toMatch(/^naps +PAUSED until 2998-01-01 00:00:00 UTC/m)
   const told = await run(['send', 'naps', 'resume', date])
   expect(told).toMatchObject({ code: 0, out: 'naps sleeps until then.\n', err: '' })
@@ -42,6 +42,6 @@ test.each(['tomorrow', '2999-05-04', '2999-05-04T08:30:00', '2999-15-04T08:30:00
     await run(['run', '--session', 's', '--rehearsal=hi.json', 'Go.'])
     const { code, err } = await run(['send', 's', 'resume', word])
     expect(code).toBe(2)
-    expect(err).toContain('no date with a time zone')
+    expect(err).toContain('must have a time zone')
   },
 )

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { RunResult } from '../../machines/agent/run-result.js'
-import { formatCarriedOptions } from '../../src/cli/commands/common-options.js'
+import { formatCarriedOptions } from '../../src/cli/options.js'
 import { says } from './kept.js'
 import { cli, folder, removeFolders } from './support.js'
 
@@ -29,7 +29,7 @@ describe('where the sessions of the command line are', () => {
     expect(out).toContain('COMPLETED')
     expect(out).not.toContain('Session ')
     expect(existsSync(join(cwd, 'elsewhere'))).toBe(false)
-    expect((await cli(['sessions', 'list'], { dataFolder })).out).toContain('There are no sessions yet')
+    expect((await cli(['sessions', 'list'], { dataFolder })).out).toContain('There are no sessions.')
   })
 
   test('--store goes before STATEWRIGHT_STORE, and a folder is relative to where the person stands', async () => {
@@ -108,7 +108,7 @@ describe('where the sessions of the command line are', () => {
     async (option) => {
       const { code, out, err } = await cli(['run', option, 'Hi'], { cwd: await folder({}) })
       expect({ code, out }).toEqual({ code: 2, out: '' })
-      expect(err).toContain('there is no model for this session')
+      expect(err).toContain('No model is configured.')
     },
   )
 })
@@ -126,7 +126,7 @@ describe('a cancelled run', () => {
     })
     expect(code).toBe(130)
     expect(out).toMatch(
-      /Session work\nGo on with: statewright run --session work --rehearsal=play\.json 'Go on\.'\n$/,
+      /Session work\nContinue with: statewright run --session work --rehearsal=play\.json 'Continue\.'\n$/,
     )
   })
 })

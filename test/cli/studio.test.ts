@@ -94,7 +94,7 @@ test('--agent takes an agent, or what makes one of the store', async () => {
 test.each([
   ['export const agent = {}', /has no default export/],
   ['export default 7', /has no agent as its default export/],
-  [`export default () => { throw new Error('no key') }`, /could not make an agent: no key/],
+  [`export default () => { throw new Error('no key') }`, /failed: no key/],
 ])('--agent with %s is refused in a sentence', async (source, why) => {
   const cwd = await folder({ 'agent.mjs': source })
   const { code, err } = await cli(['studio', '--store', 'memory:', '--agent', 'agent.mjs'], { cwd })
@@ -103,8 +103,8 @@ test.each([
 })
 
 test.each([
-  [['studio', 'work'], /takes no argument: 'work'/],
-  [['studio', '--port', '70000'], /at most 65535/],
+  [['studio', 'work'], /Unexpected argument 'work'/],
+  [['studio', '--port', '70000'], /from 0 to 65535/],
   [['studio', '--port', 'x'], /whole number/],
   [['studio', '--machine', 'nowhere.mjs'], /nowhere\.mjs/],
 ])('%p is refused', async (args, why) => {
@@ -126,7 +126,7 @@ test('run --studio shows the run, keeps it open when it has ended, and ends with
     },
   )
   expect([code, out]).toEqual([0, expect.stringContaining('COMPLETED')])
-  expect(err).toContain('The studio stays open: Ctrl-C ends it.')
+  expect(err).toContain('The studio stays open until Ctrl-C.')
 })
 
 test('the address of run --studio leads to the run itself, and Enter repeats where', async () => {
@@ -190,7 +190,7 @@ describe('run --studio of a run that waits for a person', () => {
       },
     )
     expect([code, out]).toEqual([0, expect.stringContaining('Sent.')])
-    expect(err).toContain('Answer it here, or in the studio.')
+    expect(err).toContain('Answer here, or in the studio.')
   })
 
   test('or in the page, which takes back the question; what was typed for it answers no other', async () => {
@@ -213,7 +213,7 @@ describe('run --studio of a run that waits for a person', () => {
       },
     )
     expect([code, questions]).toEqual([0, 3])
-    expect(out).toContain('That was answered in the studio.')
+    expect(out).toContain('Answered in the studio.')
     expect(out).toContain('The question has changed in the meantime.')
     expect(out).toContain('Sent.')
   })
@@ -228,7 +228,7 @@ describe('run --studio of a run that waits for a person', () => {
       },
     )
     expect([code, out]).toEqual([0, expect.stringContaining('Sent.')])
-    expect(err).toContain('Answer it in the studio.')
+    expect(err).toContain('Answer in the studio.')
   })
 
   test('is left as it is by Ctrl-C, to be gone on with', async () => {
@@ -237,7 +237,7 @@ describe('run --studio of a run that waits for a person', () => {
       while ((await get(sessions)).sessions[0]?.state !== 'WAITING_FOR_INPUT');
     })
     expect(code).toBe(4)
-    expect(err).toContain('Go on with: statewright resume mail')
+    expect(err).toContain('Continue with: statewright resume mail')
     expect((await run(['sessions', 'list'])).out).toMatch(/waiting/i)
   })
 })

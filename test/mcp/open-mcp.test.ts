@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { openMcp } from '../../src/cli/open-mcp.js'
+import { openMcp } from '../../src/cli/mcp-servers.js'
 import { splitShellWords } from '../../src/core/format/shell-words.js'
 import type { McpServer } from '../../src/mcp/index.js'
 import { httpServer, json } from './http-server.js'

@@ -37,7 +37,6 @@ const homes: Record<string, string> = {
   'src/cli/commands/batch.ts': 'a terminal',
   'src/cli/commands/sessions/list.ts': 'a terminal',
   'src/cli/commands/sessions/show.ts': 'a terminal',
-  'src/cli/conversation.ts': 'a terminal',
   'src/cli/drain.ts': 'a process that ends',
   'src/cli/follow-run.ts': 'a terminal',
   'src/rehearsal/scenario-player.ts': 'a server for rehearsals',

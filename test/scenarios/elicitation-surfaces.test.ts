@@ -1,6 +1,6 @@
 import type { PendingCall, RunResult } from '../../machines/agent/run-result.js'
 import { aguiHandler, type AGUIEvent, type AGUIInterrupt } from '../../src/agui/index.js'
-import { askForAnswer } from '../../src/cli/ask-for-answer.js'
+import { askForAnswer } from '../../src/cli/prompt.js'
 import { describeNeed, formatResumeCommand } from '../../src/cli/resume-hints.js'
 import { memoryStore } from '../../src/core/sessions/store/memory-store.js'
 import { createEventFormatter } from '../../src/core/format/format-events.js'
@@ -170,10 +170,10 @@ describe('what a tool asks, at a terminal', () => {
     expect(shown.slice(1)).toEqual([
       '  Seat (text): ',
       '  it must be at least 2 characters.\n  Seat (text): ',
-      '  meals (whole number, Enter leaves it out): ',
-      '  it must be of type integer.\n  meals (whole number, Enter leaves it out): ',
+      '  meals (whole number, Enter to skip): ',
+      '  it must be of type integer.\n  meals (whole number, Enter to skip): ',
       '  class (eco | biz, Enter for "eco"): ',
-      '  insured (yes | no, Enter leaves it out): ',
+      '  insured (yes | no, Enter to skip): ',
     ])
     expect(told).toEqual([
       { action: 'accept', content: { seat: '12A', meals: 2, class: 'eco', insured: true } },

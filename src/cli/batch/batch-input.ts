@@ -1,28 +1,26 @@
+import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { basename, resolve } from 'node:path'
 import { parseJsonOr } from '../../core/base/json.js'
 import { type BatchItem, findItemFault } from '../../fleet/batch.js'
-import { badUsageError, CliError } from '../cli-error.js'
-import { describeReadError } from '../load-file.js'
-import { readLines } from './read-lines.js'
+import { badUsageError, CliError } from '../command.js'
+import { describeFileError } from '../load.js'
 
-/** A line of the input that is no item. */
 export interface DamagedLine {
   number: number
-  /** What is wrong with it, as a sentence. */
+  /** The problem, as the end of a sentence. */
   fault: string
 }
 
-/** What a first reading of the input finds. */
 export interface InputSummary {
-  /** How many items it has. */
+  /** How many items there are. */
   count: number
-  /** The first lines that are no items, at most 20. */
+  /** The first damaged lines, at most 20. */
   damaged: DamagedLine[]
   damagedCount: number
 }
 
-/** A file of items, one on each line. It is read as a stream, once to check it and once to run it. */
+/** A file with one item on each line. It is streamed twice: to check it and to run it. */
 export class BatchInput {
   readonly #path: string
   readonly #name: string
@@ -35,23 +33,21 @@ export class BatchInput {
     this.#batch = batch
   }
 
-  /**
-   * Reads all lines, and keeps only their ids.
-   * @throws {CliError} `unreadable_file`, `duplicate_id`
-   */
+  /** @throws {CliError} `unreadable_file`, `duplicate_id` */
   async check(): Promise<InputSummary> {
     await this.#expectFile()
     const numbers = new Map<string, number>()
     const summary: InputSummary = { count: 0, damaged: [], damagedCount: 0 }
-    for await (const { item, number } of this.#readAll((line) => {
+    const items = this.#readAll((line) => {
       summary.damagedCount += 1
       if (summary.damaged.length < 20) summary.damaged.push(line)
-    })) {
+    })
+    for await (const { item, number } of items) {
       const before = numbers.get(item.id)
       if (before !== undefined)
         throw new CliError(
           'duplicate_id',
-          `Lines ${before} and ${number} of '${this.#name}' have the same id, '${item.id}': each line needs an id of its own.`,
+          `Lines ${before} and ${number} of '${this.#name}' have the same id, '${item.id}'. Each line needs a unique id.`,
           item.id,
         )
       numbers.set(item.id, number)
@@ -70,7 +66,7 @@ export class BatchInput {
     for await (const { text, number } of readLines(this.#path)) {
       if (text.trim() === '') continue
       const item = parseJsonOr(text, undefined)
-      const fault = item === undefined ? 'is no JSON.' : findItemFault(this.#batch, item)
+      const fault = item === undefined ? 'is not valid JSON.' : findItemFault(this.#batch, item)
       if (fault === null) yield { item: item as BatchItem, number }
       else onDamaged({ number, fault })
     }
@@ -81,21 +77,58 @@ export class BatchInput {
     let isFile: boolean
     try {
       isFile = (await stat(this.#path)).isFile()
-    } catch (error) {
-      throw new CliError('unreadable_file', `INPUT: ${describeReadError(error, this.#name)}`, 'INPUT', {
-        cause: error,
-      })
+    } catch (cause) {
+      const why = describeFileError(cause, this.#name, 'read')
+      throw new CliError('unreadable_file', `INPUT: ${why}`, 'INPUT', { cause })
     }
     if (!isFile)
-      throw badUsageError(`INPUT must be a file, which is read twice: '${this.#name}' is none.`, 'INPUT')
+      throw badUsageError(`INPUT is read twice, so it must be a file, and '${this.#name}' is not.`, 'INPUT')
   }
 }
 
-/** The id of a batch that has none of its own: the name of its input, as far as an id may have it. */
+/** The default id of a batch: the name of its input, without the characters that an id must not have. */
 export function toBatchId(path: string): string {
   const name = basename(path).replace(/\.[^.]*$/, '')
   return name
     .replaceAll(/[^A-Za-z0-9_:@-]+/g, '-')
     .replace(/^-+/, '')
     .slice(0, 100)
+}
+
+export interface TextLine {
+  text: string
+  /** From 1. */
+  number: number
+  /** The offset of the next line, in bytes. */
+  end: number
+  /** False for a last line without a line break. */
+  isWhole: boolean
+}
+
+/**
+ * Reads a UTF-8 file line by line. Only a line feed ends a line: JSON text may contain other Unicode separators, at which
+ * `node:readline` splits.
+ */
+export async function* readLines(path: string): AsyncGenerator<TextLine> {
+  let pieces: Buffer[] = []
+  let number = 0
+  let end = 0
+  const endLine = (isWhole: boolean): TextLine => {
+    const bytes = Buffer.concat(pieces)
+    pieces = []
+    number += 1
+    end += bytes.length + (isWhole ? 1 : 0)
+    const text = bytes.toString('utf8').replace(/\r$/, '')
+    return { text: number === 1 ? text.replace(/^\uFEFF/, '') : text, number, end, isWhole }
+  }
+  for await (const chunk of createReadStream(path) as AsyncIterable<Buffer>) {
+    let from = 0
+    for (let at = chunk.indexOf(10); at >= 0; at = chunk.indexOf(10, from)) {
+      pieces.push(chunk.subarray(from, at))
+      yield endLine(true)
+      from = at + 1
+    }
+    if (from < chunk.length) pieces.push(chunk.subarray(from))
+  }
+  if (pieces.length > 0) yield endLine(false)
 }

@@ -1,44 +1,51 @@
-import { quoteShellWord } from '../../core/format/shell-words.js'
-import { systemClock } from '../../core/base/clock.js'
-import { ConfigError } from '../../core/base/errors.js'
-import { stripControls, formatMoney } from '../../core/format/format-words.js'
+import type { RunResult } from '../../../machines/agent/run-result.js'
+import { noUsage } from '../../../machines/agent/usage.js'
 import { type AgentInternals, internalsByAgent } from '../../core/agent/agent-internals.js'
 import type { Agent } from '../../core/agent/agent-options.js'
 import { checkModels } from '../../core/agent/read-parts.js'
+import { systemClock } from '../../core/base/clock.js'
+import { ConfigError } from '../../core/base/errors.js'
 import { overrideLimits } from '../../core/config/resolve-config.js'
 import { checkPriceKnown } from '../../core/effects/check-run-start.js'
-import type { RunResult } from '../../../machines/agent/run-result.js'
-import { noUsage } from '../../../machines/agent/usage.js'
+import { formatMoney } from '../../core/format/format-words.js'
+import { quoteShellWord } from '../../core/format/shell-words.js'
 import { type BatchItem, type BatchProgress, findBatchIdFault } from '../../fleet/batch.js'
 import { isUnpaid } from '../../fleet/batch-run.js'
 import { runAll } from '../../fleet/run-all.js'
-import { BatchDisplay, formatProgress } from '../batch/batch-display.js'
 import { BatchInput, type InputSummary, toBatchId } from '../batch/batch-input.js'
-import { createResultStream, openResultsFile, type Results } from '../batch/results-file.js'
-import { toResultLine } from '../batch/result-line.js'
-import { badUsageError, CliError } from '../cli-error.js'
-import type { CliIO, Command } from '../command.js'
-import { drainSeconds } from '../drain.js'
+import { createResultStream, openResultsFile, type Results, toResultLine } from '../batch/batch-results.js'
+import {
+  badUsageError,
+  CliError,
+  type CliIO,
+  defineCommand,
+  parseDecimal,
+  type ParsedOptions,
+  writeNotice,
+} from '../command.js'
 import { exitCodes, type ExitCode, toExitCode, toWorstExitCode } from '../exit-codes.js'
-import { loadAgent } from '../load-agent.js'
-import { openStoreForRun } from '../open-session-store.js'
-import { type OptionSpecs, parseOptions, parseWholeNumber } from '../parse-options.js'
-import { drainOptionSpec, formatCarriedOptions, storeOptionSpec } from './common-options.js'
+import { loadAgent } from '../load.js'
+import { agentModuleOption, formatCarriedOptions, readDrainMs, runOptions, storeOption } from '../options.js'
+import { ProgressLine } from '../output.js'
+import { openStoreForRun } from '../session-store.js'
 
 const optionSpecs = {
-  agent: {
-    value: 'MODULE',
-    about: 'a module whose default export is an agent, or a function of { store } that returns one',
+  ...agentModuleOption,
+  id: {
+    value: 'NAME',
+    about: "the id of the batch; its sessions are NAME.LINE-ID (default: the input's name)",
   },
-  id: { value: 'NAME', about: "the batch: its sessions are NAME.LINE-ID (default: the input's name)" },
-  out: { short: 'o', value: 'FILE', about: 'where the results go, a line each (default: stdout)' },
-  concurrency: { value: 'N', about: 'how many lines are at work at once (default: 8)' },
-  'cost-limit': { value: 'USD', about: 'begin no line any more when the batch has cost so much' },
-  'retry-failed': { about: 'run lines again that have failed: one more run of their session' },
-  ...storeOptionSpec,
-  ...drainOptionSpec,
-  help: { short: 'h', about: 'show this help' },
-} satisfies OptionSpecs
+  out: {
+    short: 'o',
+    value: 'FILE',
+    about: 'write the results to this file, one on each line (default: stdout)',
+  },
+  concurrency: { value: 'N', min: 1, about: 'how many lines run at once (default: 8)' },
+  'cost-limit': { value: 'USD', about: 'start no more lines when the batch has cost this much' },
+  'retry-failed': { about: 'run failed lines again, as another run of their session' },
+  ...storeOption,
+  drain: runOptions.drain,
+} as const
 
 interface BatchOptions {
   input: string
@@ -52,14 +59,10 @@ interface BatchOptions {
   drainMs: number
 }
 
-/** Reads the arguments of `statewright batch`. Throws a CliError for invalid ones. */
-export function readBatchOptions(args: readonly string[]): BatchOptions {
-  const { positionals, text, has } = parseOptions(args, optionSpecs)
-  const [input, ...more] = positionals
-  if (input === undefined)
-    throw badUsageError('Name a file of lines { "id", "input" }: INPUT.jsonl.', 'INPUT')
-  if (more.length > 0)
-    throw badUsageError(`One INPUT at a time: '${more.join("', '")}' is too much.`, 'INPUT')
+/** @throws {CliError} for invalid options */
+function readBatchOptions(parsed: ParsedOptions<typeof optionSpecs>): BatchOptions {
+  const { positionals, text, has, number } = parsed
+  const [input = ''] = positionals
   const agent = text('agent')
   if (agent === undefined)
     throw badUsageError('Name the module of the agent: --agent ./agent.mjs.', '--agent')
@@ -71,41 +74,38 @@ export function readBatchOptions(args: readonly string[]): BatchOptions {
     agent,
     id,
     out: text('out'),
-    concurrency: parseWholeNumber('--concurrency', text('concurrency'), 1) ?? 8,
-    costLimit: parseCost(text('cost-limit')),
+    concurrency: number('concurrency') ?? 8,
+    costLimit: parseDecimal('--cost-limit', text('cost-limit'), {
+      is: (value) => value > 0,
+      phrase: 'a number of USD above 0',
+    }),
     retryFailed: has('retry-failed'),
     store: text('store'),
-    drainMs: 1000 * (parseWholeNumber('--drain', text('drain'), 0) ?? drainSeconds),
+    drainMs: readDrainMs(parsed),
   }
 }
 
-function parseCost(given: string | undefined): number | undefined {
-  if (given === undefined) return undefined
-  const value = /^\d*\.?\d+$/.test(given) ? Number(given) : Number.NaN
-  if (Number.isFinite(value) && value > 0) return value
-  throw badUsageError(`--cost-limit must be a number of USD above 0 (is '${given}').`, '--cost-limit')
-}
-
-export const batchCommand: Command = {
+export const batchCommand = defineCommand({
   name: 'batch',
-  about: 'Runs an agent on each line of a file, and goes on where it was after a stop.',
+  about: 'Runs an agent on each line of a file, and continues after a stop.',
   positional: 'INPUT.jsonl',
+  missing: 'Name a file of lines { "id", "input" }.',
   options: optionSpecs,
   notes: [
-    'A line of INPUT is { "id", "input", "tags"? }: the session BATCH.LINE-ID. A line of the results is\n' +
-      '{ id, session, state, reason, output, usage, cost }, in the order of the input. The same command goes on after a kill:\n' +
-      'what has ended is read from the store, and nothing runs twice. A line that waits for an answer is given as it waits:\n' +
-      'answer it with statewright resume, and start the batch again.',
-    'Ctrl-C parks the batch: runs stop where the same command continues them. A second one ends the command at once.\n' +
-      'SIGTERM begins no line any more, and parks what is still at work after --drain SECONDS.',
-    'Exit codes: 0 all completed, 1 an error or a damaged line, 2 bad usage or configuration, 3 a line or the batch was\n' +
-      'stopped by a limit or guardrail, 4 a line waits for input, 130 parked by Ctrl-C, 143 parked at SIGTERM.',
+    'A line of INPUT is { "id", "input", "tags"? }, and becomes the session BATCH.LINE-ID. A line of the results is ' +
+      '{ id, session, state, reason, output, usage, cost }, in the order of the input.',
+    'The same command continues after a kill: finished lines are read from the store, and nothing runs twice. A line that ' +
+      'waits for an answer has that state in the results: answer it with statewright resume, then start the batch again.',
+    'Ctrl-C parks the batch: runs stop where the same command continues them. A second Ctrl-C ends the command at once. ' +
+      'After SIGTERM no line starts, and running lines are parked after --drain SECONDS.',
+    'Exit codes: 0 all completed, 1 an error or a damaged line, 2 bad usage or configuration, 3 stopped by a limit or ' +
+      'guardrail, 4 a line waits for input, 130 parked by Ctrl-C, 143 parked at SIGTERM.',
     'Examples:\n' +
-      '  statewright batch questions.jsonl --agent ./agent.mjs --out answers.jsonl\n' +
-      '  statewright batch questions.jsonl --agent ./agent.mjs --concurrency 20 --cost-limit 5 --out answers.jsonl',
+      '  statewright batch in.jsonl --agent ./agent.mjs --out out.jsonl\n' +
+      '  statewright batch in.jsonl --agent ./agent.mjs --cost-limit 5 --out out.jsonl',
   ],
-  execute: async (args, io) => {
-    const options = readBatchOptions(args)
+  execute: async (parsed, io) => {
+    const options = readBatchOptions(parsed)
     const input = new BatchInput(options.input, io.cwd, options.id)
     const summary = await input.check()
     reportDamaged(summary, options.input, io)
@@ -122,23 +122,22 @@ export const batchCommand: Command = {
       await store.close()
     }
   },
+})
+
+function reportDamaged({ damaged, damagedCount }: InputSummary, input: string, io: CliIO): void {
+  for (const { number, fault } of damaged) writeNotice(io, `line ${number} of '${input}' ${fault}`)
+  const more = damagedCount - damaged.length
+  if (more > 0) writeNotice(io, `${more} more lines are damaged.`)
 }
 
-function reportDamaged({ damaged, damagedCount }: InputSummary, input: string, { stderr }: CliIO): void {
-  for (const { number, fault } of damaged)
-    stderr.write(`statewright: ${stripControls(`line ${number} of '${input}' ${fault}`)}\n`)
-  if (damagedCount > damaged.length)
-    stderr.write(`statewright: ${damagedCount - damaged.length} more lines are damaged.\n`)
-}
-
-/** What would end every line alike is found before the first. */
+/** Finds problems that would end every line, before the first one starts. */
 async function checkAgent(agent: Agent, { agent: module, costLimit }: BatchOptions): Promise<void> {
   const { store, parts } = internalsByAgent.get(agent) as AgentInternals
   if (store === undefined)
     throw new CliError(
       'bad_agent',
-      `--agent: the agent of '${module}' has no store, so that the batch could not go on after a stop. ` +
-        'Take the one that the command opens: export default ({ store }) => createAgent({ store, … }).',
+      `--agent: the agent of '${module}' has no store, so the batch could not continue after a stop. ` +
+        'Use the store of the command: export default ({ store }) => createAgent({ store, … }).',
       '--agent',
     )
   checkModels(parts)
@@ -160,29 +159,21 @@ interface BatchCommandParts {
   io: CliIO
 }
 
-/** One call of the command, from its first line to its summary. */
 class BatchCommand {
   readonly #parts: BatchCommandParts
-  readonly #display: BatchDisplay
+  readonly #line: ProgressLine
   readonly #park = new AbortController()
   #progress: BatchProgress
   #codes = new Set<ExitCode>()
   #isDraining = false
-  #given = 0
+  #resultCount = 0
   /** Lines that a shared budget could not pay for. */
   #unpaid = 0
 
   constructor(parts: BatchCommandParts) {
-    const { io, summary } = parts
+    const { io, options, summary } = parts
     this.#parts = parts
-    this.#display = new BatchDisplay(
-      {
-        write: (text) => io.stderr.write(text),
-        isTerminal: io.stderr.isTTY === true && io.env['TERM'] !== 'dumb',
-        columns: io.stderr.columns ?? 80,
-      },
-      systemClock,
-    )
+    this.#line = new ProgressLine(io, systemClock, options.out === undefined && io.stdout.isTTY === true)
     const none = { done: 0, running: 0, waiting: 0, failed: 0, cost: 0, timeLeftMs: null }
     this.#progress = { total: summary.count, ...none }
     if (summary.damagedCount > 0) this.#codes.add(exitCodes.error)
@@ -192,7 +183,7 @@ class BatchCommand {
     const { options, summary, agent, results, io, input } = this.#parts
     const stopListening = this.#listen()
     try {
-      const given = runAll(agent, this.#untilStopped(input.readItems()), {
+      const batch = runAll(agent, this.#untilStopped(input.readItems()), {
         id: options.id,
         concurrency: options.concurrency,
         retryFailed: options.retryFailed,
@@ -200,24 +191,24 @@ class BatchCommand {
         signal: AbortSignal.any([this.#park.signal, io.signal]),
         onProgress: (progress) => {
           this.#progress = progress
-          this.#display.update(progress)
+          this.#line.update(formatProgress(progress), formatBar(progress))
         },
       })
-      for await (const result of given) {
-        this.#given += 1
+      for await (const result of batch) {
+        this.#resultCount += 1
         if (result.result && isUnpaid(result.result)) this.#unpaid += 1
         this.#codes.add(result.result === null ? exitCodes.error : toExitCode(result.result as RunResult))
         await results.write(toResultLine(result))
       }
     } finally {
       stopListening()
-      this.#display.close()
-      await results.close(this.#left === 0)
+      this.#line.close()
+      await results.close(this.#remaining === 0)
     }
     return this.#finish()
   }
 
-  /** The reader of stdout may go (`| head`), and SIGTERM may come. */
+  /** The reader of stdout may close it (`| head`), and SIGTERM may arrive. */
   #listen(): () => void {
     const { options, io } = this.#parts
     const park = (): void => this.#park.abort()
@@ -226,8 +217,8 @@ class BatchCommand {
     const removeListener = io.sigterm.setListener(() => {
       this.#isDraining = true
       const seconds = options.drainMs / 1000
-      this.#display.note(
-        `statewright: the process is shutting down: lines at work go on for at most ${seconds} s.`,
+      this.#line.note(
+        `statewright: the process is shutting down: running lines continue for at most ${seconds} s.`,
       )
       timer = setTimeout(park, options.drainMs)
     })
@@ -238,7 +229,6 @@ class BatchCommand {
     }
   }
 
-  /** The items, for as long as new ones may begin. */
   async *#untilStopped(items: AsyncIterable<BatchItem>): AsyncGenerator<BatchItem> {
     for await (const item of items) {
       if (this.#isDraining || this.#isCostLimitReached) return
@@ -246,8 +236,8 @@ class BatchCommand {
     }
   }
 
-  get #left(): number {
-    return this.#parts.summary.count - this.#given
+  get #remaining(): number {
+    return this.#parts.summary.count - this.#resultCount
   }
 
   get #isCostLimitReached(): boolean {
@@ -257,25 +247,25 @@ class BatchCommand {
 
   #finish(): ExitCode {
     const { options, io } = this.#parts
-    const left = this.#left
-    const say = (text: string): void => void io.stderr.write(`statewright: ${text}\n`)
-    const { timeLeftMs: _timeLeftMs, ...counts } = this.#progress
-    say(`batch '${options.id}': ${formatProgress({ ...counts, running: 0, timeLeftMs: null })}.`)
+    const remaining = this.#remaining
+    const { failed, waiting } = this.#progress
+    const write = (text: string): void => writeNotice(io, text)
+    write(`batch '${options.id}': ${formatProgress({ ...this.#progress, running: 0, timeLeftMs: null })}.`)
     if (this.#unpaid > 0)
-      say(
-        `lines that a shared budget cannot pay for: ${this.#unpaid}. Start the batch again when it is whole.`,
+      write(`a shared budget cannot pay for ${this.#unpaid} lines. Start the batch again when it is reset.`)
+    if (failed > 0 && !options.retryFailed)
+      write('the same command with --retry-failed runs failed lines again.')
+    if (waiting > this.#unpaid) {
+      const session = quoteShellWord(`${options.id}.LINE-ID`)
+      const carried = formatCarriedOptions({ store: options.store })
+      write(
+        `to answer a line that waits: statewright resume ${session}${carried}, then start the batch again.`,
       )
-    if (counts.failed > 0 && !options.retryFailed)
-      say('lines that failed: the same command with --retry-failed runs them again.')
-    if (counts.waiting > this.#unpaid)
-      say(
-        `lines that wait: statewright resume ${quoteShellWord(`${options.id}.LINE-ID`)}${formatCarriedOptions({ store: options.store })}, ` +
-          'then start the batch again.',
-      )
-    if (left > 0) say(`${left} lines have no result yet: ${this.#describeStop()}`)
-    if (left > 0 && io.signal.aborted) return exitCodes.cancelled
-    if (left > 0 && this.#isDraining) return exitCodes.left
-    if (left > 0 && this.#isCostLimitReached) this.#codes.add(exitCodes.stopped)
+    }
+    if (remaining > 0) write(`${remaining} lines have no result yet: ${this.#describeStop()}`)
+    if (remaining > 0 && io.signal.aborted) return exitCodes.cancelled
+    if (remaining > 0 && this.#isDraining) return exitCodes.released
+    if (remaining > 0 && this.#isCostLimitReached) this.#codes.add(exitCodes.stopped)
     return toWorstExitCode(this.#codes)
   }
 
@@ -283,7 +273,35 @@ class BatchCommand {
     const { costLimit } = this.#parts.options
     const isLimit = this.#isCostLimitReached && !this.#parts.io.signal.aborted && !this.#isDraining
     if (isLimit && costLimit !== undefined)
-      return `the batch has cost ${formatMoney(this.#progress.cost ?? 0)} of ${formatMoney(costLimit)}. Raise --cost-limit to go on.`
-    return 'the same command goes on.'
+      return `the batch has cost ${formatMoney(this.#progress.cost ?? 0)} of ${formatMoney(costLimit)}. Raise --cost-limit to continue.`
+    return 'the same command continues.'
   }
+}
+
+/** `[======    ] ` */
+export function formatBar({ total, done, failed, waiting }: BatchProgress): string {
+  if (total === null || total === 0) return ''
+  const width = 20
+  const filled = Math.min(width, Math.floor((width * (done + failed + waiting)) / total))
+  return `[${'='.repeat(filled)}${' '.repeat(width - filled)}] `
+}
+
+/** `120/10000 done, 8 running, 2 waiting, 1 failed, $0.12, about 3 min left` */
+export function formatProgress(progress: BatchProgress): string {
+  const { total, done, running, waiting, failed, cost, timeLeftMs } = progress
+  return [
+    `${done}${total === null ? '' : `/${total}`} done`,
+    `${running} running`,
+    `${waiting} waiting`,
+    `${failed} failed`,
+    formatMoney(cost, 'cost unknown'),
+    ...(timeLeftMs === null ? [] : [`about ${formatTimeLeft(timeLeftMs)} left`]),
+  ].join(', ')
+}
+
+function formatTimeLeft(ms: number): string {
+  const seconds = Math.ceil(ms / 1000)
+  if (seconds < 100) return `${seconds} s`
+  const minutes = Math.ceil(seconds / 60)
+  return minutes < 100 ? `${minutes} min` : `${Math.ceil(minutes / 60)} h`
 }

@@ -1,69 +1,43 @@
+import { createPaint } from '../../core/format/format-words.js'
 import { type BudgetRow, listStoredBudgets } from '../../fleet/create-budget.js'
-import { stripControls } from '../../core/format/format-words.js'
-import { badUsageError } from '../cli-error.js'
-import type { Command } from '../command.js'
+import { defineCommand, writeNotice } from '../command.js'
 import { exitCodes } from '../exit-codes.js'
-import { withSessionStore } from '../open-session-store.js'
-import { parseOptions } from '../parse-options.js'
-import { formatIsoTime } from '../render/format-time.js'
-import { formatJsonLine } from '../render/json-renderer.js'
-import { sessionOptionSpecs } from './sessions/session-options.js'
+import { storeOption } from '../options.js'
+import { formatIsoTime, formatJsonLine, formatTable, wantsColor } from '../output.js'
+import { withSessionStore } from '../session-store.js'
 
-const options = {
-  json: { about: 'print one line of JSON for each budget' },
-  ...sessionOptionSpecs,
-}
-
-export const budgetsCommand: Command = {
+export const budgetsCommand = defineCommand({
   name: 'budgets',
-  about: 'Shows the budgets that runs share: what is spent, reserved and left.',
-  positional: '',
-  options,
-  notes: ['A budget is in the store that createBudget() of statewright/fleet was given.'],
-  execute: async (args, io) => {
-    const { positionals, has, text } = parseOptions(args, options)
-    if (positionals.length > 0)
-      throw badUsageError(`This command takes no argument: '${positionals.join(' ')}'.`)
-    let isDamaged = false
-    await withSessionStore(text('store'), io, async (store) => {
+  about: 'Shows shared budgets: what is spent, reserved and left.',
+  options: { json: { about: 'print one line of JSON for each budget' }, ...storeOption },
+  notes: ['createBudget() of statewright/fleet creates a budget in its store.'],
+  execute: ({ has, text }, io) =>
+    withSessionStore(text('store'), io, async (store) => {
       const { rows, damaged } = await listStoredBudgets(store)
-      for (const { message } of damaged) io.stderr.write(`statewright: ${stripControls(message)}\n`)
-      isDamaged = damaged.length > 0
+      for (const { message } of damaged) writeNotice(io, message)
       if (has('json')) for (const row of rows) io.stdout.write(formatJsonLine(row))
-      else io.stdout.write(formatRows(rows))
-    })
-    return isDamaged ? exitCodes.error : exitCodes.completed
-  },
-}
+      else if (rows.length === 0)
+        io.stdout.write(
+          'There are no budgets in this store. createBudget() of statewright/fleet creates one.\n',
+        )
+      else {
+        const paint = createPaint(wantsColor(io.stdout, io.env))
+        io.stdout.write(formatTable(heads, rows.map(toCells), { paint }))
+      }
+      return damaged.length > 0 ? exitCodes.error : exitCodes.completed
+    }),
+})
 
-function formatRows(rows: readonly BudgetRow[]): string {
-  if (rows.length === 0)
-    return 'There are no budgets in this store. createBudget() of statewright/fleet makes one.\n'
-  const amounts = ({ usd, tokens }: { usd?: number; tokens?: number }, { limits }: BudgetRow): string =>
+const heads = ['budget', 'spent', 'reserved', 'left', 'in progress', 'limits', 'resets']
+
+function toCells(row: BudgetRow): string[] {
+  const { limits } = row
+  const format = ({ usd, tokens }: { usd?: number; tokens?: number }): string =>
     [
       ...(limits.usd === undefined || usd === undefined ? [] : [`${Number(usd.toPrecision(6))} USD`]),
       ...(limits.tokens === undefined || tokens === undefined ? [] : [`${tokens} tokens`]),
     ].join(', ')
-  const cells = [
-    ['BUDGET', 'SPENT', 'RESERVED', 'LEFT', 'UNDER WAY', 'LIMITS', 'WHOLE AGAIN'],
-    ...rows.map((row) => [
-      row.id,
-      amounts(row.spent, row),
-      amounts(row.reserved, row),
-      amounts(row.left, row),
-      String(row.live),
-      row.terms,
-      row.resetsAt === null ? 'never' : (formatIsoTime(row.resetsAt) ?? 'never'),
-    ]),
-  ]
-  const widths = cells[0]?.map((_, i) => Math.max(...cells.map((line) => line[i]?.length ?? 0))) ?? []
-  return cells
-    .map(
-      (line) =>
-        `${line
-          .map((cell, i) => cell.padEnd(widths[i] ?? 0))
-          .join('  ')
-          .trimEnd()}\n`,
-    )
-    .join('')
+  const resets = row.resetsAt === null ? 'never' : (formatIsoTime(row.resetsAt) ?? 'never')
+  const amounts = [row.spent, row.reserved, row.left].map(format)
+  return [row.id, ...amounts, String(row.live), row.terms, resets]
 }

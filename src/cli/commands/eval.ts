@@ -1,69 +1,180 @@
 import { constants } from 'node:fs'
-import { access, stat, writeFile } from 'node:fs/promises'
+import { access, stat } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
-import { systemClock, type Clock, readElapsed, unrefTimer } from '../../core/base/clock.js'
-import { formatDuration, stripControls, formatMoney } from '../../core/format/format-words.js'
-import { memoryStore } from '../../core/sessions/store/memory-store.js'
-import type { SessionStore } from '../../core/sessions/store/store.js'
+import { systemClock } from '../../core/base/clock.js'
 import type { AnyAgent } from '../../core/drive/define-agents.js'
-import type { ReportComparison } from '../../testing/evaluate/summarize-cases.js'
+import { formatDuration, formatMoney } from '../../core/format/format-words.js'
+import { memoryStore } from '../../core/sessions/store/memory-store.js'
+import type { SessionTags } from '../../core/sessions/store/session-tags.js'
+import type { SessionStore } from '../../core/sessions/store/store.js'
 import type { EvaluationCase } from '../../testing/evaluate/evaluation-case.js'
 import type { EvaluationProgress } from '../../testing/evaluate/evaluate.js'
 import type { EvaluationReport } from '../../testing/evaluate/evaluation-report.js'
-import { badUsageError, CliError } from '../cli-error.js'
-import type { CliIO, Command } from '../command.js'
-import { type EvalOptions, evalOptionSpecs, readEvalOptions } from '../eval/eval-options.js'
+import type { Scorers } from '../../testing/evaluate/score-run.js'
+import type { ReportComparison } from '../../testing/evaluate/summarize-cases.js'
+import {
+  badUsageError,
+  CliError,
+  type CliIO,
+  defineCommand,
+  parseDecimal,
+  type ParsedOptions,
+  parseTag,
+  writeNotice,
+} from '../command.js'
 import { type ExitCode, exitCodes } from '../exit-codes.js'
-import { loadAgent } from '../load-agent.js'
-import { describeReadError, loadFile } from '../load-file.js'
-import { describeStore, type OpenedStore, openStoreForRun, openStoreToShow } from '../open-session-store.js'
-import { wantsColor } from '../render/paint.js'
-import { formatCarriedOptions } from './common-options.js'
+import { createRefusal, describeFileError, loadAgent, loadFile, loadModule } from '../load.js'
+import { agentModuleOption, formatCarriedOptions, storeOption } from '../options.js'
+import { ProgressLine, wantsColor, writeOutput } from '../output.js'
+import { describeStore, openStoreForRun, openStoreToShow } from '../session-store.js'
 
-export const evalCommand: Command = {
+const optionSpecs = {
+  ...agentModuleOption,
+  score: {
+    value: 'MODULE',
+    about: 'a module that exports score: a scorer, or several by name (default: a completed run scores 1)',
+  },
+  against: { value: 'FILE', about: 'compare with this report, which --out has written' },
+  repeat: { value: 'N', min: 1, about: 'run each case this many times (default: 1)' },
+  concurrency: { value: 'N', min: 1, about: 'how many cases run at once (default: 4)' },
+  out: { short: 'o', value: 'FILE', about: 'write the report as JSON' },
+  html: { value: 'FILE', about: 'write the report as a page with plots' },
+  json: { about: 'print the report as one line of JSON instead of a table' },
+  'fail-below': { value: 'N', about: 'exit with 1 if the mean score is below this number from 0 to 1' },
+  'max-regression': {
+    value: 'N',
+    about: 'with --against: exit with 1 if the mean score has fallen by more than this number',
+  },
+  'pass-at': { value: 'N', about: 'the score from which a case passes (default: 0.5)' },
+  seed: { value: 'N', min: 0, about: 'the seed of the bootstrap (default: 1)' },
+  'from-store': { about: 'replay the sessions of the store instead of cases' },
+  last: {
+    value: 'N',
+    min: 1,
+    about: 'with --from-store: how many sessions, the latest first (default: 100)',
+  },
+  tag: { value: 'NAME=VALUE', about: 'with --from-store: only sessions with this tag; may be repeated' },
+  prefix: {
+    value: 'TEXT',
+    about: 'with --from-store: only sessions whose ids start with TEXT and a colon',
+  },
+  id: {
+    value: 'NAME',
+    about: 'the id of the evaluation; its sessions are NAME.CASE.1 (default: a new one)',
+  },
+  ...storeOption,
+} as const
+
+export interface EvalOptions {
+  /** Undefined: sessions of `source` are replayed. */
+  cases: string | undefined
+  source: { last: number; prefix: string | undefined; tags: SessionTags } | undefined
+  agent: string
+  score: string | undefined
+  against: string | undefined
+  repeat: number
+  concurrency: number
+  out: string | undefined
+  html: string | undefined
+  json: boolean
+  failBelow: number | undefined
+  maxRegression: number | undefined
+  passAt: number | undefined
+  seed: number | undefined
+  id: string | undefined
+  store: string | undefined
+}
+
+/** @throws {CliError} for invalid or contradictory options */
+function readEvalOptions(parsed: ParsedOptions<typeof optionSpecs>): EvalOptions {
+  const { positionals, text, has, all, number } = parsed
+  const [cases] = positionals
+  const isReplay = has('from-store')
+  if (cases === undefined && !isReplay)
+    throw badUsageError(
+      'Name a file of lines { "id", "input", "expected"? }, CASES.jsonl, or replay sessions: --from-store.',
+      'CASES',
+    )
+  if (cases !== undefined && isReplay)
+    throw badUsageError(`Give either --from-store or cases, not both ('${cases}').`, '--from-store')
+  const stray = isReplay ? undefined : (['last', 'tag', 'prefix'] as const).find((name) => has(name))
+  if (stray !== undefined) throw badUsageError(`--${stray} needs --from-store.`, `--${stray}`)
+  const agent = text('agent')
+  if (agent === undefined)
+    throw badUsageError('Name the module of the agent: --agent ./agent.mjs.', '--agent')
+  const share = (name: 'fail-below' | 'max-regression' | 'pass-at'): number | undefined =>
+    parseDecimal(`--${name}`, text(name), { is: (value) => value <= 1, phrase: 'a number from 0 to 1' })
+  const [against, maxRegression] = [text('against'), share('max-regression')]
+  if (maxRegression !== undefined && against === undefined)
+    throw badUsageError('--max-regression needs --against FILE.', '--max-regression')
+  return {
+    cases,
+    source: isReplay
+      ? {
+          last: number('last') ?? 100,
+          prefix: text('prefix'),
+          tags: Object.fromEntries(all('tag').map(parseTag)),
+        }
+      : undefined,
+    agent,
+    score: text('score'),
+    against,
+    repeat: number('repeat') ?? 1,
+    concurrency: number('concurrency') ?? 4,
+    out: text('out'),
+    html: text('html'),
+    json: has('json'),
+    failBelow: share('fail-below'),
+    maxRegression,
+    passAt: share('pass-at'),
+    seed: number('seed'),
+    id: text('id'),
+    store: text('store'),
+  }
+}
+
+export const evalCommand = defineCommand({
   name: 'eval',
-  about: 'Runs an agent on cases, scores the results, and compares them with earlier ones.',
-  positional: 'CASES.jsonl',
-  options: evalOptionSpecs,
+  about: 'Runs an agent on cases, scores and compares the results.',
+  positional: '[CASES.jsonl]',
+  options: optionSpecs,
   notes: [
-    'A line of CASES is { "id", "input", "expected"?, "tags"? }. A scorer is a function (result, case) that returns a number\n' +
-      'from 0 to 1, true or false, or { score, why }. judge() of statewright/testing makes one that asks a model.',
-    'With --from-store, the messages of the users of stored sessions are given to the agent. A call that a session has recorded\n' +
-      'with the same arguments gets the recorded result; another call runs only if its tool is readOnly, and else the case ends\n' +
-      "'diverged' there. The store is only read, and the sessions of the replay are not kept.",
-    'Ctrl-C reports what is scored. With --id, the same command goes on: sessions that have ended do not run again.',
-    'Exit codes: 0 no threshold crossed, 1 a threshold is crossed, or a run is an error, 2 bad usage or configuration,\n' +
-      '130 stopped by Ctrl-C.',
+    'A line of CASES is { "id", "input", "expected"?, "tags"? }. A scorer is a function (result, case) that returns a number ' +
+      'from 0 to 1, true or false, or { score, why }. judge() of statewright/testing creates one that asks a model.',
+    'With --from-store, the agent gets the user messages of stored sessions. A call that a session has recorded with the same ' +
+      "arguments gets the recorded result. Another call runs only if its tool is readOnly; otherwise the case ends as 'diverged'. " +
+      'The store is only read, and the sessions of the replay are not stored.',
+    'Ctrl-C reports what has been scored. With --id, the same command continues, and finished sessions do not run again.',
+    'Exit codes: 0 no threshold crossed, 1 a threshold is crossed or a run is an error, 2 bad usage or configuration, 130 ' +
+      'stopped by Ctrl-C.',
     'Examples:\n' +
-      '  statewright eval cases.jsonl --agent ./agent.mjs --score ./score.mjs --out base.json\n' +
-      '  statewright eval cases.jsonl --agent ./agent.mjs --score ./score.mjs --against base.json --max-regression 0.05\n' +
-      '  statewright eval --from-store --last 100 --tag plan=pro --agent ./agent.mjs --html report.html',
+      '  statewright eval cases.jsonl --agent ./agent.mjs --out base.json\n' +
+      '  statewright eval cases.jsonl --agent ./agent.mjs --score ./score.mjs \\\n' +
+      '    --against base.json --max-regression 0.05\n' +
+      '  statewright eval --from-store --last 100 --tag plan=pro \\\n' +
+      '    --agent ./agent.mjs --html report.html',
   ],
-  execute: async (args, io) => {
-    const options = readEvalOptions(args)
+  execute: async (parsed, io) => {
+    const options = readEvalOptions(parsed)
     await Promise.all([
       checkWritable('--out', options.out, io.cwd),
       checkWritable('--html', options.html, io.cwd),
     ])
-    const { store, isKept } = await openStore(options, io)
+    const { store, isKept } = options.source
+      ? { store: memoryStore(), isKept: false }
+      : await openStoreForRun(options.store, io)
     try {
       return await new EvalCommand(options, io, isKept ? store : undefined).run(store)
     } finally {
       await store.close()
     }
   },
-}
+})
 
-/** The store that keeps the sessions of the evaluation. Those of a replay are not kept. */
-async function openStore({ store, source }: EvalOptions, io: CliIO): Promise<OpenedStore> {
-  return source ? { store: memoryStore(), isKept: false } : openStoreForRun(store, io)
-}
-
-/** One call of the command. */
 class EvalCommand {
   readonly #options: EvalOptions
   readonly #io: CliIO
-  /** Undefined: nothing is kept. */
+  /** Stores the sessions of the evaluation; undefined: they are not stored. */
   readonly #kept: SessionStore | undefined
 
   constructor(options: EvalOptions, io: CliIO, kept: SessionStore | undefined) {
@@ -76,7 +187,6 @@ class EvalCommand {
     const { agent: module, score, against, repeat, concurrency, passAt, seed, id } = this.#options
     const io = this.#io
     const { evaluate } = await import('../../testing/evaluate/evaluate.js')
-    const { loadScorers } = await import('../eval/load-scorers.js')
     const base = against === undefined ? undefined : await loadReport(against, io.cwd)
     const cases = await this.#readCases()
     const scorers = score === undefined ? undefined : await loadScorers(score, io.cwd)
@@ -101,26 +211,22 @@ class EvalCommand {
   async #readCases(): Promise<EvaluationCase[]> {
     const { cases, source, store: url } = this.#options
     const io = this.#io
-    if (cases !== undefined) {
-      const { parseCases } = await import('../../testing/evaluate/evaluation-case.js')
-      return parseCases(await loadFile(cases, io.cwd, 'CASES'), cases)
-    }
+    const { parseCases, readSessionCases } = await import('../../testing/evaluate/evaluation-case.js')
+    if (cases !== undefined) return parseCases(await loadFile(cases, io.cwd, 'CASES'), cases)
     const { last, prefix, tags } = source ?? { last: 1, prefix: undefined, tags: {} }
-    const { readSessionCases } = await import('../../testing/evaluate/evaluation-case.js')
-    const { store } = await openStoreToShow(url, io)
+    const store = await openStoreToShow(url, io)
     try {
       const found = await readSessionCases(store, {
         last,
         ...(prefix !== undefined && { prefix }),
         ...(Object.keys(tags).length > 0 && { tags }),
       })
-      if (found.length === 0)
-        throw badUsageError(
-          `--from-store: ${await describeStore(url, io)} has no such session in which a user said anything. Forks and sessions of ` +
-            'evaluations are not replayed. Name another store with --store.',
-          '--from-store',
-        )
-      return found
+      if (found.length > 0) return found
+      throw badUsageError(
+        `--from-store: ${await describeStore(url, io)} has no matching session with a user message. Forks and sessions of ` +
+          'evaluations are not replayed. Name another store with --store.',
+        '--from-store',
+      )
     } finally {
       await store.close()
     }
@@ -128,76 +234,70 @@ class EvalCommand {
 
   async #finish(report: EvaluationReport, base: EvaluationReport | undefined): Promise<ExitCode> {
     const { out, html, json, store } = this.#options
-    const { stdout, stderr, env, cwd } = this.#io
+    const io = this.#io
     const { compareReports } = await import('../../testing/evaluate/summarize-cases.js')
     const comparison = base ? compareReports(report, base) : null
-    if (out !== undefined) await writeFile(resolve(cwd, out), `${JSON.stringify(report, null, 1)}\n`)
+    if (out !== undefined) await writeOutput(`${JSON.stringify(report, null, 1)}\n`, out, io)
     if (html !== undefined) {
       const { formatReportPage } = await import('../../testing/evaluate/report-page.js')
-      await writeFile(resolve(cwd, html), formatReportPage(report, comparison))
+      await writeOutput(formatReportPage(report, comparison), html, io, { option: '--html' })
     }
-    if (json) stdout.write(`${JSON.stringify(comparison ? { ...report, comparison } : report)}\n`)
+    if (json) io.stdout.write(`${JSON.stringify(comparison ? { ...report, comparison } : report)}\n`)
     else {
       const { formatReport } = await import('../../testing/evaluate/format-report.js')
-      const commandOptions = formatCarriedOptions({ store })
-      const look = { width: stdout.columns ?? 100, color: wantsColor(stdout, env), commandOptions }
-      stdout.write(formatReport(report, comparison, look))
+      const color = wantsColor(io.stdout, io.env)
+      const look = {
+        width: io.stdout.columns ?? 100,
+        color,
+        commandOptions: formatCarriedOptions({ store }),
+      }
+      io.stdout.write(formatReport(report, comparison, look))
     }
     const crossed = this.#listCrossed(report, comparison)
-    for (const what of crossed) stderr.write(`statewright: ${stripControls(what)}\n`)
+    for (const what of crossed) writeNotice(io, what)
     if (!report.interrupted) return crossed.length > 0 ? exitCodes.error : exitCodes.completed
-    stderr.write(`statewright: ${this.#describeStop(report)}\n`)
+    writeNotice(io, this.#describeStop(report))
     return exitCodes.cancelled
   }
 
   #describeStop({ id }: EvaluationReport): string {
-    if (!this.#kept) return 'stopped: the cases that are left have no score.'
+    const stopped = 'stopped: the remaining cases have no score.'
+    if (!this.#kept) return stopped
     const how = this.#options.id === undefined ? `with --id ${id}` : 'again'
-    return `stopped: the cases that are left have no score. Go on with the same command ${how}.`
+    return `${stopped} Continue with the same command ${how}.`
   }
 
-  /** Why the command fails, in sentences. */
+  /** The reasons why the command fails, as sentences. */
   #listCrossed({ summary }: EvaluationReport, comparison: ReportComparison | null): string[] {
     const { failBelow, maxRegression } = this.#options
-    const { verdicts, mean } = summary
-    const fallen = -(comparison?.score?.value ?? 0)
-    return [
-      ...(verdicts.error > 0
-        ? [`${verdicts.error} of ${summary.runs} runs are errors: they have no score.`]
-        : []),
-      ...(failBelow !== undefined && mean === null ? ['no case has a score (--fail-below).'] : []),
-      ...(failBelow !== undefined && mean !== null && mean.value < failBelow
-        ? [`the mean score ${mean.value.toFixed(3)} is below ${failBelow} (--fail-below).`]
-        : []),
-      ...(maxRegression !== undefined && comparison?.score == null
-        ? ['no case has a score in both reports (--max-regression).']
-        : []),
-      ...(maxRegression !== undefined && fallen > maxRegression
-        ? [
-            `the mean score has fallen by ${fallen.toFixed(3)}, more than ${maxRegression} (--max-regression).`,
-          ]
-        : []),
-    ]
+    const { verdicts, mean, runs } = summary
+    const loss = -(comparison?.score?.value ?? 0)
+    const crossed: string[] = []
+    if (verdicts.error > 0) crossed.push(`${verdicts.error} of ${runs} runs are errors, and have no score.`)
+    if (failBelow !== undefined && mean === null) crossed.push('no case has a score (--fail-below).')
+    if (failBelow !== undefined && mean !== null && mean.value < failBelow)
+      crossed.push(`the mean score ${mean.value.toFixed(3)} is below ${failBelow} (--fail-below).`)
+    if (maxRegression !== undefined && comparison?.score == null)
+      crossed.push('no case has a score in both reports (--max-regression).')
+    if (maxRegression !== undefined && loss > maxRegression)
+      crossed.push(
+        `the mean score has fallen by ${loss.toFixed(3)}, more than ${maxRegression} (--max-regression).`,
+      )
+    return crossed
   }
 }
 
 /** `12/90 · 10 passed, 2 failed · 4 running · $0.01 · 12.0 s` */
-export function formatProgress(progress: EvaluationProgress): string {
+function formatProgress(progress: EvaluationProgress): string {
   const { done, total, running, passed, failed, errors, diverged, cost, elapsedMs } = progress
   const counts = [
     `${passed} passed`,
     `${failed} failed`,
     ...(errors > 0 ? [`${errors} errors`] : []),
     ...(diverged > 0 ? [`${diverged} diverged`] : []),
-  ]
+  ].join(', ')
   const spent = cost === null ? [] : [formatMoney(cost)]
-  return [
-    `${done}/${total}`,
-    counts.join(', '),
-    `${running} running`,
-    ...spent,
-    formatDuration(elapsedMs),
-  ].join(' · ')
+  return [`${done}/${total}`, counts, `${running} running`, ...spent, formatDuration(elapsedMs)].join(' · ')
 }
 
 async function loadReport(path: string, cwd: string): Promise<EvaluationReport> {
@@ -205,76 +305,35 @@ async function loadReport(path: string, cwd: string): Promise<EvaluationReport> 
   return parseReport(await loadFile(path, cwd, '--against'), `--against: '${path}'`)
 }
 
-/** That a report can be written is known before anything is spent. Throws a CliError. */
-async function checkWritable(option: string, path: string | undefined, cwd: string): Promise<void> {
-  if (path === undefined) return
-  const file = resolve(cwd, path)
-  const refuse = (why: string, cause?: unknown): CliError =>
-    new CliError('unwritable_file', `${option}: ${why}`, option, { cause })
-  const there = await stat(file).catch(() => null)
-  if (there?.isDirectory()) throw refuse(`'${path}' is a folder; name a file in it.`)
+/** Loads the scorers of a module: its export `score`, or its default export. */
+async function loadScorers(path: string, cwd: string): Promise<Scorers> {
+  const { checkScorers } = await import('../../testing/evaluate/score-run.js')
+  const { EvaluationError } = await import('../../testing/evaluate/evaluation-case.js')
+  const refuse = createRefusal('bad_scorer', '--score')
+  const example =
+    'Export one, or several by name: export const score = { exact: (result, { expected }) => result.output === expected }.'
+  const { score, default: byDefault } = await loadModule(path, cwd, refuse)
+  const exported = score ?? byDefault
+  if (exported === undefined) throw refuse(`'${path}' exports no scorer. ${example}`)
   try {
-    await access(there ? file : dirname(file), constants.W_OK)
+    return checkScorers(exported)
   } catch (error) {
-    throw refuse(
-      there
-        ? `'${path}' may not be written by you.`
-        : `no file can be written there: ${describeReadError(error, dirname(path))}`,
-      error,
-    )
+    if (!(error instanceof EvaluationError)) throw error
+    const problem = error.message.replace(/^evaluate: /, '')
+    throw refuse(`'${path}' exports no usable scorer: ${problem} ${example}`, error)
   }
 }
 
-/** How often a line at a terminal is drawn anew, and how often a log gets one, in milliseconds. */
-const terminalMs = 100
-const logMs = 5000
-
-/** One line on stderr that says how far a command is: drawn over at a terminal, else a new one every five seconds. */
-class ProgressLine {
-  readonly #stderr: CliIO['stderr']
-  readonly #clock: Clock
-  readonly #isTerminal: boolean
-  #text = ''
-  #isShown = false
-  #lastAt: number
-  #timer: unknown
-
-  constructor({ stderr, env }: Pick<CliIO, 'stderr' | 'env'>, clock: Clock) {
-    this.#stderr = stderr
-    this.#clock = clock
-    this.#isTerminal = stderr.isTTY === true && env['TERM'] !== 'dumb'
-    this.#lastAt = this.#isTerminal ? -Infinity : readElapsed(clock)
-  }
-
-  update(text: string): void {
-    this.#text = text
-    if (this.#timer !== undefined) return
-    const waitMs = this.#lastAt + (this.#isTerminal ? terminalMs : logMs) - readElapsed(this.#clock)
-    if (waitMs <= 0) return this.#write()
-    this.#timer = this.#clock.setTimeout(() => {
-      this.#timer = undefined
-      this.#write()
-    }, waitMs)
-    // It keeps no process alive.
-    unrefTimer(this.#timer)
-  }
-
-  /** Removes the line from a terminal. */
-  close(): void {
-    if (this.#timer !== undefined) this.#clock.clearTimeout(this.#timer)
-    this.#timer = undefined
-    if (this.#isShown) this.#stderr.write('\r\u001B[K')
-    this.#isShown = false
-  }
-
-  #write(): void {
-    this.#lastAt = readElapsed(this.#clock)
-    if (!this.#isTerminal) {
-      this.#stderr.write(`statewright: ${this.#text}\n`)
-      return
-    }
-    const width = Math.max(1, (this.#stderr.columns ?? 80) - 1)
-    this.#stderr.write(`\r${Array.from(this.#text).slice(0, width).join('')}\u001B[K`)
-    this.#isShown = true
+/** Checks that a report can be written, before anything is spent. */
+async function checkWritable(option: string, path: string | undefined, cwd: string): Promise<void> {
+  if (path === undefined) return
+  const file = resolve(cwd, path)
+  const existing = await stat(file).catch(() => null)
+  try {
+    if (existing?.isDirectory()) throw Object.assign(new Error('A folder.'), { code: 'EISDIR' })
+    await access(existing ? file : dirname(file), constants.W_OK)
+  } catch (cause) {
+    const why = describeFileError(cause, path, 'written')
+    throw new CliError('unwritable_file', `${option}: ${why}`, option, { cause })
   }
 }

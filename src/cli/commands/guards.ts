@@ -1,67 +1,56 @@
-import type { AgentContext } from '../../../machines/agent/context.js'
 import type { PresetName } from '../../../machines/agent/config.js'
+import type { AgentContext } from '../../../machines/agent/context.js'
 import type { Message } from '../../../machines/agent/messages.js'
 import type { ModelOutput } from '../../../machines/agent/model-response.js'
 import { addUsage, type Usage } from '../../../machines/agent/usage.js'
 import { findPreset, presets } from '../../core/config/presets.js'
 import { formatCount, formatMoney, stripControls } from '../../core/format/format-words.js'
+import { openRecord } from '../../core/sessions/log/log-record.js'
 import { replaySession } from '../../core/sessions/replay-session.js'
+import type { SessionStore } from '../../core/sessions/store/store.js'
 import {
   compareGuards,
   type GuardComparison,
+  type GuardReplay,
   type GuardSavings,
   type GuardStop,
-  type GuardReplay,
   type ReplayedFinding,
   replayGuards,
 } from '../../testing/replay-guards.js'
-import { openRecord } from '../../core/sessions/log/log-record.js'
-import type { SessionStore } from '../../core/sessions/store/store.js'
-import { badUsageError } from '../cli-error.js'
-import type { CliIO, Command } from '../command.js'
+import { badUsageError, defineCommand } from '../command.js'
 import { exitCodes } from '../exit-codes.js'
-import { findSession } from '../find-session.js'
-import { loadConfig } from '../load-config.js'
-import { withSessionStore } from '../open-session-store.js'
-import { parseOptions } from '../parse-options.js'
-import { parseSessionId, sessionOptionSpecs } from './sessions/session-options.js'
+import { loadConfig } from '../load.js'
+import { excludeBoth, storeOption } from '../options.js'
+import { findSession, missingSession, withSessionStore } from '../session-store.js'
 
-const options = {
-  config: { short: 'c', value: 'FILE', about: 'a JSON configuration with the guardrails to try' },
-  preset: {
-    value: 'NAMES',
-    about:
-      'where each of these presets would have stopped the session, and what it would have saved: aar,openhuman',
-  },
-  json: { about: 'print one line of JSON: the findings, and what they would have saved' },
-  ...sessionOptionSpecs,
-}
-
-export const guardsCommand: Command = {
+export const guardsCommand = defineCommand({
   name: 'guards',
-  about: 'Shows what the guards would have found in a session, with the default or another configuration.',
-  positional: 'SESSION',
-  options,
+  about: 'Shows what guards would find in a session.',
+  positional: 'ID',
+  missing: missingSession,
+  options: {
+    config: { short: 'c', value: 'FILE', about: 'a JSON configuration with the guardrails to try' },
+    preset: {
+      value: 'NAMES',
+      about: 'where each of these presets would stop the session, and what it would save: aar,openhuman',
+    },
+    json: { about: 'print one line of JSON: the findings, and the savings' },
+    ...storeOption,
+  },
   notes: [
     "The model's answers stay as recorded, even after a nudge. Nothing runs, nothing is written.",
-    'With --preset the step cap counts, too. Tokens and money are those of the responses that would not have been asked for.',
-    'Exit codes: 0 no guard halts the session, 2 bad usage or configuration, 3 a guard halts it.',
+    'With --preset the step limit counts, too. The saved tokens and costs are those of the responses after the stop.',
+    'Exit codes: 0 no guard stops the session, 2 bad usage or configuration, 3 a guard stops it.',
     'Examples:\n  statewright guards work\n  statewright guards work --config stricter.json\n' +
       '  statewright guards work --preset aar,openhuman,strands',
   ],
-  execute: async (args, io) => {
-    const { positionals, has, text } = parseOptions(args, options)
-    const id = parseSessionId(positionals)
+  execute: async (parsed, io) => {
+    const { has, text } = parsed
     const names = parsePresets(text('preset'))
-    if (names && has('config')) {
-      throw badUsageError(
-        '--preset and --config exclude each other: compare presets, or try one file.',
-        '--preset',
-      )
-    }
+    excludeBoth(parsed, 'preset', 'config', 'compare presets, or try one file')
     const { preset, guardrails } = await loadConfig(text('config'), io.cwd)
     const { messages, tools, usage } = await withSessionStore(text('store'), io, async (store) => {
-      await findSession(store, id)
+      const { id } = await findSession(store, parsed.positionals[0] ?? '')
       const { messages: all, snapshot } = await replaySession(store, id)
       const context = snapshot?.context as AgentContext | undefined
       const spent = names ? await listResponseUsage(store, id, all) : []
@@ -69,86 +58,79 @@ export const guardsCommand: Command = {
     })
     if (names) {
       const configs = Object.fromEntries(names.map((name) => [name, { preset: name }]))
-      const compared = compareGuards(messages, configs, { tools, usage })
-      if (has('json')) io.stdout.write(`${JSON.stringify(compared)}\n`)
-      else writeComparison(compared, usage.length, io)
-      return compared.some(({ stops }) => stops.length > 0) ? exitCodes.stopped : exitCodes.completed
+      const comparisons = compareGuards(messages, configs, { tools, usage })
+      io.stdout.write(
+        has('json') ? `${JSON.stringify(comparisons)}\n` : formatComparisons(comparisons, usage.length),
+      )
+      return comparisons.some(({ stops }) => stops.length > 0) ? exitCodes.stopped : exitCodes.completed
     }
-    const said = replayGuards(messages, { preset, guardrails }, tools)
-    if (has('json')) io.stdout.write(`${JSON.stringify(said)}\n`)
-    else writeReplay(said, io)
-    return said.halt === null ? exitCodes.completed : exitCodes.stopped
+    const replay = replayGuards(messages, { preset, guardrails }, tools)
+    io.stdout.write(has('json') ? `${JSON.stringify(replay)}\n` : formatReplay(replay))
+    return replay.halt === null ? exitCodes.completed : exitCodes.stopped
   },
-}
+})
 
 /** The presets of a list with commas, each once. */
-function parsePresets(given: string | undefined): PresetName[] | undefined {
-  if (given === undefined) return undefined
-  const names = given
-    .split(',')
-    .map((name) => name.trim())
-    .filter(Boolean)
-  if (names.length === 0) {
+function parsePresets(text: string | undefined): PresetName[] | undefined {
+  if (text === undefined) return undefined
+  const names = text.split(',').flatMap((name) => name.trim() || [])
+  if (names.length === 0)
     throw badUsageError(`--preset needs names: ${Object.keys(presets).join(', ')}.`, '--preset')
-  }
   for (const name of names) findPreset(name, '--preset')
   return [...new Set(names)] as PresetName[]
 }
 
-function writeComparison(compared: readonly GuardComparison[], responses: number, { stdout }: CliIO): void {
-  stdout.write(`${countOf(responses, 'response')} in the session.\n`)
-  for (const { name, stops, saved, replay } of compared) {
+function formatComparisons(comparisons: readonly GuardComparison[], responses: number): string {
+  const lines = comparisons.flatMap(({ name, stops, saved, replay }) => {
     const { refused } = replay.calls
-    const refusals = refused === 0 ? '' : `; ${countOf(refused, 'call')} refused`
-    if (stops.length === 0) {
-      stdout.write(`${name}: would not have stopped it${refusals}.\n`)
-      continue
-    }
-    stdout.write(`${name}: would have saved ${formatSavings(saved)}${refusals}.\n`)
-    for (const stop of stops) stdout.write(`  ${formatStop(stop)}\n`)
-  }
+    const refusals = refused === 0 ? '' : `; ${formatCountOf(refused, 'call')} refused`
+    return stops.length === 0
+      ? [`${name}: would not have stopped it${refusals}.`]
+      : [
+          `${name}: would have saved ${formatSavings(saved)}${refusals}.`,
+          ...stops.map((stop) => `  ${formatStop(stop)}`),
+        ]
+  })
+  return [`${formatCountOf(responses, 'response')} in the session.`, ...lines, ''].join('\n')
 }
 
 function formatSavings({ responses, calls, tokens, cost }: GuardSavings): string {
   const spent =
     tokens === null ? 'tokens unknown' : `${formatCount(tokens)} tokens, ${formatMoney(cost, 'cost unknown')}`
-  return `${countOf(responses, 'response')} and ${countOf(calls, 'call')} (${spent})`
+  return `${formatCountOf(responses, 'response')} and ${formatCountOf(calls, 'call')} (${spent})`
 }
 
 function formatStop({ step, when, by, rule, message }: GuardStop): string {
-  const which = rule === undefined ? by : `${by} (${rule})`
   const place = when === 'before' ? `before the calls of response ${step + 1}` : `after response ${step + 1}`
-  return stripControls(`stops ${place}, ${which}: ${message}`)
+  return stripControls(`stops ${place}, ${formatRule(by, rule)}: ${message}`)
 }
 
-function countOf(count: number, noun: string): string {
+const formatRule = (guard: string, rule: string | undefined): string =>
+  rule === undefined ? guard : `${guard} (${rule})`
+
+function formatCountOf(count: number, noun: string): string {
   return `${formatCount(count)} ${noun}${count === 1 ? '' : 's'}`
 }
 
-function writeReplay({ findings, steps, calls, halt }: GuardReplay, { stdout }: CliIO): void {
-  for (const finding of findings) stdout.write(`${formatFinding(finding)}\n`)
-  const { executed, refused } = calls
+function formatReplay({ findings, steps, calls: { executed, refused }, halt }: GuardReplay): string {
   const end =
     halt === null
-      ? 'no guard would have halted it'
-      : `a guard would have halted it after response ${halt.step + 1}`
-  stdout.write(
-    `${steps} ${steps === 1 ? 'response' : 'responses'} with calls: ${executed} ${executed === 1 ? 'call' : 'calls'} ` +
-      `executed, ${refused} refused; ${end}.\n`,
-  )
+      ? 'no guard would have stopped it'
+      : `a guard would have stopped it after response ${halt.step + 1}`
+  const counts = `${formatCountOf(steps, 'response')} with calls: ${formatCountOf(executed, 'call')} executed, ${refused} refused`
+  return [...findings.map(formatFinding), `${counts}; ${end}.`, ''].join('\n')
 }
 
 function formatFinding({ step, action, guard, rule, message }: ReplayedFinding): string {
-  const which = rule === undefined ? guard : `${guard} (${rule})`
-  return stripControls(`response ${step + 1}  ${action}  ${which}: ${message}`)
+  return stripControls(`response ${step + 1}  ${action}  ${formatRule(guard, rule)}: ${message}`)
 }
 
 type Response = ModelOutput['response']
 type AssistantMessage = Extract<Message, { role: 'assistant' }>
 
 /**
- * The usage of each assistant message of a session, from the responses in its log; null for a message that came from
- * elsewhere. A response without a message of its own, as a part of an answer that was continued, counts for the next one.
+ * The usage of each assistant message, from the responses in the log; null for a message from elsewhere. A response without
+ * a message (a part of a continued answer) counts for the next message.
  */
 async function listResponseUsage(
   store: SessionStore,

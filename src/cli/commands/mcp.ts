@@ -1,64 +1,46 @@
 import { whenAborted } from '../../core/base/abort.js'
-import { badUsageError } from '../cli-error.js'
-import type { Command } from '../command.js'
-import { exitCodes } from '../exit-codes.js'
-import { loadAgents } from '../load-agents.js'
 import { reserveStdout } from '../../mcp/server/reserve-stdout.js'
-import { openStoreForRun } from '../open-session-store.js'
-import { type OptionSpecs, parseOptions } from '../parse-options.js'
-import { formatCarriedOptions, storeOptionSpec } from './common-options.js'
+import { badUsageError, defineCommand, writeNotice } from '../command.js'
+import { getMessage, loadAgents } from '../load.js'
+import { agentsModuleOption, formatCarriedOptions, storeOption } from '../options.js'
+import { openStoreForRun } from '../session-store.js'
 
-const options = {
-  agents: {
-    value: 'MODULE',
-    about: 'a module whose default export is defineAgents({ … }), or a function of the store that returns it',
-  },
-  ...storeOptionSpec,
-  help: { short: 'h', about: 'show this help' },
-} satisfies OptionSpecs
-
-export const mcpCommand: Command = {
+export const mcpCommand = defineCommand({
   name: 'mcp',
-  about: 'Serves agents to the MCP client that has started this command, over stdio.',
-  positional: '',
-  options,
+  about: 'Serves agents to an MCP client over stdio.',
+  options: { ...agentsModuleOption, ...storeOption },
   notes: [
-    'Each agent is a tool, and each call of it is a session of the store. Needs the package @modelcontextprotocol/server.',
+    'The MCP client starts this command. Each agent is a tool, and each call is a session in the store. Needs the package ' +
+      '@modelcontextprotocol/server.',
     'Examples:\n' +
       '  statewright mcp --agents ./agents.mjs\n' +
-      '  npx @modelcontextprotocol/inspector --cli statewright mcp --agents ./agents.mjs --method tools/list',
+      '  npx @modelcontextprotocol/inspector --cli \\\n' +
+      '    statewright mcp --agents ./agents.mjs --method tools/list',
   ],
-  execute: async (args, io) => {
-    const { positionals, text } = parseOptions(args, options)
-    if (positionals.length > 0)
-      throw badUsageError(`This command takes no argument: '${positionals.join(' ')}'.`)
+  execute: async ({ text }, io) => {
     const module = text('agents')
     if (module === undefined)
       throw badUsageError('Which agents? Write: statewright mcp --agents MODULE.', '--agents')
-    // Modules may print as they are loaded.
+    // Modules may print while they are loaded.
     const reserved = io.stdout === process.stdout ? reserveStdout() : null
     const { store } = await openStoreForRun(text('store'), io)
     try {
       const agents = await loadAgents(module, io.cwd, store)
       const { serveMcpStdio } = await import('../../mcp/server/index.js')
-      const onError = (error: unknown): void => {
-        io.stderr.write(`statewright: ${error instanceof Error ? error.message : String(error)}\n`)
-      }
       const server = await serveMcpStdio({
         agents,
         stdin: io.stdin,
         stdout: reserved?.stdout ?? io.stdout,
-        onError,
+        onError: (error) => writeNotice(io, getMessage(error)),
         answerCommand: `statewright send${formatCarriedOptions({ store: text('store') })}`,
       })
       const close = (): void => void server.close()
       const stops = [whenAborted(io.signal, close), io.sigterm.setListener(close)]
       await server.closed
       for (const stop of stops) stop()
-      return exitCodes.completed
     } finally {
       await store.close()
       reserved?.release()
     }
   },
-}
+})

@@ -1,94 +1,92 @@
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
-import type { RunInProgress, RunResult, PendingCall } from '../../../machines/agent/run-result.js'
+import type { PendingCall, RunInProgress, RunResult } from '../../../machines/agent/run-result.js'
 import { describeError } from '../../core/base/errors.js'
+import { formatCallId } from '../../core/format/format-call.js'
+import { createPaint, shorten, stripControls } from '../../core/format/format-words.js'
+import { formatShellOption, quoteShellWord } from '../../core/format/shell-words.js'
 import { readElicitationAnswer } from '../../core/sessions/elicitation-answer.js'
-import { nothingToResumeError } from '../../core/sessions/session-errors.js'
 import { replaySession } from '../../core/sessions/replay-session.js'
+import { nothingToResumeError } from '../../core/sessions/session-errors.js'
 import { sessionBusyError } from '../../core/sessions/store/store-refusals.js'
 import type { SessionStore } from '../../core/sessions/store/store.js'
-import { stripControls, shorten } from '../../core/format/format-words.js'
-import { formatCallId } from '../../core/format/format-call.js'
-import { badUsageError } from '../cli-error.js'
-import type { CliIO, Command } from '../command.js'
-import type { Answer } from '../conversation.js'
+import { badUsageError, type CliError, type CliIO, defineCommand } from '../command.js'
 import { type ExitCode, toExitCode } from '../exit-codes.js'
-import { findSession } from '../find-session.js'
-import { canAsk } from '../terminal-prompt.js'
 import { followRun, showRest } from '../follow-run.js'
-import { formatExample, isWorking, describeCall, describeNeed } from '../resume-hints.js'
-import { loadConfig } from '../load-config.js'
-import { withSessionStore } from '../open-session-store.js'
-import { readPiped } from '../prompt.js'
-import { formatErrorLine, createPaint, wantsColor } from '../render/paint.js'
-import { createRenderer } from '../render/create-renderer.js'
-import { formatShellOption, quoteShellWord } from '../../core/format/shell-words.js'
-import { rejectImplicitRehearsal } from '../model-setup.js'
-import { withAgent } from '../with-agent.js'
-import { type CallMatch, matchCall, formatQuestionWord } from '../question-word.js'
-import { type OptionSpecs, parseOptions } from '../parse-options.js'
+import { loadConfig } from '../load.js'
+import { withAgent } from '../model-setup.js'
+import { type CommonOptions, formatCarriedOptions, readCommonOptions, runOptions } from '../options.js'
+import { wantsColor } from '../output.js'
+import { type Answer, canAsk, readPiped } from '../prompt.js'
+import { createRenderer, formatErrorLine } from '../renderer.js'
 import {
-  formatCarriedOptions,
-  agentOptionSpecs,
-  type CommonOptions,
-  drainOptionSpec,
-  outputOptionSpecs,
-  readCommonOptions,
-  inlineScenario,
-  storeOptionSpec,
-} from './common-options.js'
-
-const resumeOptionSpecs = {
-  approve: {
-    value: 'CALL@FP[=JSON]',
-    about: 'let a call run, with other arguments if given; may be repeated',
-  },
-  reject: { value: 'CALL@FP[=WHY]', about: 'refuse a call; the model reads why; may be repeated' },
-  output: { value: 'CALL@FP=TEXT', about: 'the result of a call that you carried out; may be repeated' },
-  ...agentOptionSpecs,
-  ...storeOptionSpec,
-  ...drainOptionSpec,
-  ...outputOptionSpecs,
-} satisfies OptionSpecs
+  type CallMatch,
+  describeCall,
+  describeNeed,
+  formatCallWord,
+  formatExample,
+  isWorking,
+  matchCall,
+} from '../resume-hints.js'
+import { findSession, missingSession, withSessionStore } from '../session-store.js'
+import { exitCodesNote } from './run.js'
 
 type AnswerKind = 'approve' | 'reject' | 'output'
 
-/** An answer as it was typed. The pending calls decide where the call's id ends. */
-interface GivenAnswer {
+/** An answer on the command line. The pending calls decide where the call's id ends. */
+interface AnswerOption {
   kind: AnswerKind
   text: string
 }
 
 interface ResumeCommandOptions extends CommonOptions {
   id: string
-  /** Undefined: not given. `-`: stdin. */
+  /** Undefined without one; `-` is stdin. */
   message: string | undefined
-  answers: readonly GivenAnswer[]
+  answers: readonly AnswerOption[]
 }
 
-export const resumeCommand: Command = {
+export const resumeCommand = defineCommand({
   name: 'resume',
   about: 'Resumes the latest run of a session.',
-  positional: 'ID [MESSAGE]',
-  options: resumeOptionSpecs,
+  positional: 'ID [MESSAGE…]',
+  missing: missingSession,
+  options: {
+    approve: {
+      value: 'CALL@FP[=JSON]',
+      about: 'let a call run, with other arguments if given; may be repeated',
+    },
+    reject: { value: 'CALL@FP[=WHY]', about: 'refuse a call; the model reads why; may be repeated' },
+    output: { value: 'CALL@FP=TEXT', about: 'the result of a call that you carried out; may be repeated' },
+    ...runOptions,
+  },
   notes: [
-    'A run that was interrupted or paused goes on; the model reads MESSAGE (- is stdin). A run that waits for calls goes\n' +
-      'on when all are answered, a run that waits for a message goes on with MESSAGE. At a terminal, you are asked.\n' +
-      'Answers name a call with its fingerprint, CALL@FP, as the command prints it, because arguments may change. A run that has\n' +
-      'ended is shown. Give the model, tools and instructions of the run; its limits stay as they were.',
-    'Exit codes: 0 completed, 1 error, 2 bad usage or configuration, 3 stopped by a limit or guardrail,\n' +
-      '4 waits for input, 130 cancelled, 143 released at SIGTERM, to be resumed.',
+    'A run that was interrupted or paused continues; the model reads MESSAGE (- is stdin). A run that waits for calls ' +
+      'continues when all are answered. A run that waits for a message continues with MESSAGE. On a terminal, you are asked. ' +
+      'A run that has ended is shown.',
+    'Answers name a call and its fingerprint, CALL@FP, as the command prints it, because arguments may change. Use the model, ' +
+      'tools and instructions of the run. Its limits do not change.',
+    exitCodesNote,
     'Examples:\n' +
       '  statewright resume 6f1c… --tools ./tools.mjs\n' +
-      "  statewright resume 6f1c… --tools ./tools.mjs --approve call_1@9f3c… --reject 'call_2@01ab…=Not on a Friday.'\n" +
+      '  statewright resume 6f1c… --approve call_1@9f3c…\n' +
       '  statewright resume 6f1c… --approve \'call_1@9f3c…={"to":"bob@example.com"}\'\n' +
+      "  statewright resume 6f1c… --reject 'call_2@01ab…=Not on a Friday.'\n" +
       '  statewright resume 6f1c… "Use the newer file."',
   ],
-  execute: async (args, io) => {
-    const options = readResumeOptions(args)
+  execute: async (parsed, io) => {
+    const [id = '', ...words] = parsed.positionals
+    const options = {
+      ...readCommonOptions(parsed),
+      id,
+      message: words.length === 0 ? undefined : words.join(' '),
+      answers: (['approve', 'reject', 'output'] as const).flatMap((kind) =>
+        parsed.all(kind).map((text) => ({ kind, text })),
+      ),
+    }
     return withSessionStore(options.store, io, (store) => resumeSession(store, options, io))
   },
-}
+})
 
 async function resumeSession(
   store: SessionStore,
@@ -100,21 +98,18 @@ async function resumeSession(
   const { run: result, snapshot } = await replaySession(store, id)
   if (result === null || snapshot === null) throw nothingToResumeError(id)
   const { limits } = (snapshot.context as AgentContext).config
-  const carried = formatCarriedOptions(options)
   const message = await readMessage(options, io)
   const answers = collectAnswers(result, message, options)
   if (!isWorking(result) && answers.length === 0 && !(result.resumable && canAsk(options, io))) {
-    showResult(result, { limits, carried, options, io })
+    showResult(result, limits, options, io)
     return toExitCode(result)
   }
-
   const file = await loadConfig(options.config, io.cwd)
-  rejectImplicitRehearsal(options, file, io)
   return withAgent({ options, file, store }, io, (agent, setup) =>
     followRun({
-      start: async (given) => {
-        const run = await agent.resume(id, given)
-        // A run at work reads it at the next safe point.
+      start: async (runOptions) => {
+        const run = await agent.resume(id, runOptions)
+        // A working run reads it at the next safe point.
         if (isWorking(result) && message !== undefined) run.steer(message)
         return run
       },
@@ -122,7 +117,7 @@ async function resumeSession(
       limits,
       view: options,
       opening: setup.opening,
-      carried,
+      carried: formatCarriedOptions(options),
       drainMs: options.drainMs,
       io,
     }),
@@ -132,18 +127,18 @@ async function resumeSession(
 async function readMessage({ message }: ResumeCommandOptions, io: CliIO): Promise<string | undefined> {
   const text = message === '-' ? await readPiped(io) : message
   if (text?.trim() === '')
-    throw badUsageError('The message is empty: give a text, or leave MESSAGE out.', 'MESSAGE')
+    throw badUsageError('The message is empty. Write a text, or leave out MESSAGE.', 'MESSAGE')
   return text
 }
 
-/** The answers for the run at its rest, in order. */
+/** The answers for the idle run, in order. */
 function collectAnswers(
   result: RunResult | RunInProgress,
   message: string | undefined,
   { answers }: ResumeCommandOptions,
 ): Answer[] {
   const toCalls = createAnswers(result, answers)
-  if (message === undefined) return result.state === 'PAUSED' ? [resumeAnswer] : toCalls
+  if (message === undefined) return result.state === 'PAUSED' ? [(run) => run.resume()] : toCalls
   if (isWorking(result)) return []
   if (!result.resumable) {
     throw badUsageError(
@@ -152,165 +147,114 @@ function collectAnswers(
       'MESSAGE',
     )
   }
-  if (result.reason === 'message')
-    return [
-      (run) => {
-        run.reply(message)
-      },
-    ]
-  return [
-    (run) => {
-      run.steer(message)
-    },
-    ...toCalls,
-  ]
+  if (result.reason === 'message') return [(run) => run.reply(message)]
+  return [(run) => run.steer(message), ...toCalls]
 }
 
-const resumeAnswer: Answer = (run) => {
-  run.resume()
-}
-
-/** Shows the state of a run that does not go on now. */
+/** Shows the state of a run that does not continue now. */
 function showResult(
   result: RunResult,
-  {
-    limits,
-    carried,
-    options,
-    io,
-  }: {
-    limits: AgentConfig['limits']
-    carried: string
-    options: ResumeCommandOptions
-    io: CliIO
-  },
+  limits: AgentConfig['limits'],
+  options: ResumeCommandOptions,
+  io: CliIO,
 ): void {
   const isHuman = options.output === 'human'
   if (isHuman && result.output !== '') io.stdout.write(`${stripControls(result.output)}\n`)
   if (isHuman) io.stdout.write(formatErrorLine(result, createPaint(wantsColor(io.stdout, io.env))))
   io.stdout.write(createRenderer(options.output, limits, io).renderResult(result))
-  showRest(result, { isHuman, carried, io })
+  showRest(result, { isHuman, carried: formatCarriedOptions(options), io })
 }
 
 /**
- * Reads the command line's answers to pending calls. All answers are checked before the first one is applied.
- * @throws {CliError} `bad_usage` for a call that is not pending, for other arguments, for the wrong kind of answer, and for a
- * second answer to one call
+ * Checks all answers before the first one is applied.
+ * @throws {CliError} `bad_usage` for a call that is not pending or has changed, and for an answer that does not fit
  */
 function createAnswers(
   { state, pending = [] }: RunResult | RunInProgress,
-  given: readonly GivenAnswer[],
+  options: readonly AnswerOption[],
 ): Answer[] {
   const answered = new Set<string>()
-  return given.map(({ kind, text }) => {
+  return options.map(({ kind, text }) => {
+    const refuse = (message: string, cause?: unknown): CliError =>
+      badUsageError(`--${kind}: ${message}`, `--${kind}`, { cause })
     const match = matchCall(text, pending)
-    if (match === undefined) throw unknownCallError(kind, text, state, pending)
+    if (match === undefined) throw refuse(describeUnknownCall(text, state, pending))
     const { call, rest } = match
-    if ((call.needs !== 'approval') !== (kind === 'output')) throw wrongKindError(kind, call)
-    if (match.kind !== 'asked') throw wrongQuestionError(kind, match)
-    if (answered.has(call.callId))
-      throw badUsageError(`Call '${formatCallId(call.callId)}' is answered twice.`, `--${kind}`)
+    if ((call.needs !== 'approval') !== (kind === 'output')) throw refuse(describeWrongKind(call))
+    if (match.kind !== 'same') throw refuse(describeOtherCall(kind, match))
+    if (answered.has(call.callId)) throw refuse(`call '${formatCallId(call.callId)}' is answered twice.`)
     answered.add(call.callId)
-    return createAnswer(kind, call, rest)
+    return createAnswer(kind, call, rest, refuse)
   })
 }
 
-function createAnswer(kind: AnswerKind, call: PendingCall, text: string | undefined): Answer {
+function createAnswer(
+  kind: AnswerKind,
+  call: PendingCall,
+  text: string | undefined,
+  refuse: (message: string, cause?: unknown) => CliError,
+): Answer {
+  const word = formatCallWord(call)
   switch (kind) {
     case 'approve': {
-      const edited = text === undefined ? undefined : parseArguments(call, text)
-      return (run) => {
-        run.approve(call, edited)
-      }
+      const edited = text === undefined ? undefined : parseArguments(call, text, refuse)
+      return (run) => run.approve(call, edited)
     }
     case 'reject':
-      return (run) => {
-        run.reject(call, text ?? '')
-      }
+      return (run) => run.reject(call, text ?? '')
     default:
       if (text === undefined)
-        throw badUsageError(
-          `--output needs the result, too: ${formatShellOption('output', `${formatQuestionWord(call)}=TEXT`)}.`,
-          '--output',
-        )
-      checkElicitationAnswer(call, text)
-      return (run) => {
-        run.addToolOutput(call, text)
+        throw refuse(`the result is missing. Write ${formatShellOption('output', `${word}=TEXT`)}.`)
+      try {
+        if (call.elicitation !== undefined) readElicitationAnswer(call.elicitation, text)
+      } catch (cause) {
+        const example = formatShellOption('output', `${word}=${formatExample(call)}`)
+        throw refuse(`${describeError(cause)} Write ${example}.`, cause)
       }
+      return (run) => run.addToolOutput(call, text)
   }
 }
 
-/** Before the first answer is applied. */
-function checkElicitationAnswer(call: PendingCall, text: string): void {
-  if (call.elicitation === undefined) return
-  try {
-    readElicitationAnswer(call.elicitation, text)
-  } catch (cause) {
-    const example = formatShellOption('output', `${formatQuestionWord(call)}=${formatExample(call)}`)
-    const message = `--output: ${describeError(cause)} Write ${example}.`
-    throw badUsageError(message, '--output', { cause })
-  }
-}
-
-function parseArguments(call: PendingCall, json: string): unknown {
+function parseArguments(
+  call: PendingCall,
+  json: string,
+  refuse: (message: string, cause?: unknown) => CliError,
+): unknown {
   try {
     return JSON.parse(json) as unknown
   } catch (cause) {
-    const example = formatShellOption('approve', `${formatQuestionWord(call)}={"key": "value"}`)
-    const message = `--approve: the arguments for call '${formatCallId(call.callId)}' are not JSON. Write ${example}.`
-    throw badUsageError(message, '--approve', { cause })
+    const example = formatShellOption('approve', `${formatCallWord(call)}={"key": "value"}`)
+    throw refuse(
+      `the arguments for call '${formatCallId(call.callId)}' are not valid JSON. Write ${example}.`,
+      cause,
+    )
   }
 }
 
 /** An answer needs the fingerprint: without it, the answer could apply to arguments that the user has not seen. */
-function wrongQuestionError(kind: AnswerKind, match: CallMatch): Error {
-  const { call } = match
+function describeOtherCall(kind: AnswerKind, { call, kind: match }: CallMatch): string {
   const id = formatCallId(call.callId)
   const problem =
-    match.kind === 'bare'
-      ? `--${kind}: '${id}' names the call without its fingerprint. The call is`
-      : `--${kind}: call '${id}' has other arguments now:`
-  const remedy = formatShellOption(kind, formatQuestionWord(call) + (kind === 'output' ? '=TEXT' : ''))
-  return badUsageError(`${problem} ${describeCall(call)}. To answer that: ${remedy}`, `--${kind}`)
+    match === 'bare'
+      ? `'${id}' names the call without its fingerprint. The call is`
+      : `call '${id}' has different arguments now:`
+  const remedy = formatShellOption(kind, formatCallWord(call) + (kind === 'output' ? '=TEXT' : ''))
+  return `${problem} ${describeCall(call)}. To answer it: ${remedy}`
 }
 
-function unknownCallError(kind: string, text: string, state: string, pending: readonly PendingCall[]): Error {
+function describeUnknownCall(text: string, state: string, pending: readonly PendingCall[]): string {
   const waiting =
     pending.length === 0
-      ? `no call waits for an answer: the run is ${state}`
-      : `pending: ${pending.map(describeNeed).join('; ')}`
-  return badUsageError(
-    `--${kind}: there is no call '${shorten(text, 64)}' that waits; ${waiting}.`,
-    `--${kind}`,
-  )
+      ? `No call waits for an answer: the run is ${state}`
+      : `Pending: ${pending.map(describeNeed).join('; ')}`
+  return `no call '${shorten(text, 64)}' is pending. ${waiting}.`
 }
 
-function wrongKindError(kind: AnswerKind, call: PendingCall): Error {
-  const word = formatQuestionWord(call)
+function describeWrongKind(call: PendingCall): string {
+  const word = formatCallWord(call)
   const remedy =
     call.needs === 'approval'
       ? `${formatShellOption('approve', word)} or ${formatShellOption('reject', word)}`
       : formatShellOption('output', `${word}=${call.elicitation ? formatExample(call) : 'TEXT'}`)
-  return badUsageError(
-    `--${kind} does not fit call '${formatCallId(call.callId)}': answer it with ${remedy}.`,
-    `--${kind}`,
-  )
-}
-
-/** Reads the arguments of `statewright resume`. Throws a CliError for invalid or contradictory ones. */
-function readResumeOptions(args: readonly string[]): ResumeCommandOptions {
-  const given = parseOptions(inlineScenario(args), resumeOptionSpecs)
-  const [id, ...words] = given.positionals
-  if (id === undefined) {
-    throw badUsageError("Which session? Give its id: 'statewright sessions list' shows them.", 'ID')
-  }
-  const answers = (['approve', 'reject', 'output'] as const).flatMap((kind) =>
-    given.all(kind).map((text): GivenAnswer => ({ kind, text })),
-  )
-  return {
-    ...readCommonOptions(given),
-    id,
-    message: words.length === 0 ? undefined : words.join(' '),
-    answers,
-  }
+  return `this does not answer call '${formatCallId(call.callId)}'. Use ${remedy}.`
 }

@@ -1,39 +1,29 @@
-import type { CliIO, Command } from '../command.js'
-import { choosePrompt } from '../prompt.js'
+import { defineCommand, type CliIO, type ParsedOptions } from '../command.js'
 import { exitCodes, type ExitCode } from '../exit-codes.js'
 import { followRun } from '../follow-run.js'
-import { loadConfig } from '../load-config.js'
+import { loadConfig } from '../load.js'
+import { expectModelOptions, withAgent } from '../model-setup.js'
 import { announceStudio, loadStudio, waitForInterrupt } from '../open-studio.js'
-import { type OpenedStore, openStoreForRun } from '../open-session-store.js'
-import { isRehearsal, rejectImplicitRehearsal } from '../model-setup.js'
+import { type CommonOptions, formatCarriedOptions, readCommonOptions, runOptions } from '../options.js'
+import { choosePrompt } from '../prompt.js'
+import { type OpenedStore, openStoreForRun } from '../session-store.js'
 import { memoryStore } from '../../core/sessions/store/memory-store.js'
-import { withAgent } from '../with-agent.js'
-import {
-  formatCarriedOptions,
-  agentOptionSpecs,
-  type CommonOptions,
-  drainOptionSpec,
-  outputOptionSpecs,
-  readCommonOptions,
-  inlineScenario,
-  storeOptionSpec,
-} from './common-options.js'
-import { type OptionSpecs, parseOptions, parseWholeNumber } from '../parse-options.js'
 
 export const runOptionSpecs = {
-  ...agentOptionSpecs,
-  session: { value: 'ID', about: 'continue or begin this session (default: a new one)' },
-  ...storeOptionSpec,
-  'max-steps': { value: 'N', about: 'stop after this number of model responses (limits.maxSteps)' },
-  timeout: { value: 'MS', about: 'stop after this number of milliseconds; 0 is off (limits.timeoutMs)' },
-  'no-stream': { about: 'ask for whole responses instead of streamed ones' },
+  ...runOptions,
+  session: { value: 'ID', about: 'continue or create this session (default: a new one)' },
+  'max-steps': { value: 'N', min: 1, about: 'stop after this number of model responses (limits.maxSteps)' },
+  timeout: {
+    value: 'MS',
+    min: 0,
+    about: 'stop after this number of milliseconds; 0 is off (limits.timeoutMs)',
+  },
+  'no-stream': { about: 'request whole responses instead of streams' },
   studio: { about: 'watch the run in the studio, a page on this machine, until Ctrl-C' },
-  ...drainOptionSpec,
-  ...outputOptionSpecs,
-} satisfies OptionSpecs
+} as const
 
 export interface RunCommandOptions extends CommonOptions {
-  /** Undefined: not given. `-`: stdin. */
+  /** Undefined without one; `-` is stdin. */
   prompt: string | undefined
   session: string | undefined
   limits: { maxSteps?: number; timeoutMs?: number }
@@ -41,14 +31,12 @@ export interface RunCommandOptions extends CommonOptions {
   studio: boolean
 }
 
-/** Reads the arguments of `statewright run`. Throws a CliError for invalid or contradictory ones. */
-export function readRunOptions(args: readonly string[]): RunCommandOptions {
-  const given = parseOptions(inlineScenario(args), runOptionSpecs)
-  const { positionals, text, has } = given
-  const maxSteps = parseWholeNumber('--max-steps', text('max-steps'), 1)
-  const timeoutMs = parseWholeNumber('--timeout', text('timeout'), 0)
+/** @throws {CliError} for invalid or contradictory options */
+export function readRunOptions(parsed: ParsedOptions<typeof runOptionSpecs>): RunCommandOptions {
+  const { positionals, text, has, number } = parsed
+  const [maxSteps, timeoutMs] = [number('max-steps'), number('timeout')]
   return {
-    ...readCommonOptions(given),
+    ...readCommonOptions(parsed),
     prompt: positionals.length === 0 ? undefined : positionals.join(' '),
     session: text('session'),
     limits: { ...(maxSteps !== undefined && { maxSteps }), ...(timeoutMs !== undefined && { timeoutMs }) },
@@ -57,40 +45,43 @@ export function readRunOptions(args: readonly string[]): RunCommandOptions {
   }
 }
 
-export const runCommand: Command = {
+export const exitCodesNote =
+  'Exit codes: 0 completed, 1 error, 2 bad usage or configuration, 3 stopped by a limit or guardrail, 4 waits for input, ' +
+  '130 cancelled, 143 released at SIGTERM and can be resumed.'
+
+export const runCommand = defineCommand({
   name: 'run',
   about: 'Runs an agent on a prompt and shows what it does.',
-  positional: '[PROMPT]',
+  positional: '[PROMPT…]',
   options: runOptionSpecs,
   notes: [
-    'PROMPT is read from stdin when stdin is piped or PROMPT is -. OPENAI_API_KEY holds the key. Options override the\n' +
-      'configuration file, which overrides the environment. Without a key or base URL, the built-in rehearsal is played.',
-    'The session is stored, so that it can be resumed or continued: see statewright sessions --help.\n' +
-      'A rehearsal is not stored, unless --session or --store is given.',
-    'Exit codes: 0 completed, 1 error, 2 bad usage or configuration, 3 stopped by a limit or guardrail,\n' +
-      '4 waits for input, 130 cancelled, 143 released at SIGTERM, to be resumed.',
+    'PROMPT is read from stdin when stdin is piped or PROMPT is -. The API key is in OPENAI_API_KEY. Options override the ' +
+      'configuration file, which overrides the environment.',
+    'The session is stored, so that it can be resumed or continued: see statewright sessions --help. A rehearsal is stored ' +
+      'only with --session or --store.',
+    exitCodesNote,
     'Examples:\n' +
       '  statewright run --rehearsal\n' +
       '  statewright run --tools ./tools.mjs --max-steps 10 "What changed last week?"\n' +
-      '  statewright run --session work --mcp "npx -y @modelcontextprotocol/server-filesystem ." "What is here?"\n' +
-      '  git diff | statewright run --instructions "Review this diff." --json | jq -r .output',
+      '  statewright run --session work --mcp "npx -y some-server ." "What is here?"\n' +
+      '  git diff | statewright run -i "Review this diff." --json | jq -r .output',
   ],
-  execute: async (args, io) => {
-    const options = readRunOptions(args)
+  execute: async (parsed, io) => {
+    const options = readRunOptions(parsed)
     const file = await loadConfig(options.config, io.cwd)
-    const wantsSession = options.session !== undefined || options.store !== undefined
-    if (wantsSession) rejectImplicitRehearsal(options, file, io)
-    const opened: OpenedStore =
-      isRehearsal(options, file, io) && !wantsSession
-        ? { store: memoryStore(), isKept: false }
-        : await openStoreForRun(options.store, io)
+    const isRehearsal = options.rehearsal !== false
+    if (!isRehearsal) expectModelOptions(options, file, io)
+    const isStored = !isRehearsal || options.session !== undefined || options.store !== undefined
+    const opened: OpenedStore = isStored
+      ? await openStoreForRun(options.store, io)
+      : { store: memoryStore(), isKept: false }
     try {
       return await runAgent(options, file, opened, io)
     } finally {
       await opened.store.close()
     }
   },
-}
+})
 
 function runAgent(
   options: RunCommandOptions,
@@ -103,14 +94,14 @@ function runAgent(
   return withAgent({ options, file, store, overrides }, io, async (agent, setup) => {
     const prompt = await choosePrompt(options.prompt, setup.prompt, io)
     const studio = options.studio ? await loadStudio({ store, agent }) : undefined
-    let shown: string | undefined
+    let sessionId: string | undefined
     try {
       const code = await followRun({
-        start: (given) => {
-          const run = agent.run(prompt, { ...given, ...(session !== undefined && { session }) })
-          shown = run.sessionId
+        start: (runOptions) => {
+          const run = agent.run(prompt, { ...runOptions, ...(session !== undefined && { session }) })
+          sessionId = run.sessionId
           studio?.attach(run)
-          if (studio) announceStudio(studio, io, shown)
+          if (studio) announceStudio(studio, io, sessionId)
           return run
         },
         limits: agent.config.limits,
@@ -121,12 +112,11 @@ function runAgent(
         drainMs: options.drainMs,
         io,
       })
-      if (setup.closing && output === 'human' && code === exitCodes.completed) {
+      if (setup.closing && output === 'human' && code === exitCodes.completed)
         io.stdout.write(`\n${setup.closing}\n`)
-      }
       if (studio && !io.signal.aborted && !io.sigterm.hasArrived) {
-        io.stderr.write('\nThe studio stays open: Ctrl-C ends it.\n')
-        await waitForInterrupt(io, studio, shown)
+        io.stderr.write('\nThe studio stays open until Ctrl-C.\n')
+        await waitForInterrupt(io, studio, sessionId)
       }
       return code
     } finally {

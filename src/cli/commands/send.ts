@@ -1,109 +1,153 @@
-import { type PendingCall, agentStates, type AgentState } from '../../../machines/agent/run-result.js'
+import { type PendingCall, agentStates } from '../../../machines/agent/run-result.js'
 import { listAnswerableCalls } from '../../../machines/agent/to-result.js'
 import { systemClock } from '../../core/base/clock.js'
+import { quoteShellWord } from '../../core/format/shell-words.js'
 import { sendToStoredSession } from '../../core/run/send-to-stored-session.js'
 import type { Receipt, SessionMessage } from '../../core/sessions/inbox/session-message.js'
 import { readSessionAt } from '../../core/sessions/replay-session.js'
 import type { SessionStore } from '../../core/sessions/store/store.js'
 import type { MessageForAll, SessionSelection, SendAllReceipt } from '../../fleet/send-all.js'
-import { badUsageError } from '../cli-error.js'
-import type { Command, CliIO } from '../command.js'
+import {
+  badUsageError,
+  type CliIO,
+  checkChoice,
+  defineCommand,
+  parseDate,
+  parseTag,
+  type ParsedOptions,
+} from '../command.js'
 import { exitCodes, type ExitCode } from '../exit-codes.js'
-import { findSession } from '../find-session.js'
-import { withSessionStore } from '../open-session-store.js'
-import { parseOptions, type OptionSpecs, type ParsedOptions, parseTag } from '../parse-options.js'
-import { matchCall } from '../question-word.js'
-import { quoteShellWord } from '../../core/format/shell-words.js'
-import { formatJsonLine } from '../render/json-renderer.js'
-import { formatCarriedOptions } from './common-options.js'
-import { sessionOptionSpecs } from './sessions/session-options.js'
+import { formatCarriedOptions, storeOption } from '../options.js'
+import { formatJsonLine } from '../output.js'
+import { matchCall } from '../resume-hints.js'
+import { findSession, missingSession, withSessionStore } from '../session-store.js'
 
-/** What chooses the sessions. */
-const selectionNames = ['tag', 'prefix', 'agent', 'state', 'key', 'json'] as const
+interface MessageSpec {
+  min: number
+  max: number
+  args: string
+}
 
-const sendManyOptions = {
+/** The messages to one session, with the number of their arguments. */
+const messageSpecs: Readonly<Record<string, MessageSpec>> = {
+  cancel: { min: 0, max: 1, args: '[WHY]' },
+  pause: { min: 0, max: 0, args: '' },
+  resume: { min: 0, max: 1, args: '[DATE]' },
+  steer: { min: 1, max: 1, args: 'TEXT' },
+  approve: { min: 1, max: 1, args: 'CALL' },
+  reject: { min: 1, max: 2, args: 'CALL [REASON]' },
+  reply: { min: 1, max: 1, args: 'TEXT' },
+  'tool-output': { min: 2, max: 2, args: 'CALL JSON' },
+}
+
+/** The messages to many sessions. */
+const broadcastSpecs: Readonly<Record<string, MessageSpec>> = {
+  cancel: { min: 0, max: 1, args: '[WHY]' },
+  pause: { min: 0, max: 0, args: '' },
+  resume: { min: 0, max: 1, args: '[DATE]' },
+  steer: { min: 1, max: 1, args: 'TEXT' },
+  message: { min: 1, max: 1, args: 'TEXT' },
+}
+
+const broadcastOptions = {
   all: { about: 'every session that matches --tag, --prefix, --agent or --state' },
   tag: { value: 'NAME=VALUE', about: 'with --all: sessions with this tag; may be repeated' },
-  prefix: { value: 'TEXT', about: 'with --all: sessions whose ids begin with it and a colon' },
+  prefix: { value: 'TEXT', about: 'with --all: sessions whose ids start with TEXT and a colon' },
   agent: { value: 'NAME', about: 'with --all: sessions of this agent' },
   state: {
     value: 'STATE',
-    about: 'with --all: sessions in this state; may be repeated (default: not ended)',
+    choices: agentStates,
+    about: 'with --all: sessions in this state; may be repeated (default: all that have not ended)',
   },
-  key: { value: 'TEXT', about: 'with --all: told once however often the command is run with it' },
+  key: {
+    value: 'TEXT',
+    about: 'with --all: send the message once, even if the command runs again with this key',
+  },
   json: { about: 'with --all: print the counts as JSON' },
-} satisfies OptionSpecs
+  ...storeOption,
+} as const
 
-/** The messages, with the number of their arguments. */
-const messageSpecs: Record<string, { least: number; most: number; takes: string }> = {
-  cancel: { least: 0, most: 1, takes: '[WHY]' },
-  pause: { least: 0, most: 0, takes: '' },
-  resume: { least: 0, most: 1, takes: '[DATE]' },
-  steer: { least: 1, most: 1, takes: 'TEXT' },
-  approve: { least: 1, most: 1, takes: 'CALL' },
-  reject: { least: 1, most: 2, takes: 'CALL [REASON]' },
-  reply: { least: 1, most: 1, takes: 'TEXT' },
-  'tool-output': { least: 2, most: 2, takes: 'CALL JSON' },
-}
-
-const options = { ...sendManyOptions, ...sessionOptionSpecs }
-
-export const sendCommand: Command = {
+export const sendCommand = defineCommand({
   name: 'send',
   about: 'Sends a message to a session, in whatever process it runs.',
-  positional: 'ID MESSAGE',
-  options,
+  positional: '[ID] [MESSAGE…]',
+  options: broadcastOptions,
   notes: [
-    `MESSAGE is one of:\n${Object.entries(messageSpecs)
-      .map(([word, { takes }]) => `  ${`${word} ${takes}`.trimEnd()}`)
-      .join('\n')}`,
-    'A run at work reads the message within a second. A run at rest that no process holds reads it when it is resumed; only\n' +
-      'cancel, and resume with a date, take effect at once. With a DATE, such as 2026-05-04T08:30:00Z, the run sleeps until then. CALL is the id of a pending call, or CALL@FP with its fingerprint, as run and resume\n' +
-      'print it: then no other call with this id is answered.',
-    'With --all, MESSAGE is cancel, pause, resume [DATE], steer TEXT or message TEXT, and there is no ID: every session that matches is\n' +
-      'told. Nothing more starts for it later than a second after the command has ended.',
+    `MESSAGE is one of:\n${formatUsages(messageSpecs).join('\n')}`,
+    'A working run reads the message within a second. An idle run that no process drives reads it when it is resumed; only ' +
+      'cancel, and resume with a date, take effect at once. With a DATE such as 2026-05-04T08:30:00Z, the run sleeps until then.',
+    'CALL is the id of a pending call, or CALL@FP with its fingerprint, as run and resume print it. With a fingerprint, a call ' +
+      'whose arguments have changed is not answered.',
+    `With --all there is no ID, every session that matches gets the message, and MESSAGE is one of:\n${formatUsages(broadcastSpecs).join('\n')}`,
+    'Nothing more starts in these sessions later than a second after the command has ended.',
     'Examples:\n' +
       "  statewright send 6f1c… steer 'Use the newer file.'\n" +
       "  statewright send 6f1c… reject call_2 'Not on a Friday.'\n" +
       '  statewright send 6f1c… tool-output call_3 \'{"opened":true}\'\n' +
       "  statewright send --all --tag tenant=acme cancel 'The contract has ended.'",
   ],
-  execute: async (args, io) => {
-    const parsed = parseOptions(args, options)
-    const { positionals, text } = parsed
-    if (parsed.has('all')) return sendMany(parsed, io)
-    const given = selectionNames.find((name) => parsed.has(name))
-    if (given !== undefined)
-      throw badUsageError(`--${given} chooses among many sessions: add --all, or leave it out.`, `--${given}`)
-    const [id, word, ...rest] = positionals
-    if (id === undefined) throw badUsageError('Which session? Write: statewright send ID MESSAGE.', 'ID')
-    checkMessage(word, rest)
-    return withSessionStore(text('store'), io, async (store) => {
-      await findSession(store, id)
-      const message = await createMessage(store, id, word, rest)
-      const receipt = await sendToStoredSession({ store, clock: systemClock }, id, message)
-      io.stdout.write(`${formatReceipt(receipt, message.type, id, text('store'))}\n`)
-      return exitCodes.completed
-    })
-  },
-}
-
-/** With its time zone: a date without one would be of this machine. */
-function parseDate(text: string): Date {
-  const date = /^\d{4}-\d\d-\d\dT.*(Z|[+-]\d\d:?\d\d)$/.test(text) ? new Date(text) : null
-  if (date !== null && !Number.isNaN(date.getTime())) return date
-  throw badUsageError(`'${text}' is no date with a time zone, such as 2026-05-04T08:30:00Z.`, 'DATE')
-}
-
-function checkMessage(word: string | undefined, rest: readonly string[]): asserts word is string {
-  const known = word !== undefined && Object.hasOwn(messageSpecs, word) ? messageSpecs[word] : undefined
-  if (!known)
-    throw badUsageError(
-      `${word === undefined ? 'The message is missing' : `'${word}' is not a message`}: give one of ${Object.keys(messageSpecs).join(', ')}.`,
-      'MESSAGE',
+  execute: async (parsed, io) => {
+    if (parsed.has('all')) return sendToMany(parsed, io)
+    const stray = (['tag', 'prefix', 'agent', 'state', 'key', 'json'] as const).find((name) =>
+      parsed.has(name),
     )
-  if (rest.length < known.least || rest.length > known.most)
-    throw badUsageError(`Write: statewright send ID ${`${word ?? ''} ${known.takes}`.trimEnd()}.`, 'MESSAGE')
+    if (stray !== undefined) throw badUsageError(`--${stray} needs --all.`, `--${stray}`)
+    const [id, word, ...args] = parsed.positionals
+    if (id === undefined)
+      throw badUsageError(`ID is missing. ${missingSession} Usage: statewright send ID MESSAGE`, 'ID')
+    checkMessage(word, args, 'send ID', messageSpecs)
+    const store = parsed.text('store')
+    await withSessionStore(store, io, async (opened) => {
+      await findSession(opened, id)
+      const message = await createMessage(opened, id, word, args)
+      const receipt = await sendToStoredSession({ store: opened, clock: systemClock }, id, message)
+      io.stdout.write(`${formatReceipt(receipt, message.type, id, store)}\n`)
+    })
+    return exitCodes.completed
+  },
+})
+
+function formatUsages(specs: typeof messageSpecs): string[] {
+  return Object.entries(specs).map(([word, { args }]) => `  ${word} ${args}`.trimEnd())
+}
+
+function checkMessage(
+  word: string | undefined,
+  args: readonly string[],
+  usage: string,
+  specs: typeof messageSpecs,
+): asserts word is string {
+  const names = Object.keys(specs)
+  if (word === undefined)
+    throw badUsageError(`MESSAGE is missing. Write one of ${names.join(', ')}.`, 'MESSAGE')
+  checkChoice('MESSAGE', word, names)
+  const { min = 0, max = 0, args: takes = '' } = specs[word] ?? {}
+  if (args.length < min || args.length > max)
+    throw badUsageError(`Write: statewright ${`${usage} ${word} ${takes}`.trimEnd()}`, 'MESSAGE')
+}
+
+/** The parts of a message that its text decides. */
+function createTextMessage(word: string, text: string | undefined): MessageForAll | null {
+  switch (word) {
+    case 'cancel':
+      return { type: 'cancel', ...(text !== undefined && text !== '' && { why: text }) }
+    case 'pause':
+      return { type: 'pause' }
+    case 'resume':
+      return { type: 'resume', ...(text !== undefined && text !== '' && { at: readWakeDate(text) }) }
+    case 'steer':
+      return { type: 'steer', text: text ?? '' }
+    case 'message':
+      return { type: 'message', when: 'next', input: text ?? '' }
+    default:
+      return null
+  }
+}
+
+function readWakeDate(text: string): Date {
+  const at = parseDate(text)
+  if (at !== undefined) return new Date(at)
+  throw badUsageError(`DATE must have a time zone, such as 2026-05-04T08:30:00Z (is '${text}').`, 'DATE')
 }
 
 async function createMessage(
@@ -112,45 +156,26 @@ async function createMessage(
   word: string,
   [first = '', second]: readonly string[],
 ): Promise<SessionMessage> {
-  switch (word) {
-    case 'cancel':
-      return { type: 'cancel', ...(first !== '' && { why: first }) }
-    case 'steer':
-      return { type: 'steer', text: first }
-    case 'reply':
-      return { type: 'reply', input: first }
-    case 'pause':
-      return { type: word }
-    case 'resume':
-      return { type: word, ...(first !== '' && { at: parseDate(first) }) }
-    case 'approve':
-      return { type: 'approve', ...(await findCallTarget(store, id, first)) }
-    case 'reject':
-      return {
-        type: 'reject',
-        ...(await findCallTarget(store, id, first)),
-        ...(second !== undefined && { why: second }),
-      }
-    default:
-      return {
-        type: 'toolOutput',
-        ...(await findCallTarget(store, id, first)),
-        value: parseValue(second ?? ''),
-      }
-  }
+  if (word === 'reply') return { type: 'reply', input: first }
+  const message = createTextMessage(word, first)
+  if (message !== null) return message
+  const target = await findCallTarget(store, id, first)
+  if (word === 'approve') return { type: 'approve', ...target }
+  if (word === 'reject') return { type: 'reject', ...target, ...(second !== undefined && { why: second }) }
+  return { type: 'toolOutput', ...target, value: parseValue(second ?? '') }
 }
 
-/** The call of an answer. An unknown call is sent as it is, and refused where the message is checked. */
+/** The call of an answer. An unknown call is sent unchanged, and refused where the message is checked. */
 async function findCallTarget(
   store: SessionStore,
   id: string,
   text: string,
 ): Promise<Pick<PendingCall, 'callId' | 'messageId'> & { fingerprint?: string }> {
   const { run } = await readSessionAt(store, id)
-  const named = matchCall(text, run ? listAnswerableCalls(run.context) : [])
-  if (named === undefined || named.rest !== undefined) return { callId: text }
-  const { callId, fingerprint, messageId } = named.call
-  return named.kind === 'other'
+  const match = matchCall(text, run ? listAnswerableCalls(run.context) : [])
+  if (match === undefined || match.rest !== undefined) return { callId: text }
+  const { callId, fingerprint, messageId } = match.call
+  return match.kind === 'changed'
     ? { callId, fingerprint: text.slice(callId.length + 1) }
     : { callId, fingerprint, ...(messageId !== undefined && { messageId }) }
 }
@@ -176,81 +201,43 @@ function formatReceipt(
     case 'sent':
       return `Sent to ${id}. The process that runs it reads the message within a second.`
     case 'waiting':
-      return `Stored for ${id}, which is at rest. It goes on with: statewright resume ${id}${formatCarriedOptions({ store })}`
+      return `Stored for ${id}, which is idle. Continue with: statewright resume ${id}${formatCarriedOptions({ store })}`
     default:
       return type === 'resume' ? `${id} sleeps until then.` : `Cancelled ${id}.`
   }
 }
 
-/** `tell --all`: the same message for many sessions. */
-async function sendMany(
-  { positionals, all, text, has }: ParsedOptions<keyof typeof sendManyOptions | 'store' | 'help'>,
+/** Sends one message to many sessions. */
+async function sendToMany(
+  { positionals, all, text, has }: ParsedOptions<typeof broadcastOptions>,
   io: CliIO,
 ): Promise<ExitCode> {
-  const message = parseMessage(positionals)
-  const which = parseSelection(all('tag'), {
-    prefix: text('prefix'),
-    agent: text('agent'),
-    states: all('state'),
-  })
-  const key = text('key')
+  const [word, ...args] = positionals
+  checkMessage(word, args, 'send --all …', broadcastSpecs)
+  const message = createTextMessage(word, args[0]) as MessageForAll
+  const tags = all('tag').map(parseTag)
+  const [prefix, agent, key] = [text('prefix'), text('agent'), text('key')]
+  const states = all('state') as (typeof agentStates)[number][]
+  const selection: SessionSelection = {
+    ...(tags.length > 0 && { tags: Object.fromEntries(tags) }),
+    ...(prefix !== undefined && { prefix }),
+    ...(agent !== undefined && { agent }),
+    ...(states.length > 0 && { state: states }),
+  }
+  if (Object.keys(selection).length === 0)
+    throw badUsageError('--all needs --tag, --prefix, --agent or --state.', '--all')
   const { sendAll } = await import('../../fleet/send-all.js')
   return withSessionStore(text('store'), io, async (store) => {
-    const isSeen = io.stdout.isTTY === true && !has('json')
-    const receipt = await sendAll(store, which, message, {
+    const showsProgress = io.stdout.isTTY === true && !has('json')
+    const receipt = await sendAll(store, selection, message, {
       signal: io.signal,
       ...(key !== undefined && { key }),
-      ...(isSeen && { onProgress: ({ sessions }) => io.stdout.write(`\r${sessions} sessions …`) }),
+      ...(showsProgress && { onProgress: ({ sessions }) => io.stdout.write(`\r${sessions} sessions …`) }),
     })
-    if (isSeen) io.stdout.write('\r\u001B[K')
+    if (showsProgress) io.stdout.write('\r\u001B[K')
     io.stdout.write(has('json') ? formatJsonLine(receipt) : formatReceipts(receipt))
     return receipt.refused > 0 ? exitCodes.error : exitCodes.completed
   })
-}
-
-function parseMessage([word, text, ...more]: readonly string[]): MessageForAll {
-  const needsText = word === 'steer' || word === 'message'
-  const isKnown = ['cancel', 'pause', 'resume', 'steer', 'message'].includes(word ?? '')
-  const most = word === 'pause' ? 1 : 2
-  const count = (word === undefined ? 0 : 1) + (text === undefined ? 0 : 1) + more.length
-  if (!isKnown || count > most || (needsText && text === undefined))
-    throw badUsageError(
-      'Write: statewright send --all … MESSAGE, with one of cancel [WHY], pause, resume [DATE], steer TEXT, message TEXT.',
-      'MESSAGE',
-    )
-  switch (word) {
-    case 'steer':
-      return { type: 'steer', text: text ?? '' }
-    case 'message':
-      return { type: 'message', when: 'next', input: text ?? '' }
-    case 'pause':
-      return { type: word }
-    case 'resume':
-      return { type: word, ...(text !== undefined && { at: parseDate(text) }) }
-    default:
-      return { type: 'cancel', ...(text !== undefined && { why: text }) }
-  }
-}
-
-function parseSelection(
-  tags: readonly string[],
-  {
-    prefix,
-    agent,
-    states,
-  }: { prefix: string | undefined; agent: string | undefined; states: readonly string[] },
-): SessionSelection {
-  const unknown = states.find((state) => !agentStates.includes(state as AgentState))
-  if (unknown !== undefined)
-    throw badUsageError(`--state must be one of ${agentStates.join(', ')} (is '${unknown}').`, '--state')
-  if (tags.length === 0 && prefix === undefined && agent === undefined && states.length === 0)
-    throw badUsageError('Which sessions? Give --tag, --prefix, --agent or --state beside --all.', '--all')
-  return {
-    ...(tags.length > 0 && { tags: Object.fromEntries(tags.map(parseTag)) }),
-    ...(prefix !== undefined && { prefix }),
-    ...(agent !== undefined && { agent }),
-    ...(states.length > 0 && { state: states as AgentState[] }),
-  }
 }
 
 function formatReceipts(receipt: SendAllReceipt): string {

@@ -1,61 +1,93 @@
-import { exitCodes } from '../exit-codes.js'
-import { badUsageError } from '../cli-error.js'
-import type { Command } from '../command.js'
-import { loadAgent } from '../load-agent.js'
-import { loadMachine } from '../load-machine.js'
-import { openStoreToShow } from '../open-session-store.js'
-import { waitForInterrupt, openStudio } from '../open-studio.js'
-import { type OptionSpecs, parseOptions, parseWholeNumber } from '../parse-options.js'
-import { storeOptionSpec } from './common-options.js'
+import { editorUrl, isWebAddress } from '../../studio/studio-page.js'
+import { badUsageError, type CliIO, defineCommand } from '../command.js'
+import { loadAgent, loadMachine } from '../load.js'
+import { announceStudio, loadStudio, openPage, waitForInterrupt } from '../open-studio.js'
+import { agentModuleOption, storeOption } from '../options.js'
+import { findSession, missingSession, openStoreToShow, withSessionStore } from '../session-store.js'
+import type { Studio } from '../../studio/index.js'
 
-const options = {
-  ...storeOptionSpec,
-  agent: {
-    value: 'MODULE',
-    about:
-      'a module whose default export is an agent, or a function of the store that returns one: to answer with',
-  },
-  machine: { value: 'MODULE', about: 'show the chart of this machine instead of the agent loop' },
-  port: { value: 'N', about: 'the port on 127.0.0.1 (default: any that is free)' },
-  open: { about: 'open the page in a browser' },
-  help: { short: 'h', about: 'show this help' },
-} satisfies OptionSpecs
+const portOption = {
+  value: 'N',
+  min: 0,
+  max: 65_535,
+  about: 'the port on 127.0.0.1 (default: a free one)',
+} as const
 
-export const studioCommand: Command = {
+/** Keeps the studio open until Ctrl-C. */
+async function serve(studio: Studio, io: CliIO): Promise<void> {
+  await waitForInterrupt(io, studio)
+  await studio.close()
+}
+
+export const studioCommand = defineCommand({
   name: 'studio',
-  about: 'Shows sessions on a local page: runs step by step, open questions, forks.',
-  positional: '',
-  options,
+  about: 'Shows sessions on a local page, step by step.',
+  options: {
+    ...storeOption,
+    ...agentModuleOption,
+    machine: { value: 'MODULE', about: 'show the chart of this machine instead of the agent loop' },
+    port: portOption,
+    open: { about: 'open the page in a browser' },
+  },
   notes: [
-    'Nothing leaves this machine: the page is served on 127.0.0.1, only to the browser that opened the address with the token.\n' +
+    'Nothing leaves this machine: the page is served on 127.0.0.1, only to the browser that opened the address with the token. ' +
       'Without --agent the page is read-only.',
     'Examples:\n' +
       '  statewright studio --open\n' +
       '  statewright studio --store file:.sessions --agent ./agent.mjs',
   ],
-  execute: async (args, io) => {
-    const { positionals, text, has } = parseOptions(args, options)
-    if (positionals.length > 0)
-      throw badUsageError(`This command takes no argument: '${positionals.join(' ')}'.`)
-    const port = parseWholeNumber('--port', text('port'), 0) ?? 0
-    if (port > 65_535)
-      throw badUsageError(`--port must be a whole number of at most 65535 (is '${port}').`, '--port')
-    const machine = text('machine')
-    const chart = machine === undefined ? undefined : await loadMachine(machine, io.cwd)
-    const { store } = await openStoreToShow(text('store'), io)
+  execute: async ({ text, number, has }, io) => {
+    const [module, machineModule] = [text('agent'), text('machine')]
+    const machine = machineModule === undefined ? undefined : await loadMachine(machineModule, io.cwd)
+    const store = await openStoreToShow(text('store'), io)
     try {
-      const module = text('agent')
       const agent = module === undefined ? undefined : await loadAgent(module, io.cwd, store)
-      const studio = await openStudio(
-        { store, port, ...(agent && { agent }), ...(chart && { machine: chart }) },
-        io,
-        { inBrowser: has('open') },
-      )
-      await waitForInterrupt(io, studio)
-      await studio.close()
-      return exitCodes.completed
+      const port = number('port') ?? 0
+      const studio = await loadStudio({ store, port, ...(agent && { agent }), ...(machine && { machine }) })
+      const url = announceStudio(studio, io)
+      if (has('open')) openPage(url)
+      await serve(studio, io)
     } finally {
       await store.close()
     }
   },
-}
+})
+
+export const statelyCommand = defineCommand({
+  name: 'stately',
+  about: "Shows a session in the studio, with Stately's editor.",
+  options: {
+    session: { short: 's', value: 'ID', about: 'the session to show' },
+    live: { about: 'show new records as they are written, of that session or of the latest one' },
+    context: { about: "send the studio's full view of each record instead of a few numbers" },
+    editor: { value: 'URL', about: `the address of the editor (default: ${editorUrl})` },
+    port: { ...portOption, short: 'p' },
+    ...storeOption,
+  },
+  notes: [
+    "The studio listens on 127.0.0.1 and shows Stately's editor in a frame. It sends the editor the state, the event's name, " +
+      'the reason, and the steps, tokens and USD of each record; text of the conversation only with --context. Until the ' +
+      'editor answers, the studio shows its own chart.',
+    'Examples:\n  statewright stately --session work\n  statewright stately --live',
+  ],
+  execute: async ({ has, text, number }, io) => {
+    const id = text('session')
+    if (id === undefined && !has('live'))
+      throw badUsageError(`Name a session with --session ID, or use --live. ${missingSession}`, '--session')
+    const editor = text('editor') ?? editorUrl
+    if (!isWebAddress(editor))
+      throw badUsageError(`--editor must be an address such as ${editorUrl} (is '${editor}').`, '--editor')
+    if (id !== undefined) await withSessionStore(text('store'), io, (store) => findSession(store, id))
+    const store = await openStoreToShow(text('store'), io)
+    try {
+      const stately = { editor, withContext: has('context') }
+      const studio = await loadStudio({ store, port: number('port') ?? 0, stately })
+      const place = id === undefined ? 'live' : `session/${encodeURIComponent(id)}${has('live') ? '' : '/1'}`
+      io.stdout.write(`${studio.url}#/${place}\n`)
+      io.stderr.write('Open it in a browser on this machine; Ctrl-C ends it.\n')
+      await serve(studio, io)
+    } finally {
+      await store.close()
+    }
+  },
+})

@@ -1,5 +1,5 @@
 import { formatAgo } from '../../../src/core/format/format-words.js'
-import { formatTimestamp } from '../../../src/cli/render/format-time.js'
+import { formatTimestamp } from '../../../src/cli/output.js'
 
 const now = Date.UTC(2026, 4, 10, 12)
 const [minute, hour, day] = [60_000, 3_600_000, 86_400_000]

@@ -2,8 +2,8 @@ import * as fc from 'fast-check'
 import type { AgentEvent, EmittedEvent } from '../../../machines/agent/announcements.js'
 import type { RunResult } from '../../../machines/agent/run-result.js'
 import { noUsage } from '../../../machines/agent/usage.js'
-import { HumanRenderer } from '../../../src/cli/render/create-renderer.js'
-import { wantsColor } from '../../../src/cli/render/paint.js'
+import { HumanRenderer } from '../../../src/cli/renderer.js'
+import { wantsColor } from '../../../src/cli/output.js'
 import { defaultConfig } from '../../../src/core/config/defaults.js'
 import { unicodeText } from '../../support/unicode-text.js'
 
@@ -111,10 +111,14 @@ describe('a run for people', () => {
         { type: 'approval_requested', callId: 'c1', name: 'send', arguments: '{"to":"x"}', fingerprint: 'f' },
         { type: 'error', code: 'timeout', message: 'Too long.', recoverable: true },
       ]),
-    ).toBe(
-      '⚑ cycle (nudge)  Going in circles.\n! budget  Nearly spent.\n' +
-        '? approval  send(to: "x") waits for a person (call c1)\n✗ timeout  Too long.\n',
-    )
+    ).toBe('⚑ cycle (nudge)  Going in circles.\n! budget  Nearly spent.\n✗ timeout  Too long.\n')
+  })
+
+  test('shows the hint of a guard for developers once', () => {
+    const message = 'You repeat yourself. (For the developer: mark the tool with polling: true.)'
+    const nudge = { type: 'guardrail', guard: 'stale', action: 'nudge', evidence: 'e', message } as const
+    expect(shown([nudge, nudge]).match(/For the developer/g)).toHaveLength(1)
+    expect(shown([nudge, nudge]).match(/You repeat yourself\./g)).toHaveLength(2)
   })
 
   test('ends with what the run took, set against its limits', () => {

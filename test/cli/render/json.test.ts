@@ -1,5 +1,5 @@
 import * as fc from 'fast-check'
-import { formatJsonLine } from '../../../src/cli/render/json-renderer.js'
+import { formatJsonLine } from '../../../src/cli/output.js'
 import { unicodeText } from '../../support/unicode-text.js'
 
 test('a line of JSON is the same value, and holds nothing that a terminal obeys', () => {

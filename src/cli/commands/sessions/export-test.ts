@@ -1,31 +1,27 @@
-import { quoteShellWord } from '../../../core/format/shell-words.js'
-import { mkdir, stat, writeFile } from 'node:fs/promises'
-import { dirname, join, relative, resolve } from 'node:path'
+import { stat } from 'node:fs/promises'
+import { dirname, relative, resolve } from 'node:path'
+import { createDefinitionFactory, internalsByAgent } from '../../../core/agent/agent-internals.js'
 import type { Agent, AgentOptions } from '../../../core/agent/agent-options.js'
-import { internalsByAgent, createDefinitionFactory } from '../../../core/agent/agent-internals.js'
+import { createAgent } from '../../../core/agent/agent.js'
+import { quoteShellWord } from '../../../core/format/shell-words.js'
+import type { ModelProvider } from '../../../core/models/provider.js'
+import { openRecord } from '../../../core/sessions/log/log-record.js'
 import type { SessionStore } from '../../../core/sessions/store/store.js'
+import type { ToolEntry } from '../../../core/tools/tool-set.js'
+import { formatRunnerImport, type TestRunner } from '../../../testing/generate-tests.js'
 import {
+  createRecordedAgent,
+  type Recording,
+  recordSession,
   ReplayError,
   replaySession,
-  createRecordedAgent,
-  recordSession,
-  type Recording,
 } from '../../../testing/index.js'
-import { formatRunnerImport, type TestRunner } from '../../../testing/generate-tests.js'
-import { parseRunner } from '../common-options.js'
 import { takeRecording, toRecordedAgent } from '../../../testing/play/record-session.js'
-import { badUsageError, CliError } from '../../cli-error.js'
-import type { CliIO } from '../../command.js'
-import { loadAgent } from '../../load-agent.js'
-import { loadModule } from '../../load-module.js'
-import { loadTools } from '../../load-tools.js'
-import { describeReadError } from '../../load-file.js'
-import { createAgent } from '../../../core/agent/agent.js'
-import { openRecord } from '../../../core/sessions/log/log-record.js'
-import type { ModelProvider } from '../../../core/models/provider.js'
-import type { ToolEntry } from '../../../core/tools/tool-set.js'
 import type { RecordedAgent } from '../../../testing/play/recording.js'
-import { loadConfig } from '../../load-config.js'
+import { badUsageError, CliError, type CliIO, writeNotice } from '../../command.js'
+import { createRefusal, loadAgent, loadConfig, loadModule, loadTools } from '../../load.js'
+import { toImportPath } from '../../machine-space.js'
+import { writeOutput } from '../../output.js'
 
 /** The options of the original run that describe its agent. */
 interface OriginalRunOptions {
@@ -34,7 +30,7 @@ interface OriginalRunOptions {
   instructions: string | undefined
 }
 
-/** What is known about the agent that `statewright run` made for a session; null: nothing. */
+/** The known parts of the agent that `statewright run` created for a session; null without any. */
 async function findRunAgent(
   { config, tools, instructions }: OriginalRunOptions,
   store: SessionStore,
@@ -46,16 +42,15 @@ async function findRunAgent(
     const demo = createRehearsalAgent({ tools: createDemoTools() as readonly ToolEntry[] })
     return (await hasStartedSession(demo, store, session)) ? describeAgent(demo) : null
   }
-  const { $schema: _schema, model: _model, ...written } = await loadConfig(config, io.cwd)
+  const { $schema: _schema, model: _model, ...settings } = await loadConfig(config, io.cwd)
   const all = tools === undefined ? [] : await loadTools(tools, io.cwd)
-  const settings = written as Partial<AgentOptions>
   const agent = createRehearsalAgent({
-    ...settings,
+    ...(settings as Partial<AgentOptions>),
     ...(instructions !== undefined && { instructions }),
     tools: all,
   })
   const { tools: specs, ...rest } = describeAgent(agent)
-  // Without their module, the tools are not known.
+  // Without their module, the tools are unknown.
   return tools === undefined ? rest : { ...rest, tools: specs ?? [] }
 }
 
@@ -68,7 +63,7 @@ function describeAgent(agent: Agent): RecordedAgent {
   return parts ? toRecordedAgent(parts, agent.config) : {}
 }
 
-/** Whether this agent started the session's runs, by the log. */
+/** Whether the log names this agent's definition for all runs. */
 async function hasStartedSession(agent: Agent, store: SessionStore, session: string): Promise<boolean> {
   const parts = internalsByAgent.get(agent)?.parts
   if (!parts) return false
@@ -86,17 +81,17 @@ async function hasStartedSession(agent: Agent, store: SessionStore, session: str
 const rehearsalModel: ModelProvider = {
   provider: 'rehearsal',
   model: 'rehearsal',
-  request: () => Promise.reject(new Error('No model is asked here.')),
+  request: () => Promise.reject(new Error('No model is called here.')),
 }
 
-/** The parts of a session test. Paths are relative to the test. */
+/** Paths are relative to the test. */
 interface TestFile {
   session: string
   runner: TestRunner
   fixture: string
-  /** The module with the agent, and whether it exports a function that makes one; null: made from the recording. */
+  /** The module of the agent, and whether it exports a function; null: the agent is created from the recording. */
   agent: { module: string; isFunction: boolean } | null
-  /** For an agent that is made from the recording: its prompt, if known, and the module of its tools. */
+  /** The prompt, if known, and the module of the tools of an agent that is created from the recording. */
   instructions: string | null | undefined
   tools: string | null
   isLive: boolean
@@ -107,19 +102,19 @@ function formatTestFile(file: TestFile): string {
   const { session, runner, fixture, agent, isLive } = file
   const play = `replaySession(agent, recording${isLive ? ", { tools: 'live' }" : ''})`
   return [
-    '// A session that plays as it was recorded: no model is asked, and no key is needed.',
-    `// It was written by 'statewright sessions export ${session} --as test', and is yours to change.`,
+    '// Replays a recorded session without a model or a key.',
+    `// Written by 'statewright sessions export ${session} --as test'. You may change it.`,
     "import { readFileSync } from 'node:fs'",
     formatRunnerImport(runner, 'test'),
     ...(agent?.isFunction ? ["import { memoryStore } from 'statewright'"] : []),
     `import { replaySession${agent ? '' : ', createRecordedAgent'} } from 'statewright/testing'`,
     ...(agent
-      ? [`import ${agent.isFunction ? 'makeAgent' : 'agent'} from ${quoteLiteral(agent.module)}`]
+      ? [`import ${agent.isFunction ? 'createAgent' : 'agent'} from ${quoteLiteral(agent.module)}`]
       : []),
     ...(file.tools === null ? [] : [`import tools from ${quoteLiteral(file.tools)}`]),
     '',
     `const recording = JSON.parse(readFileSync(new URL(${quoteLiteral(fixture)}, import.meta.url), 'utf8'))`,
-    ...(agent?.isFunction ? ['const agent = await makeAgent({ store: memoryStore() })'] : []),
+    ...(agent?.isFunction ? ['const agent = await createAgent({ store: memoryStore() })'] : []),
     ...(agent ? [] : formatRecordedAgent(file)),
     '',
     `test(${quoteLiteral(`session ${session} plays as it was recorded`)}, async () => {`,
@@ -136,7 +131,7 @@ function formatRecordedAgent({ instructions, tools }: TestFile): string[] {
   ]
   return [
     '',
-    "// The agent as it was recorded. Put your own in its place: import { agent } from './agent.mjs'",
+    "// The recorded agent. Replace it with your own: import { agent } from './agent.mjs'",
     ...(changes.length === 0
       ? ['const agent = createRecordedAgent(recording)']
       : ['const agent = createRecordedAgent(recording, {', ...changes, '})']),
@@ -152,62 +147,59 @@ function quoteLiteral(text: string): string {
 export interface TestExport extends OriginalRunOptions {
   agent: string | undefined
   isLive: boolean
-  runner: string | undefined
+  runner: TestRunner
   out: string | undefined
   force: boolean
   update: boolean
 }
 
-/** Writes a session as a test with its recording. Plays it first, so that the test passes when it is written. */
+/** Writes a session as a test with its recording. Replays it first, so that the test passes when it is written. */
 export async function exportTest(
   store: SessionStore,
   session: string,
   request: TestExport,
   io: CliIO,
 ): Promise<void> {
-  const { agent: module, isLive, tools, out, force, update } = request
+  const { agent: module, isLive, runner, tools, out, force, update } = request
   if (isLive && module === undefined && tools === undefined)
-    throw badUsageError(
-      '--tools live needs tools: name their module with --tools MODULE, too, or an --agent MODULE.',
-      '--tools',
-    )
-  const runner = parseRunner(request.runner)
+    throw badUsageError('--tools live needs tools: add --tools MODULE or --agent MODULE.', '--tools')
   const name = session.replaceAll(/[^\w.-]/g, '_')
   const path = resolve(io.cwd, out ?? `${name}.test.mjs`)
   const fixture = path.replace(/(\.test|\.spec)?\.[cm]?[jt]sx?$/, '') + '.session.json'
-  const isThere = await fileExists(path)
+  const exists = await fileExists(path)
+  const shown = (file: string) => relative(io.cwd, file) || file
   if (!force && !update) for (const file of [path, fixture]) await refuseReplacing(file, io)
 
   const { recording, agent } = await takeSessionRecording(store, session, request, io)
   const { notCompared } = await checkPlayable(agent, recording)
-  const at = (file: string) => toModulePath(importPath(dirname(path), resolve(io.cwd, file)), path)
-  await writeTestFile(fixture, `${JSON.stringify(recording, null, 1)}\n`, io)
+  const at = (file: string) => toModulePath(toImportPath(dirname(path), resolve(io.cwd, file)), path)
+  await writeOutput(`${JSON.stringify(recording, null, 1)}\n`, shown(fixture), io, { makeFolder: true })
   // The user may have changed the test.
-  const keeps = update && isThere && !force
-  if (!keeps) {
+  const isKept = update && exists && !force
+  if (!isKept) {
     const text = formatTestFile({
       session,
       runner,
-      fixture: importPath(dirname(path), fixture),
+      fixture: toImportPath(dirname(path), fixture),
       agent:
         module === undefined ? null : { module: at(module), isFunction: await exportsFunction(module, io) },
       instructions: recording.agent.instructions,
       tools: module !== undefined || tools === undefined ? null : at(tools),
       isLive,
     })
-    await writeTestFile(path, text, io)
+    await writeOutput(text, shown(path), io, { makeFolder: true })
   }
-  const shown = (file: string) => relative(io.cwd, file) || file
   io.stdout.write(
-    keeps
-      ? `Took a new recording: ${shown(fixture)}. The test ${shown(path)} is unchanged.\n`
+    isKept
+      ? `Stored a new recording: ${shown(fixture)}. The test ${shown(path)} is unchanged.\n`
       : `Wrote ${shown(path)} and ${shown(fixture)}. Run it: ${formatTestCommand(runner, shown(path))}\n`,
   )
-  for (const what of notCompared) io.stderr.write(`statewright: not compared: ${what}\n`)
+  for (const what of notCompared) writeNotice(io, `not compared: ${what}`)
   if (recording.agent.instructions === undefined)
-    io.stderr.write(
-      'statewright: The agent of this session is not known. Name it with --agent MODULE, or give the options of its run: ' +
-        '--config, --tools, --instructions.\n',
+    writeNotice(
+      io,
+      'The agent of this session is unknown. Name it with --agent MODULE, or use the options of its run: --config, --tools, ' +
+        '--instructions.',
     )
 }
 
@@ -220,7 +212,7 @@ async function takeSessionRecording(
   if (module !== undefined) {
     const agent = await loadAgent(module, io.cwd, store)
     if (!internalsByAgent.has(agent)) {
-      const text = `'${module}' has an agent of another copy of Statewright. Use the command of that copy.`
+      const text = `'${module}' exports an agent of another copy of Statewright. Use the command of that copy.`
       throw new CliError('bad_agent', `--agent: ${text}`, '--agent')
     }
     return { recording: await recordSession(agent, session, { store }), agent }
@@ -233,18 +225,18 @@ async function takeSessionRecording(
 
 async function checkPlayable(agent: Pick<Agent, 'config'>, recording: Recording) {
   try {
-    // Settings of the run and later changes of the agent cannot be told apart; only limits belong to the run.
+    // Settings of the run cannot be distinguished from later changes of the agent, so only limits are compared.
     const { check: _check, ...whole } = recording
     const { config: _config, ...then } = recording.agent
     await replaySession(agent, { ...whole, agent: then })
     return await replaySession(agent, recording)
   } catch (error) {
     if (!(error instanceof ReplayError) || error.code !== 'session_differs') throw error
-    // The advice at the end is for a test that fails later.
+    // The advice at the end is meant for a test that fails later.
     const message = error.message.replace(/\n\n[^\n]*$/, '')
     throw new CliError(
       'session_differs',
-      `${message}\n\nNothing was written: this is not the agent that the session was recorded with. Run the session anew, and export that.`,
+      `${message}\n\nNothing was written, because this is not the agent of the recorded session. Run the session again, and export that.`,
       recording.session,
       { cause: error },
     )
@@ -264,22 +256,13 @@ function formatTestCommand(runner: TestRunner, path: string): string {
 }
 
 async function exportsFunction(module: string, io: CliIO): Promise<boolean> {
-  const { default: exported } = await loadModule(
-    module,
-    io.cwd,
-    (why) => new CliError('bad_agent', `--agent: ${why}`),
-  )
+  const { default: exported } = await loadModule(module, io.cwd, createRefusal('bad_agent', '--agent'))
   return typeof exported === 'function'
 }
 
-/** The compiler takes no import of `.ts` from a TypeScript file without an option for it. */
+/** TypeScript refuses imports of `.ts` without a compiler option. */
 function toModulePath(module: string, test: string): string {
   return /\.[cm]?tsx?$/.test(test) ? module.replace(/\.([cm]?)tsx?$/, '.$1js') : module
-}
-
-function importPath(from: string, to: string): string {
-  const path = relative(from, to).replaceAll('\\', '/')
-  return path.startsWith('.') ? path : `./${path}`
 }
 
 async function fileExists(path: string): Promise<boolean> {
@@ -291,23 +274,6 @@ async function fileExists(path: string): Promise<boolean> {
 
 async function refuseReplacing(path: string, { cwd }: CliIO): Promise<void> {
   if (!(await fileExists(path))) return
-  const text = `'${relative(cwd, path)}' exists already. Take a new recording for it with --update, replace all with --force, or name another file.`
+  const text = `'${relative(cwd, path)}' exists already. Store a new recording for it with --update, replace all with --force, or name another file.`
   throw new CliError('unwritable_file', `--out: ${text}`, '--out')
-}
-
-/** Unlike an export, a test gets the usual file mode. */
-async function writeTestFile(path: string, text: string, { cwd }: CliIO): Promise<void> {
-  try {
-    await mkdir(dirname(path), { recursive: true })
-    await writeFile(path, text)
-  } catch (cause) {
-    const file = relative(cwd, path) || join('.', path)
-    const why = describeReadError(cause, file).replace('may not be read', 'may not be written')
-    throw new CliError(
-      'unwritable_file',
-      `--out: ${why.replace('cannot be read', 'cannot be written')}`,
-      '--out',
-      { cause },
-    )
-  }
 }

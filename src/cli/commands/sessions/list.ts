@@ -1,146 +1,114 @@
+import { type AgentState, isWorkState, type Reason } from '../../../../machines/agent/run-result.js'
 import { formatWakeTime } from '../../../core/base/clock.js'
-import { type AgentState, type Reason, isWorkState } from '../../../../machines/agent/run-result.js'
-import type { ListOptions } from '../../../core/sessions/store/list-options.js'
-import {
-  type Paint,
-  type Style,
-  formatCount,
-  formatMoney,
-  shorten,
-  formatAgo,
-} from '../../../core/format/format-words.js'
+import { createPaint, formatAgo, formatCount, formatMoney, shorten, type Style } from '../../../core/format/format-words.js'
 import { getStateStyle } from '../../../core/format/run-summary.js'
-import { readSessionAt } from '../../../core/sessions/replay-session.js'
 import { getListedTitle } from '../../../core/sessions/listed-title.js'
+import { readSessionAt } from '../../../core/sessions/replay-session.js'
 import { createSummary } from '../../../core/sessions/session-summary.js'
 import { StoreError, type StoreErrorCode } from '../../../core/sessions/store/store-error.js'
 import type { ListedSession, SessionStore, SessionSummary } from '../../../core/sessions/store/store.js'
-import { badUsageError } from '../../cli-error.js'
-import type { CliIO, Command } from '../../command.js'
-import { exitCodes } from '../../exit-codes.js'
-import { withSessionStore } from '../../open-session-store.js'
-import { parseOptions, parseTag, parseWholeNumber } from '../../parse-options.js'
-import { formatJsonLine } from '../../render/json-renderer.js'
-import { createPaint, wantsColor } from '../../render/paint.js'
-import { formatIsoTime } from '../../render/format-time.js'
-import { sessionOptionSpecs } from './session-options.js'
+import { type CliIO, defineCommand, parseTag, parseTime } from '../../command.js'
+import { selectionOptions, storeOption } from '../../options.js'
+import { formatIsoTime, formatJsonLine, formatTable, wantsColor } from '../../output.js'
+import { withSessionStore } from '../../session-store.js'
 
 const defaultLimit = 20
 
-const options = {
-  json: { about: 'print one line of JSON for each session' },
-  limit: { value: 'N', about: `how many, newest first; 0 is all (default: ${defaultLimit})` },
-  prefix: { value: 'TEXT', about: 'only sessions whose ids begin with it and a colon' },
-  tag: { value: 'NAME=VALUE', about: 'only sessions with this tag; may be repeated' },
-  children: { about: 'the sessions of sub-agents, too' },
-  ...sessionOptionSpecs,
-}
-
-export const listCommand: Command = {
+export const listCommand = defineCommand({
   name: 'sessions list',
-  about: 'Lists the stored sessions, the last written first.',
-  positional: '',
-  options,
-  notes: ["The run of an 'interrupted' session was at work when its process ended: statewright resume ID."],
-  execute: async (args, io) => {
-    const { positionals, has, text, all } = parseOptions(args, options)
-    if (positionals.length > 0)
-      throw badUsageError(`This command takes no argument: '${positionals.join(' ')}'.`)
-    const limit = parseWholeNumber('--limit', text('limit'), 0) ?? defaultLimit
-    const prefix = text('prefix')
-    const tags = all('tag').map(parseTag)
-    const asked: ListOptions = {
-      ...(prefix !== undefined && { prefix }),
-      ...(tags.length > 0 && { tags: Object.fromEntries(tags) }),
-      children: has('children'),
-    }
+  about: 'Lists the stored sessions, the latest first.',
+  options: {
+    json: { about: 'print one line of JSON for each session' },
+    limit: { value: 'N', min: 0, about: `how many sessions; 0 is all (default: ${defaultLimit})` },
+    since: {
+      value: 'TIME',
+      about: 'only sessions written since then: an age such as 12h or 7d, or a date with a time zone',
+    },
+    ...selectionOptions,
+    children: { about: 'also list the sessions of sub-agents' },
+    ...storeOption,
+  },
+  notes: ["An 'interrupted' session was working when its process ended: statewright resume ID."],
+  execute: async ({ has, text, all, number }, io) => {
+    const limit = number('limit') ?? defaultLimit
+    const [prefix, since, tags] = [text('prefix'), text('since'), all('tag').map(parseTag)]
     await withSessionStore(text('store'), io, async (store) => {
-      const entries = await store.list(asked)
-      const shown = limit === 0 ? entries : entries.slice(0, limit)
-      const rows: SessionInList[] = []
-      for (const entry of shown) {
-        // oxlint-disable-next-line no-await-in-loop -- however many there are, one log at a time is in memory
+      const entries = await store.list({
+        ...(prefix !== undefined && { prefix }),
+        ...(tags.length > 0 && { tags: Object.fromEntries(tags) }),
+        ...(since !== undefined && { since: parseTime('--since', since, Date.now()) }),
+        // One more shows whether there are older sessions.
+        ...(limit > 0 && { limit: limit + 1 }),
+        children: has('children'),
+      })
+      const rows: SessionRow[] = []
+      for (const entry of limit === 0 ? entries : entries.slice(0, limit)) {
+        // oxlint-disable-next-line no-await-in-loop -- only one log is in memory at a time
         const row = await readSessionRow(store, entry)
         if (row !== null) rows.push(row)
       }
-      if (has('json')) for (const row of rows) io.stdout.write(formatJsonLine(withDates(row)))
-      else showTable(rows, entries.length - shown.length, io)
+      if (has('json')) for (const row of rows) io.stdout.write(formatJsonLine(toJson(row)))
+      else showTable(rows, limit > 0 && entries.length > limit, io)
     })
-    return exitCodes.completed
   },
-}
+})
 
-function withDates({ id, createdAt, updatedAt, wakeAt, ...rest }: SessionInList): object {
+function toJson({ id, createdAt, updatedAt, wakeAt, ...rest }: SessionRow): object {
   const [created, updated] = [createdAt, updatedAt].map(formatIsoTime)
   const sleep = wakeAt === undefined ? {} : { wakeAt: formatIsoTime(wakeAt) }
   return { id, createdAt: created, updatedAt: updated, ...rest, ...sleep }
 }
 
-function showTable(rows: readonly SessionInList[], more: number, { stdout, env }: CliIO): void {
+const heads = ['session', 'state', 'when', 'messages', 'tokens', 'cost', 'title']
+const numeric = ['messages', 'tokens', 'cost']
+
+/** The minimum width of titles, even on narrow terminals. */
+const minTitleWidth = 20
+
+function showTable(rows: readonly SessionRow[], hasMore: boolean, { stdout, env }: CliIO): void {
   if (rows.length === 0) {
-    stdout.write('There are no sessions yet. Start one: statewright run "What changed last week?"\n')
+    stdout.write('There are no sessions. Start one: statewright run "What changed last week?"\n')
     return
   }
   const paint = createPaint(wantsColor(stdout, env))
-  stdout.write(formatSessionTable(rows, { now: Date.now(), width: stdout.columns ?? 160, paint }))
-  if (more > 0) stdout.write(paint('dim', `${more} older: --limit 0 shows all.`) + '\n')
+  const cells = rows.map((row) => toCells(row, Date.now()))
+  const widths = heads
+    .slice(0, -1)
+    .map((head, i) => Math.max(head.length, ...cells.map((line) => line[i]?.length ?? 0)) + 2)
+  const room = (stdout.columns ?? 160) - widths.reduce((sum, each) => sum + each, 0)
+  const titleWidth = Math.max(minTitleWidth, room)
+  const style = (cell: string, head: string, i: number): string =>
+    head === 'state' ? paint(getListedStyle(rows[i]?.state ?? 'new'), cell) : cell
+  const lines = rows.map((row, i) => [...(cells[i] ?? []), shorten(row.title, titleWidth)])
+  stdout.write(formatTable(heads, lines, { paint, numeric, style }))
+  if (hasMore) stdout.write(`${paint('dim', 'There are older sessions: --limit 0 shows all.')}\n`)
 }
 
-const columnHeads = ['session', 'state', 'when', 'messages', 'tokens', 'cost', 'title']
-const numeric: ReadonlySet<string> = new Set(['messages', 'tokens', 'cost'])
-
-/** The least width of titles, even on narrow terminals. */
-const minTitleWidth = 20
-
-/** A table of sessions: a header line, then one line each. */
-function formatSessionTable(
-  rows: readonly SessionInList[],
-  { now, width, paint }: { now: number; width: number; paint: Paint },
-): string {
-  const cells = rows.map((row) => [
+function toCells(row: SessionRow, now: number): string[] {
+  return [
     shorten(row.id, 200),
     row.wakeAt === undefined ? row.state : `${row.state} until ${formatWakeTime(row.wakeAt)}`,
     formatAgo(row.updatedAt, now),
     formatCount(row.messages),
     formatCount(row.totalTokens),
     formatMoney(row.cost, '?'),
-  ])
-  const widths = columnHeads
-    .slice(0, -1)
-    .map((head, i) => Math.max(head.length, ...cells.map((line) => (line[i] ?? '').length)))
-  const titleWidth = Math.max(minTitleWidth, width - widths.reduce((sum, each) => sum + each + 2, 0))
-  const aligned = (line: readonly string[]): string[] =>
-    line.map((cell, i) =>
-      numeric.has(columnHeads[i] ?? '') ? cell.padStart(widths[i] ?? 0) : cell.padEnd(widths[i] ?? 0),
-    )
-  const lines = rows.map((row, i) => {
-    const [id = '', state = '', ...rest] = aligned(cells[i] ?? [])
-    return [id, paint(chooseStyle(row.state), state), ...rest, shorten(row.title, titleWidth)].join('  ')
-  })
-  return [paint('dim', [...aligned(columnHeads.slice(0, -1)), 'title'].join('  ')), ...lines, ''].join('\n')
+  ]
 }
 
-function chooseStyle(state: ListedState): Style {
-  switch (state) {
-    case 'interrupted':
-      return 'yellow'
-    case 'new':
-      return 'dim'
-    default:
-      return state === state.toUpperCase()
-        ? getStateStyle(state as Parameters<typeof getStateStyle>[0])
-        : 'red'
-  }
+function getListedStyle(state: ListedState): Style {
+  if (state === 'interrupted') return 'yellow'
+  if (state === 'new') return 'dim'
+  return state === state.toUpperCase() ? getStateStyle(state as AgentState) : 'red'
 }
 
 /**
- * - `interrupted`: its run was at work, and no process holds it
- * - `new`: no run has started · `corrupt_log` and other codes: why it cannot be read
+ * - `interrupted`: its run was working, and no process has its lease
+ * - `new`: no run has started
+ * - `corrupt_log` and other codes: why it cannot be read
  */
 type ListedState = AgentState | 'interrupted' | 'new' | StoreErrorCode
 
-/** A session in a list, with its current state. */
-interface SessionInList extends Omit<SessionSummary, 'state'> {
+interface SessionRow extends Omit<SessionSummary, 'state'> {
   id: string
   state: ListedState
   reason: Reason | null
@@ -150,8 +118,8 @@ interface SessionInList extends Omit<SessionSummary, 'state'> {
   holder: string | null
 }
 
-/** Reads the current state from the log: the summary in the store is as old as the last rest of a run. */
-async function readSessionRow(store: SessionStore, entry: ListedSession): Promise<SessionInList | null> {
+/** Reads the current state from the log, because the summary in the store is as old as the run's last idle state. */
+async function readSessionRow(store: SessionStore, entry: ListedSession): Promise<SessionRow | null> {
   const { summary, ...place } = entry
   try {
     const folded = await readSessionAt(store, entry.id)
@@ -172,10 +140,9 @@ async function readSessionRow(store: SessionStore, entry: ListedSession): Promis
   }
 }
 
-/** The state of a run, given its own state and the holder of its session. */
 function toListedState(state: AgentState | null, holder: string | null): AgentState | 'interrupted' {
-  const isAtWork = state === null || isWorkState(state)
-  return isAtWork && holder === null ? 'interrupted' : (state ?? 'RUNNING')
+  const isWorking = state === null || isWorkState(state)
+  return isWorking && holder === null ? 'interrupted' : (state ?? 'RUNNING')
 }
 
 const emptySummary: Omit<SessionSummary, 'state'> = {

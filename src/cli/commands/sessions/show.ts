@@ -1,70 +1,59 @@
 import type { AgentContext } from '../../../../machines/agent/context.js'
 import type { AgentMachineEvent } from '../../../../machines/agent/machine-events.js'
-import { openRecord } from '../../../core/sessions/log/log-record.js'
+import { formatArguments, formatToolName } from '../../../core/format/format-call.js'
+import { createPaint, formatAgo, formatMessageText, type Paint, shorten } from '../../../core/format/format-words.js'
+import { formatRunSummary } from '../../../core/format/run-summary.js'
 import { clearRecords } from '../../../core/sessions/clear-records.js'
+import { openRecord } from '../../../core/sessions/log/log-record.js'
+import type { RecordContent } from '../../../core/sessions/log/record-content.js'
 import { replaySession, type SessionSnapshot } from '../../../core/sessions/replay-session.js'
 import type { ListedSession, SessionStore } from '../../../core/sessions/store/store.js'
-import { formatRunSummary } from '../../../core/format/run-summary.js'
-import { shorten, formatAgo, formatMessageText } from '../../../core/format/format-words.js'
-import type { RecordContent } from '../../../core/sessions/log/record-content.js'
-import { formatToolName, formatArguments } from '../../../core/format/format-call.js'
-import { badUsageError } from '../../cli-error.js'
-import type { CliIO, Command } from '../../command.js'
-import { exitCodes } from '../../exit-codes.js'
-import { findSession } from '../../find-session.js'
-import { formatResumeHint, isWorking, describeWait } from '../../resume-hints.js'
-import { withSessionStore } from '../../open-session-store.js'
-import { parseOptions, parseWholeNumber } from '../../parse-options.js'
-import { formatTimestamp, formatIsoTime } from '../../render/format-time.js'
-import { formatErrorLine, type Paint, createPaint, wantsColor } from '../../render/paint.js'
-import { formatJsonLine } from '../../render/json-renderer.js'
-import { formatTranscript } from '../../render/format-transcript.js'
-import { formatCarriedOptions } from '../common-options.js'
-import { parseSessionId, sessionOptionSpecs } from './session-options.js'
+import { type CliIO, defineCommand } from '../../command.js'
+import { excludeBoth, formatCarriedOptions, storeOption } from '../../options.js'
+import { formatIsoTime, formatJsonLine, formatTimestamp, wantsColor } from '../../output.js'
+import { formatErrorLine } from '../../renderer.js'
+import { describeWait, formatResumeHint, isWorking } from '../../resume-hints.js'
+import { checkRecordExists, findSession, missingSession, withSessionStore } from '../../session-store.js'
+import { formatTranscript } from '../../transcript.js'
 
-const options = {
-  at: { value: 'N', about: 'its state after record N of its log' },
-  events: { about: 'list the records of its log: number, time, type and a short content' },
-  json: {
-    about:
-      'print the records of its log, each as one line of JSON, without content that shields have not cleared',
-  },
-  ...sessionOptionSpecs,
-}
-
-export const showCommand: Command = {
+export const showCommand = defineCommand({
   name: 'sessions show',
-  about: 'Shows a session: its conversation, usage and state, and what it waits for.',
+  about: 'Shows a session: its messages, usage, state and pending calls.',
   positional: 'ID',
-  options,
+  missing: missingSession,
+  options: {
+    at: { value: 'N', min: 1, about: 'its state after record N of its log' },
+    events: { about: 'list the records of its log: number, time, type and the start of the content' },
+    json: {
+      about:
+        'print the records of its log, one line of JSON each, without content that shields have not cleared',
+    },
+    ...storeOption,
+  },
   notes: [
     'Examples:\n' +
       '  statewright sessions show 6f1c…\n' +
       '  statewright sessions show 6f1c… --events\n' +
       '  statewright sessions show 6f1c… --at 12\n' +
-      '  statewright sessions show 6f1c… --json | jq -c \'select(.type == "event") | .event.type\'',
-    'The lines of --json follow the schema statewright/records.schema.json of the package.',
+      '  statewright sessions show 6f1c… --json | jq -c .event.type',
+    'The lines of --json follow the schema statewright/records.schema.json.',
   ],
-  execute: async (args, io) => {
-    const { positionals, has, text } = parseOptions(args, options)
-    const id = parseSessionId(positionals)
-    const at = parseWholeNumber('--at', text('at'), 1)
-    if (has('events') && has('json'))
-      throw badUsageError('--events and --json exclude each other: choose one form.')
+  execute: async (parsed, io) => {
+    const { positionals, has, text, number } = parsed
+    const at = number('at')
+    excludeBoth(parsed, 'events', 'json', 'choose one form')
     await withSessionStore(text('store'), io, async (store) => {
-      const entry = await findSession(store, id)
-      if (at !== undefined && at > entry.head) {
-        throw badUsageError(`--at: session '${id}' has ${entry.head} records; there is no ${at}.`, '--at')
-      }
+      const entry = await findSession(store, positionals[0] ?? '')
+      checkRecordExists(at, entry)
+      const { id } = entry
       if (has('json')) await showJson(store, id, at, io)
       else if (has('events')) await showEvents(store, id, at, io)
       else showSession(entry, await replaySession(store, id, at), text('store'), io)
     })
-    return exitCodes.completed
   },
-}
+})
 
-/** Like `showEvents`, for programs. Later records of the log can decide what of a record is shown. */
+/** Later records of the log can decide how much of a record is shown, so all are read. */
 async function showJson(store: SessionStore, id: string, to: number | undefined, io: CliIO): Promise<void> {
   const { records, problem } = clearRecords(await store.read(id), id)
   for (const record of records)
@@ -72,7 +61,7 @@ async function showJson(store: SessionStore, id: string, to: number | undefined,
   if (problem !== null && (to === undefined || to > records.length)) throw problem
 }
 
-/** Shows the records up to a damaged one, then its error. */
+/** Shows the records up to a damaged one, then throws its error. */
 async function showEvents(store: SessionStore, id: string, to: number | undefined, io: CliIO): Promise<void> {
   const records = await store.read(id, to === undefined ? {} : { to })
   let last = 0
@@ -93,9 +82,9 @@ function showSession(
   const { stdout, env } = io
   const paint = createPaint(wantsColor(stdout, env))
   const { messages } = replayed
-  const spoken = formatTranscript(messages, { paint, width: Math.max(40, stdout.columns ?? 100) })
+  const transcript = formatTranscript(messages, { paint, width: Math.max(40, stdout.columns ?? 100) })
   stdout.write(
-    `${formatHead(entry, replayed, paint)}\n${spoken}${spoken === '' ? '' : '\n'}${formatStatus(entry, replayed, store, paint)}`,
+    `${formatHead(entry, replayed, paint)}\n${transcript}${transcript === '' ? '' : '\n'}${formatStatus(entry, replayed, store, paint)}`,
   )
 }
 
@@ -104,9 +93,9 @@ function formatHead(
   { name }: SessionSnapshot,
   paint: Paint,
 ): string {
-  const shown = summary?.title ?? name ?? ''
-  const title = shown === '' ? '' : ` · ${shorten(shown, 80)}`
-  const when = `begun ${formatTimestamp(createdAt)} UTC, written ${formatAgo(updatedAt, Date.now())}`
+  const listedTitle = summary?.title ?? name ?? ''
+  const title = listedTitle === '' ? '' : ` · ${shorten(listedTitle, 80)}`
+  const when = `created ${formatTimestamp(createdAt)} UTC, written ${formatAgo(updatedAt, Date.now())}`
   return `${paint('bold', `Session ${id}${title}`)}\n${paint('dim', when)}\n`
 }
 
@@ -124,28 +113,27 @@ function formatStatus(
     return `No run has started. Start one: statewright run --session ${id}${carried} 'Your prompt'\n`
   }
   const { limits } = (snapshot.context as AgentContext).config
-  const told = formatErrorLine(run, paint) + formatRunSummary({ ...run, usage }, limits, null, paint)
+  const summary = formatErrorLine(run, paint) + formatRunSummary({ ...run, usage }, limits, null, paint)
   const record = `  ${paint('dim', 'record')}  ${seq} of ${last}\n`
   if (seq < last) {
-    return `${told}${record}This is an earlier state. To continue from there: statewright sessions fork ${id}${carried} --at ${seq}\n`
+    return `${summary}${record}This is an earlier state. To continue from it: statewright sessions fork ${id}${carried} --at ${seq}\n`
   }
-  if (holder !== null) return `${told}${record}At work: ${shorten(holder, 200)}\n`
+  if (holder !== null) return `${summary}${record}Working: ${shorten(holder, 200)}\n`
   if (isWorking(run)) {
-    return `${told}${record}It was interrupted. Go on with: statewright resume ${id}${carried}\n`
+    return `${summary}${record}It was interrupted. Continue with: statewright resume ${id}${carried}\n`
   }
   const waits = run.resumable ? `${describeWait(run).replace(/^the/, 'The')}\n` : ''
   const next = formatResumeHint(run, carried)
-  return told + record + waits + (next === null ? '' : `${next}\n`)
+  return summary + record + waits + (next === null ? '' : `${next}\n`)
 }
 
-/** A record of a session's log. */
 interface NumberedEntry {
   seq: number
   at: number
   entry: RecordContent
 }
 
-/** A record as one line: its number (for `--at`), time, type, and the beginning of its content. */
+/** A record as one line: its number (for `--at`), time, type, and the start of its content. */
 function formatLogLine({ seq, at, entry }: NumberedEntry, width: number): string {
   const when = (formatIsoTime(at) ?? '?').slice(0, 23).replace('T', ' ').padEnd(23)
   const kind = entry.type === 'event' ? entry.event.type.replace(/^xstate\./, '') : entry.type
@@ -159,21 +147,20 @@ function formatContent(entry: RecordContent): string {
     case 'opened': {
       const { name, state, forkedFrom } = entry
       const from = forkedFrom ? `from ${forkedFrom.sessionId} at ${forkedFrom.seq}` : ''
-      const brought = state ? `with ${state.messages.length} messages` : ''
-      return [name ?? '', from, brought].filter((part) => part !== '').join(', ')
+      const copied = state ? `with ${state.messages.length} messages` : ''
+      return [name ?? '', from, copied].filter((part) => part !== '').join(', ')
     }
     case 'start':
-      if (entry.input.features.inputShields) return unclearedNote
+      if (entry.input.features.inputShields) return pendingReviewNote
       return entry.input.input.map((message) => formatMessageText(message)).join(' ')
     case 'event':
-      return entry.event.withheld ? unclearedNote : formatEventContent(entry.event)
+      return entry.event.withheld ? pendingReviewNote : formatEventContent(entry.event)
     default:
       return JSON.stringify(entry.state.value)
   }
 }
 
-/** The transcript shows the content after the shields. */
-const unclearedNote = '(not cleared by shields)'
+const pendingReviewNote = '(not cleared by shields)'
 
 type LooseEvent = AgentMachineEvent & { now?: number; fingerprint?: string }
 
@@ -197,7 +184,7 @@ function formatEventContent(event: AgentMachineEvent): string {
     case 'REPLY':
       return event.messages.map((message) => formatMessageText(message)).join(' ')
     default: {
-      // The fingerprint of an answer is not for people.
+      // A fingerprint means nothing to people.
       const { type: _type, now: _now, fingerprint: _fingerprint, ...rest } = event as LooseEvent
       return Object.values(rest)
         .map((value) => (typeof value === 'string' ? value : JSON.stringify(value)))

@@ -1,12 +1,6 @@
-import type { AssistantMessage, Message, ToolMessage } from '../../../machines/agent/messages.js'
-import { formatToolName, formatArguments } from '../../core/format/format-call.js'
-import {
-  formatMessageText,
-  type Paint,
-  getFirstLine,
-  stripControls,
-  shorten,
-} from '../../core/format/format-words.js'
+import type { AssistantMessage, Message, ToolMessage } from '../../machines/agent/messages.js'
+import { formatToolName, formatArguments } from '../core/format/format-call.js'
+import { formatMessageText, getFirstLine, type Paint, shorten, stripControls } from '../core/format/format-words.js'
 
 /** A conversation as text: messages by speaker, with each call and result on one line. */
 export function formatTranscript(
@@ -16,7 +10,7 @@ export function formatTranscript(
   const names = collectToolNames(messages)
   let speaker = ''
   const lines: string[] = []
-  const say = (who: string, note: string, text: string): void => {
+  const write = (who: string, note: string, text: string): void => {
     if (who !== speaker) lines.push(...(lines.length > 0 ? [''] : []), paint('bold', who))
     speaker = who
     if (text !== '') lines.push(stripControls(text).trimEnd() + (note && ` ${paint('dim', note)}`))
@@ -32,13 +26,13 @@ export function formatTranscript(
         )
         break
       case 'user':
-        say('You', message.data?.reason === 'steering' ? '(while it ran)' : '', formatMessageText(message))
+        write('You', message.data?.reason === 'steering' ? '(while it ran)' : '', formatMessageText(message))
         break
       case 'assistant':
-        say('Assistant', formatNote(message), message.content || message.refusal || '')
+        write('Assistant', formatNote(message), message.content || message.refusal || '')
         for (const { function: call } of message.tool_calls ?? []) {
-          const shown = `(${formatArguments(call.arguments, width - 12)})`
-          lines.push(`  ${paint('cyan', '→')} ${formatToolName(call.name)}${paint('dim', shown)}`)
+          const args = `(${formatArguments(call.arguments, width - 12)})`
+          lines.push(`  ${paint('cyan', '→')} ${formatToolName(call.name)}${paint('dim', args)}`)
         }
         break
       case 'tool':

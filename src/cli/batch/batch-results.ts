@@ -1,0 +1,142 @@
+import { open, type FileHandle } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import type { Writable } from 'node:stream'
+import type { AgentState, Reason, RunResult } from '../../../machines/agent/run-result.js'
+import type { Usage } from '../../../machines/agent/usage.js'
+import { parseJsonOr } from '../../core/base/json.js'
+import { asObject, asText } from '../../core/base/values.js'
+import { getBatchSessionId } from '../../fleet/batch.js'
+import type { BatchResult } from '../../fleet/batch-run.js'
+import { CliError } from '../command.js'
+import { describeFileError, getErrorCode } from '../load.js'
+import { waitForWrites } from '../output.js'
+import { readLines, type TextLine } from './batch-input.js'
+
+/** A line of the results. */
+export interface ResultLine {
+  id: string
+  session: string
+  state: AgentState
+  reason: Reason | null
+  /** The last answer. */
+  output: string
+  /** Tokens of the run; null without a run. */
+  usage: Omit<Usage, 'cost'> | null
+  /** Cost of the run in USD; null when it is unknown. */
+  cost: number | null
+  /** Present when an error, a limit or a shield has ended the run. */
+  error?: { code: string; message: string }
+}
+
+export function toResultLine({ item: { id }, session, result, error }: BatchResult): ResultLine {
+  const { state, reason, output, usage, error: failure } = (result ?? noResult) as RunResult
+  const { cost, ...tokens } = usage ?? { cost: null }
+  const { code, message } = (result === null ? error : failure) ?? { code: 'internal', message: '' }
+  const hasError = result === null || failure !== undefined
+  return {
+    id,
+    session,
+    state,
+    reason,
+    output,
+    usage: result === null ? null : (tokens as Omit<Usage, 'cost'>),
+    cost,
+    ...(hasError && { error: { code, message } }),
+  }
+}
+
+const noResult = { state: 'ERROR', reason: null, output: '', usage: null }
+
+/** Receives the results in the order of the input. */
+export interface Results {
+  write(line: ResultLine): Promise<void>
+  /** `isComplete`: every item has a line. */
+  close(isComplete: boolean): Promise<void>
+}
+
+export function createResultStream(stdout: Writable): Results {
+  return {
+    async write(line) {
+      if (!stdout.write(`${JSON.stringify(line)}\n`)) await waitForWrites(stdout)
+    },
+    close: () => Promise.resolve(),
+  }
+}
+
+/**
+ * Opens the file of the results. Equal lines of an earlier command stay; from the first that differs (a torn line, an item
+ * that waited), the file is written again.
+ * @throws {CliError} `foreign_results` for a file with other content, `unwritable_file`
+ */
+export async function openResultsFile(
+  name: string,
+  { cwd, batch }: { cwd: string; batch: string },
+): Promise<Results> {
+  const path = resolve(cwd, name)
+  const unwritable = (cause: unknown): CliError =>
+    new CliError('unwritable_file', `--out: ${describeFileError(cause, name, 'written')}`, '--out', { cause })
+  await refuseForeignFile(path, name, batch)
+  let file: FileHandle
+  try {
+    file = await open(path, 'a')
+  } catch (error) {
+    throw unwritable(error)
+  }
+  /** The lines of an earlier command, while this one writes the same. */
+  let before: AsyncGenerator<TextLine> | null = readLines(path)
+  let end = 0
+  const truncate = async (): Promise<void> => {
+    await before?.return(undefined)
+    before = null
+    await file.truncate(end)
+  }
+  return {
+    async write(line) {
+      const text = JSON.stringify(line)
+      try {
+        if (before !== null) {
+          const { value: known } = await before.next()
+          if (known?.isWhole && known.text === text) {
+            end = known.end
+            return
+          }
+          await truncate()
+        }
+        await file.appendFile(`${text}\n`)
+      } catch (error) {
+        throw unwritable(error)
+      }
+    },
+    async close(isComplete) {
+      // Lines of an earlier, longer input.
+      if (isComplete && before !== null) await truncate()
+      await before?.return(undefined)
+      await file.close()
+    },
+  }
+}
+
+async function refuseForeignFile(path: string, name: string, batch: string): Promise<void> {
+  try {
+    for await (const { text } of readLines(path)) {
+      if (isFromBatch(text, batch)) return
+      throw new CliError(
+        'foreign_results',
+        `--out: '${name}' does not contain results of the batch '${batch}'. Name another file, or remove this one.`,
+        '--out',
+      )
+    }
+  } catch (cause) {
+    if (cause instanceof CliError) throw cause
+    if (getErrorCode(cause) === 'ENOENT') return
+    const why = describeFileError(cause, name, 'read')
+    throw new CliError('unwritable_file', `--out: ${why}`, '--out', { cause })
+  }
+}
+
+/** The first line may be torn. */
+function isFromBatch(text: string, batch: string): boolean {
+  const line = asObject(parseJsonOr(text, null))
+  if (line) return line['session'] === getBatchSessionId(batch, asText(line['id']))
+  return /^\{("(i(d("(:.*)?)?)?)?)?$/s.test(text)
+}

@@ -1,0 +1,99 @@
+import type { Command, CommandGroup, OptionSpec, OptionSpecs } from './command.js'
+
+/** Help fits the smallest usual terminal. */
+const maxColumns = 80
+
+/** A left column wider than this gets a line of its own. */
+const maxLeft = 26
+
+interface CommandSection {
+  title: string
+  commands: readonly Pick<Command, 'name' | 'about'>[]
+}
+
+export function formatGlobalHelp(sections: readonly CommandSection[], options: OptionSpecs): string {
+  const width = Math.max(...sections.flatMap(({ commands }) => commands.map(({ name }) => name.length)))
+  return [
+    'Runs LLM agents as explicit statecharts, with guardrails built in.',
+    '',
+    'Usage: statewright <command> [options]',
+    ...sections.flatMap(({ title, commands }) => [
+      '',
+      `${title}:`,
+      ...formatColumns(
+        commands.map(({ name, about }) => [name, about]),
+        width,
+      ),
+    ]),
+    '',
+    'Options:',
+    ...formatOptions(options),
+    '',
+    "Run 'statewright <command> --help' for the options of a command.",
+    '',
+  ].join('\n')
+}
+
+export function formatGroupHelp({ name, about, commands }: CommandGroup): string {
+  return [
+    ...wrap(about),
+    '',
+    `Usage: statewright ${name} <command> [options]`,
+    '',
+    'Commands:',
+    ...formatColumns(commands.map((command) => [command.name, command.about])),
+    '',
+    `Run 'statewright ${name} <command> --help' for the options of a command.`,
+    '',
+  ].join('\n')
+}
+
+export function formatCommandHelp({ name, about, positional, options, notes }: Command): string {
+  return [
+    ...wrap(about),
+    '',
+    `Usage: statewright ${name} [options] ${positional}`.trimEnd(),
+    '',
+    'Options:',
+    ...formatOptions(options),
+    ...notes.flatMap((note) => ['', ...note.split('\n').flatMap((line) => wrap(line))]),
+    '',
+  ].join('\n')
+}
+
+function formatOptions(options: OptionSpecs): string[] {
+  return formatColumns(Object.entries(options).map(([name, spec]) => [formatFlag(name, spec), spec.about]))
+}
+
+function formatFlag(name: string, { short, value, optional }: OptionSpec): string {
+  const flag = short === undefined ? `    --${name}` : `-${short}, --${name}`
+  if (value === undefined) return flag
+  return optional ? `${flag}[=${value}]` : `${flag} ${value}`
+}
+
+function formatColumns(
+  rows: readonly (readonly [string, string])[],
+  width = Math.max(...rows.map(([left]) => (left.length > maxLeft ? 0 : left.length))),
+): string[] {
+  const indent = ' '.repeat(width + 4)
+  return rows.flatMap(([left, right]) => {
+    const lines = wrap(right, maxColumns - indent.length).map((line) => indent + line)
+    const head = `  ${left}`
+    if (left.length > width) return [head, ...lines]
+    const [first = '', ...rest] = lines
+    return [`${head.padEnd(indent.length)}${first.slice(indent.length)}`, ...rest]
+  })
+}
+
+/** Breaks a paragraph into lines. An indented line stays whole. */
+function wrap(text: string, width = maxColumns): string[] {
+  if (text.startsWith(' ')) return [text]
+  const lines: string[] = ['']
+  for (const word of text.split(' ')) {
+    const line = lines.at(-1) ?? ''
+    if (line === '') lines[lines.length - 1] = word
+    else if (line.length + 1 + word.length <= width) lines[lines.length - 1] = `${line} ${word}`
+    else lines.push(word)
+  }
+  return lines
+}

@@ -1,0 +1,258 @@
+import { existsSync } from 'node:fs'
+import { access, readFile, stat } from 'node:fs/promises'
+import { basename, resolve } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import type { AnyStateMachine } from 'xstate'
+import { ConfigError, StatewrightError } from '../core/base/errors.js'
+import { loadPeer } from '../core/base/platform.js'
+import { type ConfigFile, parseConfigFile } from '../core/config/config-file.js'
+import type { Agents } from '../core/drive/define-agents.js'
+import type { SessionStore } from '../core/sessions/store/store.js'
+import type { ToolEntry } from '../core/tools/tool-set.js'
+import type { StudioAgent } from '../studio/session-actions.js'
+import { assertMachine } from '../testing/errors.js'
+import { CliError } from './command.js'
+
+/** Files and modules that the user names. Errors name the option and the file. */
+
+/** @throws {CliError} `unreadable_file` */
+export async function loadFile(path: string, cwd: string, option: string): Promise<string> {
+  try {
+    return await readFile(resolve(cwd, path), 'utf8')
+  } catch (cause) {
+    throw new CliError('unreadable_file', `${option}: ${describeFileError(cause, path, 'read')}`, option, {
+      cause,
+    })
+  }
+}
+
+/** Why a file cannot be used: `there is no file 'x'.` */
+export function describeFileError(error: unknown, path: string, use: 'read' | 'written'): string {
+  switch (getErrorCode(error)) {
+    case 'EEXIST':
+      return `'${path}' exists already. Name another file, or replace it with --force.`
+    case 'ENOENT':
+    case 'ENOTDIR':
+      return use === 'read' ? `there is no file '${path}'.` : `there is no folder for '${path}'.`
+    case 'EISDIR':
+      return `'${path}' is a folder; name a file in it.`
+    case 'EACCES':
+    case 'EPERM':
+    case 'EROFS':
+      return `you have no permission to ${use === 'read' ? 'read' : 'write'} '${path}'.`
+    default:
+      return `'${path}' cannot be ${use}: ${getMessage(error)}`
+  }
+}
+
+export function getErrorCode(error: unknown): unknown {
+  return typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined
+}
+
+export const getMessage = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+
+/** Loads the file of `--config`. @throws {CliError | ConfigError} */
+export async function loadConfig(path: string | undefined, cwd: string): Promise<ConfigFile> {
+  if (path === undefined) return {}
+  const config = parseConfigFile(await loadFile(path, cwd, '--config'), path)
+  if (!config.interactive) return config
+  throw new ConfigError(
+    'invalid_config',
+    `Invalid configuration in ${path}:\n  interactive: the command line runs one prompt. Remove the key.`,
+    'interactive',
+  )
+}
+
+/** Creates the error for a module that cannot be used. */
+export type Refuse = (message: string, cause?: unknown) => CliError
+
+/** `option`: null for an argument, whose message has no prefix. */
+export function createRefusal(code: string, option: string | null, subject = option ?? 'MODULE'): Refuse {
+  const prefix = option === null ? '' : `${option}: `
+  return (message, cause) => new CliError(code, prefix + message, subject, { cause })
+}
+
+/** Imports a module that the user named. */
+export async function loadModule(
+  path: string,
+  cwd: string,
+  refuse: Refuse,
+): Promise<Record<string, unknown>> {
+  const file = resolve(cwd, path)
+  try {
+    await access(file)
+    if ((await stat(file)).isDirectory()) throw Object.assign(new Error('A folder.'), { code: 'EISDIR' })
+  } catch (error) {
+    throw refuse(describeFileError(error, path, 'read'), error)
+  }
+  try {
+    const module: unknown = /\.[cm]?tsx?$/.test(file)
+      ? await importTypeScript(file)
+      : await import(pathToFileURL(file).href)
+    return module as Record<string, unknown>
+  } catch (error) {
+    if (notAModuleCode.test(String(getErrorCode(error))))
+      throw refuse(`'${path}' cannot be loaded. Name a .js, .mjs or .ts module.`, error)
+    throw refuse(`'${path}' cannot be loaded: ${describeLoadError(error, path)}`, error)
+  }
+}
+
+/** The codes of Node's loader for a file that is not JavaScript. */
+const notAModuleCode = /^ERR_(UNKNOWN_FILE_EXTENSION|IMPORT_(ATTRIBUTE|ASSERTION_TYPE)_MISSING)$/
+
+function describeLoadError(error: unknown, path: string): string {
+  if (!(error instanceof Error)) return String(error)
+  if (isMissingPackage(error)) return error.message
+  // Node shows the position of a syntax error only when it runs or checks the file itself.
+  const hint = error.name === 'SyntaxError' ? `. To see where: node --check '${path}'` : ''
+  return `${error.name}: ${error.message}${hint}`
+}
+
+const isMissingPackage = (error: unknown): boolean =>
+  error instanceof StatewrightError && error.code === 'missing_package'
+
+/** The part of the package jiti that is used here. */
+interface Jiti {
+  createJiti(
+    from: string,
+    options: { fsCache: false; interopDefault: false },
+  ): { import(file: string): Promise<unknown> }
+}
+
+/**
+ * Imports a TypeScript module with jiti if it is installed: it supports all of TypeScript, and './other.js' for other.ts.
+ * Otherwise Node loads it, which strips types from 22.18 on.
+ *
+ * @throws {StatewrightError} `missing_package` when only jiti can load it; else what the module throws
+ */
+async function importTypeScript(file: string): Promise<unknown> {
+  const { href } = pathToFileURL(file)
+  const jiti = await loadPeer<Jiti>('jiti', `Loading '${file}'`).catch((error: unknown) => {
+    if (isMissingPackage(error)) return null
+    throw error
+  })
+  if (jiti !== null) return jiti.createJiti(href, { fsCache: false, interopDefault: false }).import(file)
+  try {
+    return (await import(href)) as unknown
+  } catch (error) {
+    const why = describeUnsupported(error)
+    if (why === null) throw error
+    throw new StatewrightError(
+      'missing_package',
+      `Node ${process.versions.node} by itself ${why}. Run: npm install jiti (or name a compiled .js).`,
+      'jiti',
+      { cause: error },
+    )
+  }
+}
+
+/** The missing TypeScript feature that caused an error of Node's loader. */
+function describeUnsupported(error: unknown): string | null {
+  const { code, url = '' } = error as { code?: unknown; url?: string }
+  switch (code) {
+    case 'ERR_UNKNOWN_FILE_EXTENSION':
+      return 'does not load TypeScript'
+    case 'ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX':
+      return 'only strips types, and the file needs more'
+    case 'ERR_UNSUPPORTED_NODE_MODULES_TYPE_STRIPPING':
+      return 'does not load TypeScript from packages'
+    case 'ERR_MODULE_NOT_FOUND': {
+      const source = url.replace(/\.([cm]?)js$/, '.$1ts')
+      if (source === url || !existsSync(fileURLToPath(source))) return null
+      return `does not find ${basename(url)}, whose source is ${basename(source)}`
+    }
+    default:
+      return null
+  }
+}
+
+interface DefaultExport {
+  /** What the module exports, before a function was called. */
+  exported: unknown
+  value: unknown
+}
+
+/** The default export of a module, or what that function returns. */
+async function loadDefaultExport(
+  path: string,
+  { cwd, store }: { cwd: string; store: SessionStore },
+  refuse: Refuse,
+): Promise<DefaultExport> {
+  const { default: exported } = await loadModule(path, cwd, refuse)
+  if (typeof exported !== 'function') return { exported, value: exported }
+  try {
+    return { exported, value: await (exported as (options: { store: SessionStore }) => unknown)({ store }) }
+  } catch (error) {
+    throw refuse(`the default export of '${path}' failed: ${getMessage(error)}`, error)
+  }
+}
+
+/** Loads the agent of a module: its default export, or what that function returns. */
+export async function loadAgent(path: string, cwd: string, store: SessionStore): Promise<StudioAgent> {
+  const refuse = createRefusal('bad_agent', '--agent')
+  const { exported, value } = await loadDefaultExport(path, { cwd, store }, refuse)
+  const { resume, fork, config } = (value ?? {}) as Partial<StudioAgent>
+  if (typeof resume === 'function' && typeof fork === 'function' && typeof config === 'object')
+    return value as StudioAgent
+  const what = exported === undefined ? 'has no default export' : 'has no agent as its default export'
+  throw refuse(
+    `'${path}' ${what}. Export an agent, or a function that returns one: ` +
+      'export default ({ store }) => createAgent({ store, … }).',
+  )
+}
+
+/** Loads the agents of a module: its default export, or what that function returns. */
+export async function loadAgents(path: string, cwd: string, store: SessionStore): Promise<Agents> {
+  const refuse = createRefusal('bad_agents', '--agents')
+  const { value } = await loadDefaultExport(path, { cwd, store }, refuse)
+  if (typeof (value as Agents | undefined)?.findAgentFor === 'function') return value as Agents
+  throw refuse(
+    `'${path}' has no agents as its default export. Export the result of defineAgents, or a function that returns it: ` +
+      'export default ({ store }) => defineAgents({ support: createAgent({ store, … }) }).',
+  )
+}
+
+/** Loads a list of tools, or of named groups (`{ group, args }`). The agent checks each tool. */
+export async function loadTools(path: string, cwd: string): Promise<readonly ToolEntry[]> {
+  const refuse = createRefusal('bad_tools', '--tools')
+  const module = await loadModule(path, cwd, refuse)
+  const tools = module.default
+  if (Array.isArray(tools)) return tools as ToolEntry[]
+  const problem =
+    tools === undefined
+      ? describeExports(module, ' but has no default export')
+      : `has ${describeKind(tools)} as its default export`
+  throw refuse(`'${path}' ${problem}. Export a list of tools: export default [defineTool({ … })].`)
+}
+
+function describeKind(value: unknown): string {
+  if (value === null) return 'null'
+  if (typeof value === 'object' && 'execute' in value) return 'a single tool'
+  return typeof value === 'object' ? 'an object' : `a ${typeof value}`
+}
+
+function describeExports(module: object, addition = ''): string {
+  const names = Object.keys(module)
+  return names.length === 0 ? 'exports nothing' : `exports ${names.join(', ')}${addition}`
+}
+
+export const refuseMachine: Refuse = createRefusal('bad_machine', null)
+
+/** Loads the machine of a module: its default export, or else the only machine that it exports. */
+export async function loadMachine(path: string, cwd: string): Promise<AnyStateMachine> {
+  const module = await loadModule(path, cwd, refuseMachine)
+  const machines = Object.values(module).filter(
+    (each) => typeof each === 'object' && each !== null && '__xstatenode' in each,
+  )
+  const value = module.default ?? (machines.length === 1 ? machines[0] : undefined)
+  if (value === undefined)
+    throw refuseMachine(
+      `'${path}' ${describeExports(module)}. Export a machine: export default createMachine({ … }).`,
+    )
+  try {
+    assertMachine(value)
+  } catch (error) {
+    throw refuseMachine(`'${path}': ${getMessage(error)}`, error)
+  }
+  return value as AnyStateMachine
+}

@@ -1,0 +1,185 @@
+import type { PresetName } from '../../machines/agent/config.js'
+import { findPreset, presets } from '../core/config/presets.js'
+import { type ModelApi, modelApis } from '../core/config/config-file.js'
+import { isHttpUrl } from '../core/models/openai/openai-options.js'
+import { quoteShellWord } from '../core/format/shell-words.js'
+import { testRunners } from '../testing/generate-tests.js'
+import { badUsageError, type OptionSpec, type OptionSpecs, type ParsedOptions } from './command.js'
+import { drainSeconds } from './drain.js'
+
+/** Options that several commands share. */
+
+export const storeOption = {
+  store: {
+    value: 'URL',
+    about:
+      "the session store: file:DIR, postgres://… or memory: (default: STATEWRIGHT_STORE, else the user's data folder)",
+  },
+} satisfies OptionSpecs
+
+export const agentModuleOption = {
+  agent: {
+    value: 'MODULE',
+    about: 'a module whose default export is an agent, or a function of { store } that returns one',
+  },
+} satisfies OptionSpecs
+
+export const agentsModuleOption = {
+  agents: {
+    value: 'MODULE',
+    about: 'a module whose default export is defineAgents({ … }), or a function of { store } that returns it',
+  },
+} satisfies OptionSpecs
+
+export const outOption = {
+  out: { short: 'o', value: 'FILE', about: 'write to a file instead of stdout' },
+} satisfies OptionSpecs
+
+/** Options that select sessions. */
+export const selectionOptions = {
+  prefix: { value: 'TEXT', about: 'only sessions whose ids start with TEXT and a colon' },
+  tag: { value: 'NAME=VALUE', about: 'only sessions with this tag; may be repeated' },
+} satisfies OptionSpecs
+
+export const runnerOption = {
+  value: 'NAME',
+  choices: testRunners,
+  about: 'the test runner: jest (the default), vitest or node',
+} as const satisfies OptionSpec
+
+/** Options of all commands that run an agent. */
+export const runOptions = {
+  config: { short: 'c', value: 'FILE', about: 'a JSON configuration: model, limits, guardrails, …' },
+  preset: { value: 'NAME', about: `the rules of another loop: ${Object.keys(presets).join(', ')}` },
+  tools: {
+    short: 't',
+    value: 'MODULE',
+    about: 'a .js, .mjs or .ts module with a list of tools as its default export',
+  },
+  mcp: { value: 'SERVER', about: 'an MCP server, as a command line or URL; may be repeated' },
+  model: { short: 'm', value: 'NAME', about: 'the model (default: OPENAI_MODEL)' },
+  'base-url': {
+    value: 'URL',
+    about: 'an OpenAI-compatible API, up to and including /v1 (default: OPENAI_BASE_URL)',
+  },
+  api: { value: 'NAME', choices: modelApis, about: 'the API of the model: chat (the default) or responses' },
+  instructions: { short: 'i', value: 'TEXT', about: 'the system prompt' },
+  rehearsal: {
+    value: 'FILE',
+    optional: true,
+    nextWord: /^[^-\s]\S*\.json$/,
+    about: 'play a scenario instead of calling a model',
+  },
+  ...storeOption,
+  drain: {
+    value: 'SECONDS',
+    min: 0,
+    about: `after SIGTERM, how long the run continues before another process can resume it (default: ${drainSeconds})`,
+  },
+  json: { about: 'print the RunResult as one line' },
+  events: { about: 'print each AgentEvent as one line' },
+  inspect: { about: "watch the run in Stately's inspector, in a browser on this machine" },
+} as const satisfies OptionSpecs
+
+export interface CommonOptions {
+  config: string | undefined
+  preset: PresetName | undefined
+  tools: string | undefined
+  mcp: readonly string[]
+  model: string | undefined
+  baseURL: string | undefined
+  api: ModelApi | undefined
+  instructions: string | undefined
+  /** True: the built-in scenario; a string: a scenario file; false: no rehearsal. */
+  rehearsal: boolean | string
+  store: string | undefined
+  /** How long a run with a stored session continues after SIGTERM. */
+  drainMs: number
+  output: 'human' | 'json' | 'events'
+  inspect: boolean
+}
+
+/** @throws {CliError | ConfigError} for invalid or contradictory options */
+export function readCommonOptions(
+  parsed: Pick<ParsedOptions<typeof runOptions>, 'all' | 'text' | 'has' | 'number'>,
+): CommonOptions {
+  const { all, text, has } = parsed
+  excludeBoth(parsed, 'json', 'events', 'choose one form of output')
+  excludeBoth(parsed, 'rehearsal', 'model', 'a rehearsal calls no model')
+  excludeBoth(parsed, 'rehearsal', 'base-url', 'a rehearsal calls no model')
+  const baseURL = text('base-url')
+  if (baseURL !== undefined) checkURL(baseURL, '--base-url')
+  const preset = text('preset')
+  if (preset !== undefined) findPreset(preset, '--preset')
+  return {
+    config: text('config'),
+    preset: preset as PresetName | undefined,
+    tools: text('tools'),
+    mcp: all('mcp'),
+    model: text('model'),
+    baseURL,
+    api: text('api'),
+    instructions: text('instructions'),
+    rehearsal: text('rehearsal') ?? has('rehearsal'),
+    store: text('store'),
+    drainMs: readDrainMs(parsed),
+    output: has('json') ? 'json' : has('events') ? 'events' : 'human',
+    inspect: has('inspect'),
+  }
+}
+
+export function readDrainMs({ number }: { number: (name: 'drain') => number | undefined }): number {
+  return 1000 * (number('drain') ?? drainSeconds)
+}
+
+/** @throws {CliError} `bad_usage` when both options are present */
+export function excludeBoth<Name extends string>(
+  { has }: { has: (name: Name) => boolean },
+  one: Name,
+  other: Name,
+  why: string,
+): void {
+  if (has(one) && has(other)) throw badUsageError(`--${one} and --${other} exclude each other: ${why}.`)
+}
+
+/**
+ * The options that a later command needs, as text to type; each with a space before it. A value that may contain a secret is
+ * replaced by `…`, because output ends up in logs.
+ */
+export function formatCarriedOptions(options: Partial<CommonOptions>): string {
+  const { store, config, preset, tools, mcp = [], model, baseURL, api, instructions, rehearsal } = options
+  const entries: [string, string | undefined][] = [
+    ['store', store],
+    ['config', config],
+    ['preset', preset],
+    ['tools', tools],
+    ...mcp.map((server): [string, string] => ['mcp', server]),
+    ['model', model],
+    ['base-url', baseURL],
+    ['api', api],
+    ['instructions', instructions],
+    ['rehearsal', rehearsal === true ? '' : rehearsal || undefined],
+  ]
+  return entries
+    .map(([name, value]) => {
+      if (value === undefined) return ''
+      if (value === '') return ` --${name}`
+      return mayHoldSecret(value) ? ` --${name} …` : ` --${name}=${quoteShellWord(value)}`
+    })
+    .join('')
+}
+
+/** A URL with a password or a query, or a variable before a command. */
+function mayHoldSecret(value: string): boolean {
+  return /^[a-z][a-z0-9+.-]*:\/\/[^/]*@|^https?:\/\/.*[?]|^[A-Za-z_]\w*=/i.test(value)
+}
+
+/** Returns an http(s) URL. `origin`: the option or variable that contains it. */
+export function checkURL(url: string, origin: string): string {
+  const isUsable: boolean = isHttpUrl(url)
+  if (isUsable) return url
+  throw badUsageError(
+    `${origin} must be an http(s) URL, such as http://localhost:11434/v1 (is '${url}').`,
+    origin,
+  )
+}

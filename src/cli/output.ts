@@ -1,0 +1,249 @@
+import { mkdir, open, readFile, rm } from 'node:fs/promises'
+import { dirname, resolve } from 'node:path'
+import type { Writable } from 'node:stream'
+import { type Clock, readElapsed, unrefTimer } from '../core/base/clock.js'
+import type { Paint } from '../core/format/format-words.js'
+import { CliError, type CliIO } from './command.js'
+import { describeFileError, getErrorCode } from './load.js'
+
+/** What commands print: JSON lines, tables, times, progress, files. */
+
+export function formatJsonLine(value: unknown): string {
+  return `${escapeJson(JSON.stringify(value))}\n`
+}
+
+/** Escapes the control characters that JSON allows and terminals obey. */
+export function escapeJson(json: string): string {
+  return json.replaceAll(
+    /[\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g,
+    (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )
+}
+
+/** Whether a stream gets colours: FORCE_COLOR decides, then NO_COLOR, then whether it is a terminal. */
+export function wantsColor(stream: { isTTY?: boolean }, env: CliIO['env']): boolean {
+  const forced = env.FORCE_COLOR
+  if (forced !== undefined) return forced !== '0' && forced !== 'false'
+  if (env.NO_COLOR) return false
+  return stream.isTTY === true && env.TERM !== 'dumb'
+}
+
+interface TableLook {
+  paint: Paint
+  /** Columns that are aligned to the right. */
+  numeric?: readonly string[]
+  /** Styles a cell after it was aligned. */
+  style?: (cell: string, column: string, row: number) => string
+}
+
+/** A header and one line for each row. The last column is not padded. */
+export function formatTable(
+  heads: readonly string[],
+  rows: readonly (readonly string[])[],
+  { paint, numeric = [], style = (cell) => cell }: TableLook,
+): string {
+  const widths = heads.map((head, i) => Math.max(head.length, ...rows.map((row) => row[i]?.length ?? 0)))
+  const align = (row: readonly string[]): string[] =>
+    row.map((cell, i) => {
+      const head = heads[i] ?? ''
+      if (numeric.includes(head)) return cell.padStart(widths[i] ?? 0)
+      return i === heads.length - 1 ? cell : cell.padEnd(widths[i] ?? 0)
+    })
+  const lines = rows.map((row, number) =>
+    align(row)
+      .map((cell, i) => style(cell, heads[i] ?? '', number))
+      .join('  ')
+      .trimEnd(),
+  )
+  return [paint('dim', align(heads).join('  ')), ...lines, ''].join('\n')
+}
+
+/** `2026-05-01 12:00:03` (UTC) */
+export function formatTimestamp(at: number): string {
+  return formatIsoTime(at)?.slice(0, 19).replace('T', ' ') ?? '?'
+}
+
+/** `2026-05-01T12:00:03.120Z`; null for an invalid time, which only a damaged store has. */
+export function formatIsoTime(at: number): string | null {
+  const date = new Date(at)
+  return Number.isNaN(date.getTime()) ? null : date.toISOString()
+}
+
+const terminalMs = 100
+const logMs = 5000
+
+/** A progress line on stderr: redrawn on a terminal, a new line every five seconds in a log. */
+export class ProgressLine {
+  readonly #stderr: CliIO['stderr']
+  readonly #clock: Clock
+  readonly #isTerminal: boolean
+  readonly #isOff: boolean
+  #text: string | null = null
+  #shown = ''
+  #lastAt: number
+  #timer: unknown
+
+  /** `hasDataOnTerminal`: stdout prints data on the same terminal, where a progress line would mix with it. */
+  constructor({ stderr, env }: Pick<CliIO, 'stderr' | 'env'>, clock: Clock, hasDataOnTerminal = false) {
+    this.#stderr = stderr
+    this.#clock = clock
+    this.#isTerminal = stderr.isTTY === true && env['TERM'] !== 'dumb'
+    this.#isOff = this.#isTerminal && hasDataOnTerminal
+    this.#lastAt = this.#isTerminal ? -Infinity : readElapsed(clock)
+  }
+
+  /** `bar` is shown on terminals only. */
+  update(text: string, bar = ''): void {
+    if (this.#isOff) return
+    this.#text = this.#isTerminal ? bar + text : text
+    if (this.#timer !== undefined) return
+    const waitMs = this.#lastAt + (this.#isTerminal ? terminalMs : logMs) - readElapsed(this.#clock)
+    if (waitMs <= 0) return this.#draw()
+    this.#timer = this.#clock.setTimeout(() => {
+      this.#timer = undefined
+      this.#draw()
+    }, waitMs)
+    unrefTimer(this.#timer)
+  }
+
+  /** Writes a permanent line above the progress. */
+  note(text: string): void {
+    this.#erase()
+    this.#stderr.write(`${text}\n`)
+    if (this.#isTerminal) this.#draw()
+  }
+
+  /** Removes the line from a terminal. */
+  close(): void {
+    this.#clock.clearTimeout(this.#timer)
+    this.#timer = undefined
+    this.#erase()
+    this.#text = null
+  }
+
+  #draw(): void {
+    if (this.#text === null) return
+    this.#lastAt = readElapsed(this.#clock)
+    if (!this.#isTerminal) {
+      this.#stderr.write(`statewright: ${this.#text}\n`)
+      return
+    }
+    const width = Math.max(1, (this.#stderr.columns ?? 80) - 1)
+    const text = Array.from(this.#text).slice(0, width).join('')
+    if (text === this.#shown) return
+    this.#stderr.write(`\r${text}\u001B[K`)
+    this.#shown = text
+  }
+
+  #erase(): void {
+    if (this.#shown === '') return
+    this.#stderr.write('\r\u001B[K')
+    this.#shown = ''
+  }
+}
+
+/**
+ * Detects failed writes: otherwise a full disk behind `> FILE` would count as success. A closed pipe (`| head`) is not a
+ * failure.
+ */
+export function watchOutput(stream: Writable): { end(): Promise<string | null> } {
+  let fault: Error | null = null
+  const note = (error: Error | null): void => {
+    if (getErrorCode(error) !== 'EPIPE') fault ??= error
+  }
+  stream.on('error', note)
+  return {
+    /** Waits for all writes, and returns why one failed. */
+    async end() {
+      await waitForWrites(stream)
+      // A failure reaches listeners a moment later, and stdout forgets it with the next write.
+      note(stream.errored)
+      return fault === null ? null : fault.message
+    },
+  }
+}
+
+/** Resolves when all writes are done or have failed. */
+export function waitForWrites(stream: Writable): Promise<void> {
+  return new Promise((resolve) => {
+    if (stream.destroyed || !stream.writable) resolve()
+    else stream.write('', () => resolve())
+  })
+}
+
+interface WriteFileOptions {
+  /** Default: `--out`. */
+  option?: string
+  /** Whether an existing file is replaced. Default true. */
+  replace?: boolean
+  /** Of a new file. Default: the usual one. */
+  mode?: number
+  makeFolder?: boolean
+}
+
+/** Writes a file that the user named, or stdout without a name. @throws {CliError} `unwritable_file` */
+export async function writeOutput(
+  text: string,
+  file: string | undefined,
+  { cwd, stdout }: Pick<CliIO, 'cwd' | 'stdout'>,
+  { option = '--out', replace = true, mode, makeFolder = false }: WriteFileOptions = {},
+): Promise<void> {
+  if (file === undefined) {
+    stdout.write(text)
+    return
+  }
+  const path = resolve(cwd, file)
+  if (makeFolder) await createFolder(dirname(path), option)
+  let isNew = false
+  try {
+    const handle = await open(path, replace ? 'w' : 'wx', mode)
+    try {
+      isNew = !replace
+      await handle.writeFile(text)
+    } finally {
+      await handle.close()
+    }
+  } catch (cause) {
+    // A partial copy must not stay.
+    if (isNew) await rm(path, { force: true }).catch(() => undefined)
+    throw new CliError('unwritable_file', `${option}: ${describeFileError(cause, file, 'written')}`, option, {
+      cause,
+    })
+  }
+}
+
+async function createFolder(folder: string, option: string): Promise<void> {
+  try {
+    await mkdir(folder, { recursive: true })
+  } catch (cause) {
+    const isFile = ['EEXIST', 'ENOTDIR'].includes(String(getErrorCode(cause)))
+    const why = isFile ? `'${folder}' is not a folder.` : describeFileError(cause, folder, 'written')
+    throw new CliError('unwritable_file', `${option}: ${why}`, option, { cause })
+  }
+}
+
+/**
+ * Writes a generated file, and creates its folder. An existing file is replaced only if it starts with `firstLine`, so that
+ * a handwritten file is never lost.
+ * @throws {CliError} `unwritable_file`
+ */
+export async function writeGenerated(
+  path: string,
+  text: string,
+  firstLine: string,
+  io: Pick<CliIO, 'cwd' | 'stdout'>,
+): Promise<void> {
+  const before = await readFile(path, 'utf8').catch((cause: unknown) => {
+    if (['ENOENT', 'ENOTDIR'].includes(String(getErrorCode(cause)))) return undefined
+    throw new CliError('unwritable_file', `--emit: ${describeFileError(cause, path, 'read')}`, '--emit', {
+      cause,
+    })
+  })
+  if (before !== undefined && !before.startsWith(firstLine))
+    throw new CliError(
+      'unwritable_file',
+      `--emit: '${path}' was not generated, so it is not replaced. Move it, or name another folder.`,
+      '--emit',
+    )
+  await writeOutput(text, path, io, { option: '--emit', makeFolder: true })
+}

@@ -1,0 +1,79 @@
+import type { AgentEvent } from '../../machines/agent/announcements.js'
+import type { AgentConfig } from '../../machines/agent/config.js'
+import type { RunResult } from '../../machines/agent/run-result.js'
+import { createEventFormatter } from '../core/format/format-events.js'
+import { createPaint, type Paint, stripControls } from '../core/format/format-words.js'
+import { formatRunSummary } from '../core/format/run-summary.js'
+import type { CliIO } from './command.js'
+import type { CommonOptions } from './options.js'
+import { formatJsonLine, wantsColor } from './output.js'
+
+/** Turns events into text for stdout, without I/O or a clock. */
+export interface Renderer {
+  renderEvent(event: AgentEvent): string
+  /** The result when the command ends. */
+  renderResult(result: RunResult): string
+}
+
+export function createRenderer(
+  output: CommonOptions['output'],
+  limits: AgentConfig['limits'],
+  { stdout, env }: Pick<CliIO, 'stdout' | 'env'>,
+): Renderer {
+  if (output === 'json') return { renderEvent: () => '', renderResult: formatJsonLine }
+  if (output === 'events') return { renderEvent: formatJsonLine, renderResult: () => '' }
+  const color = wantsColor(stdout, env)
+  return new HumanRenderer({ color, limits, ...(stdout.columns && { width: stdout.columns }) })
+}
+
+export interface HumanOptions {
+  color: boolean
+  /** Columns. Default 100. */
+  width?: number
+  /** The summary shows the limits next to the totals. */
+  limits: AgentConfig['limits']
+}
+
+/** Guards repeat this hint with each nudge. It is shown once. */
+const developerHint = / \(For the developer: [^)]*\)/
+
+/** Shows a run as text for people, with a summary at the end. */
+export class HumanRenderer implements Renderer {
+  readonly #format: (event: AgentEvent) => string
+  readonly #paint: Paint
+  readonly #limits: AgentConfig['limits']
+  readonly #shownHints = new Set<string>()
+  #startedAt: number | null = null
+  #endedAt = 0
+
+  constructor({ limits, ...options }: HumanOptions) {
+    this.#format = createEventFormatter({ ...options, timings: false })
+    this.#paint = createPaint(options.color)
+    this.#limits = limits
+  }
+
+  renderEvent(event: AgentEvent): string {
+    this.#startedAt ??= event.at
+    this.#endedAt = event.at
+    const { type } = event.type === 'child_event' ? event.event : event
+    // The prompt or the last notice shows the call, and the summary the end.
+    if (type === 'approval_requested' || event.type === 'run_ended') return ''
+    return this.#format(event).replace(developerHint, (hint) => {
+      const isRepeated = this.#shownHints.has(hint)
+      this.#shownHints.add(hint)
+      return isRepeated ? '' : hint
+    })
+  }
+
+  renderResult(result: RunResult): string {
+    const durationMs = this.#startedAt === null ? null : this.#endedAt - this.#startedAt
+    return `\n${formatRunSummary(result, this.#limits, durationMs, this.#paint)}`
+  }
+}
+
+/** The error of a run as a line; empty without one. */
+export function formatErrorLine({ error }: Pick<RunResult, 'error'>, paint: Paint): string {
+  return error === undefined
+    ? ''
+    : `${paint('red', `✗ ${stripControls(error.code)}`)}  ${stripControls(error.message)}\n`
+}

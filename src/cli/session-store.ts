@@ -1,0 +1,149 @@
+import { statSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { ConfigError, StatewrightError } from '../core/base/errors.js'
+import { findNearestName } from '../core/base/text.js'
+import { stripControls } from '../core/format/format-words.js'
+import { memoryStore } from '../core/sessions/store/memory-store.js'
+import { checkSessionId } from '../core/sessions/store/session-id.js'
+import { StoreError } from '../core/sessions/store/store-error.js'
+import type { ListedSession, SessionStore } from '../core/sessions/store/store.js'
+import { scrubSecrets } from '../core/shields/scrub-secrets.js'
+import { findFolder, openStore } from '../stores/open-store.js'
+import { badUsageError, CliError, type CliIO, writeNotice } from './command.js'
+import { getErrorCode } from './load.js'
+
+export interface OpenedStore {
+  store: SessionStore
+  /** Whether sessions outlive the command. */
+  isKept: boolean
+}
+
+/**
+ * Opens the store of `--store`, else of STATEWRIGHT_STORE, else in the user's folder. If the user's folder cannot be used,
+ * the session stays in memory.
+ * @throws {StatewrightError} when the named store cannot be used
+ */
+export async function openStoreForRun(url: string | undefined, io: CliIO): Promise<OpenedStore> {
+  const place = resolvePlace(url, io)
+  if (place !== undefined)
+    return { store: await openNamedStore(place, url), isKept: !/^memory:$/i.test(place) }
+  try {
+    return { store: await openStore(`file:${await getDataFolder(io)}`), isKept: true }
+  } catch (error) {
+    if (!(error instanceof StatewrightError)) throw error
+    writeNotice(io, `${error.message} This session stays in memory.`)
+    return { store: memoryStore(), isKept: false }
+  }
+}
+
+/** Opens the store for a command that shows sessions. A named folder must exist. @throws {CliError} `bad_usage` */
+export async function openStoreToShow(url: string | undefined, io: CliIO): Promise<SessionStore> {
+  const place = resolvePlace(url, io)
+  const folder = place === undefined ? null : findFolder(place)
+  if (folder !== null && isMissing(folder)) {
+    const source = nameSource(url)
+    throw badUsageError(
+      `${source}: there is no store in ${stripControls(folder)}. Name a folder with stored sessions, or create a store ` +
+        'there: statewright run --store file:DIR',
+      source,
+    )
+  }
+  return (await openStoreForRun(url, io)).store
+}
+
+/** Opens the store for a command on stored sessions. A missing store counts as empty, and is not created. */
+export async function withSessionStore<Value>(
+  url: string | undefined,
+  io: CliIO,
+  use: (store: SessionStore) => Promise<Value>,
+): Promise<Value> {
+  const place = resolvePlace(url, io) ?? `file:${await getDataFolder(io)}`
+  const store = isMissing(findFolder(place)) ? memoryStore() : await openNamedStore(place, url)
+  try {
+    return await use(store)
+  } finally {
+    await store.close()
+  }
+}
+
+async function openNamedStore(place: string, url: string | undefined): Promise<SessionStore> {
+  try {
+    return await openStore(place)
+  } catch (error) {
+    if (!(error instanceof ConfigError && error.code === 'invalid_store')) throw error
+    const source = nameSource(url)
+    const hint = /^[\w./~-]+$/.test(place) ? ` For the folder '${place}': file:${place}` : ''
+    throw badUsageError(`${source}: ${error.message}${hint}`, source, { cause: error })
+  }
+}
+
+const nameSource = (url: string | undefined): string => (url === undefined ? 'STATEWRIGHT_STORE' : '--store')
+
+/** A relative folder is resolved against the working directory. */
+function resolvePlace(url: string | undefined, { env, cwd }: CliIO): string | undefined {
+  const place = url ?? (env.STATEWRIGHT_STORE?.trim() || undefined)
+  return place?.replace(/^file:(?!\/\/)(.+)$/is, (_all, folder: string) => `file:${resolve(cwd, folder)}`)
+}
+
+/** The store of a command in words, without the password of its address. */
+export async function describeStore(url: string | undefined, io: CliIO): Promise<string> {
+  const place = resolvePlace(url, io) ?? `file:${(await io.dataFolder()) ?? ''}`
+  return `the store ${stripControls(scrubSecrets(place))}`
+}
+
+async function getDataFolder(io: CliIO): Promise<string> {
+  const folder = await io.dataFolder()
+  if (folder !== null) return folder
+  throw new StoreError(
+    'store_unavailable',
+    'The user has no home folder for sessions. Name a store: --store file:DIR, or STATEWRIGHT_STORE.',
+  )
+}
+
+function isMissing(folder: string | null): boolean {
+  try {
+    if (folder !== null) statSync(join(folder, 'sessions.db'))
+    return false
+  } catch (error) {
+    return getErrorCode(error) === 'ENOENT'
+  }
+}
+
+/** Completes the error about a missing session id. */
+export const missingSession = "'statewright sessions list' shows the ids."
+
+/**
+ * A session of the store.
+ * @throws {CliError} `unknown_session`, with similar ids
+ * @throws {UsageError} `invalid_session`
+ */
+export async function findSession(store: SessionStore, sessionId: string): Promise<ListedSession> {
+  const id = checkSessionId(sessionId)
+  const session = await store.get(id)
+  if (session) return session
+  const entries = await store.list({ children: true })
+  const near = findSimilarIds(
+    id,
+    entries.map((entry) => entry.id),
+  )
+  const hint =
+    near.length > 0
+      ? `Did you mean ${near.map((one) => `'${one}'`).join(' or ')}?`
+      : entries.length === 0
+        ? 'The store is empty.'
+        : missingSession
+  throw new CliError('unknown_session', `There is no session '${id}' here. ${hint}`, id)
+}
+
+/** Ids with this prefix, else the most similar id. */
+function findSimilarIds(id: string, ids: readonly string[]): string[] {
+  const withPrefix = ids.filter((one) => one.toLowerCase().startsWith(id.toLowerCase()))
+  if (withPrefix.length > 0) return withPrefix.slice(0, 3)
+  return [findNearestName(id, ids) ?? []].flat()
+}
+
+/** The record of `--at`. */
+export function checkRecordExists(at: number | undefined, { id, head }: ListedSession): void {
+  if (at !== undefined && at > head)
+    throw badUsageError(`--at: session '${id}' has ${head} records; there is no record ${at}.`, '--at')
+}
