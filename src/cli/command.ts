@@ -4,7 +4,6 @@ import { StatewrightError } from '../core/base/errors.js'
 import { findNearestName } from '../core/base/text.js'
 import { stripControls } from '../core/format/format-words.js'
 import { type ExitCode, exitCodes } from './exit-codes.js'
-import type { SigtermHandler } from './drain.js'
 
 /** The parts of the process that a command uses. */
 export interface CliIO {
@@ -19,6 +18,35 @@ export interface CliIO {
   /** Aborts with Ctrl-C. */
   signal: AbortSignal
   sigterm: SigtermHandler
+}
+
+/**
+ * Handles SIGTERM. A run with a stored session sets a listener and drains; without a listener, SIGTERM interrupts like
+ * Ctrl-C.
+ */
+export class SigtermHandler {
+  #listener: (() => void) | undefined
+  #hasArrived = false
+
+  get hasArrived(): boolean {
+    return this.#hasArrived
+  }
+
+  /** Returns a function that removes the listener. */
+  setListener(listener: () => void): () => void {
+    this.#listener = listener
+    return () => {
+      if (this.#listener === listener) this.#listener = undefined
+    }
+  }
+
+  /** False without a listener. */
+  raise(): boolean {
+    if (this.#listener === undefined) return false
+    this.#hasArrived = true
+    this.#listener()
+    return true
+  }
 }
 
 /** An error that the user can fix: bad usage, a missing file. Exit code 2. */

@@ -3,35 +3,6 @@ import { releaseRun } from '../core/live/runtime.js'
 import type { Run } from '../core/run/run.js'
 import { type CliIO, writeNotice } from './command.js'
 
-/**
- * Handles SIGTERM. A run with a stored session sets a listener and drains; without a listener, SIGTERM interrupts like
- * Ctrl-C.
- */
-export class SigtermHandler {
-  #listener: (() => void) | undefined
-  #hasArrived = false
-
-  get hasArrived(): boolean {
-    return this.#hasArrived
-  }
-
-  /** Returns a function that removes the listener. */
-  setListener(listener: () => void): () => void {
-    this.#listener = listener
-    return () => {
-      if (this.#listener === listener) this.#listener = undefined
-    }
-  }
-
-  /** False without a listener. */
-  raise(): boolean {
-    if (this.#listener === undefined) return false
-    this.#hasArrived = true
-    this.#listener()
-    return true
-  }
-}
-
 /** How long a run continues after SIGTERM, in seconds. */
 export const drainSeconds = 20
 

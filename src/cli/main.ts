@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { isAbsolute } from 'node:path'
 import { runCli } from './cli.js'
-import { SigtermHandler } from './drain.js'
+import { SigtermHandler } from './command.js'
 import { exitCodes } from './exit-codes.js'
 import { waitForWrites } from './output.js'
 

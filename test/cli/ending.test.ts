@@ -1,4 +1,4 @@
-import { SigtermHandler } from '../../src/cli/drain.js'
+import { SigtermHandler } from '../../src/cli/command.js'
 import { calls, kept, toolsModule } from './kept.js'
 import { cli, removeFolders } from './support.js'
 

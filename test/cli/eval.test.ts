@@ -224,7 +224,7 @@ describe('eval', () => {
       /--fail-below must be a number from 0 to 1/,
     )
     expect(await refused('cases.jsonl', ...agent, '--max-regression', '0.1')).toMatch(/needs --against/)
-    expect(await refused('cases.jsonl', ...agent, '--last', '3')).toMatch(/give --from-store/)
+    expect(await refused('cases.jsonl', ...agent, '--last', '3')).toMatch(/needs --from-store/)
     expect(await refused('cases.jsonl', ...agent, '--from-store')).toMatch(/not both/)
     expect(await refused('cases.jsonl', ...agent, '--against', 'cases.jsonl')).toMatch(
       /is no report of an evaluation/,

@@ -125,7 +125,7 @@ describe('sessions export --as test', () => {
     const { code, out } = await place.run([...updated, '--update'])
     expect([code, out]).toEqual([
       0,
-      'Took a new recording: test/rain.session.json. The test test/rain.test.mjs is unchanged.\n',
+      'Stored a new recording: test/rain.session.json. The test test/rain.test.mjs is unchanged.\n',
     ])
     await runTests(place, 'test/rain.test.mjs')
   })
@@ -195,7 +195,7 @@ describe('sessions export --as test', () => {
     const wrong: [string[], string][] = [
       [['--runner', 'jest'], 'needs --as test'],
       [['--as', 'poem'], 'must be one of json, markdown, html, card, film, test'],
-      [['--as', 'test', '--runner', 'mocha'], 'must be jest, vitest, node'],
+      [['--as', 'test', '--runner', 'mocha'], 'must be one of jest, vitest, node'],
       [['--as', 'test', '--html'], 'exclude each other'],
       [['--as', 'test', '--agent', 'a.mjs', '-i', 'Be.'], 'exclude each other'],
       [['--as', 'test', '-t', 'a.mjs', '-t', 'b.mjs'], 'takes one module'],

@@ -1,4 +1,4 @@
-import { SigtermHandler } from '../../src/cli/drain.js'
+import { SigtermHandler } from '../../src/cli/command.js'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'

@@ -1,4 +1,4 @@
-import { SigtermHandler } from '../../src/cli/drain.js'
+import { SigtermHandler } from '../../src/cli/command.js'
 import { filter, firstValueFrom } from 'rxjs'
 import type { RunResult } from '../../machines/agent/run-result.js'
 import type { Scenario } from '../../src/rehearsal/index.js'

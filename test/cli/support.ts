@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import type { CliIO } from '../../src/cli/command.js'
 import { runCli } from '../../src/cli/cli.js'
-import { SigtermHandler } from '../../src/cli/drain.js'
+import { SigtermHandler } from '../../src/cli/command.js'
 
 export interface CliCall {
   /** Lines that come in on stdin; without `tty` they are a pipe that ends. */

@@ -1,4 +1,4 @@
-import { SigtermHandler } from '../../src/cli/drain.js'
+import { SigtermHandler } from '../../src/cli/command.js'
 import { connect } from 'node:net'
 import { PassThrough } from 'node:stream'
 import { createWebSocketReceiver, type StatelyInspectionEvent } from '@statelyai/inspect'
