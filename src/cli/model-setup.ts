@@ -3,7 +3,12 @@ import type { Agent, AgentOptions } from '../core/agent/agent-options.js'
 import { createAgent } from '../core/agent/agent.js'
 import { ConfigError } from '../core/base/errors.js'
 import { apiOnlyKeys, type ConfigFile, type ModelApi } from '../core/config/config-file.js'
-import { openaiChat, type OpenAIChatOptions, openaiResponses, type OpenAIResponsesOptions } from '../core/models/openai/openai-provider.js'
+import {
+  openaiChat,
+  type OpenAIChatOptions,
+  openaiResponses,
+  type OpenAIResponsesOptions,
+} from '../core/models/openai/openai-provider.js'
 import type { ModelProvider } from '../core/models/provider.js'
 import type { PriceOverrides } from '../core/prices/price-book.js'
 import type { SessionStore } from '../core/sessions/store/store.js'

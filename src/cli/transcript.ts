@@ -1,6 +1,12 @@
 import type { AssistantMessage, Message, ToolMessage } from '../../machines/agent/messages.js'
 import { formatToolName, formatArguments } from '../core/format/format-call.js'
-import { formatMessageText, getFirstLine, type Paint, shorten, stripControls } from '../core/format/format-words.js'
+import {
+  formatMessageText,
+  getFirstLine,
+  type Paint,
+  shorten,
+  stripControls,
+} from '../core/format/format-words.js'
 
 /** A conversation as text: messages by speaker, with each call and result on one line. */
 export function formatTranscript(

@@ -116,7 +116,7 @@ describe('a run for people', () => {
 
   test('shows the hint of a guard for developers once', () => {
     const message = 'You repeat yourself. (For the developer: mark the tool with polling: true.)'
-    const nudge = { type: 'guardrail', guard: 'stale', action: 'nudge', evidence: 'e', message } as const
+    const nudge = { type: 'guardrail', guard: 'cycle', action: 'nudge', evidence: 'e', message } as const
     expect(shown([nudge, nudge]).match(/For the developer/g)).toHaveLength(1)
     expect(shown([nudge, nudge]).match(/You repeat yourself\./g)).toHaveLength(2)
   })

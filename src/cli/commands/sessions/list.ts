@@ -1,6 +1,13 @@
 import { type AgentState, isWorkState, type Reason } from '../../../../machines/agent/run-result.js'
 import { formatWakeTime } from '../../../core/base/clock.js'
-import { createPaint, formatAgo, formatCount, formatMoney, shorten, type Style } from '../../../core/format/format-words.js'
+import {
+  createPaint,
+  formatAgo,
+  formatCount,
+  formatMoney,
+  shorten,
+  type Style,
+} from '../../../core/format/format-words.js'
 import { getStateStyle } from '../../../core/format/run-summary.js'
 import { getListedTitle } from '../../../core/sessions/listed-title.js'
 import { readSessionAt } from '../../../core/sessions/replay-session.js'

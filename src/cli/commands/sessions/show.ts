@@ -1,7 +1,13 @@
 import type { AgentContext } from '../../../../machines/agent/context.js'
 import type { AgentMachineEvent } from '../../../../machines/agent/machine-events.js'
 import { formatArguments, formatToolName } from '../../../core/format/format-call.js'
-import { createPaint, formatAgo, formatMessageText, type Paint, shorten } from '../../../core/format/format-words.js'
+import {
+  createPaint,
+  formatAgo,
+  formatMessageText,
+  type Paint,
+  shorten,
+} from '../../../core/format/format-words.js'
 import { formatRunSummary } from '../../../core/format/run-summary.js'
 import { clearRecords } from '../../../core/sessions/clear-records.js'
 import { openRecord } from '../../../core/sessions/log/log-record.js'
