@@ -230,7 +230,7 @@ describe('eval', () => {
       /is no report of an evaluation/,
     )
     expect(await refused('cases.jsonl', ...agent, '--out', 'no/report.json')).toMatch(
-      /--out: no file can be written there/,
+      /--out: there is no folder for/,
     )
     expect(await refused('cases.jsonl', ...agent, '--html', '.')).toMatch(/--html: '\.' is a folder/)
     expect(await refused('cases.jsonl', ...agent, '--id', 'a.b')).toMatch(/no dot/)

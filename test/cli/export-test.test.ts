@@ -199,7 +199,7 @@ describe('sessions export --as test', () => {
       [['--as', 'test', '--html'], 'exclude each other'],
       [['--as', 'test', '--agent', 'a.mjs', '-i', 'Be.'], 'exclude each other'],
       [['--as', 'test', '-t', 'a.mjs', '-t', 'b.mjs'], 'takes one module'],
-      [['--as', 'test', '-t', 'live'], 'name their module'],
+      [['--as', 'test', '-t', 'live'], '--tools live needs tools'],
       [['--as', 'test', '--agent', 'a.mjs'], "there is no file 'a.mjs'"],
     ]
     for (const [options, words] of wrong) {
