@@ -38,13 +38,13 @@ function summaryOf({ peers, results }) {
   return table(['Library', 'Version', 'Variant', 'pass', 'fail', 'not claimed'], rows)
 }
 
-/** The documents of a library; our own are beside this page. */
+/** Links to a library's documentation. Ours is in the same folder. */
 const linkTo = (place) => (place.startsWith('https:') ? `[documented](${place})` : `documented (${place})`)
 
-/** A table a class, so that the heads stay in sight. */
+/** One table per class keeps the headings visible. */
 function casesOf({ peers, results }) {
   const found = new Map(results.map((one) => [`${one.peer} ${one.variant} ${one.case}`, one.result]))
-  const head = ['Case', 'What is asked', ...peers.map(({ title }) => title)]
+  const head = ['Case', 'Requirement', ...peers.map(({ title }) => title)]
   const rowOf = ({ id, name, title }) => [
     `\`${name}\``,
     cell(title),
@@ -70,7 +70,7 @@ function failuresOf({ peers, results }, expected) {
       const variant = both.length === variants.length ? 'both' : first.variant
       return [`\`${id}\``, variant, `${cell(first.evidence)}${note ? ` ([issue](${note}))` : ''}`]
     })
-    const list = rows.length === 0 ? 'None in this run.' : table(['Case', 'Variant', 'What was seen'], rows)
+    const list = rows.length === 0 ? 'None in this run.' : table(['Case', 'Variant', 'Observed'], rows)
     return `### ${title}\n\n${list}`
   })
 }
@@ -88,34 +88,34 @@ function betterOf({ results }) {
     return better.length > 0 ? [[`\`${id}\``, variant, better.join(', '), cell(evidence)]] : []
   })
   if (rows.length === 0)
-    return 'None in this run. The cases are ours: a case that we did not think of is not here.'
-  return table(['Case', 'Variant', 'Libraries that pass', 'What Statewright did'], rows)
+    return 'None in this run. The project wrote the cases itself, so gaps that it does not know are missing here.'
+  return table(['Case', 'Variant', 'Libraries that pass', 'Statewright'], rows)
 }
 
-/** The cases that came after the run. A busy machine fails libraries for its own slowness, so they wait. */
+/** Cases that are newer than the report. A busy machine would fail libraries because of its own slowness. */
 function waitingOf({ results }) {
   const known = new Set(results.map((one) => one.case))
   const missing = cases.filter(({ id }) => !known.has(id)).map(({ id }) => `\`${id}\``)
   return missing.length === 0
     ? []
-    : [`Not measured yet (\`?\`), because they wait for a run on a quiet machine: ${missing.join(', ')}.`]
+    : [`Not measured yet (\`?\`), until a run on a quiet machine: ${missing.join(', ')}.`]
 }
 
 /** The text between the marks. */
 export function renderReport(report, expected) {
   const { date, node, command, seed, note } = report
   return [
-    `As measured on ${date} with Node ${node}, seed ${seed}, by \`${command}\`. ✓ passed, ✗ failed, – not claimed; the first sign is for the defaults, the second for the documented way.`,
+    `Measured on ${date} with Node ${node}, seed ${seed}, with \`${command}\`. ✓ passed, ✗ failed, – not claimed; the first sign is for the defaults, the second for the documented setup.`,
     ...(note ? [note] : []),
     ...waitingOf(report),
     '## The libraries',
     summaryOf(report),
     '## The cases',
     casesOf(report),
-    '## Where another library does better than Statewright',
+    '## Cases in which another library does better',
     betterOf(report),
-    '## What failed, library by library',
-    'A row for `both` has what was seen with the defaults.',
+    '## Failures by library',
+    'A row for `both` shows the result of the defaults.',
     ...failuresOf(report, expected),
   ].join('\n\n')
 }
@@ -123,7 +123,7 @@ export function renderReport(report, expected) {
 const read = (name) => readFileSync(name, 'utf8')
 const readExpected = () => JSON.parse(read(file('./expected.json')))
 
-/** Some cases anew, beside the others as they were measured before. */
+/** Merges new results of some cases into the stored report. */
 export function mergeReport(report) {
   if (!existsSync(results)) return report
   const before = JSON.parse(read(results))

@@ -60,8 +60,8 @@ export const loose: Record<string, string[]> = {
   'docs/bring-your-own-loop.md › Watch it in Stately': ['TS2552'],
   'docs/bring-your-own-loop.md › Test its paths': ['TS2379'],
   'docs/check-an-agent.md › In your tests': ['TS2307'],
-  'docs/guards-of-your-own.md › Guards of your own': ['TS2339'],
-  'docs/guards-of-your-own.md › Guards of your own (2)': ['TS18046'],
+  'docs/guards-of-your-own.md › Custom guards': ['TS2339'],
+  'docs/guards-of-your-own.md › Custom guards (2)': ['TS18046'],
   'docs/mcp.md › Sign in (2)': ['TS2304'],
   'docs/migrating.md › Migrating': ['TS2353', 'TS18046'],
   'docs/runs.md › Your own history': ['TS2322'],
@@ -416,8 +416,8 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       expect(values).toMatchObject({ findings: [], halt: null })
     },
   },
-  'docs/guards-of-your-own.md › Guards of your own': { because: 'test/scenarios/guards-example.test.ts' },
-  'docs/guards-of-your-own.md › Guards of your own (2)': { because: 'test/scenarios/guards-example.test.ts' },
+  'docs/guards-of-your-own.md › Custom guards': { because: 'test/scenarios/guards-example.test.ts' },
+  'docs/guards-of-your-own.md › Custom guards (2)': { because: 'test/scenarios/guards-example.test.ts' },
   'docs/handoffs.md › Handoffs': {
     turns: [
       call('transfer_to_billing', {}),
@@ -807,7 +807,7 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       expect(await ask(values.agent)).toMatchObject({ state: 'BLOCKED' })
     },
   },
-  'docs/shields.md › Write one': {
+  'docs/shields.md › Write a shield': {
     shows: ['noPrices', 'classifier'],
     expect: async ({ values }) => {
       const { check } = values.noPrices as Shield
@@ -815,7 +815,7 @@ export const scenes: Record<string, Scene | Elsewhere> = {
     },
   },
   'docs/shields.md › Built in': { own: () => ({ client: moderating }) },
-  'docs/shields.md › By hand': {
+  'docs/shields.md › Run shields directly': {
     own: () => ({
       text: 'All is well.',
       noPrices: defineShield({ name: 'no-prices', check: () => true as never }),

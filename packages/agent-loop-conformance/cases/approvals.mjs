@@ -70,7 +70,7 @@ export default [
   }),
   approvals(
     'refused',
-    'Refused: never executed, and the model reads a result',
+    'Rejected: never executed, and the model gets a result',
     'runsRefused',
     async (world) => {
       const { check } = world
@@ -84,7 +84,7 @@ export default [
   ),
   approvals(
     'one-of-two',
-    'Of two calls one is approved: the other never runs',
+    'One of two calls is approved: the other never runs',
     'runsRefused',
     async (world) => {
       const { check, settles } = world
@@ -104,7 +104,7 @@ export default [
       checkHistory(world, asked.lane)
     },
   ),
-  approvals('twice', 'Approved twice at once: executed once', 'answersTwice', async (world) => {
+  approvals('twice', 'Approved twice simultaneously: executed once', 'answersTwice', async (world) => {
     const { check } = world
     const asked = await untilAsked(world, 'a')
     const ends = await Promise.all([decide(world, asked, true), decide(world, asked, true)])
@@ -136,7 +136,7 @@ export default [
       checkHistory(world, lane)
     },
   ),
-  approvals('late', 'Approved after it was refused: never executed', 'answersTwice', async (world) => {
+  approvals('late', 'Approved after it was rejected: never executed', 'answersTwice', async (world) => {
     const { check } = world
     const asked = await untilAsked(world, 'a')
     const first = await decide(world, asked, false)
@@ -163,7 +163,7 @@ export default [
   ),
   approvals(
     'both-ways',
-    'The stored state is read twice, approved here and refused there: each goes on with its own decision',
+    'The stored state is read twice, approved in one copy and rejected in the other: each continues with its own decision',
     'sharesDecisions',
     async (world) => {
       const { check, open } = world
@@ -186,7 +186,7 @@ export default [
   ),
   approvals(
     'altered',
-    'The stored state has other arguments than the person saw: not executed with them',
+    'The stored arguments differ from those that the person saw: not executed',
     'trustsState',
     async (world) => {
       const { check, settles, open, certify } = world

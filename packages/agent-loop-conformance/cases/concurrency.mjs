@@ -30,7 +30,7 @@ export default [
   concurrency({
     name: 'two-runs',
     title:
-      'Two messages at once in one session: each has its own answer or is told no, and the history is valid',
+      'Two simultaneous messages in one session: each is answered or refused, and the history is valid',
     mistake: 'runsBeside',
     needs: ['session'],
     async run({ serve, open, tool, check, settles }) {

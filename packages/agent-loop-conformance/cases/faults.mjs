@@ -9,7 +9,7 @@ const always = (plan) => Object.assign([], { otherwise: plan })
 const fatal = (status, message) =>
   faults({
     name: `status-${status}`,
-    title: `Status ${status}: told, and not retried`,
+    title: `Status ${status}: reported, not retried`,
     mistake: 'retriesAll',
     async run({ serve, open, check, certify }) {
       const lane = serve(always({ ...refuse(status, message), fault: String(status) }))
@@ -81,7 +81,7 @@ export default [
   fatal(401, 'wrong key'),
   faults({
     name: 'cut-at-once',
-    title: 'A body cut before its first byte: retried, or told',
+    title: 'A body cut before its first byte: retried or reported',
     mistake: 'acceptsCut',
     async run({ serve, open, check, certify }) {
       const lane = serve(always({ frames: [cut] }))
@@ -93,7 +93,7 @@ export default [
   }),
   faults({
     name: 'stalled',
-    title: 'A body that stalls: the time limit between two pieces ends it',
+    title: 'A body that stalls: the idle timeout ends it',
     mistake: 'ignoresSilence',
     needs: ['idleLimit'],
     async run({ serve, open, check, certify, settles }) {
@@ -106,7 +106,7 @@ export default [
   }),
   faults({
     name: 'html',
-    title: 'Status 200 with a page of HTML: told',
+    title: 'Status 200 with an HTML page: reported',
     mistake: 'acceptsAnything',
     async run({ serve, open, check, certify }) {
       const lane = serve(
@@ -120,7 +120,7 @@ export default [
   }),
   faults({
     name: 'no-server',
-    title: 'A server that is not there: told',
+    title: 'An unreachable server: reported',
     mistake: 'acceptsAnything',
     async run({ open, check }) {
       const { ok, ended } = await open({ lane: { baseURL: 'http://127.0.0.1:9/v1' } }).say('Go.')
@@ -131,13 +131,13 @@ export default [
   toolFault('tool-throws', 'A tool that throws an error', () => {
     throw new Error('no such file')
   }),
-  toolFault('tool-rejects', 'A tool that rejects with no error', async () => {
+  toolFault('tool-rejects', 'A tool that rejects without an error', async () => {
     throw undefined
   }),
   toolFault('tool-undefined', 'A tool that returns undefined', () => undefined, 'wantsJson'),
   toolFault(
     'tool-circular',
-    'A tool that returns what no JSON has',
+    'A tool that returns a value without JSON form',
     () => {
       const ring = { big: 10n }
       ring.self = ring

@@ -90,7 +90,7 @@ export default [
   ),
   after(
     'limit',
-    'After a limit of steps',
+    'After a step limit',
     'leavesCallsOpen',
     async ({ serve, open, tool }) => {
       const lane = serve([calls([read('c1', 'a')]), calls([read('c2', 'b')]), say('Done.')])
@@ -172,7 +172,7 @@ export default [
   ),
   after(
     'refused',
-    'After a person has refused a call',
+    'After a person has rejected a call',
     'leavesCallsOpen',
     async ({ serve, open, tool, settles, check }) => {
       const lane = serve([calls([['c1', 'remove', { path: 'a' }]]), say('Then not.'), say('Done.')])
@@ -210,7 +210,7 @@ export default [
   ),
   after(
     'broken-arguments',
-    'After arguments that are no JSON',
+    'After arguments that are not valid JSON',
     'keepsBrokenArguments',
     async ({ serve, open, tool }) => {
       const lane = serve([calls([['c1', 'read', '{"path":']]), say('Done.')])

@@ -18,7 +18,7 @@ const reader = (tool) => tool('read', { path: 'string' }, ({ path }) => `text of
 const exact = (steps) =>
   limits({
     name: `exactly-${steps}`,
-    title: `A limit of ${steps} step${steps > 1 ? 's' : ''} allows ${steps} request${steps > 1 ? 's' : ''}, and is told`,
+    title: `A limit of ${steps} step${steps > 1 ? 's' : ''} allows ${steps} request${steps > 1 ? 's' : ''}, and is reported`,
     mistake: 'countsFromZero',
     async run({ serve, open, tool, check }) {
       const lane = serve(restless(20))
@@ -34,7 +34,7 @@ export default [
   exact(3),
   limits({
     name: 'last-batch',
-    title: 'Calls of the last step: what was executed has its result in the next request, once',
+    title: 'Calls of the last step: executed calls have their result in the next request, once',
     mistake: 'dropsResults',
     async run({ serve, open, tool, check }) {
       const lane = serve(restless(2))
@@ -55,7 +55,7 @@ export default [
   }),
   limits({
     name: 'last-words',
-    title: 'The words of the last step are in the next request',
+    title: 'The text of the last step is in the next request',
     mistake: 'dropsLastStep',
     async run({ serve, open, tool, check }) {
       const lane = serve(restless(2))
@@ -72,7 +72,7 @@ export default [
   }),
   limits({
     name: 'final-answer',
-    title: 'An answer in the last step that the limit allows is a normal end',
+    title: 'An answer in the last allowed step is a normal end',
     mistake: 'countsFromZero',
     async run({ serve, open, tool, check }) {
       const lane = serve([...restless(2), say('The answer.')])
@@ -82,7 +82,7 @@ export default [
   }),
   limits({
     name: 'token-budget',
-    title: 'A budget of 100 tokens, at 40 a step: three requests, and told',
+    title: 'A budget of 100 tokens, at 40 per step: three requests, and reported',
     mistake: 'ignoresBudget',
     needs: ['tokenBudget'],
     async run({ serve, open, tool, check }) {

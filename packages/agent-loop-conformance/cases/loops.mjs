@@ -36,13 +36,13 @@ export default [
   ),
   stops(
     'two-calls',
-    'Two calls in turn',
+    'Two alternating calls',
     (at) => calls([[`c${at}`, 'read', { path: at % 2 ? 'a' : 'b' }]]),
     ({ path }) => `text of ${path}`,
   ),
   stops(
     'failing',
-    'A call that fails each time',
+    'A call that always fails',
     (at) => calls([[`c${at}`, 'read', { path: 'a' }]]),
     () => {
       throw new Error('no such file')
@@ -56,7 +56,7 @@ export default [
   ),
   stops(
     'new-arguments',
-    'Other arguments each time, the same result',
+    'Different arguments each time, the same result',
     (at) => calls([[`c${at}`, 'read', { path: `a${at}` }]]),
     () => 'nothing found',
   ),

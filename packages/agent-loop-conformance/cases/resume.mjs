@@ -139,7 +139,7 @@ export default [
   }),
   resume(
     'decision',
-    'The process that brings an approval is killed at each write: the call runs once, and the run comes to its end',
+    'The process that delivers an approval is killed at each write: the call runs once, and the run ends',
     'repeatsEffects',
     (death, { effectOnce: repeats }) => (repeats ? undefined : findTwice(death)) ?? findOtherEnd(death),
     { needs: ['approvals', 'storedDecisions'], asks: true },
@@ -148,7 +148,7 @@ export default [
     class: 'resume',
     name: 'forks',
     title:
-      'Forked twice at one point: both forks send the same request, and no other conversation has what one says',
+      'Forked twice at the same point: both forks send the same request, and their messages stay separate',
     mistake: 'sharesForks',
     needs: ['forks'],
     async run({ serve, open, tool, check, settles }) {
@@ -182,7 +182,7 @@ export default [
   },
   resume(
     'prefix',
-    'Killed at each write: no request after it has less of the history than one before',
+    'Killed at each write: no later request has less history than an earlier one',
     'startsAnew',
     ({ requests, before, told }) => {
       const last = requests[before - 1]
@@ -196,5 +196,5 @@ export default [
     'leavesCallsOpen',
     ({ refused }) => refused[0],
   ),
-  resume('same-end', 'Killed at each write: the run comes to the same end', 'endsAtDeath', findOtherEnd),
+  resume('same-end', 'Killed at each write: the run reaches the same end', 'endsAtDeath', findOtherEnd),
 ]

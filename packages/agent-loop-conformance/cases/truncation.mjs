@@ -31,7 +31,7 @@ export default [
   ),
   neverRuns(
     'whole-looking-call',
-    'A call in an answer cut by length is not executed, though it looks whole',
+    'A call in an answer cut by length is not executed, even if it looks complete',
     'trustsCutCalls',
     { frames: [first, ...whole, ...end('length')] },
     'length',
@@ -45,7 +45,7 @@ export default [
   ),
   neverRuns(
     'closed-after-call',
-    'A call is not executed when the stream closes without a reason to end',
+    'A call is not executed when the stream closes without a finish reason',
     'acceptsCut',
     { frames: [first, ...whole] },
     'no end',
@@ -59,7 +59,7 @@ export default [
   ),
   truncation({
     name: 'cut-text',
-    title: 'A text cut by length is continued, or told',
+    title: 'A text cut by length is continued or reported',
     mistake: 'hidesLength',
     async run({ serve, open, check, certify }) {
       const lane = serve([
@@ -77,7 +77,7 @@ export default [
   }),
   truncation({
     name: 'filtered-text',
-    title: 'A text that a content filter stopped is told',
+    title: 'A text stopped by a content filter is reported',
     mistake: 'hidesLength',
     async run({ serve, open, check, certify }) {
       const lane = serve([{ ...say('The first half', { finish: 'content_filter' }), fault: 'filter' }])

@@ -86,7 +86,7 @@ export default [
   }),
   usage({
     name: 'failed-attempt',
-    title: 'An attempt that was cut and retried: counted, estimated or said to be unknown',
+    title: 'An attempt that was cut and retried: counted, estimated or reported as unknown',
     mistake: 'joinsAttempts',
     needs: ['usage', 'retries'],
     async run({ serve, open, check, certify, claims }) {
@@ -107,7 +107,7 @@ export default [
   }),
   usage({
     name: 'sub-agent',
-    title: 'A sub-agent: what it used is counted, or said to be unknown',
+    title: 'A sub-agent: its usage is counted or reported as unknown',
     mistake: 'forgetsSubAgents',
     needs: ['usage', 'subAgents'],
     async run({ serve, open, check, claims }) {

@@ -77,7 +77,7 @@ export default [
   ]),
   reads(
     'crlf',
-    'Lines that end with CR LF',
+    'Lines ending with CR LF',
     'wantsLf',
     'Hello.',
     plain.map((frame) => frame.replaceAll('\n', '\r\n')),
@@ -89,7 +89,7 @@ export default [
     'Hello.',
     plain.map((frame) => frame.replace('data: ', 'data:')),
   ),
-  reads('split-utf8', 'Characters split between two pieces', 'decodesPieces', 'Grüße 🙂', [
+  reads('split-utf8', 'Characters split across two chunks', 'decodesPieces', 'Grüße 🙂', [
     first,
     bytes.subarray(0, bytes.indexOf('ü') + 1),
     apart,
@@ -98,12 +98,12 @@ export default [
     bytes.subarray(bytes.indexOf('🙂') + 2),
     ...end(),
   ]),
-  reads('no-done', 'A finished answer without [DONE]', 'wantsDone', 'Hello.', [
+  reads('no-done', 'A complete answer without [DONE]', 'wantsDone', 'Hello.', [
     first,
     ...words('Hello.'),
     chunk({}, 'stop'),
   ]),
-  reads('nulls', 'Fields that are null', 'readsNulls', 'Hello.', [
+  reads('nulls', 'Null fields', 'readsNulls', 'Hello.', [
     event({
       id: null,
       choices: [{ index: 0, delta: { role: 'assistant', content: null, tool_calls: null } }],
@@ -112,7 +112,7 @@ export default [
     chunk({ content: null, tool_calls: null }, 'stop'),
     done,
   ]),
-  reads('reasoning', 'Reasoning beside the text is no part of it', 'readsReasoning', 'Forty-two.', [
+  reads('reasoning', 'Reasoning is not part of the text', 'readsReasoning', 'Forty-two.', [
     first,
     chunk({ reasoning_content: 'Let me think.' }),
     ...words('Forty-two.'),
@@ -120,7 +120,7 @@ export default [
   ]),
   wire({
     name: 'late-usage',
-    title: 'Usage in a last chunk without choices',
+    title: 'Usage in a final chunk without choices',
     mistake: 'readsUsageEarly',
     needs: ['usage'],
     async run({ serve, open, check, claims }) {
@@ -143,7 +143,7 @@ export default [
   ),
   executes(
     'interleaved-calls',
-    'Two calls whose pieces take turns',
+    'Two calls with interleaved chunks',
     'onlyLastCall',
     {
       frames: [
@@ -167,7 +167,7 @@ export default [
   ),
   executes(
     'calls-in-one-chunk',
-    'Two whole calls in one chunk',
+    'Two complete calls in one chunk',
     'onlyLastCall',
     {
       frames: [
@@ -187,7 +187,7 @@ export default [
   ),
   executes(
     'no-index',
-    'Two whole calls without an index',
+    'Two complete calls without an index',
     'wantsIndex',
     {
       frames: [
@@ -210,7 +210,7 @@ export default [
   ),
   executes(
     'same-index',
-    'Two whole calls with one index and two ids',
+    'Two complete calls with the same index and different ids',
     'trustsIndex',
     {
       frames: [
@@ -232,14 +232,14 @@ export default [
     },
     ['a', 'b'],
   ),
-  executes('doubled-ids', 'Two calls with one id', 'trustsIds', calls([read('c1', 'a'), read('c1', 'b')]), [
+  executes('doubled-ids', 'Two calls with the same id', 'trustsIds', calls([read('c1', 'a'), read('c1', 'b')]), [
     'a',
     'b',
   ]),
-  executes('empty-id', 'A call whose id is empty', 'trustsIds', calls([read('', 'a')]), ['a']),
+  executes('empty-id', 'A call with an empty id', 'trustsIds', calls([read('', 'a')]), ['a']),
   executes(
     'words-and-calls',
-    'Words before two calls',
+    'Text before two calls',
     'dropsWordsOrCalls',
     calls([read('c1', 'a'), read('c2', 'b')], { text: 'I read both.' }),
     ['a', 'b'],
@@ -253,7 +253,7 @@ export default [
   ),
   wire({
     name: 'words-kept',
-    title: 'Words before a call are in the next request',
+    title: 'Text before a call is in the next request',
     mistake: 'dropsWordsOrCalls',
     async run({ serve, open, tool, check }) {
       const lane = serve([calls([read('c1', 'a')], { text: 'I read it.' }), say('Done.')])
@@ -277,7 +277,7 @@ export default [
   }),
   wire({
     name: 'broken-arguments',
-    title: 'Arguments that are no JSON: not executed, and the model is told',
+    title: 'Arguments that are not valid JSON: not executed, and the model gets an error',
     mistake: 'runsBrokenArguments',
     async run({ serve, open, tool, check }) {
       const lane = serve([calls([['c1', 'read', '{"path":"a" "b"}']]), say('I try again.')])
@@ -292,7 +292,7 @@ export default [
   }),
   wire({
     name: 'wrong-arguments',
-    title: 'Arguments that the schema refuses: not executed, and the model is told',
+    title: 'Arguments that do not match the schema: not executed, and the model gets an error',
     mistake: 'runsBrokenArguments',
     async run({ serve, open, tool, check }) {
       const lane = serve([calls([['c1', 'read', { path: { deep: true } }]]), say('I try again.')])
@@ -304,7 +304,7 @@ export default [
   }),
   wire({
     name: 'unknown-tool',
-    title: 'A call of a tool that does not exist: the model is told, and goes on',
+    title: 'A call of a missing tool: the model gets an error, and the run continues',
     mistake: 'throwsAtUnknownTool',
     async run({ serve, open, tool, check }) {
       const lane = serve([calls([['c1', 'write', { path: 'a' }]]), say('I try again.')])
@@ -318,14 +318,14 @@ export default [
   }),
   tells(
     'cut',
-    'A stream cut after words is no whole answer',
+    'A stream cut after some text is not a complete answer',
     'acceptsCut',
     { frames: [first, ...words('Half of an answer'), cut] },
     'cut',
   ),
   tells(
     'no-end',
-    'A stream that closes after words, without a reason to end',
+    'A stream that closes after some text, without a finish reason',
     'acceptsCut',
     { frames: [first, ...words('Half of an answer')] },
     'no end',
@@ -339,21 +339,21 @@ export default [
   ),
   tells(
     'error-event',
-    'An error as an event of the stream',
+    'An error as a stream event',
     'acceptsAnything',
     { frames: [first, ...words('Half of'), event({ error: { message: 'overloaded', code: 503 } }), done] },
     'error event',
   ),
   tells(
     'empty',
-    'An answer without words and without calls',
+    'An answer without text and calls',
     'acceptsEmpty',
     { frames: [first, ...end()] },
     'empty',
   ),
   wire({
     name: 'whole-answer',
-    title: 'A whole answer as JSON to a streamed request: read, or told',
+    title: 'A JSON answer to a streaming request: read or reported',
     mistake: 'acceptsAnything',
     async run({ serve, open, check, certify }) {
       const message = { role: 'assistant', content: 'Hello.' }
