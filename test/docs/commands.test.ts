@@ -102,6 +102,9 @@ const scripts: Record<string, Script> = {
   'docs/properties.md › On the command line': {
     because: { 'npx statewright properties': 'test/cli/properties.test.ts' },
   },
+  'docs/retrofit.md › 1. Measure the loop you have': {
+    because: { 'npx agent-loop-conformance': 'test/conformance/suite.test.ts' },
+  },
   'docs/scale.md › Deploy a new version': {
     because: { 'npx statewright sessions check': 'it needs a Postgres: test/cli/sessions-check.test.ts' },
   },
