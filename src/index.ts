@@ -121,7 +121,7 @@ export type { AgentDefinition } from './core/sessions/agent-definition.js'
 export { type Clock, systemClock } from './core/base/clock.js'
 export type { HistoryMessage, RunInput } from './core/sessions/input-history.js'
 export type { UserInput, UserInputMessage } from './core/sessions/user-input.js'
-export type { RunAttachment } from './core/agent/read-parts.js'
+export type { RunAttachment } from './core/agent/agent-options.js'
 export { type Journal, type JournalEntry, memoryJournal } from './core/sessions/journal.js'
 export type { AgentMachine } from './core/live/journaled-machine.js'
 export {

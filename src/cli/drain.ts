@@ -1,5 +1,5 @@
+import { releaseRun } from '../core/live/release-run.js'
 import { isWorkState } from '../../machines/agent/run-result.js'
-import { releaseRun } from '../core/live/runtime.js'
 import type { Run } from '../core/run/run.js'
 import { type CliIO, writeNotice } from './command.js'
 

@@ -35,7 +35,6 @@ import type { SessionOwner } from '../run/delete-sessions.js'
 import type { Run } from '../run/run.js'
 import type { WatchedEvent, WatchOptions } from '../run/watch-session.js'
 import type { Session } from '../sessions/session.js'
-import type { RunAttachment } from './read-parts.js'
 
 /**
  * What `createAgent` takes: the options below, and the sections of the configuration (`limits`, `budget`, `retry`,
@@ -389,4 +388,12 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
   asTool<Schema extends InputSchema = StandardJsonSchema<SubAgentTask>, const Name extends string = string>(
     options: AsToolOptions<Schema, Name>,
   ): Tool<InputOf<Schema>, Context, Name, ArgumentsOf<Schema>>
+}
+
+/** A document that goes with what the user says; `loadAttachment` of `statewright/memory` reads one. */
+export interface RunAttachment {
+  /** Where it comes from, for people and the model: a file name, a URL. */
+  name: string
+  /** All of its text. */
+  text: string
 }

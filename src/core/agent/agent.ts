@@ -22,20 +22,7 @@ import type { InputSchema } from '../tools/input-schema.js'
 import type { ToolEntry } from '../tools/tool-set.js'
 import type { ContextOf, ToolsOf } from '../tools/tool.js'
 import type { PriceBook } from '../prices/price-book.js'
-import { backOff, deadline } from '../effects/timers.js'
-import {
-  consultGuards,
-  fitContext,
-  prepareStep,
-  requestModel,
-  retrieve,
-  runTools,
-  screenCalls,
-  screenInput,
-  screenOutput,
-  screenResults,
-} from '../effects/lazy-effects.js'
-import { endAbandonedChild } from '../live/abandoned-sub-agents.js'
+import { createActors } from '../effects/actors.js'
 import { asTool } from '../sub-agents/as-tool.js'
 import type { ChildHost } from '../sub-agents/open-child.js'
 import { checkInspector, type Inspector } from '../run/safe-listeners.js'
@@ -55,14 +42,12 @@ import {
   getStoredRuns,
   type AgentInternals,
 } from './agent-internals.js'
-import { createDeleteMethods, createStoreMethods } from './store-methods.js'
-import type * as Stored from './stored-runs.js'
+import type { RunStart } from './stored-runs.js'
+import type { WatchedEvent } from '../run/watch-session.js'
+import { checkPriceKnown, checkSearchInstalled, checkTokenizerInstalled } from '../effects/check-run-start.js'
 
-/** What is looked at before a first request. */
-const loadRefusals = loadOnce(() => import('../effects/check-run-start.js'))
-
-/** Only those who have a store need it. */
-const loadStored = loadOnce(() => import('./stored-runs.js'))
+/** Everything that needs a store. */
+const loadStored = loadOnce(() => import('./store-methods.js'))
 
 /**
  * An agent: a model, its tools, and the limits of the loop between them. Options are checked here; a missing key or an
@@ -117,7 +102,6 @@ export function assembleAgent(
 
   /** What has to be known before anything is sent. */
   const ready = async ({ config, usage, speaker }: AgentInput, inherited?: PriceBook): Promise<void> => {
-    const { checkPriceKnown, checkSearchInstalled, checkTokenizerInstalled } = await loadRefusals()
     const { model, tools: spoken } = toSpeaker(parts, speaker)
     await checkPriceKnown({ model, prices: inherited ?? prices }, config, usage)
     await checkTokenizerInstalled(parts, config)
@@ -157,11 +141,11 @@ export function assembleAgent(
       inspect,
     }
 
+  const inStore = async () => (await loadStored()).createStoreMethods(made)
+
   /** A run of a session in the store begins where its log ends. */
-  const begin = async (...of: Tail<Parameters<typeof Stored.beginRun>>): Promise<RunOrigin> => {
-    const { beginRun } = await loadStored()
-    return beginRun(getStoredRuns(made), ...of)
-  }
+  const begin = async (start: RunStart): Promise<RunOrigin> =>
+    (await loadStored()).beginRun(getStoredRuns(made), start)
 
   const agent: Agent = {
     machine,
@@ -234,8 +218,32 @@ export function assembleAgent(
       const { resumeRun } = await loadStored()
       return resumeRun(stored, id, { signal, context, budgets: checkBudgets(budgets), inspect: inspector })
     },
-    ...createDeleteMethods(store, parts, sessions),
-    ...createStoreMethods(store, parts, made),
+    branch: (sessionId, given) => {
+      const stored = getStoredRuns(made)
+      const session = new Session(checkSessionId(sessionId))
+      const runId = createId()
+      const begin = async (): Promise<RunOrigin> =>
+        (await loadStored()).beginBranch(stored, given, { runId, session })
+      return run({ runId, session, origin: begin(), signal: given?.signal, inspect })
+    },
+    deleteSession: async (sessionId) => {
+      const id = checkSessionId(sessionId)
+      if (store) return (await inStore()).deleteSession(id)
+      sessions.get(id)?.acquire('that forgets it')
+      return sessions.delete(id)
+    },
+    deleteSessions: async (...args) => (await inStore()).deleteSessions(...args),
+    replay: async (...args) => (await inStore()).replay(...args),
+    readSession: async (...args) => (await inStore()).readSession(...args),
+    rename: async (...args) => (await inStore()).rename(...args),
+    fork: async (...args) => (await inStore()).fork(...args),
+    listBranches: async (...args) => (await inStore()).listBranches(...args),
+    selectBranch: async (...args) => (await inStore()).selectBranch(...args),
+    send: async (...args) => (await inStore()).send(...args),
+    watch: (sessionId, options) => {
+      getStoredRuns(made)
+      return watchLater(async (signal) => (await inStore()).watch(sessionId, options, signal))
+    },
   }
   internalsByAgent.set(agent, made)
   return agent
@@ -289,64 +297,64 @@ class RunInputs {
 /** The machine with the agent's actors. It takes inputs of `RunInputs`, and conversations as `run` does. */
 function createBoundMachine(parts: AgentParts, inputs: RunInputs): AgentMachine {
   const { clock, prices, config } = parts
-  return createJournaledMachine(
-    agentMachine.provide({
-      actors: {
-        requestModel: requestModel(parts),
-        runTools: runTools(parts),
-        consultGuards: consultGuards(parts),
-        screenInput: screenInput(parts),
-        screenCalls: screenCalls(parts),
-        screenResults: screenResults(parts),
-        screenOutput: screenOutput(parts),
-        prepareStep: prepareStep(parts),
-        retrieve: retrieve(parts),
-        fitContext: fitContext(parts),
-        backOff,
-        deadline,
-      },
-    }),
-    {
-      clock,
-      prices,
-      measuring: parts,
-      interpreter: parts.interpreter,
-      open: (input) => {
-        const binding = typeof input === 'object' && input !== null ? inputs.bindings.get(input) : undefined
-        if (binding) return { input: input as AgentInput, binding }
-        const { id, state } = createSession()
-        const said = readConversation(input, clock.now())
-        return {
-          input: inputs.bind(createId(), id, addHistory(state, said, id), said.newMessages, { config }, {}),
-          binding: {},
-        }
-      },
-      findBinding: (snapshot) => inputs.bindings.get(snapshot),
-      toolsFor: (binding, speaker) => inputs.toolsFor(binding, speaker),
-      abandon: (runtime, context, callId) => void endAbandonedChild(runtime, context, callId),
+  return createJournaledMachine(agentMachine.provide({ actors: createActors(parts) }), {
+    clock,
+    prices,
+    measuring: parts,
+    interpreter: parts.interpreter,
+    open: (input) => {
+      const binding = typeof input === 'object' && input !== null ? inputs.bindings.get(input) : undefined
+      if (binding) return { input: input as AgentInput, binding }
+      const { id, state } = createSession()
+      const said = readConversation(input, clock.now())
+      return {
+        input: inputs.bind(createId(), id, addHistory(state, said, id), said.newMessages, { config }, {}),
+        binding: {},
+      }
     },
-  )
+    findBinding: (snapshot) => inputs.bindings.get(snapshot),
+    toolsFor: (binding, speaker) => inputs.toolsFor(binding, speaker),
+    abandon: (...abandoned) =>
+      void loadStored().then(({ endAbandonedChild }) => endAbandonedChild(...abandoned)),
+  })
 }
 
-/** All but the first. */
-type Tail<List extends unknown[]> = List extends [unknown, ...infer Rest] ? Rest : never
-
-/** Only pages need it. */
-const loadQueuedRun = loadOnce(() => import('./branch-run.js'))
-
-const loadSessionFunctions = loadOnce(() => import('../sessions/log/lazy-session-functions.js'))
+/** Starts to watch at the first `next()`. When the caller leaves the loop, a pending wait ends at once. */
+function watchLater(
+  start: (signal: AbortSignal) => Promise<AsyncGenerator<WatchedEvent, void>>,
+): AsyncIterableIterator<WatchedEvent, undefined> {
+  const left = new AbortController()
+  async function* watch(): AsyncGenerator<WatchedEvent, undefined> {
+    yield* await start(left.signal)
+    return undefined
+  }
+  const events = watch()
+  const done = { done: true as const, value: undefined }
+  return {
+    next: async () => {
+      const result = left.signal.aborted ? done : await events.next()
+      return left.signal.aborted ? done : result
+    },
+    return: () => {
+      left.abort()
+      void events.return(undefined)
+      return Promise.resolve(done)
+    },
+    [Symbol.asyncIterator]() {
+      return this
+    },
+  }
+}
 
 /** The internals of an agent that has no name yet, and that no run has been bound to. */
 function createInternals(parts: Pick<AgentInternals, 'tools' | 'store' | 'parts'>): AgentInternals {
-  const made: AgentInternals = {
+  const internals: AgentInternals = {
     ...parts,
     label: undefined,
     stored: undefined,
-    readFolded: async (id) => (await loadSessionFunctions()).readSessionAt(getStoredRuns(made).store, id),
-    beginQueuedRun: async (id, options) => {
-      const { beginQueuedRun } = await loadQueuedRun()
-      return beginQueuedRun(getStoredRuns(made), id, options)
-    },
+    readFolded: async (id) => (await loadStored()).readSessionAt(getStoredRuns(internals).store, id),
+    beginQueuedRun: async (id, options) =>
+      (await loadStored()).beginQueuedRun(getStoredRuns(internals), id, options),
   }
-  return made
+  return internals
 }

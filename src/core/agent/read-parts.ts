@@ -16,9 +16,8 @@ import type { AgentSkills } from '../tools/tool-outcomes.js'
 import { systemClock, toWholeClock } from '../base/clock.js'
 import type { AgentParts } from '../live/agent-parts.js'
 import { checkTelemetry } from '../telemetry/safe-telemetry.js'
-import { loadOnce } from '../base/platform.js'
 import { defineGuard, type UserGuard } from '../user-guards/guard.js'
-import type { AgentOptions, ResumeOptions, RunOptions } from './agent-options.js'
+import type { AgentOptions, ResumeOptions, RunOptions, RunAttachment } from './agent-options.js'
 import { findOtherName } from '../config/other-names.js'
 
 /** What stands beside the sections of the configuration, so that a mistyped one is recognised. */
@@ -146,19 +145,14 @@ function expectFunction(given: unknown, key: string, form: string): void {
   throw new ConfigError('invalid_config', `${key} must be a function: ${form}.`, key)
 }
 
-const loadSettings = loadOnce(() => import('../config/unreachable-settings.js'))
-
-/**
- * Warns the process, a moment later, of settings that never take effect under the others. What knows them is loaded for
- * those alone who have written such a setting.
- */
+/** Warns the process of settings that never take effect. Most agents set none of these. */
 function warnOfUnreachable(given: AgentConfigInput, config: AgentConfig): void {
   const { limits, guardrails, completion, toolCalls, retry, streamIdleMs, contentIdleMs } = given
   const isWritten = [guardrails, completion, toolCalls, retry, streamIdleMs, contentIdleMs]
   if ([...isWritten, limits?.outputTokens].every((one) => one === undefined)) return
-  void loadSettings().then(
+  void import('../config/unreachable-settings.js').then(
     ({ warnOfUnreachableSettings }) => warnOfUnreachableSettings(given, config),
-    // A warning is all that is lost.
+    // Only a warning is lost.
     () => undefined,
   )
 }
@@ -289,14 +283,6 @@ export function checkRunOptions(
 
 function optionError(message: string, subject: string): UsageError {
   return new UsageError('invalid_option', message, subject)
-}
-
-/** A document that goes with what the user says; `loadAttachment` of `statewright/memory` reads one. */
-export interface RunAttachment {
-  /** Where it comes from, for people and the model: a file name, a URL. */
-  name: string
-  /** All of its text. */
-  text: string
 }
 
 /**

@@ -1,4 +1,3 @@
-import { formatCount } from '../format/format-words.js'
 import { truncate } from '../../../guards/lib/cut.js'
 import type { Message } from '../../../machines/agent/messages.js'
 
@@ -43,4 +42,8 @@ function formatTimeSpan(dropped: readonly Message[]): string {
 function formatTime(createdAt: number): string {
   const date = new Date(createdAt)
   return Number.isNaN(date.getTime()) ? String(createdAt) : date.toISOString()
+}
+
+function formatCount(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`
 }

@@ -25,9 +25,9 @@ import type { ModelProvider, ModelRequest, ModelRequestOptions } from '../models
 import { leaveOutContent, toRefusal } from '../models/leave-out.js'
 import { refuseUnsupportedMedia, toAcceptedMessages } from '../models/result-media.js'
 import { estimateRequestTokens } from '../prices/estimate-tokens.js'
-import { type AskedModel, Bill } from './bill.js'
+import { type AskedModel, Bill, OverBudgetError, withoutOurCode } from './bill.js'
 import { createCallNamer } from './call-stream.js'
-import { type BudgetHold, type HoldScope, OverBudgetError, withoutOurCode } from './budget-hold.js'
+import type { BudgetHold, HoldScope } from './budget-hold.js'
 import { checkPriceKnown } from './check-run-start.js'
 import { screenText } from './screening-effects.js'
 import { watchIdle } from './watch-idle.js'
@@ -196,12 +196,14 @@ export async function askModel<Output>(
   }
 }
 
+/** Only agents with shared budgets load it. */
 const loadHold = loadOnce(() => import('./budget-hold.js'))
 
 /** Reserves what the request may cost. Rejects with a plain failure: nothing was sent. */
 async function openHold(scope: HoldScope): Promise<BudgetHold> {
   try {
-    return await (await loadHold()).BudgetHold.open(scope)
+    const { BudgetHold } = await loadHold()
+    return await BudgetHold.open(scope)
   } catch (error) {
     scope.abort.throwIfAborted()
     const failure = withoutOurCode(toModelFailure(error, scope.runtime.clock.now()), error)

@@ -1,9 +1,16 @@
+import type { BudgetError } from '../budgets/budget-error.js'
+import { rememberThrown } from '../base/errors.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
-import type { ModelFailure, ModelResponse } from '../../../machines/agent/model-response.js'
+import {
+  createModelFailure,
+  type ModelActorError,
+  type ModelFailure,
+  type ModelResponse,
+} from '../../../machines/agent/model-response.js'
 import { addUsage, noUsage, type TokenUsage, type Usage } from '../../../machines/agent/usage.js'
 import { extendObject } from '../../../guards/lib/json.js'
 import type { AgentParts } from '../live/agent-parts.js'
-import type { ModelProvider, ModelRequest } from '../models/provider.js'
+import { ModelError, type ModelProvider, type ModelRequest } from '../models/provider.js'
 import type { PriceBook } from '../prices/price-book.js'
 import { estimatePartialUsage, estimateUsage } from '../prices/estimate-tokens.js'
 
@@ -146,4 +153,50 @@ function pickCounts({ providerCost: _cost, ...counts }: TokenUsage): TokenUsage 
 /** The usage with its cost. The provider's own charge counts where no price is known. */
 function toUsage({ tokens, estimated }: BillItem, cost: number | null): Usage {
   return extendObject(pickCounts(tokens), { cost: cost ?? tokens.providerCost ?? null, estimated })
+}
+
+/** A request that a budget does not allow, so that it is not sent. */
+export class OverBudgetError extends ModelError {
+  /** The shared budget that it is about; undefined for the limits of the run itself. */
+  readonly budget: string | undefined
+  /** When a run goes on that waits for it, in milliseconds since the epoch; undefined: it does not wait. */
+  readonly wakeAt: number | undefined
+
+  constructor(
+    failure: Pick<ModelFailure, 'kind' | 'code' | 'message'>,
+    { budget, wakeAt }: { budget?: string; wakeAt?: number } = {},
+  ) {
+    super(failure)
+    this.budget = budget
+    this.wakeAt = wakeAt
+  }
+}
+
+/** The code by which the machine knows what a budget said. */
+export const toBudgetCode = ({ code }: BudgetError): string =>
+  code === 'budget_exceeded'
+    ? 'shared_budget'
+    : `shared_${code}`.replace(/^shared_unknown/, 'shared_budget_unknown')
+
+/** A search that a budget does not allow, as plain data. */
+export function toRefusedSearch(error: BudgetError): ModelActorError {
+  const { message, subject } = error
+  const failure = createModelFailure({ kind: 'fatal', code: toBudgetCode(error), message })
+  const refused = { ...failure, usage: null, jitter: 1, ...(subject !== undefined && { budget: subject }) }
+  return rememberThrown(refused, error)
+}
+
+/** The codes by which the machine knows that a budget refused a request. */
+const ourCodes = /^(token_budget|shared_budget(_\w+)?)$/
+
+/** The same code from a provider does not mean our budget: it gets a prefix. */
+export function withoutOurCode(
+  failure: ModelFailure,
+  error: unknown,
+): ModelFailure & Pick<ModelActorError, 'budget' | 'wakeAt'> {
+  if (error instanceof OverBudgetError) {
+    const { budget, wakeAt } = error
+    return { ...failure, ...(budget !== undefined && { budget }), ...(wakeAt !== undefined && { wakeAt }) }
+  }
+  return ourCodes.test(failure.code) ? { ...failure, code: `provider_${failure.code}` } : failure
 }

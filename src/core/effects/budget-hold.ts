@@ -1,12 +1,9 @@
-import {
-  type ModelFailure,
-  createModelFailure,
-  type ModelActorError,
-} from '../../../machines/agent/model-response.js'
+import { type AskedModel, OverBudgetError, toBudgetCode } from './bill.js'
+import type { ModelFailure } from '../../../machines/agent/model-response.js'
 import type { Usage, TokenUsage } from '../../../machines/agent/usage.js'
 import type { JsonObject } from '../../../machines/agent/json.js'
 import type { CallAbort } from '../base/abort.js'
-import { describeError, rememberThrown } from '../base/errors.js'
+import { describeError } from '../base/errors.js'
 import { BudgetError } from '../budgets/budget-error.js'
 import { addInputMargin, isUnpaid, learnInputCount } from '../budgets/request-cost.js'
 import { type HeldAmount, reserveInAll } from '../budgets/reserve-in-all.js'
@@ -14,10 +11,9 @@ import type { SharedBudget } from '../budgets/shared-budget.js'
 import { unsettledCode, warnUnsettled } from '../budgets/warn-unsettled.js'
 import { type AgentParts, listRunBudgets } from '../live/agent-parts.js'
 import type { AgentRuntime } from '../live/runtime.js'
-import { type ModelRequest, ModelError } from '../models/provider.js'
+import type { ModelRequest } from '../models/provider.js'
 import { estimateRequestTokens } from '../prices/estimate-tokens.js'
 import type { PriceBook } from '../prices/price-book.js'
-import type { AskedModel } from './bill.js'
 
 /** The request that reserves. */
 export interface HoldScope {
@@ -231,50 +227,4 @@ function findOutputCap(maxTokens: number | undefined, extraBody: JsonObject): nu
     if (typeof cap === 'number' && cap > 0) return Math.max(cap, maxTokens ?? 0)
   }
   return maxTokens ?? null
-}
-
-/** A request that a budget does not allow, so that it is not sent. */
-export class OverBudgetError extends ModelError {
-  /** The shared budget that it is about; undefined for the limits of the run itself. */
-  readonly budget: string | undefined
-  /** When a run goes on that waits for it, in milliseconds since the epoch; undefined: it does not wait. */
-  readonly wakeAt: number | undefined
-
-  constructor(
-    failure: Pick<ModelFailure, 'kind' | 'code' | 'message'>,
-    { budget, wakeAt }: { budget?: string; wakeAt?: number } = {},
-  ) {
-    super(failure)
-    this.budget = budget
-    this.wakeAt = wakeAt
-  }
-}
-
-/** The code by which the machine knows what a budget said. */
-export const toBudgetCode = ({ code }: BudgetError): string =>
-  code === 'budget_exceeded'
-    ? 'shared_budget'
-    : `shared_${code}`.replace(/^shared_unknown/, 'shared_budget_unknown')
-
-/** A search that a budget does not allow, as plain data. */
-export function toRefusedSearch(error: BudgetError): ModelActorError {
-  const { message, subject } = error
-  const failure = createModelFailure({ kind: 'fatal', code: toBudgetCode(error), message })
-  const refused = { ...failure, usage: null, jitter: 1, ...(subject !== undefined && { budget: subject }) }
-  return rememberThrown(refused, error)
-}
-
-/** The codes by which the machine knows that a budget refused a request. */
-const ourCodes = /^(token_budget|shared_budget(_\w+)?)$/
-
-/** The same code from a provider does not mean our budget: it gets a prefix. */
-export function withoutOurCode(
-  failure: ModelFailure,
-  error: unknown,
-): ModelFailure & Pick<ModelActorError, 'budget' | 'wakeAt'> {
-  if (error instanceof OverBudgetError) {
-    const { budget, wakeAt } = error
-    return { ...failure, ...(budget !== undefined && { budget }), ...(wakeAt !== undefined && { wakeAt }) }
-  }
-  return ourCodes.test(failure.code) ? { ...failure, code: `provider_${failure.code}` } : failure
 }

@@ -13,7 +13,7 @@ import { type RetrievedSnippet, getLastUserText, getStepId } from '../../../mach
 import { BudgetError } from '../budgets/budget-error.js'
 import { parseSnippets } from '../memory/retriever.js'
 import type { EffectScope } from '../live/runtime.js'
-import { toRefusedSearch } from './budget-hold.js'
+import { toRefusedSearch } from './bill.js'
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import {
   classifyResponse,

@@ -1,3 +1,5 @@
+import { getCallStepId } from '../live/open-steps.js'
+import { loadOnce } from '../base/platform.js'
 import { haltsBatch } from '../../../machines/agent/sub-agent-questions.js'
 import { isInDoubt } from '../../../machines/agent/call-state.js'
 import type { AgentConfig } from '../../../machines/agent/config.js'
@@ -11,7 +13,6 @@ import { provideAnswerReader } from '../sessions/answer-reader.js'
 import { readElicitationAnswer } from '../sessions/elicitation-answer.js'
 import type { ToolSet } from '../tools/tool-set.js'
 import { type CallAbort, createLeftReason } from '../base/abort.js'
-import { loadOnce } from '../base/platform.js'
 import type { Clock } from '../base/clock.js'
 import { type BatchScope, SubAgentBatch } from './sub-agent-batch.js'
 import { type AgentParts, getTraits, getSpeakerTools } from '../live/agent-parts.js'
@@ -20,7 +21,9 @@ import type { StepProgress, ToolStepResponse } from '../../../machines/agent/ann
 import type { AgentContext } from '../../../machines/agent/context.js'
 import { attachCause, hasThrown } from '../base/errors.js'
 import type { StepWork } from '../live/open-steps.js'
-import { getStepId } from '../../../machines/agent/messages.js'
+
+/** Only agents with shields load it. */
+export const loadScreening = loadOnce(() => import('./screening-effects.js'))
 
 /**
  * Runs the started calls of the batch, and sends each result as it comes. Returns a function that stops it: call it
@@ -31,8 +34,6 @@ export function runTools(parts: AgentParts, scope: BatchScope): () => void {
   void batch.start()
   return () => batch.stop()
 }
-
-const loadScreening = loadOnce(() => import('./screening-effects.js'))
 
 /** The batch at hand, as those see it who carry out its calls. */
 class ToolBatch implements RunBatchOptions {
@@ -159,8 +160,8 @@ class ToolBatch implements RunBatchOptions {
   async #isCleared({ id: callId, name: toolName }: RunnableCall, { elicitations }: Ask): Promise<boolean> {
     const { runtime, context, abort } = this.#scope
     const scope = { runtime, context, signal: abort.signal }
-    const { screenText } = await loadScreening()
     const asked = JSON.stringify(elicitations)
+    const { screenText } = await loadScreening()
     const { action, findings } = await screenText(this.#parts, scope, 'toolOutput', asked, {
       callId,
       toolName,
@@ -317,9 +318,4 @@ function toStepResponse(
     content: isWithheld ? null : content,
     ...(truncated && { truncated }),
   }
-}
-
-/** The step of a call of the batch at hand: its id begins with that of the response that asked for it. */
-export function getCallStepId({ runId, steps, batchNumber }: AgentContext, callId: string): string {
-  return `${getStepId({ runId, steps: steps - 1, numbered: batchNumber - 1 })}.tool.${callId}`
 }

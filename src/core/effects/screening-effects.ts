@@ -1,3 +1,4 @@
+import { getCallStepId } from '../live/open-steps.js'
 import {
   type OutputScreening,
   type Screening,
@@ -19,7 +20,6 @@ import type { AgentParts } from '../live/agent-parts.js'
 import { getReadableText, askShields, type AskShieldsOptions } from '../shields/ask-shields.js'
 import { runStaggered } from '../base/platform.js'
 import type { StepWork } from '../live/open-steps.js'
-import { getCallStepId } from './run-tools.js'
 import type { ShieldScene } from '../shields/define-shield.js'
 
 /* The effects that only agents with shields load: the screenings of input, calls, results and output. */

@@ -1,3 +1,4 @@
+import { getStepId } from '../../../machines/agent/messages.js'
 import type { AnyActorRef, SnapshotFrom } from 'xstate'
 import type { agentMachine } from '../../../machines/agent.machine.js'
 import type { Step, StepCompleted, StepType } from '../../../machines/agent/announcements.js'
@@ -136,4 +137,9 @@ function findEnding(
 
 function createCancelledEnding({ work }: OpenStep, context: AgentContext): StepEnding<StepType> {
   return { outcome: 'cancelled', payload: work.toEnding(null, context).payload }
+}
+
+/** The step id of a call in the current batch. It starts with the step id of the response that made the call. */
+export function getCallStepId({ runId, steps, batchNumber }: AgentContext, callId: string): string {
+  return `${getStepId({ runId, steps: steps - 1, numbered: batchNumber - 1 })}.tool.${callId}`
 }

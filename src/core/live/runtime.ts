@@ -19,7 +19,6 @@ import { freezeOnce } from '../base/values.js'
 import { createId } from '../base/platform.js'
 import { type SafeTelemetry, type MeasuringOptions, measureRun } from '../telemetry/safe-telemetry.js'
 import type { TelemetryParent } from '../telemetry/telemetry.js'
-import { isInDoubt } from '../../../machines/agent/call-state.js'
 
 /** What the app passes to one run besides its input. The model and the journal never get it. */
 export interface Binding {
@@ -395,24 +394,4 @@ export function getAgent(child: AnyActorRef): {
   const runtime = parent && runtimes.get(parent)
   if (!parent || !runtime) throw new Error('This actor runs only inside agent.machine.')
   return { runtime, parent, context: (parent.getSnapshot() as { context: AgentContext }).context }
-}
-
-/** How each run is released to another process, by its handle. */
-const releases = new WeakMap<object, () => Promise<void>>()
-
-export function registerRelease(run: object, leave: () => Promise<void>): void {
-  releases.set(run, leave)
-}
-
-/**
- * Releases a run to another process: no effect starts from now on, effects that must not repeat finish, others are
- * dropped. The session is released when this settles.
- */
-export async function releaseRun(run: object): Promise<void> {
-  await releases.get(run)?.()
-}
-
-/** Whether another process can resume the run from its log now, without repeating a call that must not run twice. */
-export function canResumeFromLog(context: AgentContext): boolean {
-  return !context.calls.some((call) => isInDoubt(context, call))
 }

@@ -1,3 +1,5 @@
+import type { AgentRuntime } from '../live/runtime.js'
+import { getChildSessionId } from '../sessions/child-session.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { AgentMachineEvent } from '../../../machines/agent/machine-events.js'
 import { agentStates, isRestState, isWorkState } from '../../../machines/agent/run-result.js'
@@ -7,8 +9,7 @@ import { isQueuedText } from '../sessions/inbox/queued-message.js'
 import { parseInboxMessage, type Receipt } from '../sessions/inbox/session-message.js'
 import { leaseMs } from '../sessions/log/heartbeat.js'
 import { openSession, type AcquiredSession } from '../sessions/open-session.js'
-import type { FoldedSession } from '../sessions/fold-session.js'
-import { takeEvent } from '../sessions/take-event.js'
+import { type FoldedSession, takeEvent } from '../sessions/fold-session.js'
 import type { InboxMessage } from '../sessions/store/inbox.js'
 import type { ListedSession, SessionStore } from '../sessions/store/store.js'
 import { StoreError } from '../sessions/store/store-error.js'
@@ -196,4 +197,30 @@ export async function postponeStoredRun(
     await writeRest(taken, event, moved)
     return 'applied'
   })
+}
+
+/** Ends the run of a call that `findAbandonedCalls` has found, so that its log does not wait for ever. Never rejects. */
+export async function endAbandonedChild(
+  { binding, clock }: AgentRuntime,
+  context: AgentContext,
+  callId: string,
+): Promise<void> {
+  const { store, journal } = binding
+  if (!store) return
+  try {
+    await journal?.flush()
+    await endChildSession({ store, clock }, getChildSessionId(context, callId))
+  } catch {
+    // That the call is closed is not in the log: another process goes on with the run, and with its sub-agents.
+  }
+}
+
+/**
+ * Ends what earlier processes have left of sub-agents, for a process that has just taken the session of the run above. Never
+ * rejects.
+ */
+export async function endLeftChildren(parts: StoreParts, { run }: Pick<FoldedSession, 'run'>): Promise<void> {
+  if (run === null || !mayHaveLeftChildren(run.context)) return
+  const isOpen = run.status === 'active' ? listOpenChildren(run.context) : []
+  await endChildrenExcept(parts, run.context.sessionId, isOpen)
 }

@@ -1,3 +1,4 @@
+import { registerRelease } from '../live/release-run.js'
 import type { Observable } from 'rxjs'
 import type { AgentEvent } from '../../../machines/agent/announcements.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
@@ -13,7 +14,6 @@ import { toRunResult } from '../../../machines/agent/to-result.js'
 import { isNearBudget } from '../../../machines/agent/budget-totals.js'
 import { type UsageError, describeError } from '../base/errors.js'
 import { whenAborted } from '../base/abort.js'
-import { registerRelease } from '../live/runtime.js'
 import type { SessionLog } from '../sessions/log/session-log.js'
 import {
   type AnswerOptions,

@@ -11,8 +11,7 @@ import {
   parseInboxMessage,
 } from '../sessions/inbox/session-message.js'
 import { copyAsJson } from '../sessions/user-input.js'
-import { type FoldedRun, foldRecords, type FoldedSession } from '../sessions/fold-session.js'
-import { takeEvent } from '../sessions/take-event.js'
+import { type FoldedRun, foldRecords, type FoldedSession, takeEvent } from '../sessions/fold-session.js'
 import type { SessionInbox } from '../sessions/store/inbox.js'
 import type { SessionStore } from '../sessions/store/store.js'
 import { refuseSubAgentSession } from '../sessions/session-errors.js'

@@ -16,8 +16,8 @@ import {
   type FoldedRun,
   type RunReducer,
   type FoldedSession,
+  takeEvent,
 } from '../sessions/fold-session.js'
-import { takeEvent } from '../sessions/take-event.js'
 
 /** The events of a log's records: the machine is pure, so folding the records emits the same events again. */
 class LoggedEvents {

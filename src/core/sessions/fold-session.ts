@@ -16,8 +16,8 @@ import { createSessionState, cutState, toSessionState } from './session-state.js
 import { restoreState } from './log/stored-state.js'
 import { findContextFault, findStateFault } from './log/find-state-fault.js'
 import { completeInput } from './log/complete-context.js'
-import { takeEvent } from './take-event.js'
 import { listClientIds } from './inbox/queued-message.js'
+import { createPureTransition } from '../interpreter/table-transition.js'
 
 /** The latest run of a session, as the pure machine sees it. */
 export type FoldedRun = SnapshotFrom<typeof agentMachine>
@@ -323,3 +323,6 @@ export function toMachineState(run: FoldedRun): MachineState {
   const childless = { ...run, children: {} } as FoldedRun
   return agentMachine.getPersistedSnapshot(childless) as unknown as MachineState
 }
+
+/** What an event of a log makes of its run: the pure machine, without effects. */
+export const takeEvent = createPureTransition(agentMachine)

@@ -1,3 +1,4 @@
+import { releaseRun } from '../../core/live/release-run.js'
 import { sha256 } from '../../../guards/lib/sha256.js'
 import type { RunResult } from '../../../machines/agent/run-result.js'
 import { addUsage, noUsage, type Usage } from '../../../machines/agent/usage.js'
@@ -17,7 +18,6 @@ import type { EvaluatedRun, GuardSaid } from './evaluation-report.js'
 import { PlayedTools } from './played-tools.js'
 import { rebindAgent } from '../rebind-agent.js'
 import { whenAborted } from '../../core/base/abort.js'
-import { releaseRun } from '../../core/live/runtime.js'
 import type { Run } from '../../core/run/run.js'
 
 /** A finished case, before scoring. */

@@ -9,7 +9,7 @@ import {
 } from 'xstate'
 import { toLightLogic } from '../../../src/core/interpreter/light-actor.js'
 import { createTableTransition } from '../../../src/core/interpreter/table-transition.js'
-import { fromEffect } from '../../../src/core/live/from-effect.js'
+import { fromEffect } from '../../../src/core/effects/actors.js'
 import { findDifference } from './side-by-side.js'
 
 /** What an app sees of a child, and what it does with it. */

@@ -1,6 +1,6 @@
 import { createActor, setup } from 'xstate'
 import type { CallAbort } from '../../../src/core/base/abort.js'
-import { fromEffect } from '../../../src/core/live/from-effect.js'
+import { fromEffect } from '../../../src/core/effects/actors.js'
 
 /** A machine that asks, and keeps what it was told; STOP leaves the question. */
 function asking(work: Parameters<typeof fromEffect<string, { question: string }>>[0]) {
