@@ -17,11 +17,9 @@ type EventOf<Type extends AgentEvent['type']> = Extract<AgentEvent, { type: Type
 
 /** The prefixes of a sub-agent's output. */
 export interface AgentPrefix {
-  /** The id of the sub-agent's run. */
   subagentRunId?: string
   /** The prefix of its message ids, because each session numbers its messages from one. */
   messages: string
-  /** The prefix of its call ids. */
   calls: string
 }
 
@@ -30,7 +28,6 @@ export class AgentOutput {
   readonly #page: PageMessages
   readonly #prefix: AgentPrefix
   readonly #names: CallNames
-  /** Open steps. */
   readonly #steps = new Set<string>()
   /** Streamed messages that no final message has confirmed yet. */
   readonly #unconfirmed = new Set<string>()
@@ -45,7 +42,6 @@ export class AgentOutput {
     this.#names = names
   }
 
-  /** The page's name for a call. */
   getCallName(callId: string): string {
     return `${this.#prefix.calls}${this.#names.getLatestName(callId)}`
   }
@@ -59,7 +55,6 @@ export class AgentOutput {
     return [...this.#open.keys()]
   }
 
-  /** Records the calls of a message that the page already has. */
   rememberMessage(message: AssistantMessage): void {
     for (const { id } of message.tool_calls ?? []) this.#names.nameCall(id, message.id)
     this.#expectResults(message)
@@ -245,7 +240,6 @@ export class AgentOutput {
 type ChildEvent = Extract<AgentEvent, { type: 'child_event' }>
 
 interface SubAgent {
-  /** Its run id. */
   id: string
   output: AgentOutput
   rests: boolean
@@ -295,12 +289,11 @@ export class PageSubAgents {
     return this.#findSubAgent(callId)[1]?.id
   }
 
-  /** Closes the sub-agents of a finished call. */
   closeCall(callId: string, at: number): void {
     this.#closeAll((id) => isOfCall(id, callId), at)
   }
 
-  /** Closes all sub-agents. `interrupts`: the interrupt ids of each sub-agent. */
+  /** Closes all sub-agents. `interrupts`: interrupt ids of each sub-agent. */
   end(at: number, interrupts: ReadonlyMap<string, string[]>): void {
     this.#closeAll(() => true, at, interrupts)
   }

@@ -28,11 +28,9 @@ import {
 } from './protocol.js'
 import { AgentOutput, PageSubAgents } from './agent-output.js'
 
-/** The start of one AG-UI run. */
 export interface FoldStart {
   threadId: string
   runId: string
-  /** The transcript before the first event. */
   history: readonly Message[]
   /** The ends of earlier runs that did not answer in full. */
   ends?: readonly TurnEnd[]
@@ -53,13 +51,12 @@ export interface RunStatus extends Partial<Pick<RunResult, 'pending' | 'object' 
   state: AgentState
   reason: Reason | null
   error?: { message: string; code: string } | null
-  /** When a sleeping run continues. */
   wakeAt?: number | null
 }
 
 /**
  * Converts the events of a run into events of AG-UI. `begin`, each `handleEvent` and `end` together return one complete AG-UI
- * run. Pure: the output depends only on the input.
+ * run. The output depends only on the input.
  */
 export class AGUIEventFold {
   readonly #start: FoldStart
@@ -163,7 +160,6 @@ export class AGUIEventFold {
     return this.#page.takeEvents()
   }
 
-  /** Ends the AG-UI run with an error. */
   fail({ message, code }: { message: string; code: string }): AGUIEvent[] {
     this.#page.emit({ ...this.#mark, type: 'RUN_ERROR', message, code, ...this.#getUsage() })
     return this.#page.takeEvents()

@@ -29,11 +29,9 @@ export function toAGUIMessages(messages: readonly Message[]): AGUIMessage[] {
  * keeps its id unless an earlier message used it.
  */
 export class CallNames {
-  /** The messages that use each call id, in order. */
   readonly #messagesByCall = new Map<string, Set<string>>()
   readonly #latestNames = new Map<string, string>()
 
-  /** The page's name for a call of this message. */
   nameCall(callId: string, messageId: string): string {
     const owners = (this.#messagesByCall.get(callId) ?? new Set()).add(messageId)
     this.#messagesByCall.set(callId, owners)

@@ -23,9 +23,8 @@ export interface AGUIRunInput {
   state?: unknown
 }
 
-/** The options of `toAGUI`. */
 export interface AGUIOptions {
-  /** The input that the run answers. Default: the ids of the session and the run. */
+  /** The input that the run answers. Defaults to the ids of the session and the run. */
   input?: AGUIRunInput
   /** Start with a `MESSAGES_SNAPSHOT`, for a page without messages. Default: false. */
   restate?: boolean

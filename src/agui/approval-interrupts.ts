@@ -6,7 +6,7 @@ import type { SessionView } from '../web/chat-service.js'
 import { collectCallNames } from './agui-messages.js'
 import type { AGUIInterrupt } from './protocol.js'
 
-/** The id of a pending call's interrupt. `toolCallId`: the page's name for the call. */
+/** The id of a pending call's interrupt. `toolCallId`: page's name for the call. */
 export function toInterruptId(
   toolCallId: string,
   { fingerprint, messageId }: Pick<PendingCall, 'fingerprint' | 'messageId'>,

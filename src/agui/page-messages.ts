@@ -14,7 +14,6 @@ export class PageMessages {
   readonly #messages = new Map<string, AGUIMessage>()
   readonly #texts = new Set<string>()
   readonly #reasoning = new Set<string>()
-  /** The messages of streaming calls, by call id. */
   readonly #calls = new Map<string, string>()
   #events: AGUIEvent[] = []
 
@@ -26,7 +25,6 @@ export class PageMessages {
     this.#events.push(event)
   }
 
-  /** Returns the events since the last call. */
   takeEvents(): AGUIEvent[] {
     const events = this.#events
     this.#events = []
@@ -78,7 +76,7 @@ export class PageMessages {
     this.#append({ id: messageId, role: 'reasoning', content: '', ...toOwner(mark) }, delta)
   }
 
-  /** Closes a message: its streaming calls, its text and its reasoning. */
+  /** Closes the streaming calls, the text and the reasoning of a message. */
   closeMessage(messageId: string, reasoningId: string, mark: Mark): void {
     for (const [id, owner] of this.#calls) if (owner === messageId) this.#closeCall(id, mark)
     this.closeText(messageId, mark)
@@ -110,7 +108,6 @@ export class PageMessages {
     this.replaceMessages([messageId], [this.#getAnswer(messageId, mark)], mark)
   }
 
-  /** Writes a part of a call's arguments. */
   writeCallDelta(
     messageId: string,
     toolCallId: string,

@@ -1,16 +1,14 @@
 import type { Json } from '../../machines/agent/json.js'
 
-/** The version of AG-UI. */
 export const protocolVersion = '1.0'
 
-/** The fields of every event. */
 interface Base {
   /** Milliseconds since the epoch. */
   timestamp?: number
   metadata?: Record<string, Json>
 }
 
-/** `subagentRunId`: the sub-agent that the event belongs to; absent for the agent itself. */
+/** `subagentRunId`: sub-agent that the event belongs to; absent for the agent itself. */
 interface Attributed extends Base {
   subagentRunId?: string
 }
@@ -74,7 +72,7 @@ export type AGUIEvent =
     })
   | (Base & { type: 'SUBAGENT_ERROR'; subagentRunId: string; message: string; code: string })
 
-/** Why an AG-UI run ends: it is complete, it waits for answers, or a user or a limit stopped it. */
+/** An AG-UI run is complete, waits for answers, or was stopped by a user or a limit. */
 export type AGUIOutcome =
   | {
       type: 'success'
@@ -87,7 +85,7 @@ export type AGUIOutcome =
 /** A request that a run waits for. Answer it in `resume[]` of the next input by its `id`, which is valid only for this call and these arguments. */
 export interface AGUIInterrupt {
   id: string
-  /** `tool_call`: a call needs approval; `elicitation`: a tool's server asks a person; `paused`: the run waits to be resumed. */
+  /** `tool_call`: call needs approval; `elicitation`: tool's server asks a person; `paused`: run waits to be resumed. */
   reason: 'tool_call' | 'elicitation' | 'paused'
   message: string
   toolCallId?: string
@@ -117,7 +115,6 @@ export type AGUISource =
   | { type: 'url'; value: string; mimeType?: string }
   | { type: 'file'; value: string; mimeType?: string }
 
-/** A message of AG-UI. */
 export type AGUIMessage = { id: string; subagentRunId?: string } & (
   | { role: 'system'; content: string }
   | { role: 'user'; content: string | AGUIPart[] }
@@ -126,7 +123,6 @@ export type AGUIMessage = { id: string; subagentRunId?: string } & (
   | { role: 'reasoning'; content: string }
 )
 
-/** A call in an assistant message. */
 export interface AGUICall {
   id: string
   type: 'function'

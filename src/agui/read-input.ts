@@ -45,7 +45,6 @@ const runAgentInput = fields({
 
 const mediaSource = fields({ type: anything, value: text, mimeType: lenientText })
 
-/** A page's answer to an interrupt. */
 type InterruptAnswer = NonNullable<ValueOf<typeof runAgentInput>['resume']>[number]
 
 /** The result of a call that the page executed. */
@@ -55,14 +54,12 @@ interface PageOutput {
   isError: boolean
 }
 
-/** A page's request. */
 export interface AgentInput {
   threadId: string
   runId: string
   /** The messages that the page shows; only their ids are compared. */
   shown: readonly { id: string; role: string; subagentRunId?: string }[]
   state: unknown
-  /** The last message if it is a user message. */
   message: IncomingMessage | null
   resume: readonly InterruptAnswer[]
   outputs: readonly PageOutput[]

@@ -6,8 +6,8 @@ import { toBodyFailure, getFatalAdvice, toModelFailure } from '../core/models/to
 import { ModelError } from '../core/models/provider.js'
 
 /**
- * What a package rejected with, or told within a stream, as a `ModelError`. Its errors are known by their names: every
- * version of a package has classes of its own.
+ * Converts an error that a package threw or streamed to a `ModelError`. Errors are identified by name, because each version of
+ * a package has its own classes.
  */
 export function toModelError(
   error: unknown,
@@ -16,7 +16,7 @@ export function toModelError(
 ): ModelError {
   if (error instanceof ModelError) return new ModelError({ ...error.failure, ...partial }, { cause: error })
   const failure = toFailure(error, modelId)
-  // What a request held stays in the package's error, which is not passed on.
+  // The package's error is not kept as the cause, because it contains the request.
   return new ModelError({ ...failure, ...partial, usage: failure.usage ?? partial.usage })
 }
 
@@ -27,16 +27,16 @@ function toFailure(error: unknown, modelId: string): ModelFailure {
     case 'AI_APICallError':
       return toCallFailure(error)
     case 'AI_LoadAPIKeyError':
-      return fatalFailure('missing_api_key', `There is no API key for ${modelId}. ${message}`)
+      return fatalFailure('missing_api_key', `The API key for ${modelId} is missing. ${message}`)
     case 'AI_LoadSettingError':
       return fatalFailure('missing_setting', `A setting for ${modelId} is missing. ${message}`)
     case 'AI_NoSuchModelError':
-      return fatalFailure('model_not_found', `${message}. Check the name of the model.`)
+      return fatalFailure('model_not_found', `${message}. Check the model name.`)
     case 'AI_UnsupportedFunctionalityError':
-      return unsupportedContent(`${modelId} cannot take this request: ${message}`)
+      return unsupportedContent(`${modelId} does not support this request. ${message}`)
     case 'AI_InvalidPromptError':
     case 'AI_InvalidArgumentError':
-      return fatalFailure('invalid_request', `The package of ${modelId} refused the request: ${message}`)
+      return fatalFailure('invalid_request', `The package of ${modelId} rejected the request. ${message}`)
     case 'AI_InvalidResponseDataError':
       if (/without a finish reason/i.test(message))
         return createFailure('incomplete', 'incomplete_response', message)
@@ -47,28 +47,28 @@ function toFailure(error: unknown, modelId: string): ModelFailure {
     case 'AI_NoContentGeneratedError':
       return malformedFailure(message)
     default:
-      // What a package of v4 says of a first piece that is no JSON.
+      // The message of v4 packages if the first chunk is not valid JSON.
       if (/normalized .{1,40} stream error/i.test(message)) return malformedFailure(message)
       return error instanceof Error ? toModelFailure(error) : toStreamFailure(error)
   }
 }
 
-/** An HTTP error, or a connection that failed. */
+/** An HTTP error or a failed connection. */
 function toCallFailure(error: unknown): ModelFailure {
   const status = readProperty(error, 'statusCode')
   const cause = readProperty(error, 'cause')
   const text = readText(error, 'responseBody')
-  // No connection, or one that was lost while an answer of status 200 came.
+  // The connection failed, possibly during an answer with status 200.
   const lost = cause === undefined ? null : toModelFailure(cause)
   if (lost?.kind === 'transient') return lost
   if (typeof status !== 'number') return toModelFailure(error)
   const body = parseJsonOr(text, undefined) ?? text
-  // What was wrong with the first piece of a stream, told as if the provider had said it.
+  // An error of the package itself, in the place of a response body.
   if (readText(body, 'name').startsWith('AI_')) return malformedFailure(readText(body, 'text'))
-  // Of status 200: an error in the place of an answer, or no answer at all.
+  // With status 200, the body is an error or not an answer.
   if (status < 300) {
-    const said = readProperty(body, 'error')
-    return said === undefined || said === null
+    const reported = readProperty(body, 'error')
+    return reported === undefined || reported === null
       ? malformedFailure(readText(cause, 'message') || readText(error, 'message'))
       : toBodyFailure(body)
   }
@@ -77,7 +77,7 @@ function toCallFailure(error: unknown): ModelFailure {
   return toModelFailure({ status, headers, body, message }, systemClock.now(), getAdvice)
 }
 
-/** What stands in a stream for an error: an object of the provider's, with a status that its package knew. */
+/** An error object of the provider within a stream, with the status if the package knows it. */
 function toStreamFailure(error: unknown): ModelFailure {
   const status = readProperty(error, 'statusCode')
   return toBodyFailure(typeof status === 'number' ? { error: { ...(error as object), status } } : { error })
@@ -85,18 +85,18 @@ function toStreamFailure(error: unknown): ModelFailure {
 
 function getAdvice(status: number): string {
   if (status === 401)
-    return "Check the API key that the provider's package was given, and that it belongs to this address."
-  if (status === 404 || status === 405) return 'Check the name of the model, and the baseURL of its provider.'
+    return "Check the API key of the provider's package, and that it belongs to this address."
+  if (status === 404 || status === 405) return 'Check the model name and the baseURL of its provider.'
   if (status === 402 || status === 403 || status === 429) return getFatalAdvice(status)
-  return 'Check the name of the model, the API key and what the request has (sampling, providerOptions, tools).'
+  return 'Check the model name, the API key and the request (sampling, providerOptions, tools).'
 }
 
-/** Cut to what says something: these errors repeat all that had come. */
+/** Keeps the first line, because these errors repeat the whole response. */
 function malformedFailure(message: string): ModelFailure {
   return createFailure(
     'transient',
     'malformed_response',
-    `The provider's answer cannot be read: ${toModelFailure(new Error(message.split('\n')[0])).message}`,
+    `The provider's answer is not readable: ${toModelFailure(new Error(message.split('\n')[0])).message}`,
   )
 }
 
@@ -104,7 +104,7 @@ function fatalFailure(code: string, message: string): ModelFailure {
   return createFailure('fatal', code, message)
 }
 
-/** The package, or what is built on it, refuses a part before anything is sent. */
+/** The failure for content that is refused before anything is sent. */
 export function unsupportedContent(message: string): ModelFailure {
   const code = 'unsupported_content'
   const refused = findRefusedContent(null, { code, type: '', param: '', message })
@@ -125,7 +125,7 @@ export function unsupportedPauseError(): ModelError {
     kind: 'fatal',
     code: 'unsupported_pause',
     message:
-      'The model has paused after it summarized the conversation. Leave pauseAfterCompaction out of providerOptions: it goes on by itself then.',
+      'The model paused after it summarized the conversation. Remove pauseAfterCompaction from providerOptions so that it continues.',
   })
 }
 
@@ -133,6 +133,6 @@ export function unsupportedApprovalError(callId: string): ModelError {
   return new ModelError({
     kind: 'fatal',
     code: 'unsupported_approval',
-    message: `The provider asks whether its own tool may be called (${callId}), which cannot be answered here. Let it need no approval, or make it a tool of the agent with needsApproval.`,
+    message: `The provider requests approval for its own tool (${callId}), which is not supported. Disable the approval, or define the tool on the agent with needsApproval.`,
   })
 }

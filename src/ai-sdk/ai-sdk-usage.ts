@@ -2,15 +2,15 @@ import type { JsonObject } from '../../machines/agent/json.js'
 import type { TokenUsage } from '../../machines/agent/usage.js'
 import { readTokens, asList, asObject, asText } from '../core/base/values.js'
 
-/** How an answer ended, in the words that the loop knows; `complete`: whether the provider said that it had. */
-export function toFinish(given: unknown): { finishReason: string | null; complete: boolean } {
-  const nested = asObject(given)
-  const unified = nested === null ? asText(given) : asText(nested.unified)
+/** The finish reason of an answer. `complete` is whether the provider reported an end. */
+export function toFinish(reason: unknown): { finishReason: string | null; complete: boolean } {
+  const nested = asObject(reason)
+  const unified = nested === null ? asText(reason) : asText(nested.unified)
   const raw = asText(nested?.raw)
-  // Packages put these in where a stream closed without an end; of v2, `other` is a reason that was given.
+  // Packages use these if a stream closes without a finish reason. In v2, `other` is a real reason.
   const missing = nested === null ? ['', 'unknown'] : ['', 'unknown', 'other', 'error', 'interrupted']
   if (missing.includes(unified) && raw === '') return { finishReason: null, complete: false }
-  // A filter is not the only thing that packages call so: the model itself may have declined.
+  // Packages also report a refusal of the model as a content filter.
   if (raw.toLowerCase() === 'refusal') return { finishReason: 'refusal', complete: true }
   const known = finishReasons[unified]
   return { finishReason: known ?? (raw || unified), complete: true }
@@ -26,36 +26,33 @@ const finishReasons: Readonly<Record<string, string>> = {
 interface UsageSource {
   version: string
   provider: string
-  /** Of the whole answer. */
+  /** The metadata of the whole answer. */
   metadata: unknown
 }
 
-/** The usage of an answer; null when nothing was counted. */
-export function toUsage(given: unknown, source: UsageSource): TokenUsage | null {
-  const usage = asObject(given)
+/** The usage of an answer; null if nothing was counted. */
+export function toUsage(value: unknown, source: UsageSource): TokenUsage | null {
+  const usage = asObject(value)
   if (usage === null || [usage.inputTokens, usage.outputTokens].some(isUnreadable)) return null
   const counted = asObject(usage.inputTokens) === null ? readFlatUsage(usage, source) : readNestedUsage(usage)
   return counted.inputTokens + counted.outputTokens === 0 ? null : counted
 }
 
-/**
- * What Gemini's own tools have read in. Its packages count it as no input; where its total shows that one does, it is not
- * counted again.
- */
-function countToolInput(said: readonly unknown[], input: number, output: number): number {
-  const own = said.map(asObject).find((one) => one !== null)
-  const read = toCount(own?.['toolUsePromptTokenCount'])
-  const total = toCount(own?.['totalTokenCount'])
+/** The input of Gemini's own tools, which its packages do not count. The total shows whether a package counts it after all. */
+function countToolInput(metadata: readonly unknown[], input: number, output: number): number {
+  const usage = metadata.map(asObject).find((entry) => entry !== null)
+  const read = toCount(usage?.['toolUsePromptTokenCount'])
+  const total = toCount(usage?.['totalTokenCount'])
   return total === 0 ? read : Math.min(read, Math.max(0, total - input - output))
 }
 
-/** Whether a count is there and cannot be read. It is not free: all is estimated. */
+/** Whether a count is present but invalid. The usage is then estimated. */
 function isUnreadable(count: unknown): boolean {
   const total = asObject(count)?.total ?? count
   return typeof total === 'number' && readTokens(total) === null
 }
 
-/** v3 and v4: cached tokens are part of the input, reasoning is part of the output. */
+/** v3 and v4 include cached tokens in the input, and reasoning in the output. */
 function readNestedUsage(usage: JsonObject): TokenUsage {
   const input = asObject(usage.inputTokens) ?? {}
   const output = asObject(usage.outputTokens) ?? {}
@@ -69,33 +66,33 @@ function readNestedUsage(usage: JsonObject): TokenUsage {
   return completeUsage({ inputTokens, outputTokens, cachedInputTokens, cacheWriteTokens, reasoningTokens })
 }
 
-/** v2: what is part of what was up to the package. Anthropic's and Bedrock's leave the cached tokens out, others the reasoning. */
+/** In v2 it depends on the package: Anthropic and Bedrock exclude cached tokens, others exclude reasoning. */
 function readFlatUsage(usage: JsonObject, { provider, metadata }: UsageSource): TokenUsage {
   const [input, output] = [toCount(usage.inputTokens), toCount(usage.outputTokens)]
   const cachedInputTokens = toCount(usage.cachedInputTokens)
   const { anthropic, bedrock, google, vertex } = asObject(metadata) ?? {}
-  const isPart = includesCached(input, cachedInputTokens, asObject(anthropic)?.usage)
-  const leavesOut = /anthropic|bedrock/.test(provider) && !isPart
+  const includesAll = includesCached(input, cachedInputTokens, asObject(anthropic)?.usage)
+  const excludesCached = /anthropic|bedrock/.test(provider) && !includesAll
   const written =
     asObject(anthropic)?.cacheCreationInputTokens ?? asObject(asObject(bedrock)?.usage)?.cacheWriteInputTokens
-  const cacheWriteTokens = leavesOut || isPart ? toCount(written) : 0
-  const inputTokens = leavesOut ? input + cachedInputTokens + cacheWriteTokens : input
-  const said = [google, vertex].map((own) => asObject(own)?.usageMetadata)
-  const read = countToolInput(said, input, output)
-  const apart = leavesOut ? 0 : Math.max(0, toCount(usage.totalTokens) - input - output - read)
+  const cacheWriteTokens = excludesCached || includesAll ? toCount(written) : 0
+  const inputTokens = excludesCached ? input + cachedInputTokens + cacheWriteTokens : input
+  const geminiUsage = [google, vertex].map((entry) => asObject(entry)?.usageMetadata)
+  const read = countToolInput(geminiUsage, input, output)
+  const separate = excludesCached ? 0 : Math.max(0, toCount(usage.totalTokens) - input - output - read)
   return completeUsage({
     inputTokens: inputTokens + read,
-    outputTokens: output + apart,
+    outputTokens: output + separate,
     cachedInputTokens,
     cacheWriteTokens,
     reasoningTokens: toCount(usage.reasoningTokens),
   })
 }
 
-/** Whether a package, or what wraps its model, has put the cached tokens in already: what the provider itself said tells. */
-function includesCached(input: number, cached: number, said: unknown): boolean {
-  const usage = asObject(said)
-  // An answer before which it has summarized the transcript is several.
+/** Compares the input with the provider's own numbers, because a wrapper of the model may have added the cached tokens. */
+function includesCached(input: number, cached: number, providerUsage: unknown): boolean {
+  const usage = asObject(providerUsage)
+  // A compaction before the answer is a separate iteration.
   const parts = asList(usage?.iterations).map((part) => toCount(asObject(part)?.input_tokens))
   const own = parts.length > 0 ? parts.reduce((sum, part) => sum + part, 0) : usage?.input_tokens
   return typeof own === 'number' && cached > 0 && input >= own + cached
@@ -115,4 +112,29 @@ function completeUsage(usage: Omit<TokenUsage, 'totalTokens'>): TokenUsage {
 
 function toCount(value: unknown): number {
   return readTokens(value) ?? 0
+}
+
+/**
+ * The finish reason in a raw chunk of the provider, or ''. Packages emit `finish` only when the stream closes, so a connection
+ * that breaks just before that would lose a complete answer.
+ */
+export function readRawFinish(chunk: unknown): string {
+  const raw = asObject(chunk)
+  if (raw === null) return ''
+  const choice = asObject(asList(raw.choices)[0])
+  const candidate = asObject(asList(raw.candidates)[0])
+  return (
+    asText(choice?.['finish_reason']) || // Chat Completions
+    asText(asObject(raw['delta'])?.['stop_reason']) || // Anthropic
+    asText(candidate?.['finishReason']) || // Gemini
+    asText(asObject(raw['messageStop'])?.['stopReason']) || // Bedrock
+    (raw['done'] === true ? asText(raw['done_reason']) || 'stop' : '') || // Ollama
+    readResponseEnd(raw)
+  )
+}
+
+function readResponseEnd({ type, response }: JsonObject): string {
+  if (type === 'response.completed') return 'stop'
+  if (type !== 'response.incomplete') return ''
+  return asText(asObject(asObject(response)?.['incomplete_details'])?.['reason']) || 'length'
 }

@@ -13,7 +13,7 @@ import {
   type Validation,
 } from '../core/tools/input-schema.js'
 
-/** A tool of the AI SDK: what `tool({ … })` of `ai` 6 or 7 returns. */
+/** The return value of `tool({ … })` of `ai` 6 or 7. */
 export interface AiSdkTool {
   readonly inputSchema: unknown
   readonly description?: unknown
@@ -26,14 +26,14 @@ export interface AiSdkTool {
   readonly type?: unknown
 }
 
-/** The tools of `aiTools`, with their names, inputs and the `context` that they want. */
+/** The tools of `aiTools`, with their names, inputs and `context`. */
 export type AiTools<Tools> = {
   [Name in keyof Tools & string]: Tool<InputOfTool<Tools[Name]>, ContextOfTool<Tools[Name]>, Name>
 }[keyof Tools & string][]
 
 type InputOfTool<Given> = Given extends { inputSchema: infer Schema } ? InputOfSchema<Schema> : unknown
 
-/** Of any of the schemas that `inputSchema` may be: `jsonSchema()` and `zodSchema()` say it as `_type`, others as Standard Schema. */
+/** `jsonSchema()` and `zodSchema()` declare their type as `_type`, other schemas as Standard Schema. */
 type InputOfSchema<Schema> = Schema extends { readonly _type: infer Input }
   ? Input
   : Schema extends {
@@ -42,7 +42,7 @@ type InputOfSchema<Schema> = Schema extends { readonly _type: infer Input }
     ? Output
     : never
 
-/** `ai` 7 has a type for it; the `experimental_context` of `ai` 6 is unknown. */
+/** Typed in `ai` 7; the `experimental_context` of `ai` 6 is unknown. */
 type ContextOfTool<Given> = Given extends { execute?: infer Execute }
   ? Extract<Execute, (...given: never[]) => unknown> extends (input: never, options: infer Options) => unknown
     ? Options extends { context: infer Context }
@@ -54,12 +54,12 @@ type ContextOfTool<Given> = Given extends { execute?: infer Execute }
   : unknown
 
 /**
- * Tools of the AI SDK as tools of an agent: `tool({ … })` of `ai` 6 or 7 by its name, as `generateText` takes them. A tool without
- * `execute` is one that the page executes.
+ * Converts tools of the AI SDK to tools of an agent: `tool({ … })` of `ai` 6 or 7 by name, like for `generateText`. A tool
+ * without `execute` is executed by the page.
  *
- * `execute` gets `toolCallId`, `abortSignal`, and the `context` of the run as `context` and `experimental_context`; `messages` is
- * empty. What a generator yields is told as `tool_progress`, and the last of it is the result. `toModelOutput` makes what the model
- * reads. `onInputStart` and the like are not called: see the events of a run.
+ * `execute` receives `toolCallId`, `abortSignal`, and the `context` of the run as `context` and `experimental_context`;
+ * `messages` is empty. The values of a generator are emitted as `tool_progress`, and the last one is the result.
+ * `toModelOutput` returns the output for the model. Callbacks such as `onInputStart` are not called; use the events of a run.
  *
  * @example
  * const weather = {
@@ -68,50 +68,52 @@ type ContextOfTool<Given> = Given extends { execute?: infer Execute }
  *   execute: ({ city }: { city: string }) => `Sunny in ${city}.`,
  * } // as tool({ … }) of ai returns it
  * const agent = createAgent({ model, tools: aiTools({ weather }) })
- * @throws {ConfigError} `invalid_tool`, naming the tool: one that the provider runs, or whose schema cannot be said as JSON Schema
+ * @throws {ConfigError} `invalid_tool` for a tool that the provider executes, or without a JSON Schema
  * @throws {UsageError} `invalid_argument`
  */
 export function aiTools<const Tools extends Readonly<Record<string, AiSdkTool>>>(tools: Tools): AiTools<Tools>
 export function aiTools(tools: Readonly<Record<string, AiSdkTool>>): Tool[] {
-  expectArgument(
-    'aiTools(tools)',
-    tools,
-    objectRule([], 'tools of the AI SDK by their names: aiTools({ weather })'),
-  )
+  expectArgument('aiTools(tools)', tools, objectRule([], 'tools of the AI SDK by name: aiTools({ weather })'))
   return Object.entries(tools).map(([name, given]) => toTool(name, given))
 }
 
-function toTool(name: string, given: AiSdkTool): Tool {
+function toTool(name: string, source: AiSdkTool): Tool {
   const refuse = (key: string, problem: string): never => {
     throw new ConfigError('invalid_tool', `Tool '${name}' of the AI SDK ${problem}`, `${name}.${key}`)
   }
-  if (typeof given !== 'object' || given === null || !('inputSchema' in given))
-    return refuse('inputSchema', 'has no inputSchema. Pass what tool({ … }) returned.')
-  const { type, description, needsApproval, execute } = given
+  if (typeof source !== 'object' || source === null || !('inputSchema' in source))
+    return refuse('inputSchema', 'has no inputSchema. Pass the return value of tool({ … }).')
+  const { type, description, needsApproval, execute } = source
   if (typeof type === 'string' && type.startsWith('provider'))
-    return refuse('type', 'is run by its provider. Give it to languageModel as a tool of the provider.')
+    return refuse(
+      'type',
+      'is executed by its provider. Pass it to languageModel as one of its providerTools.',
+    )
   if (typeof description === 'function')
-    return refuse('description', 'has a function as description. Write a text.')
+    return refuse('description', 'has a function as description. Use a string.')
   const common = {
     name,
     description: description as string,
-    input: readAiSchema(name, given.inputSchema),
+    input: readAiSchema(name, source.inputSchema),
   }
   if (execute === undefined) {
     if (needsApproval !== undefined && needsApproval !== false)
-      return refuse('needsApproval', 'needs approval, and has no execute: the page that executes it can ask.')
+      return refuse(
+        'needsApproval',
+        'needs approval but has no execute. The page that executes it can ask the user.',
+      )
     return defineTool({ ...common, client: true })
   }
   return defineTool({
     ...common,
-    needsApproval: typeof needsApproval === 'function' ? toPredicate(given) : (needsApproval ?? false),
-    execute: (input: unknown, execution: ToolExecution) => carryOut(given, input, execution),
+    needsApproval: typeof needsApproval === 'function' ? toPredicate(source) : (needsApproval ?? false),
+    execute: (input: unknown, execution: ToolExecution) => executeTool(source, input, execution),
   })
 }
 
-function toPredicate(given: AiSdkTool): ApprovalPredicate<unknown> {
+function toPredicate(source: AiSdkTool): ApprovalPredicate<unknown> {
   return async (input, { context }) => {
-    const { needsApproval } = given
+    const { needsApproval } = source
     if (typeof needsApproval !== 'function') return needsApproval ?? false
     return Boolean(
       await needsApproval(input, { toolCallId: '', messages: [], context, experimental_context: context }),
@@ -119,13 +121,13 @@ function toPredicate(given: AiSdkTool): ApprovalPredicate<unknown> {
   }
 }
 
-async function carryOut(given: AiSdkTool, input: unknown, execution: ToolExecution): Promise<unknown> {
+async function executeTool(source: AiSdkTool, input: unknown, execution: ToolExecution): Promise<unknown> {
   const { callId: toolCallId, signal: abortSignal, context, progress } = execution
   const options = { toolCallId, messages: [], abortSignal, context, experimental_context: context }
-  const returned: unknown = given.execute?.(input, options)
+  const returned: unknown = source.execute?.(input, options)
   const output = isAsyncIterable(returned) ? await readLast(returned, progress) : await returned
-  if (!given.toModelOutput) return output
-  return toToolOutput(await given.toModelOutput({ toolCallId, input, output }))
+  if (!source.toModelOutput) return output
+  return toToolOutput(await source.toModelOutput({ toolCallId, input, output }))
 }
 
 async function readLast(
@@ -145,11 +147,7 @@ const isAsyncIterable = (value: unknown): value is AsyncIterable<unknown> =>
 
 type Fields = Record<string, unknown>
 
-/**
- * What `toModelOutput` of a tool returned, as the result of a tool here.
- *
- * @throws {ToolError} for an output that is an error, or a denial
- */
+/** Converts the return value of `toModelOutput` to a tool result. @throws {ToolError} for an error or a denial */
 function toToolOutput(given: unknown): unknown {
   const { type, value, reason } = (given ?? {}) as Fields
   switch (type) {
@@ -198,7 +196,7 @@ function toPart(part: Fields): InputPart {
   }
 }
 
-/** What marks a schema of `jsonSchema()`, `zodSchema()` and others, in `ai` 5 to 7. */
+/** Marks the schemas of `jsonSchema()`, `zodSchema()` and others in `ai` 5 to 7. */
 const schemaSymbol = Symbol.for('vercel.ai.schema')
 
 interface AiSchema {
@@ -206,11 +204,7 @@ interface AiSchema {
   readonly validate?: ((value: unknown) => unknown) | undefined
 }
 
-/**
- * An `inputSchema` of the AI SDK as the input of a tool. A schema without `validate` is checked as the JSON Schema that it is.
- *
- * @throws {ConfigError} `invalid_tool` for one that is not at hand yet; others are refused by `defineTool`
- */
+/** A schema without `validate` is validated as JSON Schema. @throws {ConfigError} `invalid_tool` for a promise of a schema */
 function readAiSchema(name: string, given: unknown): InputSchema {
   if (isStandardSchema(given)) return given as InputSchema
   const schema: unknown = typeof given === 'function' ? (given as () => unknown)() : given
@@ -219,7 +213,7 @@ function readAiSchema(name: string, given: unknown): InputSchema {
   if (isPromiseLike(jsonSchema))
     throw new ConfigError(
       'invalid_tool',
-      `Tool '${name}' of the AI SDK has a JSON Schema that is a promise. Await it first: jsonSchema(await schema).`,
+      `The JSON Schema of tool '${name}' of the AI SDK is a promise. Await it first: jsonSchema(await schema).`,
       `${name}.inputSchema`,
     )
   if (!validate) return jsonSchema as InputSchema

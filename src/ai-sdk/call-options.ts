@@ -5,17 +5,15 @@ import { asObject, asText } from '../core/base/values.js'
 import { createCallIdMapper } from '../core/models/openai/wire-messages.js'
 import { ModelError, type ModelRequest, type ToolSpec } from '../core/models/provider.js'
 import { toWellFormed } from '../core/models/plain-json.js'
-import { findCacheMark } from './cache-marks.js'
 import type { SupportedUrls } from './file-parts.js'
-import type { AiSdkModel } from './ai-sdk-model.js'
-import type { LanguageModelOptions } from './language-model-options.js'
-import { toPrompt, type PromptTarget } from './prompt.js'
+import type { AiSdkModel, LanguageModelOptions } from './model-options.js'
+import { findCacheMark, type PromptTarget, toPrompt } from './prompt.js'
 import type { CallOptions, CallTool, PromptMessage, ProviderData } from './spec.js'
 import { isCompaction } from './provider-echo.js'
 
 export type WarnFunction = (code: string, message: string) => void
 
-/** Turns requests into what a model is called with, but for the signal. */
+/** Creates a function that converts requests to call options, except for the signal. */
 export function createCallBuilder(model: AiSdkModel, options: LanguageModelOptions) {
   const { specificationVersion: version, provider: origin, modelId } = model
   const key = getOptionsKey(origin)
@@ -33,19 +31,19 @@ export function createCallBuilder(model: AiSdkModel, options: LanguageModelOptio
     cache: findCacheMark(origin, options.cache ?? true),
   }
 
-  function functionOf(tool: ToolSpec): CallTool {
+  function toFunction(tool: ToolSpec): CallTool {
     const known = functions.get(tool)
     if (known !== undefined) return known
     const { name, description, parameters } = toWellFormed(tool)
-    const made: CallTool = { type: 'function', name, description, inputSchema: parameters }
-    functions.set(tool, made)
-    return made
+    const created: CallTool = { type: 'function', name, description, inputSchema: parameters }
+    functions.set(tool, created)
+    return created
   }
 
   return (request: ModelRequest, urls: SupportedUrls, warn: WarnFunction): CallOptions => {
     refuseExtraBody(request.extraBody)
     const { toolChoice, responseFormat, sampling } = request
-    const tools = [...request.tools.map(functionOf), ...hosted]
+    const tools = [...request.tools.map(toFunction), ...hosted]
     const { effort, providerOptions } = toReasoning(
       request,
       version,
@@ -82,19 +80,19 @@ function toToolChoice(
   return typeof choice === 'string' ? { type: choice } : { type: 'tool', toolName: choice.name }
 }
 
-/** The name under which a provider reads its options: `openai` of `openai.responses`. */
+/** The key of a provider's options: `openai` for `openai.responses`. */
 export function getOptionsKey(origin: string): string {
   const [first = origin] = origin.split('.')
   return first
 }
 
-/** A tool of the package as its specification calls it; packages make them for `ai`, which names them by their key. */
+/** Converts a provider tool, which packages create for `ai`, to the format of the specification. */
 function toHostedTool(name: string, tool: object, version: AiSdkModel['specificationVersion']): CallTool {
   const { id, args } = { id: Reflect.get(tool, 'id') as unknown, args: asObject(Reflect.get(tool, 'args')) }
   return { type: version === 'v2' ? 'provider-defined' : 'provider', id: asText(id), name, args: args ?? {} }
 }
 
-/** Mistral's have nine letters and digits; Anthropic's and Bedrock's are letters, digits, _ and -. */
+/** Mistral requires nine letters and digits; Anthropic and Bedrock require letters, digits, _ and -. */
 function createProviderCallIds(origin: string, modelId: string): (id: string) => string {
   const isMistral =
     origin.startsWith('mistral') || /(mis|mix|minis|codes|devs|magis|pix|vox)tral/i.test(modelId)
@@ -103,26 +101,26 @@ function createProviderCallIds(origin: string, modelId: string): (id: string) =>
   return (id) => (/^[\w-]{1,64}$/.test(id) ? id : `call_${sha256(JSON.stringify(id)).slice(0, 32)}`)
 }
 
-/** Providers whose packages of v2 and v3 take the effort as an option of this name. */
+/** Providers whose v2 and v3 packages have an option `reasoningEffort`. */
 const effortOption = new Set(['openai', 'azure', 'xai', 'groq'])
 
-/** How long it thinks: a field of v4, before it an option of some providers. What the options say themselves comes first. */
+/** The reasoning effort: a field in v4, and an option of some providers before. Explicit options take precedence. */
 function toReasoning(
   { sampling: { reasoningEffort: effort } }: ModelRequest,
   version: AiSdkModel['specificationVersion'],
   key: string,
-  given: ProviderData,
+  options: ProviderData,
   warn: WarnFunction,
 ): { effort?: string; providerOptions: ProviderData } {
-  if (effort === undefined) return { providerOptions: given }
-  if (version === 'v4') return { effort, providerOptions: given }
+  if (effort === undefined) return { providerOptions: options }
+  if (version === 'v4') return { effort, providerOptions: options }
   if (effortOption.has(key))
-    return { providerOptions: { ...given, [key]: { reasoningEffort: effort, ...given[key] } } }
+    return { providerOptions: { ...options, [key]: { reasoningEffort: effort, ...options[key] } } }
   warn(
     'unsupported_setting',
-    `sampling.reasoningEffort is not heeded: the package of ${key} has an option of its own for it. Set it in providerOptions of languageModel.`,
+    `sampling.reasoningEffort is ignored, because the package of ${key} has its own option. Set it in providerOptions of languageModel.`,
   )
-  return { providerOptions: given }
+  return { providerOptions: options }
 }
 
 function refuseExtraBody(extraBody: JsonObject): void {
@@ -131,14 +129,13 @@ function refuseExtraBody(extraBody: JsonObject): void {
   throw new ModelError({
     kind: 'fatal',
     code: 'unsupported_option',
-    message: `extraBody.${key} cannot be sent: a model of the AI SDK writes its requests itself. Give what the provider takes as providerOptions of languageModel.`,
+    message: `extraBody.${key} is not supported, because a model of the AI SDK creates its own requests. Use providerOptions of languageModel instead.`,
   })
 }
 
 /**
- * Anthropic thinks on only where it thought before: while calls are answered, it wants the thoughts back that led to them. Where
- * another model has made the calls, or a shield or an edit has taken the thoughts away, there are none, and the whole
- * request would be refused; so it is asked not to think until the batch is answered.
+ * While calls are answered, Anthropic requires the reasoning that led to them, and otherwise rejects the request. If another
+ * model made the calls, or a shield or an edit removed the reasoning, thinking is disabled until the batch is answered.
  */
 function disableThinkingWithoutThoughts(call: CallOptions): CallOptions {
   const { anthropic } = call.providerOptions ?? {}
@@ -152,7 +149,7 @@ function disableThinkingWithoutThoughts(call: CallOptions): CallOptions {
   return { ...call, providerOptions, ...(call.reasoning !== undefined && { reasoning: 'none' }) }
 }
 
-/** Whether the calls that are being answered came without thoughts. */
+/** Whether the calls that are being answered lack reasoning. */
 function lacksThoughts(prompt: readonly PromptMessage[]): boolean {
   const last = prompt.findLastIndex(({ role }) => role === 'assistant')
   const answer = prompt[last]

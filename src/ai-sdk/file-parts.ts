@@ -2,23 +2,22 @@ import type { MediaPart } from '../../machines/agent/messages.js'
 import { toBase64 } from '../core/models/media.js'
 import { ModelError } from '../core/models/provider.js'
 import { unsupportedContent } from './ai-sdk-failure.js'
-import type { SpecificationVersion } from './ai-sdk-model.js'
+import type { SpecificationVersion } from './model-options.js'
 import type { FileData, PromptPart } from './spec.js'
 import { decodePercent } from '../core/base/text.js'
 
-/** By media type, the addresses that the provider fetches by itself. */
+/** The addresses that the provider can fetch, by media type. */
 export type SupportedUrls = Readonly<Record<string, RegExp[]>>
 
-/** What a file is sent to. */
 export interface FileTarget {
   version: SpecificationVersion
-  /** The name under which the provider reads its options. */
+  /** The key of the provider's options. */
   provider: string
   modelId: string
   urls: SupportedUrls
 }
 
-/** A picture, sound or document of the user's, in the form that the model's version has for it. */
+/** Converts an image, audio or document to the format of the model's version. */
 export function toFilePart(part: MediaPart, target: FileTarget): PromptPart {
   switch (part.type) {
     case 'image_url': {
@@ -41,7 +40,7 @@ export function toFilePart(part: MediaPart, target: FileTarget): PromptPart {
   }
 }
 
-/** `data:` and base64 are sent as they are, addresses where the provider fetches them. */
+/** `data:` and base64 are sent unchanged, addresses only if the provider can fetch them. */
 function toLocatedPart(
   data: string,
   mediaType: string,
@@ -54,10 +53,10 @@ function toLocatedPart(
     return toBytesPart(base64 === undefined ? encodeText(rest) : rest, type || mediaType, filename, target)
   }
   if (!/^https?:\/\//i.test(data)) return toBytesPart(data, mediaType, filename, target)
-  if (!URL.canParse(data)) throw unsupportedContentError(`${data} is no address that could be fetched.`)
+  if (!URL.canParse(data)) throw unsupportedContentError(`${data} is not a valid address.`)
   if (!canFetch(target.urls, mediaType, data)) {
     throw unsupportedContentError(
-      `${target.modelId} fetches no ${describeKind(mediaType)} from ${new URL(data).host}. Load it, and pass its bytes: data:${mediaType.replace('*', 'png')};base64,…`,
+      `${target.modelId} cannot fetch ${mediaType.startsWith('image/') ? 'images' : 'files'} from ${new URL(data).host}. Load the file and pass its data: data:${mediaType.replace('*', 'png')};base64,…`,
     )
   }
   const url = new URL(data)
@@ -73,7 +72,7 @@ function toBytesPart(
   return createFilePart(version === 'v4' ? { type: 'data', data } : data, mediaType, filename)
 }
 
-/** A file that the provider holds. */
+/** A file that is stored at the provider. */
 function toStoredPart(
   id: string,
   filename: string | undefined,
@@ -82,10 +81,10 @@ function toStoredPart(
   const mediaType = getMediaType(filename)
   if (version === 'v4')
     return createFilePart({ type: 'reference', reference: { [provider]: id } }, mediaType, filename)
-  // The packages of these versions know OpenAI's ids by how they begin.
+  // Packages of these versions recognize OpenAI's ids by their prefix.
   if (provider === 'openai' || provider === 'azure') return createFilePart(id, mediaType, filename)
   throw unsupportedContentError(
-    `${modelId} knows no files by their id (${id}): pass the file itself as file_data.`,
+    `${modelId} does not support file ids (${id}). Pass the file itself as file_data.`,
   )
 }
 
@@ -110,17 +109,13 @@ const mediaTypes: Readonly<Record<string, string>> = {
   mp4: 'video/mp4',
 }
 
-/** By the end of its name; a document without one is most often a PDF, which is what every provider reads. */
+/** Determined by the file extension. The default is PDF, which every provider supports. */
 function getMediaType(filename: string | undefined): string {
-  const [, end = ''] = /\.(\w+)$/.exec(filename ?? '') ?? []
-  return mediaTypes[end.toLowerCase()] ?? 'application/pdf'
+  const [, extension = ''] = /\.(\w+)$/.exec(filename ?? '') ?? []
+  return mediaTypes[extension.toLowerCase()] ?? 'application/pdf'
 }
 
-function describeKind(mediaType: string): string {
-  return mediaType.startsWith('image/') ? 'picture' : 'file'
-}
-
-/** As the specification has it: patterns are of addresses in lower case, kinds may be `image/*` or all of them. */
+/** Follows the specification: address patterns are lower case, and media types can be wildcards. */
 function canFetch(urls: SupportedUrls, mediaType: string, url: string): boolean {
   const [kind] = mediaType.split('/')
   return Object.entries(urls).some(([pattern, addresses]) => {
@@ -135,7 +130,7 @@ function canFetch(urls: SupportedUrls, mediaType: string, url: string): boolean 
 }
 
 function encodeText(text: string): string {
-  // A sign % that begins nothing stands for itself.
+  // An invalid % sequence is kept.
   const plain = text.replaceAll(/(%[\da-f]{2})+|%/gi, decodePercent)
   return toBase64(new TextEncoder().encode(plain))
 }

@@ -1,5 +1,4 @@
-/** Models and tools of the AI SDK for agents. Types alone: the packages are yours to install. */
+/** Models and tools of the AI SDK for agents. Install the provider packages separately. */
 export { languageModel } from './language-model.js'
-export type { AiSdkModel, SpecificationVersion } from './ai-sdk-model.js'
-export type { LanguageModelOptions } from './language-model-options.js'
+export type { AiSdkModel, LanguageModelOptions, SpecificationVersion } from './model-options.js'
 export { aiTools, type AiSdkTool, type AiTools } from './ai-tools.js'

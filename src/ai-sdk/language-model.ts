@@ -15,31 +15,34 @@ import { createCallBuilder, getOptionsKey } from './call-options.js'
 import { toModelError } from './ai-sdk-failure.js'
 import type { SupportedUrls } from './file-parts.js'
 import { createPartFold, type PartFold } from './part-fold.js'
-import { type AiSdkModel, checkModel } from './ai-sdk-model.js'
-import { checkLanguageModelOptions, type LanguageModelOptions } from './language-model-options.js'
+import {
+  type AiSdkModel,
+  checkLanguageModelOptions,
+  checkModel,
+  type LanguageModelOptions,
+} from './model-options.js'
 import type { CallOptions } from './spec.js'
 
 /**
- * Any language model of the AI SDK as the model of an agent: Anthropic, Gemini, Bedrock, Mistral and some fifty more, by the
- * packages of AI SDK 5, 6 and 7. The package makes the requests; the loop retries them, so that its `maxRetries` plays no part.
+ * Uses a language model of the AI SDK 5, 6 or 7 as the model of an agent: Anthropic, Gemini, Bedrock, Mistral and about fifty
+ * others. The package sends the requests and the loop retries them, so `maxRetries` of the AI SDK does not apply.
  *
  * @example
  * import { anthropic } from '@ai-sdk/anthropic'
  *
  * createAgent({ model: languageModel(anthropic('claude-sonnet-4-5')) })
  *
- * @throws ConfigError `invalid_model` or `unsupported_model_version` for what is no such model, `invalid_option` for options
- * that no request could be made with.
+ * @throws ConfigError `invalid_model`, `unsupported_model_version`, `invalid_option`
  */
 export function languageModel(model: AiSdkModel, options: LanguageModelOptions = {}): ModelProvider {
   checkModel(model)
   checkLanguageModelOptions(options)
   const { provider: origin, modelId } = model
   const provider = options.provider ?? getPriceName(origin)
-  const callOf = createCallBuilder(model, options)
+  const toCall = createCallBuilder(model, options)
   const secrets = new SentSecrets({ headers: options.headers })
   const structuredOutput = options.structuredOutput ?? findStructuredOutput(getOptionsKey(origin))
-  const made: ModelProvider = {
+  const provided: ModelProvider = {
     provider,
     model: modelId,
     ...(structuredOutput && structuredOutput !== 'none' && { structuredOutput }),
@@ -47,27 +50,27 @@ export function languageModel(model: AiSdkModel, options: LanguageModelOptions =
     ...(options.media && { media: options.media }),
     request: (request, callbacks) =>
       runAbortable(callbacks.signal, (own) =>
-        requestModel(model, callOf, request, { ...callbacks, signal: own.signal }, secrets),
+        requestModel(model, toCall, request, { ...callbacks, signal: own.signal }, secrets),
       ),
   }
-  return options.limiter?.limit(made) ?? made
+  return options.limiter?.limit(provided) ?? provided
 }
 
 async function requestModel(
   model: AiSdkModel,
-  callOf: ReturnType<typeof createCallBuilder>,
+  toCall: ReturnType<typeof createCallBuilder>,
   request: ModelRequest,
   callbacks: ModelRequestOptions,
   secrets: SentSecrets,
 ): Promise<ModelResponse> {
   const { signal, onWarning = ignore, onSent } = callbacks
-  const tellsCalls = request.stream && callbacks.onToolCallDelta !== undefined
-  const fold = createPartFold(model.provider, model.specificationVersion, tellsCalls)
+  const reportsCalls = request.stream && callbacks.onToolCallDelta !== undefined
+  const fold = createPartFold(model.provider, model.specificationVersion, reportsCalls)
   try {
     const urls: SupportedUrls = (await model.supportedUrls) ?? {}
     const fitting = fitTools(request, findSchemaFamily(model.provider, model.modelId), onWarning)
-    const call = { ...callOf(fitting, urls, onWarning), abortSignal: signal }
-    // The package still puts the request together.
+    const call = { ...toCall(fitting, urls, onWarning), abortSignal: signal }
+    // The package still has to create the request.
     if (onSent) setTimeout(onSent, 0)
     if (request.stream) await readStream(model, call, fold, callbacks)
     else await readWhole(model, call, fold, callbacks)
@@ -75,10 +78,10 @@ async function requestModel(
   } catch (error) {
     signal.throwIfAborted()
     const { text, usage } = fold.getResponse()
-    const told = toModelError(error, model.modelId, { partialText: text, usage })
-    if (told.code === 'connection' && fold.finishBroken()) return fold.getResponse()
-    const hidden = secrets.hideInFailure(told.failure)
-    throw hidden === null ? told : new ModelError(hidden)
+    const failed = toModelError(error, model.modelId, { partialText: text, usage })
+    if (failed.code === 'connection' && fold.finishBroken()) return fold.getResponse()
+    const hidden = secrets.hideInFailure(failed.failure)
+    throw hidden === null ? failed : new ModelError(hidden)
   }
 }
 
@@ -115,26 +118,25 @@ async function readStream(
   }
 }
 
-/** @throws ModelError for what is no stream */
 function getStream(answer: unknown, { modelId }: AiSdkModel): ReadableStream<unknown> {
   const { stream } = (answer ?? {}) as { stream?: ReadableStream<unknown> }
   if (typeof stream?.getReader === 'function') return stream
   throw new ModelError({
     kind: 'fatal',
     code: 'invalid_response',
-    message: `The package of ${modelId} gave no stream to read (doStream of its model). Update it, or ask without streaming: stream: false.`,
+    message: `The package of ${modelId} returned no stream from doStream. Update it, or disable streaming: stream: false.`,
   })
 }
 
-/** Reads on to the end, because a wrapper of the model may wait for it; a stream that does not close is given up. */
+/** Reads to the end, because a wrapper of the model may wait for it. Stops after a timeout. */
 async function drainStream(reader: ReadableStreamDefaultReader<unknown>): Promise<void> {
-  const giveUp = setTimeout(() => void reader.cancel().catch(ignore), closeTimeoutMs)
+  const timer = setTimeout(() => void reader.cancel().catch(ignore), closeTimeoutMs)
   try {
     while (!(await reader.read()).done);
   } catch {
-    // The answer is whole.
+    // The answer is complete.
   } finally {
-    clearTimeout(giveUp)
+    clearTimeout(timer)
   }
 }
 
@@ -143,14 +145,14 @@ function takePart(
   fold: PartFold,
   { onWarning, onDelta, onToolCallDelta, onHostedCall: onHosted }: ModelRequestOptions,
 ): void {
-  const given = asObject(part)
-  const type = asText(given?.type)
+  const object = asObject(part)
+  const type = asText(object?.type)
   switch (type) {
     case 'stream-start':
-      emitWarnings(given?.warnings, onWarning)
+      emitWarnings(object?.warnings, onWarning)
       return
     case 'error':
-      throw given?.error
+      throw object?.error
     default: {
       const {
         text,
@@ -179,20 +181,21 @@ async function readWhole(
   fold.finish(result)
 }
 
-/** What a package says that it has left out. */
+/** Reports settings that the package ignores. */
 function emitWarnings(warnings: unknown, onWarning: ModelRequestOptions['onWarning']): void {
   for (const warning of asList(warnings)) {
-    const given = asObject(warning)
-    const what = asText(given?.feature) || asText(given?.setting) || asText(asObject(given?.tool)?.name)
-    const why = asText(given?.message) || asText(given?.details)
-    const type = asText(given?.type)
+    const { feature, setting, tool, message, details, ...rest } = asObject(warning) ?? {}
+    const subject = asText(feature) || asText(setting) || asText(asObject(tool)?.name)
+    const reason = asText(message) || asText(details)
+    const type = asText(rest['type'])
     const code = type.startsWith('unsupported') ? 'unsupported_setting' : 'provider_warning'
-    const not = code === 'unsupported_setting' && what !== '' ? `${what} is not heeded by the provider` : what
-    onWarning?.(code, [not, why].filter((words) => words !== '').join(': ') || type)
+    const isIgnored = code === 'unsupported_setting' && subject !== ''
+    const text = isIgnored ? `${subject} is ignored by the provider` : subject
+    onWarning?.(code, [text, reason].filter((words) => words !== '').join(': ') || type)
   }
 }
 
-/** By the first word of the model's provider, the name that prices have, where it is another. */
+/** Provider names in the price table, if they differ. */
 const priceNames: Readonly<Record<string, string>> = {
   vertex: 'google',
   xai: 'x-ai',
@@ -207,13 +210,13 @@ function getPriceName(origin: string): string {
   return Object.hasOwn(priceNames, name) ? (priceNames[name] ?? name) : name
 }
 
-/** Those whose packages pass the schema on, with every current model. */
+/** Providers whose packages support output schemas for every current model. */
 function findStructuredOutput(name: string): StructuredOutputSupport | undefined {
   if (name === 'openai' || name === 'azure' || name === 'xai') return 'beside_tools'
   return name === 'google' || name === 'mistral' ? 'alone' : undefined
 }
 
-/** Those whose packages keep the tools where none may be called; Anthropic's leave them out. Gemini's own tools are not forbidden. */
+/** Whether the package keeps the tools if calls are forbidden. Anthropic's drops them, and Gemini's own tools cannot be forbidden. */
 function canForbidCalls(name: string, { providerTools }: LanguageModelOptions): boolean {
   return ['openai', 'azure', 'xai'].includes(name) || (name === 'google' && providerTools === undefined)
 }

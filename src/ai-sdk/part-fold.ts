@@ -8,12 +8,16 @@ import { listDistinctCalls, type SentCall } from '../core/models/calls.js'
 import { describeMediaList, toBase64, toContentPart } from '../core/models/media.js'
 import { toPlainJson } from '../core/models/plain-json.js'
 import { unsupportedApprovalError, unsupportedPauseError } from './ai-sdk-failure.js'
-import { type EchoPart, fingerprintCall, isCompaction, toProviderItems } from './provider-echo.js'
-import { createHostedCallTracker } from './hosted-calls.js'
-import { toFinish, toUsage } from './ai-sdk-usage.js'
-import { readRawFinish } from './raw-finish.js'
+import { readRawFinish, toFinish, toUsage } from './ai-sdk-usage.js'
+import {
+  createHostedCallTracker,
+  type EchoPart,
+  fingerprintCall,
+  isCompaction,
+  toProviderItems,
+} from './provider-echo.js'
 
-/** A piece of the answer, as far as it has come. */
+/** A part of the answer received so far. */
 type Block =
   | { type: 'text' | 'reasoning'; key: string; text: string; metadata: JsonObject }
   | {
@@ -22,33 +26,33 @@ type Block =
       name: string
       input: string
       hosted: boolean
-      /** Its place among the calls that are told; undefined while it is not. */
+      /** The index in the reported calls; undefined until it is reported. */
       index: number | undefined
-      /** The whole call has come: what else comes with its id may be another, where a provider counts badly. */
+      /** The call is complete. A later part with the same id may be another call, because some providers reuse ids. */
       whole: boolean
       metadata: JsonObject
     }
   | { type: 'other'; part: EchoPart }
 
 export interface PartFold {
-  /** Takes one part of a stream, or of the content of a whole answer. Returns what it adds to what is shown. */
+  /** Adds a part of a stream or of a complete answer. Returns the visible additions. */
   push(part: unknown): Delta
-  /** The end, of a stream (its part `finish`) or of a whole answer. Returns what was held back until then. */
+  /** Ends the answer with the part `finish` of a stream, or with a complete answer. Returns the text held back until then. */
   finish(end: unknown): Delta
-  /** The connection broke. Whether the provider's own chunks had announced the end: then nothing is missing. */
+  /** Ends the answer after a broken connection. Returns whether the raw chunks contained the end, so that nothing is missing. */
   finishBroken(): boolean
-  /** Whether the end was announced: what comes now is no part of the answer. */
+  /** Whether the end was received. Later parts do not belong to the answer. */
   readonly ended: boolean
-  /** Grows with what is of the answer. */
+  /** Increases with each part of the answer. */
   readonly progress: number
   getResponse(): ModelResponse
 }
 
 /**
- * Puts an answer together, of any version of the specification. `provider` is the model's own name for its provider;
- * `tellsCalls`: whether what it adds has the parts of calls.
+ * Assembles an answer of any version of the specification. `provider` is the model's name for its provider; `reportsCalls`
+ * includes streamed calls in the additions.
  */
-export function createPartFold(provider: string, version: string, tellsCalls = false): PartFold {
+export function createPartFold(provider: string, version: string, reportsCalls = false): PartFold {
   const blocks: Block[] = []
   const media: MediaPart[] = []
   const annotations: Annotation[] = []
@@ -58,9 +62,9 @@ export function createPartFold(provider: string, version: string, tellsCalls = f
   let end: JsonObject | null = null
   let size = 0
   let progress = 0
-  let toldCalls = 0
+  let reportedCalls = 0
   let rawFinish = ''
-  /** Thoughts in tags, by the block of text that they stood in. */
+  /** Reasoning in tags, by its block of text. */
   const tagged = new Map<Block & { text: string }, { think: ThinkSplitter; text: string }>()
 
   function textBlock(type: 'text' | 'reasoning', key: string): Block & { text: string } {
@@ -83,7 +87,7 @@ export function createPartFold(provider: string, version: string, tellsCalls = f
     }
     if (type === 'text') return writeWords(block, text, !/^text-(?:start|delta)$/.test(asText(part['type'])))
     if (text === '') return noDelta
-    // Thoughts come in paragraphs; what is said is one text.
+    // Reasoning blocks become paragraphs.
     const isNext = block.text === '' && hasThoughts()
     block.text += text
     return { text: '', reasoning: isNext ? paragraph + text : text }
@@ -97,7 +101,7 @@ export function createPartFold(provider: string, version: string, tellsCalls = f
     )
   }
 
-  /** Text, without the thoughts that stand in it between tags. */
+  /** Separates text from reasoning in tags. */
   function writeWords(block: Block & { text: string }, added: string, isEnd: boolean): Delta {
     const thoughts = tagged.get(block) ?? { think: new ThinkSplitter(), text: '' }
     tagged.set(block, thoughts)
@@ -112,7 +116,7 @@ export function createPartFold(provider: string, version: string, tellsCalls = f
       : { text, reasoning: isNext ? paragraph + reasoning : reasoning }
   }
 
-  /** What is held back as the start of a tag. */
+  /** Releases text that was held back as a possible tag. */
   function flush(): Delta {
     const held = [...tagged.keys()].map((block) => writeWords(block, '', true))
     return {
@@ -153,19 +157,19 @@ export function createPartFold(provider: string, version: string, tellsCalls = f
     return noDelta
   }
 
-  /** What a piece of a call adds: its arguments, or that the provider itself begins to carry it out. */
-  function called(block: Block & { type: 'call' }, added: string): Delta {
+  /** The additions of a call: its arguments, or the start of a provider-executed call. */
+  function addToCall(block: Block & { type: 'call' }, added: string): Delta {
     const { key, name } = block
     if (block.hosted) {
-      const begins = hosted.begin(key, name)
-      return begins.length === 0 ? noDelta : { ...noDelta, hosted: begins }
+      const started = hosted.start(key, name)
+      return started.length === 0 ? noDelta : { ...noDelta, hosted: started }
     }
-    if (!tellsCalls || (block.index !== undefined && added === '')) return noDelta
-    const index = (block.index ??= toldCalls++)
+    if (!reportsCalls || (block.index !== undefined && added === '')) return noDelta
+    const index = (block.index ??= reportedCalls++)
     return { ...noDelta, calls: [{ index, id: key, name, arguments: added }] }
   }
 
-  /** Only calls of its own does a provider answer, whether it had said so or not. */
+  /** A provider only returns results for calls that it executes, even if it did not mark them. */
   function answeredCall(part: JsonObject): Delta {
     const id = asText(part['toolCallId'])
     const call = blocks.findLast(
@@ -193,19 +197,19 @@ export function createPartFold(provider: string, version: string, tellsCalls = f
       case 'reasoning-delta':
       case 'reasoning-end':
         return write('reasoning', id, asText(part['delta']), part)
-      // Of a whole answer: each is a block of its own.
+      // Parts of a complete answer are separate blocks.
       case 'text':
       case 'reasoning':
         return write(part['type'] as 'text' | 'reasoning', `${blocks.length}`, asText(part['text']), part)
       case 'tool-input-start':
       case 'tool-input-end':
-        return called(callBlock(part, id), '')
+        return addToCall(callBlock(part, id), '')
       case 'tool-input-delta': {
         const delta = asText(part['delta'])
         const block = callBlock(part, id)
         block.input += delta
         grow(delta.length)
-        return called(block, delta)
+        return addToCall(block, delta)
       }
       case 'tool-call': {
         const { input } = part
@@ -215,7 +219,7 @@ export function createPartFold(provider: string, version: string, tellsCalls = f
         const added = text.startsWith(block.input) ? text.slice(block.input.length) : ''
         block.input = text
         block.whole = true
-        return called(block, added)
+        return addToCall(block, added)
       }
       case 'tool-result':
         return part['preliminary'] === true ? noDelta : answeredCall(part)
@@ -257,12 +261,12 @@ export function createPartFold(provider: string, version: string, tellsCalls = f
     },
 
     push(part) {
-      const given = asObject(part)
-      return given === null ? noDelta : take(given)
+      const object = asObject(part)
+      return object === null ? noDelta : take(object)
     },
 
-    finish(given) {
-      end = asObject(given)
+    finish(part) {
+      end = asObject(part)
       progress += 1
       const response = asObject(end?.['response'])
       responseId = asText(response?.id) || responseId
@@ -280,9 +284,9 @@ export function createPartFold(provider: string, version: string, tellsCalls = f
 
     getResponse() {
       const written = listDistinctCalls(blocks, readSentCall)
-      const said = joinBlocks(written, 'text', '')
+      const answerText = joinBlocks(written, 'text', '')
       const toolCalls = toToolCalls(written)
-      const text = said === '' && toolCalls.length === 0 ? describeMediaList(media) : said
+      const text = answerText === '' && toolCalls.length === 0 ? describeMediaList(media) : answerText
       const { finishReason, complete } = toFinish(end?.['finishReason'])
       const items = toProviderItems(provider, { text, toolCalls }, toEchoParts(written, toolCalls))
       return {
@@ -310,18 +314,18 @@ export function createPartFold(provider: string, version: string, tellsCalls = f
 
 const paragraph = '\n\n'
 
-/** An id can come again with another call, so it identifies none here. */
+/** The id is empty because providers may reuse ids. */
 function readSentCall(block: Block): SentCall | null {
   if (block.type !== 'call' || block.hosted) return null
   return { id: '', name: block.name, arguments: block.whole ? block.input || '{}' : block.input }
 }
 
-/** A summary of the transcript that Anthropic goes on with (compaction): a text by the package, and no part of the answer. */
+/** Anthropic's summary of the transcript (compaction), which packages report as text. */
 function isSummary(block: Block): boolean {
   return block.type === 'text' && isCompaction(block.metadata)
 }
 
-/** Whether a part begins a further call under an id that one has already: no call is lost to another. */
+/** Whether a part starts another call with a reused id. */
 function isAnotherCall(
   part: JsonObject,
   { key, name, input, hosted, whole }: Block & { type: 'call' },
@@ -341,7 +345,7 @@ function joinBlocks(blocks: readonly Block[], type: 'text' | 'reasoning', betwee
     .join(between)
 }
 
-/** The calls that are ours to carry out. Their ids are made unique here: the echo counts on the order alone. */
+/** The calls for the agent to execute. The echo refers to them by order. */
 function toToolCalls(blocks: readonly Block[]): ToolCall[] {
   return blocks.flatMap((block): ToolCall[] =>
     block.type !== 'call' || block.hosted
@@ -404,22 +408,21 @@ function toResultPart(part: JsonObject): EchoPart {
 
 function toMediaPart(part: JsonObject): MediaPart {
   const mediaType = asText(part['mediaType']) || 'application/octet-stream'
-  const made = toContentPart({ type: 'file', mediaType, data: getData(part) }, 'file')
-  return made.type === 'text' ? { type: 'file', file: {} } : made
+  const content = toContentPart({ type: 'file', mediaType, data: getData(part) }, 'file')
+  return content.type === 'text' ? { type: 'file', file: {} } : content
 }
 
-/** Bytes and addresses in the one form that JSON has for them. */
 function toReasoningFile(part: JsonObject): EchoPart {
-  const held = getData(part)
+  const data = getData(part)
   return {
     type: 'reasoning-file',
     mediaType: asText(part['mediaType']),
-    ...(isURL(held) ? { url: held.href } : { data: isBytes(held) ? toBase64(held) : asText(held) }),
+    ...(isURL(data) ? { url: data.href } : { data: isBytes(data) ? toBase64(data) : asText(data) }),
     ...toProviderOptions(part['providerMetadata']),
   }
 }
 
-/** v2 and v3 have the bare data, v4 says which kind it is. */
+/** v2 and v3 have plain data, v4 has tagged data. */
 function getData({ data }: JsonObject): unknown {
   const tagged: Record<string, unknown> | null = asObject(data)
   return tagged?.['type'] === undefined ? data : (tagged['data'] ?? tagged['url'])
@@ -443,15 +446,17 @@ function isBytes(value: unknown): value is Uint8Array {
 }
 
 function mergeMetadata(into: JsonObject, metadata: unknown): void {
-  for (const [name, own] of Object.entries(asObject(metadata) ?? {}))
-    into[name] = { ...asObject(into[name]), ...asObject(own) }
+  for (const [name, entry] of Object.entries(asObject(metadata) ?? {}))
+    into[name] = { ...asObject(into[name]), ...asObject(entry) }
 }
 
-/** What a provider said of a part is what it wants to be told with it. */
+/** A part's metadata is sent back as its options. */
 function toProviderOptions(metadata: unknown): { providerOptions?: JsonObject } {
   const plain = asObject(toPlainJson(metadata))
-  const said = Object.entries(plain ?? {}).filter(([, own]) => Object.keys(asObject(own) ?? {}).length > 0)
-  return said.length === 0 ? {} : { providerOptions: Object.fromEntries(said) }
+  const entries = Object.entries(plain ?? {}).filter(
+    ([, entry]) => Object.keys(asObject(entry) ?? {}).length > 0,
+  )
+  return entries.length === 0 ? {} : { providerOptions: Object.fromEntries(entries) }
 }
 
 function parseInput(text: string): Json {

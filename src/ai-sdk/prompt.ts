@@ -13,26 +13,30 @@ import type { ModelRequest } from '../core/models/provider.js'
 import { insertMediaMessages } from '../core/models/result-media.js'
 import { readTextFile } from '../core/models/media.js'
 import { toWellFormed } from '../core/models/plain-json.js'
-import { markTurns, type CacheMark } from './cache-marks.js'
-import { type Echo, findEcho, fingerprintCall, readOptions } from './provider-echo.js'
+import {
+  canSendBack,
+  type Echo,
+  findEcho,
+  fingerprintCall,
+  keepAnswered,
+  readOptions,
+} from './provider-echo.js'
 import { toFilePart, type FileTarget } from './file-parts.js'
-import { keepAnswered, canSendBack } from './hosted-calls.js'
-import type { FileData, PromptMessage, PromptPart, ToolOutput } from './spec.js'
+import type { FileData, PromptMessage, PromptPart, ProviderData, ToolOutput } from './spec.js'
 
-/** Whom a prompt is for. */
 export interface PromptTarget extends FileTarget {
-  /** The model's own name for its provider, by which it finds what it said before. */
+  /** The model's name for its provider, which identifies its earlier answers. */
   origin: string
-  /** What calls are told apart by on the wire. */
+  /** Converts a call id to a format that the provider accepts. */
   callId: (id: string) => string
-  cache: CacheMark | null
+  cache: ProviderData | null
 }
 
 type Turn = Exclude<PromptMessage, { role: 'system' }>
 
 /**
- * The transcript as a prompt: what the system says first and in one, then turns of users, answers with what their provider
- * wants back, and the results of a batch in one message. `translated` remembers what a message was made into.
+ * Converts the transcript to a prompt: one system message, then user turns, answers with their provider data, and the results
+ * of each batch in one message. `translated` caches converted messages.
  */
 export function toPrompt(
   request: ModelRequest,
@@ -44,17 +48,17 @@ export function toPrompt(
     instructions,
     ...messages.map((message) => (message.role === 'system' ? message.content : null)),
   ]
-  const words = system.filter((text): text is string => !isBlank(text)).join('\n\n')
+  const systemText = system.filter((text): text is string => !isBlank(text)).join('\n\n')
   const turns = toTurns(insertMediaMessages(messages), target, translated)
   const stable = target.cache === null ? turns : markTurns(turns, target.cache)
   const guidance = nudges.join('\n\n')
   if (!isBlank(guidance)) appendTurn(stable, createUserTurn([{ type: 'text', text: toWellFormed(guidance) }]))
-  if (words === '') return stable
+  if (systemText === '') return stable
   const cached = target.cache === null ? {} : { providerOptions: target.cache }
-  return [{ role: 'system', content: toWellFormed(words), ...cached }, ...stable]
+  return [{ role: 'system', content: toWellFormed(systemText), ...cached }, ...stable]
 }
 
-/** Messages are never changed in place, and come again with every request: each is translated once. */
+/** Messages are immutable and repeated in every request, so each one is converted once. */
 export type Translations = WeakMap<Message, Turn>
 
 function toTurns(messages: readonly Message[], target: PromptTarget, translated: Translations): Turn[] {
@@ -73,10 +77,10 @@ function toTurns(messages: readonly Message[], target: PromptTarget, translated:
   return turns
 }
 
-/** An app may greet its users first; most providers want the user to begin. */
+/** For apps that greet their users first, because most providers require a user message at the start. */
 const openingTurn: Turn = { role: 'user', content: [{ type: 'text', text: 'Begin.' }] }
 
-/** Turns of the same side are one. */
+/** Merges consecutive turns of the same role. */
 function appendTurn(turns: Turn[], turn: Turn): void {
   const last = turns.at(-1)
   const continues = last?.role === turn.role && !last.content.some(({ type }) => type === 'tool-call')
@@ -84,7 +88,7 @@ function appendTurn(turns: Turn[], turn: Turn): void {
   else turns[turns.length - 1] = { ...last, content: [...last.content, ...turn.content] }
 }
 
-/** A message as it is sent; null for one that says nothing. */
+/** Null for a message without content. */
 function toTurn(
   message: Exclude<Message, { role: 'system' }>,
   calls: readonly ToolCall[],
@@ -108,12 +112,12 @@ function createUserTurn(content: PromptPart[]): Turn {
 
 function toUserParts(content: string | ContentPart[], target: PromptTarget): PromptPart[] {
   const parts: ContentPart[] = typeof content === 'string' ? [{ type: 'text', text: content }] : content
-  const said = parts.flatMap((part): PromptPart[] => {
+  const read = parts.flatMap((part): PromptPart[] => {
     const text = part.type === 'text' ? part.text : readTextFile(part)
     if (text === null) return [toFilePart(part as MediaPart, target)]
     return isBlank(text) ? [] : [{ type: 'text', text: toWellFormed(text) }]
   })
-  return said.length === 0 ? [{ type: 'text', text: emptyText }] : said
+  return read.length === 0 ? [{ type: 'text', text: emptyText }] : read
 }
 
 function toResultPart(
@@ -121,7 +125,7 @@ function toResultPart(
   calls: readonly ToolCall[],
   { callId }: PromptTarget,
 ): PromptPart {
-  const call = calls.find((one) => one.id === id)
+  const call = calls.find((each) => each.id === id)
   const output: ToolOutput = { type: 'text', value: isBlank(content) ? emptyText : toWellFormed(content) }
   return {
     type: 'tool-result',
@@ -157,7 +161,7 @@ function toCallPart(
   }
 }
 
-/** What the message itself has of an answer. */
+/** The content of an answer that the message itself contains. */
 interface AnswerContent {
   text: string
   calls: readonly PromptPart[]
@@ -166,25 +170,25 @@ interface AnswerContent {
 
 const noContent: AnswerContent = { text: '', calls: [], media: [] }
 
-/** The answer as its provider gave it: every piece in its place, with what belongs to it. */
-function restoreParts({ parts }: Echo, said: AnswerContent, target: PromptTarget): PromptPart[] {
-  const { text } = said
+/** Restores the provider's original answer: all parts in order, with their provider data. */
+function restoreParts({ parts }: Echo, answer: AnswerContent, target: PromptTarget): PromptPart[] {
+  const { text } = answer
   let at = 0
   return keepAnswered(parts).flatMap((part): PromptPart[] => {
     if (part.type === 'text') {
       const piece = text.slice(at, at + part.length)
       at += part.length
       const options = readOptions(part)
-      // An empty text with a signature is one that its provider wants back.
+      // The provider requires empty text that has a signature.
       return isBlank(piece) && options.providerOptions === undefined
         ? []
         : [{ type: 'text', text: toWellFormed(piece), ...options }]
     }
-    return toOtherParts(part, said, target)
+    return toOtherParts(part, answer, target)
   })
 }
 
-/** Thoughts and summaries stay, what has been changed is written out: without what belonged to its old words. */
+/** Rewrites an edited answer. Keeps reasoning and summaries, and drops provider data of edited parts. */
 function rewriteParts(
   { parts }: Echo,
   text: string,
@@ -218,7 +222,7 @@ function toOtherParts(part: JsonObject, { calls, media }: AnswerContent, target:
       const call = calls[Number(part['index'])]
       return call === undefined ? [] : [{ ...call, ...options }]
     }
-    // Under the ids that the provider gave them, by which it may look them up.
+    // These keep the provider's ids, which it may look up.
     case 'tool-call':
       if (!canSendBack(origin, options.providerOptions)) return []
       return [
@@ -265,4 +269,31 @@ function toFileData(data: Json | undefined, version: PromptTarget['version']): F
 function toFileUrl(href: string, version: PromptTarget['version']): FileData {
   const url = new URL(href)
   return version === 'v4' ? { type: 'url', url } : url
+}
+
+/** The cache mark for a provider that needs one. Anthropic caches for five minutes after each use, or for an hour at a higher price. */
+export function findCacheMark(provider: string, cache: boolean | '5m' | '1h'): ProviderData | null {
+  if (cache === false || !provider.includes('anthropic')) return null
+  return { anthropic: { cacheControl: { type: 'ephemeral', ...(cache !== true && { ttl: cache }) } } }
+}
+
+/**
+ * Marks the end of the transcript for the next request, and the end of the previous request to find its cache entry.
+ * Anthropic searches back over a limited number of blocks, which one batch can exceed.
+ */
+function markTurns(turns: readonly Turn[], mark: ProviderData): Turn[] {
+  const answer = turns.findLastIndex(({ role }) => role === 'assistant')
+  const ends = [turns.length - 1, turns.findLastIndex((_, i) => i < answer)]
+  return turns.map((turn, i) => (ends.includes(i) ? markTurnEnd(turn, mark) : turn))
+}
+
+/** Only user and tool content is marked, because reasoning cannot be. */
+function markTurnEnd(turn: Turn, mark: ProviderData): Turn {
+  const last = turn.content.at(-1)
+  if (turn.role === 'assistant' || last === undefined) return turn
+  const options = 'providerOptions' in last ? last.providerOptions : undefined
+  return {
+    ...turn,
+    content: [...turn.content.slice(0, -1), { ...last, providerOptions: { ...options, ...mark } }],
+  }
 }

@@ -3,34 +3,34 @@ import type { Json, JsonObject } from '../../machines/agent/json.js'
 import type { AssistantMessage, ProviderItems, ToolCall } from '../../machines/agent/messages.js'
 import type { ModelResponse } from '../../machines/agent/model-response.js'
 import { asList, asObject, asText } from '../core/base/values.js'
+import type { HostedCall } from '../core/models/provider.js'
 import type { ProviderData } from './spec.js'
 
 /**
- * A piece of an answer that its provider wants back. What the message has itself is not repeated: of a text its length,
- * of a file its place among the files, of a call that too, and what it can be known by.
+ * A part of an answer to send back to its provider. Content of the message is referenced instead of repeated: text by its
+ * length, files and calls by their index.
  */
 export type EchoPart = JsonObject &
   (
     | { type: 'text'; length: number }
+    /** `said` is the fingerprint of the call. */
     | { type: 'call'; index: number; said: string }
     | { type: 'reasoning' | 'summary'; text: string }
-    /** What the provider has done itself, and other things that it alone understands. */
+    /** Provider-executed calls, and parts with a provider-specific format. */
     | { type: 'file'; index: number }
     | { type: 'tool-call' | 'tool-result' | 'reasoning-file' | 'custom' }
   )
 
 export interface Echo {
-  /** Whether the message still says what the provider had said. */
+  /** Whether the message is unchanged since the provider sent it. */
   isWhole: boolean
   parts: EchoPart[]
 }
 
-/** Whose items they are: those of one provider mean nothing to another. */
-function getOwner(provider: string): string {
-  return `ai-sdk/${provider}`
-}
+/** Items of one provider are invalid for another. */
+const getOwner = (provider: string): string => `ai-sdk/${provider}`
 
-/** What an answer is kept with; nothing where there is nothing to send back. */
+/** The provider items to store with an answer; null if there is nothing to send back. */
 export function toProviderItems(
   provider: string,
   answer: Pick<ModelResponse, 'text' | 'toolCalls'>,
@@ -47,13 +47,13 @@ function isPlain(part: EchoPart): boolean {
   return (part.type === 'text' || part.type === 'call') && part['providerOptions'] === undefined
 }
 
-/** What goes back with a message to the provider that wrote it; null when there is nothing, or it was another's. */
+/** The parts to send back to the provider of a message; null if there are none, or for another provider. */
 export function findEcho(
-  { content, tool_calls: calls, provider_items: kept }: AssistantMessage,
+  { content, tool_calls: calls, provider_items: stored }: AssistantMessage,
   provider: string,
 ): Echo | null {
-  if (kept?.from !== getOwner(provider)) return null
-  const entry = asObject(kept.items[0])
+  if (stored?.from !== getOwner(provider)) return null
+  const entry = asObject(stored.items[0])
   const parts = asList(entry?.parts).filter(isPart)
   const isWhole = asText(entry?.said) === fingerprintAnswer(content ?? '', calls ?? [])
   return parts.length === 0 || (!isWhole && parts.some(refersToServer)) ? null : { isWhole, parts }
@@ -64,7 +64,7 @@ export function readOptions(part: JsonObject): { providerOptions?: ProviderData 
   return options === null ? {} : { providerOptions: options as ProviderData }
 }
 
-/** Whether what a package says of a text means that it is Anthropic's summary of the transcript. */
+/** Whether a text is Anthropic's summary of the transcript. */
 export function isCompaction(options: JsonObject | undefined): boolean {
   return asText(asObject(options?.['anthropic'])?.['type']) === 'compaction'
 }
@@ -73,24 +73,65 @@ function isPart(part: Json): part is EchoPart {
   return asText(asObject(part)?.type) !== ''
 }
 
-/**
- * What a provider keeps by an id goes back as that id: as it was then. Where something of the answer has been changed since
- * (a shield has redacted it), all of it is written out instead.
- */
+/** Whether a part refers to content on the provider's server. It is stale if the answer was edited, such as by a shield. */
 function refersToServer(part: EchoPart): boolean {
   const options = asObject(part['providerOptions'])
-  return options !== null && Object.values(options).some((own) => asText(asObject(own)?.itemId) !== '')
+  return options !== null && Object.values(options).some((entry) => asText(asObject(entry)?.itemId) !== '')
 }
 
 function fingerprintAnswer(text: string, calls: readonly ToolCall[]): string {
   return hashWords([text, ...calls.map(fingerprintCall)])
 }
 
-/** What a call is known by: its name and its arguments. */
 export function fingerprintCall({ function: { name, arguments: input } }: ToolCall): string {
   return hashWords([name, input])
 }
 
-function hashWords(said: readonly string[]): string {
-  return sha256(JSON.stringify(said)).slice(0, 16)
+const hashWords = (words: readonly string[]): string => sha256(JSON.stringify(words)).slice(0, 16)
+
+/** Reports each call that the provider executes when it starts, and when its result arrives. */
+export function createHostedCallTracker() {
+  /** The names of started calls, by id. */
+  const started = new Map<string, string>()
+  const ended = new Set<string>()
+
+  function start(id: string, name: string): HostedCall[] {
+    if (name === '' || started.has(id)) return []
+    started.set(id, name)
+    return [{ id, name, item: null }]
+  }
+
+  return {
+    start,
+    /** `part`: result from the package. `input`: call's input if known. */
+    end(part: JsonObject, input: Json | undefined): HostedCall[] {
+      const id = asText(part['toolCallId'])
+      const starting = start(id, asText(part['toolName']))
+      const name = started.get(id)
+      if (name === undefined || ended.has(id)) return []
+      ended.add(id)
+      const { result = null, isError } = part
+      const details = { ...(input !== undefined && { input }), result, ...(isError === true && { isError }) }
+      return [...starting, { id, name, item: { type: 'tool-result', toolName: name, ...details } }]
+    },
+  }
+}
+
+/**
+ * Removes provider-executed calls without a result, which providers reject: the answer was cut off. If the answer also calls
+ * the agent's tools, the result follows in a later answer.
+ */
+export function keepAnswered(parts: readonly EchoPart[]): readonly EchoPart[] {
+  const waits = parts.some(({ type }) => type === 'call')
+  const results = new Set(parts.flatMap((part) => (part.type === 'tool-result' ? [part['toolCallId']] : [])))
+  return waits ? parts : parts.filter((part) => part.type !== 'tool-call' || results.has(part['toolCallId']))
+}
+
+/**
+ * Whether the package can send a provider-executed call back. Google's package sends code execution as a call without a
+ * result, which Gemini rejects; only parts with Gemini's id and type are sent back correctly.
+ */
+export function canSendBack(origin: string, options: ProviderData | undefined): boolean {
+  if (!/^(google|vertex)\b(?!.*anthropic)/.test(origin)) return true
+  return Object.values(options ?? {}).some((entry) => asText(entry['serverToolType']) !== '')
 }

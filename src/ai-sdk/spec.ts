@@ -1,8 +1,8 @@
 import type { Json, JsonObject } from '../../machines/agent/json.js'
 
 /**
- * What is sent to a model of the AI SDK, in the words that its specifications v2, v3 and v4 share. Where they differ, a
- * value has the form of the model's own version.
+ * The call options that the specifications v2, v3 and v4 of the AI SDK share. If they differ, a value has the format of the
+ * model's version.
  */
 export interface CallOptions {
   prompt: PromptMessage[]
@@ -16,16 +16,16 @@ export interface CallOptions {
   responseFormat?: { type: 'json'; schema: JsonObject; name: string }
   tools?: CallTool[]
   toolChoice?: { type: 'auto' | 'none' | 'required' } | { type: 'tool'; toolName: string }
-  /** v4 alone: how long it thinks. */
+  /** The reasoning effort; only in v4. */
   reasoning?: string
   headers?: Record<string, string>
   providerOptions?: ProviderData
   abortSignal?: AbortSignal
-  /** Of streams: the provider's own chunks as parts, too. */
+  /** Whether a stream also contains the provider's raw chunks. */
   includeRawChunks?: boolean
 }
 
-/** Options and metadata of providers, by the provider's name. */
+/** Options and metadata by provider name. */
 export type ProviderData = Record<string, JsonObject>
 
 export type CallTool =
@@ -65,7 +65,7 @@ export type PromptPart =
       providerOptions?: ProviderData
     }
 
-/** v2 and v3 have the bare data, v4 says which kind it is. */
+/** v2 and v3 have plain data, v4 has tagged data. */
 export type FileData =
   | string
   | URL

@@ -30,13 +30,9 @@ import {
 
 export interface AnswerFoldOptions {
   protocol: Protocol
-  /** The answer before the first event. */
   turn: Turn | null
-  /** Whether the page also needs that part. */
   showsTurn: boolean
-  /** Approval requests that were answered already. */
   answeredRequests?: ReadonlySet<string>
-  /** The point where the answer diverges from other branches. */
   point?: BranchPoint | undefined
 }
 
@@ -62,7 +58,6 @@ export class AnswerFold {
   #error: string | null = null
   /** Whether the message has a pause part, which the end replaces. */
   #wasPaused = false
-  /** Requests that the page has received. */
   readonly #sent = new Set<string>()
   /** The open elicitations, by the ids of the calls that represent them. */
   readonly #elicitations = new Set<string>()
@@ -109,7 +104,6 @@ export class AnswerFold {
         this.#reason = event.reason
         this.#wakeAt = event.wakeAt ?? null
     }
-    // The message id depends on the user message.
     if (this.#messageId === null && !isAnswerEvent(event)) this.#pendingEvents.push(event)
     else {
       this.#start()
@@ -117,7 +111,7 @@ export class AnswerFold {
     }
   }
 
-  /** Ends the message: the run rests or has ended. */
+  /** Ends the message, because the run rests or has ended. */
   end(): void {
     this.#start()
     this.#text.withdrawCalls()

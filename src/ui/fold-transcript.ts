@@ -31,13 +31,12 @@ export interface Transcript {
   openCalls?: number
 }
 
-/** A message or a call of the transcript. */
 export type TranscriptItem =
   | { type: 'user'; id: string; text: string; content: UserMessage['content'] }
   /** `isOpen`: more text will follow. */
   | { type: 'assistant'; id: string; text: string; reasoning: string; isOpen: boolean; media?: MediaPart[] }
   | CallItem
-  /** The end of a run that did not answer in full. `text`: the error, if any. */
+  /** The end of a run that did not answer in full. `text`: error, if any. */
   | { type: 'end'; id: string; state: AgentState; reason: Reason; text?: string }
 
 type CallItem = {
@@ -47,7 +46,6 @@ type CallItem = {
   /** JSON text. */
   arguments: string
   status: 'called' | ResultStatus
-  /** The arguments are still streaming. */
   isOpen?: true
   result?: string
   media?: MediaPart[]
@@ -226,7 +224,6 @@ function isOpenCall(item: TranscriptItem): item is CallItem {
   return item.type === 'call' && item.isOpen === true
 }
 
-/** Removes matching calls with streaming arguments. */
 function withdrawCalls(before: Transcript, matches: (call: CallItem) => boolean): Transcript {
   const { openCalls } = before
   if (openCalls === undefined) return before

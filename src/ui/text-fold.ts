@@ -105,13 +105,12 @@ type ChildEvent = Extract<AgentEvent, { type: 'child_event' }>
 interface ChildState {
   callId: string
   path: string[]
-  /** The text of its last message. */
   text: string
   calls: { callId: string; name: string; status: string }[]
 }
 
 /**
- * Writes the activity of sub-agents: one `data-child` per call, sent again on each change; their streamed text as transient
+ * Writes the activity of sub-agents as one `data-child` per call, sent again on each change; their streamed text as transient
  * chunks; and calls that need approval as calls of the message.
  */
 export class ChildFold {

@@ -96,7 +96,7 @@ export type ChunkOf<Version extends Protocol> = Version extends 'v7'
  * The messages of an agent for `useChat`, with its tools. Parts of the tool `transfer` have the type `tool-transfer`, and its
  * argument type as `input`. The page does not know the results of tools, so `output` is unknown. For `ai` 6 and 7.
  *
- * `Agent`: the type of an agent, such as one that the server exports.
+ * `Agent`: type of an agent, such as one that the server exports.
  *
  * @example
  * type ChatMessage = InferUIMessage<typeof agent>

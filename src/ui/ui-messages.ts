@@ -24,14 +24,14 @@ import { getSentence } from '../web/exposure.js'
 import type { FinishReason, Protocol, UIMessage, UIMessageChunk, UIMessagePart } from './ui-message-types.js'
 
 /**
- * Converts a transcript into messages for `useChat`: one assistant message per user message, with the same ids as the stream.
+ * Converts a transcript into messages for `useChat`, with one assistant message per user message, with the same ids as the stream.
  *
- * - `messages`: the messages of a result, of `agent.replay` or of a session
- * - `pending`: the pending calls of a result in WAITING_FOR_INPUT, so that approval requests survive a reload
+ * - `messages`: messages of a result, of `agent.replay` or of a session
+ * - `pending`: pending calls of a result in WAITING_FOR_INPUT, so that approval requests survive a reload
  * - `protocol`: `'v6'` for the client of `ai` 6
  * - `approved`: ids of calls that are approved while other calls still wait
- * - `points`: the branch points of `agent.replay`; messages that differ get a part `data-branches`
- * - `ends`: the ends of `agent.replay`; answers that a limit, a guard, a person or a failure ended get a part
+ * - `points`: branch points of `agent.replay`; messages that differ get a part `data-branches`
+ * - `ends`: ends of `agent.replay`; answers that a limit, a guard, a person or a failure ended get a part
  *   `data-statewright` with the reason
  *
  * @example
@@ -62,7 +62,6 @@ export function toUIMessages(
   const { protocol = 'v7', approved = [], points = [], ends = [] } = options
   const shown: UIMessage[] = []
   const endById = new Map(ends.map((end) => [end.messageId, end]))
-  /** The id of the current assistant message. */
   let answerId: string | null = null
   let openingId = ''
   const answer = (message: Pick<Message, 'id'>): UIMessage => {
@@ -217,7 +216,6 @@ export function parseArguments(text: string): { input: unknown; isJson: boolean 
   }
 }
 
-/** Parses a tool's output if it is a JSON object or list. */
 export function parseOutput(content: string): unknown {
   if (!/^\s*[[{]/.test(content)) return content
   const { input, isJson } = parseArguments(content)
@@ -229,7 +227,6 @@ function toOutputState(status: ResultStatus): 'available' | 'denied' | 'error' {
   return status === 'rejected' ? 'denied' : 'error'
 }
 
-/** The chunk for the result of a call. */
 export function toOutputChunk(
   toolCallId: string,
   { status, content }: { status: ResultStatus; content: string },

@@ -1,8 +1,7 @@
 import { UsageError } from '../core/base/errors.js'
 
-/** A page's reference to a pending call. */
 export interface CallReference {
-  /** For a sub-agent's call: the ids of all calls on the path, joined by slashes. */
+  /** A sub-agent's call has the ids of all calls on its path, joined by slashes. */
   callId: string
   /** The message with the call; for a sub-agent's call, all messages on the path, joined by slashes. */
   messageId?: string | undefined
@@ -10,7 +9,7 @@ export interface CallReference {
   fingerprint: string
 }
 
-/** Whether an id belongs to this call: the call itself, or a request or call of its tool or sub-agent. */
+/** Whether an id is the call itself, or a request or call of its tool or sub-agent. */
 export function isOfCall(id: string, callId: string): boolean {
   return id === callId || id.startsWith(`${callId}/`)
 }

@@ -7,9 +7,9 @@ import { checkSessionId } from '../core/sessions/store/session-id.js'
  * The rights of a request. A string is the prefix alone; null and undefined refuse the request (401). If tools of the agent
  * require a `context`, the grant must have it.
  *
- * - `prefix`: the request may read and answer sessions whose ids start with the prefix and a colon
- * - `context`: the app's own object, passed to tools when a message or an answer of this request makes a run work
- * - `tags`: the tags of a session that this request starts, for `store.list({ tags })`
+ * - `prefix`: request may read and answer sessions whose ids start with the prefix and a colon
+ * - `context`: app's own object, passed to tools when a message or an answer of this request makes a run work
+ * - `tags`: tags of a session that this request starts, for `store.list({ tags })`
  * - `mayContinue`: whether opening a stream may continue a run whose process has died. The run then works with this `context`,
  *   so set it only if that is the context of the person who started the run. Default: false, which only watches
  */

@@ -18,15 +18,14 @@ import {
 
 /** A page's request for another answer to an earlier message. */
 export interface BranchRequest {
-  /** The page's id of the user message. */
   from: string
   /** The replacement of the message; null keeps the message. */
   edit: IncomingMessage | null
-  /** Whether an edit with unchanged text asks for another answer. Default: it shows the existing answer. */
+  /** Whether an edit with unchanged text asks for another answer. By default, it shows the existing answer. */
   isAgain?: boolean
   /** Identifies the request if it is sent again. */
   key: string | undefined
-  /** The branch that the page shows. Default: the current branch of the session. */
+  /** The branch that the page shows. Defaults to the current branch of the session. */
   branch: number | undefined
 }
 
@@ -79,7 +78,7 @@ export class BranchedRuns {
     })
   }
 
-  /** Whether a branch that the session has left contains a message with this id: the request is late or repeated. */
+  /** Whether a branch that the session has left contains a message with this id, because the request is late or repeated. */
   async isOnOtherBranch(
     { sessionId, numbered, messages }: AgentContext,
     clientId: string | undefined,
@@ -164,7 +163,7 @@ function completeRequest(request: BranchRequest, stored: StoredContext | null): 
   return { ...request, key: createKey(request), ...(isRegeneration && { edit: null }) }
 }
 
-/** Identifies a request: an edit by its text, a regeneration by the branch that the page shows. */
+/** Edits are identified by their text, regenerations by the branch that the page shows. */
 function createKey({ from, edit, key, branch }: BranchRequest): string | undefined {
   if (key !== undefined) return key
   if (edit) return `edit:${sha256(JSON.stringify([from, branch ?? null, edit.content])).slice(0, 32)}`

@@ -19,7 +19,6 @@ export type CallAnswer = { callId: string } & AnswerOptions &
     | { type: 'toolOutput'; value: unknown; isError?: boolean }
   )
 
-/** The answers in one request. */
 export interface PageAnswers {
   answers: readonly CallAnswer[]
   /** The id of the page message with the calls. Ids in a foreign format are ignored. */
@@ -106,7 +105,6 @@ export function isAnswerTo(event: ControlEvent, answer: CallAnswer): boolean {
   return event.arguments === (editedInput === undefined ? undefined : JSON.stringify(editedInput))
 }
 
-/** Whether at least one of the answered calls is still open. */
 export function isAnyOpen(context: AgentContext | undefined, answers: readonly CallAnswer[]): boolean {
   const open = context ? listAnswerableCalls(context) : []
   return answers.some((answer) => open.some((call) => isSameCall(answer, call)))

@@ -44,10 +44,8 @@ import {
   subscribeFromStart,
 } from './subscription.js'
 
-/** The current state of a session. */
 export interface SessionView {
   messages: readonly Message[]
-  /** Messages that wait for their turns, in order. */
   queued: readonly UserMessage[]
   pending: readonly PendingCall[]
   /** Calls that are approved while other calls still wait. */
@@ -61,7 +59,6 @@ export interface SessionView {
   points: readonly BranchPoint[]
 }
 
-/** All handlers of an agent share its service. */
 const serviceByAgent = new WeakMap<object, ChatService>()
 
 /** @throws {ConfigError} `invalid_config` for an agent without a store */
@@ -143,7 +140,7 @@ export class ChatService {
   }
 
   /**
-   * Resumes a paused run, with an optional steering message. `messages`: the length of the transcript at the pause.
+   * Resumes a paused run, with an optional steering message. `messages`: length of the transcript at the pause.
    *
    * @throws {UsageError} `already_answered` if the run is no longer paused there
    */
@@ -218,7 +215,6 @@ export class ChatService {
     })
   }
 
-  /** A resting session as a finished subscription; null if there is no such session. */
   async subscribeAtRest(sessionId: string, caller: Caller): Promise<Subscription | null> {
     const context = await this.#sessions.readContext(sessionId)
     return context && this.#mask(sessionId, createFinishedSubscription(toTurn(context)), caller)
@@ -344,7 +340,6 @@ export class ChatService {
       return await this.#queue.add(sessionId, message, caller)
     } catch (error) {
       if (hasCode(error, 'interactive_run')) throw runInProgressError(sessionId)
-      // The run has ended in the meantime.
       if (!hasCode(error, 'run_ended', 'not_waiting')) throw error
       return this.#queue.add(sessionId, message, caller)
     }
@@ -484,7 +479,6 @@ export class ChatService {
   }
 }
 
-/** Whether a run of this process answers the user message with this id. */
 function isAnswerOf(live: LiveRun, messageId: string): boolean {
   if (live.clientIds.size > 0) return live.clientIds.has(messageId)
   const context = findContext(live.run)

@@ -24,7 +24,6 @@ export type ChatAgent = Pick<Agent, 'config' | 'replay' | 'send' | 'watch' | 'se
   branch(sessionId: string, options: never): AnyRun
 }
 
-/** A run with any output and tools. */
 export type AnyRun = Pick<
   Run,
   | 'id'
@@ -46,7 +45,6 @@ export type AnyRun = Pick<
 export interface ChatInternals extends Pick<AgentInternals, 'readFolded' | 'beginQueuedRun'> {
   store: SessionStore
   clock: Clock
-  /** Whether shields screen user messages. */
   inputShields: boolean
   /** The name and version that `defineAgents` gave the agent. */
   getLabel: () => AgentLabel | undefined
@@ -71,7 +69,6 @@ export const isSessionTaken = (error: unknown): boolean => hasCode(error, 'sessi
 export class ChatSessions {
   readonly agent: ChatAgent
   readonly internals: ChatInternals
-  /** The last task of each session. */
   readonly #tasks = new Map<string, Promise<unknown>>()
 
   constructor(agent: ChatAgent, internals: ChatInternals) {
@@ -120,7 +117,6 @@ export class ChatSessions {
     return { seq, context: snapshot.context as AgentContext, branches }
   }
 
-  /** Whether a process holds the session's lease. */
   async isHeld(sessionId: string): Promise<boolean> {
     return (await this.getListed(sessionId))?.holder !== null
   }
@@ -133,7 +129,7 @@ export class ChatSessions {
     return this.internals.store.inbox !== undefined
   }
 
-  /** Whether answers can go through the inbox: the store has one, and the session belongs to this agent. */
+  /** Whether answers can go through the inbox. Requires a store with an inbox, and a session of this agent. */
   async canUseInbox(sessionId: string): Promise<boolean> {
     const { store, getLabel } = this.internals
     if (!this.hasInbox) return false
@@ -163,7 +159,7 @@ export class ChatSessions {
   }
 
   /**
-   * Finds the turn in which a run received a steering message. `last`: the id of the message that started the current turn.
+   * Finds the turn in which a run received a steering message. `last`: id of the message that started the current turn.
    */
   async findSteeredTurn(
     sessionId: string,
@@ -176,7 +172,6 @@ export class ChatSessions {
     return last !== undefined && keys.lastIndexOf(last) > at ? 'past' : 'current'
   }
 
-  /** The queued messages of a session, in order. */
   async readQueue(sessionId: string): Promise<QueuedMessage[]> {
     const found = (await this.#readInbox(sessionId)).filter(({ text }) => isQueuedText(text))
     const folded = found.length === 0 ? null : await this.#readFolded(sessionId)

@@ -10,12 +10,11 @@ import { hasSameWords, type UserInputMessage } from '../core/sessions/user-input
 
 export { findClientId, isSteering, isTurnOpening, toAnswerId } from '../core/sessions/find-turn.js'
 
-/** A user message from a page. */
 export interface IncomingMessage {
   content: UserInputMessage['content']
   /** The page's id of the message. A message sent twice with the same id starts one run. */
   clientId: string | undefined
-  /** The branch that the page shows. Default: the current branch of the session. */
+  /** The branch that the page shows. Defaults to the current branch of the session. */
   branch?: number | undefined
 }
 
@@ -41,11 +40,9 @@ interface SettledResult {
 export interface Turn {
   /** The id of the page message. It is stable while the answer grows, after a reload, and in every process. */
   messageId: string
-  /** The page's id of the user message. */
   clientId: string | undefined
   /** The conversation up to and including the user message. */
   before: readonly Message[]
-  /** The messages after the user message. */
   messages: readonly Message[]
   settled: readonly SettledResult[]
   pending: readonly PendingCall[]
@@ -58,7 +55,6 @@ export interface Turn {
   ends: readonly TurnEnd[]
 }
 
-/** The current turn of a run. */
 export function toTurn(context: AgentContext): Turn {
   const all = maskMessages(context)
   const at = all.findLastIndex(isTurnOpening)
@@ -82,7 +78,6 @@ export function toTurn(context: AgentContext): Turn {
 /** Matches both the transcript's id and the page's id of a message. */
 const hasId = (message: Message, id: string): boolean => message.id === id || findClientId(message) === id
 
-/** Whether the last user message has this id. */
 export function isOpenedBy({ messages }: Pick<AgentContext, 'messages'>, id: string): boolean {
   const opening = messages.findLast(isTurnOpening)
   return opening !== undefined && hasId(opening, id)

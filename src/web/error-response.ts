@@ -35,7 +35,7 @@ export function answersPendingError(pending: readonly PendingCall[]): UsageError
   )
 }
 
-/** The status for each error code. All other codes are 409: the session's state does not allow the request. */
+/** The status for each error code. All other codes are 409, because the session's state does not allow the request. */
 const statusByCode: Readonly<Record<string, number>> = {
   invalid_input: 400,
   invalid_answer: 400,
@@ -101,8 +101,8 @@ const requestErrorCodes: ReadonlySet<string> = new Set([
  *
  * - `where`: `request` (the request failed), `run` (a run failed), `tool` (a tool call failed), `retry` (a model request failed
  *   and will be retried), `warning`, `hook` (`onStart`, `onRest`, `onFinish` or a function of `expose` failed)
- * - `session`: the session id; null when the request names none
- * - `callId`: the call; for a sub-agent's call, ids joined by slashes
+ * - `session`: session id; null when the request names none
+ * - `callId`: call; for a sub-agent's call, ids joined by slashes
  */
 export interface ErrorContext {
   where: 'request' | 'run' | 'tool' | 'retry' | 'warning' | 'hook'

@@ -8,9 +8,9 @@ import { ConfigError, StatewrightError } from '../core/base/errors.js'
 /**
  * Returns the text that pages show for an error.
  *
- * - `error`: the original error if it was thrown in this process; after a reload or in another process, a `StatewrightError`
+ * - `error`: original error if it was thrown in this process; after a reload or in another process, a `StatewrightError`
  *   with the code and message from the log
- * - `session`: the session id; `callId`: the call of a tool error
+ * - `session`: session id; `callId`: call of a tool error
  */
 export type ErrorFormatter = (error: unknown, at: { session: string; callId?: string }) => string
 
@@ -21,7 +21,7 @@ export type ErrorFormatter = (error: unknown, at: { session: string; callId?: st
  * const expose: ExposeOptions = { errors: 'code', toolErrors: (error) => `That did not work.`, usage: true }
  */
 export interface ExposeOptions {
-  /** Why a run failed. `true`: the original message; `'code'`, `false`: a sentence with a stable code. Default: `'code'`. */
+  /** Why a run failed. `true`: original message; `'code'`, `false`: sentence with a stable code. Default: `'code'`. */
   errors?: boolean | 'code' | ErrorFormatter
   /** The message of a failed call. The `publicMessage` of a `ToolError` is always shown. Default: `'code'`. */
   toolErrors?: boolean | 'code' | ErrorFormatter
@@ -86,7 +86,7 @@ function guardFormatter(key: string, format: ErrorFormatter, report: ReportFailu
   }
 }
 
-/** A failure in the events of a run. `error`: the original error if it was thrown in this process. */
+/** A failure in the events of a run. `error`: original error if it was thrown in this process. */
 export interface EventFailure {
   where: 'run' | 'tool' | 'retry' | 'warning'
   error: unknown
@@ -95,7 +95,6 @@ export interface EventFailure {
 
 /** Finds failures in the events of a run and its sub-agents. An earlier step event carries the thrown error. */
 export class EventFailures {
-  /** Thrown errors by the path of the call. */
   readonly #errorByCall = new Map<string, { error: unknown }>()
   /** The error of each run's last model request, by the path of the run. */
   readonly #errorByRun = new Map<string, { code: string; error: unknown }>()
@@ -153,7 +152,6 @@ export class PageView {
     this.#session = session
   }
 
-  /** The event as the page may see it; null drops the event. */
   maskEvent(event: AgentEvent): AgentEvent | null {
     return this.#maskEventWith(event, this.#failures.findFailure(event)?.error)
   }
@@ -327,7 +325,6 @@ export function getSentence(code: string): string {
   return (sentenceByCode as Partial<Record<string, string>>)[code] ?? 'A guardrail stopped the answer.'
 }
 
-/** Maps every code to one that pages know. */
 function toPageCode(code: string): string {
   return Object.hasOwn(sentenceByCode, code) || isGuardReason(code) ? code : 'provider_error'
 }
@@ -336,7 +333,6 @@ function isGuardReason(code: string): boolean {
   return guards.some(([, { reasons }]) => (reasons as readonly string[]).includes(code))
 }
 
-/** Whether the page sees less than the full failure. */
 export function isFailureMasked(
   { errors, toolErrors, retries, models }: CheckedExpose,
   { where, error }: EventFailure,

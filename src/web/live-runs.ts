@@ -20,9 +20,8 @@ import {
   subscribeToTurn,
 } from './subscription.js'
 
-/** One request: its rights, and what its page may see. */
+/** The rights of one request, and what its page may see. */
 export interface Caller {
-  /** Passed to tools. */
   context: unknown
   /** Tags of the session if this request starts a run. */
   tags: SessionTags | undefined
@@ -32,11 +31,9 @@ export interface Caller {
   /** Whether the request may continue a run that another request started. */
   mayContinue: boolean
   expose: CheckedExpose
-  /** What happens to a message while the session is working. */
   whenBusy: WhenBusy
 }
 
-/** A run at work in this process. */
 export interface LiveRun {
   run: AnyRun
   /** Its events since this process started or resumed it. */
@@ -50,14 +47,13 @@ export interface LiveRun {
   hasWorked: boolean
   /** The point where its answer diverges from other branches. */
   point?: BranchPoint | undefined
-  /** Settles when the hooks of its rest have settled. */
   closing: Promise<void> | undefined
 }
 
 /** How often a watching page checks whether a process still holds the session, in milliseconds. */
 const pollMs = 5000
 
-/** The runs at work, by session: in this process, or in another process and followed through the log. */
+/** Runs at work in this process, by session. Runs of other processes are followed through the log. */
 export class LiveRuns {
   readonly #sessions: ChatSessions
   readonly #runs = new Map<string, LiveRun>()
@@ -67,7 +63,6 @@ export class LiveRuns {
     this.#sessions = sessions
   }
 
-  /** Sets the listener for runs that end in this process. */
   onEnd(listener: (live: LiveRun) => void): void {
     this.#onEnd = listener
   }
@@ -161,7 +156,7 @@ export class LiveRuns {
    * Subscribes to a run of another process or agent through its log, up to the next rest.
    *
    * - `caller`: resumes the run here once no process holds it; null only watches
-   * - `isAnswered`: the run rests with unread answers, so following continues past this rest
+   * - `isAnswered`: run rests with unread answers, so following continues past this rest
    */
   followRemote(
     sessionId: string,

@@ -22,7 +22,6 @@ import {
   subscribeFromStart,
 } from './subscription.js'
 
-/** How often to poll a session of another process, in milliseconds. */
 const pollMs = 1000
 
 /** After this many polls without a lease owner, the process that received the next message is considered gone. */
@@ -31,7 +30,7 @@ const maxIdlePolls = 3
 /** What happens to a message while the session is working; see `HandlerOptions`. */
 export type WhenBusy = 'queue' | 'steer' | 'refuse'
 
-/** The result for a queued message: its answer once its turn starts, or null while the session waits for a person. */
+/** Resolves to the answer of a queued message once its turn starts, or to null while the session waits for a person. */
 export interface QueuedAnswer {
   answer: Promise<Subscription | null>
 }
@@ -54,15 +53,13 @@ interface TakeOver {
   afterStop?: boolean
 }
 
-/** The context that all requests waiting for one session share. */
 interface AwaitedSession {
   requests: number
-  /** Identifies the log at the time the context was read. */
   log: string | null
   stored: StoredContext | null
 }
 
-/** The result of one poll: the answer (null while waiting for a person), or what to wait for. */
+/** A poll returns the answer (null while waiting for a person), or a promise to wait for. */
 type Poll = { answer: Subscription | null } | { until: Promise<unknown> }
 
 /**
@@ -73,7 +70,6 @@ export class MessageQueue {
   readonly #sessions: ChatSessions
   readonly #runs: LiveRuns
   readonly #awaited = new Map<string, AwaitedSession>()
-  /** The senders of queued messages, by session and message id. */
   readonly #senders = new Map<string, Map<string, Caller>>()
 
   constructor(sessions: ChatSessions, runs: LiveRuns) {
@@ -298,7 +294,6 @@ export class MessageQueue {
     return isAbandoned ? { answer: null } : { until: this.#waitForPoll() }
   }
 
-  /** Reads the context again only if the log has grown. */
   async #readAwaited(sessionId: string): Promise<{ stored: StoredContext | null; isHeld: boolean }> {
     const listed = await this.#sessions.getListed(sessionId)
     if (listed === null) return { stored: null, isHeld: false }

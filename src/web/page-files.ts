@@ -6,8 +6,8 @@ import { invalidInputError } from './error-response.js'
 /**
  * Maps a page's file id to the provider's file id.
  *
- * - `id`: the id sent by the page, at most 500 characters
- * - `session`: the session of the message; `prefix`, `context`: the return value of `authorize`
+ * - `id`: id sent by the page, at most 500 characters
+ * - `session`: session of the message; `prefix`, `context`: return value of `authorize`
  * - returns the provider's id, or null or undefined if this user may not use the file (400)
  *
  * @example
@@ -21,7 +21,6 @@ export type FileIds = (
 
 type FileId = string | null | undefined
 
-/** Which files page messages may refer to. */
 export interface PageFileOptions {
   /**
    * Allowed hosts of `http:` and `https:` addresses: `'public'`, names, addresses and CIDR blocks. The model's server fetches
@@ -38,7 +37,6 @@ const maxIdLength = 500
 export interface PageFiles {
   /** The address for the model. A `data:` address is unchanged; other addresses are normalized and their host is allowed. */
   readAddress(address: string, at: string): string
-  /** The provider's id of a file. */
   readId(id: string, at: string): Promise<string>
 }
 
@@ -55,7 +53,7 @@ export function createPageFiles(
     readId: (id, at) => {
       if (fileIds === undefined)
         throw invalidInputError(
-          `${at}: this server does not accept file ids. Send the file as data, or send its address.`,
+          `${at} is a file id, which this server does not accept. Send the file as data, or send its address.`,
           at,
         )
       return mapId(fileIds, id, at, { grant, session: toSessionId(grant, chatId) })

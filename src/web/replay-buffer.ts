@@ -3,40 +3,39 @@ import type { AgentEvent } from '../../machines/agent/announcements.js'
 type Chunk = Extract<AgentEvent, { type: 'stream_chunk' }>
 type CallDelta = Extract<AgentEvent, { type: 'tool_call_delta' }>
 
-/** One event; null when later subscribers do not need it any more. */
+/** One event; null if later subscribers no longer need it. */
 interface EventEntry {
   event: AgentEvent | null
 }
 
 /** Consecutive chunks of one kind, or parts of one call's arguments, merged into one text. */
 interface TextEntry {
-  /** The last chunk: a reader that is up to date continues after it. */
+  /** Readers that are up to date continue after this chunk. */
   last: Chunk | CallDelta
   firstSeq: number
   kind: 'text' | 'reasoning' | 'arguments'
-  /** One text when the entry is complete. */
+  /** Joined into one text once the entry is complete. */
   chunks: string[]
   isJoined: boolean
 }
 
 type Entry = EventEntry | TextEntry
 
-/** About how many characters a reader gets at a time. */
+/** The approximate number of characters per read. */
 const maxReadChars = 64_000
 
 /**
- * The events of a run up to its next rest, for readers that subscribe at any time and read at their own pace. A late reader
- * starts at the beginning; a slow reader delays only itself. Events are stored once for all readers. Chunks of one text are
- * merged; text that was reset, outdated progress and the parts of complete calls are dropped.
+ * Buffers the events of a run up to its next rest, for readers that subscribe at any time and read at their own pace. Late
+ * readers start at the beginning, and slow readers delay only themselves. Text chunks are merged. Reset text, outdated
+ * progress and the argument chunks of complete calls are dropped.
  */
 export class ReplayBuffer {
   readonly entries: Entry[] = []
   #isOver = false
-  /** The error that a reader gets at the end. */
   #failure: { error: unknown } | null = null
-  /** Where the chunks and the calls of the current step are: a reset discards them. */
+  /** The entries of the current step's chunks and calls, which a reset discards. */
   #stepChunks: { stepId: string; at: number[] } = { stepId: '', at: [] }
-  /** Where the last progress and the streamed arguments of each call, and the text of each sub-agent are. */
+  /** The entries that a later event replaces: progress, streamed arguments, and the text of sub-agents. */
   readonly #transient = new Map<string, number[]>()
   #waiters: (() => void)[] = []
 
@@ -52,14 +51,13 @@ export class ReplayBuffer {
     this.#notifyReaders()
   }
 
-  /** Marks the end: no more events follow. */
   end(): void {
     this.#isOver = true
     this.#joinText()
     this.#notifyReaders()
   }
 
-  /** Ends the buffer with an error: readers get it after the last event. */
+  /** Ends the buffer with an error that readers receive after the last event. */
   fail(error: unknown): void {
     this.#failure = { error }
     this.end()
@@ -70,12 +68,11 @@ export class ReplayBuffer {
     if (this.#failure) throw this.#failure.error
   }
 
-  /** A reader from the beginning, from the next event, or after the event with this `seq`. */
+  /** Creates a reader from the beginning, from the next event, or from after the event with this `seq`. */
   createReader(from: 'beginning' | 'now' | number = 'beginning'): ReplayReader {
     return new ReplayReader(this, from)
   }
 
-  /** Resolves when there is a new event. */
   waitForEvents(): Promise<void> {
     return new Promise((resolve) => {
       this.#waiters.push(resolve)
@@ -129,12 +126,12 @@ export class ReplayBuffer {
 
   #addEvent(event: AgentEvent): void {
     this.#append({ event })
-    const passing = getTransientKey(event)
-    if (passing === null) return
-    const at = this.#transient.get(passing.of) ?? []
-    if (!passing.adds) this.#discard(at)
-    if (passing.isNews) at.push(this.entries.length - 1)
-    this.#transient.set(passing.of, at)
+    const transient = getTransientKey(event)
+    if (transient === null) return
+    const at = this.#transient.get(transient.key) ?? []
+    if (!transient.adds) this.#discard(at)
+    if (transient.isStored) at.push(this.entries.length - 1)
+    this.#transient.set(transient.key, at)
   }
 
   #discard(at: number[]): void {
@@ -147,7 +144,6 @@ export class ReplayBuffer {
     this.entries.push(entry)
   }
 
-  /** The text is complete: joins its chunks. */
   #joinText(): void {
     const last = this.entries.at(-1)
     if (!last || !('kind' in last) || last.isJoined) return
@@ -156,22 +152,14 @@ export class ReplayBuffer {
   }
 }
 
-/** Reads events as they arrive. */
-export interface EventReader {
-  /** The events since the last call; null after the end. */
-  takeEvents(): AgentEvent[] | null
-  /** Resolves when there may be more events. */
-  waitForEvents(): Promise<void>
-}
-
 /** Reads a replay buffer at its own pace. */
-export class ReplayReader implements EventReader {
+export class ReplayReader {
   readonly #buffer: ReplayBuffer
   #at = 0
-  /** How many chunks and characters of the current text entry were read. */
+  /** The number of chunks and characters read from the current text entry. */
   #chunks = 0
   #chars = 0
-  /** The step whose text is sent again: its first chunk resets what the reader has. */
+  /** The step whose text is repeated. Its first chunk resets the text of the reader. */
   #restatedStep: string | null = null
 
   constructor(buffer: ReplayBuffer, from: 'beginning' | 'now' | number) {
@@ -180,7 +168,7 @@ export class ReplayReader implements EventReader {
     if (from === 'now') this.#skipAll()
   }
 
-  /** The events since the last call, at most about 64,000 characters; null after the end. */
+  /** Returns the events since the last call, up to about 64,000 characters; null after the end. */
   takeEvents(): AgentEvent[] | null {
     const { entries, isOver } = this.#buffer
     const taken: AgentEvent[] = []
@@ -202,20 +190,19 @@ export class ReplayReader implements EventReader {
     return null
   }
 
-  /** Resolves when there may be more events. */
   waitForEvents(): Promise<void> {
     return this.#buffer.waitForEvents()
   }
 
-  #readText(words: TextEntry): AgentEvent | null {
-    const { chunks, kind, last, isJoined } = words
+  #readText(entry: TextEntry): AgentEvent | null {
+    const { chunks, kind, last, isJoined } = entry
     const isFirstRead = this.#chunks === 0
     const text = isJoined ? (chunks[0] as string).slice(this.#chars) : chunks.slice(this.#chunks).join('')
     this.#chunks = chunks.length
     this.#chars += text.length
-    // The first part of a call has its name alone.
+    // The first chunk of a call only has its name.
     if (text === '' && !(kind === 'arguments' && isFirstRead)) return null
-    // A reader that keeps up gets the original chunk.
+    // Readers that keep up receive the original chunk.
     if (last.type === 'tool_call_delta') return text === last.delta ? last : { ...last, delta: text }
     if (text === (kind === 'text' ? last.text : last.reasoning)) return last
     const { reasoning: _, ...rest } = last
@@ -236,13 +223,13 @@ export class ReplayReader implements EventReader {
     const last = entries.at(-1)
     this.#at = entries.length
     if (!last || !('kind' in last) || last.isJoined) return
-    // More chunks of this text may follow.
+    // More chunks of this text may arrive.
     this.#at -= 1
     this.#chunks = last.chunks.length
     this.#chars = last.chunks.join('').length
   }
 
-  /** Skips to the event after this one. In the middle of a text, the step is sent again from its beginning. */
+  /** Skips to the event after this one. In the middle of a text, repeats the step from its beginning. */
   #skipTo(seq: number): void {
     const { entries } = this.#buffer
     while (this.#at < entries.length && getLastSeq(entries[this.#at] as Entry) <= seq) this.#at += 1
@@ -262,23 +249,20 @@ function belongsTo({ last }: TextEntry, event: Chunk | CallDelta): boolean {
 
 const getCallKey = (callId: string): string => `call ${callId}`
 
-/**
- * Events that replace earlier ones: progress, the text of sub-agents until their message arrives, and a call whose
- * arguments streamed.
- */
-function getTransientKey(event: AgentEvent): { of: string; isNews: boolean; adds: boolean } | null {
+/** Events that replace earlier ones, such as progress, and complete messages and calls that replace their chunks. */
+function getTransientKey(event: AgentEvent): { key: string; isStored: boolean; adds: boolean } | null {
   switch (event.type) {
     case 'tool_progress':
-      return { of: `progress ${event.callId}`, isNews: true, adds: false }
+      return { key: `progress ${event.callId}`, isStored: true, adds: false }
     case 'tool_call':
-      return { of: getCallKey(event.call.id), isNews: false, adds: false }
+      return { key: getCallKey(event.call.id), isStored: false, adds: false }
     case 'step_progress':
-      return { of: `step ${event.stepId}`, isNews: true, adds: false }
+      return { key: `step ${event.stepId}`, isStored: true, adds: false }
     case 'child_event': {
       const { type } = event.event
       const key = `child ${event.callId}`
-      if (liveTypes.has(type)) return { of: key, isNews: true, adds: true }
-      return type === 'assistant_message' ? { of: key, isNews: false, adds: false } : null
+      if (liveTypes.has(type)) return { key, isStored: true, adds: true }
+      return type === 'assistant_message' ? { key, isStored: false, adds: false } : null
     }
     default:
       return null

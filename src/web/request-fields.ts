@@ -26,7 +26,6 @@ export const shortText = field(
   'a string of 1 to 200 characters',
 )
 
-/** @throws {UsageError} `invalid_input` */
 export const branchNumber: Field<number> = field(
   (value): value is number => Number.isSafeInteger(value) && Number(value) > 0,
   'a branch number, from 1',
@@ -43,7 +42,6 @@ export const optional =
   (value, at) =>
     value === undefined ? undefined : read(value, at)
 
-/** Reads any value that the field refuses as undefined. */
 export const lenient =
   <Value>(read: (value: unknown) => value is Value): Field<Value | undefined> =>
   (value) =>

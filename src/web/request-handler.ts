@@ -21,13 +21,11 @@ import { createPageFiles, type PageFileOptions, type PageFiles } from './page-fi
 import { branchNumber, fields, optional, shortText } from './request-fields.js'
 import { type HandlerHooks, hookNames, RunHooks } from './run-hooks.js'
 
-/** The options of all handlers. */
 export interface HandlerOptions<Context = unknown> extends PageFileOptions, HandlerHooks {
   /** The agent that answers. It needs a store because pages show the log. */
   agent: ChatAgent & ContextCarrier<Context>
   /** Decides which sessions a request may see. Required; `'none'` lets every request see all sessions. */
   authorize: Authorize<NoInfer<Context>>
-  /** The mount path of the handler. */
   path?: string
   /** The maximum size of a request body, in bytes. Default: 10,000,000. */
   maxBodyBytes?: number
@@ -36,24 +34,22 @@ export interface HandlerOptions<Context = unknown> extends PageFileOptions, Hand
   /**
    * What happens to a message while the previous answer is in progress.
    *
-   * - `'queue'`: it waits, and is answered next
-   * - `'steer'`: the working run reads its text at the next safe point; messages with files are queued
+   * - `'queue'`: waits, and is answered next
+   * - `'steer'`: working run reads its text at the next safe point; messages with files are queued
    * - `'refuse'`: 409 `run_in_progress`
    *
    * A store without an inbox and an interactive agent always refuse. Default: `'queue'`.
    */
   whenBusy?: WhenBusy
-  /** Receives each error that pages do not see in full. Default: a process warning. */
+  /** Receives each error that pages do not see in full. Defaults to a process warning. */
   onError?: OnError
 }
 
-/** A request with its rights. */
 export interface ChatRequest {
   chats: ChatService
   caller: Caller
 }
 
-/** A request about one chat. */
 export interface Chat extends ChatRequest {
   chatId: string
   sessionId: string
@@ -70,15 +66,14 @@ export interface PostRequest extends ChatRequest {
 export interface ChatProtocol {
   /** The function that creates the handler, for error messages. */
   name: string
-  /** The default path. */
   path: string
   /** Options in addition to those of all handlers. */
   options?: readonly string[]
-  /** `POST`: the last message, or answers. */
+  /** `POST`: last message, or answers. */
   handlePost(request: PostRequest): Promise<Response>
-  /** `GET :id`: the current state of the chat, or of one of its branches. */
+  /** `GET :id`: current state of the chat, or of one of its branches. */
   readChat(chat: Chat, branch: number | undefined): Promise<Response>
-  /** `GET :id/stream`: the answer in progress, or the answer to the user message `of`; null if there is none. */
+  /** `GET :id/stream`: answer in progress, or the answer to the user message `of`; null if there is none. */
   streamChat(chat: Chat, of: string | undefined): Promise<Response | null>
 }
 
@@ -265,7 +260,6 @@ function notFoundError(pathname: string): StatewrightError {
   )
 }
 
-/** Enough for several pictures. */
 const defaultMaxBodyBytes = 10_000_000
 
 /**

@@ -3,7 +3,6 @@ import type { Clock } from '../core/base/clock.js'
 import { StatewrightError } from '../core/base/errors.js'
 import { type OnError, reportError } from './error-response.js'
 
-/** The run that a hook is called for. */
 export interface HookContext {
   session: string
   runId: string
@@ -24,7 +23,7 @@ export interface HandlerHooks {
   /** A run starts, or continues after a rest or an interruption. */
   onStart?: (at: HookContext) => unknown
   /**
-   * A run rests: it waits or has ended. `usage` of the result is the run's total so far, so bill in `onFinish`, or bill the
+   * A run waits or has ended. `usage` of the result is the run's total so far, so bill in `onFinish`, or bill the
    * difference. The response stays open until the returned promise settles, for at most 30 seconds. The page already has the
    * full answer, but `useChat` stays busy, so do not return a promise that the page need not wait for.
    */

@@ -25,12 +25,10 @@ export interface AnswerEncoder<Chunk> {
   end(): readonly Chunk[] | Promise<readonly Chunk[]>
 }
 
-/** How a protocol streams answers. */
 export interface AnswerProtocol<Chunk extends object> {
   createEncoder: (answer: Subscription) => AnswerEncoder<Chunk>
   toErrorChunk: (message: string) => Chunk
   headers?: Record<string, string>
-  /** The last frame of the stream. */
   last?: string
 }
 

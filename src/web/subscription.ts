@@ -23,7 +23,6 @@ export interface Subscription {
   showsTurn: boolean
   /** Approval requests (by `toApprovalId`) that were answered in the meantime. */
   answeredRequests: ReadonlySet<string>
-  /** The events up to the run's next rest. */
   reader: ReplayReader
   /** Hides what the page may not see of an event. Null drops the event. */
   maskEvent?: (event: AgentEvent) => AgentEvent | null
@@ -31,13 +30,11 @@ export interface Subscription {
   point?: BranchPoint | undefined
   /** The response stays open until this settles. */
   closing?: Promise<void> | undefined
-  /** Releases the resources of the subscription, if it has any. */
   unsubscribe?(): void
 }
 
 const noRequests: ReadonlySet<string> = new Set()
 
-/** Subscribes from the start of the answer. */
 export function subscribeFromStart(live: LiveRun): Subscription {
   const { buffer, turn, point, closing } = live
   const answeredRequests = listAnsweredRequests(live)
@@ -46,7 +43,7 @@ export function subscribeFromStart(live: LiveRun): Subscription {
 }
 
 /**
- * Subscribes a page that already has the answer so far. `isContinued`: the run was just resumed, so everything in its buffer
+ * Subscribes a page that already has the answer so far. `isContinued`: run was just resumed, so everything in its buffer
  * is new.
  */
 export function subscribeFromNow(live: LiveRun, { isContinued = false } = {}): Subscription {
@@ -114,9 +111,7 @@ function listAnsweredRequests({ run, turn, buffer }: LiveRun): ReadonlySet<strin
   return requests
 }
 
-/** The events of a run from one rest to the next. */
 interface RunSegment {
-  /** The turn before the events; null for a run that started here. */
   turn: Turn | null
   buffer: ReplayBuffer
 }
@@ -153,7 +148,6 @@ function followRun(run: AnyRun): RunSegment {
   return first
 }
 
-/** The current turn of a run; null before it has started. */
 function findStartedTurn(run: AnyRun): Turn | null {
   try {
     const context = findContext(run)

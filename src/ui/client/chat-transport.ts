@@ -13,9 +13,9 @@ export interface ChatTransportOptions {
   api?: string
   /** Headers for every request, or a function that is called for each request. */
   headers?: Value<HeaderValues>
-  /** Default: the platform's, `same-origin`. */
+  /** Defaults to the platform's, `same-origin`. */
   credentials?: RequestCredentials
-  /** Sends the requests. Default: the platform's `fetch`. */
+  /** Sends the requests. Defaults to the platform's `fetch`. */
   fetch?: typeof globalThis.fetch
   /** How long to retry a request while the server is unreachable, in milliseconds. Default: 300,000 (5 minutes). */
   maxOutageMs?: number
@@ -26,9 +26,9 @@ export interface ChatTransportOptions {
   stopRuns?: boolean
   /** Called with `lost` when the server becomes unreachable, and with `open` when it is back. */
   onConnection?: (state: ConnectionState) => void
-  /** Receives the error if a run could not be stopped. Default: a console warning. */
+  /** Receives the error if a run could not be stopped. Defaults to a console warning. */
   onStopError?: (error: ChatError) => void
-  /** A clock for tests. Default: the platform's. */
+  /** A clock for tests. Defaults to the platform's. */
   clock?: Clock
 }
 
@@ -90,7 +90,7 @@ export function chatTransport(
   checkOptions(options)
   const { api = '/api/chat', protocol = 'v7', stopRuns = true, maxOutageMs = 300_000 } = options
   const { headers = {}, credentials, clock = pageClock, onConnection = ignore } = options
-  const http = new HttpChat({
+  return new HttpChat({
     api: api.replace(/\/+$/, ''),
     version: protocol === 'v6' ? '6' : '7',
     readHeaders: async () => toHeaders(typeof headers === 'function' ? await headers() : headers),
@@ -103,14 +103,6 @@ export function chatTransport(
     onConnection,
     onStopError: options.onStopError ?? warn,
   })
-  return {
-    resumeStreamIsReplay: true,
-    sendMessages: (request) => http.sendMessages(request),
-    reconnectToStream: (request) => http.reconnectToStream(request),
-    readMessages: (chatId, options) => http.readMessages(chatId, options),
-    waitForTurn: (chatId, messageId, options) => http.waitForTurn(chatId, messageId, options),
-    stop: (chatId) => http.stop(chatId),
-  }
 }
 
 /** A copy, because the core's clock would be another file for the page to load. */

@@ -4,9 +4,9 @@ import { StatewrightError } from '../../core/base/errors.js'
 /**
  * Why a request was refused or failed. `message` can be shown to users. `code` is the server's code, or one of these:
  *
- * - `connection_lost`: the connection broke during an answer. `chat.resumeStream()` continues it
- * - `server_away`: the server was unreachable for `maxOutageMs`
- * - `http_error`: a proxy or another server responded; see `status`
+ * - `connection_lost`: connection broke during an answer. `chat.resumeStream()` continues it
+ * - `server_away`: server was unreachable for `maxOutageMs`
+ * - `http_error`: proxy or another server responded; see `status`
  *
  * `subject` names the invalid part of the request, such as `messages[0].parts[1].url`.
  *
@@ -29,7 +29,6 @@ export class ChatError extends StatewrightError {
   }
 }
 
-/** The error for a connection that broke during an answer. */
 export function createLostError(cause?: unknown): ChatError {
   return new ChatError('connection_lost', 'The connection was lost. The answer continues on the server.', {
     cause,
@@ -74,7 +73,7 @@ function describeStatus(status: number): string {
     : `The server refused the request (${status}).`
 }
 
-/** `lost`: the server is unreachable and requests are retried; `open`: the server is reachable again. */
+/** `lost`: server is unreachable and requests are retried; `open`: server is reachable again. */
 export type ConnectionState = 'open' | 'lost'
 
 export interface ConnectionOptions {
@@ -84,7 +83,6 @@ export interface ConnectionOptions {
   onConnection: (state: ConnectionState) => void
 }
 
-/** Creates a request for each attempt, so that headers may change. */
 export type RequestSource = () => Promise<[url: string, init: RequestInit]>
 
 interface RequestSettings {

@@ -45,20 +45,17 @@ export interface SendOptions extends ReconnectOptions {
   abortSignal: AbortSignal | undefined
 }
 
-/** An unfinished answer. */
 interface OpenAnswer {
-  /** Called when the answer ends. */
   onClose?: () => void
   /** Sends the message again; the server answers it once. Absent if it must not be sent twice. */
   source?: RequestSource | undefined
-  /** The connection broke during the answer. */
   isCut: boolean
-  /** Calls that the page was asked to execute. */
   requested: Set<string>
 }
 
 /** The requests of one page to a `chatHandler`. */
 export class HttpChat {
+  readonly resumeStreamIsReplay = true
   readonly #options: HttpChatOptions
   readonly #connection: Connection
   /** The last unfinished answer of each chat. */
@@ -288,8 +285,8 @@ const toStreamPath = (chatId: string, of: string | undefined): string =>
   `${toPath(chatId)}/stream${of === undefined ? '' : `?of=${encodeURIComponent(of)}`}`
 
 /**
- * The message to send: the last one, or the earlier one whose calls are answered. Of an assistant message, only the calls of
- * the last step are sent.
+ * Finds the message to send, which is the last one or the one whose calls are answered. An assistant message is reduced to
+ * the calls of its last step.
  */
 function findSentMessage({ messages, trigger, messageId }: SendOptions): SentMessage | undefined {
   const named = trigger === 'submit-message' ? messages.find(({ id }) => id === messageId) : undefined
@@ -301,7 +298,6 @@ function findSentMessage({ messages, trigger, messageId }: SendOptions): SentMes
 
 const isCallOrStep = ({ type }: { type: string }): boolean => /^(tool-|dynamic-tool$|step-start$)/.test(type)
 
-/** Creates chunks only when the page reads them. */
 function toStream(chunks: AsyncGenerator<PageChunk, void>): ReadableStream<PageChunk> {
   return new ReadableStream<PageChunk>(
     {

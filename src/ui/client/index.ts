@@ -1,4 +1,4 @@
-/** The client side of `chatHandler`: a transport for `useChat`, typed messages, and readable errors. */
+/** The client side of `chatHandler`: transport for `useChat`, typed messages, and readable errors. */
 export {
   type ChatTransport,
   type ChatTransportOptions,

@@ -54,7 +54,6 @@ export async function* noteCalls(
   }
 }
 
-/** Whether a message has a call that waits for the page. */
 export function hasWaitingCall({ parts }: UIMessage): boolean {
   return parts.some((part) => 'toolCallId' in part && part.state === 'input-available')
 }

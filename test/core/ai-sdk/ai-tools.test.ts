@@ -193,20 +193,20 @@ describe('tools of the AI SDK', () => {
   })
 
   test.each([
-    [undefined, 'invalid_argument', /aiTools\(tools\) must be tools of the AI SDK by their names/],
+    [undefined, 'invalid_argument', /aiTools\(tools\) must be tools of the AI SDK by name/],
     [
       { x: null },
       'invalid_tool',
-      /Tool 'x' of the AI SDK has no inputSchema\. Pass what tool\(\{ … \}\) returned\./,
+      /Tool 'x' of the AI SDK has no inputSchema\. Pass the return value of tool\(\{ … \}\)\./,
     ],
     [{ x: { description: 'X.' } }, 'invalid_tool', /has no inputSchema/],
-    [{ x: { type: 'provider', inputSchema: city } }, 'invalid_tool', /is run by its provider/],
+    [{ x: { type: 'provider', inputSchema: city } }, 'invalid_tool', /is executed by its provider/],
     [{ x: { description: () => 'X.', inputSchema: city } }, 'invalid_tool', /a function as description/],
     [{ x: { inputSchema: city } }, 'invalid_tool', /description is missing/],
     [
       { x: { description: 'X.', inputSchema: city, needsApproval: true } },
       'invalid_tool',
-      /and has no execute/,
+      /but has no execute/,
     ],
     [{ x: { description: 'X.', inputSchema: z3.object({}) } }, 'invalid_tool', /cannot say its JSON Schema/],
     [

@@ -60,7 +60,7 @@ describe.each(['v2', 'v3', 'v4'] as const)('%s', (version) => {
           kind: 'fatal',
           code: 'unsupported_content',
           message: expect.stringMatching(
-            /fetches no picture from herons\.test\. Load it, and pass its bytes/,
+            /cannot fetch images from herons\.test\. Load the file and pass its data/,
           ),
         },
       })
@@ -73,7 +73,7 @@ describe.each(['v2', 'v3', 'v4'] as const)('%s', (version) => {
     expect(sent?.data).toEqual(isV4 ? { type: 'reference', reference: { openai: 'file-1' } } : 'file-1')
     if (isV4) return
     await expect(sentOf([part])).rejects.toMatchObject({
-      failure: { code: 'unsupported_content', message: expect.stringContaining('pass the file itself') },
+      failure: { code: 'unsupported_content', message: expect.stringContaining('Pass the file itself') },
     })
   })
 

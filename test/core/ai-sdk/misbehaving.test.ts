@@ -84,7 +84,7 @@ it.each([null, undefined, {}, { stream: [] }])(
       failure: {
         kind: 'fatal',
         code: 'invalid_response',
-        message: expect.stringContaining('m-1 gave no stream'),
+        message: expect.stringContaining('m-1 returned no stream'),
       },
     })
   },

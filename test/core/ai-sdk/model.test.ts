@@ -6,12 +6,12 @@ const functions = { doGenerate: () => Promise.reject(), doStream: () => Promise.
 const whole = { specificationVersion: 'v3', provider: 'mine', modelId: 'm-1', ...functions }
 
 const wrong: [what: string, model: unknown, code: string, says: RegExp][] = [
-  ['a name', 'anthropic/claude', 'invalid_model', /is a name\. Pass the model that a provider package makes/],
-  ['a provider', () => whole, 'invalid_model', /a provider, not yet a model\. Call it with a model's name/],
+  ['a name', 'anthropic/claude', 'invalid_model', /is a name\. Pass a model from a provider package/],
+  ['a provider', () => whole, 'invalid_model', /this is a provider\. Call it with a model name/],
   ['nothing', undefined, 'invalid_model', /but is undefined/],
   ['null', null, 'invalid_model', /but is null/],
-  ['a promise', Promise.resolve(whole), 'invalid_model', /await it first/],
-  ['any object', { model: 'gpt' }, 'invalid_model', /it has no specificationVersion/],
+  ['a promise', Promise.resolve(whole), 'invalid_model', /Await it first/],
+  ['any object', { model: 'gpt' }, 'invalid_model', /this object has no specificationVersion/],
   [
     'one of AI SDK 4',
     { ...whole, specificationVersion: 'v1' },
@@ -22,14 +22,14 @@ const wrong: [what: string, model: unknown, code: string, says: RegExp][] = [
     'one of the future',
     { ...whole, specificationVersion: 'v9' },
     'unsupported_model_version',
-    /'v9', and this version of Statewright knows v2, v3, v4/,
+    /'v9', but this version of Statewright supports v2, v3, v4/,
   ],
   ['a version that is no text', { ...whole, specificationVersion: 3 }, 'unsupported_model_version', /number/],
   [
     'one for embeddings',
     { specificationVersion: 'v3', provider: 'mine', modelId: 'e-1', doEmbed() {} },
     'invalid_model',
-    /e-1 \('mine'\) is of another kind/,
+    /e-1 \('mine'\) is not a language model/,
   ],
   [
     'what cannot be read',
@@ -39,9 +39,9 @@ const wrong: [what: string, model: unknown, code: string, says: RegExp][] = [
       },
     }),
     'invalid_model',
-    /cannot be read \(Hands off\.\)\. Pass the model as its provider package makes it/,
+    /cannot be read \(Hands off\.\)\. Pass a model from a provider package/,
   ],
-  ['one without a name', { ...whole, modelId: undefined }, 'invalid_model', /no provider and modelId/],
+  ['one without a name', { ...whole, modelId: undefined }, 'invalid_model', /no provider or modelId/],
 ]
 
 it.each(wrong)('%s is refused, with what to do', (_what, model, code, says) => {

@@ -253,7 +253,7 @@ describe.each(['v2', 'v3', 'v4'] as const)('%s', (version) => {
     await askOnce(languageModel(sdkModel([], { version, sent, provider: 'openai.chat' })), { sampling })
     const isV4 = version === 'v4'
     expect(own.warnings).toEqual(
-      isV4 ? [] : [expect.stringContaining('sampling.reasoningEffort is not heeded')],
+      isV4 ? [] : [expect.stringContaining('sampling.reasoningEffort is ignored')],
     )
     expect(sent.map(({ reasoning }) => reasoning)).toEqual(isV4 ? ['low', 'low'] : [undefined, undefined])
     expect(sent[1]?.providerOptions).toEqual(isV4 ? undefined : { openai: { reasoningEffort: 'low' } })
@@ -387,8 +387,8 @@ it('what the package leaves out is told; pings and empty pieces are nothing of t
   ]
   const { response, warnings: told, activity } = await askOnce(languageModel(sdkModel(parts)))
   expect(told).toEqual([
-    'unsupported_setting: seed is not heeded by the provider',
-    'unsupported_setting: topK is not heeded by the provider: not here',
+    'unsupported_setting: seed is ignored by the provider',
+    'unsupported_setting: topK is ignored by the provider: not here',
     'provider_warning: Beware.',
   ])
   expect(response.model).toBe('m-1-2026')

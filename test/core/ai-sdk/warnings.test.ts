@@ -20,6 +20,6 @@ test('what a provider warns of is told once a run', async () => {
       if (event.type === 'warning' && event.code === 'unsupported_setting') told.push(event.message)
     })
     expect((await run.result).steps).toBe(3)
-    expect(told).toEqual(['seed is not heeded by the provider'])
+    expect(told).toEqual(['seed is ignored by the provider'])
   }
 })

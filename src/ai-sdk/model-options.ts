@@ -1,0 +1,193 @@
+import { isRecord } from '../../guards/lib/stored.js'
+import type { JsonObject } from '../../machines/agent/json.js'
+import { ConfigError, describeError } from '../core/base/errors.js'
+import type { MediaKind } from '../../machines/agent/refusals.js'
+import { isMediaList } from '../core/models/media.js'
+import {
+  isLimiter,
+  limiterPhrase,
+  type RequestLimiter,
+  type StructuredOutputSupport,
+} from '../core/models/provider.js'
+
+/** The supported versions of the AI SDK's language model specification, used by `ai` 5, 6 and 7. */
+export type SpecificationVersion = 'v2' | 'v3' | 'v4'
+
+const versions: readonly SpecificationVersion[] = ['v2', 'v3', 'v4']
+
+/** A language model of the AI SDK, created by a provider package: `anthropic('claude-…')`, `google('gemini-…')`. */
+export interface AiSdkModel {
+  /** The specification that the model implements. */
+  readonly specificationVersion: SpecificationVersion
+  /** The provider and its API: `anthropic.messages`, `google.generative-ai`, … */
+  readonly provider: string
+  /** The provider's name for the model. */
+  readonly modelId: string
+  /** The addresses that the provider can fetch, by media type. */
+  readonly supportedUrls?: PromiseLike<Record<string, RegExp[]>> | Record<string, RegExp[]>
+  /** Returns a complete answer. The types depend on the version. */
+  doGenerate(options: never): PromiseLike<unknown>
+  /** Streams an answer. */
+  doStream(options: never): PromiseLike<unknown>
+}
+
+/** @throws ConfigError `invalid_model`, `unsupported_model_version` */
+export function checkModel(model: unknown): asserts model is AiSdkModel {
+  if (typeof model === 'string') {
+    throw modelError(
+      'invalid_model',
+      `'${model}' is a name. Pass a model from a provider package: languageModel(anthropic('claude-…')).`,
+    )
+  }
+  if (typeof model === 'function') {
+    throw modelError(
+      'invalid_model',
+      "this is a provider. Call it with a model name: languageModel(anthropic('claude-…')).",
+    )
+  }
+  if (typeof model !== 'object' || model === null)
+    throw modelError('invalid_model', `it must be a language model of the AI SDK, but is ${String(model)}.`)
+  const members: { [Key in keyof AiSdkModel]?: unknown } & Record<string, unknown> = readModel(model)
+  if (members['then'] !== undefined) throw modelError('invalid_model', 'this is a promise. Await it first.')
+  const { specificationVersion: version, provider, modelId, doGenerate, doStream } = members
+  const isKnown = versions.some((known) => known === version)
+  if (isKnown && typeof doGenerate === 'function' && typeof doStream === 'function') {
+    if (typeof provider === 'string' && typeof modelId === 'string') return
+    throw modelError('invalid_model', 'it has no provider or modelId.')
+  }
+  if (version === 'v1') {
+    throw modelError(
+      'unsupported_model_version',
+      `${describeModel(members)} implements 'v1', the specification of AI SDK 4. Update its package: npm install @ai-sdk/NAME@latest.`,
+    )
+  }
+  if (version !== undefined && !isKnown) {
+    throw modelError(
+      'unsupported_model_version',
+      `${describeModel(members)} implements ${quoteValue(version)}, but this version of Statewright supports ${versions.join(', ')}. Update statewright, or install a version of the provider's package that implements one of these.`,
+    )
+  }
+  if (isKnown) {
+    throw modelError(
+      'invalid_model',
+      `${describeModel(members)} is not a language model (but a model for embeddings, images or speech). Pass a language model, such as anthropic('claude-…').`,
+    )
+  }
+  throw modelError(
+    'invalid_model',
+    "this object has no specificationVersion, so it is not a model of the AI SDK. Pass a model from a provider package: languageModel(anthropic('claude-…')).",
+  )
+}
+
+function readModel(model: object): Record<string, unknown> {
+  try {
+    // Reads class members on the prototype too.
+    const keys = ['specificationVersion', 'provider', 'modelId', 'doGenerate', 'doStream', 'then']
+    return Object.fromEntries(keys.map((key) => [key, Reflect.get(model, key)]))
+  } catch (cause) {
+    throw modelError(
+      'invalid_model',
+      `this object cannot be read (${describeError(cause)}). Pass a model from a provider package: languageModel(anthropic('claude-…')).`,
+      cause,
+    )
+  }
+}
+
+function describeModel({ provider, modelId }: { provider?: unknown; modelId?: unknown }): string {
+  return typeof modelId === 'string' ? `the model ${modelId} (${quoteValue(provider)})` : 'this model'
+}
+
+function quoteValue(value: unknown): string {
+  return typeof value === 'string' ? `'${value}'` : typeof value
+}
+
+function modelError(code: string, problem: string, cause?: unknown): ConfigError {
+  return new ConfigError(
+    code,
+    `languageModel: ${problem}`,
+    'model',
+    cause === undefined ? undefined : { cause },
+  )
+}
+
+/**
+ * Options for all requests to a model of the AI SDK.
+ *
+ * @example
+ * import { anthropic } from '@ai-sdk/anthropic'
+ *
+ * languageModel(anthropic('claude-sonnet-4-5'), {
+ *   providerOptions: { anthropic: { thinking: { type: 'enabled', budgetTokens: 4_000 } } },
+ *   cache: '1h',
+ * })
+ */
+export interface LanguageModelOptions {
+  /** Provider-specific options by provider name; see the documentation of its package. */
+  providerOptions?: Record<string, JsonObject> | undefined
+  /**
+   * Tools that the provider executes, by name: `{ web_search: anthropic.tools.webSearch_20250305() }`. Their calls and results
+   * are reported as `hosted` steps and stay part of the answer. Guards and approvals do not apply to them.
+   */
+  providerTools?: Record<string, object> | undefined
+  /** Sent with every request. */
+  headers?: Record<string, string> | undefined
+  /**
+   * Whether to mark the stable part of each request for the provider's cache if the provider needs marks (Anthropic). `'1h'`
+   * keeps it for an hour instead of five minutes. Default: true.
+   */
+  cache?: boolean | '5m' | '1h' | undefined
+  /**
+   * The media that the model supports in addition to text. Messages with other media are refused before they are sent; `[]`
+   * supports only text. Default: unknown, so that the package or the provider reports the error.
+   */
+  media?: readonly MediaKind[] | undefined
+  /** The provider's name, for display and prices. Default: derived from the model. */
+  provider?: string | undefined
+  /** A rate limiter from `createLimiter` of `statewright/fleet`. Default: no limit. */
+  limiter?: RequestLimiter | undefined
+  /**
+   * Whether the model supports output schemas: together with tools (`beside_tools`), or only `alone`. `'none'` requests the
+   * answer through a tool. Default: depends on the provider.
+   */
+  structuredOutput?: StructuredOutputSupport | 'none' | undefined
+}
+
+/** @throws ConfigError `invalid_option` */
+export function checkLanguageModelOptions(options: LanguageModelOptions): void {
+  const { providerOptions, providerTools, headers, cache, media, provider, structuredOutput } = options
+  if (!isRecordOf(providerOptions, isRecord))
+    throw optionError(
+      'providerOptions',
+      'must be an object with options by provider name: { anthropic: { … } }.',
+    )
+  if (!isRecordOf(providerTools, hasId))
+    throw optionError(
+      'providerTools',
+      "must be an object with tools of the provider's package by name: { web_search: anthropic.tools.webSearch_20250305() }.",
+    )
+  if (!isRecordOf(headers, (value) => typeof value === 'string'))
+    throw optionError('headers', 'must be an object with a string for each header.')
+  if (!isLimiter(options.limiter)) throw optionError('limiter', limiterPhrase)
+  if (![undefined, true, false, '5m', '1h'].includes(cache))
+    throw optionError('cache', "must be true, false, '5m' or '1h'.")
+  if (!isMediaList(media)) throw optionError('media', "must be a list of 'image', 'audio' and 'file'.")
+  if (provider !== undefined && (typeof provider !== 'string' || provider.trim() === ''))
+    throw optionError('provider', "must be a provider name, such as 'anthropic'.")
+  if (![undefined, 'beside_tools', 'alone', 'none'].includes(structuredOutput))
+    throw optionError('structuredOutput', "must be 'beside_tools', 'alone' or 'none'.")
+}
+
+function isRecordOf(value: unknown, fits: (item: unknown) => boolean): boolean {
+  return value === undefined || (isRecord(value) && Object.values(value).every(fits))
+}
+
+function hasId(value: unknown): boolean {
+  return (
+    (typeof value === 'object' || typeof value === 'function') &&
+    typeof Reflect.get(value ?? {}, 'id') === 'string'
+  )
+}
+
+function optionError(option: string, rule: string): ConfigError {
+  return new ConfigError('invalid_option', `languageModel: ${option} ${rule}`, option)
+}
