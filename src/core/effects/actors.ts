@@ -7,7 +7,7 @@ import {
   type NonReducibleUnknown,
   type PromiseActorLogic,
 } from 'xstate'
-import type { UserGuardsOutput } from '../../../.js'
+import type { UserGuardsOutput } from '../../../guards/user-state.js'
 import type { CompactionOutput } from '../../../machines/agent/fit.js'
 import type { AgentMachineEvent } from '../../../machines/agent/machine-events.js'
 import type { ModelOutput } from '../../../machines/agent/model-response.js'
