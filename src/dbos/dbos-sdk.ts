@@ -1,6 +1,4 @@
-/**
- * What is used of `DBOS`, the class of the package `@dbos-inc/dbos-sdk` from version 5: it is handed over, not imported.
- */
+/** The part of the `DBOS` class of `@dbos-inc/dbos-sdk` (version 5) that is used. It is passed in, not imported. */
 export interface DbosLike {
   readonly executorID: string
   readonly workflowID: string | undefined
@@ -15,15 +13,15 @@ export interface DbosLike {
   resumeWorkflow(id: string, options: { queueName: string }): Promise<unknown>
 }
 
-/** How many sessions run at once, and how fast they begin: DBOS limits both. */
+/** Concurrency and rate limits of the DBOS queue. */
 export interface DbosQueueOptions {
-  /** By each process. */
+  /** Per process. */
   workerConcurrency?: number
-  /** By all together. */
+  /** Over all processes. */
   globalConcurrency?: number
-  /** How many workflows begin in so many seconds. */
+  /** Maximum number of workflow starts per period. */
   rateLimit?: { limitPerPeriod: number; periodSec: number }
-  /** How often an idle queue is asked for work, in milliseconds. */
+  /** Poll interval of an idle queue, in milliseconds. */
   minPollingIntervalMs?: number
 }
 

@@ -31,30 +31,30 @@ import {
 } from './queued-drive.js'
 import type { DbosLike, DbosQueueOptions } from './dbos-sdk.js'
 
-/** How DBOS runs sessions. */
+/** Options of `dbosSessions`. */
 export interface DbosSessionsOptions<Context = unknown> extends SessionRunnerOptions, HostFunctions<Context> {
   /** Default: 50 sessions at once in each process. */
   queue?: DbosQueueOptions
-  /** How long a session waits for people, in milliseconds; then it is cancelled. Default: for ever. */
+  /** How long a session waits for people before it is cancelled, in milliseconds. Default: forever. */
   answerTimeoutMs?: number
-  /** How often a process looks for sessions whose process has died, in milliseconds. Default: 10,000. */
+  /** How often a process looks for sessions of dead processes, in milliseconds. Default: 10,000. */
   sweepMs?: number
-  /** `applicationVersion` of the configuration of DBOS, if one is set there: it has to stay the same over deploys. */
+  /** The `applicationVersion` of the DBOS configuration, if set. It must stay the same across deploys. */
   appVersion?: string
 }
 
-/** What a process has of its sessions in DBOS. */
+/** The sessions of this process in DBOS. */
 export interface DbosSessions {
   /**
-   * Registers the queue, and begins to look for sessions whose process has died. Call it after `DBOS.launch()`.
+   * Registers the queue, and starts looking for sessions of dead processes. Call it after `DBOS.launch()`.
    * @throws {StatewrightError} `engine_unavailable` where DBOS refuses, also from `enqueue` and `answer`
    */
   start(): Promise<void>
-  /** Queues a session: any process runs it. A second request for the same turn has no effect. */
+  /** Queues a session for any process. A repeated request for the same turn has no effect. */
   enqueue(request: DbosEnqueueRequest): Promise<void>
   /**
-   * Answers a session that rests, and queues it. An answer to a call needs its `fingerprint`, or `at`: the `head` of the rest that it is
-   * for. Two calls with one `id` count once. The receipts say what became of the answers.
+   * Answers a resting session, and queues it. An answer to a call needs its `fingerprint`, or `at`, the `head` that
+   * it answers. Calls with the same `id` count once. Returns the receipts.
    * @throws {StoreError} `unknown_session`
    * @throws {UsageError} `unbound_answer`, `unknown_call`, `already_answered`, `stale_answer`, `run_ended`, `not_waiting`,
    * `invalid_input`
@@ -64,7 +64,7 @@ export interface DbosSessions {
     answers: readonly SessionAnswer[],
     options?: { at?: number; id?: string },
   ): Promise<Receipt[]>
-  /** Begins nothing more; see `SessionRunner`. `DBOS.shutdown()` comes after it. */
+  /** Stops starting sessions; see `SessionRunner`. Call `DBOS.shutdown()` afterwards. */
   drain: () => Promise<void>
 }
 
@@ -80,15 +80,15 @@ const workflowName = 'statewright.drive'
 const queueName = 'statewright.sessions'
 const maxRetryWaitMs = 10_000
 const maxDriveBytes = 1000
-/** How often a process asks for sessions that rest and were told something. */
+/** Poll interval for messages to resting sessions. */
 const inboxPollMs = 1000
-/** When a request is tried again that a process took while it was shutting down. */
+/** Retry delay for a request that a draining process took. */
 const drainedRetryMs = 100
 
 /**
- * Runs sessions in a queue of DBOS: each call of `runSession` is a workflow with one step, and whatever has to wait (for people, for a
- * provider, for a session that another process has) is no workflow at all, but a later one. What a process leaves behind
- * when it dies is found by its lease, and queued again.
+ * Runs sessions in a DBOS queue. Each call of `runSession` is a workflow with one step. A session that waits for
+ * people, a provider, or another process has no workflow until it continues. Sessions of dead processes are found by
+ * their leases and queued again.
  *
  * @example
  * const host = (DBOS: DbosLike) => dbosSessions(DBOS, defineAgents({ support: createAgent({ model, store: memoryStore() }) }))
@@ -140,7 +140,7 @@ export function dbosSessions(
         workflowName,
         workflowID: `${queued.base}.${queued.attempt}`,
         ...(delayMs > 0 && { delaySeconds: delayMs / 1000 }),
-        // What has begun comes before what has not.
+        // Sessions that have started come before new ones.
         priority: queued.priority ?? (isBeginning(queued) && queued.attempt === 0 ? 10 : 5),
         ...(appVersion !== undefined && { appVersion }),
       },
@@ -182,7 +182,7 @@ export function dbosSessions(
       return await own.runSession(await addHostValues(options, given, begins))
     } catch (error) {
       if (!(error instanceof StatewrightError) || !canSucceedLater(error)) throw error
-      // A process that drains passes the drive on: that counts as no refusal.
+      // A draining process passes the request on, which is not a refusal.
       const isPassed = error.code === 'draining'
       return {
         later: isPassed ? drainedRetryMs : getRetryDelay(refused),
@@ -204,7 +204,7 @@ export function dbosSessions(
       const look = (): Promise<void> =>
         sweepSessions(DBOS, agents, store, { workflowName, queueName, now: Date.now(), found })
       const news = createInboxPoll(agents, store, { againMs: sweepMs, found })
-      // Sessions that other programs have put to sleep. One that DBOS drives is awake by then.
+      // Sessions put to sleep by other programs. A session that DBOS drives is already awake.
       const alarms = async (): Promise<void> => {
         await wakeSleepers(agents, store, async ({ session, at }) => {
           await put({ session, base: `alarm:${session}:${at}`, attempt: 0 })
@@ -221,7 +221,7 @@ export function dbosSessions(
       checkDrive(drive)
       if (drive.agent !== undefined) agents.get(drive.agent)
       const base = `drive:${drive.session}:${drive.turn ?? 1}`
-      // Whether the app has its input, the process says that takes it.
+      // The process that takes the request checks whether `loadInput` has its input.
       const begins = drive.input === undefined
       await translateEngineErrors(() =>
         put({ turn: 1, ...drive, base, attempt: 0, ...(begins && { begins }) }),
@@ -237,7 +237,7 @@ export function dbosSessions(
           receipts.push(await sendToSession(agents, store, session, answer, { at, key }))
         }
       } finally {
-        // A process that holds the session reads the answer; an ended session needs no workflow.
+        // A process that holds the session reads the answer, and an ended session needs no workflow.
         const last = receipts.findLast(({ status }) => status === 'waiting')
         if (last)
           await translateEngineErrors(() =>
@@ -253,7 +253,7 @@ export function dbosSessions(
   }
 }
 
-/** What DBOS refuses outside of its workflows; inside them, it reads its own errors itself. */
+/** Converts errors thrown outside workflows. Inside, DBOS must see its own errors. */
 async function translateEngineErrors<Result>(work: () => Promise<Result>): Promise<Result> {
   try {
     return await work()
@@ -268,7 +268,7 @@ async function translateEngineErrors<Result>(work: () => Promise<Result>): Promi
   }
 }
 
-/** Looks again and again, one look at a time. A look that fails is made again. */
+/** Polls one at a time, and continues after an error. */
 function repeatEvery(ms: number, look: () => Promise<void>): ReturnType<typeof setInterval> {
   let isLooking = false
   const begin = async (): Promise<void> => {
@@ -277,7 +277,7 @@ function repeatEvery(ms: number, look: () => Promise<void>): ReturnType<typeof s
     try {
       await look()
     } catch {
-      // The store or the queue is away for a moment.
+      // The store or queue is temporarily unavailable.
     }
     isLooking = false
   }
@@ -286,12 +286,12 @@ function repeatEvery(ms: number, look: () => Promise<void>): ReturnType<typeof s
   return timer
 }
 
-/** What may succeed later, or where another process takes it: the next deploy may bring an agent that is not here yet. */
+/** Whether a retry may succeed, here or after a deploy that adds the agent. */
 function canSucceedLater({ code, retryable }: StatewrightError): boolean {
   return retryable || code === 'unknown_agent'
 }
 
-/** Whether a request is for a run that has not begun. */
+/** Whether a request starts a new run. */
 function isBeginning({ input, begins = false }: QueuedDrive): boolean {
   return input !== undefined || begins
 }

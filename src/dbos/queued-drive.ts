@@ -3,40 +3,40 @@ import type { SessionAnswer } from '../core/drive/drive-answers.js'
 import { checkDriveOptions } from '../core/drive/drive-options.js'
 import type { SessionResult } from '../core/drive/drive-rest.js'
 
-/** A request to run a session: at most 1,000 bytes of JSON, its answers included. */
+/** A request to run a session, including its answers: at most 1,000 bytes of JSON. */
 export interface DbosEnqueueRequest {
   session: string
-  /** What its run begins with. Left out: what `loadInput` returns, which may be longer. */
+  /** Input of the run. Default: the result of `loadInput`, which may be longer. */
   input?: string
-  /** Which run of the session; see `runSession`. Default: the first. */
+  /** The turn to run; see `runSession`. Default: the first. */
   turn?: number
   agent?: string
-  /** 0 is first. Default: 10, and 5 for what has begun. */
+  /** 0 is the highest. Default: 10 for new sessions, 5 for started ones. */
   priority?: number
 }
 
-/** A request in the queue, with what was added to it. */
+/** A queued request with internal fields. */
 export interface QueuedDrive extends DbosEnqueueRequest {
   answers?: readonly SessionAnswer[]
   at?: number
-  /** The id of the first attempt, and how many there have been. */
+  /** Id of the first attempt, and the number of attempts. */
   base: string
   attempt: number
-  /** It begins a run with what `loadInput` returns. */
+  /** Starts a run with the result of `loadInput`. */
   begins?: boolean
-  /** How often it was refused in a row. */
+  /** Consecutive refusals. */
   refused?: number
 }
 
-/** A request that another process has to carry out, or this one later. */
+/** A request that another process must run, or this one later. */
 export interface RefusedDrive {
-  /** In milliseconds. */
+  /** Delay in milliseconds. */
   later: number
   refused: number
 }
 
 /**
- * Checks a drive that goes into the queue or comes out of it: other programs can write to the queue.
+ * Validates a request that enters or leaves the queue, because other programs can write to the queue.
  * @throws {UsageError} `invalid_session`, `invalid_option`, naming the key
  */
 export function checkDrive(given: unknown): void {
@@ -52,12 +52,15 @@ export function checkDrive(given: unknown): void {
 
 export const waitPrefix = 'wait:'
 
-/** How the id of the workflow begins that runs when the wait after this record of a session is over. */
+/** Id prefix of the workflow that runs after the wait at this record of a session. */
 export function createWaitId(session: string, head: number): string {
   return `${waitPrefix}${session}:${head}:`
 }
 
-/** The request after a wait: one, however many come for the session meanwhile. A request with answers is queued by itself. */
+/**
+ * The single request after a wait, also if more requests arrive in the meantime. A request with answers is queued
+ * separately.
+ */
 export function createDriveAfterWait(queued: QueuedDrive, rest: SessionResult): QueuedDrive {
   const next = toResumingDrive(queued, rest)
   const base = next.answers ? queued.base : `${createWaitId(rest.session, rest.head)}${rest.waitUntil}`
@@ -65,15 +68,15 @@ export function createDriveAfterWait(queued: QueuedDrive, rest: SessionResult): 
   return { ...next, base, attempt }
 }
 
-/** The request that wakes a session which sleeps: one for each sleep, and another one where it came too early. */
+/** The request that wakes a sleeping session. Each sleep has one, and another if it came too early. */
 export function createDriveAfterSleep(queued: QueuedDrive, rest: SessionResult): QueuedDrive {
   const base = `sleep:${rest.session}:${rest.head}:${rest.wakeAt}`
   return { session: rest.session, base, attempt: base === queued.base ? queued.attempt + 1 : 0 }
 }
 
 /**
- * The request that continues a session which has begun: when the session is gone by then, it does not begin anew. Answers that the
- * run has read are left out.
+ * The request that continues a started session. It does not start a deleted session again, and omits answers that the
+ * run has read.
  */
 export function toResumingDrive(
   { input: _input, begins: _begins, refused: _refused, answers, ...queued }: QueuedDrive,
@@ -82,7 +85,7 @@ export function toResumingDrive(
   return { ...queued, ...(unsaid && answers && { answers }) }
 }
 
-/** How long a refused request waits before its next attempt, in milliseconds: longer each time. */
+/** Increasing delay before the next attempt of a refused request, in milliseconds. */
 export function getRetryDelay(refused: number): number {
   return Math.min(30_000, 500 * 2 ** Math.min(refused, 10))
 }

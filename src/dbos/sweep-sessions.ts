@@ -10,19 +10,18 @@ import type { UnreadInbox } from '../core/sessions/store/inbox.js'
 export interface SweepOptions {
   workflowName: string
   queueName: string
-  /** Milliseconds since the epoch. */
   now: number
-  /** Queues a session whose process has died. */
+  /** Queues a session of a dead process. */
   found: (session: string, head: number) => Promise<void>
 }
 
-/** A process that has just taken a request from the queue has not acquired its session yet. */
+/** A process that just took a request may not have acquired its session yet. */
 const graceMs = 3000
 const pageSize = 200
 
 /**
- * Looks for what dead processes have left: sessions at work without a holder, by their leases; and requests that a process took from
- * the queue and that never reached a session. Two processes that look at once find the same, and queue it once.
+ * Finds the work of dead processes: active sessions without a lease owner, and requests that a process took without
+ * reaching their session. Two processes that sweep at once queue the same work once.
  */
 export async function sweepSessions(
   DBOS: DbosLike,
@@ -35,7 +34,7 @@ export async function sweepSessions(
     const { id, head, holder, updatedAt, summary } = listed
     if (holder !== null || isRecent(updatedAt, now) || summary?.unresumed) continue
     const begun = getListedDefinition(listed)
-    // Of the rest, other processes will take care.
+    // Other processes run the remaining sessions.
     if (begun === null || agents.findAgentFor(begun)) left.push({ id, head })
   }
   const waits = left.length > 0 ? await listAllWorkflows(DBOS, { workflowName, ...delayedFilter }) : []
@@ -56,18 +55,18 @@ export async function sweepSessions(
   }
 }
 
-/** By two clocks: what one of them has yet to come to is not young, but told by another clock. */
+/** Compares two clocks, so a time far in the future is not recent. */
 function isRecent(at: number, now: number): boolean {
   const age = now - at
   return age >= 0 && age < graceMs
 }
 
-/** What a process has taken. */
+/** Requests taken by a process. */
 const pendingFilter = { status: 'PENDING', loadInput: true } as const
-/** What runs when a wait is over that a provider asked for: no process holds such a session, and none should. */
+/** Workflows that run after a provider's wait. Their sessions have no lease owner. */
 const delayedFilter = { status: 'DELAYED', workflow_id_prefix: waitPrefix } as const
 
-/** All of them: however many are alive, a dead one is among them. */
+/** Reads all pages, because a dead process can be on any of them. */
 async function listAllWorkflows(
   DBOS: DbosLike,
   asked: Omit<DbosListOptions, 'limit' | 'offset'>,
@@ -82,25 +81,21 @@ async function listAllWorkflows(
 }
 
 interface InboxPollOptions {
-  /** When a session is asked for again that has not heard its message by then, in milliseconds. */
+  /** How long after queueing a session with unread messages is queued again, in milliseconds. */
   againMs: number
-  /** Queues a session. */
   found: (session: string, head: number) => Promise<void>
 }
 
-/** Sessions whose inboxes are asked for in one question. */
+/** Maximum number of inboxes per query. */
 const inboxPageSize = 500
 
-/**
- * Looks for sessions that rest and have messages in their inboxes, as from `agent.send` or the command line, and queues each of
- * them.
- */
+/** Finds resting sessions with unread messages, such as from `agent.send` or the command line, and queues them. */
 export function createInboxPoll(
   agents: Agents,
   store: SessionStore,
   { againMs, found }: InboxPollOptions,
 ): () => Promise<void> {
-  /** The message that a session was queued for, and when. */
+  /** The last message for which a session was queued, and when. */
   let tried = new Map<string, { inbox: number; at: number }>()
   return async () => {
     const now = performance.now()
@@ -124,8 +119,8 @@ export function createInboxPoll(
 }
 
 /**
- * Whether a session was told something that it can take: an answer at its rest, or a queued message after its end. After a
- * cancelled run, the queue waits for the user.
+ * Whether the session can use its message: an answer while it waits, or a queued message after its end. After a
+ * cancelled run, queued messages wait for the user.
  */
 async function canContinue(store: SessionStore, { id, summary }: ListedSession): Promise<boolean> {
   const state = summary?.state ?? null

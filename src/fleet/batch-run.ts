@@ -26,29 +26,28 @@ import {
   getBatchSessionId,
 } from './batch.js'
 
-/** What became of one item. */
+/** The outcome of one item. */
 export interface BatchResult<Item = BatchItem, Output = unknown, Tools = AnyTools> {
-  /** As it was given. */
+  /** The input item, unchanged. */
   item: Item
-  /** The id of its session. */
+  /** Its session id. */
   session: string
-  /** Its run, at its end or at rest; null where there is none to report: see `error`. */
+  /** The run at its end or while it waits; null if it could not run (see `error`). */
   result: RunResult<Output, Tools> | null
-  /** Why the item could not be run: its input cannot be used (`invalid_input`), or its log cannot be read (`corrupt_log`, …). */
+  /** Why the item could not run: an unusable input (`invalid_input`) or an unreadable log (`corrupt_log`, …). */
   error?: StatewrightError
 }
 
-/** What a batch is made of, checked. */
 export interface BatchParts<Item, Output, Tools> {
   id: string
   concurrency: number
   agent: Agent<Output, Tools>
   store: SessionStore | undefined
-  /** Whether shields may have changed inputs before they were stored. */
+  /** Whether shields may have changed inputs before storing them. */
   isRedacted: boolean
   clock: Clock
   source: Iterator<Item> | AsyncIterator<Item>
-  /** How many items may be begun and not given yet. */
+  /** Maximum number of items that are started before their results are consumed. */
   lookAhead: number
   signal: AbortSignal | undefined
   onProgress: ((progress: BatchProgress) => void) | undefined
@@ -58,12 +57,12 @@ export interface BatchParts<Item, Output, Tools> {
   retryFailed: boolean
 }
 
-/** How long a session that another process holds is left alone, in milliseconds. */
+/** Retry delay for a session that another process holds, in milliseconds. */
 const busyWaitMs = 1000
 
-/** Codes of errors that another process causes, which has the session. */
+/** Errors caused by another process that holds the session. */
 const takenCodes: ReadonlySet<string> = new Set(['session_busy', 'lease_lost', 'out_of_order'])
-/** Codes of errors that concern one item: the others go on. */
+/** Errors that fail one item without stopping the batch. */
 const itemCodes: ReadonlySet<string> = new Set([
   'input_changed',
   'invalid_input',
@@ -75,11 +74,10 @@ const itemCodes: ReadonlySet<string> = new Set([
   'stranded',
 ])
 
-/** An item that was begun. */
 interface Slot<Item, Output, Tools> {
   item: Item
   session: string
-  /** Null: the batch was parked before the item's rest. A function reads the result from the store. */
+  /** Null if the batch was parked first. A function reads the result from the store. */
   outcome: Promise<Outcome<Item, Output, Tools>>
 }
 
@@ -88,22 +86,22 @@ type Outcome<Item, Output, Tools> =
   | (() => Promise<BatchResult<Item, Output, Tools>>)
   | null
 
-/** One call of `runAll`: begins items while there is room, and gives their results in order. */
+/** One call of `runAll`: starts items while there is room, and yields their results in order. */
 export class BatchRun<Item extends BatchItem, Output, Tools> {
   readonly #parts: BatchParts<Item, Output, Tools>
   readonly #counter: BatchCounter
-  /** Aborts with the signal, and when the loop is left. */
+  /** Aborts with the signal, and when the consumer leaves the loop. */
   readonly #stop = new AbortController()
   readonly #ids = new Set<string>()
-  /** Begun and not given yet, in the order of the items. */
+  /** Started items whose results were not consumed yet, in order. */
   readonly #window: Slot<Item, Output, Tools>[] = []
   #working = 0
-  /** Items that want to go on as soon as there is room. */
+  /** Items that resume as soon as there is room. */
   readonly #returning: (() => void)[] = []
   #isExhausted = false
   #failure: { error: unknown } | null = null
   #isFilling = false
-  /** Told when an item was begun, when none can be, and when the batch is parked. */
+  /** Called when an item started, when no more can start, and when the batch is parked. */
   #onChange: () => void = () => undefined
 
   constructor(parts: BatchParts<Item, Output, Tools>) {
@@ -137,7 +135,7 @@ export class BatchRun<Item extends BatchItem, Output, Tools> {
       unfollow()
       this.#stop.abort()
       await Promise.allSettled(this.#window.map(({ outcome }) => outcome))
-      // A source that waits for its next item ends when it gets one.
+      // A source that is waiting for its next item ends when it receives one.
       void Promise.resolve(source.return?.()).catch(() => undefined)
     }
   }
@@ -154,7 +152,6 @@ export class BatchRun<Item extends BatchItem, Output, Tools> {
     )
   }
 
-  /** Begins items while there is room. */
   #fill(): void {
     if (this.#isFilling || !this.#canBegin) return
     this.#isFilling = true
@@ -170,7 +167,7 @@ export class BatchRun<Item extends BatchItem, Output, Tools> {
         if (next.done) this.#isExhausted = true
         else if (!this.#stop.signal.aborted) this.#begin(next.value)
         this.#onChange()
-        // Items that have ended are read without a pause: signals and timers have their turn, too.
+        // Items that have ended are read without waiting. Yield so that signals and timers can run.
         await yieldToEventLoop()
       }
       /* oxlint-enable no-await-in-loop */
@@ -208,7 +205,7 @@ export class BatchRun<Item extends BatchItem, Output, Tools> {
     this.#takeRoom()
     slot.outcome = this.#runItem(slot).finally(() => this.#giveRoom())
     slot.outcome.catch((error: unknown) => {
-      // Nothing more begins: it is thrown when its turn comes.
+      // Stops starting items. The error is thrown when its turn comes.
       this.#failure ??= { error }
     })
   }
@@ -256,7 +253,7 @@ export class BatchRun<Item extends BatchItem, Output, Tools> {
     const read = async (): Promise<BatchResult<Item, Output, Tools>> => {
       try {
         const { run } = await agent.replay(session)
-        // Another process may have begun it in between.
+        // Another process may have started it in the meantime.
         this.#expectInput((run as RunResult).messages, slot)
         return { item, session, result: await agent.withObject(run as RunResult) }
       } catch (error) {
@@ -265,11 +262,11 @@ export class BatchRun<Item extends BatchItem, Output, Tools> {
         throw error
       }
     }
-    // What is far from its turn is not kept in memory meanwhile.
+    // Results far from their turn are not kept in memory.
     return this.#window.indexOf(slot) < 2 * this.#parts.concurrency ? read() : read
   }
 
-  /** Which run of its session an item needs; undefined: the latest. @throws {UsageError} `input_changed`, before anything runs */
+  /** The turn that an item needs; undefined for the latest. */
   async #findTurn(slot: Slot<Item, Output, Tools>, store: SessionStore): Promise<number | undefined> {
     if ((await store.get(slot.session)) === null) return undefined
     const folded = await readSessionAt(store, slot.session)
@@ -301,7 +298,7 @@ export class BatchRun<Item extends BatchItem, Output, Tools> {
     return { item, session, result }
   }
 
-  /** Leaves the room to other items for a moment. */
+  /** Frees the slot for a moment. */
   async #waitForOther(): Promise<void> {
     const { clock, concurrency } = this.#parts
     this.#counter.addHeld(1)
@@ -320,7 +317,7 @@ export class BatchRun<Item extends BatchItem, Output, Tools> {
     this.#counter.addRunning(1)
   }
 
-  /** To one that returns, before any new item. */
+  /** Resuming items come before new ones. */
   #giveRoom(): void {
     const next = this.#returning.shift()
     if (next) {
@@ -333,12 +330,12 @@ export class BatchRun<Item extends BatchItem, Output, Tools> {
   }
 }
 
-/** Whether a shared budget could not pay for the item: the batch tries it again when it is started again. */
+/** Whether a shared budget could not pay for the item. A restarted batch tries it again. */
 export function isUnpaid({ state, reason }: { state: AgentState; reason: Reason | null }): boolean {
   return state === 'BUDGET_EXCEEDED' && reason === 'shared_budget'
 }
 
-/** Whether the session was begun with this input. */
+/** Whether the session started with this input. */
 function hasInput(messages: readonly Message[], { input }: BatchItem): boolean {
   const { history, newMessages } = readConversation(input, 0)
   return newMessages.every(
@@ -346,7 +343,7 @@ function hasInput(messages: readonly Message[], { input }: BatchItem): boolean {
   )
 }
 
-/** Its result would be the answer to another question. */
+/** The stored result would answer a different question. */
 function createChangedInputError(session: string, batch: string): UsageError {
   return new UsageError(
     'input_changed',

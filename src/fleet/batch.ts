@@ -6,34 +6,34 @@ import { type SessionTags, findTagsFault } from '../core/sessions/store/session-
 import { type AgentState, isRestState } from '../../machines/agent/run-result.js'
 
 /**
- * One piece of work of a batch. It may have more keys, which come back with its result.
+ * One item of a batch. Additional keys are returned with its result.
  *
  * @example const item: BatchItem = { id: 'q1', input: 'Summarise the report on May.', tags: { team: 'sales' } }
  */
 export interface BatchItem {
   /** Unique in the batch: letters (A-Z, a-z), digits and `. _ : @ -`. */
   id: string
-  /** As in `agent.run`. */
+  /** See `agent.run`. */
   input: RunInput
-  /** As in `agent.run`: what the session is found by. Needs an agent with a store. */
+  /** Tags of the session, as in `agent.run`. Needs an agent with a store. */
   tags?: SessionTags
 }
 
 const batchIdPattern = /^[A-Za-z0-9_:@][A-Za-z0-9_:@-]{0,99}$/
 
-/** What is wrong with the id of a batch, as the end of a sentence; null: nothing is. */
+/** Why a batch id is invalid, as the end of a sentence, or null. */
 export function findBatchIdFault(id: unknown): string | null {
   if (typeof id === 'string' && batchIdPattern.test(id)) return null
   const shown = typeof id === 'string' ? JSON.stringify(id.slice(0, 60)) : describeType(id)
   return `must be 1 to 100 letters (A-Z, a-z), digits and _ : @ -, without a dot and not beginning with a dash (is ${shown})`
 }
 
-/** The session of an item: `BATCH.ITEM`. The id of a batch has no dot, so that two batches never share a session. */
+/** The session of an item: `BATCH.ITEM`. Batch ids contain no dot, so two batches never share a session. */
 export function getBatchSessionId(batch: string, item: string): string {
   return `${batch}.${item}`
 }
 
-/** What is wrong with an item, as a sentence about it; null: nothing is. */
+/** Why an item is invalid, as a sentence, or null. */
 export function findItemFault(batch: string, item: unknown): string | null {
   if (typeof item !== 'object' || item === null || Array.isArray(item))
     return `is ${describeType(item)}: an item is { "id", "input", "tags"? }.`
@@ -68,25 +68,25 @@ function describeType(value: unknown): string {
   return Array.isArray(value) ? 'a list' : typeof value === 'object' ? 'an object' : `a ${typeof value}`
 }
 
-/** How a batch stands. */
+/** Progress of a batch. */
 export interface BatchProgress {
-  /** Items of the batch; null while it is not known. */
+  /** Number of items, or null while unknown. */
   total: number | null
-  /** Items that are COMPLETED. */
+  /** COMPLETED items. */
   done: number
-  /** Items at work. */
+  /** Running items. */
   running: number
-  /** Items that wait for an answer, for a shared budget, or for another process that has their session. */
+  /** Items that wait for an answer, a shared budget, or another process that holds their session. */
   waiting: number
-  /** Items that ended in any other state. */
+  /** Items that ended in another state. */
   failed: number
-  /** Of all items that were settled so far, in USD; null as soon as one is not known. */
+  /** Cost of all settled items in USD, or null if one is unknown. */
   cost: number | null
-  /** An estimate from the items of this call, in milliseconds; null while there is none. */
+  /** Estimated remaining time in milliseconds, from the items of this call, or null. */
   timeLeftMs: number | null
 }
 
-/** Counts the items of a batch, and tells a listener each time that a number changes. */
+/** Counts the items of a batch and reports each change. */
 export class BatchCounter {
   #running = 0
   #held = 0
@@ -99,7 +99,7 @@ export class BatchCounter {
   readonly #startedAt: number
   readonly #listener: ((progress: BatchProgress) => void) | undefined
 
-  /** `now`: milliseconds that pass steadily. */
+  /** `now`: a monotonic clock in milliseconds. */
   constructor(
     total: number | null,
     now: () => number,
@@ -111,13 +111,12 @@ export class BatchCounter {
     this.#listener = listener
   }
 
-  /** An item goes to work, or leaves it. */
   addRunning(change: 1 | -1): void {
     this.#running += change
     this.#tell()
   }
 
-  /** An item begins to wait for another process, or ends to. */
+  /** An item starts or stops waiting for another process. */
   addHeld(change: 1 | -1): void {
     this.#held += change
     this.#tell()

@@ -3,19 +3,18 @@ import type { BudgetAllowance } from '../core/budgets/budget-store.js'
 import { ConfigError } from '../core/base/errors.js'
 import { expectKnownOptions } from '../core/config/other-names.js'
 
-/** What a budget allows, and for how long. */
+/** The limits and window of a budget. */
 export interface BudgetTerms {
-  /** US dollars. */
   usd: number | null
-  /** Input and output together. */
+  /** Input and output tokens. */
   tokens: number | null
-  /** Null: one window for ever. */
+  /** Null for a single window that never ends. */
   per: BudgetPeriod | null
-  /** Of the IANA, such as `Europe/Zurich`: where days and months begin. */
+  /** IANA time zone in which days and months start, such as `Europe/Zurich`. */
   timezone: string
 }
 
-/** More than nine million dollars are not counted exactly. */
+/** Larger amounts cannot be counted exactly. */
 const mostUsd = 9_000_000
 const mostPerMs = 366 * 86_400_000
 
@@ -33,7 +32,6 @@ const optionNames = [
   'clock',
 ]
 
-/** The terms of a budget as a user writes them. @throws {ConfigError | UsageError} naming the option */
 export function readTerms(options: object): BudgetTerms {
   expectKnownOptions('createBudget()', options, optionNames)
   const { id, usd, tokens, per, timezone, reserveOutputTokens, lostReservations, onEmpty, leaseMs } =
@@ -111,19 +109,19 @@ export function readTerms(options: object): BudgetTerms {
   }
 }
 
-/** The terms as stores keep and compare them. */
+/** The terms as stored and compared. */
 export function formatTerms({ usd, tokens, per, timezone }: BudgetTerms): string {
   return JSON.stringify({ usd, tokens, per, timezone })
 }
 
-/** Terms in words for people: `usd 5 per day (Europe/Zurich)`. */
+/** A readable description, such as `usd 5 per day (Europe/Zurich)`. */
 export function describeTerms({ usd, tokens, per, timezone }: BudgetTerms): string {
   const limits = [...(usd === null ? [] : [`usd ${usd}`]), ...(tokens === null ? [] : [`tokens ${tokens}`])]
   const window = per === null ? '' : typeof per === 'number' ? ` per ${per} ms` : ` per ${per} (${timezone})`
   return `${limits.join(' and ')}${window}`
 }
 
-/** Stored terms; null for a text that is none. */
+/** Parses stored terms. Returns null if they are invalid. */
 export function parseTerms(text: string): BudgetTerms | null {
   try {
     const {
@@ -145,7 +143,7 @@ export function parseTerms(text: string): BudgetTerms | null {
 
 const nanosPerUsd = 1e9
 
-/** Rounded up, so that no price is too small to be counted. Prices carry rounding errors far below this unit. */
+/** Rounds up so that every price counts. Floating-point errors in prices are far below this unit. */
 export function toNanoUsd(usd: number): number {
   return limitTotal(Number((usd * nanosPerUsd).toPrecision(12)))
 }
@@ -184,10 +182,10 @@ function isWholeFrom(value: unknown, from: number, to: number): boolean {
   return Number.isSafeInteger(value) && isNumber(value, from, to)
 }
 
-/** How long a window of a budget is: a unit of the calendar, or milliseconds. */
+/** The length of a budget window: a calendar unit or milliseconds. */
 export type BudgetPeriod = 'hour' | 'day' | 'month' | number
 
-/** A window of time: both in milliseconds since the epoch. `endsAt` is where the next one begins. */
+/** A time window in milliseconds since the epoch. The next window starts at `endsAt`. */
 export interface BudgetWindow {
   windowAt: number
   endsAt: number | null
@@ -195,7 +193,7 @@ export interface BudgetWindow {
 
 const hourMs = 3_600_000
 
-/** The window that a moment is in. Without a period there is one window, which began with the epoch and has no end. */
+/** The window that contains a moment. Without a period, one window starts at the epoch and never ends. */
 export function findWindow(now: number, per: BudgetPeriod | null, timezone: string): BudgetWindow {
   if (per === null) return { windowAt: 0, endsAt: null }
   if (typeof per === 'number') {
@@ -203,7 +201,7 @@ export function findWindow(now: number, per: BudgetPeriod | null, timezone: stri
     return { windowAt, endsAt: windowAt + per }
   }
   if (per === 'hour') {
-    // Zones are off by quarters of an hour; an hour that comes twice has two windows.
+    // Offsets are multiples of a quarter hour. A repeated hour has two windows.
     const offset = getOffset(now, timezone)
     const windowAt = Math.floor((now + offset) / hourMs) * hourMs - offset
     return { windowAt, endsAt: windowAt + hourMs }
@@ -218,7 +216,6 @@ export function findWindow(now: number, per: BudgetPeriod | null, timezone: stri
   }
 }
 
-/** Whether this is a time zone that the platform knows. */
 export function isTimezone(timezone: string): boolean {
   try {
     return Intl.DateTimeFormat('en', { timeZone: timezone }) !== undefined
@@ -228,8 +225,8 @@ export function isTimezone(timezone: string): boolean {
 }
 
 /**
- * The moment at which clocks of a zone show a local time, given as if the zone were UTC. Depends on the local time alone. A time
- * that the clocks leave out becomes one beside it.
+ * The moment at which clocks in a zone show a local time, which is passed as if the zone were UTC. A skipped local
+ * time maps to a nearby one.
  */
 function fromLocalTime(local: number, timezone: string): number {
   const guess = local - getOffset(local, timezone)
@@ -238,7 +235,7 @@ function fromLocalTime(local: number, timezone: string): number {
 
 const formats = new Map<string, Intl.DateTimeFormat>()
 
-/** What local clocks are ahead of UTC, in milliseconds. */
+/** Offset of local time from UTC in milliseconds. */
 function getOffset(at: number, timezone: string): number {
   if (timezone === 'UTC') return 0
   const format =

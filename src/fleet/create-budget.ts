@@ -30,50 +30,46 @@ import {
 } from './budget-terms.js'
 import { ReservationLeases, WaitingLine } from './waiting-line.js'
 
-/** What a budget allows, and where it is kept. It needs `usd`, `tokens`, or both. */
+/** Options of `createBudget`. `usd`, `tokens`, or both are required. */
 export interface CreateBudgetOptions {
-  /** Unique in its store. Budgets of one id, in however many processes, are one. */
+  /** Unique in its store. All processes that use one id share the budget. */
   id: string
   /** US dollars, more than 0. */
   usd?: number
-  /** Tokens, input and output together, from 1. */
+  /** Input and output tokens, at least 1. */
   tokens?: number
-  /** After which time the budget is whole again. Default: never. */
+  /** When the budget resets. Default: never. */
   per?: BudgetPeriod
-  /** Where hours, days and months begin: a name of the IANA, such as `Europe/Zurich`. Default: UTC. */
+  /** IANA time zone in which hours, days and months start. Default: UTC. */
   timezone?: string
-  /** Where it is kept: a session store of Statewright's own, or a `BudgetStore` of yours. */
+  /** A session store of Statewright, or a custom `BudgetStore`. */
   store: Pick<SessionStore, 'openBudgets'> | BudgetStore
-  /** Output tokens that are reserved for a request without `sampling.maxTokens`. Default: 8192. */
+  /** Output tokens to reserve for a request without `sampling.maxTokens`. Default: 8192. */
   reserveOutputTokens?: number
-  /**
-   * What becomes of the reservation of a process that died: its request may have been paid for, so it counts as `spent`
-   * (default), or it is `free` again.
-   */
+  /** How the reservation of a dead process counts. Its request may have been paid for, so the default is `spent`. */
   lostReservations?: 'spent' | 'free'
   /**
-   * What becomes of a run whose next request the budget cannot pay for: it `end`s in BUDGET_EXCEEDED (default), or it `wait`s: it
-   * rests in PAUSED, and is woken like a run that sleeps when the next window begins. Needs `per`.
+   * What happens to a run that the budget cannot pay for. It ends in BUDGET_EXCEEDED (`end`, default), or rests in
+   * PAUSED until the next window (`wait`, requires `per`).
    */
   onEmpty?: 'end' | 'wait'
-  /** Milliseconds after which the reservation of a process that died runs out. Default: 60000. */
+  /** Time after which the reservation of a dead process expires, in milliseconds. Default: 60000. */
   leaseMs?: number
-  /** Time for tests. Default: the system's. */
+  /** For tests. Default: the system clock. */
   clock?: Clock
 }
 
-/** How long a store may take for one answer, in milliseconds. */
+/** Timeout for a store call, in milliseconds. */
 const answerMs = 30_000
 
-/** An amount that waits to be reserved. */
 interface Asked {
   amount: BudgetAmount
   onUnsettled: (message: string) => void
 }
 
 /**
- * A budget that several runs, processes and machines spend from. No request begins that it could not pay for: the worst case
- * is reserved before the request, and what was not used is free again afterwards.
+ * A budget shared by runs, processes and machines. The worst case is reserved before each request, and the unused
+ * part is returned afterwards, so spending never exceeds the limits.
  *
  * @example
  * const tenant = createBudget({ id: 'tenant-acme', usd: 20, per: 'day', store: memoryStore() })
@@ -100,7 +96,7 @@ export function createBudget(options: CreateBudgetOptions): SharedBudget {
     renew: (ids) => ask('renew', (store) => store.renew(ids, leaseMs)),
     settle: (settlement) => ask('settle', (store) => store.settle({ budget: id, ...settlement })),
   })
-  /** The store's clock less that of this process: windows belong to the store's clock. */
+  /** Offset of the store's clock from this process. Windows follow the store's clock. */
   let offsetMs = 0
   const findWindowAt = (now: number): BudgetWindow => findWindow(now, terms.per, terms.timezone)
   const readStored = <Stored extends StoredBudget>(stored: Stored): Stored => {
@@ -141,11 +137,11 @@ export function createBudget(options: CreateBudgetOptions): SharedBudget {
       leases.add(reservation)
       return { settle: (paid) => settle(reservation, amount, paid, onUnsettled) }
     }
-    // The window has ended in between: the line tries again.
+    // The window ended in the meantime. The line retries.
     if (!isInWindow(answer.now, { ...window, windowEndsAt: endsAt })) return null
     if (answer.terms !== text) throw conflictError(id, terms, answer.terms)
     if (!fitsBeside(answer.spent, amount, terms)) {
-      // What no window can pay for is not waited for.
+      // An amount larger than a whole window is refused at once.
       const isWaiting = onEmpty === 'wait' && endsAt !== null && fitsBeside(nothing, amount, terms)
       const waitMs = isWaiting ? Math.max(1, endsAt - answer.now) : null
       throw exceededError(id, terms, answer, amount, { resetsAt: endsAt, waitMs })
@@ -195,7 +191,7 @@ export function createBudget(options: CreateBudgetOptions): SharedBudget {
   }
 }
 
-/** The amount in the units of stores. @throws {BudgetError | ConfigError} */
+/** Converts an amount to store units. */
 function toAmount(id: string, terms: BudgetTerms, { usd = 0, tokens = 0 }: SharedAmount): BudgetAmount {
   if (usd === null && terms.usd !== null) {
     throw new BudgetError(
@@ -250,7 +246,7 @@ function describeUnsettled(id: string, error: unknown): string {
 
 const nothing: BudgetAmount = { nanoUsd: 0, tokens: 0 }
 
-/** Whether the amount would fit if nothing were reserved. */
+/** Whether the amount would fit without any reservations. */
 function fitsBeside(spent: BudgetAmount, asked: BudgetAmount, terms: BudgetTerms): boolean {
   const { nanoUsd, tokens } = toAllowance(terms)
   return (
@@ -259,7 +255,7 @@ function fitsBeside(spent: BudgetAmount, asked: BudgetAmount, terms: BudgetTerms
   )
 }
 
-/** A budget as its user sees it. What was stored for an earlier window is over. */
+/** The budget's status. Amounts stored for an earlier window no longer count. */
 export function toStatus(
   id: string,
   { usd, tokens }: BudgetTerms,
@@ -288,7 +284,7 @@ export function toStatus(
   }
 }
 
-/** Opens the store of a budget once; what failed is tried again. */
+/** Opens the budget store once, and again after a failure. */
 function createOpener(store: unknown): () => Promise<BudgetStore> {
   const given = (store ?? {}) as Partial<SessionStore & BudgetStore>
   const isOwn = typeof given.reserve === 'function' && typeof given.settle === 'function'
@@ -348,7 +344,7 @@ function lateError(what: string): StoreError {
   )
 }
 
-/** A budget of a store, and its limits in words. */
+/** A budget of a store, with its limits in words. */
 export interface BudgetRow extends BudgetStatus {
   terms: string
 }
@@ -356,13 +352,12 @@ export interface BudgetRow extends BudgetStatus {
 /** The budgets of a store, by id. Damaged rows are left out and reported. */
 export interface StoredBudgets {
   rows: BudgetRow[]
-  /** `corrupt_log`, one for each damaged row. */
+  /** One `corrupt_log` error for each damaged row. */
   damaged: StoreError[]
 }
 
 /**
- * The budgets that a store keeps, as they stand now.
- *
+ * Lists the current status of all budgets in a store.
  * @throws {StoreError} `store_unavailable` for a store that keeps none
  */
 export async function listStoredBudgets(store: Pick<SessionStore, 'openBudgets'>): Promise<StoredBudgets> {

@@ -10,41 +10,38 @@ import { toModelFailure } from '../core/models/to-model-failure.js'
 import { estimateRequestTokens } from '../core/prices/estimate-tokens.js'
 import { RateWindow, SlotQueue } from './slot-queue.js'
 
-/** How fast requests may go. It needs `concurrency`, `requestsPerMinute` or `tokensPerMinute`. */
+/** Options of `createLimiter`. One of `concurrency`, `requestsPerMinute` and `tokensPerMinute` is required. */
 export interface CreateLimiterOptions {
-  /** For people, and for events. */
+  /** Shown in events. */
   id: string
-  /** How many requests may be under way at once, from 1. */
+  /** Maximum number of concurrent requests, at least 1. */
   concurrency?: number
-  /** Requests a minute, as the provider allows them: at least 1. */
+  /** The provider's requests per minute, at least 1. */
   requestsPerMinute?: number
   /**
-   * Tokens a minute, input and output together: at least 1. A request counts its estimated input and `sampling.maxTokens`, and what it
-   * has used when it has ended.
+   * Input and output tokens per minute, at least 1. A request counts its estimated input plus `sampling.maxTokens`,
+   * then its actual usage.
    */
   tokensPerMinute?: number
-  /**
-   * Which share of a minute's allowance may go at once: more than 0, at most 1. Default: 0.1; with a `store`, 0.02 for requests, and
-   * the others go one after the other.
-   */
+  /** Share of the allowance of a minute that may go at once, above 0 and at most 1. Default: 0.1. */
   burst?: number
-  /** Time for tests. Default: the system's. */
+  /** For tests. Default: the system clock. */
   clock?: Clock
 }
 
-/** How a limiter stands. */
+/** Status of a limiter. */
 export interface LimiterStatus {
-  /** Requests that wait. */
+  /** Waiting requests. */
   waiting: number
-  /** Requests under way. */
+  /** Requests in progress. */
   active: number
-  /** For how long nothing goes because the provider has asked for it, in milliseconds. */
+  /** Remaining pause requested by the provider, in milliseconds. */
   pausedMs: number
 }
 
-/** A limiter. Give it to every model that counts against the same limit of a provider. */
+/** A limiter. Share it between all models that count against the same provider limit. */
 export interface Limiter extends RequestLimiter {
-  /** How it stands now. */
+  /** Returns the current status. */
   status(): LimiterStatus
 }
 
@@ -57,16 +54,15 @@ const optionNames = [
   'clock',
 ] as const satisfies (keyof CreateLimiterOptions)[]
 
-/** The first wait after a 429 that says no time, in milliseconds; it doubles with each that follows. */
+/** First pause after a 429 without a `Retry-After`, in milliseconds. It doubles with each further 429. */
 const firstPauseMs = 1000
-/** The longest pause, whatever the provider asks for: the runs' own retries decide about longer waits. */
+/** Maximum pause. Retries of the runs handle longer waits. */
 const maxPauseMs = 600_000
 
 /**
- * Lets the requests of all runs go as fast as a provider allows, in a process, or with a `store` in all of them: first come, first served,
- * by run of a process. A request that has
- * to wait is told as `waiting_for_slot`; its wait ends with the run's cancel or deadline, and is no attempt. After a 429
- * everything behind the limiter waits for as long as the provider asks.
+ * Sends the requests of all runs of this process as fast as a provider allows, first come, first served by run. A
+ * waiting request emits `waiting_for_slot`; the wait ends with the run's cancel or deadline and does not count as an
+ * attempt. After a 429, all requests wait for as long as the provider asks.
  *
  * @example
  * const limiter = createLimiter({ id: 'openai', requestsPerMinute: 600, tokensPerMinute: 200_000 })
@@ -93,16 +89,15 @@ export function createLimiter(options: CreateLimiterOptions): Limiter {
     },
     clock,
   )
-  /** A request counts for a minute's allowance at most, so that a wrong count blocks the others for a minute at most. */
+  /** A wrong estimate blocks others for a minute at most. */
   const limitTokens = (tokens: number): number => Math.min(tokens, tokensPerMinute ?? 0)
   const countTokens = (request: ModelRequest): number =>
     tokensPerMinute === undefined
       ? 0
       : limitTokens(estimateRequestTokens(request) + (request.sampling.maxTokens ?? 0))
-  /** Refusals since the last answer. */
   let refusals = 0
   const hearRefusal = (retryAfterMs: number | null): void => {
-    // Those that were under way together are refused together.
+    // Requests in flight together are refused together.
     if (queue.pausedMs === 0) refusals += 1
     const ownMs = firstPauseMs * 2 ** Math.min(refusals - 1, 10)
     queue.pause(Math.min(retryAfterMs ?? ownMs, maxPauseMs))

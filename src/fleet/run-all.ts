@@ -6,33 +6,36 @@ import { expectKnownOptions } from '../core/config/other-names.js'
 import { type BatchResult, BatchRun } from './batch-run.js'
 import { type BatchItem, type BatchProgress, findBatchIdFault } from './batch.js'
 
-/** How `runAll` runs a batch. */
+/** Options of `runAll`. */
 export interface RunAllOptions {
   /**
-   * Names the batch: 1 to 100 letters, digits and `_ : @ -`. The session of an item is `ID.ITEM`: the same batch, started
-   * again on the same store, goes on where it was.
+   * Name of the batch: 1 to 100 letters, digits and `_ : @ -`. The session of an item is `ID.ITEM`. Starting the same
+   * batch again on the same store continues it.
    */
   id: string
-  /** How many items are at work at once. Default: 8. */
+  /** Maximum number of items that run at once. Default: 8. */
   concurrency?: number
-  /** Parks the batch: nothing begins any more, and runs at work stop where the same batch can continue them. */
+  /** Parks the batch: no new item starts, and running items stop where the same batch can continue them. */
   signal?: AbortSignal
-  /** Called each time that a number of the batch changes. */
+  /** Called whenever a number changes. */
   onProgress?: (progress: BatchProgress) => void
-  /** How many items there are, for `onProgress`. Default: the length of a list; else it is not known. */
+  /** Number of items, for `onProgress`. Default: the length of a list, otherwise unknown. */
   total?: number
-  /** The app's own object, handed to `execute`. */
+  /** The application's context, passed to `execute`. */
   context?: unknown
   /**
-   * Shared budgets besides those of the agent, as in `agent.run`. An item that they cannot pay for has a result in
-   * `BUDGET_EXCEEDED`. The same batch, started again, tries it again. Needs an agent with a store.
+   * Shared budgets in addition to the agent's, as in `agent.run`. An item that they cannot pay for ends in
+   * `BUDGET_EXCEEDED`, and starting the batch again retries it. Needs an agent with a store.
    */
   budgets?: BudgetsOption
-  /** Whether items that have ended without COMPLETED get one more run of their session, with the same input. Default: false. */
+  /**
+   * Whether items that did not end in COMPLETED get one more run of their session with the same input. Default:
+   * false.
+   */
   retryFailed?: boolean
 }
 
-/** How many items are begun ahead of the one whose result is next. */
+/** Maximum number of items started ahead of the next result. */
 const maxLookAhead = 1000
 
 const optionNames = [
@@ -47,14 +50,14 @@ const optionNames = [
 ] as const satisfies (keyof RunAllOptions)[]
 
 /**
- * Runs an agent on many items, some at once, and gives their results in the order of the items.
+ * Runs an agent on many items concurrently, and yields their results in the order of the items.
  *
- * - With a store each item is a session, `ID.ITEM`. When the process is killed, the same call goes on: items that have ended are
- *   read from the store, and others are continued; a model request that was under way is made again. An item that waits for an answer is given as it waits.
- * - Without a store the items run in memory.
- * - Items are read as they are needed, and at most a thousand are ahead of the results: the list may be a stream of any length.
+ * - With a store, each item is a session `ID.ITEM`. After a process crash, the same call continues: results of ended items are read from
+ *   the store, and unfinished items resume. Requests that were in flight are repeated. An item that waits for an answer yields its waiting run.
+ * - Without a store, items run in memory.
+ * - Items are read on demand, at most a thousand ahead of the results, so the source can be a stream of any length.
  * - A session that another process holds is waited for.
- * - The loop ends early when `signal` aborts. When it is left, the batch is parked, too.
+ * - The loop ends early when `signal` aborts. Leaving the loop also parks the batch.
  *
  * @example
  * const items = [

@@ -9,45 +9,45 @@ import { checkListOptions, type ListOptions } from '../core/sessions/store/list-
 import type { SessionStore } from '../core/sessions/store/store.js'
 
 /**
- * Which sessions are told: those that match every key; at least one is needed. Sub-agents' sessions are not told
- * themselves: what their caller is told reaches them.
+ * Selects the sessions that match every key. At least one key is required. A message reaches sub-agents through the
+ * session that called them.
  *
  * @example const acme: SessionSelection = { tags: { tenant: 'acme' }, state: ['RUNNING', 'WAITING_FOR_TOOL'] }
  */
 export type SessionSelection = Pick<ListOptions, 'prefix' | 'tags' | 'agent' | 'state'>
 
-/** A message for many sessions: an answer is for one call, so there is none here. */
+/** A message for many sessions. Answers are excluded because they belong to one call. */
 export type MessageForAll = Extract<
   SessionMessage,
   { type: 'cancel' | 'pause' | 'resume' | 'steer' | 'message' }
 >
 
-/** How `sendAll` tells. */
+/** Options of `sendAll`. */
 export interface SendAllOptions {
   /**
-   * An idempotency key, 1 to 200 characters: a session that was told with it is not told again. Give one to `steer` and to
-   * `message`, so that the same call can be made again after an error.
+   * Idempotency key, 1 to 200 characters. A session receives a message with the same key once. Use it for `steer` and
+   * `message` so that the call can be repeated after an error.
    */
   key?: string
-  /** Sessions that are told at the same time. Default: 16. */
+  /** Number of sessions to send to at once. Default: 16. */
   concurrency?: number
   /** Called after each session. */
   onProgress?: (receipt: Readonly<SendAllReceipt>) => void
-  /** Tells no further session once it aborts: the call rejects with its reason. */
+  /** Stops sending. The call rejects with the signal's reason. */
   signal?: AbortSignal
 }
 
-/** What became of a message for many sessions. */
+/** Outcome of a message for many sessions. */
 export interface SendAllReceipt {
-  /** The sessions that were told, or refused: the sum of the counts below. */
+  /** Number of matching sessions, the sum of the counts below. */
   sessions: number
-  /** A process holds them: it reads the message within a second. */
+  /** A process holds the session and reads the message within a second. */
   sent: number
-  /** No process holds them: the next resume applies the message first. */
+  /** No process holds the session. The next resume applies the message first. */
   waiting: number
-  /** It is done, as for a `cancel` of a session that no process held. */
+  /** Applied at once, such as a `cancel` of a session that no process held. */
   applied: number
-  /** Their run had ended before. */
+  /** The run had already ended. */
   ended: number
   refused: number
   /** The first hundred refusals. */
@@ -57,17 +57,17 @@ export interface SendAllReceipt {
 const messageTypes = ['cancel', 'pause', 'resume', 'steer', 'message'] as const
 const selectionKeys = ['prefix', 'tags', 'agent', 'state'] as const satisfies (keyof SessionSelection)[]
 const optionKeys = ['key', 'concurrency', 'onProgress', 'signal'] as const satisfies (keyof SendAllOptions)[]
-/** Sessions with a run that has not ended. What is queued for the next turn is for the others, too. */
+/** Default for a message that needs an unfinished run. A queued message is also for ended runs. */
 const openStates = ['RUNNING', 'WAITING_FOR_TOOL', 'WAITING_FOR_INPUT', 'PAUSED'] as const
 const pageSize = 500
 const mostRefusals = 100
 
 /**
- * Tells many sessions the same: for a deploy, an incident, a customer who has left. It resolves when every session that
- * matched has the message in its inbox, or has ended by it. A process that holds such a session starts nothing more for it later than a
- * second after that. After an error or a kill, make the same call again: with a `key`, no session is told twice.
+ * Sends one message to many sessions, for example before a deploy or when a customer leaves. Resolves when every matching session
+ * has the message in its inbox or has ended. A process that holds a session starts no further work for it after one more second. After an
+ * error, repeat the call: with a `key`, each session receives the message once.
  *
- * Default states: those of runs that have not ended; for a `message`, all.
+ * Default states: unfinished runs, or all states for a `message`.
  *
  * @example
  * const receipt = await sendAll(memoryStore(), { tags: { tenant: 'acme' } }, { type: 'cancel', why: 'The contract has ended.' })
@@ -114,10 +114,10 @@ export async function sendAll(
   let found: number
   do {
     found = 0
-    // Sessions that were written meanwhile have moved to the front of the list, where another look finds them.
+    // Sessions written during the listing move to its front. Another pass finds them.
     const listed = listSessions(store, asked, pageSize)
     const tellNext = async (): Promise<void> => {
-      // A worker that fails ends the list for the others.
+      // A failing worker ends the list for the others.
       for await (const { id } of listed) {
         if (seen.has(id)) continue
         seen.add(id)
@@ -136,7 +136,7 @@ export async function sendAll(
 
 type Outcome = 'sent' | 'waiting' | 'applied' | 'ended' | UsageError
 
-/** What became of it; null for a session that was deleted meanwhile. */
+/** The status, or null for a session that was deleted in the meantime. */
 async function tellOne(
   store: SessionStore,
   session: string,
@@ -168,7 +168,7 @@ function checkSelection(which: unknown, { type }: MessageForAll): ListOptions {
   expectKnownOptions('sendAll', which, selectionKeys)
   const { prefix, tags, agent, states } = checkListOptions(which)
   return {
-    // A copy, with every key of its own: a key that an object inherits would be lost, and every session be told.
+    // Copies own keys only. A filter key lost through inheritance would match every session.
     ...(prefix !== null && { prefix }),
     ...(tags.length > 0 && { tags: Object.fromEntries(tags) }),
     ...(agent !== null && { agent }),

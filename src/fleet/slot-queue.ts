@@ -1,44 +1,41 @@
 import { type CallAbort, onAbort } from '../core/base/abort.js'
 import { type Clock, readElapsed } from '../core/base/clock.js'
 
-/** What a queue lets go. Null: it is not limited. */
+/** Limits of a queue; null for no limit. */
 export interface SlotLimits {
   concurrency: number | null
   requests: RateWindow | null
   tokens: RateWindow | null
 }
 
-/** A request that was let go. */
+/** A granted request. */
 export interface Slot {
-  /** It is over. `tokens`: what it has used; null: as was estimated. */
+  /** Ends the request. `tokens`: its usage, or null to keep the estimate. */
   release(tokens: number | null): void
 }
 
-/** A request that wants to go. */
 export interface SlotRequest {
-  /** The run that asks; undefined: a request by itself. */
+  /** Undefined for a request without a run. */
   runId: string | undefined
-  /** An estimate. */
   tokens: number
   abort: AbortSignal | CallAbort
-  /** Told once, when it has to wait. `ahead`: how many go before it. */
+  /** Called once if the request has to wait. `ahead`: number of requests before it. */
   onWait: (ahead: number) => void
 }
 
 interface Waiter extends Pick<SlotRequest, 'tokens'> {
-  /** Of its run: earlier runs go first. */
+  /** Position of its run: earlier runs go first. */
   order: number
   grant: (slot: Slot) => void
 }
 
-/** How many runs are known by their order: one that was forgotten counts as new. */
+/** Maximum number of runs to remember. A forgotten run counts as new. */
 const maxRuns = 10_000
 
-/** Lets requests go as fast as limits allow: those of the run that came first before those of others. */
+/** Grants requests as fast as the limits allow, ordered by run, then by arrival. */
 export class SlotQueue {
   readonly #limits: SlotLimits
   readonly #clock: Clock
-  /** In the order in which they go. */
   readonly #waiters: Waiter[] = []
   readonly #orders = new Map<string, number>()
   #nextOrder = 0
@@ -59,7 +56,7 @@ export class SlotQueue {
     return this.#active
   }
 
-  /** For how long nothing goes, in milliseconds; 0: it is not paused. */
+  /** Remaining pause in milliseconds; 0 if not paused. */
   get pausedMs(): number {
     return Math.max(0, this.#pausedUntil - readElapsed(this.#clock))
   }
@@ -94,7 +91,7 @@ export class SlotQueue {
     })
   }
 
-  /** Nothing goes for so long, and no burst follows. */
+  /** Holds all requests for a time, without a burst afterwards. */
   pause(ms: number): void {
     const until = readElapsed(this.#clock) + ms
     if (until <= this.#pausedUntil) return
@@ -116,7 +113,7 @@ export class SlotQueue {
     return order
   }
 
-  /** Returns its place. */
+  /** Returns its position. */
   #insert(waiter: Waiter): number {
     let low = 0
     let high = this.#waiters.length
@@ -129,14 +126,14 @@ export class SlotQueue {
     return low
   }
 
-  /** Lets go what may go now, and looks again when the next one may. */
+  /** Grants waiting requests, and sets a timer for the next one. */
   #letGo(): void {
     this.#clock.clearTimeout(this.#timer)
     this.#timer = undefined
     for (let next = this.#waiters[0]; next !== undefined; next = this.#waiters[0]) {
       const waitMs = this.#getWaitMs(next)
       if (waitMs > 0) {
-        // At the limit of concurrency there is no time to wait for: the next request that ends calls this again.
+        // At the concurrency limit, the next release calls this again.
         if (waitMs < Infinity) this.#timer = this.#clock.setTimeout(() => this.#letGo(), Math.ceil(waitMs))
         return
       }
@@ -175,32 +172,31 @@ export class SlotQueue {
   }
 }
 
-/** An amount that was let go. */
 export interface RateEntry {
   readonly at: number
   amount: number
 }
 
 const minuteMs = 60_000
-/** Requests arrive after different times: a window of ours is a hundredth longer than one of the server's. */
+/** Network delays vary, so the local window is one percent longer than the server's. */
 const windowMs = minuteMs * 1.01
-/** What rounding leaves. */
+/** Rounding tolerance. */
 const tolerance = 1e-6
 
 /**
- * How much may go in a minute. A bucket that fills steadily bounds a burst, and no window of a minute ever has more than the
- * limit: so a server refuses nothing, whether it counts by fixed windows, by sliding ones, or by a bucket.
+ * A rate limit per minute. A token bucket bounds bursts, and no sliding minute exceeds the limit, so the rate is safe
+ * for servers with fixed windows, sliding windows or buckets.
  */
 export class RateWindow {
   readonly #limit: number
   readonly #burst: number
-  /** What may go at once. Less than 0 after an amount that is larger than a burst. */
+  /** Available amount. Negative after an amount larger than a burst. */
   #level: number
   #filledAt: number
   readonly #entries: RateEntry[] = []
   #sum = 0
 
-  /** `burst`: how much may go at once. Times in milliseconds, which pass steadily. */
+  /** `burst`: the amount that may go at once. Times are monotonic, in milliseconds. */
   constructor(limit: number, burst: number, now: number) {
     this.#limit = limit
     this.#burst = burst
@@ -208,7 +204,7 @@ export class RateWindow {
     this.#filledAt = now
   }
 
-  /** How long so much has to wait; 0: it may go now. A request larger than the limit waits until nothing else counts in the minute. */
+  /** Time until the amount may go; 0 for now. An amount above the limit waits until the window is empty. */
   getWaitMs(amount: number, now: number): number {
     this.#passTime(now)
     const missing = Math.min(amount, this.#burst) - this.#level

@@ -8,12 +8,12 @@ interface Waiter<Asked, Granted> {
   reject: (error: unknown) => void
 }
 
-/** How long to wait for what other processes give back, in milliseconds; what this one gives back is noticed at once. */
+/** Poll interval for amounts released by other processes, in milliseconds. Local releases are noticed at once. */
 const pollMs = 250
 
 /**
- * A line of those who wait for their share of something: first come, first served, so that many that wait ask for one share at a
- * time, and a large one is not passed over for ever.
+ * A first-come, first-served queue for shares of an amount. Only the first waiter tries, so a large request is not
+ * starved.
  */
 export class WaitingLine<Asked, Granted> {
   readonly #waiters: Waiter<Asked, Granted>[] = []
@@ -21,12 +21,12 @@ export class WaitingLine<Asked, Granted> {
   readonly #tryOnce: (asked: Asked) => Promise<Granted | null>
   readonly #giveBack: (granted: Granted) => void
   #isServing = false
-  /** Ends the pause before the next try. */
+  /** Ends the pause before the next attempt. */
   #resume: (() => void) | null = null
-  /** Whether something was given back during a try. */
+  /** Whether a share was returned during an attempt. */
   #isStale = false
 
-  /** `tryOnce` resolves with the share, or with null while there is none. It rejects when there will never be one. */
+  /** `tryOnce` resolves with the share, or with null if none is available. It rejects if none ever will be. */
   constructor(
     clock: Clock,
     tryOnce: (asked: Asked) => Promise<Granted | null>,
@@ -37,7 +37,7 @@ export class WaitingLine<Asked, Granted> {
     this.#giveBack = giveBack
   }
 
-  /** Resolves with what was asked for. Rejects with the reason of the signal when it aborts. */
+  /** Resolves with the share. Rejects with the reason of the signal when it aborts. */
   async join(asked: Asked, signal?: AbortSignal): Promise<Granted> {
     signal?.throwIfAborted()
     if (this.#waiters.length === 0) {
@@ -74,7 +74,7 @@ export class WaitingLine<Asked, Granted> {
     })
   }
 
-  /** Something was given back. */
+  /** A share was returned. */
   wake(): void {
     this.#isStale = true
     this.#resume?.()
@@ -130,19 +130,19 @@ export interface LeasesOptions {
   settle: (settlement: Settlement) => Promise<void>
 }
 
-/** A settlement that the store has not taken yet. */
+/** A settlement that the store has not accepted yet. */
 interface OpenSettlement {
   paid: BudgetAmount
   since: number
 }
 
 /**
- * The reservations that this process holds. They are renewed while their requests are under way. A settlement that the store
- * does not take is reported and tried again, until stores forget such reservations. It is not renewed: waiting runs would wait
- * for it for ever.
+ * Renews the reservations of this process while their requests are in flight. Failed settlements are reported and
+ * retried until the store forgets the reservation, without renewal, because waiting runs would otherwise wait
+ * forever.
  */
 export class ReservationLeases {
-  /** Null: under way. */
+  /** Null while the request is in flight. */
   readonly #held = new Map<string, OpenSettlement | null>()
   readonly #options: LeasesOptions
   #timer: unknown = null
@@ -156,7 +156,7 @@ export class ReservationLeases {
     this.#schedule()
   }
 
-  /** Never rejects. `report` gets the error of a store that does not take the settlement. */
+  /** Never rejects. `report` receives the error if the store does not accept the settlement. */
   async settle(reservation: string, paid: BudgetAmount, report: (error: unknown) => void): Promise<void> {
     if (this.#held.get(reservation) !== null) return
     const open = { paid, since: readElapsed(this.#options.clock) }
@@ -187,7 +187,7 @@ export class ReservationLeases {
       this.#timer = null
       void this.#renew()
     }, leaseMs / 3)
-    // A process that has nothing else to do may end.
+    // Lets the process exit.
     unrefTimer(this.#timer)
   }
 
@@ -202,7 +202,7 @@ export class ReservationLeases {
     try {
       if (working.length > 0) await this.#options.renew(working)
     } catch {
-      // Those that run out meanwhile count as lost until they are settled.
+      // Reservations that expire in the meantime count as lost until they are settled.
     }
     await Promise.all(
       held.map(async ([reservation, open]) => {

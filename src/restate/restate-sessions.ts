@@ -19,30 +19,35 @@ import { sendToSession } from '../core/drive/send-to-session.js'
 import type { Receipt, SessionMessage } from '../core/sessions/inbox/session-message.js'
 import { isRestState } from '../../machines/agent/run-result.js'
 
-/** How Restate runs sessions. */
+/** Options of `restateSessions`. */
 export interface RestateSessionsOptions<Context = unknown>
   extends SessionRunnerOptions,
     HostFunctions<Context> {
-  /** The name of the virtual object. Default: `session`. */
+  /** Name of the virtual object. Default: `session`. */
   name?: string
-  /** How long a session waits for people, in milliseconds; then it is cancelled. Default: for ever. */
+  /** How long a session waits for people before it is cancelled, in milliseconds. Default: forever. */
   answerTimeoutMs?: number
 }
 
-/** What `run` of the virtual object is called with; its key is the id of the session. */
+/** The argument of `run`. The key of the virtual object is the session id. */
 export interface RestateTurn {
-  /** What the run begins with, at most 800 bytes: Restate keeps it. Left out: what `loadInput` returns, which may be longer. */
+  /**
+   * Input of the run, at most 800 bytes because Restate stores it. Default: the result of `loadInput`, which may be
+   * longer.
+   */
   input?: string
-  /** Which run of the session; see `runSession`. Default: the first, or whichever is the latest. */
+  /** The turn to run; see `runSession`. Default: the latest, or the first. */
   turn?: number
   agent?: string
 }
 
-/** What a process serves, and how it ends. */
+/** The object to serve, and its shutdown. */
 export interface RestateSessions {
-  /** For `restate.serve({ services: [object] })`. Its handlers: `run`, and `send`, which may be called at any time. */
+  /**
+   * For `restate.serve({ services: [object] })`. Its handlers are `run`, and `send`, which may be called at any time.
+   */
   object: object
-  /** Begins nothing more; see `SessionRunner`. */
+  /** Stops starting sessions; see `SessionRunner`. */
   drain: () => Promise<void>
 }
 
@@ -56,13 +61,12 @@ const maxRetryWaitMs = 10_000
 const maxTurnBytes = 800
 const turnKeys: ReadonlySet<string> = new Set(['input', 'turn', 'agent'] satisfies (keyof RestateTurn)[])
 const patienceAnswer: SessionAnswer = { type: 'cancel', why: 'No answer came in time.' }
-/** Restate tries again until it is told not to: soon, and ever later. */
+/** Restate retries with increasing delays until it receives a terminal error. */
 const retryOptions = { initialRetryInterval: 200, retryIntervalFactor: 2, maxRetryInterval: 5000 }
 
 /**
- * Runs sessions in Restate: a virtual object each. `run` settles when its run has ended, whatever happens to processes
- * meanwhile; while the session waits for people, or for a provider, it is suspended and costs nothing. `send` reaches a
- * session at work, too.
+ * Runs each session as a Restate virtual object. `run` settles when its run has ended, also across process failures.
+ * While a session waits for people or a provider, it is suspended. `send` also reaches active sessions.
  *
  * @example
  * const host = (restate: RestateLike) =>
@@ -92,7 +96,7 @@ export function restateSessions(
   const own = createSessionRunner(agents, drainMs === undefined ? {} : { drainMs })
   const store = getCommonStore(agents)
 
-  /** What can never succeed is not tried again. */
+  /** Errors that retries cannot fix end the invocation. */
   const terminal = (error: unknown): unknown => {
     if (!(error instanceof StatewrightError) || error.retryable) return error
     return new restate.TerminalError(`${error.code}: ${error.message}`, { errorCode: 422 })
@@ -101,7 +105,7 @@ export function restateSessions(
   const driven = async (given: RunSessionOptions, begins: boolean): Promise<SessionResult> => {
     try {
       const rest = await own.runSession(await addHostValues(options, { maxRetryWaitMs, ...given }, begins))
-      // Another process goes on with it.
+      // Another process continues the session.
       if (rest.stopped && rest.waitMs === undefined)
         throw new UsageError(
           'draining',
@@ -126,7 +130,7 @@ export function restateSessions(
     const step = (label: string, given: RunSessionOptions, begins = false): Promise<SessionResult> =>
       context.run(label, () => driven(given, begins), retryOptions)
     let rest = await step('drive', begin, true)
-    /** Of the rest with this head: waking up for nothing does not prolong it. */
+    /** Patience per rest, identified by its head, so that an early wake-up does not extend it. */
     let patience: { head: number; until: number } | undefined
     /* oxlint-disable no-await-in-loop -- one rest after the other */
     for (;;) {
@@ -144,7 +148,7 @@ export function restateSessions(
         }
       const { id, promise } = context.awakeable<null>()
       context.set('waiting', id)
-      // A message that was told right before saw no waiter.
+      // A message sent just before this did not see the awakeable.
       rest = await step('look', { session })
       if (rest.head === head) {
         const { wakeMs } = rest
@@ -152,7 +156,7 @@ export function restateSessions(
           promise,
           wakeMs ?? (patience && (await readTimeLeft(context, patience.until, answerTimeoutMs))),
         )
-        // What was said in the very moment comes first: then the session goes on.
+        // A message sent at the same moment comes first.
         rest = await step(
           'drive',
           isAnswered || wakeMs !== undefined ? { session } : { session, answers: [patienceAnswer], at: head },
@@ -163,7 +167,7 @@ export function restateSessions(
     /* oxlint-enable no-await-in-loop */
   }
 
-  /** A step that was killed before Restate knew of it is made again: with its key, the message counts once. */
+  /** A step that was killed before Restate stored it is repeated. The key makes the message count once. */
   const told = async (session: string, message: SessionMessage, key: string): Promise<Receipt> => {
     try {
       return await sendToSession(agents, store, session, message, { key })
@@ -176,12 +180,12 @@ export function restateSessions(
     const key = await context.run('key', () => Promise.resolve(createId()))
     try {
       const receipt = await context.run('send', () => told(context.key, message, key), retryOptions)
-      // Nothing runs that would say it; a run that waits for people comes first.
+      // No run is active to read it. A run that waits for people comes first.
       if (message.type === 'message' && receipt.status === 'waiting')
         context.genericSend({ service: name, method: 'run', key: context.key, parameter: new Uint8Array() })
       return receipt
     } finally {
-      // Also where it was refused: a cancel may have been carried out by a process that is gone.
+      // Also after a refusal, because a dead process may have applied a cancel.
       const waiting = await context.get<string>('waiting')
       if (waiting !== null) context.resolveAwakeable(waiting, null)
     }
@@ -192,11 +196,11 @@ export function restateSessions(
       name,
       handlers: {
         run: restate.handlers.object.exclusive({}, run as never),
-        // What `run` has set may be younger than the call: it is asked for when it is needed.
+        // `run` may have changed the state after this call started, so it is loaded when needed.
         send: restate.handlers.object.shared({ enableLazyState: true }, sendHandler as never),
       },
-      // A call may take long; no other process continues the session meanwhile.
-      // Processes come back within seconds; a caller should not wait longer because several have gone.
+      // Calls may be long, and no other process can continue the session. Processes restart within seconds, so
+      // retries stay short.
       options: {
         abortTimeout: { hours: 1 },
         retryPolicy: { initialInterval: 100, exponentiationFactor: 2, maxInterval: 5000 },
@@ -225,12 +229,12 @@ function checkTurn(given: unknown, { TerminalError }: RestateLike): RestateTurn 
   )
 }
 
-/** What is left until then; by another clock than the one that has set it, at most the whole. */
+/** Remaining time. A different clock may have set it, so the total is the maximum. */
 function readTimeLeft(context: RestateContext, at: number, most = Infinity): Promise<number> {
   return context.run('left', () => Promise.resolve(Math.min(most, Math.max(0, at - Date.now()))))
 }
 
-/** Whether this settles in so many milliseconds; without them, whenever it does. */
+/** Whether the promise settles within a time; without one, waits for it. */
 async function settlesWithin(promise: DurablePromise<unknown>, ms: number | undefined): Promise<boolean> {
   try {
     await (ms === undefined ? promise : promise.orTimeout(ms))
@@ -241,7 +245,7 @@ async function settlesWithin(promise: DurablePromise<unknown>, ms: number | unde
   }
 }
 
-/** What is used of `@restatedev/restate-sdk`: the module is handed over, not imported. */
+/** The part of `@restatedev/restate-sdk` that is used. The module is passed in, not imported. */
 export interface RestateLike {
   object(definition: { name: string; handlers: Record<string, unknown>; options?: object }): object
   handlers: {
@@ -253,12 +257,12 @@ export interface RestateLike {
   TerminalError: new (message: string, options?: { errorCode?: number }) => Error
 }
 
-/** A promise of Restate's own. */
+/** A Restate promise. */
 export interface DurablePromise<Value> extends Promise<Value> {
   orTimeout(ms: number): DurablePromise<Value>
 }
 
-/** What a handler is given. */
+/** The handler context. */
 export interface RestateContext {
   readonly key: string
   run<Value>(name: string, step: () => Promise<Value>, options?: object): DurablePromise<Value>
