@@ -1,5 +1,5 @@
 /** Tools of MCP servers. Needs the optional package `@modelcontextprotocol/client`. */
-export type { McpServer } from './client/mcp-server.js'
+export type { McpServer } from './client/mcp-options.js'
 export { mcpTools } from './client/mcp-tools.js'
 export type {
   McpAddress,
@@ -9,8 +9,8 @@ export type {
   McpOptions,
 } from './client/mcp-options.js'
 export type { McpAuth } from './client/sign-in/auth-options.js'
-export { mcpPrompt } from './client/resources/mcp-prompt.js'
-export { mcpResources } from './client/resources/mcp-resources.js'
-export { finishMcpSignIn } from './client/sign-in/finish-sign-in.js'
-export { loopbackSignIn, type LoopbackOptions } from './client/sign-in/loopback-sign-in.js'
+export { mcpPrompt } from './client/resources.js'
+export { mcpResources } from './client/resources.js'
+export { finishMcpSignIn } from './client/sign-in/sign-in.js'
+export { loopbackSignIn, type LoopbackOptions } from './client/sign-in/auth-options.js'
 export { fileTokenStore, type McpTokenStore } from './client/sign-in/token-store.js'

@@ -1,4 +1,5 @@
 import { MemoryError } from '../core/memory/retriever.js'
+import type { Vector } from './embedder.js'
 
 /** What a memory is made of. A loaded attachment is one. */
 export interface MemoryDocument {
@@ -49,4 +50,76 @@ function readDocument(document: unknown, path: string): StoredDocument {
     throw new MemoryError('invalid_document', `${path} needs a text.`, `${path}.text`)
   }
   return { source: known, text }
+}
+
+/** A memory as JSON: its documents, and what embeddings of them have cost already. */
+export interface StoredMemory {
+  /** Of its schema; a newer one is refused. */
+  version: 1
+  /** All of them, whole. */
+  documents: StoredDocument[]
+  /** Null without embeddings. Vectors by the SHA-256 of their text, as base64 of 32-bit floats (little-endian). */
+  embeddings: { model: string; vectors: Record<string, string> } | null
+}
+
+/** @throws {MemoryError} `invalid_stored_memory` */
+export function readStoredMemory(json: unknown): {
+  documents: StoredDocument[]
+  model: string | undefined
+  vectors: Map<string, Vector>
+} {
+  const { version, documents, embeddings } = expectObject(json)
+  if (version !== 1) {
+    const newer = typeof version === 'number' && version > 1
+    throw invalidMemoryError(
+      newer ? `it has version ${version}; update Statewright` : 'it is not what toJSON() of a memory returns',
+    )
+  }
+  if (embeddings === null || embeddings === undefined) {
+    return { documents: readStoredDocuments(documents), model: undefined, vectors: new Map() }
+  }
+  const { model, vectors } = expectObject(embeddings)
+  if (typeof model !== 'string') throw invalidMemoryError('embeddings.model must be a text')
+  return {
+    documents: readStoredDocuments(documents),
+    model,
+    vectors: new Map(
+      Object.entries(expectObject(vectors)).map(([key, vector]) => [key, unpackVector(vector)]),
+    ),
+  }
+}
+
+export function packVector(vector: Vector): string {
+  return Buffer.from(new Float32Array(vector).buffer).toString('base64')
+}
+
+function unpackVector(packed: unknown): Vector {
+  const bytes = Buffer.from(typeof packed === 'string' ? packed : '', 'base64')
+  if (bytes.length === 0 || bytes.length % 4 !== 0)
+    throw invalidMemoryError('a vector is not base64 of 32-bit floats')
+  const vector = Array.from({ length: bytes.length / 4 }, (_, index) => bytes.readFloatLE(index * 4))
+  if (!vector.every(Number.isFinite)) throw invalidMemoryError('a vector holds numbers that are not finite')
+  return vector
+}
+
+function readStoredDocuments(documents: unknown): StoredDocument[] {
+  try {
+    return [...readDocuments(documents).values()]
+  } catch (error) {
+    throw invalidMemoryError('its documents cannot be read', { cause: error })
+  }
+}
+
+function expectObject(value: unknown): Record<string, unknown> {
+  if (typeof value === 'object' && value !== null) return value as Record<string, unknown>
+  throw invalidMemoryError('it is not what toJSON() of a memory returns')
+}
+
+function invalidMemoryError(why: string, options?: ErrorOptions): MemoryError {
+  return new MemoryError(
+    'invalid_stored_memory',
+    `The memory cannot be restored: ${why}.`,
+    undefined,
+    options,
+  )
 }

@@ -1,6 +1,6 @@
 /** Memory and attachments: documents that can be searched, and files and URLs that become text. Node only. */
 export { formatSnippets, type FormatSnippetsOptions } from '../core/memory/retrieved-text.js'
-export { AttachmentError, type AttachmentErrorCode } from './attachments/attachment-error.js'
+export { AttachmentError, type AttachmentErrorCode } from './attachments/attachment.js'
 export type {
   Attachment,
   AttachmentOptions,
@@ -14,7 +14,7 @@ export type { MemoryDocument } from './documents.js'
 export type { EmbeddingOptions } from './embedder.js'
 export { type Memory, type MemoryOptions, memory, restoreMemory } from './memory.js'
 export { MemoryError, type MemoryErrorCode } from '../core/memory/retriever.js'
-export type { SearchOptions } from './search-options.js'
+export type { SearchOptions } from './document-library.js'
 export type { RetrievedSnippet, Retriever } from '../core/memory/retriever.js'
 export { parseSnippets } from '../core/memory/retriever.js'
-export type { StoredMemory } from './stored-memory.js'
+export type { StoredMemory } from './documents.js'

@@ -4,11 +4,15 @@ import { truncate } from '../../guards/lib/cut.js'
 import { defineTool } from '../core/tools/define-tool.js'
 import type { Tool } from '../core/tools/tool.js'
 import { formatSnippets } from '../core/memory/retrieved-text.js'
-import { type MemoryDocument, readDocuments, type StoredDocument } from './documents.js'
-import { DocumentLibrary } from './document-library.js'
-import { resolveSearchOptions, type SearchOptions } from './search-options.js'
+import {
+  type MemoryDocument,
+  readDocuments,
+  type StoredDocument,
+  readStoredMemory,
+  type StoredMemory,
+} from './documents.js'
+import { DocumentLibrary, resolveSearchOptions, type SearchOptions } from './document-library.js'
 import type { RetrievedSnippet, Retriever } from '../core/memory/retriever.js'
-import { readStoredMemory, type StoredMemory } from './stored-memory.js'
 
 /**
  * What a memory knows from the beginning, and how it is searched.

@@ -1,2 +1,2 @@
-export type { Semconv } from './semconv-names.js'
+export type { Semconv } from './otel-metrics.js'
 export { otel, type OtelOptions } from './otel.js'

@@ -1,6 +1,5 @@
 import type { Context, Tracer } from '@opentelemetry/api'
-import type { Metrics } from './otel-metrics.js'
-import type { SemconvNames } from './semconv-names.js'
+import type { Metrics, SemconvNames } from './otel-metrics.js'
 
 /** What all runs that one `otel()` measures have in common. */
 export interface OtelKit {

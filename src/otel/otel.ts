@@ -3,8 +3,7 @@ import { ConfigError } from '../core/base/errors.js'
 import { checkBudgetList } from '../core/budgets/budgets-option.js'
 import type { SharedBudget } from '../core/budgets/shared-budget.js'
 import type { Telemetry } from '../core/telemetry/telemetry.js'
-import { createMetricsLookup } from './otel-metrics.js'
-import { namesBySemconv, type Semconv } from './semconv-names.js'
+import { createMetricsLookup, namesBySemconv, type Semconv } from './otel-metrics.js'
 import { RunSpans } from './run-spans.js'
 
 /** How runs are measured. */

@@ -2,11 +2,14 @@ import { type Attributes, type Context, type Span, SpanKind, trace } from '@open
 import type { EmittedEvent, StepCompleted } from '../../machines/agent/announcements.js'
 import { noUsage, type Usage } from '../../machines/agent/usage.js'
 import type { TelemetryRequestInfo } from '../core/telemetry/telemetry.js'
-import { formatInputMessages, formatOutputMessages, formatInstructions } from './span-content.js'
+import {
+  formatInputMessages,
+  formatOutputMessages,
+  formatInstructions,
+  recordFailure,
+} from './span-content.js'
 import { forEachThenThrow, type OtelKit, readMonotonicMs, type SpanPlace } from './otel-kit.js'
-import type { Metrics } from './otel-metrics.js'
-import { getSemconvProvider } from './semconv-names.js'
-import { recordFailure } from './record-failure.js'
+import { type Metrics, getSemconvProvider } from './otel-metrics.js'
 
 type CompletedInference = Extract<StepCompleted, { stepType: 'inference' }>
 type HostedStep = Extract<StepCompleted, { stepType: 'hosted' }>

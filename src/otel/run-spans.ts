@@ -16,8 +16,7 @@ import type { TelemetryRunInfo, TelemetryStepInfo, RunTelemetry } from '../core/
 import { forEachThenThrow, type OtelKit, readMonotonicMs, type SpanPlace } from './otel-kit.js'
 import type { Metrics } from './otel-metrics.js'
 import { RequestSpans } from './request-spans.js'
-import { createStretchEnd, toSpanEvent, failedStates, createStretchStart } from './stretch-attributes.js'
-import { StepSpans } from './step-spans.js'
+import { createStretchEnd, toSpanEvent, failedStates, createStretchStart, StepSpans } from './step-spans.js'
 
 /** Deltas and progress come by the thousand: no span has them. */
 const untold: ReadonlySet<string> = new Set([

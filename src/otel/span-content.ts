@@ -1,7 +1,9 @@
 import { scrubSecrets } from '../core/shields/scrub-secrets.js'
 import type { ContentPart, MediaPart, Message } from '../../machines/agent/messages.js'
-import type { ModelStepResponse } from '../../machines/agent/announcements.js'
+import type { ModelStepResponse, StepCompleted } from '../../machines/agent/announcements.js'
 import type { ModelRequest } from '../core/models/provider.js'
+import { type Span, SpanStatusCode } from '@opentelemetry/api'
+import { readProperty } from '../core/base/json.js'
 
 // Formats prompts and answers for spans. `RequestSpans` decides whether spans have them (`captureContent`).
 
@@ -146,4 +148,27 @@ function fitMessages(messages: readonly MeasuredMessage[]): string {
 function formatOmission(parts: number, characters: number): string {
   const what = parts === 1 ? 'a part' : `${parts} parts`
   return `[statewright: ${what} of ${characters} characters left out, more than ${maxContentChars} are not recorded]`
+}
+
+/**
+ * A span that failed: its status and, where something was thrown, an `exception` event with type and stack. `hasWords`:
+ * content is captured, so the message is told, too, secrets scrubbed; a stack without it has its frames alone.
+ */
+export function recordFailure(span: Span, error: StepCompleted['error'], hasWords: boolean): void {
+  const { cause, message = '' } = error ?? {}
+  const said = hasWords ? limitContent(readText(cause, 'message') || message) : ''
+  span.setStatus({ code: SpanStatusCode.ERROR, ...(said !== '' && { message: said }) })
+  if (cause === undefined) return
+  const stack = readText(cause, 'stack')
+  const frames = stack.split('\n').filter((line) => /^\s+at /.test(line))
+  span.addEvent('exception', {
+    'exception.type': readText(cause, 'name') || 'Error',
+    'exception.stacktrace': hasWords ? limitContent(stack) : frames.join('\n'),
+    ...(said !== '' && { 'exception.message': said }),
+  })
+}
+
+function readText(value: unknown, key: string): string {
+  const text = readProperty(value, key)
+  return typeof text === 'string' ? text : ''
 }

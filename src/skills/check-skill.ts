@@ -1,7 +1,5 @@
 import { isObject } from '../core/base/values.js'
 import type { SkillInfo } from '../core/tools/tool-outcomes.js'
-import { maxDescriptionChars, maxSkills } from './skill-limits.js'
-import { invalidSkillError } from './skill-error.js'
 import { ConfigError } from '../core/base/errors.js'
 
 const namePattern = /^[a-z0-9]+(?:-[a-z0-9]+)*$/
@@ -96,3 +94,23 @@ export function sortSkills<Skill extends { name: string; where: string }>(skills
   }
   return [...byName.values()].sort((a, b) => (a.name < b.name ? -1 : 1))
 }
+
+/** A skill that cannot be used. `where`: its file, or its name. */
+export function invalidSkillError(where: string, problem: string, options?: ErrorOptions): ConfigError {
+  return new ConfigError('invalid_skill', `Skill ${where}: ${problem}`, where, options)
+}
+
+/** Characters of the index in the instructions. */
+export const maxIndexChars = 8_000
+/** Characters of a skill's instructions. */
+export const maxBodyChars = 100_000
+/** Bytes of a SKILL.md. */
+export const maxSkillBytes = 500_000
+/** Characters of the front matter of a SKILL.md. */
+export const maxFrontMatterChars = 20_000
+/** Characters of a description, by the Agent Skills format. */
+export const maxDescriptionChars = 1_024
+/** Bytes of a file in a skill's folder. */
+export const maxFileBytes = 1_000_000
+/** Skills of one agent. */
+export const maxSkills = 500

@@ -3,9 +3,17 @@ import { defineTool } from '../core/tools/define-tool.js'
 import { type AgentSkills, type SkillInfo, SkillOutcome } from '../core/tools/tool-outcomes.js'
 import type { Tool } from '../core/tools/tool.js'
 import { ToolError } from '../core/tools/tool-error.js'
-import { isSkillName } from './check-skill.js'
-import { formatIndex } from './format-index.js'
-import { maxBodyChars } from './skill-limits.js'
+import {
+  checkSkill,
+  invalidSkillError,
+  isSkillName,
+  maxBodyChars,
+  maxIndexChars,
+  sortSkills,
+} from './check-skill.js'
+import { sha256 } from '../../guards/lib/sha256.js'
+import { type ArgumentRule, expectArgument, functionRule } from '../core/base/values.js'
+import { truncate } from '../../guards/lib/cut.js'
 
 /** A skill as it is when it is loaded. */
 export interface LoadedSkill {
@@ -116,3 +124,78 @@ function formatLoaded(body: string, allowedTools: readonly string[] | undefined)
   const allowed = allowedTools.length === 0 ? 'no tool' : `only ${allowedTools.join(', ')}`
   return `${body}\n\n[While this skill is loaded, ${allowed} may be called, besides the tools of skills. unload_skill ends that.]`
 }
+
+/** Skills that a program has anywhere: in a bundle, in a database, behind a URL. */
+export interface ListedSkillsOptions {
+  /** The skills, with what the index says of them. `hash`, where it is given, has to change with the instructions. */
+  list: readonly (Omit<SkillInfo, 'hash'> & { readonly hash?: string })[]
+  /** Returns the instructions of a skill, when the model asks for them. */
+  load: (name: string) => string | Promise<string>
+  /** Returns a file of a skill. `path` is the model's own text: check it. Default: skills have no files. */
+  readFile?: (name: string, path: string) => string | Promise<string>
+}
+
+const listPhrase: ArgumentRule = {
+  is: Array.isArray,
+  phrase: "a list, such as [{ name: 'review', description: '…' }]",
+}
+
+export function createListedSkills({ list, load, readFile }: ListedSkillsOptions): AgentSkills {
+  expectArgument('skills({ list })', list, listPhrase)
+  expectArgument(
+    'skills({ load })',
+    load,
+    functionRule('a function that returns the instructions of a skill'),
+  )
+  if (readFile !== undefined)
+    expectArgument('skills({ readFile })', readFile, functionRule('a function that returns a file'))
+  const infos = sortSkills(
+    list.map((given, i) => {
+      const where = `list[${i}]`
+      if (typeof given !== 'object' || given === null)
+        throw invalidSkillError(where, 'it must be an object with name and description.')
+      const { hash } = given
+      const info = checkSkill(where, { ...given })
+      return {
+        ...info,
+        hash: typeof hash === 'string' ? hash : sha256(JSON.stringify(info)).slice(0, 16),
+        where,
+      }
+    }),
+  ).map(({ where: _where, ...info }) => info)
+  const byName = new Map(infos.map((info) => [info.name, info]))
+  return createSkills({
+    list: infos,
+    load: async (name) => {
+      const body = await load(name)
+      if (typeof body !== 'string') throw new TypeError(`load('${name}') returned no text.`)
+      return { info: byName.get(name) as SkillInfo, body }
+    },
+    readFile,
+  })
+}
+
+const opening =
+  'Skills are instructions for certain tasks. When a task fits one of these, call load_skill with its name before you begin, and follow what it says. read_skill_file reads the files that it speaks of. Call unload_skill when the task is done.'
+
+/** The index of the skills, of a bounded length: descriptions are cut evenly, and skills that have no room are counted. */
+export function formatIndex(skills: readonly Pick<SkillInfo, 'name' | 'description'>[]): string {
+  if (skills.length === 0) return ''
+  const room = maxIndexChars - opening.length - 60
+  for (const chars of [1_024, 400, 200, 100, 50]) {
+    const lines = skills.map(({ name, description }) => `- ${name}: ${truncate(toLine(description), chars)}`)
+    const text = lines.join('\n')
+    if (text.length <= room) return `${opening}\n${text}`
+  }
+  const names: string[] = []
+  let length = 0
+  for (const { name } of skills) {
+    length += name.length + 3
+    if (length > room) break
+    names.push(`- ${name}`)
+  }
+  const left = skills.length - names.length
+  return [opening, ...names, ...(left > 0 ? [`and ${left} more, which load_skill names`] : [])].join('\n')
+}
+
+const toLine = (text: string): string => text.replaceAll(/\s+/g, ' ')

@@ -1,2 +1,23 @@
-/** Skills where there are no files: in browsers, workers and edge runtimes. */
-export { instructionsFrom, skills } from './without-files.js'
+import { expectArgument, optionsRule } from '../core/base/values.js'
+import { UsageError } from '../core/base/errors.js'
+import { expectKnownOptions } from '../core/config/other-names.js'
+import type { AgentSkills } from '../core/tools/tool-outcomes.js'
+import { createListedSkills, type ListedSkillsOptions } from './create-skills.js'
+
+/** As `skills` of Node, from a list alone. */
+export function skills(options: ListedSkillsOptions): AgentSkills {
+  expectArgument('skills(options)', options ?? null, optionsRule)
+  if ('dirs' in options)
+    throw new UsageError('invalid_option', 'There are no folders here: pass skills({ list, load }).', 'dirs')
+  expectKnownOptions('skills', options, ['list', 'load', 'readFile'])
+  return createListedSkills(options)
+}
+
+/** There are no files here. */
+export function instructionsFrom(): never {
+  throw new UsageError(
+    'invalid_option',
+    'There are no files here: pass instructions as a text.',
+    'instructionsFrom',
+  )
+}

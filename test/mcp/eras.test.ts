@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import fc from 'fast-check'
-import { findHeaderFault } from '../../src/mcp/client/header-fault.js'
+import { findHeaderFault } from '../../src/mcp/client/to-tool.js'
 import { httpServer, json, startServer } from './http-server.js'
 import { failureOf, odd, open, use } from './support.js'
 

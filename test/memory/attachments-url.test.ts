@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib'
 import { loadAttachment } from '../../src/memory/attachments/load-attachment.js'
-import { resolveAttachmentLimits } from '../../src/memory/attachments/attachment-limits.js'
+import { resolveAttachmentLimits } from '../../src/memory/attachments/attachment.js'
 import type { ResolveHost } from '../../src/core/config/address-policy.js'
 import { readUrl } from '../../src/memory/attachments/read-url.js'
 import { refusal } from './support/refusal.js'

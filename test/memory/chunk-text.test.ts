@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { chunkText } from '../../src/memory/chunk-text.js'
+import { chunkText } from '../../src/memory/chunk-index.js'
 
 const options = fc.integer({ min: 50, max: 120 }).chain((chunkChars) =>
   fc.record({

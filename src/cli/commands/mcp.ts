@@ -1,5 +1,5 @@
 import { whenAborted } from '../../core/base/abort.js'
-import { reserveStdout } from '../../mcp/server/reserve-stdout.js'
+import { reserveStdout } from '../../mcp/server/sdk.js'
 import { badUsageError, defineCommand, writeNotice } from '../command.js'
 import { getMessage, loadAgents } from '../load.js'
 import { agentsModuleOption, formatCarriedOptions, storeOption } from '../options.js'

@@ -17,16 +17,17 @@ import {
   ServerLostError,
   SessionExpiredError,
   toStartError,
-} from './mcp-errors.js'
-import { createHttpWire } from './http-wire.js'
+  loadClientSdk,
+  type ServerLoss,
+  type ServerWire,
+  type WireEvents,
+} from './server-wire.js'
+import { createHttpWire, createSseWire } from './http-wire.js'
 import type { InputGiven } from './elicitation/asking-call.js'
 import type { CheckedMcpOptions } from './mcp-options.js'
 import { cutText, stripInvisible } from './plain-text.js'
-import { loadClientSdk } from './mcp-sdk.js'
 import type { SignIn } from './sign-in/sign-in.js'
-import { createSseWire } from './sse-wire.js'
 import { createStdioWire } from './stdio-wire.js'
-import type { ServerLoss, ServerWire, WireEvents } from './server-wire.js'
 import { tasksExtension } from './task-wire.js'
 
 /** By which our own servers know a call that is made again. */

@@ -1,25 +1,27 @@
 import type { JsonObject } from '../../../machines/agent/json.js'
 import { checkInput } from '../../core/config/check-input.js'
 import {
-  union,
-  type Kind,
-  list,
-  map,
-  optional,
-  predicate,
-  refine,
   amount,
   anyText,
   callable,
   choice,
   count,
   flag,
-  record,
+  type Kind,
+  list,
+  map,
   nonEmptyText,
+  optional,
+  predicate,
+  record,
+  refine,
+  union,
 } from '../../core/config/kind.js'
 import { ConfigError } from '../../core/base/errors.js'
 import { authKind, type McpAuth } from './sign-in/auth-options.js'
 import { isHttpUrl } from '../../core/models/openai/openai-options.js'
+import type { Tool } from '../../core/tools/tool.js'
+import type { ToolSource } from '../../core/tools/tool-source.js'
 
 /** A server that is started as a child process and spoken to over its stdin and stdout. */
 export interface McpCommand {
@@ -190,4 +192,20 @@ export function checkMcpOptions(input: unknown): CheckedMcpOptions {
   }
   const given = Object.entries(input as McpOptions).filter(([, value]) => value !== undefined)
   return { ...defaults, ...Object.fromEntries(given) } as CheckedMcpOptions
+}
+
+/** A server whose tools agents use. Put it among an agent's `tools`; its list may change while the agent runs. */
+export interface McpServer extends ToolSource {
+  /** `options.name`, or the name that the server gives itself. */
+  readonly name: string
+  /** The tools that it offers now. */
+  readonly tools: readonly Tool[]
+  /**
+   * Ends the connection, and the child process of a server that was started. May be called more than once.
+   *
+   * @example
+   * const server = await mcpTools({ command: 'npx', args: ['-y', 'some-server'] })
+   * await server.close()
+   */
+  close(): Promise<void>
 }

@@ -6,17 +6,13 @@ import { connectServer, type McpConnection, type McpCall } from './mcp-connectio
 import { limitTime } from '../../core/base/abort.js'
 import { answerServer } from './elicitation/asking-call.js'
 import { OpenCalls } from './elicitation/open-calls.js'
-import { SessionExpiredError } from './mcp-errors.js'
-import { listTools } from './list-tools.js'
-import { type CheckedMcpOptions, checkMcpOptions, type McpOptions } from './mcp-options.js'
-import type { McpServer } from './mcp-server.js'
-import { createOfferedTools } from './offered-tools.js'
+import { SessionExpiredError } from './server-wire.js'
+import { listTools, createOfferedTools, ToolNames } from './offered-tools.js'
+import { type CheckedMcpOptions, checkMcpOptions, type McpOptions, type McpServer } from './mcp-options.js'
 import { followTask, type TaskFollowing } from './follow-task.js'
 import { findTask, readHandle, toHandle } from './task-wire.js'
-import { createResourceTool, resourceToolName } from './resources/resource-tool.js'
-import { registerAsker } from './resources/server-asker.js'
+import { createResourceTool, resourceToolName, registerAsker } from './resources.js'
 import { createSignIn, type SignIn } from './sign-in/sign-in.js'
-import { ToolNames } from './mcp-tool-names.js'
 
 /**
  * Starts an MCP server, or connects to one over HTTP, and gives its tools to agents. Close it when no agent

@@ -1,10 +1,54 @@
 import type { Json } from '../../../machines/agent/json.js'
+import type { McpConnection } from './mcp-connection.js'
 import { readProperty } from '../../core/base/json.js'
 import type { Tool } from '../../core/tools/tool.js'
 import type { McpCommonOptions } from './mcp-options.js'
 import { quoteText } from './plain-text.js'
-import type { ToolNames } from './mcp-tool-names.js'
-import { type McpToolParts, findToolFault, toTool } from './to-tool.js'
+import { findToolFault, type McpToolParts, toTool } from './to-tool.js'
+import { sha256 } from '../../../guards/lib/sha256.js'
+
+/** Tools of one server. No model makes sense of more. */
+const maxTools = 1_000
+
+/** Pages of a list, for servers whose pages are empty. */
+const maxPages = 100
+
+/**
+ * The whole list of a server's tools, as the server sent it. A list without end, or of more than `maxChars` characters
+ * of JSON, is cut with a warning.
+ */
+export async function listTools(
+  connection: McpConnection,
+  maxChars: number,
+  warn: (warning: string) => void,
+): Promise<Json[]> {
+  const tools: Json[] = []
+  let size = 0
+  let cursor: string | undefined
+  for (let page = 0; page < maxPages; page += 1) {
+    // oxlint-disable-next-line no-await-in-loop -- where the next page is stands on this one
+    const result = await connection.listTools(cursor)
+    const listed = Array.isArray(result.tools) ? result.tools.filter(isSerializable) : []
+    size += JSON.stringify(listed).length
+    if (size > maxChars) break
+    tools.push(...listed)
+    if (tools.length > maxTools) break
+    if (typeof result.nextCursor !== 'string' || result.nextCursor === '') return tools
+    cursor = result.nextCursor
+  }
+  warn(`Its list of tools is too long; the first ${Math.min(tools.length, maxTools)} are offered.`)
+  return tools.slice(0, maxTools)
+}
+
+/** A tool that is nested too deeply for JSON.stringify cannot be offered. */
+function isSerializable(tool: Json): boolean {
+  try {
+    JSON.stringify(tool)
+    return true
+  } catch {
+    return false
+  }
+}
 
 /** The tools of a server's list that agents can have, in its order; a warning about each of the others. */
 export function createOfferedTools(
@@ -35,4 +79,51 @@ export function createOfferedTools(
     warn(`It has no tool ${quoteText(missing)}.`)
   }
   return tools
+}
+
+/** What providers accept as the name of a tool. */
+const maxLength = 64
+
+/** Characters of a server's name that stay in the names of its tools. */
+const maxPrefix = 32
+
+/** Names that one server may use up, so that one that changes its list for ever fills no memory. */
+const maxNames = 10_000
+
+/**
+ * The names by which the model calls a server's tools: `server_tool`, of letters, digits, `_` and `-`. A tool has its
+ * name for good, so that no other tool ever answers to a name that was meant for it.
+ */
+export class ToolNames {
+  readonly #prefix: string
+  readonly #names = new Map<string, string>()
+  readonly #taken = new Set<string>()
+
+  constructor(server: string) {
+    this.#prefix = fitName(server, maxPrefix).replaceAll(/^_+|_+$/g, '') || 'mcp'
+  }
+
+  /** Undefined when the server has used up its names. */
+  findName(tool: string): string | undefined {
+    const known = this.#names.get(tool)
+    if (known !== undefined || this.#names.size === maxNames) return known
+    const name = this.#createFreeName(`${this.#prefix}_${tool}`)
+    this.#names.set(tool, name)
+    this.#taken.add(name)
+    return name
+  }
+
+  #createFreeName(wanted: string): string {
+    for (let number = 1; ; number += 1) {
+      const ending = number === 1 ? '' : `_${number}`
+      const name = fitName(wanted, maxLength - ending.length) + ending
+      if (!this.#taken.has(name)) return name
+    }
+  }
+}
+
+/** What is too long keeps its beginning, and ends in a hash of the whole. */
+function fitName(text: string, limit: number): string {
+  const name = text.replaceAll(/[^a-zA-Z0-9_-]+/g, '_')
+  return name.length <= limit ? name : `${name.slice(0, limit - 9)}_${sha256(text).slice(0, 8)}`
 }

@@ -1,7 +1,6 @@
 import { readProperty } from '../../core/base/json.js'
 import type { McpCommand } from './mcp-options.js'
-import { loadStdioSdk } from './mcp-sdk.js'
-import type { ServerWire, WireEvents } from './server-wire.js'
+import { loadStdioSdk, type ServerWire, type WireEvents } from './server-wire.js'
 import { watchAnswers } from './task-wire.js'
 
 /** Characters of the child's stderr that are kept. */

@@ -1,7 +1,7 @@
 import type { Json, JsonObject } from '../../../machines/agent/json.js'
 import { defineTool } from '../../core/tools/define-tool.js'
 import { readProperty } from '../../core/base/json.js'
-import { asList } from '../../core/base/values.js'
+import { asList, asText } from '../../core/base/values.js'
 import type { StandardJsonSchema, Validation } from '../../core/tools/input-schema.js'
 import { Ask } from '../../core/tools/tool-outcomes.js'
 import type { Tool } from '../../core/tools/tool.js'
@@ -9,12 +9,13 @@ import { ResultWithData } from '../../core/tools/tool-content.js'
 import type { McpCall, McpConnection } from './mcp-connection.js'
 import { makeAskingCall } from './elicitation/asking-call.js'
 import type { OpenCalls } from './elicitation/open-calls.js'
-import { createSilenceError } from './mcp-errors.js'
+import { createSilenceError } from './server-wire.js'
 import type { CheckedMcpOptions } from './mcp-options.js'
 import { cutText, stripInvisible } from './plain-text.js'
 import { readAppData, readResult } from './read-result.js'
-import { findHeaderFault } from './header-fault.js'
-import { findSchemaFault, readInputSchema } from './schema-fault.js'
+import { isRecord } from '../../../guards/lib/stored.js'
+import { findRefFault } from '../../core/models/fit-tools.js'
+import { isNestedDeeper } from '../../core/models/plain-json.js'
 
 /** Characters of a description; some providers refuse longer ones. */
 const maxDescription = 1_024
@@ -146,4 +147,92 @@ function createDescription(listed: Json, toolName: string, server: string): stri
   )
   const text = stripInvisible(words ?? `The tool '${toolName}'.`).trim()
   return cutText(`[Described by the MCP server '${server}'] ${text}`, maxDescription)
+}
+
+/** Characters of a schema as JSON. */
+const maxSchema = 64 * 1024
+
+/** Levels of a schema. No provider takes deeper ones. */
+const maxDepth = 100
+
+/**
+ * The input schema of a listed tool. Arguments are always an object, so a schema without a type gets one. `null` for an unset
+ * keyword (Go, Java) and `[]` for no properties (PHP) are left out.
+ */
+export function readInputSchema(listed: Json | undefined): Json | undefined {
+  if (!isRecord(listed)) return listed
+  const { type, properties, required, ...schema } = listed as JsonObject
+  const isObject = type === undefined || [type].flat().some((name) => asText(name).toLowerCase() === 'object')
+  const isEmpty = properties === null || (Array.isArray(properties) && properties.length === 0)
+  return {
+    ...schema,
+    ...(type !== undefined && { type }),
+    ...(isObject && { type: 'object' }),
+    ...(properties !== undefined && { properties: isEmpty ? {} : properties }),
+    ...(required !== undefined && required !== null && { required }),
+  }
+}
+
+/**
+ * Why no model can get a tool with this input schema; undefined when it can. Completes a sentence that begins with the schema.
+ * All other schemas are adapted by `fitTools`.
+ */
+export function findSchemaFault(schema: unknown): string | undefined {
+  if (!isRecord(schema) || schema.type !== 'object') return 'is not of type "object"'
+  if (isNestedDeeper(schema, maxDepth)) return `is nested more than ${maxDepth} levels deep`
+  if (JSON.stringify(schema).length > maxSchema) return `is longer than ${maxSchema} characters`
+  const { properties = {}, required = [] } = schema
+  if (!isRecord(properties) || !Object.values(properties).every(isSchema)) {
+    return 'has properties that are not schemas'
+  }
+  if (!Array.isArray(required) || !required.every((name) => typeof name === 'string')) {
+    return 'has a list of required properties that is no list of names'
+  }
+  return findRefFault(schema as JsonObject)
+}
+
+function isSchema(value: unknown): boolean {
+  return typeof value === 'boolean' || isRecord(value) || (Array.isArray(value) && value.length === 0)
+}
+
+const headerKey = 'x-mcp-header'
+
+/**
+ * Why a tool whose arguments are to travel as headers, too, cannot be called; undefined when it can. Completes a
+ * sentence that begins with the schema. The rules are those of the revision 2026-07-28, "Custom Headers from Tool
+ * Parameters": a header stands on a property that is a text, an integer or a flag, and has a name of its own.
+ */
+export function findHeaderFault(schema: unknown): string | undefined {
+  const names = new Set<string>()
+  const visit = (node: unknown, isProperty: boolean, isReachable: boolean): string | undefined => {
+    if (typeof node !== 'object' || node === null) return undefined
+    if (Object.hasOwn(node, headerKey)) {
+      const fault = findNameFault(node, names)
+      if (fault !== undefined) return fault
+      if (!isProperty || !isReachable) return `has an ${headerKey} where no argument is`
+    }
+    for (const [key, child] of Object.entries(node)) {
+      const isProperties = key === 'properties' && !Array.isArray(node)
+      const inner =
+        isProperties && typeof child === 'object' && child !== null ? Object.values(child) : [child]
+      for (const value of inner) {
+        const fault = visit(value, isProperties, isProperties && isReachable)
+        if (fault !== undefined) return fault
+      }
+    }
+    return undefined
+  }
+  return visit(schema, false, true)
+}
+
+function findNameFault(node: object, names: Set<string>): string | undefined {
+  const name = readProperty(node, headerKey)
+  // The token of RFC 9110, section 5.6.2.
+  if (typeof name !== 'string' || !/^[!#$%&'*+\-.^_`|~\w]+$/.test(name))
+    return `has an ${headerKey} that is no name of a header`
+  if (!['string', 'integer', 'boolean'].includes(String(readProperty(node, 'type'))))
+    return `has an ${headerKey} on what is neither a text, an integer nor a flag`
+  if (names.has(name.toLowerCase())) return `has the ${headerKey} '${name}' twice`
+  names.add(name.toLowerCase())
+  return undefined
 }

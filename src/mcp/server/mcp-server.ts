@@ -7,8 +7,7 @@ import { toErrorResponse } from '../../web/error-response.js'
 import { expectRequest } from '../../web/request-handler.js'
 import { checkServerOptions, type McpServerOptions } from './options.js'
 import { createProtocolServer } from './protocol-server.js'
-import { reserveStdout } from './reserve-stdout.js'
-import { loadServerSdk, loadStdioSdk } from './sdk.js'
+import { reserveStdout, loadServerSdk, loadStdioSdk } from './sdk.js'
 import { TaskDesk } from './task-desk.js'
 
 /** Answers the requests of MCP clients. */

@@ -3,12 +3,11 @@ import { StatewrightError } from '../../core/base/errors.js'
 import { parseJsonOr } from '../../core/base/json.js'
 import type { AccessGrant } from '../../web/authorize.js'
 import type { CheckedOptions } from './options.js'
-import { toInputRequest } from './questions.js'
+import { type Question, toInputRequest } from './questions.js'
 import type { CallState, StandingTask, TaskDesk } from './task-desk.js'
-import { taskParams } from './task-params.js'
-import { tellProgress } from './tell-progress.js'
 import type { ToolResult } from './task-view.js'
-import { describeWaiting } from './waiting-result.js'
+import { z } from 'zod'
+import { quoteShellWord } from '../../core/format/shell-words.js'
 
 /** The extension of MCP by which a call becomes a task. */
 const tasksExtension = 'io.modelcontextprotocol/tasks'
@@ -298,4 +297,73 @@ function toProtocolError({ sdk, options }: ServedConnection, error: unknown): Er
     `The server has failed.${again} (${code})`,
     { reason: code },
   )
+}
+
+/** What the methods of the extension take. The values of `inputResponses` are looked at question by question. */
+export const taskParams = {
+  get: z.object({ taskId: z.string() }),
+  update: z.object({ taskId: z.string(), inputResponses: z.record(z.string(), z.unknown()).optional() }),
+}
+
+/** Tells a plain call how its run comes along, where the client asks for it. Returns what ends it. */
+export function tellProgress(
+  desk: TaskDesk,
+  id: string,
+  grant: AccessGrant,
+  { mcpReq }: ServerSdk.ServerContext,
+): () => void {
+  const token = mcpReq['_meta']?.progressToken
+  const stop = new AbortController()
+  if (token === undefined) return () => undefined
+  const tell = async (): Promise<void> => {
+    let progress = 0
+    for await (const message of desk.follow(id, grant, stop.signal)) {
+      progress += 1
+      await mcpReq.notify({
+        method: 'notifications/progress',
+        params: { progressToken: token, progress, message },
+      })
+    }
+  }
+  // Progress is a courtesy: the result is told in any case.
+  tell().catch(() => undefined)
+  return () => stop.abort()
+}
+
+/**
+ * The result for a client that cannot be asked. Its reader is the model that made the call, so that it has no command that answers
+ * unless the app asks for one.
+ */
+export function describeWaiting(
+  { id, named, session, status, about, questions }: StandingTask,
+  { answerUrl, answerCommand }: Pick<CheckedOptions, 'answerUrl' | 'answerCommand'>,
+): ToolResult {
+  const again = `Call this tool again with the same arguments and the session '${named}'`
+  const where = [
+    ...(answerUrl === undefined ? [] : [answerUrl(id)]),
+    ...(answerCommand === undefined ? [] : questions.map((one) => formatAnswer(answerCommand, session, one))),
+  ]
+  const how =
+    where.length > 0
+      ? `A person answers it here:\n${where.join('\n')}`
+      : 'A person answers it, not you: in the app that runs this agent, or on its server with the command\nstatewright send.'
+  const text =
+    status === 'input_required'
+      ? `The agent waits for a person.\n${about}\n${how}\n${again} to get the answer.`
+      : `The agent still works: ${about} ${again}.`
+  return {
+    content: [{ type: 'text', text }],
+    isError: false,
+    _meta: { 'statewright/session': named, 'statewright/state': status },
+  }
+}
+
+function formatAnswer(command: string, session: string, question: Question): string {
+  if (question.kind === 'pause') return `${command} ${session} resume`
+  const { callId, fingerprint, needs } = question.call
+  const name = `${callId}@${fingerprint}`
+  const word = `${name.startsWith('-') ? '-- ' : ''}${quoteShellWord(name)}`
+  if (needs === 'approval') return `${command} ${session} approve ${word}`
+  const value = needs === 'client' ? '"RESULT"' : '{"action":"accept","content":{}}'
+  return `${command} ${session} tool-output ${word} ${quoteShellWord(value)}`
 }

@@ -1,6 +1,7 @@
 import type * as ServerSdk from '@modelcontextprotocol/server'
 import type * as StdioSdk from '@modelcontextprotocol/server/stdio'
 import { loadPeer } from '../../core/base/platform.js'
+import type { Writable } from 'node:stream'
 
 /** @throws {StatewrightError} `missing_package` */
 export function loadServerSdk(): Promise<typeof ServerSdk> {
@@ -10,4 +11,25 @@ export function loadServerSdk(): Promise<typeof ServerSdk> {
 /** Apart from the other: this one needs Node. */
 export function loadStdioSdk(): Promise<typeof StdioSdk> {
   return loadPeer<typeof StdioSdk>('@modelcontextprotocol/server/stdio', 'Serving agents over MCP')
+}
+
+/**
+ * Reserves stdout of the process for the protocol. Until `release`, all other writes to it go to stderr, such as those of
+ * `console.log`: a line that is not a message ends the connection of some clients.
+ */
+export function reserveStdout(): { stdout: Writable; release: () => void } {
+  // Workers import this module, too, and have no such streams.
+  const stream = process.getBuiltinModule('node:stream')
+  const { stdout, stderr } = process
+  const write = stdout.write.bind(stdout)
+  stdout.write = stderr.write.bind(stderr)
+  return {
+    stdout: new stream.Writable({
+      // The stream itself reports its errors.
+      write: (chunk: Uint8Array, encoding, done) => void write(chunk, encoding, () => done()),
+    }),
+    release: () => {
+      stdout.write = write
+    },
+  }
 }

@@ -3,8 +3,7 @@ import { type FileHandle, lstat, open, realpath } from 'node:fs/promises'
 import { isAbsolute, relative, resolve, sep } from 'node:path'
 import { truncateLine } from '../../../guards/lib/cut.js'
 import { decodePercent } from '../../core/base/text.js'
-import { AttachmentError, type AttachmentErrorCode } from './attachment-error.js'
-import type { AttachmentLimits } from './attachment-limits.js'
+import { AttachmentError, type AttachmentErrorCode, type AttachmentLimits } from './attachment.js'
 import { parseUrl, readUrl, tooLargeError, collectBytes } from './read-url.js'
 
 export interface AttachmentContent {

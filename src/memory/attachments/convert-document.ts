@@ -3,8 +3,7 @@ import { pathToFileURL } from 'node:url'
 import { Worker } from 'node:worker_threads'
 import { createRequire } from 'node:module'
 import { StatewrightError } from '../../core/base/errors.js'
-import { AttachmentError, type AttachmentErrorCode } from './attachment-error.js'
-import type { AttachmentLimits } from './attachment-limits.js'
+import { AttachmentError, type AttachmentErrorCode, type AttachmentLimits } from './attachment.js'
 
 /** Megabytes of heap that a conversion may use. */
 const heapMb = 512

@@ -2,10 +2,14 @@ import { availableParallelism } from 'node:os'
 import { extname } from 'node:path'
 import { truncate } from '../../../guards/lib/cut.js'
 import { runAbortable, CallAbort, limitTime } from '../../core/base/abort.js'
-import { AttachmentError } from './attachment-error.js'
-import type { Attachment, AttachmentOptions, LoadedAttachment } from './attachment.js'
+import {
+  AttachmentError,
+  type Attachment,
+  type AttachmentOptions,
+  type LoadedAttachment,
+  resolveAttachmentLimits,
+} from './attachment.js'
 import { convertHtml, convertPdf } from './convert-document.js'
-import { resolveAttachmentLimits } from './attachment-limits.js'
 import { createSource } from './attachment-source.js'
 
 /** Lets at most so many pieces of work run at once; the others wait, first come, first served. */

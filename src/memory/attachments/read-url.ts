@@ -7,8 +7,7 @@ import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
 import { lookup } from 'node:dns'
 import { StatewrightError } from '../../core/base/errors.js'
 import { createPublicLookup, type ResolveHost } from '../../core/config/address-policy.js'
-import { AttachmentError } from './attachment-error.js'
-import type { AttachmentLimits } from './attachment-limits.js'
+import { AttachmentError, type AttachmentLimits } from './attachment.js'
 
 const maxRedirects = 5
 const redirects = new Set([301, 302, 303, 307, 308])

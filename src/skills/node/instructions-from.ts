@@ -3,7 +3,7 @@ import { dirname, join, relative, resolve, sep } from 'node:path'
 import { ConfigError } from '../../core/base/errors.js'
 import { type ArgumentRule, expectArgument, optionsRule } from '../../core/base/values.js'
 import { expectKnownOptions } from '../../core/config/other-names.js'
-import { FileRefusal, isInside, readContainedText } from './contained-file.js'
+import { FileRefusal, isInside, readContainedText } from './skill-folders.js'
 
 export interface InstructionsFromOptions {
   /** Where to begin. Default: the folder of the process. */

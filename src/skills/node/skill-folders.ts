@@ -1,14 +1,64 @@
-import { existsSync, readdirSync, realpathSync } from 'node:fs'
-import { join, resolve } from 'node:path'
-import { sha256 } from '../../../guards/lib/sha256.js'
+import { type ArgumentRule, expectArgument, optionsRule } from '../../core/base/values.js'
+import { expectKnownOptions } from '../../core/config/other-names.js'
 import type { AgentSkills, SkillInfo } from '../../core/tools/tool-outcomes.js'
+import {
+  createListedSkills,
+  createSkills,
+  type ListedSkillsOptions,
+  type LoadedSkill,
+} from '../create-skills.js'
+import { existsSync, readdirSync, readFileSync, realpathSync, statSync } from 'node:fs'
+import { isAbsolute, join, resolve, sep } from 'node:path'
+import { sha256 } from '../../../guards/lib/sha256.js'
 import { ToolError } from '../../core/tools/tool-error.js'
-import { checkSkill, sortSkills } from '../check-skill.js'
-import { createSkills, type LoadedSkill } from '../create-skills.js'
-import { invalidSkillError } from '../skill-error.js'
-import { maxFileBytes, maxSkillBytes } from '../skill-limits.js'
-import { FileRefusal, isInside, readContainedText } from './contained-file.js'
-import { splitFrontMatter } from './front-matter.js'
+import {
+  checkSkill,
+  invalidSkillError,
+  maxFileBytes,
+  maxFrontMatterChars,
+  maxSkillBytes,
+  sortSkills,
+} from '../check-skill.js'
+import { createRequire } from 'node:module'
+import { StatewrightError } from '../../core/base/errors.js'
+
+const dirsRule: ArgumentRule = {
+  is: (value) => Array.isArray(value) && value.every((dir) => typeof dir === 'string' && dir !== ''),
+  phrase: "a list of folders, such as ['./skills']",
+}
+const allowRule: ArgumentRule = {
+  is: (value) =>
+    value === undefined ||
+    typeof value === 'function' ||
+    (Array.isArray(value) && value.every((name) => typeof name === 'string')),
+  phrase: 'a list of names, or a function',
+}
+
+/**
+ * The skills of an agent, for `createAgent({ skills })`. From folders in the Agent Skills format (Node, with the package `yaml`), or
+ * from a list whose instructions `load` returns (everywhere).
+ *
+ * @example
+ * const fromFolders = () => skills({ dirs: ['./skills'], allow: ['review'] })
+ * const fromList = skills({
+ *   list: [{ name: 'review', description: 'How to review a change.', allowedTools: ['read'] }],
+ *   load: () => 'Read the whole change before you say anything.',
+ * })
+ * @throws {ConfigError} `invalid_skill` for a file that is no skill, is too large or lies outside its folder, `duplicate_skill`
+ * @throws {UsageError} `invalid_argument`, `invalid_option`
+ * @throws {StatewrightError} `missing_package`
+ */
+export function skills(options: SkillFoldersOptions | ListedSkillsOptions): AgentSkills {
+  expectArgument('skills(options)', options ?? null, optionsRule)
+  if ('list' in options || 'load' in options) {
+    expectKnownOptions('skills', options, ['list', 'load', 'readFile'])
+    return createListedSkills(options as ListedSkillsOptions)
+  }
+  expectKnownOptions('skills', options, ['dirs', 'allow'])
+  expectArgument('skills({ dirs })', options.dirs, dirsRule)
+  expectArgument('skills({ allow })', options.allow, allowRule)
+  return createFolderSkills(options)
+}
 
 /** Skills in folders, in the Agent Skills format. */
 export interface SkillFoldersOptions {
@@ -108,5 +158,124 @@ function readSkillText(folder: string, where: string): string {
   } catch (error) {
     if (!(error instanceof FileRefusal)) throw error
     throw invalidSkillError(where, error.message, { cause: error })
+  }
+}
+
+/** Why a file cannot be read, in a sentence that begins with a small letter. */
+export class FileRefusal extends Error {}
+
+/**
+ * The text of a file below a folder. It is refused when its path leaves the folder, also over a link, when it is no regular file,
+ * when it has more bytes than `maxBytes`, and when it is no UTF-8 text.
+ *
+ * @throws {FileRefusal}
+ */
+export function readContainedText(folder: string, path: string, maxBytes: number): string {
+  const real = findContainedFile(folder, path)
+  const { size } = statSync(real)
+  if (size > maxBytes) throw new FileRefusal(`it has ${size} bytes, of at most ${maxBytes}.`)
+  const bytes = readBytes(real)
+  if (bytes.length > maxBytes) throw new FileRefusal(`it has ${bytes.length} bytes, of at most ${maxBytes}.`)
+  if (bytes.includes(0)) throw new FileRefusal('it is no text.')
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch {
+    throw new FileRefusal('it is no UTF-8 text.')
+  }
+}
+
+function readBytes(path: string): Buffer {
+  try {
+    return readFileSync(path)
+  } catch (error) {
+    throw new FileRefusal(`it cannot be opened (${String((error as { code?: unknown }).code)}).`)
+  }
+}
+
+function findContainedFile(folder: string, path: string): string {
+  const leaves =
+    path === '' || path.includes('\0') || path.includes('\\') || isAbsolute(path) || /^[a-z]:/i.test(path)
+  if (leaves || path.split('/').includes('..'))
+    throw new FileRefusal(
+      'its path must lead on from the folder: without "..", a leading slash or a backslash.',
+    )
+  let base: string
+  let real: string
+  try {
+    base = realpathSync(folder)
+    real = realpathSync(join(base, path))
+  } catch {
+    throw new FileRefusal('there is no such file.')
+  }
+  if (!isInside(base, real)) throw new FileRefusal('a link leads out of the folder.')
+  // A pipe or a device would keep the process waiting.
+  if (!statSync(real).isFile()) throw new FileRefusal('it is no file.')
+  return real
+}
+
+/** Whether a real path is a folder, or below it. */
+export function isInside(folder: string, path: string): boolean {
+  return path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep)
+}
+
+interface Yaml {
+  parse(text: string, options: { maxAliasCount: number; logLevel: 'error' }): unknown
+}
+
+const loadPackage = createRequire(import.meta.url)
+let yaml: Yaml | undefined
+
+/**
+ * The front matter of a SKILL.md, and what follows it, as it stands there.
+ *
+ * @throws {ConfigError} `invalid_skill`
+ * @throws {StatewrightError} `missing_package`
+ */
+export function splitFrontMatter(
+  where: string,
+  text: string,
+): { fields: Readonly<Record<string, unknown>>; body: string } {
+  const whole = text.startsWith('\uFEFF') ? text.slice(1) : text
+  const opening = /^---[ \t]*\r?\n/.exec(whole)
+  if (!opening)
+    throw invalidSkillError(
+      where,
+      "it must begin with front matter: a line '---', name and description, and a line '---'.",
+    )
+  const from = opening[0].length
+  const closing = /^---[ \t]*(?:\r?\n|$)/m
+  const head = whole.slice(from, from + maxFrontMatterChars + 10)
+  const end = closing.exec(head)
+  if (!end)
+    throw invalidSkillError(
+      where,
+      `its front matter has no line '---' at its end, or more than ${maxFrontMatterChars} characters.`,
+    )
+  const fields = parseYaml(where, head.slice(0, end.index))
+  if (typeof fields !== 'object' || fields === null || Array.isArray(fields))
+    throw invalidSkillError(where, 'its front matter must be keys with values, such as name: review')
+  return { fields: fields as Record<string, unknown>, body: whole.slice(from + end.index + end[0].length) }
+}
+
+function parseYaml(where: string, text: string): unknown {
+  yaml ??= loadYaml()
+  try {
+    // Aliases could make a small text large.
+    return yaml.parse(text, { maxAliasCount: 0, logLevel: 'error' })
+  } catch (error) {
+    const [why = ''] = (error as Error).message.split('\n')
+    throw invalidSkillError(where, `its front matter is no YAML: ${why}`, { cause: error })
+  }
+}
+
+/** Loaded at once, because agents are created at once. */
+function loadYaml(): Yaml {
+  try {
+    return loadPackage('yaml') as Yaml
+  } catch (error) {
+    if ((error as { code?: unknown }).code !== 'MODULE_NOT_FOUND') throw error
+    const text =
+      'Reading skills from folders needs the package yaml, which is not installed. Run: npm install yaml'
+    throw new StatewrightError('missing_package', text, 'yaml', { cause: error })
   }
 }

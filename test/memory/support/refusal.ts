@@ -1,7 +1,4 @@
-import {
-  AttachmentError,
-  type AttachmentErrorCode,
-} from '../../../src/memory/attachments/attachment-error.js'
+import { AttachmentError, type AttachmentErrorCode } from '../../../src/memory/attachments/attachment.js'
 
 /** Waits for the AttachmentError that a load ends with. */
 export async function refusal(load: Promise<unknown>, code: AttachmentErrorCode): Promise<AttachmentError> {

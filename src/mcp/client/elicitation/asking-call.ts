@@ -15,8 +15,7 @@ import {
   type OpenCalls,
   type Outcome,
 } from './open-calls.js'
-import { readElicitation } from './read-elicitation.js'
-import { ElicitationFault } from './read-form.js'
+import { readElicitation, ElicitationFault } from './read-elicitation.js'
 
 /** What a call is made with after its server has asked. */
 export interface InputGiven {

@@ -8,10 +8,13 @@ import type {
 import { createId } from '../../../core/base/platform.js'
 import { parseJsonOr } from '../../../core/base/json.js'
 import { describeError, StatewrightError } from '../../../core/base/errors.js'
-import { loadClientSdk } from '../mcp-sdk.js'
+import { loadClientSdk } from '../server-wire.js'
 import { createSignInFetch, type SignInFetch } from './sign-in-fetch.js'
-import type { McpAuth } from './auth-options.js'
+import { authKind, type McpAuth } from './auth-options.js'
 import { createMemoryTokens, type McpTokenStore } from './token-store.js'
+import { checkInput, invalidInputError } from '../../../core/config/check-input.js'
+import { record } from '../../../core/config/kind.js'
+import { type McpAddress, serverAddress } from '../mcp-options.js'
 
 /** What the store has of one server. */
 interface Kept {
@@ -296,4 +299,34 @@ function readCallback(callback: string | URL): URLSearchParams | undefined {
   if (callback instanceof URL) return callback.searchParams
   if (callback.startsWith('?')) return new URLSearchParams(callback)
   return URL.canParse(callback) ? new URL(callback).searchParams : undefined
+}
+
+const signInKind = record({ url: serverAddress(), auth: authKind })
+
+/**
+ * Ends a sign-in for which `auth.signIn` resolved with undefined: the user has come back with this URL, perhaps to another
+ * process. `auth.store` has to be the one of that user.
+ *
+ * @example
+ * const auth: McpAuth = { redirectUrl: 'https://app.example.com/callback', signIn: () => undefined }
+ * await finishMcpSignIn({ url: 'https://mcp.example.com', auth }, '/callback?code=1&state=2')
+ * @throws {ConfigError} `invalid_config`
+ * @throws {StatewrightError} `mcp_sign_in`
+ */
+export async function finishMcpSignIn(
+  options: Required<Pick<McpAddress, 'url' | 'auth'>>,
+  callback: string | URL,
+): Promise<void> {
+  checkInput(signInKind, options, 'options of finishMcpSignIn', {
+    isSecret: (path) => path.startsWith('auth'),
+  })
+  const { url, auth } = options
+  if (typeof callback !== 'string' && !(callback instanceof URL))
+    throw invalidInputError('callback of finishMcpSignIn', [
+      { path: 'callback', sentence: 'callback must be the URL that the user came back with.' },
+    ])
+  // A path alone is what frameworks give.
+  const came =
+    typeof callback === 'string' && callback.startsWith('/') ? new URL(callback, auth.redirectUrl) : callback
+  await createSignIn(url, auth).finish(came)
 }

@@ -1,0 +1,149 @@
+import type { Json, JsonObject } from '../../../machines/agent/json.js'
+import type { ContentPart } from '../../../machines/agent/messages.js'
+import { type ArgumentRule, expectArgument } from '../../core/base/values.js'
+import type { McpServer } from './mcp-options.js'
+import { readResult, toParts } from './read-result.js'
+import { readProperty } from '../../core/base/json.js'
+import type { HistoryMessage } from '../../core/sessions/input-history.js'
+import { defineTool } from '../../core/tools/define-tool.js'
+import type { Tool } from '../../core/tools/tool.js'
+import { stripInvisible } from './plain-text.js'
+import type { McpToolParts } from './to-tool.js'
+import { describeError, StatewrightError } from '../../core/base/errors.js'
+
+const ofUris: ArgumentRule = {
+  is: (value) => Array.isArray(value) && value.every((uri) => typeof uri === 'string'),
+  phrase: 'a list of addresses',
+}
+
+/**
+ * Reads resources of a server, as parts of a message: texts, and pictures, sound and documents for models that take them. The
+ * text of each begins with its address.
+ *
+ * @example
+ * const server = await mcpTools({ url: 'https://mcp.example.com' })
+ * const notes = await mcpResources(server, ['notes://today'])
+ * agent.run([{ type: 'text', text: 'What is important?' }, ...notes])
+ * @throws {UsageError} `invalid_argument`
+ * @throws {StatewrightError} `mcp_failed`, when the server refuses one of them or is away
+ */
+export async function mcpResources(server: McpServer, uris: readonly string[]): Promise<ContentPart[]> {
+  expectServer('mcpResources(server)', server)
+  expectArgument('mcpResources(server, uris)', uris, ofUris)
+  const read = (uri: string) => askServer('mcpResources(server)', server, 'resources/read', { uri })
+  const contents = await Promise.all(uris.map(async (uri) => listContents(await read(uri))))
+  return contents.flat().flatMap(toParts)
+}
+
+/** What a server has sent of a resource, as parts of a result are. */
+export function listContents({ contents }: { contents?: Json }): Json[] {
+  return Array.isArray(contents) ? contents.map((resource): Json => ({ type: 'resource', resource })) : []
+}
+
+/**
+ * The messages of a prompt that a server keeps: what `run` takes, as long as the last one is the user's. They are the server's
+ * words in the user's name: use prompts only of servers that you would let speak for your users.
+ *
+ * @example
+ * const server = await mcpTools({ url: 'https://mcp.example.com' })
+ * agent.run(await mcpPrompt(server, 'review', { language: 'TypeScript' }))
+ * @throws {UsageError} `invalid_argument`
+ * @throws {StatewrightError} `mcp_failed`, when the server does not know the prompt, or is away
+ */
+export async function mcpPrompt(
+  server: McpServer,
+  name: string,
+  args: Readonly<Record<string, string>> = {},
+): Promise<HistoryMessage[]> {
+  const params: JsonObject = { name, arguments: { ...args } }
+  const { messages } = await askServer('mcpPrompt(server)', server, 'prompts/get', params)
+  return Array.isArray(messages) ? messages.map(toMessage) : []
+}
+
+function toMessage(message: Json): HistoryMessage {
+  const parts = toParts(readProperty(message, 'content') as Json)
+  if (readProperty(message, 'role') !== 'assistant') return { role: 'user', content: parts }
+  const words = parts.flatMap((part) => (part.type === 'text' ? [part.text] : []))
+  return { role: 'assistant', content: words.join('\n') }
+}
+
+/** What `needsApproval` is asked about: no tool of the server's has this name, which has a slash that is none of a name's. */
+export const resourceToolName = 'resources/read'
+
+/** Resources that are listed. */
+const maxListed = 200
+
+/** A tool by which the model lists and reads the resources of a server. */
+export function createResourceTool(
+  name: string,
+  { server, options: { needsApproval, trustAnnotations } }: McpToolParts,
+  ask: Asker,
+): Tool {
+  return defineTool({
+    name,
+    description: `Reads a resource of the MCP server '${server}' by its uri. Without a uri, it lists the resources.`,
+    input: { type: 'object', properties: { uri: { type: 'string' } } },
+    readOnly: trustAnnotations,
+    needsApproval:
+      typeof needsApproval === 'function'
+        ? (args: { uri?: string }) => needsApproval(resourceToolName, { ...args })
+        : needsApproval === true,
+    timeoutMs: 0,
+    execute: async ({ uri }: { uri?: string }, { signal }) => {
+      if (uri === undefined) return describeList(await ask('resources/list', {}, signal))
+      return readResult({ content: listContents(await ask('resources/read', { uri }, signal)) })
+    },
+  }) as Tool
+}
+
+function describeList({ resources, nextCursor }: { resources?: Json; nextCursor?: Json }): string {
+  const listed = Array.isArray(resources) ? resources : []
+  const lines = listed.slice(0, maxListed).map((resource) => {
+    const [uri, title, about, type] = ['uri', 'name', 'description', 'mimeType'].map((key) => {
+      const value = readProperty(resource, key)
+      return typeof value === 'string' ? stripInvisible(value).trim() : ''
+    })
+    return [uri, title, type, about].filter(Boolean).join(' · ')
+  })
+  const isCut = listed.length > maxListed || typeof nextCursor === 'string'
+  if (isCut) lines.push('There are more.')
+  return lines.length === 0 ? 'There are no resources.' : lines.join('\n')
+}
+
+/** The answer of a server to a request. */
+export type Asker = (method: string, params: JsonObject, signal?: AbortSignal) => Promise<JsonObject>
+
+const askers = new WeakMap<object, Asker>()
+
+export function registerAsker(server: object, ask: Asker): void {
+  askers.set(server, ask)
+}
+
+const ofMcpTools: ArgumentRule = {
+  is: (value) => typeof value === 'object' && value !== null && askers.has(value),
+  phrase: 'what mcpTools has returned',
+}
+
+/** @throws {UsageError} `invalid_argument` */
+export function expectServer(call: string, server: McpServer): void {
+  expectArgument(call, server, ofMcpTools)
+}
+
+/**
+ * Asks a server on behalf of the app. `call` names the function as the caller wrote it.
+ * @throws {UsageError} `invalid_argument`
+ * @throws {StatewrightError} `mcp_failed`
+ */
+export async function askServer(
+  call: string,
+  server: McpServer,
+  method: string,
+  params: JsonObject,
+): Promise<JsonObject> {
+  expectServer(call, server)
+  try {
+    return (await askers.get(server)?.(method, params)) ?? {}
+  } catch (error) {
+    throw new StatewrightError('mcp_failed', describeError(error), server.name, { cause: error })
+  }
+}
