@@ -17,7 +17,7 @@ import { toEvidence } from './lib/evidence.js'
 
 export interface ProgressState extends Staleness, Streaks {
   /** The last nudge, so that the next one has other words. */
-  said: string | null
+  lastNudge: string | null
   /** The result of the last fact. */
   due: ProgressDue | null
 }
@@ -31,7 +31,7 @@ export const progress: Guard<ProgressState, ProgressConfig, 'no_progress' | 'pol
   settings: progressSettings,
   defaults: progressDefaults,
   isOn: true,
-  initial: { ...noStaleness, ...noStreaks, said: null, due: null },
+  initial: { ...noStaleness, ...noStreaks, lastNudge: null, due: null },
 
   observe(state, fact, config) {
     switch (fact.type) {
@@ -61,13 +61,12 @@ export const progress: Guard<ProgressState, ProgressConfig, 'no_progress' | 'pol
 
   restore(stored) {
     if (!isRecord(stored)) return null
-    // Earlier versions have counts of rules that are gone, and lack the last change.
-    const { pairs, stale, batch, waits, changedAt = -1, said, due } = stored
+    const { pairs, stale, batch, waits, changedAt, lastNudge, due } = stored
     const { failing, unknownTools, refused, transient, tools } = stored
     const staleness = { pairs, stale, batch, waits, changedAt }
     const streaks = { failing, unknownTools, refused, transient, tools }
-    if (!isStaleness(staleness) || !isStreaks(streaks) || !isTextOrNull(said)) return null
-    return { ...staleness, ...streaks, said, due: isDue(due) ? due : null }
+    if (!isStaleness(staleness) || !isStreaks(streaks) || !isTextOrNull(lastNudge)) return null
+    return { ...staleness, ...streaks, lastNudge, due: isDue(due) ? due : null }
   },
 
   forget(state, head, from) {
@@ -106,8 +105,8 @@ function observeResults(
   const { pairs, stale: row, batch, waits, changedAt } = staleness
   const [streaks, broken] = countStreaks(state, results, { at, changedAt }, config)
   const { failing, unknownTools, refused, transient, tools } = streaks
-  const due = findDue([...stale, ...broken], state.said)
-  const said = due?.action === 'nudge' ? formatSaid(due) : state.said
+  const due = findDue([...stale, ...broken], state.lastNudge)
+  const lastNudge = due?.action === 'nudge' ? formatSaid(due) : state.lastNudge
   // Key by key: to spread two objects into a third costs as much as all the rest.
   return {
     pairs,
@@ -120,7 +119,7 @@ function observeResults(
     refused,
     transient,
     tools,
-    said,
+    lastNudge,
     due,
   }
 }

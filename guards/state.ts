@@ -13,8 +13,7 @@ import {
 import type { Fact, Finding } from './types.js'
 import { restoreUserStates, type UserStates } from './user-state.js'
 
-/** 2: the progress guard. A state of version 1 has none yet. */
-const version = 2
+const version = 1
 
 /**
  * The state of all guards, as it is stored with the session: plain JSON of bounded size however long a run is: under

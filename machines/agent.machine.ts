@@ -52,7 +52,7 @@ export const agentMachine = setup({
       target: '.ERROR',
       actions: ['noteFailure', 'keepPartial', 'setFailureReason'],
     },
-    LEFT: { actions: 'noteRelease' },
+    RELEASED: { actions: 'noteRelease' },
     PAUSE: { actions: 'notePause' },
     RESUME: {
       guard: 'isPausing',
@@ -474,12 +474,12 @@ export const agentMachine = setup({
               { guard: 'isSpentByChild', target: '#agent.BUDGET_EXCEEDED', actions: 'addChildUsage' },
               { guard: 'isOpenCall', actions: 'addChildUsage' },
             ],
-            CHILD_RESTS: [
+            CHILD_WAITING: [
               { guard: 'isLastResult', target: 'dispatching', actions: 'noteChildRest' },
               { guard: 'isOpenCall', actions: 'noteChildRest' },
             ],
             SKILL_CHANGED: { guard: 'isOpenCall', actions: 'noteSkillChange' },
-            HANDLE_KEPT: { guard: 'isOpenCall', actions: 'noteHandle' },
+            HANDLE_SAVED: { guard: 'isOpenCall', actions: 'noteHandle' },
             HANDED_OFF: { guard: 'isOpenCall', actions: 'noteHandoff' },
             BATCH_DONE: { target: 'dispatching', actions: 'closeStartedCalls' },
           },

@@ -74,16 +74,16 @@ export const changes: Record<string, Change> = {
       !unloaded && ((hasSeen && isWatched(run)) || (most ?? each ?? run.setup.tools[name]?.maxCalls))
     return change(run, bars ? Boolean : isMeant, { perhaps: true })
   },
-  mayRefuse: (run) => change(run, due['undecided'], { perhaps: true }),
-  clearCalls: (run) => change(run, due['unchecked'], { perhaps: true, unchecked: false }),
-  clearResults: (run) => change(run, due['unscreened'], { failed: 'perhaps', unscreened: false }),
+  mayRefuse: (run) => change(run, due['approvalTimedOut'], { perhaps: true }),
+  clearCalls: (run) => change(run, due['unscreenedArguments'], { perhaps: true, unchecked: false }),
+  clearResults: (run) => change(run, due['unscreenedResult'], { failed: 'perhaps', unscreened: false }),
   stopAsFound: (_run, { event: { output } }) => ({ stop: output.findings.find(isHalt).onHalt }),
   takeReport: (run, { event: { type, callId, result, questions } }) => {
     const rest = { started: false, needs: 'child', questions: questions ?? [] }
     const unloaded = run.calls.some((call) => call.id === callId && call.unloaded)
     const failed = result?.status !== 'ok' && !unloaded
     const end = { done: true, failed, unscreened: run.setup.features.resultShields }
-    const patch = { perhaps: false, ...(type === 'CHILD_RESTS' ? rest : end) }
+    const patch = { perhaps: false, ...(type === 'CHILD_WAITING' ? rest : end) }
     return change(run, ({ id }: Call) => id === callId, patch)
   },
   takeReply: (run, { event: { type, isError, withheld = false, ...event } }) => {
@@ -104,8 +104,8 @@ export const changes: Record<string, Change> = {
   },
   wake: (run) => ({ pausing: false, ...change(run, due['paused'], { needs: 'nobody' }) }),
   /** A process leaves a run: calls that it has not begun are to be started by another one. */
-  leave: (run, { event: { unbegun } }) =>
-    change(run, ({ id, done }: Call) => unbegun?.includes(id) && !done, { started: false }),
+  leave: (run, { event: { notStarted } }) =>
+    change(run, ({ id, done }: Call) => notStarted?.includes(id) && !done, { started: false }),
   /** A call that ran as the process died runs again only if its tool may run twice, or kept a handle; whose tool, a handoff leaves open. */
   goOnElsewhere: (run, { event, ask }) => {
     const { tools, config } = run.setup

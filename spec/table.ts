@@ -94,9 +94,9 @@ dispatching         |                   | some paused                   | PAUSED
 dispatching         |                   |                               | judgingResults  | noteFailures
 executing           | TOOL_RESULT       | isStarted & isHopeless        | halting         | takeReport, noteFailures
 executing           | TOOL_RESULT, CHILD_USAGE | isStarted & hasCost & isSpent | BUDGET_EXCEEDED | because
-executing           | TOOL_RESULT, CHILD_RESTS | isStarted & isLast     | dispatching     | takeReport, refuse running
-executing           | TOOL_RESULT, CHILD_RESTS | isStarted              | =               | takeReport
-executing           | CHILD_USAGE, SKILL_CHANGED, HANDLE_KEPT, HANDED_OFF | isStarted | = | keep
+executing           | TOOL_RESULT, CHILD_WAITING | isStarted & isLast     | dispatching     | takeReport, refuse running
+executing           | TOOL_RESULT, CHILD_WAITING | isStarted              | =               | takeReport
+executing           | CHILD_USAGE, SKILL_CHANGED, HANDLE_SAVED, HANDED_OFF | isStarted | = | keep
 executing           | TOOLS_LOADED      | isStarted                     | =               | load
 executing           | BATCH_DONE, done tools, error tools |             | dispatching     | refuse running
 judgingResults      |                   | isConsulted & some loaded     | consultingOnResults |
@@ -136,7 +136,7 @@ message, PAUSED     | STEER             |                               | checki
 *                   | CANCEL            |                               | CANCELLED       | because cancelled
 *                   | STORE_FAILED      |                               | ERROR           | because store_error
 *                   | DEADLINE          | isLate                        | TIMED_OUT       | because timeout
-*                   | LEFT              |                               | =               | leave
+*                   | RELEASED          |                               | =               | leave
 *                   | RESUMED           | !isResting & isLate           | TIMED_OUT       | because timeout
 executing           | RESUMED           |                               | dispatching     | goOnElsewhere
 *                   | RESUMED           | !isResting                    | =               | goOnElsewhere

@@ -17,10 +17,7 @@ export interface CycleConfig {
   haltAt: number
   /** What a halt does. */
   onHalt: OnHalt
-  /**
-   * Whether a halt that pauses first asks the model for last words, in one request without tools. Default true. Absent in
-   * logs of earlier versions, whose runs paused at once.
-   */
+  /** Whether a halt that pauses first asks the model for last words, in one request without tools. Default true. */
   lastWords?: boolean
 }
 
@@ -109,16 +106,7 @@ export const cycle: Guard<CycleState, CycleConfig, 'cycle'> = {
     const { rounds, matches, strangers, due } = stored
     if (!isListOf(rounds, isRound, longestPeriod) || !isListOf(matches, isCount, longestPeriod)) return null
     if (!isCount(strangers) || !isDue(due)) return null
-    // Version 1 kept them whole.
-    const remembered = rounds.map((round) => ({
-      ...round,
-      batch: shortenFingerprint(round.batch),
-      outcome:
-        round.outcome.length === shortenFingerprint(round.outcome).length
-          ? round.outcome
-          : shortenOutcome(round.outcome),
-    }))
-    return { rounds: remembered, matches, strangers, due }
+    return { rounds, matches, strangers, due }
   },
 }
 

@@ -24,10 +24,7 @@ export interface FailingConfig {
   onRepeat: OnRepeat
   /** What a halt does. */
   onHalt: OnHalt
-  /**
-   * Whether a halt that pauses first asks the model for last words, in one request without tools. Default true. Absent in
-   * logs of earlier versions, whose runs paused at once.
-   */
+  /** Whether a halt that pauses first asks the model for last words, in one request without tools. Default true. */
   lastWords?: boolean
 }
 
@@ -274,9 +271,7 @@ export const failing: Guard<FailingState, FailingConfig, 'repeated_failure' | 'p
     const { identical, any, transientAny, refused: refusals, due } = stored
     if (!isListOf(identical, isFailure, mostFailures) || !isCount(any) || !isCount(transientAny)) return null
     if (!isListOf(refusals, isText, mostRefusals) || !isDue(due)) return null
-    // Version 1 kept fingerprints whole.
-    const remembered = identical.map((one) => ({ ...one, fingerprint: shortenFingerprint(one.fingerprint) }))
-    return { identical: remembered, any, transientAny, refused: refusals, due }
+    return { identical, any, transientAny, refused: refusals, due }
   },
 }
 

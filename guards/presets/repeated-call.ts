@@ -17,16 +17,13 @@ export interface RepeatedCallConfig {
    * `all` counts the batches of which every call succeeds.
    */
   counts: 'unchanged' | 'all'
-  /** How many characters of each argument are compared; null: all. Absent in logs of earlier versions. Default null. */
+  /** How many characters of each argument are compared; null: all. Default null. */
   valueChars?: number | null
   /** What becomes of the repeated call. */
   onRepeat: OnRepeat
   /** What a halt does. */
   onHalt: OnHalt
-  /**
-   * Whether a halt that pauses first asks the model for last words, in one request without tools. Default true. Absent in
-   * logs of earlier versions, whose runs paused at once.
-   */
+  /** Whether a halt that pauses first asks the model for last words, in one request without tools. Default true. */
   lastWords?: boolean
 }
 

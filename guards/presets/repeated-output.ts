@@ -14,10 +14,7 @@ export interface RepeatedOutputConfig {
   strict: boolean
   /** What a halt does. */
   onHalt: OnHalt
-  /**
-   * Whether a halt that pauses first asks the model for last words, in one request without tools. Default true. Absent in
-   * logs of earlier versions, whose runs paused at once.
-   */
+  /** Whether a halt that pauses first asks the model for last words, in one request without tools. Default true. */
   lastWords?: boolean
 }
 

@@ -48,7 +48,7 @@ export interface ToolResult {
   /** The media that the model reads, too: pictures, sounds, documents. */
   media?: MediaPart[]
   /** A model that is not known to take the media reads `content` alone. */
-  orWords?: true
+  mediaOptional?: true
   /** What the server of the tool sent for the app: no model reads it. */
   appData?: JsonObject
   /** Set when `status` is `error`, `timeout` or `denied`. */
@@ -85,11 +85,11 @@ export interface BatchCall {
   /** How often that was, from the second time on. */
   interruptions?: number
   /** True when `needsApproval` did not answer in time: the call does not run. */
-  undecided?: true
+  approvalTimedOut?: true
   /** True once a person has let it run. */
   approved?: true
   /** True while the arguments are uncleared: they are not shown, and the call does not run. */
-  unchecked?: true
+  unscreenedArguments?: true
   /** True when a person changed the arguments before approving. */
   edited?: true
   /** What its sub-agent has used, as far as it is in the run's totals. */
@@ -108,7 +108,7 @@ export interface BatchCall {
   handoff?: Handoff
   result?: ToolResult
   /** True while the result is uncleared: it is not shown or sent. */
-  unscreened?: true
+  unscreenedResult?: true
   /** When the result came, in milliseconds since the epoch. */
   settledAt?: number
 }
@@ -145,15 +145,11 @@ export interface ToolTraits {
   handoff?: true
   /** A sub-agent with a log of its own: an interrupted call resumes from that log. */
   delegate?: true
-  /**
-   * The ids of its sub-agents' sessions begin with the id of the run's own session. Absent in logs of earlier versions.
-   */
-  nested?: true
 }
 
 /** Whether a call can run: it needs no answer first, and shields have cleared its arguments. */
-export function isRunnable({ needs, result, unchecked }: BatchCall): boolean {
-  return result === undefined && needs === 'nobody' && !unchecked
+export function isRunnable({ needs, result, unscreenedArguments }: BatchCall): boolean {
+  return result === undefined && needs === 'nobody' && !unscreenedArguments
 }
 
 /** Whether a call of this tool loads it instead of running it. */
@@ -178,8 +174,8 @@ export function getCallFingerprint(call: BatchCall): string {
   return call.interrupted ? digest(`${first} interrupted ${call.interruptions ?? 1}`) : first
 }
 
-/** Of the call before it was interrupted. Logs of earlier versions have it in answers about interrupted calls, too. */
-export function getFirstFingerprint({ name, arguments: text, fact }: BatchCall): string {
+/** Of the call before it was interrupted. */
+function getFirstFingerprint({ name, arguments: text, fact }: BatchCall): string {
   return fact?.fingerprint ?? fingerprintCall(name, text)
 }
 
@@ -187,7 +183,7 @@ export function getFirstFingerprint({ name, arguments: text, fact }: BatchCall):
  * A question of a sub-agent, under the id that the call has there, and how it was answered. `own`: the call's tool asks, not a
  * sub-agent.
  */
-export type ChildQuestion = PendingCall & { answer?: ChildAnswer; own?: true }
+export type ChildQuestion = PendingCall & { answer?: ChildAnswer; fromTool?: true }
 
 /** Plain JSON: it is kept until the sub-agent resumes. */
 export type ChildAnswer =

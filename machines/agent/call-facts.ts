@@ -5,18 +5,18 @@ import type { BatchCall, ToolResult, ToolTraits } from './batch-calls.js'
 import { withheldArguments, withheldName } from './screening.js'
 
 type Tools = Readonly<Record<string, Pick<ToolTraits, 'readOnly' | 'polling'>>>
-type ObservedCall = Pick<BatchCall, 'name' | 'arguments' | 'fact' | 'unchecked'>
+type ObservedCall = Pick<BatchCall, 'name' | 'arguments' | 'fact' | 'unscreenedArguments'>
 
 /** A call as the guards see it. Evidence shows its arguments, except uncleared ones. */
 export function toCallFact(
   tools: Tools,
-  { name, arguments: text, unchecked }: ObservedCall,
+  { name, arguments: text, unscreenedArguments }: ObservedCall,
   config: GuardrailsConfig,
 ): CallFact {
   const known = Object.hasOwn(tools, name) ? tools[name] : undefined
   const { polling = false, readOnly = false } = known ?? {}
   const fact = createCallFact(name, text, { polling, readOnly }, config)
-  return unchecked ? { ...fact, name: known ? name : withheldName, shown: withheldArguments } : fact
+  return unscreenedArguments ? { ...fact, name: known ? name : withheldName, shown: withheldArguments } : fact
 }
 
 /** The result of a call as the guards that are on see it. */

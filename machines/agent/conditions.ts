@@ -19,7 +19,6 @@ import {
   type BatchCall,
   findOpenCallIndex,
   getCallFingerprint,
-  getFirstFingerprint,
   isRunnable,
 } from './batch-calls.js'
 import { findNextPlan } from './step-plan.js'
@@ -177,7 +176,7 @@ export const mayRetry = (scope: ConditionScope): boolean => {
 /** The provider refuses content that the request can do without. Each refusal counts once, so the attempts end. */
 export const maySendWithout = ({ context, event }: ConditionScope): boolean => {
   const refusal = readRefusal(event)
-  return refusal !== null && isNewRefusal(context.refused ?? [], refusal) && !isRefusedQuestion(refusal)
+  return refusal !== null && isNewRefusal(context.refusals ?? [], refusal) && !isRefusedQuestion(refusal)
 }
 
 /** The run was paused between two attempts: what was to be waited for is not over. */
@@ -269,9 +268,9 @@ export const hasSteering = ({ context }: ConditionScope): boolean => context.ste
 export const hasRunnableCalls = ({ context }: ConditionScope): boolean => context.calls.some(isRunnable)
 /** Whether a person has changed the arguments of a call: shields screen them like the model's own. */
 export const hasCallsToScreen = ({ context }: ConditionScope): boolean =>
-  context.calls.some((call) => call.unchecked && call.result === undefined)
+  context.calls.some((call) => call.unscreenedArguments && call.result === undefined)
 export const hasResultsToScreen = ({ context }: ConditionScope): boolean =>
-  context.calls.some((call) => call.unscreened)
+  context.calls.some((call) => call.unscreenedResult)
 export const hasCallsToApprove = (scope: ConditionScope): boolean =>
   countMissingAnswers(scope, 'approval') > 0
 export const hasClientCalls = (scope: ConditionScope): boolean => countMissingAnswers(scope, 'client') > 0
@@ -328,7 +327,7 @@ function isOpenCallThatNeeds({ context, event }: ConditionScope, needs: string):
   const question = call ? undefined : findQuestion(context.calls, event.callId)?.question
   // An uncleared call is not open for answers.
   const isOpen = call
-    ? call.result === undefined && call.needs === needs && !call.unchecked
+    ? call.result === undefined && call.needs === needs && !call.unscreenedArguments
     : question !== undefined && isAnsweredBy(question.needs, needs)
   if (!isOpen) return false
   // Some providers number their calls anew in every step: a late answer must not meet the wrong one.
@@ -336,10 +335,7 @@ function isOpenCallThatNeeds({ context, event }: ConditionScope, needs: string):
   if (messageId !== undefined && messageId !== getAskingMessageId(context, question)) return false
   if (fingerprint === undefined || !call)
     return fingerprint === undefined || fingerprint === question?.fingerprint
-  return (
-    fingerprint === getCallFingerprint(call) ||
-    (call.interrupted === true && fingerprint === getFirstFingerprint(call))
-  )
+  return fingerprint === getCallFingerprint(call)
 }
 
 /** How many answers of this kind are missing: none, one, or more, which is 2. */

@@ -57,11 +57,11 @@ export interface SessionState {
   /** Absent: it is no fork, or one without terms. */
   terms?: ForkTerms
   /** Ends of earlier runs. Absent: all of them answered in full. */
-  ends?: readonly TurnEnd[]
+  turnEnds?: readonly TurnEnd[]
   /** Content that providers have refused. Absent: none. */
-  refused?: readonly Refusal[]
+  refusals?: readonly Refusal[]
   /** How many messages the session has numbered, where its branches have messages that the transcript does not hold. */
-  numbered?: number
+  lastMessageNumber?: number
 }
 
 /** Everything a run starts from. Plain JSON: it is the first entry of the journal. */
@@ -107,7 +107,7 @@ export interface AgentContext {
   /** The transcript; its last batch is completed in call order whenever the run rests. */
   messages: Message[]
   /** How many messages the session has numbered. */
-  numbered: number
+  lastMessageNumber: number
   /** What requests leave out of the transcript; null while all of it fits. */
   fit: Fit | null
   /** The deferred tools that the session has loaded, in this order. */
@@ -115,8 +115,8 @@ export interface AgentContext {
   /** See `SessionState`. */
   terms?: ForkTerms
   /** See `SessionState`. */
-  ends?: readonly TurnEnd[]
-  refused?: readonly Refusal[]
+  turnEnds?: readonly TurnEnd[]
+  refusals?: readonly Refusal[]
   /** What the user said and the transcript does not hold yet: taken in at the start and after each reply. */
   inbox: NewMessage[]
   /** What memory found for the present user message; null while it has not been asked. Rides on every request. */
@@ -152,9 +152,9 @@ export interface AgentContext {
   /** What the last response was. */
   response: ResponseKind | null
   /** Text of an answer that was cut off and is being continued. */
-  pieces: string
+  continuedText: string
   /** The same text before screening, where output shields exist: they screen the joined answer, not its parts. */
-  spoken: ContinuedAnswer | null
+  unscreenedText: ContinuedAnswer | null
   output: string
   /** Continuations, re-prompts, retries and repairs used since the last user message. */
   recoveries: number
@@ -165,9 +165,9 @@ export interface AgentContext {
   outputProblem: string | null
 
   /** The answer that waits for the shields; null otherwise. */
-  held: UnclearedAnswer | null
+  pendingAnswer: UnclearedAnswer | null
   /** The step of an answer that is not emitted yet, because shields screen it or its calls; null otherwise. */
-  untold: string | null
+  unemittedStep: string | null
 
   /** The current batch, and the index of its assistant message in `messages`. */
   calls: BatchCall[]
@@ -199,12 +199,12 @@ export function createContext(input: AgentInput): AgentContext {
     features: input.features,
     speaker: input.speaker ?? null,
     messages: input.messages,
-    numbered: Math.max(input.numbered ?? 0, countNumbered(input.messages)),
+    lastMessageNumber: Math.max(input.lastMessageNumber ?? 0, countNumbered(input.messages)),
     fit: input.fit ?? null,
     loaded: input.loaded ?? [],
     ...(input.terms && { terms: input.terms }),
-    ...(input.ends && { ends: input.ends }),
-    ...(input.refused && { refused: input.refused }),
+    ...(input.turnEnds && { turnEnds: input.turnEnds }),
+    ...(input.refusals && { refusals: input.refusals }),
     inbox: input.input,
     retrieved: null,
     steering: [],
@@ -220,8 +220,8 @@ export function createContext(input: AgentInput): AgentContext {
     usage: { run: noUsage, session: input.usage },
     warnedOfBudget: input.warnedOfBudget,
     response: null,
-    held: null,
-    untold: null,
+    pendingAnswer: null,
+    unemittedStep: null,
     calls: [],
     batchAt: -1,
     batchNumber: 0,
@@ -244,7 +244,7 @@ export function patchContext(context: AgentContext, patch: Partial<AgentContext>
     features: context.features,
     speaker: context.speaker,
     messages: context.messages,
-    numbered: context.numbered,
+    lastMessageNumber: context.lastMessageNumber,
     fit: context.fit,
     loaded: context.loaded,
     inbox: context.inbox,
@@ -264,16 +264,16 @@ export function patchContext(context: AgentContext, patch: Partial<AgentContext>
     usage: context.usage,
     warnedOfBudget: context.warnedOfBudget,
     response: context.response,
-    pieces: context.pieces,
-    spoken: context.spoken,
+    continuedText: context.continuedText,
+    unscreenedText: context.unscreenedText,
     output: context.output,
     recoveries: context.recoveries,
     reprompts: context.reprompts,
     emptyRetries: context.emptyRetries,
     outputRepairs: context.outputRepairs,
     outputProblem: context.outputProblem,
-    held: context.held,
-    untold: context.untold,
+    pendingAnswer: context.pendingAnswer,
+    unemittedStep: context.unemittedStep,
     calls: context.calls,
     batchAt: context.batchAt,
     batchNumber: context.batchNumber,
@@ -286,8 +286,8 @@ export function patchContext(context: AgentContext, patch: Partial<AgentContext>
     verdict: context.verdict,
   }
   if (context.terms) copy.terms = context.terms
-  if (context.ends) copy.ends = context.ends
-  if (context.refused) copy.refused = context.refused
+  if (context.turnEnds) copy.turnEnds = context.turnEnds
+  if (context.refusals) copy.refusals = context.refusals
   if (context.resends) copy.resends = context.resends
   return Object.assign(copy, patch)
 }
@@ -308,8 +308,8 @@ export const freshCounters = {
   emptyRetries: 0,
   outputRepairs: 0,
   outputProblem: null as string | null,
-  pieces: '',
-  spoken: null as ContinuedAnswer | null,
+  continuedText: '',
+  unscreenedText: null as ContinuedAnswer | null,
   output: '',
   lastBatchFailed: false,
   plan: null as StepPlan | null,

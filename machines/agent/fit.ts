@@ -13,7 +13,7 @@ export interface Gap {
   /** The index of the first message after the gap. */
   from: number
   /** User messages in between that stay, ascending: what a turn that outgrows the window is about. Absent: none. */
-  kept?: number[]
+  keep?: number[]
 }
 
 export interface Fit extends Gap {
@@ -43,5 +43,5 @@ export interface CompactionOutput {
 
 /** How many messages a gap leaves out. */
 export function countDropped(gap: Gap | null): number {
-  return gap === null ? 0 : gap.from - gap.head - (gap.kept?.length ?? 0)
+  return gap === null ? 0 : gap.from - gap.head - (gap.keep?.length ?? 0)
 }

@@ -77,13 +77,13 @@ export type ActorEvent = EventBase &
      * A sub-agent waits for answers; without questions, it was paused, or sleeps until `wakeAt`. Or a tool asks in the middle of
      * its call: `memo` is what it wants to have when it is called again with the answers.
      */
-    | { type: 'CHILD_RESTS'; callId: string; questions: ChildQuestion[]; wakeAt?: number; memo?: Json }
+    | { type: 'CHILD_WAITING'; callId: string; questions: ChildQuestion[]; wakeAt?: number; memo?: Json }
     /** A call has found deferred tools, or has called one: they are loaded before its result comes. */
     | { type: 'TOOLS_LOADED'; callId: string; names: readonly string[] }
     /** A running call loads a skill, or takes one back; it counts when the call succeeds. */
     | { type: 'SKILL_CHANGED'; callId: string; change: SkillChange }
     /** A running call keeps what its tool goes on from in another process. */
-    | { type: 'HANDLE_KEPT'; callId: string; handle: Json }
+    | { type: 'HANDLE_SAVED'; callId: string; handle: Json }
     /** A running call hands the conversation to another agent; it counts when the call succeeds, and its batch is over. */
     | { type: 'HANDED_OFF'; callId: string; to: string; tools: Record<string, ToolTraits> }
     | { type: 'BATCH_DONE' }
@@ -96,9 +96,9 @@ export type ActorEvent = EventBase &
     /**
      * The process that works at a stored run stops, so that another process can resume it. `usage`: of the request that
      * it drops.
-     * `unbegun`: started calls that it has not begun.
+     * `notStarted`: started calls that it has not begun.
      */
-    | { type: 'LEFT'; usage?: Usage; unbegun?: readonly string[] }
+    | { type: 'RELEASED'; usage?: Usage; notStarted?: readonly string[] }
     /** The session's log could not be written: later events would be lost. */
     | { type: 'STORE_FAILED'; failure: { code: string; message: string }; partial?: PartialAnswer }
     | (DoneActorEvent<ModelOutput, 'model'> & { type: 'xstate.done.actor.model' })

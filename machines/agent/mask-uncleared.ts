@@ -20,9 +20,9 @@ export function hasUnclearedContent(event: AgentMachineEvent, features: Features
       return features.callShields && event.arguments !== undefined
     case 'TOOL_RESULT':
     case 'TOOL_OUTPUT':
-    case 'HANDLE_KEPT':
+    case 'HANDLE_SAVED':
       return features.resultShields
-    case 'CHILD_RESTS':
+    case 'CHILD_WAITING':
       return features.resultShields && event.memo !== undefined
     case 'REJECT':
       return (features.inputShields || features.resultShields) && event.why !== ''
@@ -36,23 +36,23 @@ export function hasUnclearedContent(event: AgentMachineEvent, features: Features
 
 /** The state of a run as it may be shown: uncleared content is masked. A run cannot be resumed from it. */
 export function maskContext(context: AgentContext): AgentContext {
-  const { features, inbox, steering, held, spoken, pieces, calls } = context
+  const { features, inbox, steering, pendingAnswer, unscreenedText, continuedText, calls } = context
   return {
     ...context,
     messages: maskMessages(context),
     inbox: features.inputShields ? inbox.map(() => ({ content: unclearedInput })) : inbox,
     steering: features.inputShields ? steering.map(() => unclearedInput) : steering,
-    held: held && { ...held, text: withheldAnswer, outputProblem: null },
-    spoken: spoken && { ...spoken, text: pieces },
+    pendingAnswer: pendingAnswer && { ...pendingAnswer, text: withheldAnswer, outputProblem: null },
+    unscreenedText: unscreenedText && { ...unscreenedText, text: continuedText },
     calls: calls.map((call) => maskBatchCall(call, context)),
   }
 }
 
 function maskBatchCall(call: BatchCall, { tools, features }: AgentContext): BatchCall {
   const seen = features.resultShields ? maskKept(call) : call
-  const name = call.unchecked && !Object.hasOwn(tools, call.name) ? withheldName : call.name
-  const shown = call.unchecked ? { ...seen, name, arguments: withheldArguments } : seen
-  if (!shown.unscreened || shown.result === undefined) return shown
+  const name = call.unscreenedArguments && !Object.hasOwn(tools, call.name) ? withheldName : call.name
+  const shown = call.unscreenedArguments ? { ...seen, name, arguments: withheldArguments } : seen
+  if (!shown.unscreenedResult || shown.result === undefined) return shown
   const { media: _media, ...result } = shown.result
   return { ...shown, result: { ...result, content: withheldResult } }
 }
@@ -90,6 +90,5 @@ export function maskMessage(message: UserMessage, content: string): UserMessage 
 
 /** The calls with uncleared arguments. In logs of versions that did not mark them: all open calls. */
 export function listUnclearedCalls({ calls }: Pick<AgentContext, 'calls'>): BatchCall[] {
-  const marked = calls.filter((call) => call.unchecked)
-  return marked.length > 0 ? marked : calls.filter((call) => call.result === undefined)
+  return calls.filter((call) => call.unscreenedArguments)
 }

@@ -157,8 +157,8 @@ export function readHandoff(note: unknown): string | undefined {
 }
 
 /** The step that is under way, or comes next: unique within a session's transcript. */
-export function getStepId(context: { runId: string; steps: number; numbered: number }): string {
-  return `${context.runId}.${context.numbered}.${context.steps + 1}`
+export function getStepId(context: { runId: string; steps: number; lastMessageNumber: number }): string {
+  return `${context.runId}.${context.lastMessageNumber}.${context.steps + 1}`
 }
 
 /** Which step of its run has this id; null where it has none of ours. */

@@ -118,7 +118,7 @@ export interface ModelOutput {
   /**
    * For each call of the response, in its order: who has to act on it before it can run, if that could be found out.
    */
-  calls: { id: string; needs: CallNeeds; undecided?: true }[]
+  calls: { id: string; needs: CallNeeds; approvalTimedOut?: true }[]
   /** Output shields have seen the reasoning; without this it is left out where there are any. */
   reasoningCleared?: true
   /** With an output schema, for an answer: what does not fit, or null when all of it does. */

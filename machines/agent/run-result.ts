@@ -204,7 +204,6 @@ interface UnansweredCallBase {
   /**
    * The message that makes the call; of a sub-agent's call, with the messages that lead to it and slashes in between. A
    * model may make the same call again, under the same id: an answer with a `messageId` is refused for the other one.
-   * Absent where an earlier version wrote the log.
    */
   messageId?: string
   /** It was running when the process died, and may have had its effect already. */

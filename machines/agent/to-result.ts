@@ -70,7 +70,7 @@ export function listCallQuestions(context: AgentContext): PendingCall[] {
 
 function listQuestionsOfCall(context: AgentContext, call: BatchCall): PendingCall[] {
   const { id: callId, name, arguments: text, needs, interrupted, hosted } = call
-  if (call.result !== undefined || needs === 'nobody' || call.unchecked) return []
+  if (call.result !== undefined || needs === 'nobody' || call.unscreenedArguments) return []
   if (needs === 'child')
     return listOpenQuestions(call).map((question) => toParentQuestion(context, call, question))
   const fingerprint = getCallFingerprint(call)
@@ -82,12 +82,12 @@ function listQuestionsOfCall(context: AgentContext, call: BatchCall): PendingCal
 
 /** A question of a sub-agent, or of the call's own tool, with the ids that it has in this run. */
 function toParentQuestion(context: AgentContext, call: BatchCall, asked: ChildQuestion): PendingCall {
-  const { own, ...question } = asked
+  const { fromTool, ...question } = asked
   return {
     ...question,
     callId: toQuestionId(call, question),
     messageId: getAskingMessageId(context, question),
-    ...(!own && { path: [call.name, ...(question.path ?? [])] }),
+    ...(!fromTool && { path: [call.name, ...(question.path ?? [])] }),
   } as PendingCall
 }
 
@@ -96,10 +96,10 @@ function toParentQuestion(context: AgentContext, call: BatchCall, asked: ChildQu
  * for an agent without a schema.
  */
 export function findOutputProblem(context: AgentContext): string | null {
-  const { features, response, reason, held, outputProblem } = context
+  const { features, response, reason, pendingAnswer, outputProblem } = context
   if (!features.structuredOutput) return null
   // Blocked and uncleared content is not described.
-  if (reason === 'shield' || held !== null) return noAnswerProblem
+  if (reason === 'shield' || pendingAnswer !== null) return noAnswerProblem
   return outputProblem ?? (response === 'answer' ? null : noAnswerProblem)
 }
 

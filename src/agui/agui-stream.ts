@@ -64,7 +64,7 @@ async function* encodeRun(
       threadId,
       runId,
       history,
-      ends: context?.ends ?? [],
+      ends: context?.turnEnds ?? [],
       restate,
       getMessageId: matchClientIds(history, messages ?? []),
       state: isObjectOrAbsent(state),

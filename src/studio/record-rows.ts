@@ -95,13 +95,13 @@ function formatEventLabel(event: AgentMachineEvent, context: AgentContext | null
       return `${event.names.length === 1 ? 'tool' : 'tools'} loaded: ${shorten(event.names.join(', '), 60)}`
     case 'CHILD_USAGE':
       return `${getCallName(event.callId, context)} has used ${event.usage.totalTokens} tokens`
-    case 'CHILD_RESTS':
+    case 'CHILD_WAITING':
       return `${getCallName(event.callId, context)} rests`
     case 'SKILL_CHANGED':
       return `skill ${shorten(event.change.name, 60)} ${event.change.action}ed`
     case 'RESUME':
       return findLaterResume(event) === null ? 'resumed' : `sleeps until ${formatWakeTime(event.at ?? 0)}`
-    case 'HANDLE_KEPT':
+    case 'HANDLE_SAVED':
       return `${getCallName(event.callId, context)} keeps a handle`
     case 'HANDED_OFF':
       return `handed to ${shorten(event.to, 60)}`
@@ -147,7 +147,7 @@ function formatBudgetRefusal(event: AgentMachineEvent): string | null {
 
 const eventWords: Partial<Record<AgentMachineEvent['type'], string>> = {
   RESUMED: 'resumed in a new process',
-  LEFT: 'left to another process',
+  RELEASED: 'left to another process',
   PAUSE: 'pause asked for',
   STEER: 'steered',
   REPLY: 'replied',
@@ -251,7 +251,7 @@ export function getCallName(callId: string, ...contexts: (AgentContext | null)[]
   for (const context of contexts) {
     const call = context?.calls.find(({ id }) => id === callId || callId.startsWith(`${id}/`))
     if (!call) continue
-    const isKnown = !call.unchecked || Object.hasOwn(context?.tools ?? {}, call.name)
+    const isKnown = !call.unscreenedArguments || Object.hasOwn(context?.tools ?? {}, call.name)
     return isKnown ? shorten(call.name, 60) : 'call'
   }
   return findNameInTranscript(callId, contexts.at(-1) ?? null) ?? 'call'

@@ -213,8 +213,8 @@ export class SessionFold {
       if (messages[0]) setFirst(messages[0].id)
     }
     const { calls: batch = [], batchNumber = 0 } = after.standing.run?.context ?? {}
-    for (const [place, { result, unscreened }] of batch.entries())
-      if (result && !unscreened) setResult(`m${batchNumber + 1 + place}`)
+    for (const [place, { result, unscreenedResult }] of batch.entries())
+      if (result && !unscreenedResult) setResult(`m${batchNumber + 1 + place}`)
   }
 
   /** Returns null when there is no such record. */

@@ -229,7 +229,7 @@ function addBatch(
 
 function toOutcome({
   result,
-  unscreened,
+  unscreenedResult,
   started,
   needs,
 }: BatchCall): Partial<ShownMessage['calls'][number]> {
@@ -237,7 +237,7 @@ function toOutcome({
     const waits = needs === 'nobody' || needs === 'child' ? 'waits' : `waits for ${needs}`
     return { status: started ? 'running' : waits }
   }
-  if (unscreened) return { status: 'withheld', result: withheldResult, durationMs: result.durationMs }
+  if (unscreenedResult) return { status: 'withheld', result: withheldResult, durationMs: result.durationMs }
   return {
     status: result.status,
     result: getResultText(result, result.content),

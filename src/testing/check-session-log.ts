@@ -38,32 +38,28 @@ export function checkSessionLog(
 ): LogViolation | null {
   expectArgument('checkSessionLog(records)', records, recordsRule)
   const entries: LogEntry[] = []
-  let isFirstVersion = false
   let after = (records[0]?.type === 'snapshot' ? records[0].seq : 1) - 1
   for (const record of records) {
     const content = openRecord(record, after, sessionId)
     after = record.seq
-    if ('version' in content && content.version < 2) isFirstVersion = true
     entries.push({ ...complete(content), seq: record.seq, at: record.at, type: content.type })
   }
-  // The first log versions do not mark withheld content.
-  const marks = !isFirstVersion
   let facts: LogViolation | null = null
   /** The restored state is read only if the log itself is valid. */
   function* listEntries(): Iterable<LogEntry> {
     yield* entries
-    facts = checkFacts(entries, { marks })
+    facts = checkFacts(entries)
     const end = facts ? null : readEnd(records, sessionId)
     if (!end) return
     yield end
-    facts = checkFacts([...entries, end], { marks })
+    facts = checkFacts([...entries, end])
   }
   return judgeLog(listEntries(), details) ?? facts
 }
 
 const recordsRule = listRule('the records of a session, as store.read() returns them')
 
-/** Adds fields that older records lack. */
+/** Restores the parts that the log leaves out. */
 function complete(content: RecordContent): object {
   if (content.type === 'start') return { ...content, input: completeInput(content.input) }
   return content.type === 'snapshot' ? { ...content, state: restoreState(content.state) } : content

@@ -91,7 +91,7 @@ export abstract class WrappedTools implements ToolSet {
     )
   }
 
-  protected trim({ delegate: _delegate, nested: _nested, ...traits }: ToolTraits): ToolTraits {
+  protected trim({ delegate: _delegate, ...traits }: ToolTraits): ToolTraits {
     return traits
   }
 }

@@ -80,11 +80,11 @@ export class BranchedRuns {
 
   /** Whether a branch that the session has left contains a message with this id, because the request is late or repeated. */
   async isOnOtherBranch(
-    { sessionId, numbered, messages }: AgentContext,
+    { sessionId, lastMessageNumber, messages }: AgentContext,
     clientId: string | undefined,
   ): Promise<boolean> {
     // Messages of other branches have numbers that the transcript lacks.
-    if (clientId === undefined || numbered <= messages.length) return false
+    if (clientId === undefined || lastMessageNumber <= messages.length) return false
     return (await this.#sessions.readStored(sessionId))?.branches?.left.includes(clientId) === true
   }
 

@@ -90,7 +90,7 @@ export function findPastTurn(context: AgentContext, id: string): Turn | null {
   const opening = all[at]
   const next = all.findIndex((message, i) => i > at && isTurnOpening(message))
   if (!opening || next < 0) return null
-  const end = context.ends?.find(({ messageId }) => messageId === opening.id)
+  const end = context.turnEnds?.find(({ messageId }) => messageId === opening.id)
   return {
     messageId: toAnswerId(opening),
     clientId: findClientId(opening),
@@ -102,7 +102,7 @@ export function findPastTurn(context: AgentContext, id: string): Turn | null {
     reason: end?.reason ?? 'end_turn',
     error: end?.error ? { ...end.error, recoverable: false } : null,
     wakeAt: null,
-    ends: context.ends ?? [],
+    ends: context.turnEnds ?? [],
   }
 }
 
@@ -129,8 +129,8 @@ function listSettledResults({ calls }: AgentContext, messages: readonly Message[
   const messageCallIds = new Set(
     messages.map((message) => (message.role === 'tool' ? message.tool_call_id : '')),
   )
-  return calls.flatMap(({ id: callId, name, result, unscreened, unchecked }) => {
-    if (!result || unscreened || unchecked || messageCallIds.has(callId)) return []
+  return calls.flatMap(({ id: callId, name, result, unscreenedResult, unscreenedArguments }) => {
+    if (!result || unscreenedResult || unscreenedArguments || messageCallIds.has(callId)) return []
     const { status, content, media, publicMessage } = result
     return [
       {

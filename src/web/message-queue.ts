@@ -140,7 +140,7 @@ export class MessageQueue {
     const input = [toInputMessage({ content, clientId: messageId })]
     const waiting = await this.#sessions.readQueue(sessionId)
     const queued = waiting.find((message) => message.messageId === messageId)
-    const [earlier] = queued?.said ?? []
+    const [earlier] = queued?.messages ?? []
     if (earlier && !hasSameWords(content, earlier)) throw messageChangedError(messageId)
     if (!queued) this.#rememberSender(sessionId, messageId, caller)
     try {
@@ -154,8 +154,8 @@ export class MessageQueue {
 
   /** The queued messages as transcript messages. Text that input shields have not screened yet is masked. */
   async list(sessionId: string): Promise<UserMessage[]> {
-    return (await this.#sessions.readQueue(sessionId)).flatMap(({ messageId, at, said }) =>
-      said.map(
+    return (await this.#sessions.readQueue(sessionId)).flatMap(({ messageId, at, messages }) =>
+      messages.map(
         ({ content, data }, i): UserMessage => ({
           id: i === 0 ? messageId : `${messageId}.${i}`,
           role: 'user',

@@ -98,7 +98,7 @@ export function findTurn(run: AnyRun): Turn | null {
 function getPast({ run, turn }: LiveRun): Pick<Subscription, 'before' | 'ends'> {
   if (turn) return { before: turn.before, ends: turn.ends }
   const context = findContext(run) as AgentContext
-  return { before: toTurn(context).before, ends: context.ends ?? [] }
+  return { before: toTurn(context).before, ends: context.turnEnds ?? [] }
 }
 
 function listAnsweredRequests({ run, turn, buffer }: LiveRun): ReadonlySet<string> {

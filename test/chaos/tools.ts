@@ -103,7 +103,7 @@ export const tools = {
         { type: 'text', text: 'Here.' },
         { type: 'image', image: new Uint8Array([137, 80, 78, 71]), mediaType: 'image/png' },
       ],
-      { orWords: true },
+      { mediaOptional: true },
     ),
   ),
   'keeps a handle and asks a person': async ({ world, execution }) => {

@@ -70,9 +70,9 @@ function rankAgent({ context }: AgentMoment): number[] {
 
 /** What is still to be done about a call: to be screened, to be decided, to be begun, to end, its result to be screened. */
 function countOpenWork(call: AgentContext['calls'][number]): number {
-  const { result, unscreened, unchecked, started, approved } = call
-  if (result !== undefined) return unscreened ? 1 : 0
-  return 10 + (unchecked ? 1 : 0) + (started ? 0 : 2) + (approved ? 0 : 3)
+  const { result, unscreenedResult, unscreenedArguments, started, approved } = call
+  if (result !== undefined) return unscreenedResult ? 1 : 0
+  return 10 + (unscreenedArguments ? 1 : 0) + (started ? 0 : 2) + (approved ? 0 : 3)
 }
 
 /** What holds if the model answers or fails, tools end and people answer, and nothing disturbs the run. */
@@ -103,11 +103,11 @@ const disturbances = new Set([
   'STEER',
   'REPLY',
   'RESUMED',
-  'LEFT',
-  'CHILD_RESTS',
+  'RELEASED',
+  'CHILD_WAITING',
   'TOOLS_LOADED',
   'SKILL_CHANGED',
-  'HANDLE_KEPT',
+  'HANDLE_SAVED',
   'HANDED_OFF',
 ])
 

@@ -153,7 +153,7 @@ test.each(paths.map((path, i) => [`${i + 1}. with ${path.input}: ${path.name}`, 
     expect(await replay(path, harness)).toEqual({ ok: true, steps: path.steps.length })
     sent.push(...harness.sent)
     // What a process drops as it leaves is estimated; the one of a path goes on, and drops nothing.
-    const isLeft = path.steps.some(({ event }) => event.type === 'LEFT')
+    const isLeft = path.steps.some(({ event }) => event.type === 'RELEASED')
     if (!isLeft) expect(recorded.tokens).toEqual(tokensOf(used))
     expect(recorded.open).toBe(0)
   },
@@ -162,10 +162,10 @@ test.each(paths.map((path, i) => [`${i + 1}. with ${path.input}: ${path.name}`, 
 wholeTest('nearly everything was caused in its world: few events were handed to the machine', () => {
   expect([...new Set(sent)].sort()).toEqual([
     'BATCH_DONE',
-    'CHILD_RESTS',
+    'CHILD_WAITING',
     'CHILD_USAGE',
     'HANDED_OFF',
-    'HANDLE_KEPT',
+    'HANDLE_SAVED',
     'SKILL_CHANGED',
     'STORE_FAILED',
     'TOOLS_LOADED',

@@ -27,7 +27,7 @@ interface Params {
 
 const update: Update<Params> = (context, event, tell, { told, patch }) => {
   for (const message of told) tell({ type: 'warning', code: `${event.type}.${context.steps}`, message })
-  return patch ? { ...patch, numbered: context.numbered + 1 } : undefined
+  return patch ? { ...patch, lastMessageNumber: context.lastMessageNumber + 1 } : undefined
 }
 
 /** The update as XState's own actions do it. */

@@ -22,7 +22,7 @@ const words: Readonly<Record<string, string>> = {
   opened: 'the session’s beginning',
   start: 'the message',
   'xstate.done.actor.model': 'the model’s answer',
-  CHILD_RESTS: 'the question',
+  CHILD_WAITING: 'the question',
   TOOL_OUTPUT: 'the answer to the question',
   APPROVE: 'the approval',
   TOOL_RESULT: 'the result of the tool',

@@ -96,7 +96,7 @@ describe('the result of a call', () => {
     ]
     const result = await use(server, 'results_answer', { result: { content, structuredContent: { a: 1 } } })
     if (!(result instanceof ToolContent)) throw new Error('It is more than words.')
-    expect(result.orWords).toBe(true)
+    expect(result.mediaOptional).toBe(true)
     expect(result.media).toEqual([
       { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } },
       { type: 'input_audio', input_audio: { data: 'AAA=', format: 'wav' } },

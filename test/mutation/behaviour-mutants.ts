@@ -37,7 +37,7 @@ const guards: Record<
   'answers without the question': {
     maySendWithout: ({ context, event }) => {
       const refusal = readRefusal(event)
-      return refusal !== null && isNewRefusal(context.refused ?? [], refusal)
+      return refusal !== null && isNewRefusal(context.refusals ?? [], refusal)
     },
   },
   'counts rate limits with the other failures': {
@@ -213,7 +213,7 @@ const actions: Record<string, Partial<Record<keyof typeof agentMachine.implement
   'forgets what a call goes on from': { noteHandle: toAction(() => undefined) },
   'takes the handle of a call for one of all calls': {
     noteHandle: toAction(({ calls }, event) =>
-      event.type === 'HANDLE_KEPT'
+      event.type === 'HANDLE_SAVED'
         ? { calls: calls.map((call) => ({ ...call, handle: event.handle })) }
         : undefined,
     ),
@@ -231,7 +231,7 @@ const actions: Record<string, Partial<Record<keyof typeof agentMachine.implement
       if (context.calls.length === 0) return undefined
       const results = context.calls.map((call) => ({
         role: 'tool' as const,
-        id: `result of ${call.id} at ${context.numbered}`,
+        id: `result of ${call.id} at ${context.lastMessageNumber}`,
         createdAt: 0,
         tool_call_id: call.id,
         content: call.result?.content ?? 'Closed.',
@@ -267,7 +267,7 @@ const actions: Record<string, Partial<Record<keyof typeof agentMachine.implement
     })),
   },
   'writes a Date into the context': {
-    notePause: toAction(() => ({ pausing: true, pieces: new Date(0) as unknown as string })),
+    notePause: toAction(() => ({ pausing: true, continuedText: new Date(0) as unknown as string })),
   },
   'says twice that it ended': {
     finish: toAction<{ state: never }>((context, _event, tell, { state }) => {

@@ -51,13 +51,13 @@ export const equivalents: Readonly<Record<string, string>> = {
     'WAITING_FOR_TOOL.executing: TOOL_RESULT [isOpenCall] without its guard',
   ]),
   ...because('noteChildRest looks itself for an open call of that id', [
-    'WAITING_FOR_TOOL.executing: CHILD_RESTS [isOpenCall] without its guard',
+    'WAITING_FOR_TOOL.executing: CHILD_WAITING [isOpenCall] without its guard',
   ]),
   ...because('noteSkillChange looks itself for an open call of that id', [
     'WAITING_FOR_TOOL.executing: SKILL_CHANGED [isOpenCall] without its guard',
   ]),
   ...because('noteHandle looks itself for an open call of that id', [
-    'WAITING_FOR_TOOL.executing: HANDLE_KEPT [isOpenCall] without its guard',
+    'WAITING_FOR_TOOL.executing: HANDLE_SAVED [isOpenCall] without its guard',
   ]),
   ...because('noteHandoff looks itself for an open call of that id', [
     'WAITING_FOR_TOOL.executing: HANDED_OFF [isOpenCall] without its guard',

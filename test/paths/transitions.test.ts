@@ -402,7 +402,7 @@ describe('every transition, on the live agent', () => {
       // approve
       { event: {"type":"APPROVE","callId":"b","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
       // tool: keeps a handle
-      { event: {"type":"HANDLE_KEPT","callId":"b","handle":"job","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      { event: {"type":"HANDLE_SAVED","callId":"b","handle":"job","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
       // tool runner failed
       { event: {"type":"xstate.error.actor.tools","error":{"status":null,"retryAfterMs":null,"partialText":"","usage":null,"kind":"fatal","code":"internal","message":"It failed: internal.","jitter":1},"actorId":"tools","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"toolOutput"},"status":"active"} },
       // pause
@@ -472,13 +472,13 @@ describe('every transition, on the live agent', () => {
       // tool: ok
       { event: {"type":"TOOL_RESULT","callId":"a","result":{"status":"ok","content":"The result.","durationMs":1},"now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
       // sub-agent: is paused
-      { event: {"type":"CHILD_RESTS","callId":"b","questions":[],"now":1000}, state: {"value":"PAUSED","status":"active"} },
+      { event: {"type":"CHILD_WAITING","callId":"b","questions":[],"now":1000}, state: {"value":"PAUSED","status":"active"} },
       // steer
       { event: {"type":"STEER","text":"Hurry.","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
       // sub-agent: spends
       { event: {"type":"CHILD_USAGE","callId":"b","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
       // left before a call
-      { event: {"type":"LEFT","unbegun":["b"],"now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      { event: {"type":"LEFT","notStarted":["b"],"now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
       // pause
       { event: {"type":"PAUSE","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
       // resume
@@ -500,7 +500,7 @@ describe('every transition, on the live agent', () => {
       // tool: ok
       { event: {"type":"TOOL_RESULT","callId":"a","result":{"status":"ok","content":"The result.","durationMs":1},"now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
       // sub-agent: is paused
-      { event: {"type":"CHILD_RESTS","callId":"b","questions":[],"now":1000}, state: {"value":"PAUSED","status":"active"} },
+      { event: {"type":"CHILD_WAITING","callId":"b","questions":[],"now":1000}, state: {"value":"PAUSED","status":"active"} },
       // resume
       { event: {"type":"RESUME","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
       // sub-agent: answers, and has spent it all
@@ -516,7 +516,7 @@ describe('every transition, on the live agent', () => {
       // model: two delegations
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"research","arguments":"{\"n\":1}"}},{"id":"b","type":"function","function":{"name":"research","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"},{"id":"b","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
       // sub-agent: asks a person
-      { event: {"type":"CHILD_RESTS","callId":"a","questions":[{"callId":"q","name":"transfer","arguments":"{\"n\":1}","needs":"approval","fingerprint":"q"}],"now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      { event: {"type":"CHILD_WAITING","callId":"a","questions":[{"callId":"q","name":"transfer","arguments":"{\"n\":1}","needs":"approval","fingerprint":"q"}],"now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
     ]
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })

@@ -5,7 +5,7 @@ import { getProcessIdentity } from '../../src/core/sessions/store/process-identi
 import { postgresStore } from '../../src/stores/postgres/index.js'
 import { StoreError } from '../../src/core/sessions/store/store-error.js'
 import { openDigests } from '../../src/core/sessions/store/log-digests.js'
-import type { Lease, ListOptions, SessionStore } from '../../src/stores/index.js'
+import type { Lease, SessionStore } from '../../src/stores/index.js'
 import { checkStore } from '../../src/testing/index.js'
 import { describeStore } from '../stores/conformance.js'
 import {
@@ -27,68 +27,6 @@ describe('the store in Postgres', () => {
     place = postgresPlace()
   })
   afterEach(() => place.remove())
-
-  test('brings tables of the first version up to this one, with what is in them', async () => {
-    const first = place.open()
-    const lease = await first.acquire('held', leaseRequest)
-    await first.append(lease, [createRecord(1)], { ...createSummary('held'), state: 'RUNNING' })
-    const other = await first.acquire('rests', leaseRequest)
-    await first.append(other, createRecords(1, 2), { ...createSummary('rests'), state: 'PAUSED' })
-    await first.release(other)
-    const before = await first.list()
-    await first.close()
-    const { schema } = place
-    await runSql(`
-      DROP TABLE "${schema}".timers, "${schema}".inbox, "${schema}".tags;
-      DROP INDEX "${schema}".listed, "${schema}".listed_by_state, "${schema}".listed_by_agent, "${schema}".listed_by_both,
-        "${schema}".held, "${schema}".children_of;
-      ALTER TABLE "${schema}".sessions DROP parent, DROP title, DROP told, DROP inbox, DROP listed_at, DROP state, DROP agent;
-      UPDATE "${schema}".schema_version SET version = 1;
-      INSERT INTO "${schema}".sessions (id) VALUES ('never-written')`)
-    const [store, at] = [place.open(), place.open()]
-    // Two processes at once.
-    expect(await Promise.all([store.list(), at.list()])).toEqual([before, before])
-    expect((await store.list({ state: 'PAUSED' })).map(({ id }) => id)).toEqual(['rests'])
-    expect((await store.list({ state: 'RUNNING' })).map(({ id }) => id)).toEqual(['held'])
-    expect(await store.read('rests')).toEqual(createRecords(1, 2))
-    expect(await store.inbox?.put('rests', '{}')).toEqual({ message: 1, holder: null })
-    expect(await store.append(lease, [createRecord(2)])).toEqual({ inbox: 0 })
-    await store.close()
-    await at.close()
-  })
-
-  test('brings tables of the second version up to this one: sessions of sub-agents leave the list', async () => {
-    const second = place.open()
-    for (const [id, agent] of [
-      ['ann:1', 'support'],
-      ['ann:1:run.1.1', 'sub-agent research'],
-      ['old.1.1', 'sub-agent research'],
-    ] as const) {
-      const lease = await second.acquire(id, leaseRequest)
-      await second.append(lease, [createRecord(1)], { ...createSummary(id), agent })
-      await second.release(lease)
-    }
-    await second.close()
-    const { schema } = place
-    await runSql(`
-      DROP TABLE "${schema}".timers, "${schema}".tags;
-      DROP INDEX "${schema}".children_of;
-      ALTER TABLE "${schema}".sessions DROP parent, DROP title;
-      UPDATE "${schema}".schema_version SET version = 2`)
-    const [store, at] = [place.open(), place.open()]
-    const ids = async (options: ListOptions) => (await store.list(options)).map(({ id }) => id).sort()
-    // Two processes at once.
-    const [first, listedThere] = await Promise.all([ids({}), at.list()])
-    expect([first, listedThere.length]).toEqual([['ann:1'], 1])
-    expect(await ids({ parent: 'ann:1' })).toEqual(['ann:1:run.1.1'])
-    expect(await ids({ children: true })).toEqual(['ann:1', 'ann:1:run.1.1', 'old.1.1'])
-    const lease = await store.acquire('ann:1', leaseRequest)
-    await store.append(lease, [createRecord(2)], { ...createSummary('ann:1'), tags: { user: 'ann' } })
-    await store.release(lease)
-    expect(await ids({ tags: { user: 'ann' } })).toEqual(['ann:1'])
-    await store.close()
-    await at.close()
-  })
 
   test('writes what many sessions append at once together, and refuses what is wrong with one to it alone', async () => {
     const pool = new pg.Pool({ connectionString: url, max: 4 })

@@ -1,5 +1,4 @@
 import { createAgent, memoryStore, type SessionMessage } from '../../src/index.js'
-import { sealRecord } from '../../src/core/sessions/log/log-record.js'
 import { checkSessionLog } from '../../src/testing/index.js'
 import { call, ManualModel, settled } from '../support/manual-model.js'
 import { tool } from '../support/tools.js'
@@ -66,28 +65,4 @@ it('an approval that comes twice lets an interrupted call run once', async () =>
   }
   expect(new Set(approvals.map((one) => JSON.stringify(one))).size).toBe(3)
   expect(checkSessionLog(store.read('s'))).toBeNull()
-})
-
-it('an answer in a log of an earlier version, which has the fingerprint of the first question, counts as it did', async () => {
-  const { store, open, kill, paid } = setUp()
-  const first = open(1)
-  const run = first.agent.run('Pay.', { session: 's' })
-  for (let i = 0; i < tries && !first.model.pending; i += 1) await settled()
-  first.model.pending?.answer({ toolCalls: [call('a', 'pay')], finishReason: 'tool_calls' })
-  const [asked] = (await run.result).pending ?? []
-  run.approve('a')
-  for (let i = 0; i < tries && paid.length === 0; i += 1) await settled()
-  kill()
-  const second = open(2)
-  const resumed = await second.agent.resume('s')
-  await resumed.result
-  // As earlier versions wrote it: past what checks an answer today.
-  const last = store.read('s').at(-1)
-  const [at, head] = [(last?.at ?? 0) + 1, last?.seq ?? 0]
-  const event = { type: 'APPROVE', callId: 'a', fingerprint: asked?.fingerprint ?? '', now: at } as const
-  const lease = store.acquire('s', { holder: 'the test', ttlMs: 1000 })
-  store.append(lease, [sealRecord(head + 1, at, { type: 'event', event })])
-  store.release(lease)
-  expect(checkSessionLog(store.read('s'))).toBeNull()
-  expect((await second.agent.replay('s')).run).toMatchObject({ state: 'WAITING_FOR_TOOL' })
 })

@@ -290,16 +290,6 @@ test('an interrupted session, its records and its exports know of every branch',
   expect((await agent.readSession('s')).messages).toHaveLength(4)
 })
 
-test('an earlier version refuses a session with branches, and reads one that has none', async () => {
-  const store = memoryStore()
-  const agent = scene(store)
-  await agent.run('A', { session: 's' }).result
-  const versions = () => store.read('s').map(({ data }) => (JSON.parse(data) as { version?: number }).version)
-  expect(Math.max(...versions().map((version) => version ?? 0))).toBe(2)
-  await agent.branch('s', { from: 'm1' }).result
-  expect(Math.max(...versions().map((version) => version ?? 0))).toBe(3)
-})
-
 test('branches are what a plain list of transcripts says', async () => {
   const step = fc.oneof(
     fc.record({ do: fc.constant('say' as const) }),

@@ -9,7 +9,7 @@ import type { StoredCase } from '../fixtures/sessions/stored-case.js'
 import { ManualModel } from '../support/manual-model.js'
 import { sampled } from '../support/extent.js'
 
-const folder = new URL('../fixtures/sessions/0.1.0/', import.meta.url)
+const folder = new URL('../fixtures/sessions/0.2.0/', import.meta.url)
 const logs = readdirSync(folder).flatMap((file) => {
   const { sessions } = JSON.parse(readFileSync(new URL(file, folder), 'utf8')) as StoredCase
   return Object.values(sessions).flatMap((records) => [records.slice(0, -1), records])

@@ -1,9 +1,7 @@
-import { readFileSync } from 'node:fs'
 import { createAgent, runSession, memoryStore, listStrandedSessions, defineAgents } from '../../src/index.js'
 import { fileStore } from '../../src/stores/file/index.js'
 import type { SyncSessionStore } from '../../src/stores/index.js'
 import { chatHandler } from '../../src/ui/index.js'
-import type { StoredCase } from '../fixtures/sessions/stored-case.js'
 import { makeFolder, removeFolder } from '../stores/folder.js'
 import { distant } from '../support/distant.js'
 import { call as asks, ManualModel } from '../support/manual-model.js'
@@ -75,29 +73,6 @@ describe.each([
     await until(() => near.list({ children: true }).every(({ holder }) => holder === null))
     expect(await top.agent.deleteSession('ann')).toBe(true)
     expect(near.list({ children: true })).toEqual([])
-  })
-})
-
-describe('an earlier version has named sub-agents’ sessions otherwise', () => {
-  it.each([
-    ['0.1.0', 'child-waits'],
-    ['0.1.0', 'child-works'],
-    ['log-1', 'child-waits'],
-    ['log-1', 'child-works'],
-  ])('%s, %s: the log above tells which they are', async (version, name) => {
-    const file = new URL(`../fixtures/sessions/${version}/${name}.json`, import.meta.url)
-    const { sessions } = JSON.parse(readFileSync(file, 'utf8')) as StoredCase
-    const store = memoryStore()
-    for (const [id, records] of Object.entries(sessions)) {
-      const lease = store.acquire(id, { holder: 'the test', ttlMs: 1000 })
-      store.append(lease, records)
-      store.release(lease)
-    }
-    expect(store.list({ children: true }).length).toBeGreaterThan(1)
-    const model = new ManualModel()
-    const top = Object.keys(sessions).find((id) => !/\.\d+\.\d+$/.test(id)) as string
-    expect(await createAgent({ model, store }).deleteSession(top)).toBe(true)
-    expect(store.list({ children: true })).toEqual([])
   })
 })
 

@@ -408,7 +408,7 @@ describe('runSession', () => {
     const ending = runSession(last.agent, { session: 's' })
     ;(await asked(last.model)).answer({ text: 'Done.' })
     expect(await ending).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
-    expect(types(store, 's').filter((type) => type === 'LEFT')).toHaveLength(7)
+    expect(types(store, 's').filter((type) => type === 'RELEASED')).toHaveLength(7)
   })
 
   test('what had come of an answer when a drive was stopped is paid for, by estimate', async () => {

@@ -110,7 +110,7 @@ describe('a call that has kept a handle', () => {
     const slow: SessionStore = {
       ...store,
       append: async (lease, records, ...more) => {
-        if (records.some(({ data }) => JSON.stringify(data).includes('HANDLE_KEPT')))
+        if (records.some(({ data }) => JSON.stringify(data).includes('HANDLE_SAVED')))
           await new Promise<void>((resolve) => {
             release = resolve
           })
@@ -152,7 +152,7 @@ describe('a call that has kept a handle', () => {
     const run = agent.run('Export.', { session: 's' })
     await until(() => service.asked.length === 1)
     const { records } = clearRecords(store.read('s'), 's')
-    expect(JSON.stringify(records)).toContain('HANDLE_KEPT')
+    expect(JSON.stringify(records)).toContain('HANDLE_SAVED')
     expect(JSON.stringify(records)).not.toContain('"job"')
     service.isDone = true
     expect((await run.result).output).toBe('Job 1 is done.')

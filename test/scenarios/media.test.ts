@@ -303,7 +303,7 @@ describe('a model that does not take it', () => {
   ])('reads the words of a result that may be words, where it %s', async (_what, name, media, seen) => {
     const theatre = await stage([call('screenshot'), call('screenshot'), text('Done.')], {}, 'loop')
     const parts = [{ type: 'text' as const, text: 'The page:' }, picture]
-    const tools = [tool('screenshot', () => toolContent(parts, { orWords: true }), { readOnly: true })]
+    const tools = [tool('screenshot', () => toolContent(parts, { mediaOptional: true }), { readOnly: true })]
     for (const make of [openaiChat, openaiResponses]) {
       const model = make({
         model: name,
@@ -328,7 +328,7 @@ describe('a model that does not take it', () => {
     const make = (name: string, media: MediaKind[]) =>
       openaiChat({ model: name, baseURL: theatre.rehearsal.url, apiKey: 'none', media })
     const model = withFallbacks([make('blind', []), make('seeing', ['image'])])
-    const tools = [tool('screenshot', () => toolContent([picture], { orWords: true }))]
+    const tools = [tool('screenshot', () => toolContent([picture], { mediaOptional: true }))]
     expect(await createAgent({ model, tools }).run('Go.').result).toMatchObject({ state: 'COMPLETED' })
     expect(theatre.requests.map(({ body }, at) => [body.model, sent(theatre, at).includes(url)])).toEqual([
       ['blind', false],

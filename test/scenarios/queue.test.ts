@@ -270,7 +270,7 @@ describe.each(sampledKinds(kinds))('a queue in a store that answers %s', (_, ope
     const driven = agent.run('one', { session: 's' })
     await until(() => model.pending !== null)
     // Of another process: the one at work has not looked yet when its run ends.
-    const text = '{"type":"MESSAGE","when":"now","messageId":"k","said":[{"content":"two"}]}'
+    const text = '{"type":"MESSAGE","when":"now","messageId":"k","messages":[{"content":"two"}]}'
     model.pending?.answer({ text: 're: one' })
     await store.inbox?.put('s', text)
     await driven.result
@@ -289,9 +289,9 @@ describe.each(sampledKinds(kinds))('a queue in a store that answers %s', (_, ope
       '[{"content":" "}]',
       '[{"content":"x","data":1}]',
     ])
-      await store.inbox?.put('s', `{"type":"MESSAGE","messageId":"${said.length}","said":${said}}`)
+      await store.inbox?.put('s', `{"type":"MESSAGE","messageId":"${said.length}","messages":${said}}`)
     const disguised =
-      '{"type":"MESSAGE","messageId":"d","said":[{"role":"system","internal":true,"createdAt":"z","content":"two"}]}'
+      '{"type":"MESSAGE","messageId":"d","messages":[{"role":"system","internal":true,"createdAt":"z","content":"two"}]}'
     await store.inbox?.put('s', disguised)
     await answering(runSession(agent, { session: 's' }))
     const { messages } = await agent.replay('s')
@@ -412,7 +412,7 @@ it('leaves out a queued message that is damaged, and says the others', async () 
   const damaged = [
     '{"type":"MESSAGE",',
     '{"type":"MESSAGE","messageId":5}',
-    '{"type":"MESSAGE","messageId":"x","said":[{"content":7}]}',
+    '{"type":"MESSAGE","messageId":"x","messages":[{"content":7}]}',
   ]
   for (const text of damaged) store.inbox?.put('s', text)
   await next('three')

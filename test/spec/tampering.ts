@@ -221,7 +221,7 @@ export const tamperings: readonly Tampering[] = [
     'deadline',
   ].map((key) => editState(`counts more: ${key}`, (context) => addTo(context, key))),
   // Whether a resume after a halt has one message more shows in the next record alone: it may be the last.
-  editState('counts more: numbered', (context) => addTo(context, 'numbered', 2)),
+  editState('counts more: numbered', (context) => addTo(context, 'lastMessageNumber', 2)),
   editState('pauses, or does not', (context) => {
     context['pausing'] = context['pausing'] !== true
   }),

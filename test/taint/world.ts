@@ -531,7 +531,7 @@ class World {
         const { text = 'Here.', filename = 'b.txt', fileText = 'A file.' } = slots.toolMedia
         const data = new TextEncoder().encode(fileText)
         const file = { type: 'file' as const, data, mediaType: 'text/plain', filename }
-        return toolContent([{ type: 'text', text }, file], { orWords: true })
+        return toolContent([{ type: 'text', text }, file], { mediaOptional: true })
       },
     })
     const pick = defineTool({ name: 'pick', ...described, client: true })

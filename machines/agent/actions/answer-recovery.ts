@@ -26,11 +26,11 @@ export const continueAnswer = toAction((context, event, emit) => {
   })
   if (context.response === 'truncatedCalls') {
     const closing = closeOpenCalls(context, truncatedCall, now, emit)
-    const { calls, untold } = emitAfterScreening({ ...context, calls: closing }, emit)
+    const { calls, unemittedStep } = emitAfterScreening({ ...context, calls: closing }, emit)
     const closed = { ...context, messages: withResults(context, calls) }
     return {
       recoveries,
-      untold,
+      unemittedStep,
       calls: [],
       ...withInternalMessage(closed, continueCalls, 'max_tokens_recovery', now),
     }

@@ -79,27 +79,32 @@ export const keepShieldMessage = toAction((context, event, emit) => {
   const content = getBlockMessage(event)
   const error = { code: 'shield', message: content, recoverable: false }
   const last = context.messages.at(-1)
-  if (context.held !== null && last?.role === 'assistant') {
+  if (context.pendingAnswer !== null && last?.role === 'assistant') {
     const { refusal: _refusal, ...said } = last
     const message: AssistantMessage = { ...said, content, data: { reason: 'shield' } }
-    const pieces = context.spoken?.ids ?? []
+    const pieces = context.unscreenedText?.ids ?? []
     const messages = [...context.messages.slice(0, -1).map((one) => maskPiece(one, pieces)), message]
-    const untold = context.untold ?? context.held.stepId
-    const told = emitAfterScreening({ ...context, messages, untold }, emit)
-    return { messages, held: null, error, ...told, ...(pieces.length > 0 && noPieces) }
+    const unemittedStep = context.unemittedStep ?? context.pendingAnswer.stepId
+    const told = emitAfterScreening({ ...context, messages, unemittedStep }, emit)
+    return { messages, pendingAnswer: null, error, ...told, ...(pieces.length > 0 && noPieces) }
   }
   const message: AssistantMessage = {
     role: 'assistant',
-    id: formatMessageId(context.numbered + 1),
+    id: formatMessageId(context.lastMessageNumber + 1),
     createdAt: getEventTime(event),
     content,
     data: { reason: 'shield' },
   }
   emit({ type: 'assistant_message', stepId: getStepId(context), message })
-  return { messages: context.messages.concat(message), numbered: context.numbered + 1, held: null, error }
+  return {
+    messages: context.messages.concat(message),
+    lastMessageNumber: context.lastMessageNumber + 1,
+    pendingAnswer: null,
+    error,
+  }
 })
 
-const noPieces = { pieces: '', spoken: null, output: '' }
+const noPieces = { continuedText: '', unscreenedText: null, output: '' }
 
 /** Forbidden content can span several parts of a continued answer: then no part of it stays. */
 function maskPiece(message: Message, pieces: readonly string[]): Message {
@@ -125,30 +130,34 @@ export const emitOutputFindings = toAction((_context, event, emit) => {
 /** Puts an answer that the shields have cleared into the transcript. */
 export const releaseAnswer = toAction((context, event, emit) => {
   const last = context.messages.at(-1)
-  if (event.type !== 'xstate.done.actor.outputShields' || context.held === null) return undefined
-  const { isRefusal, isPiece, stepId, text, reasoning = {} } = context.held
-  const { content, outputProblem = context.held.outputProblem ?? context.outputProblem } = event.output
+  if (event.type !== 'xstate.done.actor.outputShields' || context.pendingAnswer === null) return undefined
+  const { isRefusal, isPiece, stepId, text, reasoning = {} } = context.pendingAnswer
+  const { content, outputProblem = context.pendingAnswer.outputProblem ?? context.outputProblem } =
+    event.output
   // The answer is the result of a tool: the transcript has it as such.
-  if (last?.role !== 'assistant') return { outputProblem, held: null, output: content }
+  if (last?.role !== 'assistant') return { outputProblem, pendingAnswer: null, output: content }
   const { data: _withheld, ...said } = last
   const cleared: AssistantMessage = isRefusal
     ? { ...said, ...reasoning, content: '', refusal: content }
     : { ...said, ...reasoning, content }
   const message = withCurrentCalls(cleared, context.calls)
   const messages = [...context.messages.slice(0, -1), message]
-  const { spoken } = context
-  const heard = { text: (spoken?.text ?? '') + text, ids: [...(spoken?.ids ?? []), message.id] }
+  const { unscreenedText } = context
+  const heard = {
+    text: (unscreenedText?.text ?? '') + text,
+    ids: [...(unscreenedText?.ids ?? []), message.id],
+  }
   const next = {
     outputProblem,
     messages,
-    held: null,
-    spoken: isPiece ? heard : null,
+    pendingAnswer: null,
+    unscreenedText: isPiece ? heard : null,
     ...joinPieces(context, isPiece, content),
   }
-  const untold = context.untold ?? stepId
+  const unemittedStep = context.unemittedStep ?? stepId
   // Shields screen its calls next.
-  if (context.calls.some((call) => call.unchecked)) return { ...next, untold }
-  return { ...next, ...emitAfterScreening({ ...context, messages, untold }, emit) }
+  if (context.calls.some((call) => call.unscreenedArguments)) return { ...next, unemittedStep }
+  return { ...next, ...emitAfterScreening({ ...context, messages, unemittedStep }, emit) }
 })
 
 /**
@@ -164,7 +173,7 @@ export const applyCallScreening = toAction((context, event, emit) => {
   const checked = context.calls.map((call): BatchCall => {
     const screening = screenings.get(call.id)
     if (screening === undefined) return call
-    const looked = { ...toScreenedCall(call, screening), unchecked: true as const }
+    const looked = { ...toScreenedCall(call, screening), unscreenedArguments: true as const }
     if (looked.result !== undefined || screening.action !== 'block') return looked
     const why = screening.message ?? refusedCallText
     const content = call.edited ? `${refusedEditText}: ${why}` : why
@@ -175,7 +184,7 @@ export const applyCallScreening = toAction((context, event, emit) => {
     }
   })
   const said = context.messages[context.batchAt]
-  const known = checked.map(({ unchecked: _unchecked, ...call }) =>
+  const known = checked.map(({ unscreenedArguments: _unchecked, ...call }) =>
     screenings.get(call.id)?.action === 'redact' ? withJsonArguments(call) : call,
   )
   const message = said?.role === 'assistant' ? withCurrentCalls(said, known) : undefined
@@ -183,7 +192,7 @@ export const applyCallScreening = toAction((context, event, emit) => {
   const told = emitAfterScreening({ ...context, messages, calls: checked }, emit, () => {
     for (const [id, screening] of screenings) emitFindings(screening, 'toolInput', id, emit)
   })
-  return { ...told, messages, calls: told.calls.map(({ unchecked: _unchecked, ...call }) => call) }
+  return { ...told, messages, calls: told.calls.map(({ unscreenedArguments: _unchecked, ...call }) => call) }
 })
 
 /** A provider runs its call unchanged or not at all: a redaction becomes a block. */
@@ -236,11 +245,11 @@ export const applyResultScreening = toAction((context, event, emit) => {
   if (event.type !== 'xstate.done.actor.resultShields') return undefined
   const screeningOf = createScreeningLookup(event.output)
   const calls = context.calls.map((call): BatchCall => {
-    if (call.result === undefined || !call.unscreened) return call
+    if (call.result === undefined || !call.unscreenedResult) return call
     const screening = screeningOf(call)
     if (screening.asInput) emitFindings(screening.asInput, 'input', call.id, emit)
     emitFindings(screening, 'toolOutput', call.id, emit)
-    const { unscreened: _unscreened, result, ...known } = call
+    const { unscreenedResult: _unscreened, result, ...known } = call
     const now = call.settledAt ?? getEventTime(event)
     if (screening.action !== 'block') {
       const { media, ...words } = { ...result, content: screening.content }

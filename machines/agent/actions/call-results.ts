@@ -66,7 +66,7 @@ export const noteSkillChange = toAction((context, event) =>
 
 /** A call that has a handle goes on from it in another process. */
 export const noteHandle = toAction((context, event) =>
-  event.type === 'HANDLE_KEPT' ? noteOnCall(context, event.callId, { handle: event.handle }) : undefined,
+  event.type === 'HANDLE_SAVED' ? noteOnCall(context, event.callId, { handle: event.handle }) : undefined,
 )
 
 /** What a handoff changes counts once its call has a result that is a success, and the batch is over. */
@@ -125,9 +125,9 @@ export const settleBatch = toAction((context, event, emit) => {
         getEventTime(event),
         emit,
       )
-  const { calls, untold } = emitAfterScreening({ ...context, calls: closed }, emit)
+  const { calls, unemittedStep } = emitAfterScreening({ ...context, calls: closed }, emit)
   return {
-    untold,
+    unemittedStep,
     calls: exposed ? calls : [],
     messages: withResults(context, closed),
     ...applySkillChanges(context, closed),
@@ -153,7 +153,8 @@ export const approve = toAction((context, event, emit) => {
   }
   // Records of uncleared content are marked `withheld`; logs of older versions, which did not screen edits, have no
   // mark.
-  const unchecked = context.features.callShields && event.withheld ? { unchecked: true as const } : {}
+  const unchecked =
+    context.features.callShields && event.withheld ? { unscreenedArguments: true as const } : {}
   return {
     calls: context.calls.map((call) => {
       if (call.id !== event.callId || call.needs !== 'approval' || call.result !== undefined) return call

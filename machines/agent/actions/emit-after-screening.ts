@@ -24,7 +24,7 @@ export function withCurrentCalls(message: AssistantMessage, calls: readonly Batc
   if (message.tool_calls === undefined) return message
   const shown = message.tool_calls.map((asked): ToolCall => {
     const call = calls.find(({ id }) => id === asked.id)
-    if (call === undefined || call.unchecked || call.edited) return asked
+    if (call === undefined || call.unscreenedArguments || call.edited) return asked
     const { name, arguments: text } = call
     return { ...asked, function: { name, arguments: text } }
   })
@@ -36,11 +36,11 @@ export function withCurrentCalls(message: AssistantMessage, calls: readonly Batc
  * calls.
  */
 export function emitAfterScreening(
-  context: Pick<AgentContext, 'untold' | 'messages' | 'batchAt' | 'calls'>,
+  context: Pick<AgentContext, 'unemittedStep' | 'messages' | 'batchAt' | 'calls'>,
   emit: Emit,
   findings: () => void = () => undefined,
-): Pick<AgentContext, 'untold' | 'calls'> {
-  const { untold: stepId, messages, batchAt } = context
+): Pick<AgentContext, 'unemittedStep' | 'calls'> {
+  const { unemittedStep: stepId, messages, batchAt } = context
   const message = messages[batchAt]
   if (stepId && message?.role === 'assistant') {
     emit({ type: 'assistant_message', stepId, message })
@@ -48,11 +48,11 @@ export function emitAfterScreening(
   }
   findings()
   const calls = context.calls.map((call) => {
-    if (!call.unchecked || call.result === undefined) return call
-    const { unchecked: _unchecked, ...known } = call
+    if (!call.unscreenedArguments || call.result === undefined) return call
+    const { unscreenedArguments: _unchecked, ...known } = call
     // A result that result shields still screen is emitted later.
-    if (!call.unscreened) emitResult(known, call.result, emit)
+    if (!call.unscreenedResult) emitResult(known, call.result, emit)
     return known
   })
-  return { untold: null, calls }
+  return { unemittedStep: null, calls }
 }

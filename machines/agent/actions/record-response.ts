@@ -19,17 +19,18 @@ export const recordResponse = toAction((context, event, emit) => {
   const { response, calls: needs } = event.output
   const kind = classifyResponse(response)
   const stepId = getStepId(context)
-  const number = context.numbered + 1
+  const number = context.lastMessageNumber + 1
   // Half a JSON object cannot be continued: the model is asked again.
   const isPiece = kind === 'truncated' && !context.features.structuredOutput
-  const held = toUnclearedAnswer(context, event.output, stepId, isPiece)
+  const pendingAnswer = toUnclearedAnswer(context, event.output, stepId, isPiece)
   const heard =
     context.features.outputShields && !event.output.reasoningCleared ? withoutReasoning(response) : response
   const whole =
     kind === 'empty' ? null : toAssistantMessage(heard, formatMessageId(number), getEventTime(event))
   const uncheckedCalls = context.features.callShields && response.toolCalls.length > 0
-  const isUntold = whole !== null && (held !== null || uncheckedCalls)
-  const message = whole && isUntold ? maskUnclearedMessage(whole, held !== null, context.tools) : whole
+  const isUntold = whole !== null && (pendingAnswer !== null || uncheckedCalls)
+  const message =
+    whole && isUntold ? maskUnclearedMessage(whole, pendingAnswer !== null, context.tools) : whole
 
   if (!response.complete) emit(missingEndWarning)
   if (message && !isUntold) {
@@ -38,14 +39,16 @@ export const recordResponse = toAction((context, event, emit) => {
   }
 
   return {
-    untold: isUntold ? stepId : null,
+    unemittedStep: isUntold ? stepId : null,
     messages: message ? context.messages.concat(message) : context.messages,
-    numbered: message ? context.numbered + 1 + response.toolCalls.length : context.numbered,
+    lastMessageNumber: message
+      ? context.lastMessageNumber + 1 + response.toolCalls.length
+      : context.lastMessageNumber,
     steps: context.steps + 1,
     attempt: 1,
     rateLimits: 0,
     response: kind,
-    outputProblem: held ? null : (event.output.outputProblem ?? null),
+    outputProblem: pendingAnswer ? null : (event.output.outputProblem ?? null),
     // A conclusion is the last answer of a stopped run: the reason of the stop stays.
     error: event.type === 'xstate.done.actor.conclusion' ? context.error : null,
     nudges: [],
@@ -57,8 +60,8 @@ export const recordResponse = toAction((context, event, emit) => {
       ...(call.hosted
         ? { hosted: true as const }
         : isUnloadedTool(context, call.function.name) && { unloaded: true as const }),
-      ...(needs[i]?.undecided && { undecided: true as const }),
-      ...(uncheckedCalls && { unchecked: true as const }),
+      ...(needs[i]?.approvalTimedOut && { approvalTimedOut: true as const }),
+      ...(uncheckedCalls && { unscreenedArguments: true as const }),
     })),
     guardrails:
       response.toolCalls.length > 0
@@ -68,10 +71,12 @@ export const recordResponse = toAction((context, event, emit) => {
     batchNumber: number,
     // Optional keys come last: engines create objects with constant leading keys faster.
     ...spendUsage(context, response.usage, emit),
-    ...(held ? { held } : joinPieces(context, isPiece, response.text || response.refusal || '')),
+    ...(pendingAnswer
+      ? { pendingAnswer }
+      : joinPieces(context, isPiece, response.text || response.refusal || '')),
     ...(context.resends && { resends: 0 }),
     // The answer is complete.
-    ...(!held && !isPiece && { spoken: null }),
+    ...(!pendingAnswer && !isPiece && { unscreenedText: null }),
   }
 })
 
@@ -173,7 +178,7 @@ export const takeResult = toAction((context, event) => {
   const outputProblem =
     event.type === 'xstate.done.actor.resultGuards' ? (event.output.outputProblem ?? null) : null
   if (!features.outputShields) return { response: 'answer', output: text, outputProblem }
-  const stepId = `${getStepId({ runId, steps: steps - 1, numbered: batchNumber - 1 })}.result`
+  const stepId = `${getStepId({ runId, steps: steps - 1, lastMessageNumber: batchNumber - 1 })}.result`
   const held = { stepId, text, isRefusal: false, isPiece: false, reasoning: {}, outputProblem }
   return { response: 'answer', held }
 })

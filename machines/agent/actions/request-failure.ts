@@ -50,12 +50,12 @@ const refusedNames = {
 }
 
 function rememberRefusal(
-  { refused = [] }: AgentContext,
+  { refusals = [] }: AgentContext,
   event: AgentMachineEvent,
-): Partial<Pick<AgentContext, 'refused'>> {
+): Partial<Pick<AgentContext, 'refusals'>> {
   const refusal = readRefusal(event)
-  if (refusal === null || !isNewRefusal(refused, refusal)) return {}
-  return { refused: addRefusal(refused, refusal) }
+  if (refusal === null || !isNewRefusal(refusals, refusal)) return {}
+  return { refusals: addRefusal(refusals, refusal) }
 }
 
 /** The reason of a run that ends with a failure that it cannot recover from. */
@@ -96,7 +96,7 @@ export const keepPartial = toAction((context, event, emit) => {
   if (text === '') return cost
   const message: AssistantMessage = {
     role: 'assistant',
-    id: formatMessageId(context.numbered + 1),
+    id: formatMessageId(context.lastMessageNumber + 1),
     createdAt: getEventTime(event),
     content: text,
     data: { partial: true },
@@ -105,8 +105,8 @@ export const keepPartial = toAction((context, event, emit) => {
   return {
     ...cost,
     messages: context.messages.concat(message),
-    numbered: context.numbered + 1,
-    output: context.pieces + text,
+    lastMessageNumber: context.lastMessageNumber + 1,
+    output: context.continuedText + text,
   }
 })
 

@@ -103,7 +103,7 @@ export function spendForChild(
 
 /** A sub-agent rests, or a tool asks. It has not ended, so its call stays open. */
 export const noteChildRest = toAction((context, event) => {
-  if (event.type !== 'CHILD_RESTS') return undefined
+  if (event.type !== 'CHILD_WAITING') return undefined
   return {
     calls: context.calls.map((call) => {
       if (call.id !== event.callId || call.result !== undefined) return call

@@ -101,12 +101,12 @@ export const noteStoreFailure = toAction((_context, event) =>
 
 /** Counts the request that the process drops. A call that has not begun runs in the process that resumes the run. */
 export const noteRelease = toAction((context, event, emit) => {
-  if (event.type !== 'LEFT') return undefined
-  const { usage = null, unbegun = [] } = event
+  if (event.type !== 'RELEASED') return undefined
+  const { usage = null, notStarted = [] } = event
   const cost = spendUsage(context, usage, emit, { isCut: true })
-  if (unbegun.length === 0) return cost
+  if (notStarted.length === 0) return cost
   const calls = context.calls.map((call) => {
-    if (call.result !== undefined || !unbegun.includes(call.id)) return call
+    if (call.result !== undefined || !notStarted.includes(call.id)) return call
     const { started: _started, ...waiting } = call
     return waiting
   })

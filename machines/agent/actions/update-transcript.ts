@@ -16,18 +16,21 @@ export function withUserMessages(
   drafts: readonly NewMessage[],
   now: number,
   emit: Emit,
-): Pick<AgentContext, 'messages' | 'numbered'> {
+): Pick<AgentContext, 'messages' | 'lastMessageNumber'> {
   const messages: Message[] = drafts.map((draft, i): UserMessage => {
     const message: UserMessage = {
       role: 'user',
-      id: formatMessageId(context.numbered + i + 1),
+      id: formatMessageId(context.lastMessageNumber + i + 1),
       createdAt: now,
       ...draft,
     }
     if (!context.features.inputShields) emit({ type: 'user_message', message })
     return message
   })
-  return { messages: context.messages.concat(messages), numbered: context.numbered + messages.length }
+  return {
+    messages: context.messages.concat(messages),
+    lastMessageNumber: context.lastMessageNumber + messages.length,
+  }
 }
 
 /** The transcript with an internal message: sent to the model, and not shown to people. */
@@ -36,16 +39,16 @@ export function withInternalMessage(
   content: string,
   reason: string,
   now: number,
-): Pick<AgentContext, 'messages' | 'numbered'> {
+): Pick<AgentContext, 'messages' | 'lastMessageNumber'> {
   const message: UserMessage = {
     role: 'user',
-    id: formatMessageId(context.numbered + 1),
+    id: formatMessageId(context.lastMessageNumber + 1),
     createdAt: now,
     internal: true,
     data: { reason },
     content,
   }
-  return { messages: context.messages.concat(message), numbered: context.numbered + 1 }
+  return { messages: context.messages.concat(message), lastMessageNumber: context.lastMessageNumber + 1 }
 }
 
 /** One call of the batch, settled. */
@@ -83,7 +86,7 @@ export function addUnclearedResult(
   now: number,
 ): BatchCall[] {
   return replaceOpenCall(calls, callId, (call) =>
-    extendObject(call, { result, settledAt: now, unscreened: true as const }),
+    extendObject(call, { result, settledAt: now, unscreenedResult: true as const }),
   )
 }
 
@@ -103,8 +106,8 @@ function replaceOpenCall(
 /** Masks and emits the results that are uncleared when the run stops. */
 export function maskUnclearedResults(calls: readonly BatchCall[], now: number, emit: Emit): BatchCall[] {
   return calls.map((call) => {
-    if (!call.unscreened) return call
-    const { unscreened: _unscreened, ...known } = call
+    if (!call.unscreenedResult) return call
+    const { unscreenedResult: _unscreened, ...known } = call
     const { durationMs = 0 } = call.result ?? {}
     return closeCall(
       known,
@@ -129,7 +132,7 @@ export function closeOpenCalls(
 
 /** Sets the result of a call, and emits it unless the call itself is not emitted yet. */
 export function closeCall(call: BatchCall, result: ToolResult, now: number, emit: Emit): BatchCall {
-  if (!call.unchecked) emitResult(call, result, emit)
+  if (!call.unscreenedArguments) emitResult(call, result, emit)
   return extendObject(call, { result, settledAt: now })
 }
 
@@ -167,11 +170,11 @@ const interruptedText = 'Interrupted: the run stopped while this call was runnin
 export function withResults(context: AgentContext, calls: readonly BatchCall[]): Message[] {
   const results = calls.flatMap((call, i): ToolMessage[] => {
     if (call.result === undefined) return []
-    const { status, content, media }: Pick<ToolResult, 'status' | 'content' | 'media'> = call.unscreened
+    const { status, content, media }: Pick<ToolResult, 'status' | 'content' | 'media'> = call.unscreenedResult
       ? maskedResult
       : call.result
     const note =
-      call.edited && !call.unchecked
+      call.edited && !call.unscreenedArguments
         ? `The user changed the arguments to ${call.arguments} before approving.\n\n`
         : ''
     return [
@@ -196,8 +199,8 @@ export function applySkillChanges(
 ): Partial<Pick<AgentContext, 'skills'>> {
   if (!calls.some(({ skill }) => skill)) return {}
   const skills = calls.reduce(
-    (active, { skill, result, unscreened }, i) =>
-      skill && result?.status === 'ok' && !unscreened
+    (active, { skill, result, unscreenedResult }, i) =>
+      skill && result?.status === 'ok' && !unscreenedResult
         ? changeSkills(active, skill, formatMessageId(batchNumber + 1 + i))
         : active,
     before,
@@ -211,7 +214,7 @@ export function applyHandoff(
   calls: readonly BatchCall[],
   emit: Emit,
 ): Partial<Pick<AgentContext, 'speaker' | 'tools' | 'skills'>> {
-  const call = calls.findLast((one) => one.handoff && one.result?.status === 'ok' && !one.unscreened)
+  const call = calls.findLast((one) => one.handoff && one.result?.status === 'ok' && !one.unscreenedResult)
   if (call?.handoff === undefined) return {}
   const { to, tools } = call.handoff
   emit({ type: 'handed_off', callId: call.id, from: speaker ?? null, to })
@@ -220,16 +223,16 @@ export function applyHandoff(
 
 /** The note answers a provider's approval request: text alone never approves a call. */
 function createMessageNotes(call: BatchCall, status: ResultStatus, note: string): Pick<ToolMessage, 'data'> {
-  const { hosted, result, unscreened } = call
+  const { hosted, result, unscreenedResult } = call
   const data = {
     ...(status !== 'ok' && { status }),
     ...(status === 'ok' && call.skill && { skill: { ...call.skill } }),
     ...(status === 'ok' && call.handoff && { handoff: { to: call.handoff.to } }),
-    ...(!unscreened && result?.publicMessage !== undefined && { publicMessage: result.publicMessage }),
+    ...(!unscreenedResult && result?.publicMessage !== undefined && { publicMessage: result.publicMessage }),
     // So many characters at the beginning are a note to the model, which people are not shown.
     ...(note !== '' && { noteLength: note.length }),
     ...(status === 'ok' && hosted && { approved: true }),
-    ...(result?.media && result.orWords && { orWords: true }),
+    ...(result?.media && result.mediaOptional && { mediaOptional: true }),
   }
   return Object.keys(data).length === 0 ? {} : { data }
 }
@@ -241,9 +244,9 @@ export function joinPieces(
   context: AgentContext,
   isPiece: boolean,
   text: string,
-): Pick<AgentContext, 'pieces' | 'output'> {
-  const joined = context.pieces + text
-  return { pieces: isPiece ? joined : '', output: joined || context.output }
+): Pick<AgentContext, 'continuedText' | 'output'> {
+  const joined = context.continuedText + text
+  return { continuedText: isPiece ? joined : '', output: joined || context.output }
 }
 
 /** The result of a call that never ran because the run ended. */

@@ -77,11 +77,11 @@ function planBranch(
   const message = messages[at]
   if (message?.role !== 'user') throw notThereError(folded, from, sessionId)
   if (tree.branches.length >= maxBranches) throw tooManyBranchesError(sessionId)
-  const { ends = [] } = folded.run?.context ?? folded.state
-  const newMessages = edit === undefined ? sayAgain(messages, at, ends) : sayInstead(message, edit)
+  const { turnEnds = [] } = folded.run?.context ?? folded.state
+  const newMessages = edit === undefined ? sayAgain(messages, at, turnEnds) : sayInstead(message, edit)
   const branch: BranchStart = {
-    kept: at,
-    ...(edit === undefined && { again: true as const }),
+    keep: at,
+    ...(edit === undefined && { regenerate: true as const }),
     ...(key !== undefined && { key }),
   }
   return { said: { history: [], newMessages: withAttachments(newMessages, attachments) }, branch }
@@ -112,10 +112,11 @@ function sayInstead(message: UserMessage, edit: UserInput): NewMessage[] {
 function notThereError(folded: FoldedSession, from: string, sessionId: string): UsageError {
   const { run, branches, state } = folded
   const number = parseMessageNumber(from.replace(/\.answer$/, ''))
-  const numbered = run?.context.numbered ?? state.messages.length
+  const numbered = run?.context.lastMessageNumber ?? state.messages.length
   const isOfBranch =
     branches !== null &&
-    ((number !== null && number <= numbered) || branches.branches.some(({ said }) => said.includes(from)))
+    ((number !== null && number <= numbered) ||
+      branches.branches.some(({ clientIds }) => clientIds.includes(from)))
   if (isOfBranch) {
     return new UsageError(
       'other_branch',
@@ -194,7 +195,7 @@ export async function beginQueuedRun(
     const start = {
       runId,
       session,
-      said: { history: [], newMessages: queued.said },
+      said: { history: [], newMessages: queued.messages },
       config: parts.config,
       context: found.context,
       tags: found.tags,

@@ -20,7 +20,7 @@ import {
   strandedError,
 } from '../sessions/session-errors.js'
 import { Session } from '../sessions/session.js'
-import { toMachineState, type FoldedSession, getLastEventNumber } from '../sessions/fold-session.js'
+import { toMachineState, type FoldedSession, getLastEventSeq } from '../sessions/fold-session.js'
 import { unknownSessionError } from '../sessions/store/store-refusals.js'
 import type { SessionTags } from '../sessions/store/session-tags.js'
 import type { SessionStore } from '../sessions/store/store.js'
@@ -151,7 +151,7 @@ export async function resumeAcquiredRun(
     bindSnapshot(snapshot, {
       context,
       journal: log,
-      told: getLastEventNumber(folded),
+      lastEventSeq: getLastEventSeq(folded),
       link: folded.link,
       store,
       budgets,

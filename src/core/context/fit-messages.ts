@@ -9,11 +9,11 @@ import { isValidGap } from './gap.js'
  */
 export function fitMessages(messages: readonly Message[], fit: Fit | null): readonly Message[] {
   if (fit === null || !isValidGap(messages, fit)) return messages
-  const { head, from, kept = [] } = fit
+  const { head, from, keep = [] } = fit
   const said = messages.slice(0, head).findLastIndex((message) => !isUser(message)) + 1
   const seam = [
     ...messages.slice(said, head),
-    ...kept.map((index) => messages[index]),
+    ...keep.map((index) => messages[index]),
     messages[from],
   ].filter(isUser)
   const merged = getMergedSeam(fit, seam, head - said, messages[head]?.createdAt ?? 0)

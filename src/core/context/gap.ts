@@ -2,7 +2,7 @@ import type { Gap } from '../../../machines/agent/fit.js'
 import type { Message } from '../../../machines/agent/messages.js'
 
 /** Whether a gap, which may come from a stored session, can be cut out of a transcript without breaking it. */
-export function isValidGap(messages: readonly Message[], { head, from, kept = [] }: Gap): boolean {
+export function isValidGap(messages: readonly Message[], { head, from, keep = [] }: Gap): boolean {
   return (
     [head, from].every(Number.isInteger) &&
     head >= 0 &&
@@ -10,9 +10,9 @@ export function isValidGap(messages: readonly Message[], { head, from, kept = []
     from <= messages.length &&
     isBoundary(messages, head) &&
     isBoundary(messages, from) &&
-    Array.isArray(kept) &&
-    kept.every((index, i) => index > (kept[i - 1] ?? head - 1) && index < from) &&
-    kept.every((index) => messages[index]?.role === 'user')
+    Array.isArray(keep) &&
+    keep.every((index, i) => index > (keep[i - 1] ?? head - 1) && index < from) &&
+    keep.every((index) => messages[index]?.role === 'user')
   )
 }
 
@@ -22,8 +22,8 @@ export function isBoundary(messages: readonly Message[], index: number): boolean
 }
 
 /** Whether a gap leaves a message out. */
-export function isInGap({ head, from, kept = [] }: Gap, index: number): boolean {
-  return index >= head && index < from && !kept.includes(index)
+export function isInGap({ head, from, keep = [] }: Gap, index: number): boolean {
+  return index >= head && index < from && !keep.includes(index)
 }
 
 /** The messages that a gap leaves out. */

@@ -48,7 +48,7 @@ export function planGap(situation: FitSituation, { keepFirst, note }: GapDemands
 function toGap(head: number, from: number, kept: readonly number[]): Gap {
   const joining = kept.findIndex((index, i) => index !== head + i)
   const count = joining === -1 ? kept.length : joining
-  return { head: head + count, from, ...(count < kept.length && { kept: kept.slice(count) }) }
+  return { head: head + count, from, ...(count < kept.length && { keep: kept.slice(count) }) }
 }
 
 /** What a request has at least, under every strategy that leaves anything out. */

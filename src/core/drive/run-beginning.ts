@@ -9,7 +9,7 @@ export type RunBeginning =
   | { queued: QueuedMessage }
 
 export async function readBeginning(beginning: RunBeginning, clock: Clock): Promise<InputConversation> {
-  if (beginning.queued) return { history: [], newMessages: beginning.queued.said }
+  if (beginning.queued) return { history: [], newMessages: beginning.queued.messages }
   const { input } = beginning
   return readConversation(typeof input === 'function' ? await input() : input, clock.now())
 }

@@ -216,10 +216,10 @@ async function openHold(scope: HoldScope): Promise<BudgetHold> {
 function withAcceptedMessages(
   request: ModelRequest,
   model: ModelProvider,
-  { refused }: AgentContext,
+  { refusals }: AgentContext,
 ): ModelRequest {
-  if (model.fallbacks) return refused ? { ...request, refused } : request
-  const messages = toAcceptedMessages(request.messages, refused, model)
+  if (model.fallbacks) return refusals ? { ...request, refused: refusals } : request
+  const messages = toAcceptedMessages(request.messages, refusals, model)
   return messages === request.messages ? request : { ...request, messages }
 }
 
@@ -227,14 +227,14 @@ function findRefusal(
   content: RefusedContent,
   { messages }: ModelRequest,
   model: NamedModel,
-  { messages: transcript, numbered, refused = [] }: AgentContext,
+  { messages: transcript, lastMessageNumber, refusals = [] }: AgentContext,
 ): Refusal | null {
   return toRefusal(content, {
-    messages: leaveOutContent(messages, refused, model),
+    messages: leaveOutContent(messages, refusals, model),
     transcript,
-    numbered,
+    lastMessageNumber,
     model,
-    refused,
+    refused: refusals,
   })
 }
 

@@ -28,7 +28,7 @@ export function buildRequest(parts: AgentParts, context: AgentContext, conclude:
   const forbids = conclude && context.fit === null && canForbidCalls(parts)
   const toolChoice = conclude ? (forbids ? 'none' : undefined) : parts.toolChoice
   const { search } = parts.tools
-  const transcript = leaveOutMessages(context.messages, context.refused)
+  const transcript = leaveOutMessages(context.messages, context.refusals)
   const planned = conclude ? null : findPlannedMessages(context, transcript)
   const messages = planned ?? fitMessages(transcript, attachSkills(context, context.fit))
   const request: ModelRequest = {

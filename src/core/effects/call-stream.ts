@@ -193,11 +193,11 @@ export function createClearedStream(
   stream: AnswerStream,
   scene: { runtime: AgentRuntime; context: AgentContext; signal: AbortSignal },
 ): DeltaSink {
-  const { spoken, pieces } = scene.context
+  const { unscreenedText, continuedText } = scene.context
   const begin = (): HoldBack => {
     const begun = new HoldBack({
       window: parts.shields.holdBack,
-      ...(spoken && { continues: { text: spoken.text, released: pieces } }),
+      ...(unscreenedText && { continues: { text: unscreenedText.text, released: continuedText } }),
       check: (text) => screenText(parts, scene, 'output', text),
       release: (text) => {
         if (begun === held) stream.write(text, '')
@@ -231,7 +231,7 @@ const usedByRun = new WeakMap<AgentRuntime, UsedIds>()
 
 /** Returns the id of a call of the next message: the provider's, unless an earlier message of the session has it. */
 export function createCallNamer(runtime: AgentRuntime, context: AgentContext): (id: string) => string {
-  return (id) => nameCall(id, context.numbered + 1, collectUsedIds(runtime, context))
+  return (id) => nameCall(id, context.lastMessageNumber + 1, collectUsedIds(runtime, context))
 }
 
 /** Each message is read once. A run whose transcript has no calls keeps no set. */

@@ -234,7 +234,7 @@ export function createInferenceStep(context: AgentContext): StepWork<'inference'
   const stepId = getStepId(context)
   return {
     step: { stepType: 'inference', stepId, attempt },
-    isUncleared: ({ held }) => held?.stepId === stepId,
+    isUncleared: ({ pendingAnswer }) => pendingAnswer?.stepId === stepId,
     toEnding: (output, now) => {
       if (output === null) return { payload: { modelResponse: null } }
       const { response } = output
@@ -257,13 +257,13 @@ function getWords({ text, refusal }: ModelOutput['response']): AnswerWords {
 /** The text of an answer as output shields cleared it into the transcript. */
 function getClearedWords(
   response: ModelOutput['response'],
-  { held, messages, batchAt }: AgentContext,
+  { pendingAnswer, messages, batchAt }: AgentContext,
 ): AnswerWords {
   const { text, refusal } = getWords(response)
   if (text === '' && refusal === undefined) return { text }
   const said = messages[batchAt]
   // A message in place of an uncleared answer has `data` that says so.
-  if (held !== null || said?.role !== 'assistant' || said.data !== undefined) return { text: null }
+  if (pendingAnswer !== null || said?.role !== 'assistant' || said.data !== undefined) return { text: null }
   return getWords({ ...response, text: said.content ?? '', refusal: said.refusal ?? null })
 }
 

@@ -77,10 +77,10 @@ class ToolBatch implements RunBatchOptions {
   #halt(): void {
     const { context, sendBack } = this.#scope
     const left = new Set((this.#running?.halt() ?? this.#calls).map(({ id }) => id))
-    const unbegun = this.#calls.flatMap((call) =>
+    const notStarted = this.#calls.flatMap((call) =>
       left.has(call.id) && isInDoubt(context, call) ? [call.id] : [],
     )
-    if (unbegun.length > 0) sendBack({ type: 'LEFT', unbegun })
+    if (notStarted.length > 0) sendBack({ type: 'RELEASED', notStarted })
   }
 
   get tools(): ToolSet {
@@ -152,7 +152,7 @@ class ToolBatch implements RunBatchOptions {
     provideAnswerReader(readElicitationAnswer)
     // A question is shown to people as a result is to the model: shields see it first.
     if (this.#scope.context.features.resultShields && !(await this.#isCleared(call, ask))) return refusedToAsk
-    this.#scope.sendBack({ type: 'CHILD_RESTS', callId, questions: toQuestions(call, ask), memo: ask.memo })
+    this.#scope.sendBack({ type: 'CHILD_WAITING', callId, questions: toQuestions(call, ask), memo: ask.memo })
     return null
   }
 
@@ -178,7 +178,7 @@ class ToolBatch implements RunBatchOptions {
 
   async onHandle(callId: string, handle: Json): Promise<void> {
     const { runtime, sendBack } = this.#scope
-    sendBack({ type: 'HANDLE_KEPT', callId, handle })
+    sendBack({ type: 'HANDLE_SAVED', callId, handle })
     // In the middle of a transition, the event is taken right after it.
     await Promise.resolve()
     await runtime.waitUntilDurable()

@@ -103,16 +103,16 @@ export async function screenOutput(
 ): Promise<OutputScreening> {
   await runtime.waitUntilDurable()
   signal.throwIfAborted()
-  const stepId = `${context.held?.stepId ?? context.runId}.output`
+  const stepId = `${context.pendingAnswer?.stepId ?? context.runId}.output`
   runtime.steps.start(
     self,
     createShieldStep({ stepId, point: 'output' }, (screening: Screening) => [screening]),
   )
   signal.throwIfAborted()
-  const { held, spoken, pieces } = context
-  const answer = (spoken?.text ?? '') + (held?.text ?? '')
+  const { pendingAnswer, unscreenedText, continuedText } = context
+  const answer = (unscreenedText?.text ?? '') + (pendingAnswer?.text ?? '')
   const screening = toLastPiece(
-    pieces,
+    continuedText,
     await screenText(parts, { runtime, context, signal }, 'output', answer),
   )
   signal.throwIfAborted()
@@ -126,9 +126,9 @@ export async function screenOutput(
 async function findRedactedProblem(
   { content }: Screening,
   { output }: AgentParts,
-  { held, outputProblem }: AgentContext,
+  { pendingAnswer, outputProblem }: AgentContext,
 ): Promise<Pick<OutputScreening, 'outputProblem'>> {
-  if (output === undefined || (held?.outputProblem ?? outputProblem) === null) return {}
+  if (output === undefined || (pendingAnswer?.outputProblem ?? outputProblem) === null) return {}
   const reading = await readOutput(content, output.validate, output.schema)
   return { outputProblem: reading.ok ? null : reading.problem }
 }
@@ -181,8 +181,8 @@ export async function screenResults(
   await runtime.waitUntilDurable()
   signal.throwIfAborted()
   const { inputShields, resultShields } = context.features
-  const come = context.calls.flatMap(({ id, name, result, unscreened }) => {
-    if (!unscreened || result === undefined) return []
+  const come = context.calls.flatMap(({ id, name, result, unscreenedResult }) => {
+    if (!unscreenedResult || result === undefined) return []
     return [{ id, name, result, reason: inputShields ? findRejectionReason(result) : null }]
   })
   const [callShield, reasonShield] = [createShieldSteps(), createShieldSteps(({ asInput }) => asInput)]

@@ -204,7 +204,12 @@ export class SubAgentBatch {
   }
 
   #reportRest(callId: string, questions: RunResult['pending'] = [], wakeAt?: number): null {
-    this.#scope.sendBack({ type: 'CHILD_RESTS', callId, questions, ...(wakeAt !== undefined && { wakeAt }) })
+    this.#scope.sendBack({
+      type: 'CHILD_WAITING',
+      callId,
+      questions,
+      ...(wakeAt !== undefined && { wakeAt }),
+    })
     return null
   }
 

@@ -10,7 +10,7 @@ export function hasOpenChild(
   { name, questions, started, result }: BatchCall,
 ): boolean {
   // A tool that asks has no session.
-  if (questions?.some(({ own }) => own)) return false
+  if (questions?.some(({ fromTool }) => fromTool)) return false
   const isBegun = questions !== undefined || (started === true && tools[name]?.delegate === true)
   return isBegun && result === undefined
 }

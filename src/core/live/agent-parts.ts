@@ -140,7 +140,7 @@ export function getTraits(
 ): Record<string, ToolTraits> {
   if (store || !Object.values(traits).some(({ delegate }) => delegate)) return traits
   return Object.fromEntries(
-    Object.entries(traits).map(([name, { delegate: _delegate, nested: _nested, ...rest }]) => [name, rest]),
+    Object.entries(traits).map(([name, { delegate: _delegate, ...rest }]) => [name, rest]),
   )
 }
 

@@ -10,7 +10,6 @@ import { hasUnclearedContent } from '../../../machines/agent/mask-uncleared.js'
 import { findAbandonedCalls } from './abandoned-sub-agents.js'
 import type { RunInput } from '../sessions/input-history.js'
 import { type Interpreter, createTableTransition } from '../interpreter/table-transition.js'
-import { migrateState } from '../sessions/log/migrate-state.js'
 import { completeSnapshot } from '../sessions/complete-snapshot.js'
 import {
   type Binding,
@@ -126,7 +125,7 @@ export function createJournaledMachine(machine: AgentMachine, options: Journaled
       }
       const binding = options.findBinding(snapshot)
       // A bound snapshot comes from a log, which was checked when it was read.
-      const whole = binding ? migrateState(snapshot) : completeSnapshot(snapshot)
+      const whole = binding ? { ...snapshot, historyValue: {} } : completeSnapshot(snapshot)
       const { runId } = (whole as unknown as { context: AgentContext }).context
       const runtime = new AgentRuntime(
         scope as unknown as AgentActorScope,
@@ -176,7 +175,7 @@ export function createJournaledMachine(machine: AgentMachine, options: Journaled
         return transition(snapshot, event, scope)
       }
       const cut = stopsRequest.has(event.type)
-        ? collectPartialAnswer(runtime, snapshot.context.held === null ? text : '', event)
+        ? collectPartialAnswer(runtime, snapshot.context.pendingAnswer === null ? text : '', event)
         : null
       // At a rest the run's clock is stopped: set it anew.
       if (isRestState(snapshot.context.state) && snapshot.context.attempt === 1) runtime.time.resetToClock()
@@ -241,22 +240,8 @@ function collectPartialAnswer(
 
 /** The event that starts the effects of a restored run again, with fresh input. */
 function createResumedEvent({ tools }: AgentContext, now: Record<string, ToolTraits>): AgentMachineEvent {
-  const adopted = keepChildIds(tools, now)
-  const isKnown = JSON.stringify(adopted) === JSON.stringify(tools)
-  return isKnown ? { type: 'RESUMED' } : { type: 'RESUMED', tools: adopted }
-}
-
-/** A run that an earlier version began keeps the ids of its sub-agents' sessions: their logs have no others. */
-function keepChildIds(
-  tools: Record<string, ToolTraits>,
-  now: Record<string, ToolTraits>,
-): Record<string, ToolTraits> {
-  return Object.fromEntries(
-    Object.entries(now).map(([name, traits]) => {
-      const { nested: _nested, ...former } = traits
-      return [name, tools[name]?.delegate && !tools[name].nested ? former : traits]
-    }),
-  )
+  const isKnown = JSON.stringify(now) === JSON.stringify(tools)
+  return isKnown ? { type: 'RESUMED' } : { type: 'RESUMED', tools: now }
 }
 
 /** Whether the run works from this event on: it was at rest, or its process is gone. */

@@ -119,7 +119,7 @@ function findEnding(
   if (work.callId !== undefined) {
     if (!('callId' in event) || event.callId !== work.callId) return null
     if (event.type === 'TOOL_RESULT') return work.toEnding(event.result, context)
-    return event.type === 'CHILD_RESTS' ? createCancelledEnding(open, context) : null
+    return event.type === 'CHILD_WAITING' ? createCancelledEnding(open, context) : null
   }
   if (event.type === `xstate.done.actor.${owner.id}` && 'output' in event)
     return work.toEnding(event.output, context)
@@ -141,5 +141,5 @@ function createCancelledEnding({ work }: OpenStep, context: AgentContext): StepE
 
 /** The step id of a call in the current batch. It starts with the step id of the response that made the call. */
 export function getCallStepId({ runId, steps, batchNumber }: AgentContext, callId: string): string {
-  return `${getStepId({ runId, steps: steps - 1, numbered: batchNumber - 1 })}.tool.${callId}`
+  return `${getStepId({ runId, steps: steps - 1, lastMessageNumber: batchNumber - 1 })}.tool.${callId}`
 }

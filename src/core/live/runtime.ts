@@ -26,7 +26,7 @@ export interface Binding {
   /** The app's own object, handed to `execute`. */
   context?: unknown
   /** How many events other processes have emitted for the run: the numbers continue from there. */
-  told?: number
+  lastEventSeq?: number
   /** Where the run's log is kept, and those of its sub-agents. */
   store?: SessionStore
   /** How deep the run is nested: absent for one that people started. */
@@ -111,7 +111,7 @@ export class AgentRuntime {
     this.#measuring = measuring
     this.#input = input
     this.isRestored = input === null
-    this.#seq = binding.told ?? 0
+    this.#seq = binding.lastEventSeq ?? 0
     this.#origin = input ? runId : `${runId}.${createId().slice(0, 8)}`
     binding.journal?.setEventCounter?.(() => this.#seq)
     this.clock = clock

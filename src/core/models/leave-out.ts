@@ -163,7 +163,7 @@ interface RefusedRequest {
   messages: readonly Message[]
   transcript: readonly Message[]
   /** Number of messages in the session so far. */
-  numbered: number
+  lastMessageNumber: number
   model: NamedModel
   refused: readonly Refusal[]
 }
@@ -176,7 +176,7 @@ export function toRefusal(content: RefusedContent, request: RefusedRequest): Ref
   if (!request.messages.some(hasReasoning)) return null
   // A second refusal means that the provider never accepts it.
   const isAgain = request.refused.some((one) => one.what === 'reasoning' && one.model === model)
-  return { what: 'reasoning', model, upTo: content.never || isAgain ? null : request.numbered }
+  return { what: 'reasoning', model, upTo: content.never || isAgain ? null : request.lastMessageNumber }
 }
 
 /** Starts with the newest parts, because the provider has accepted the older ones. */

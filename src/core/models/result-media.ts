@@ -86,13 +86,13 @@ function toDescribed(message: Message, media: readonly MediaKind[]): Message {
 
 const replacedResults = new WeakMap<ToolMessage, Map<number, ToolMessage>>()
 
-/** Removes optional media (`orWords`) if the model is not known to accept it. */
+/** Removes optional media (`mediaOptional`) if the model is not known to accept it. */
 function replaceUnknownMedia(
   messages: readonly Message[],
   model: Pick<ModelProvider, 'media' | 'model'>,
 ): readonly Message[] {
   const isConcerned = (message: Message): message is ToolMessage =>
-    message.role === 'tool' && message.media !== undefined && message.data?.['orWords'] === true
+    message.role === 'tool' && message.media !== undefined && message.data?.['mediaOptional'] === true
   if (!messages.some(isConcerned)) return messages
   return messages.map((message) => (isConcerned(message) ? toAcceptedResult(message, model) : message))
 }

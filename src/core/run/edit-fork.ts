@@ -158,7 +158,7 @@ async function editCall(
   const seen = await screenEditedText('toolInput', text, { callId: id, toolName: call.name }, scene)
   if (seen !== text && parseJsonOr(seen, undefined) === undefined)
     throw refusedByShieldError(id, 'What is left of the arguments is no JSON.')
-  const { started: _s, interrupted: _i, undecided: _u, approved: _a, edited: _e, ...fresh } = call
+  const { started: _s, interrupted: _i, approvalTimedOut: _u, approved: _a, edited: _e, ...fresh } = call
   const [prepared] = await prepareCalls(
     [{ id, type: 'function', function: { name: call.name, arguments: seen } }],
     tools,
@@ -175,16 +175,16 @@ async function editCall(
   const needs = isResting ? { needs: call.needs } : { needs: 'approval' as const, ...prepared }
   const next: BatchCall = { ...fresh, ...needs, id, arguments: seen }
   if (call.fact) next.fact = toCallFact(context.tools, { ...next }, context.config.guardrails)
-  const { held } = context
-  const { reasoning_details: _details, provider_items: _items, ...reasoning } = held?.reasoning ?? {}
+  const { pendingAnswer } = context
+  const { reasoning_details: _details, provider_items: _items, ...reasoning } = pendingAnswer?.reasoning ?? {}
   const change = {
     context: {
       calls: context.calls.map((one) => (one === call ? next : one)),
-      ...(held && { held: { ...held, reasoning } }),
+      ...(pendingAnswer && { pendingAnswer: { ...pendingAnswer, reasoning } }),
     },
     place: moveBeforeDispatch,
   }
-  const isShown = asked !== undefined && !call.unchecked
+  const isShown = asked !== undefined && !call.unscreenedArguments
   return {
     messages: isShown ? replaceMessage(messages, asked, withArguments(asked, id, seen)) : [...messages],
     written: { call: id, arguments: seen },
@@ -228,7 +228,7 @@ async function editResult(
   const next: ToolMessage = { ...rest, content: seen, ...(isError && { data: { status: 'error' } }) }
   return {
     // A result that shields are still to see is not in the transcript yet.
-    messages: message && !call?.unscreened ? replaceMessage(messages, message, next) : [...messages],
+    messages: message && !call?.unscreenedResult ? replaceMessage(messages, message, next) : [...messages],
     written: { call: id, result: seen },
     change: {
       context: call && calls ? { calls } : {},

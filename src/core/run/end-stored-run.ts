@@ -67,7 +67,7 @@ export async function writeRest(
   [next, actions]: ReturnType<typeof takeEvent>,
 ): Promise<number> {
   const told = actions.filter(({ type }) => (type as string) === 'xstate.emit').length
-  const count = (folded.lastEventNumber ?? 0) + told
+  const count = (folded.lastEventSeq ?? 0) + told
   log.setEventCounter(() => count)
   log.append({ type: 'event', event })
   await log.rest(next.context)
@@ -94,12 +94,12 @@ export async function endStoredRun(
   const moved = takeEvent(run, event)
   // While the session is ours: what comes later is for a later run.
   const found = waiting ?? (await readInbox(store, log.sessionId))
-  const lastEventNumber = await writeRest(taken, event, moved)
+  const lastEventSeq = await writeRest(taken, event, moved)
   // An end always wins: other messages are discarded. Queued ones wait for the next turn.
   const messages = found.filter(({ text }) => !isQueuedText(text)).map(({ message }) => message)
   if (messages.length > 0) await store.inbox?.remove(log.sessionId, messages)
   await cancelChildren(parts, run.context)
-  return { ...folded, run: moved[0], lastEventNumber, head: log.head }
+  return { ...folded, run: moved[0], lastEventSeq, head: log.head }
 }
 
 export const readInbox = async (store: SessionStore, sessionId: string): Promise<readonly InboxMessage[]> =>

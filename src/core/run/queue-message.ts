@@ -45,7 +45,7 @@ export async function queueMessage(
   )
   const earlier =
     known?.messageId === messageId
-      ? known.said[0]
+      ? known.messages[0]
       : messages.find((one): one is UserMessage => isSaid([one], messageId))
   if (said[0] && earlier && !hasSameWords(said[0].content, earlier)) throw messageChangedError(messageId)
   if (known) return { message: known.message, status: listed.holder === null ? 'waiting' : 'sent' }

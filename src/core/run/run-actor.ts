@@ -216,7 +216,7 @@ export class RunActor {
     const { status, context } = actor.getSnapshot()
     if (status !== 'active' || !isWorkState(context.state)) return
     const usage = findRuntime(actor)?.openBill?.getUsageSoFar() ?? null
-    if (usage !== null || log.isJustResumed) actor.send({ type: 'LEFT', ...(usage && { usage }) })
+    if (usage !== null || log.isJustResumed) actor.send({ type: 'RELEASED', ...(usage && { usage }) })
   }
 
   #waitUntilQuiet(actor: Actor<AgentMachine>): Promise<void> {

@@ -1,7 +1,4 @@
-/**
- * Which agent began a run: kept in the log, so that another process can tell whether it may go on with it. A log of an
- * earlier Statewright has none.
- */
+/** Which agent started a run. The log keeps it, so that another process knows whether it may resume the run. */
 export interface AgentDefinition {
   /** As `defineAgents` calls it. Absent: the agent was in no such list. */
   name?: string
@@ -50,7 +47,7 @@ const subAgentPrefix = 'sub-agent '
 /** What the log of a sub-agent's session says began it: only the run that called the sub-agent goes on with it. */
 export const createSubAgentLabel = (tool: string): AgentLabel => ({ name: subAgentPrefix + tool })
 
-/** Whether a session is a sub-agent's. Logs of earlier versions do not say it. */
+/** Whether a session is a sub-agent's. */
 export const isSubAgentName = (name: string | undefined): boolean => name?.startsWith(subAgentPrefix) === true
 
 /** Name and version of an agent, for people: `billing 3`. */

@@ -4,9 +4,9 @@ import { isRecord } from '../../../guards/lib/stored.js'
 /** How a run leaves the branch that its session is on: its start record says so. */
 export interface BranchStart {
   /** How many messages of the transcript the new branch keeps. */
-  kept: number
+  keep: number
   /** The run says the message after those once more: its answer is another. Absent: it says another message. */
-  again?: true
+  regenerate?: true
   /** What tells the request from others: when it comes again, it makes no second branch. */
   key?: string
 }
@@ -17,12 +17,12 @@ export interface StoredBranch {
   parent: number | null
   /** How many messages it shares with that branch. */
   at: number
-  again?: true
+  regenerate?: true
   key?: string
   /** The last record of the session that is of this branch; null while the session is on it. */
   end: number | null
   /** The clients' ids of the messages that are not on its parent. Known once the session has left it. */
-  said: string[]
+  clientIds: string[]
 }
 
 /** The branches of a session. Their numbers count from 1. */
@@ -35,7 +35,7 @@ export interface BranchTree {
 /** How many branches a session may have. */
 export const maxBranches = 100
 
-const firstBranch: StoredBranch = { parent: null, at: 0, end: null, said: [] }
+const firstBranch: StoredBranch = { parent: null, at: 0, end: null, clientIds: [] }
 
 /** The branches of a session that has never parted: one. */
 export const unbranched: BranchTree = { current: 1, branches: [firstBranch] }
@@ -47,16 +47,16 @@ export function getBranch({ current, branches }: BranchTree, number = current): 
 /** The tree once a run has begun a new branch with record `seq`. `messages`: the transcript that it leaves. */
 export function addBranch(
   tree: BranchTree,
-  { kept, again, key }: BranchStart,
+  { keep, regenerate, key }: BranchStart,
   { messages, seq }: { messages: readonly Message[]; seq: number },
 ): BranchTree {
   const added: StoredBranch = {
     parent: tree.current,
-    at: again ? kept + 1 : kept,
-    ...(again && { again }),
+    at: regenerate ? keep + 1 : keep,
+    ...(regenerate && { regenerate: regenerate }),
     ...(key !== undefined && { key }),
     end: null,
-    said: [],
+    clientIds: [],
   }
   const branches = [...endCurrent(tree, { messages, seq }), added]
   return { current: branches.length, branches }
@@ -78,7 +78,7 @@ function endCurrent(
   { messages, seq }: { messages: readonly Message[]; seq: number },
 ): StoredBranch[] {
   return branches.map((one, i) =>
-    i === current - 1 ? { ...one, end: seq - 1, said: listClientIds(messages.slice(one.at)) } : one,
+    i === current - 1 ? { ...one, end: seq - 1, clientIds: listClientIds(messages.slice(one.at)) } : one,
   )
 }
 
@@ -144,6 +144,6 @@ export function isBranchTree(value: unknown): value is BranchTree {
     (one['parent'] === null ? i === 0 : isNumber(one['parent']) && one['parent'] <= i && one['parent'] > 0) &&
     isNumber(one['at']) &&
     (one['end'] === null || isNumber(one['end'])) &&
-    Array.isArray(one['said'])
+    Array.isArray(one['clientIds'])
   return isNumber(current) && current >= 1 && current <= branches.length && branches.every(isBranch)
 }

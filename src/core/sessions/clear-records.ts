@@ -57,7 +57,7 @@ function splitAtBranches(placed: readonly PlacedRecord[]): PlacedRecord[][] {
   for (const place of placed) {
     const { entry, before: earlier } = place
     if (entry.type === 'start' && entry.branch) {
-      const messages = earlier?.messages.slice(0, entry.branch.kept) ?? []
+      const messages = earlier?.messages.slice(0, entry.branch.keep) ?? []
       parts.push([{ ...place, before: earlier && { ...earlier, messages } }])
     } else if (entry.type === 'snapshot' && entry.selected !== undefined) parts.push([place])
     else parts.at(-1)?.push(place)
@@ -172,7 +172,7 @@ class RecordClearer {
           },
         }
       }
-      case 'CHILD_RESTS':
+      case 'CHILD_WAITING':
         return { ...event, memo: null }
       case 'TOOL_OUTPUT': {
         const { media, ...output } = event
@@ -181,7 +181,7 @@ class RecordClearer {
         const kept = content === output.content && cleared?.hasMedia !== false
         return { ...output, content, ...(kept && media && { media }) }
       }
-      case 'HANDLE_KEPT':
+      case 'HANDLE_SAVED':
         return { ...event, handle: null }
       case 'REJECT':
         return {
@@ -285,7 +285,7 @@ class RecordClearer {
     for (const { entry, before: earlier } of this.#placed.slice(i + 1)) {
       if (entry.type !== 'event') return undefined
       if (entry.event.type !== 'xstate.done.actor.resultShields') continue
-      if (!earlier?.calls.some(({ id, unscreened }) => id === callId && unscreened)) continue
+      if (!earlier?.calls.some(({ id, unscreenedResult }) => id === callId && unscreenedResult)) continue
       const screenings = toList(entry.event.output) as readonly CallScreening[]
       const screening = screenings.find((one) => one.callId === callId)
       if (screening === undefined || screening.action === 'block') return undefined

@@ -1,6 +1,5 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
 import { UsageError } from '../base/errors.js'
-import { migrateState } from './log/migrate-state.js'
 import { isRecord } from '../../../guards/lib/stored.js'
 import { completeContext } from './log/complete-context.js'
 
@@ -19,5 +18,5 @@ export function completeSnapshot<Snapshot extends object>(stored: Snapshot): Sna
       'This is no snapshot of an agent. Pass what run.snapshot() or actor.getPersistedSnapshot() returned.',
       'snapshot',
     )
-  return { ...migrateState(stored), context: completeContext(context as unknown as AgentContext) }
+  return { ...stored, historyValue: {}, context: completeContext(context as unknown as AgentContext) }
 }

@@ -38,12 +38,12 @@ export function findTurnIndex(messages: readonly Message[], id: string): number 
  * that asks a person or waits for the next message has not ended.
  */
 export function listTurnEnds(context: AgentContext): TurnEnd[] {
-  const { messages, inbox, state, reason, error, wakeAt, ends = [] } = context
+  const { messages, inbox, state, reason, error, wakeAt, turnEnds = [] } = context
   const opening = messages.findLast(isTurnOpening)
   const isOpen = state === null || isWorkState(state) || state === 'WAITING_FOR_INPUT'
   // A message that the transcript does not have yet cannot carry its end.
   if (isOpen || reason === null || reason === 'end_turn' || opening === undefined || inbox.length > 0)
-    return [...ends]
+    return [...turnEnds]
   const end: TurnEnd = {
     messageId: opening.id,
     state,
@@ -51,5 +51,5 @@ export function listTurnEnds(context: AgentContext): TurnEnd[] {
     ...(error && { error: { code: error.code, message: error.message } }),
     ...(wakeAt !== null && { wakeAt }),
   }
-  return [...ends, end]
+  return [...turnEnds, end]
 }

@@ -9,7 +9,7 @@ import { isTags, type SessionTags } from './store/session-tags.js'
 import type { LogRecord } from './store/store.js'
 import { StoreError } from './store/store-error.js'
 import type { RecordContent, MachineState } from './log/record-content.js'
-import { type LogFeature, listFeatures } from './log/log-features.js'
+import { listFeatures } from './log/log-features.js'
 import { damagedLogError, openRecord } from './log/log-record.js'
 import { addBranch, type BranchStart, type BranchTree, isBranchTree, unbranched } from './branch-tree.js'
 import { createSessionState, cutState, toSessionState } from './session-state.js'
@@ -33,7 +33,7 @@ export interface FoldedSession {
   name: string | undefined
   /** What runs have given the session to be found by. */
   tags: SessionTags
-  /** Of a sub-agent's session: the session of the run that called it, unless an earlier version made it. */
+  /** Of a sub-agent's session: the session of the run that called it. */
   parent: string | undefined
   runs: number
   /** What the next run starts from. */
@@ -45,7 +45,7 @@ export interface FoldedSession {
   /** How many times in a row the run was resumed after a crash: any other event of the run resets it to 0. */
   resumeCount: number
   /** The number of that run's last event, as far as the log knows; null where the log has no number. */
-  lastEventNumber: number | null
+  lastEventSeq: number | null
   /** The last message of the session's inbox that is in the log; 0: none is. */
   inbox: number
   /** The last queued message of the inbox that a run began with; 0: none has. */
@@ -55,7 +55,7 @@ export interface FoldedSession {
   /** The branches of the session; null: it has never parted. */
   branches: BranchTree | null
   /** What the log uses so far. */
-  features: ReadonlySet<LogFeature>
+  features: ReadonlySet<string>
   /** What the telemetry of that run has left. */
   link: string | null
   /** Characters of the last snapshot, and of what has come since. */
@@ -102,10 +102,13 @@ export function foldRecords(
 /** What the next run starts from, after the latest one. */
 function getCurrentState({ run, state, branches }: FoldedSession): SessionState {
   if (run === null) return state
-  return { ...toSessionState(run.context), ...(branches && { numbered: run.context.numbered }) }
+  return {
+    ...toSessionState(run.context),
+    ...(branches && { lastMessageNumber: run.context.lastMessageNumber }),
+  }
 }
 
-const noLogFeatures: ReadonlySet<LogFeature> = new Set()
+const noLogFeatures: ReadonlySet<string> = new Set()
 
 /** Where a session stands before the first of these records. */
 export function createFoldedSession(records: readonly LogRecord[]): FoldedSession {
@@ -122,7 +125,7 @@ export function createFoldedSession(records: readonly LogRecord[]): FoldedSessio
     run: null,
     definition: null,
     resumeCount: 0,
-    lastEventNumber: null,
+    lastEventSeq: null,
     inbox: 0,
     queued: 0,
     keys: [],
@@ -151,7 +154,7 @@ export function findSessionFault({
   tags,
   parent,
   runs,
-  lastEventNumber,
+  lastEventSeq,
   inbox,
   queued,
   run,
@@ -161,7 +164,7 @@ export function findSessionFault({
   if (name !== undefined && typeof name !== 'string') return 'its name is no text'
   if (!isTags(tags) || (parent !== undefined && typeof parent !== 'string'))
     return 'its tags or its parent are no texts'
-  if (![runs, lastEventNumber ?? 0, inbox, queued].every(Number.isSafeInteger))
+  if (![runs, lastEventSeq ?? 0, inbox, queued].every(Number.isSafeInteger))
     return 'the number of its runs, or of their events, is none'
   if (branches !== null && !isBranchTree(branches)) return 'its branches are none'
   return run ? findContextFault(run.context) : findStateFault(state)
@@ -221,7 +224,7 @@ function applyEntry(
       if (entry.branch) beginBranch(folded, entry.branch, record.seq)
       folded.run = folding.start({ ...folded.state, ...completeInput(entry.input) })
       folded.runs += 1
-      folded.lastEventNumber = null
+      folded.lastEventSeq = null
       folded.definition = readDefinition(entry.definition)
       folded.tags = entry.tags ?? folded.tags
       folded.resumeCount = 0
@@ -256,7 +259,7 @@ function applyEntry(
   }
   const used = listFeatures(entry)
   if (used.length > 0) folded.features = new Set([...folded.features, ...used])
-  folded.lastEventNumber = entry.told ?? folded.lastEventNumber
+  folded.lastEventSeq = entry.lastEventSeq ?? folded.lastEventSeq
   if (typeof entry.link === 'string') folded.link = entry.link
 }
 
@@ -278,18 +281,18 @@ export function addKey(keys: readonly string[], key: string | undefined): readon
 /** A process that stops in order takes back that it resumed the run. */
 function countResumes(resumed: number, { type }: AgentMachineEvent): number {
   if (type === 'RESUMED') return resumed + 1
-  return type === 'LEFT' ? Math.max(0, resumed - 1) : 0
+  return type === 'RELEASED' ? Math.max(0, resumed - 1) : 0
 }
 
 /**
  * The number after which another process numbers the events of the run. A process that ended at a rest has told nothing
  * since; what a process that was killed at work has emitted is unknown, so there is room for it.
  */
-export function getLastEventNumber({ run, lastEventNumber }: FoldedSession): number {
-  if (lastEventNumber === null) return 0
+export function getLastEventSeq({ run, lastEventSeq }: FoldedSession): number {
+  if (lastEventSeq === null) return 0
   return isWorkState(run?.context.state)
-    ? (Math.floor(lastEventNumber / gapAfterKill) + 1) * gapAfterKill
-    : lastEventNumber
+    ? (Math.floor(lastEventSeq / gapAfterKill) + 1) * gapAfterKill
+    : lastEventSeq
 }
 
 const gapAfterKill = 1_000_000

@@ -117,7 +117,7 @@ function askFirst(child: FoldedSession): FoldedSession {
 
 /** Whether the sub-agent of a call rests, and the call waits for it to be answered or resumed. A tool that asks has none. */
 function isWaitingForChild({ questions, result, started }: BatchCall): boolean {
-  return questions?.some(({ own }) => own) === false && result === undefined && !started
+  return questions?.some(({ fromTool }) => fromTool) === false && result === undefined && !started
 }
 
 /**

@@ -30,8 +30,8 @@ export function parseSession(stored: unknown): Session {
     fit: metadata?.fit ?? null,
     ...(metadata?.loaded && { loaded: metadata.loaded }),
     ...(metadata?.terms && { terms: metadata.terms as ForkTerms }),
-    ...(metadata?.ends && { ends: metadata.ends as TurnEnd[] }),
-    ...(metadata?.refused && { refused: metadata.refused as Refusal[] }),
+    ...(metadata?.turnEnds && { turnEnds: metadata.turnEnds as TurnEnd[] }),
+    ...(metadata?.refusals && { refusals: metadata.refusals as Refusal[] }),
   }
   return session
 }

@@ -59,7 +59,7 @@ export function toSessionSnapshot(
   tree: BranchTree | null,
   branch = tree?.current,
 ): SessionSnapshot {
-  const ends = run ? listTurnEnds(run.context) : (state.ends ?? [])
+  const ends = run ? listTurnEnds(run.context) : (state.turnEnds ?? [])
   return {
     seq: head,
     ...(name !== undefined && { name }),
@@ -73,13 +73,13 @@ export function toSessionSnapshot(
 }
 
 function describeBranches(tree: BranchTree, branch: number): SessionBranches {
-  const { at, again, key } = getBranch(tree, branch)
+  const { at, regenerate, key } = getBranch(tree, branch)
   return {
     current: branch,
     count: tree.branches.length,
     points: listBranchPoints(tree, branch),
-    began: { at, ...(again && { again }), ...(key !== undefined && { key }) },
-    left: tree.branches.flatMap(({ said }) => said),
+    began: { at, ...(regenerate && { again: regenerate }), ...(key !== undefined && { key }) },
+    left: tree.branches.flatMap(({ clientIds }) => clientIds),
   }
 }
 

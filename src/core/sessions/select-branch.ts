@@ -109,11 +109,11 @@ function joinContexts(branch: AgentContext, left: AgentContext): AgentContext {
   return {
     ...branch,
     usage: { run: branch.usage.run, session: left.usage.session },
-    numbered: Math.max(branch.numbered, left.numbered),
+    lastMessageNumber: Math.max(branch.lastMessageNumber, left.lastMessageNumber),
     guardrails: left.guardrails,
     warnedOfBudget: left.warnedOfBudget,
     loaded: left.loaded,
-    ...(left.refused && { refused: left.refused }),
+    ...(left.refusals && { refusals: left.refusals }),
   }
 }
 

@@ -16,8 +16,8 @@ export function createSessionState(): SessionState {
 
 /** What a run has made of its session. */
 export function toSessionState(context: AgentContext): SessionState {
-  const { messages, usage, guardrails, warnedOfBudget, fit, loaded, terms, refused } = context
-  const ends = listTurnEnds(context).filter((end) => !isRestState(end.state))
+  const { messages, usage, guardrails, warnedOfBudget, fit, loaded, terms, refusals: refusals } = context
+  const turnEnds = listTurnEnds(context).filter((end) => !isRestState(end.state))
   return {
     messages,
     usage: usage.session,
@@ -26,23 +26,23 @@ export function toSessionState(context: AgentContext): SessionState {
     fit,
     ...(loaded.length > 0 && { loaded }),
     ...(terms && { terms }),
-    ...(ends.length > 0 && { ends }),
-    ...(refused && { refused }),
+    ...(turnEnds.length > 0 && { turnEnds }),
+    ...(refusals && { refusals }),
   }
 }
 
 /** What a branch of a session begins with: the messages that it keeps. Totals and guards know of all branches. */
-export function cutState(state: SessionState, { kept }: { kept: number }): SessionState {
-  const { messages: all, fit, numbered = 0, ends = [], ...rest } = state
-  const messages = all.slice(0, kept)
+export function cutState(state: SessionState, { keep }: { keep: number }): SessionState {
+  const { messages: all, fit, lastMessageNumber = 0, turnEnds = [], ...rest } = state
+  const messages = all.slice(0, keep)
   const ids = new Set(messages.map(({ id }) => id))
-  const keptEnds = ends.filter(({ messageId }) => ids.has(messageId))
+  const keptEnds = turnEnds.filter(({ messageId }) => ids.has(messageId))
   return {
     ...rest,
     messages,
-    ...(keptEnds.length > 0 && { ends: keptEnds }),
+    ...(keptEnds.length > 0 && { turnEnds: keptEnds }),
     // What requests leave out is worked out anew where some of it is not there.
-    fit: fit !== null && fit.from > kept ? null : fit,
-    numbered: Math.max(numbered, countNumbered(all)),
+    fit: fit !== null && fit.from > keep ? null : fit,
+    lastMessageNumber: Math.max(lastMessageNumber, countNumbered(all)),
   }
 }

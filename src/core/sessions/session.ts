@@ -23,9 +23,9 @@ export interface SessionMetadata {
   /** What holds in a fork alone. */
   terms?: ForkTerms
   /** Ends of earlier runs that did not answer in full. Absent: none. */
-  ends?: readonly TurnEnd[]
+  turnEnds?: readonly TurnEnd[]
   /** Content that providers have refused. Absent: none. */
-  refused?: readonly Refusal[]
+  refusals?: readonly Refusal[]
 }
 
 /** A session as it is stored: plain JSON, for `restoreSession`. */

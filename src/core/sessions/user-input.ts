@@ -69,7 +69,7 @@ export function toClientData(
   return { clientId, digest: sha256(JSON.stringify([clientId, joinTextParts(content)])).slice(0, 8) }
 }
 
-/** Whether a stored message was received with these words. Logs of earlier versions have no digest. */
+/** Whether a stored message was received with these words. Messages without a client id have no digest. */
 export function hasSameWords(
   content: UserInputMessage['content'],
   { content: stored, data }: Pick<UserMessage, 'content' | 'data'>,

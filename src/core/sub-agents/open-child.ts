@@ -5,7 +5,7 @@ import { openSession } from '../sessions/open-session.js'
 import { type AgentDefinition, type AgentLabel, createSubAgentLabel } from '../sessions/agent-definition.js'
 import { leaseMs } from '../sessions/log/heartbeat.js'
 import { createSessionState } from '../sessions/session-state.js'
-import { toMachineState, getLastEventNumber } from '../sessions/fold-session.js'
+import { toMachineState, getLastEventSeq } from '../sessions/fold-session.js'
 import type { SessionStore } from '../sessions/store/store.js'
 import { StoreError } from '../sessions/store/store-error.js'
 import type { ToolSet } from '../tools/tool-set.js'
@@ -73,7 +73,7 @@ export async function openChild(host: ChildHost, errand: DelegateRequest): Promi
     host.bindSnapshot(snapshot, {
       ...binding,
       journal: log,
-      told: getLastEventNumber(folded),
+      lastEventSeq: getLastEventSeq(folded),
       link: folded.link,
     })
     return createChildRun(host, errand, { runId: folded.run.context.runId, origin: { snapshot, log } })

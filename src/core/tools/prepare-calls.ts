@@ -22,7 +22,7 @@ type PreparedCall = Omit<ModelOutput['calls'][number], 'id'>
 
 /**
  * Decides who must act on each call before it runs. Calls that cannot run (unknown tool, invalid arguments) become
- * error results without approval, and so do calls whose `needsApproval` times out (`undecided`). Never throws or
+ * error results without approval, and so do calls whose `needsApproval` times out (`approvalTimedOut`). Never throws or
  * rejects; returns a promise only if a check is asynchronous.
  */
 export function prepareCalls(
@@ -69,7 +69,7 @@ function prepareInTime(
   })
   const timeoutMs = getDecisionTimeout(tool, options.defaultTimeoutMs)
   if (timeoutMs === 0) return decide()
-  const timedOut = (): PreparedCall => ({ needs: 'nobody', undecided: true })
+  const timedOut = (): PreparedCall => ({ needs: 'nobody', approvalTimedOut: true })
   return runWithTimeout({ timeoutMs, clock: options.clock, abort: new CallAbort(), timedOut }, decide)
 }
 

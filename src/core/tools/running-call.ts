@@ -23,7 +23,7 @@ import type { TelemetryStepInfo, RunTelemetry } from '../telemetry/telemetry.js'
 
 export type RunnableCall = Pick<
   BatchCall,
-  'id' | 'name' | 'arguments' | 'undecided' | 'hosted' | 'unloaded' | 'handle' | 'questions' | 'memo'
+  'id' | 'name' | 'arguments' | 'approvalTimedOut' | 'hosted' | 'unloaded' | 'handle' | 'questions' | 'memo'
 >
 
 /** Options shared by the calls of a batch. */
@@ -91,7 +91,7 @@ export class RunningCall {
     else if (tool === undefined)
       this.#endSoon(this.#toFailure('unknown_tool', formatUnknownTool(call.name, options.tools.names)))
     else if (call.unloaded) this.#loadSoon(tool)
-    else if (call.undecided) this.#endSoon(this.#toUndecidedResult(tool))
+    else if (call.approvalTimedOut) this.#endSoon(this.#toUndecidedResult(tool))
     else this.#start(tool)
   }
 

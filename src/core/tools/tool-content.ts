@@ -19,19 +19,19 @@ export class ToolContent {
   readonly text: string
   readonly media: readonly MediaPart[]
   /** Models without known media support read the text only. */
-  readonly orWords: boolean
+  readonly mediaOptional: boolean
 
-  constructor(text: string, media: readonly MediaPart[], orWords = false) {
+  constructor(text: string, media: readonly MediaPart[], mediaOptional = false) {
     this.text = text
     this.media = media
-    this.orWords = orWords
+    this.mediaOptional = mediaOptional
   }
 }
 
 /**
  * A tool result with text, images, audio and documents. Guards, shields and interfaces read the text and a
  * description of each medium; `tool_result` events and messages contain the media as `media`. Models that do not
- * accept them fail with `unsupported_content`. With `orWords`, such models, and models whose support is unknown,
+ * accept them fail with `unsupported_content`. With `mediaOptional`, such models, and models whose support is unknown,
  * read the descriptions instead; see the model option `media`.
  *
  * @example
@@ -47,14 +47,17 @@ export class ToolContent {
  *
  * @throws UsageError `invalid_input` for what is no part, and for more than 20 MB
  */
-export function toolContent(parts: readonly InputPart[], options: { orWords?: boolean } = {}): ToolContent {
+export function toolContent(
+  parts: readonly InputPart[],
+  options: { mediaOptional?: boolean } = {},
+): ToolContent {
   expectArgument(
     'toolContent(parts)',
     parts,
     listRule("a list of parts, such as [{ type: 'text', text: '…' }]"),
   )
   expectArgument('toolContent(parts, options)', options, optionsRule)
-  const { orWords = false } = options
+  const { mediaOptional = false } = options
   const read = parts.map((part, i) => toContentPart(part, `parts[${i}]`))
   const media = read.filter((part): part is MediaPart => part.type !== 'text')
   const length = media.reduce((sum, part) => sum + getPayloadLength(part), 0)
@@ -66,7 +69,7 @@ export function toolContent(parts: readonly InputPart[], options: { orWords?: bo
     )
   }
   const words = read.map((part) => (part.type === 'text' ? part.text : describeMedia(part)))
-  return new ToolContent(words.join('\n'), media, orWords)
+  return new ToolContent(words.join('\n'), media, mediaOptional)
 }
 
 /** A result with `appData`, which only the app receives. */
@@ -84,14 +87,14 @@ export class ResultWithData {
 export function formatResult(
   value: unknown,
   maxChars: number,
-): Pick<ToolResult, 'content' | 'truncated' | 'media' | 'orWords' | 'appData'> {
+): Pick<ToolResult, 'content' | 'truncated' | 'media' | 'mediaOptional' | 'appData'> {
   if (value instanceof ResultWithData)
     return { ...formatResult(value.value, maxChars), appData: value.appData }
   if (!(value instanceof ToolContent)) return formatValue(value, maxChars)
-  const { text, media, orWords } = value
+  const { text, media, mediaOptional } = value
   return {
     ...formatValue(text, maxChars),
     ...(media.length > 0 && { media: [...media] }),
-    ...(media.length > 0 && orWords && { orWords }),
+    ...(media.length > 0 && mediaOptional && { mediaOptional }),
   }
 }

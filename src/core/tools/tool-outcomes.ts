@@ -53,7 +53,7 @@ export function toQuestions(
     const fingerprint = digest(JSON.stringify([name, text, elicitation, memo, i]))
     const callId = `ask-${fingerprint.slice(0, 8)}`
     return {
-      own: true,
+      fromTool: true,
       callId,
       name: name as never,
       arguments: text,

@@ -105,7 +105,7 @@ function createFixedSet(given: readonly Tool[]): ToolSet {
             ...(skill && { skill }),
             ...(keepsHandle && { keepsHandle }),
             ...(handoff && { handoff: true as const }),
-            ...(delegate && { delegate: true as const, nested: true as const }),
+            ...(delegate && { delegate: true as const }),
           },
         ],
       ),

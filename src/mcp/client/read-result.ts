@@ -79,7 +79,7 @@ function toToolContent(content: readonly Json[], head: readonly string[]): ToolC
   if (said.every(({ type }) => type === 'text')) return null
   try {
     return toolContent([...head.map((text): ContentPart => ({ type: 'text', text })), ...said], {
-      orWords: true,
+      mediaOptional: true,
     })
   } catch {
     return null

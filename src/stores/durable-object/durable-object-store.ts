@@ -205,8 +205,8 @@ export function durableObjectStore(options: DurableObjectStoreOptions): SyncSess
         write(() => {
           const row = tables.session(sessionId)
           if (row === null || row.head === 0) throw unknownSessionError(sessionId)
-          const message = row.told + 1
-          tables.putSession({ ...row, told: message })
+          const message = row.lastMessage + 1
+          tables.putSession({ ...row, lastMessage: message })
           tables.addItem(sessionId, 'message', { seq: message, at: now(), type: '', data: text, check: '' })
           return { message, holder: findHolder(row) }
         }),
@@ -238,7 +238,15 @@ export function durableObjectStore(options: DurableObjectStoreOptions): SyncSess
   }
 }
 
-const newSession = { createdAt: 0, updatedAt: 0, head: 0, told: 0, summary: null, title: null, lease: null }
+const newSession = {
+  createdAt: 0,
+  updatedAt: 0,
+  head: 0,
+  lastMessage: 0,
+  summary: null,
+  title: null,
+  lease: null,
+}
 
 function checkOptions(options: DurableObjectStoreOptions): DurableObjectStoreOptions {
   const rule = objectRule([], 'an object with the storage: { storage: ctx.storage }')

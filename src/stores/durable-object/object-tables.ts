@@ -18,7 +18,7 @@ export interface ObjectSession {
   updatedAt: number
   head: number
   /** How many messages have been put into the inbox. */
-  told: number
+  lastMessage: number
   /** JSON text. */
   summary: string | null
   title: string | null

@@ -19,85 +19,23 @@ const busyMs = 5000
 const checkpointPages = 4000
 
 /** In `user_version` of the database. */
-const schemaVersion = 4
+const schemaVersion = 1
 
 /**
- * What version 2 has more: an inbox beside each log, and what sessions are listed by. `summed_up_at` is when a session was
- * written last, unless a process writes to it now.
+ * Records are clustered by session, so that a log is read from neighbouring pages. A session without records was acquired
+ * and not written yet. `listed_at` is the time of the last write; it lags behind while a lease is held, so that appends do
+ * not update its indexes.
  */
-const version2Sql = `
-  CREATE TABLE log.inbox (
-    session_id TEXT NOT NULL,
-    message INTEGER NOT NULL,
-    at INTEGER NOT NULL,
-    text TEXT NOT NULL,
-    PRIMARY KEY (session_id, message)
-  ) WITHOUT ROWID, STRICT;
-  ALTER TABLE log.sessions ADD COLUMN told INTEGER NOT NULL DEFAULT 0;
-  ALTER TABLE log.sessions ADD COLUMN state TEXT;
-  ALTER TABLE log.sessions ADD COLUMN agent TEXT;
-  CREATE INDEX log.listed ON sessions (summed_up_at DESC, id) WHERE token IS NULL;
-  CREATE INDEX log.listed_by_state ON sessions (state, summed_up_at DESC, id) WHERE token IS NULL;
-  CREATE INDEX log.listed_by_agent ON sessions (agent, summed_up_at DESC, id) WHERE token IS NULL;
-  CREATE INDEX log.listed_by_both ON sessions (agent, state, summed_up_at DESC, id) WHERE token IS NULL;
-  CREATE INDEX log.held ON sessions (id) WHERE token IS NOT NULL;
-`
-
-/**
- * What version 3 has more: tags, in the order in which sessions are listed, and whose sub-agent a session is of. `listed_at` is
- * `summed_up_at` of the session; while a process writes to it, it is older.
- */
-const version3Sql = `
-  CREATE TABLE log.tags (
-    session_id TEXT NOT NULL,
-    name TEXT NOT NULL,
-    value TEXT NOT NULL,
-    listed_at INTEGER NOT NULL DEFAULT 0,
-    PRIMARY KEY (session_id, name)
-  ) WITHOUT ROWID, STRICT;
-  CREATE INDEX log.tagged ON tags (name, value, listed_at DESC, session_id);
-  ALTER TABLE log.sessions ADD COLUMN parent TEXT;
-  CREATE INDEX log.children_of ON sessions (parent, summed_up_at DESC, id)
-    WHERE token IS NULL AND parent IS NOT NULL;
-`
-
-/** What version 4 has more: the titles that sessions were given, and timers. */
-const version4Sql = `
-  ALTER TABLE log.sessions ADD COLUMN title TEXT;
-  CREATE TABLE log.timers (
-    id TEXT PRIMARY KEY,
-    at INTEGER NOT NULL,
-    data TEXT NOT NULL
-  ) WITHOUT ROWID, STRICT;
-  CREATE INDEX log.due ON timers (at, id);
-  PRAGMA log.user_version = ${schemaVersion};
-`
-
-/** The id of a sub-agent's session begins with its parent's and a colon; in the first versions it did not, so such a session has no parent. */
-const version3MigrationSql = `
-  UPDATE log.sessions SET parent =
-    CASE WHEN instr(id, ':') = 0 THEN '' ELSE rtrim(rtrim(id, replace(id, ':', '')), ':') END
-  WHERE agent LIKE 'sub-agent %';
-`
-
-/** What a folder of version 1 has to be given for it. */
-const version2MigrationSql = `
-  DELETE FROM log.sessions WHERE token IS NULL AND NOT EXISTS (SELECT 1 FROM log.records WHERE session_id = id);
-  UPDATE log.sessions SET
-    summed_up_at = max(summed_up_at, coalesce(
-      (SELECT written_at FROM log.records WHERE session_id = id ORDER BY seq DESC LIMIT 1), 0)),
-    state = CASE WHEN json_valid(summary) THEN json_extract(summary, '$.state') END;
-`
-
-/**
- * Records lie in the order of their sessions, so that a log is read from neighbouring pages. A session without records
- * is one that was acquired and not yet written.
- */
-const version1Sql = `
+const schemaSql = `
   CREATE TABLE log.sessions (
     id TEXT PRIMARY KEY,
     summary TEXT,
-    summed_up_at INTEGER NOT NULL DEFAULT 0,
+    title TEXT,
+    state TEXT,
+    agent TEXT,
+    parent TEXT,
+    listed_at INTEGER NOT NULL DEFAULT 0,
+    last_message INTEGER NOT NULL DEFAULT 0,
     token TEXT,
     holder TEXT,
     process TEXT,
@@ -113,6 +51,35 @@ const version1Sql = `
     written_at INTEGER NOT NULL,
     PRIMARY KEY (session_id, seq)
   ) WITHOUT ROWID, STRICT;
+  CREATE TABLE log.inbox (
+    session_id TEXT NOT NULL,
+    message INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    text TEXT NOT NULL,
+    PRIMARY KEY (session_id, message)
+  ) WITHOUT ROWID, STRICT;
+  CREATE TABLE log.tags (
+    session_id TEXT NOT NULL,
+    name TEXT NOT NULL,
+    value TEXT NOT NULL,
+    listed_at INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (session_id, name)
+  ) WITHOUT ROWID, STRICT;
+  CREATE TABLE log.timers (
+    id TEXT PRIMARY KEY,
+    at INTEGER NOT NULL,
+    data TEXT NOT NULL
+  ) WITHOUT ROWID, STRICT;
+  CREATE INDEX log.listed ON sessions (listed_at DESC, id) WHERE token IS NULL;
+  CREATE INDEX log.listed_by_state ON sessions (state, listed_at DESC, id) WHERE token IS NULL;
+  CREATE INDEX log.listed_by_agent ON sessions (agent, listed_at DESC, id) WHERE token IS NULL;
+  CREATE INDEX log.listed_by_both ON sessions (agent, state, listed_at DESC, id) WHERE token IS NULL;
+  CREATE INDEX log.held ON sessions (id) WHERE token IS NOT NULL;
+  CREATE INDEX log.children_of ON sessions (parent, listed_at DESC, id)
+    WHERE token IS NULL AND parent IS NOT NULL;
+  CREATE INDEX log.tagged ON tags (name, value, listed_at DESC, session_id);
+  CREATE INDEX log.due ON timers (at, id);
+  PRAGMA log.user_version = ${schemaVersion};
 `
 
 /**
@@ -127,13 +94,13 @@ export function openDatabase(file: string, sync: 'normal' | 'full'): Database.Da
   try {
     database.exec(`ATTACH '${file.replaceAll("'", "''")}' AS log`)
     useWriteAheadLog(database)
-    // NORMAL survives the end of the process at any point, FULL that of the machine.
+    // NORMAL survives a process crash; FULL also survives a power loss.
     database.exec(`PRAGMA log.synchronous = ${sync}; PRAGMA fullfsync = ${sync === 'full' ? 1 : 0};`)
     // What is deleted is overwritten with zeros.
     database.exec('PRAGMA log.secure_delete = ON')
     database.exec(`PRAGMA log.wal_autocheckpoint = ${checkpointPages}`)
     database.exec('BEGIN IMMEDIATE')
-    migrate(database, file)
+    createSchema(database, file)
     database.exec('COMMIT')
     return database
   } catch (error) {
@@ -204,7 +171,7 @@ function useWriteAheadLog(database: Database.Database): void {
   }
 }
 
-function migrate(database: Database.Database, file: string): void {
+function createSchema(database: Database.Database, file: string): void {
   const [version] = database.prepare('PRAGMA log.user_version').pluck().all() as [number]
   if (version === schemaVersion) return
   if (version > schemaVersion) {
@@ -215,18 +182,6 @@ function migrate(database: Database.Database, file: string): void {
       file,
     )
   }
-  if (version >= 1) {
-    if (version === 1) {
-      database.exec(version2Sql)
-      database.exec(version2MigrationSql)
-    }
-    if (version <= 2) {
-      database.exec(version3Sql)
-      database.exec(version3MigrationSql)
-    }
-    database.exec(version4Sql)
-    return
-  }
   if (database.prepare('SELECT 1 FROM log.sqlite_master LIMIT 1').all().length > 0) {
     throw new StoreError(
       'store_unavailable',
@@ -234,10 +189,7 @@ function migrate(database: Database.Database, file: string): void {
       file,
     )
   }
-  database.exec(version1Sql)
-  database.exec(version2Sql)
-  database.exec(version3Sql)
-  database.exec(version4Sql)
+  database.exec(schemaSql)
 }
 
 /** What SQLite or the file system throws, as an error that says what to do. `file` is the database. */

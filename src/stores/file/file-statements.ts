@@ -39,7 +39,7 @@ export function prepareStatements(database: Database.Database) {
       process = excluded.process, expires_at = excluded.expires_at`)
   const renew = one('UPDATE sessions SET expires_at = ? WHERE id = ? AND token = ?')
   const release = one(
-    `UPDATE sessions SET token = NULL, summed_up_at = ${updatedAtSql} WHERE id = ? AND token = ?`,
+    `UPDATE sessions SET token = NULL, listed_at = ${updatedAtSql} WHERE id = ? AND token = ?`,
   )
   const insert = one(
     'INSERT INTO records (session_id, seq, at, type, data, checksum, written_at) VALUES (?, ?, ?, ?, ?, ?, ?)',
@@ -49,7 +49,7 @@ export function prepareStatements(database: Database.Database) {
     SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7 FROM sessions
     WHERE id = ?1 AND token = ?8 AND expires_at > ?7 AND ${headSql} = ?2 - 1`)
   const sumUp = one(
-    'UPDATE sessions SET summed_up_at = ?, summary = ?, state = ?, agent = ?, parent = ? WHERE id = ?',
+    'UPDATE sessions SET listed_at = ?, summary = ?, state = ?, agent = ?, parent = ? WHERE id = ?',
   )
   const entitle = one(
     'UPDATE sessions SET title = ? WHERE id = ? AND EXISTS (SELECT 1 FROM records WHERE session_id = id)',
@@ -67,7 +67,7 @@ export function prepareStatements(database: Database.Database) {
     ON CONFLICT (session_id, name) DO UPDATE SET value = excluded.value WHERE value <> excluded.value`)
   const untag = one('DELETE FROM tags WHERE session_id = ? AND name NOT IN (SELECT value FROM json_each(?))')
   const relist = one(`
-    UPDATE tags SET listed_at = (SELECT summed_up_at FROM sessions WHERE id = session_id) WHERE session_id = ?`)
+    UPDATE tags SET listed_at = (SELECT listed_at FROM sessions WHERE id = session_id) WHERE session_id = ?`)
   const removeUnwritten = one(`DELETE FROM sessions WHERE id = ? AND ${headSql} = 0 AND token IS NULL`)
 
   return {
@@ -185,15 +185,15 @@ function readTimer(row: unknown): StoredTimer {
 
 /** The SQL of the inboxes, prepared once. */
 function prepareInboxStatements(one: Prepare) {
-  const count = one('UPDATE sessions SET told = told + 1 WHERE id = ?')
+  const count = one('UPDATE sessions SET last_message = last_message + 1 WHERE id = ?')
   const put = one(
-    'INSERT INTO inbox (session_id, message, at, text) SELECT id, told, ?, ? FROM sessions WHERE id = ?',
+    'INSERT INTO inbox (session_id, message, at, text) SELECT id, last_message, ?, ? FROM sessions WHERE id = ?',
   )
   const read = one(
     `SELECT ${selectInteger('message')}, ${selectInteger('at')}, ${selectBytes('text')} FROM inbox
      WHERE session_id = ? AND message > ? ORDER BY message`,
   ).raw()
-  const told = one(`SELECT ${selectInteger('told')} FROM sessions WHERE id = ?`).raw()
+  const number = one(`SELECT ${selectInteger('last_message')} FROM sessions WHERE id = ?`).raw()
   const last = one('SELECT max(message) FROM inbox WHERE session_id = ?').raw()
   const remove = one('DELETE FROM inbox WHERE session_id = ? AND message = ?')
   const findUnread = one(`
@@ -210,7 +210,7 @@ function prepareInboxStatements(one: Prepare) {
     put(sessionId: string, time: number, message: string): number {
       count.run([sessionId])
       put.run([time, message, sessionId])
-      return (told.all([sessionId]) as [number][])[0]?.[0] ?? 0
+      return (number.all([sessionId]) as [number][])[0]?.[0] ?? 0
     },
     read: (sessionId: string, after = 0): InboxMessage[] =>
       (read.all([sessionId, after]) as [number, number, Buffer][]).map(([message, at, words]) => ({

@@ -2,7 +2,7 @@ import { type Listing, compareListed, toIdRange } from '../../core/sessions/stor
 import { type Prepare, decodeText, selectBytes, selectInteger } from './database.js'
 
 /** The time of the last write of a session that is held: its row is not updated with each record. */
-const heldWrittenAtSql = `max(summed_up_at, coalesce(
+const heldWrittenAtSql = `max(sessions.listed_at, coalesce(
   (SELECT written_at FROM records WHERE session_id = id ORDER BY seq DESC LIMIT 1), 0))`
 
 /** Up to so many sessions, to sort those of an owner is faster than to go through all in their order. */
@@ -67,7 +67,7 @@ function createRestingSource(one: Prepare, { prefix, tags, parent }: Listing): S
     ]
     return { from: 'tags t CROSS JOIN sessions ON id = t.session_id', time: 't.listed_at', id, conditions }
   }
-  const [time, id] = ['summed_up_at', 'id']
+  const [time, id] = ['sessions.listed_at', 'id']
   if (prefix === null || parent !== null) {
     // A plus keeps an index out.
     const conditions = prefix === null ? [resting] : [resting, toPrefixCondition(prefix, '+id')]
@@ -152,7 +152,7 @@ const createWrittenAtSql = (seq: string) =>
   `coalesce((SELECT written_at FROM records WHERE session_id = id AND seq = ${seq}), 0)`
 export const headSql = 'coalesce((SELECT max(seq) FROM records WHERE session_id = id), 0)'
 export const createdAtSql = createWrittenAtSql('1')
-export const updatedAtSql = `max(summed_up_at, ${createWrittenAtSql(headSql)})`
+export const updatedAtSql = `max(sessions.listed_at, ${createWrittenAtSql(headSql)})`
 
 export const sessionColumns = [
   ...[headSql, createdAtSql, updatedAtSql, 'expires_at'].map(selectInteger),

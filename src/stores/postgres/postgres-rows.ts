@@ -88,7 +88,7 @@ export function toAppended({ inbox, released }: AppendedRow): Appended {
 }
 
 export interface PutRow extends Pick<SessionRow, 'holder' | 'process' | 'held'> {
-  told: string
+  last_message: string
 }
 
 export interface EntryRow extends SessionRow {

@@ -2,7 +2,7 @@ import type { Pool, PoolClient } from 'pg'
 import { StoreError, type StoreErrorCode } from '../../core/sessions/store/store-error.js'
 import { ConfigError, StatewrightError } from '../../core/base/errors.js'
 
-const schemaVersion = 4
+const schemaVersion = 1
 
 /**
  * Makes the tables that are not there yet. Nothing is asked for that a user without the right to create would need
@@ -17,11 +17,7 @@ export async function prepareSchema(pool: Pool, schema: string): Promise<void> {
     await client.query('BEGIN')
     // Two that begin at once: the second waits here, and finds everything made. Any number that is ours will do.
     await client.query(`SELECT pg_advisory_xact_lock(hashtext('statewright'), hashtext($1))`, [schema])
-    const version = await currentVersion(client, schema)
-    if (version === null) await client.query(createVersion1Sql(schema))
-    if (version === null || version < 2) await client.query(createVersion2Sql(schema))
-    if (version === null || version < 3) await client.query(createVersion3Sql(schema))
-    if (version === null || version < 4) await client.query(createVersion4Sql(schema))
+    if ((await currentVersion(client, schema)) === null) await client.query(createSchemaSql(schema))
     await client.query('COMMIT')
     client.off('error', ignoreError)
     client.release()
@@ -54,14 +50,25 @@ async function currentVersion(client: Pool | PoolClient, schema: string): Promis
   return version
 }
 
-const createVersion1Sql = (schema: string): string => `
+/**
+ * `listed_at` is the time of the last write; it lags behind while a lease is held, so that appends do not update its indexes.
+ * `inbox` is the last message that is still in the inbox, and `last_message` the last one that was ever put there.
+ */
+const createSchemaSql = (schema: string): string => `
   CREATE SCHEMA IF NOT EXISTS "${schema}";
   CREATE TABLE "${schema}".sessions (
     id text COLLATE "C" PRIMARY KEY,
     head bigint NOT NULL DEFAULT 0,
     created_at bigint NOT NULL DEFAULT 0,
     updated_at bigint NOT NULL DEFAULT 0,
+    listed_at bigint NOT NULL DEFAULT 0,
     summary text,
+    title text,
+    state text,
+    agent text,
+    parent text COLLATE "C",
+    inbox bigint NOT NULL DEFAULT 0,
+    last_message bigint NOT NULL DEFAULT 0,
     token text,
     holder text,
     process text,
@@ -76,22 +83,6 @@ const createVersion1Sql = (schema: string): string => `
     checksum text NOT NULL,
     PRIMARY KEY (session_id, seq)
   );
-  CREATE TABLE "${schema}".schema_version (version integer NOT NULL);
-  INSERT INTO "${schema}".schema_version VALUES (1);`
-
-/**
- * What version 2 has more: an inbox beside each log, and what sessions are listed by. `listed_at` is when a session was
- * written last, unless a process writes to it now: so an append touches no index of it.
- */
-const createVersion2Sql = (schema: string): string => `
-  DELETE FROM "${schema}".sessions WHERE head = 0 AND token IS NULL;
-  ALTER TABLE "${schema}".sessions
-    ADD COLUMN told bigint NOT NULL DEFAULT 0,
-    ADD COLUMN inbox bigint NOT NULL DEFAULT 0,
-    ADD COLUMN listed_at bigint NOT NULL DEFAULT 0,
-    ADD COLUMN state text,
-    ADD COLUMN agent text;
-  UPDATE "${schema}".sessions SET listed_at = updated_at, state = substring(summary FROM '"state":"([A-Z_]+)"');
   CREATE TABLE "${schema}".inbox (
     session_id text COLLATE "C" NOT NULL REFERENCES "${schema}".sessions ON DELETE CASCADE,
     message bigint NOT NULL,
@@ -99,19 +90,6 @@ const createVersion2Sql = (schema: string): string => `
     text text NOT NULL,
     PRIMARY KEY (session_id, message)
   );
-  CREATE INDEX listed ON "${schema}".sessions (listed_at DESC, id) WHERE token IS NULL;
-  CREATE INDEX listed_by_state ON "${schema}".sessions (state, listed_at DESC, id) WHERE token IS NULL;
-  CREATE INDEX listed_by_agent ON "${schema}".sessions (agent, listed_at DESC, id) WHERE token IS NULL;
-  CREATE INDEX listed_by_both ON "${schema}".sessions (agent, state, listed_at DESC, id) WHERE token IS NULL;
-  CREATE INDEX held ON "${schema}".sessions (state) WHERE token IS NOT NULL;
-  UPDATE "${schema}".schema_version SET version = 2;`
-
-/**
- * What version 3 has more: tags, in the order in which sessions are listed, and whose sub-agent a session is of. `listed_at` is
- * that of the session; while a process writes to it, it is older. The id of a sub-agent's session begins with its parent's and a
- * colon; in the first versions it did not, so such a session has no parent.
- */
-const createVersion3Sql = (schema: string): string => `
   CREATE TABLE "${schema}".tags (
     session_id text COLLATE "C" NOT NULL REFERENCES "${schema}".sessions ON DELETE CASCADE,
     name text COLLATE "C" NOT NULL,
@@ -119,23 +97,22 @@ const createVersion3Sql = (schema: string): string => `
     listed_at bigint NOT NULL,
     PRIMARY KEY (session_id, name)
   );
-  CREATE INDEX tagged ON "${schema}".tags (name, value, listed_at DESC, session_id);
-  ALTER TABLE "${schema}".sessions ADD COLUMN parent text COLLATE "C";
-  UPDATE "${schema}".sessions SET parent = coalesce(substring(id FROM '^(.*):'), '') WHERE agent LIKE 'sub-agent %';
-  CREATE INDEX children_of ON "${schema}".sessions (parent, listed_at DESC, id)
-    WHERE token IS NULL AND parent IS NOT NULL;
-  UPDATE "${schema}".schema_version SET version = 3;`
-
-/** What version 4 has more: the titles that sessions were given, and timers. */
-const createVersion4Sql = (schema: string): string => `
-  ALTER TABLE "${schema}".sessions ADD COLUMN title text;
   CREATE TABLE "${schema}".timers (
     id text COLLATE "C" PRIMARY KEY,
     at bigint NOT NULL,
     data text NOT NULL
   );
+  CREATE INDEX listed ON "${schema}".sessions (listed_at DESC, id) WHERE token IS NULL;
+  CREATE INDEX listed_by_state ON "${schema}".sessions (state, listed_at DESC, id) WHERE token IS NULL;
+  CREATE INDEX listed_by_agent ON "${schema}".sessions (agent, listed_at DESC, id) WHERE token IS NULL;
+  CREATE INDEX listed_by_both ON "${schema}".sessions (agent, state, listed_at DESC, id) WHERE token IS NULL;
+  CREATE INDEX held ON "${schema}".sessions (state) WHERE token IS NOT NULL;
+  CREATE INDEX children_of ON "${schema}".sessions (parent, listed_at DESC, id)
+    WHERE token IS NULL AND parent IS NOT NULL;
+  CREATE INDEX tagged ON "${schema}".tags (name, value, listed_at DESC, session_id);
   CREATE INDEX due ON "${schema}".timers (at, id);
-  UPDATE "${schema}".schema_version SET version = 4;`
+  CREATE TABLE "${schema}".schema_version (version integer NOT NULL);
+  INSERT INTO "${schema}".schema_version VALUES (${schemaVersion});`
 
 /** Where the sessions are, for people: never a user or a password. */
 export function describePlace(options: object): string {

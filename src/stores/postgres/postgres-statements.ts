@@ -128,12 +128,12 @@ export function createStatements(schema: string) {
     /** $3 text. The session's row is locked until this ends: messages are numbered in the order in which they become visible. */
     put: `
       WITH counted AS (
-        UPDATE ${sessions} s SET told = told + 1, inbox = told + 1 WHERE id = $1 AND head > 0
-        RETURNING id, told, holder, process, ${isHeld} AS held
+        UPDATE ${sessions} s SET last_message = last_message + 1, inbox = last_message + 1 WHERE id = $1 AND head > 0
+        RETURNING id, last_message, holder, process, ${isHeld} AS held
       ), added AS (
-        INSERT INTO ${inbox} (session_id, message, at, text) SELECT id, told, ${now}, $3 FROM counted
+        INSERT INTO ${inbox} (session_id, message, at, text) SELECT id, last_message, ${now}, $3 FROM counted
       )
-      SELECT told, holder, process, held FROM counted`,
+      SELECT last_message, holder, process, held FROM counted`,
 
     /** $1 session, $2 the number after which. */
     messages: `SELECT message, at, text FROM ${inbox} WHERE session_id = $1 AND message > $2 ORDER BY message`,

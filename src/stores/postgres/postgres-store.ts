@@ -263,7 +263,7 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
         const [row] = isSessionId(sessionId) ? await query<PutRow>(sql.put, [sessionId, time(), text]) : []
         if (!row) throw unknownSessionError(sessionId)
         const isHeld = row.held && !isProcessGone(row.process)
-        return { message: Number(row.told), holder: isHeld ? row.holder : null }
+        return { message: Number(row.last_message), holder: isHeld ? row.holder : null }
       },
 
       async read(sessionId, after = 0) {

@@ -75,7 +75,7 @@ export function listAgentEvents(snapshot: SnapshotFrom<typeof agentMachine>): Re
  * Gives calls ids that no earlier response of the session used. Ids include the step, because states that
  * differ only in earlier ids are one state of the explored graph.
  */
-function renameCalls(events: Events, { messages, numbered, steps }: AgentContext): Events {
+function renameCalls(events: Events, { messages, lastMessageNumber, steps }: AgentContext): Events {
   const used = new Set(
     messages.flatMap((message) =>
       message.role === 'assistant' ? (message.tool_calls ?? []).map(({ id }) => id) : [],
@@ -84,7 +84,7 @@ function renameCalls(events: Events, { messages, numbered, steps }: AgentContext
   if (steps === 0 && used.size === 0) return events
   const rename = <Call extends { id: string }>(call: Call): Call => ({
     ...call,
-    id: nameCall(steps === 0 ? call.id : `${call.id}${steps + 1}`, numbered + 1, used),
+    id: nameCall(steps === 0 ? call.id : `${call.id}${steps + 1}`, lastMessageNumber + 1, used),
   })
   return Object.fromEntries(
     Object.entries(events).map(([name, event]) => {
@@ -245,7 +245,7 @@ function createResumed({ tools }: AgentContext): AnyEventObject {
 }
 
 /** The process stops in the middle of a request. */
-const leftMidway = stampEvent({ type: 'LEFT', usage: createUsage(10) })
+const leftMidway = stampEvent({ type: 'RELEASED', usage: createUsage(10) })
 
 const deadlinePassed = stampEvent({ type: 'DEADLINE' }, late)
 const storeFailed = stampEvent({

@@ -61,16 +61,16 @@ export const twoCalls: Events = {
 }
 
 export function listRefusingEvents(context: AgentContext, actor: 'model' | 'conclusion'): Events {
-  const { messages, numbered, refused = [] } = context
+  const { messages, lastMessageNumber, refusals = [] } = context
   const model = { provider: 'localhost', model: 'm' }
-  const request = { messages, transcript: messages, numbered, model, refused }
+  const request = { messages, transcript: messages, lastMessageNumber, model, refused: refusals }
   const refusal = toRefusal({ what: 'messages' }, request)
   const flag = (one: Refusal | null | undefined, tokens?: number): ModelActorError => ({
     ...createFailure('fatal', 'content_filter'),
     ...(one && { refusal: one }),
     ...(tokens !== undefined && { usage: createUsage(tokens) }),
   })
-  const known = refused.at(-1)
+  const known = refusals.at(-1)
   return {
     [`${actor}: text`]: stampEvent(createDoneActorEvent(actor, modelOutcomes.text)),
     [`${actor}: call`]: stampEvent(createDoneActorEvent(actor, modelOutcomes.call)),

@@ -19,7 +19,9 @@ import { createDoneActorEvent } from '../explore-options.js'
 /** A process stops before it starts the last call. */
 export function listLeftEvents({ calls }: AgentContext): Events {
   const callId = calls.findLast(isUnderWay)?.id
-  return callId === undefined ? {} : { 'left before a call': stampEvent({ type: 'LEFT', unbegun: [callId] }) }
+  return callId === undefined
+    ? {}
+    : { 'left before a call': stampEvent({ type: 'RELEASED', notStarted: [callId] }) }
 }
 
 const notLoaded = { status: 'not_loaded', content: 'Its schema.', durationMs: 0 } as const
@@ -85,7 +87,7 @@ export function listSkillEvents({ calls, skills }: AgentContext): Events {
 export function listHandleEvents({ calls, tools }: AgentContext): Events {
   const callId = calls.find((call) => tools[call.name]?.keepsHandle && isUnderWay(call))?.id
   return {
-    'tool: keeps a handle': stampEvent({ type: 'HANDLE_KEPT', callId: callId ?? 'nobody', handle: 'job' }),
+    'tool: keeps a handle': stampEvent({ type: 'HANDLE_SAVED', callId: callId ?? 'nobody', handle: 'job' }),
   }
 }
 
@@ -108,7 +110,7 @@ export function listSleepEvents({ calls }: AgentContext): Events {
   if (open === undefined) return {}
   const { id: callId, name } = open
   if (name === 'research') {
-    const rest = { type: 'CHILD_RESTS', callId, questions: [], wakeAt: laterWakeTime }
+    const rest = { type: 'CHILD_WAITING', callId, questions: [], wakeAt: laterWakeTime }
     return {
       'sub-agent: sleeps': stampEvent(rest),
       'sub-agent: slept too long': stampEvent({ ...rest, wakeAt: 1 }),
@@ -124,7 +126,7 @@ export function listAskEvents({ calls }: AgentContext): Events {
   const callId = calls.find(({ name, started, result }) => name === 'book' && started && !result)?.id
   if (callId === undefined) return {}
   const asks = (...ids: string[]): AnyEventObject =>
-    stampEvent({ type: 'CHILD_RESTS', callId, questions: ids.map(createElicitation), memo: ids.length })
+    stampEvent({ type: 'CHILD_WAITING', callId, questions: ids.map(createElicitation), memo: ids.length })
   return { 'tool: asks a person': asks('ask'), 'tool: asks two things': asks('ask', 'too') }
 }
 
@@ -165,7 +167,7 @@ export function listChildEvents({ calls }: AgentContext): Events {
   const callId = calls.find(({ name, started, result }) => name === 'research' && started && !result)?.id
   if (callId === undefined) return {}
   const rests = (questions: PendingCall[]): AnyEventObject =>
-    stampEvent({ type: 'CHILD_RESTS', callId, questions })
+    stampEvent({ type: 'CHILD_WAITING', callId, questions })
   return {
     'sub-agent: spends': stampEvent({ type: 'CHILD_USAGE', callId, usage: createUsage(10) }),
     'sub-agent: spends it all': stampEvent({ type: 'CHILD_USAGE', callId, usage: createUsage(1_000) }),
@@ -208,7 +210,7 @@ export function listShieldEvents(context: AgentContext): Events {
     part: null,
   }))
   const open = listUnclearedCalls(context)
-  const unscreened = context.calls.filter((call) => call.unscreened)
+  const unscreened = context.calls.filter((call) => call.unscreenedResult)
   const results = (action: ShieldAction) =>
     unscreened.map(({ id }) => ({ ...createScreening(action, 'What it may say.'), callId: id }))
   return {

@@ -102,13 +102,9 @@ export class CurrentAgent {
     speaker: string | null | undefined,
   ): Record<string, ToolTraits> {
     const wasKept = Object.values(then).some(({ delegate }) => delegate)
-    const wasNested = Object.values(then).some(({ nested }) => nested)
     return Object.fromEntries(
       Object.entries(getSpeakerTools(this.#scene.parts.tools, speaker).traits).map(
-        ([name, { delegate, nested, ...traits }]) => [
-          name,
-          { ...traits, ...(delegate && wasKept && { delegate }), ...(nested && wasNested && { nested }) },
-        ],
+        ([name, { delegate, ...traits }]) => [name, { ...traits, ...(delegate && wasKept && { delegate }) }],
       ),
     )
   }
@@ -164,7 +160,8 @@ export class CurrentAgent {
     const calls = output.calls.map((then, i) => {
       const now = needs[i]
       const called = toolCalls[i]?.function
-      if (now === undefined || called === undefined || then.undecided || then.needs === now.needs) return then
+      if (now === undefined || called === undefined || then.approvalTimedOut || then.needs === now.needs)
+        return then
       const asks = tools.get(called.name)?.needsApproval
       const hint =
         typeof asks === 'function' && appContext === undefined

@@ -140,7 +140,6 @@ function createTools({ tools }: RecordedAgent, known: Known | null, team: Record
     const { name, description, parameters } = spec
     const {
       delegate,
-      nested: _nested,
       deferred,
       skill,
       handoff: handsOver,

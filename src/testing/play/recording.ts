@@ -217,7 +217,7 @@ function checkRecords(records: readonly RecordedEntry[], session: string): Recor
     if (!isWellFormed(record)) throw damagedRecordingError(session, `record ${record.seq} is incomplete`)
     if (before && record.seq <= before.seq)
       throw damagedRecordingError(session, `record ${record.seq} is not in its place`)
-    const unknown = findUnknownFormat(record.version ?? logVersion, record.needs ?? [])
+    const unknown = findUnknownFormat('version' in record ? record.version : logVersion, record.needs ?? [])
     if (unknown !== null) {
       throw new ReplayError(
         'newer_recording',

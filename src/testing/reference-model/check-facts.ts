@@ -33,15 +33,12 @@ interface Standing {
 const broken = (law: keyof typeof laws, message: string): Broken =>
   new Broken(`${law}: ${laws[law]}`, message)
 
-/**
- * The first record that contradicts another record or itself. `marks`: whether the log version marks withheld
- * content.
- */
-export function checkFacts(entries: Iterable<LogEntry>, { marks = true } = {}): Violation | null {
+/** The first record that contradicts another record or itself. */
+export function checkFacts(entries: Iterable<LogEntry>): Violation | null {
   let log: Standing | null = null
   for (const entry of entries) {
     try {
-      log = readEntry(log, entry, marks)
+      log = readEntry(log, entry)
     } catch (error) {
       return toViolation(entry.seq, error)
     }
@@ -49,23 +46,24 @@ export function checkFacts(entries: Iterable<LogEntry>, { marks = true } = {}): 
   return null
 }
 
-function readEntry(before: Standing | null, entry: Json, marks: boolean): Standing {
+function readEntry(before: Standing | null, entry: Json): Standing {
   const { seq, at, type } = entry
   const isPart = before === null && type === 'snapshot'
   const log = before ?? begin(entry)
   if (!isPart && seq !== log.seq + 1) throw broken('sequence', `Record ${seq} follows record ${log.seq}.`)
   if (type === 'opened' ? before !== null : before === null && !isPart)
     throw broken('opening', `A record of type '${type}' cannot stand here.`)
-  const next = { ...log, seq, at, ...read(log, entry, isPart, marks) }
+  const next = { ...log, seq, at, ...read(log, entry, isPart) }
   const told = type === 'snapshot' ? 0 : next.told
-  if ((entry.told ?? told) < told) throw broken('count', `It falls from ${told} to ${entry.told}.`)
-  return { ...next, told: entry.told ?? told }
+  if ((entry.lastEventSeq ?? told) < told)
+    throw broken('count', `It falls from ${told} to ${entry.lastEventSeq}.`)
+  return { ...next, told: entry.lastEventSeq ?? told }
 }
 
-function read(log: Standing, entry: Json, isPart: boolean, marks: boolean): Partial<Standing> {
+function read(log: Standing, entry: Json, isPart: boolean): Partial<Standing> {
   if (entry.type === 'opened') return { isWhole: entry.forkedFrom === undefined }
   if (entry.type === 'start') return readStart(log, entry)
-  return entry.type === 'event' ? readEvent(log, entry, marks) : readSnapshot(log, entry, isPart)
+  return entry.type === 'event' ? readEvent(log, entry) : readSnapshot(log, entry, isPart)
 }
 
 function readStart(log: Standing, { input, queued = 0 }: Json): Partial<Standing> {
@@ -76,7 +74,7 @@ function readStart(log: Standing, { input, queued = 0 }: Json): Partial<Standing
   return { setup: input, runs, begun: log.begun + 1, told: 0, queued: Math.max(queued, log.queued) }
 }
 
-function readEvent(log: Standing, { at, event }: Json, marks: boolean): Partial<Standing> {
+function readEvent(log: Standing, { at, event }: Json): Partial<Standing> {
   const { type, now = at, inbox = 0, key, tools } = event
   if (at < log.at) throw broken('time', `It is at ${at}, and the record before it at ${log.at}.`)
   if (now !== at) throw broken('time', `Its event is of ${now}, and the record of ${at}.`)
@@ -84,7 +82,7 @@ function readEvent(log: Standing, { at, event }: Json, marks: boolean): Partial<
     throw broken('inbox', `Message ${inbox} of the inbox, or a later one, has been taken before.`)
   if (key !== undefined && log.keys.has(key))
     throw broken('inbox', `The message with the key ${key} was taken.`)
-  if (marks && !event.withheld && isUncleared(event, log.setup?.features ?? {}))
+  if (!event.withheld && isUncleared(event, log.setup?.features ?? {}))
     throw broken('withheld', `${type} is not marked.`)
   const setup =
     type === 'RESUMED' && tools
@@ -103,7 +101,7 @@ function isUncleared({ type, output, arguments: edited, why, memo }: Json, featu
   if (type === 'APPROVE') return callShields && edited !== undefined
   if (type === 'REJECT') return (inputShields || resultShields) && why !== ''
   if (type === 'TOOL_RESULT' || type === 'TOOL_OUTPUT') return resultShields
-  if (type === 'CHILD_RESTS') return resultShields && memo !== undefined
+  if (type === 'CHILD_WAITING') return resultShields && memo !== undefined
   return (type === 'STEER' || type === 'REPLY') && inputShields
 }
 
@@ -152,12 +150,15 @@ const sortKeys = (value: unknown): unknown =>
       )
 
 /** During a batch, results are complete only while the run rests. */
-function checkTranscript({ messages, calls, batchAt, numbered }: Json, isResting: boolean): void {
+function checkTranscript({ messages, calls, batchAt, lastMessageNumber }: Json, isResting: boolean): void {
   let last = 0
   for (const [at, { id, role, tool_calls: asked = [] }] of messages.entries()) {
     const number = Number(/^m(\d+)$/.exec(id)?.[1] ?? last + 1)
-    if (number <= last || number > numbered)
-      throw broken('transcript', `Message ${id} follows m${last}, of ${numbered} that were numbered.`)
+    if (number <= last || number > lastMessageNumber)
+      throw broken(
+        'transcript',
+        `Message ${id} follows m${last}, of ${lastMessageNumber} that were lastMessageNumber.`,
+      )
     last = number
     if (role !== 'assistant') continue
     const after: Json[] = messages.slice(at + 1)

@@ -127,7 +127,7 @@ export function moveSleep(before: Sleep, run: Run, next: Run, moment: Moment, ro
   const later = (at: number): number => Math.max(wakeAt ?? at, at)
   if (row.changes.includes('takeReport')) {
     const at =
-      row.event === 'CHILD_RESTS' ? event.wakeAt : event.result?.status === 'ok' && event.result.wakeAt
+      row.event === 'CHILD_WAITING' ? event.wakeAt : event.result?.status === 'ok' && event.result.wakeAt
     delete asked[event.callId]
     if (typeof at === 'number') asked[event.callId] = at
   }

@@ -35,7 +35,7 @@ import type { Details, Row } from './walk-table.js'
 export interface Counts extends Sleep {
   run: Usage
   session: Usage
-  numbered: number
+  lastMessageNumber: number
   batchNumber: number
   /** User messages pending shield review. */
   uncleared: number
@@ -112,13 +112,13 @@ export const details: Details = {
     const { timeoutMs } = input.config.limits
     const last: Partial<Counts> = before?.details ?? {
       session: opened.usage,
-      numbered: opened.messages?.length,
+      lastMessageNumber: opened.messages?.length,
     }
     const skills = last.skills ?? readSkills(opened.messages ?? [])
     return {
       run: noUsage,
       session: last.session ?? noUsage,
-      numbered: (last.numbered ?? 0) + input.input.length,
+      lastMessageNumber: (last.lastMessageNumber ?? 0) + input.input.length,
       batchNumber: 0,
       uncleared: input.features.inputShields ? input.input.length : 0,
       outputProblem: null,
@@ -132,7 +132,7 @@ export const details: Details = {
       skills,
       speaker: input.speaker ?? null,
       handoffs: {},
-      refused: last.refused ?? opened.refused ?? [],
+      refused: last.refused ?? opened.refusals ?? [],
       isBranch: branch !== undefined && skills.history.length > 0,
     } satisfies Counts
   },
@@ -145,11 +145,11 @@ export const details: Details = {
     if (countsOf(run).isBranch)
       return listBranches(countsOf(run).skills).map((skills) => withCounts(next, { skills, isBranch: false }))
     const done = settleSleep(run, settleCalls(run, count(run, next, moment, row)), moment, row)
-    const { numbered } = countsOf(done)
+    const { lastMessageNumber } = countsOf(done)
     // After a guard stopped the run, the loop may add a message that asks the model to continue.
     const isUnsure = row.event === 'RESUME' && row.place === 'PAUSED' && run.stop !== null
     return isUnsure && done.place !== 'dispatching'
-      ? [done, withCounts(done, { numbered: numbered + 1 })]
+      ? [done, withCounts(done, { lastMessageNumber: lastMessageNumber + 1 })]
       : [done]
   },
   read: (context) => ({
@@ -157,7 +157,7 @@ export const details: Details = {
     ...Object.fromEntries(compared.map((key) => [key, context[key] ?? null])),
     backOffUntil: context.backOffUntil,
     uncleared: countUncleared(context),
-    outputProblem: context.held?.outputProblem ?? context.outputProblem,
+    outputProblem: context.pendingAnswer?.outputProblem ?? context.outputProblem,
     near: /^(token_budget|cost_limit)$/.test(context.reason) ? context.reason : null,
     hosted: context.calls.filter(({ hosted }: Json) => hosted).map(({ id }: Json) => id),
     ...readSleep(context),
@@ -166,7 +166,7 @@ export const details: Details = {
     handoffs: Object.fromEntries(
       context.calls.flatMap(({ id, handoff }: Json) => (handoff ? [[id, handoff]] : [])),
     ),
-    refused: context.refused ?? [],
+    refused: context.refusals ?? [],
     isBranch: false,
   }),
   sketch: (run) => {
@@ -185,7 +185,7 @@ export const details: Details = {
   },
 }
 
-const compared = ['numbered', 'batchNumber', 'deadline', 'timeLeft', 'wakeAt', 'callCounts'] as const
+const compared = ['lastMessageNumber', 'batchNumber', 'deadline', 'timeLeft', 'wakeAt', 'callCounts'] as const
 
 function countUncleared({ messages, features }: Json): number {
   if (!features.inputShields) return 0
@@ -215,22 +215,22 @@ const endsRun = (tools: Json, calls: readonly Call[]): boolean =>
 function count(run: Run, next: Run, moment: Moment, row: Row): Run {
   const { event, now } = moment
   const before = countsOf(run)
-  const { numbered } = before
+  const { lastMessageNumber } = before
   let after = noteRefusal(holdClock(run, next, now), event)
   // The partial text of an interrupted answer is its last message.
   const text = row.event === '' ? '' : (event.partial?.text ?? event.error?.partialText ?? '')
   if (text !== '' && (isEnd(row.to) || row.to === 'stopping'))
-    after = withCounts(after, { numbered: numbered + 1, uncleared: 0 })
+    after = withCounts(after, { lastMessageNumber: lastMessageNumber + 1, uncleared: 0 })
   if (row.changes.includes('stop budget'))
     return withCounts(after, { near: findNear(run.setup.config, before) })
   if (row.conditions.includes('waitsForBudget'))
     return { ...after, reason: run.pausing ? 'paused' : 'shared_budget' }
   if (row.changes[0]?.startsWith('again') && !row.changes[0].endsWith('emptyRetries'))
-    return withCounts(after, { numbered: numbered + 1 })
+    return withCounts(after, { lastMessageNumber: lastMessageNumber + 1 })
   if (row.changes.includes('tellSteering')) {
     const told = run.steering - next.steering
     const uncleared = run.setup.features.inputShields ? before.uncleared + told : 0
-    return withCounts(after, { numbered: numbered + told, uncleared })
+    return withCounts(after, { lastMessageNumber: lastMessageNumber + told, uncleared })
   }
   if (row.changes.includes('countAttempt'))
     return withCounts(after, { backOffUntil: now + getWaitMs(run, event.error) })
@@ -242,9 +242,12 @@ function count(run: Run, next: Run, moment: Moment, row: Row): Run {
     const { toolCalls } = response
     const hosted = toolCalls.filter((call: Json) => call.hosted).map(({ id }: Json) => id)
     const skills = { ...before.skills, before: before.skills.history.length, pending: {} }
-    const said = next.response !== 'empty' && { numbered: numbered + 1 + toolCalls.length, uncleared: 0 }
+    const said = next.response !== 'empty' && {
+      lastMessageNumber: lastMessageNumber + 1 + toolCalls.length,
+      uncleared: 0,
+    }
     return withCounts(after, {
-      batchNumber: numbered + 1,
+      batchNumber: lastMessageNumber + 1,
       outputProblem,
       hosted,
       skills,
@@ -257,7 +260,7 @@ function count(run: Run, next: Run, moment: Moment, row: Row): Run {
       const heard = event.messages?.length ?? 0
       const uncleared = run.setup.features.inputShields ? before.uncleared + heard : 0
       return withCounts(after, {
-        numbered: numbered + heard,
+        lastMessageNumber: lastMessageNumber + heard,
         uncleared,
         outputProblem: null,
         callCounts: null,
@@ -272,13 +275,16 @@ function count(run: Run, next: Run, moment: Moment, row: Row): Run {
       return withCounts(after, { handoffs: { ...before.handoffs, [callId]: { to, tools } } })
     }
     case 'done inputShields':
-      return withCounts(after, { uncleared: 0, numbered: numbered + (row.to === 'BLOCKED' ? 1 : 0) })
+      return withCounts(after, {
+        uncleared: 0,
+        lastMessageNumber: lastMessageNumber + (row.to === 'BLOCKED' ? 1 : 0),
+      })
     case 'done outputShields': {
       const [look] = looksOf(event)
       // Neither an empty answer nor a tool result is a message of the model. A shield's refusal is.
-      const isResult = run.calls.length === 0 && numbered > before.batchNumber
+      const isResult = run.calls.length === 0 && lastMessageNumber > before.batchNumber
       if (row.to === 'BLOCKED' && (run.response === 'empty' || isResult))
-        return withCounts(after, { numbered: numbered + 1 })
+        return withCounts(after, { lastMessageNumber: lastMessageNumber + 1 })
       return look?.outputProblem === undefined
         ? after
         : withCounts(after, { outputProblem: look.outputProblem })

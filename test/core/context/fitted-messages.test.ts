@@ -43,7 +43,7 @@ it('puts the note into the user message before the gap, or after it, or makes on
 })
 
 it('joins what users said on both sides of the gap and in it, parts and all', () => {
-  expect(fitMessages(messages, { head: 1, kept: [2], from: 4, note: 'Note.' })).toEqual([
+  expect(fitMessages(messages, { head: 1, keep: [2], from: 4, note: 'Note.' })).toEqual([
     {
       ...messages[4],
       content: [

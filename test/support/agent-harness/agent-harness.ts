@@ -181,10 +181,10 @@ export class AgentHarness implements ReplayHarness {
       case 'TOOLS_LOADED':
         return this.#send(event)
       case 'CHILD_USAGE':
-      case 'CHILD_RESTS':
+      case 'CHILD_WAITING':
         return this.#tellOfChild(event)
       // The tools of the bench are no skill's, keep no handle and hand nothing over.
-      case 'HANDLE_KEPT':
+      case 'HANDLE_SAVED':
         return this.#send(event)
       case 'SKILL_CHANGED':
       case 'HANDED_OFF':
@@ -253,7 +253,7 @@ export class AgentHarness implements ReplayHarness {
 
   /** What a sub-agent would have told; the tool in its place runs anew when the run goes on. */
   #tellOfChild(event: AnyEventObject): void {
-    if (event.type === 'CHILD_RESTS') this.#bench.forget(event['callId'] as string)
+    if (event.type === 'CHILD_WAITING') this.#bench.forget(event['callId'] as string)
     this.#send(event)
   }
 

@@ -19,7 +19,7 @@ export interface QueuedMessage {
   /** When it was queued; milliseconds since the epoch. */
   at: number
   /** What the user says. */
-  said: NewMessage[]
+  messages: NewMessage[]
 }
 
 /** How many messages may wait for a session, and how many characters of JSON they may have together. */
@@ -38,18 +38,18 @@ export const isSteeringText = (text: string): boolean => text.startsWith(steerin
 /** A message as it lies in the inbox. */
 export function formatQueuedMessage(
   messageId: string,
-  said: readonly NewMessage[],
+  messages: readonly NewMessage[],
   when: 'next' | 'now',
 ): string {
-  return JSON.stringify({ type: 'MESSAGE', ...(when === 'now' && { when }), messageId, said })
+  return JSON.stringify({ type: 'MESSAGE', ...(when === 'now' && { when }), messageId, messages })
 }
 
 /** Null for a text that is damaged. */
 export function parseQueuedMessage({ message, at, text }: InboxMessage): QueuedMessage | null {
   try {
-    const { messageId, said } = JSON.parse(text) as Record<string, unknown>
-    if (typeof messageId !== 'string' || !Array.isArray(said) || said.length === 0) return null
-    return { message, messageId, at, said: said.map(readNewMessage) }
+    const { messageId, messages } = JSON.parse(text) as Record<string, unknown>
+    if (typeof messageId !== 'string' || !Array.isArray(messages) || messages.length === 0) return null
+    return { message, messageId, at, messages: messages.map(readNewMessage) }
   } catch {
     return null
   }
@@ -58,7 +58,7 @@ export function parseQueuedMessage({ message, at, text }: InboxMessage): QueuedM
 /** Nothing but what a user may say, whatever a store has kept. */
 function readNewMessage(value: unknown): NewMessage {
   const { content, data } = (value ?? {}) as Record<string, unknown>
-  const message = toMessage({ content }, 'said')
+  const message = toMessage({ content }, 'messages')
   if (data === undefined) return message
   if (!isRecord(data)) throw new TypeError('The data of a queued message are no record.')
   return { ...message, data: data as JsonObject }
@@ -67,13 +67,13 @@ function readNewMessage(value: unknown): NewMessage {
 /** What a message says to the run at work; null where it is none, or damaged. */
 export function toSteeringEvent(found: InboxMessage): Extract<ControlEvent, { type: 'STEER' }> | null {
   const parsed = isSteeringText(found.text) ? parseQueuedMessage(found) : null
-  const text = parsed && joinTexts(parsed.said)
+  const text = parsed && joinTexts(parsed.messages)
   return parsed && text !== null ? { type: 'STEER', text, key: parsed.messageId } : null
 }
 
 /** What is said, as one text; null where it is more than text. */
-export function joinTexts(said: readonly NewMessage[]): string | null {
-  const texts = said.flatMap(({ content }) =>
+export function joinTexts(messages: readonly NewMessage[]): string | null {
+  const texts = messages.flatMap(({ content }) =>
     typeof content === 'string'
       ? [content]
       : content.map((part) => (part.type === 'text' ? part.text : null)),
@@ -82,8 +82,8 @@ export function joinTexts(said: readonly NewMessage[]): string | null {
 }
 
 /** All ids that a message has in a transcript. */
-export function listMessageIds({ messageId, said }: QueuedMessage): unknown[] {
-  return [messageId, ...said.map(({ data }) => data?.['clientId'])].filter((id) => id !== undefined)
+export function listMessageIds({ messageId, messages }: QueuedMessage): unknown[] {
+  return [messageId, ...messages.map(({ data }) => data?.['clientId'])].filter((id) => id !== undefined)
 }
 
 /** What a user says under this id: pages and `agent.send` recognise the message by it. */

@@ -1,4 +1,3 @@
-import { type ProgressConfig, progressDefaults } from '../../../../guards/progress-config.js'
 import { isRecord } from '../../../../guards/lib/stored.js'
 import { restoreGuardrails } from '../../../../guards/state.js'
 import {
@@ -11,30 +10,16 @@ import {
 import { defaultConfig } from '../../config/defaults.js'
 import { createSessionState } from '../session-state.js'
 
-/** What holds where a stored configuration says nothing: a run that knew of no progress guard goes on without one. */
-const defaultsForMissing = {
-  ...defaultConfig,
-  guardrails: { ...defaultConfig.guardrails, progress: null },
-} satisfies AgentInput['config']
-
-function completeConfig(stored: AgentInput['config']): AgentInput['config'] {
-  const config = fillDefaults<AgentInput['config']>(defaultsForMissing, stored)
-  const { progress } = config.guardrails
-  if (!isRecord(progress)) return config
-  const whole = fillDefaults<ProgressConfig>(progressDefaults, progress as ProgressConfig)
-  return whole === progress ? config : { ...config, guardrails: { ...config.guardrails, progress: whole } }
-}
-
-/** The input of a run from its log. What an earlier version did not know has its default. */
+/** The input of a run from its log; keys that it lacks get their defaults. */
 export function completeInput(input: Omit<AgentInput, keyof SessionState>): typeof input {
   return {
     ...input,
-    config: completeConfig(input.config),
+    config: fillDefaults<AgentInput['config']>(defaultConfig, input.config),
     features: fillDefaults(noFeatures, input.features),
   }
 }
 
-/** A run's context from a snapshot. What an earlier version did not know is as at the start of a run. */
+/** A run's context from a snapshot; keys that it lacks are as at the start of a run. */
 export function completeContext(stored: AgentContext): AgentContext {
   const { runId, sessionId, tools, messages } = stored
   const beginning = { runId, sessionId, tools, now: 0, input: [] }
@@ -42,7 +27,7 @@ export function completeContext(stored: AgentContext): AgentContext {
     ...createSessionState(),
     ...beginning,
     messages,
-    config: completeConfig(stored.config),
+    config: fillDefaults<AgentInput['config']>(defaultConfig, stored.config),
     features: fillDefaults(noFeatures, stored.features),
   })
   const guardrails = restoreGuardrails(stored.guardrails)

@@ -1,21 +1,9 @@
-import {
-  type AgentContext,
-  type AgentInput,
-  countNumbered,
-  type SessionState,
-} from '../../../../machines/agent/context.js'
-import type { Message } from '../../../../machines/agent/messages.js'
+import type { AgentInput, SessionState } from '../../../../machines/agent/context.js'
 import type { AgentDefinition } from '../agent-definition.js'
 import { toLinkField } from '../journal.js'
 import { hasTags, type SessionTags } from '../store/session-tags.js'
 import type { BranchTree } from '../branch-tree.js'
-import {
-  branchLogVersion,
-  type MachineState,
-  logVersion,
-  type RecordContent,
-  type StartInput,
-} from './record-content.js'
+import { type MachineState, logVersion, type RecordContent, type StartInput } from './record-content.js'
 import { toStoredState } from './stored-state.js'
 
 type Opening = Extract<RecordContent, { type: 'opened' }>
@@ -59,7 +47,7 @@ export function createOpening(
 ): Opening {
   return {
     type: 'opened',
-    version: hasGaps(initialState?.messages) ? branchLogVersion : logVersion,
+    version: logVersion,
     ...toIdentityFields(identity),
     ...(initialState && { state: initialState }),
     ...(forkedFrom && { forkedFrom }),
@@ -76,9 +64,9 @@ export function toStartInput(input: AgentInput): StartInput {
     fit: _f,
     loaded: _l,
     terms: _t,
-    ends: _e,
-    refused: _r,
-    numbered: _n,
+    turnEnds: _e,
+    refusals: _r,
+    lastMessageNumber: _n,
     ...rest
   } = input
   return rest satisfies StartInput
@@ -93,7 +81,7 @@ export function createSnapshot(
 ): Snapshot {
   return {
     type: 'snapshot',
-    version: branches || hasGaps((state.context as AgentContext).messages) ? branchLogVersion : logVersion,
+    version: logVersion,
     ...toIdentityFields(identity),
     runs,
     ...toDefinitionField(definition),
@@ -104,11 +92,6 @@ export function createSnapshot(
     state: toStoredState(state),
     ...toLinkField(link),
   }
-}
-
-/** Whether numbers of a transcript are those of other branches: an earlier Statewright would use them again. */
-function hasGaps(messages: readonly Message[] = []): boolean {
-  return countNumbered(messages) > messages.length
 }
 
 /** What is not there is left out. */

@@ -136,8 +136,8 @@ const stateKind = fields(
     usage: storedUsage,
     loaded: optional(textList()),
     terms: optional(storedTerms),
-    ends: optional(storedEnds),
-    refused: optional(storedRefusals),
+    turnEnds: optional(storedEnds),
+    refusals: optional(storedRefusals),
   },
   'an object',
   'open',
@@ -155,8 +155,8 @@ const contextKind = fields(
     wakeAt: nullable(number(-8.64e15, 8.64e15, 'a time')),
     loaded: textList(),
     terms: optional(storedTerms),
-    ends: optional(storedEnds),
-    refused: optional(storedRefusals),
+    turnEnds: optional(storedEnds),
+    refusals: optional(storedRefusals),
     skills: list(
       fields(
         { name: anyText(), hash: anyText(), messageId: anyText(), allowedTools: optional(textList()) },

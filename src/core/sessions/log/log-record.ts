@@ -1,8 +1,8 @@
 import { sha256 } from '../../../../guards/lib/sha256.js'
 import type { LogRecord } from '../store/store.js'
 import { StoreError } from '../store/store-error.js'
-import { knownFeatures } from './log-features.js'
-import { featureLogVersion, logVersion, type RecordContent } from './record-content.js'
+import { logFeatures } from './log-features.js'
+import { logVersion, type RecordContent } from './record-content.js'
 
 /** An entry that is not sealed yet. */
 export type RecordDraft = Omit<LogRecord, 'check'>
@@ -12,9 +12,9 @@ export function draftRecord(seq: number, at: number, { type, ...rest }: RecordCo
   return { seq, at, type, data: JSON.stringify(rest) }
 }
 
-/** A record that tells when it is damaged. `told`: the number of the run's last event so far. */
-export function sealDraft({ seq, at, type, data: written }: RecordDraft, told?: number): LogRecord {
-  const data = told === undefined ? written : addEventNumber(written, told)
+/** A record that tells when it is damaged. `lastEventSeq`: the number of the run's last event so far. */
+export function sealDraft({ seq, at, type, data: written }: RecordDraft, lastEventSeq?: number): LogRecord {
+  const data = lastEventSeq === undefined ? written : addEventSeq(written, lastEventSeq)
   return { seq, at, type, data, check: computeChecksum(seq, at, type, data) }
 }
 
@@ -23,8 +23,8 @@ export function sealRecord(seq: number, at: number, entry: RecordContent): LogRe
 }
 
 /** Entries are objects, and none is empty. */
-function addEventNumber(data: string, told: number): string {
-  return `${data.slice(0, -1)},"told":${told}}`
+function addEventSeq(data: string, seq: number): string {
+  return `${data.slice(0, -1)},"lastEventSeq":${seq}}`
 }
 
 /**
@@ -54,10 +54,10 @@ export function openRecord(record: LogRecord, after: number, sessionId: string):
 
 /** The part of a record's format that this Statewright does not know, as a predicate; null: it knows all. */
 export function findUnknownFormat(version: number, needs: unknown): string | null {
-  if (version > featureLogVersion)
-    return `was written with log version ${version}; this Statewright knows versions up to ${featureLogVersion}`
+  if (version > logVersion)
+    return `was written with log version ${version}; this Statewright knows versions up to ${logVersion}`
   const unknown = (Array.isArray(needs) ? needs : [needs]).filter(
-    (name) => !knownFeatures.has(name as string),
+    (name) => !Object.hasOwn(logFeatures, String(name)),
   )
   return unknown.length === 0 ? null : `uses ${unknown.join(', ')}, which this Statewright does not know`
 }

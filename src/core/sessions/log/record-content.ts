@@ -5,17 +5,8 @@ import type { BranchStart, BranchTree } from '../branch-tree.js'
 import type { LoggedEdit } from '../fork-edit.js'
 import type { SessionTags } from '../store/session-tags.js'
 
-/**
- * The version of everything below. A log with a higher one is refused. In version 1, the states of RUNNING stood beside
- * each other; it loads, and what is added to it is of this one.
- */
-export const logVersion = 2
-
-/** The version of records that tell of branches: an earlier Statewright would go on from another transcript. */
-export const branchLogVersion = 3
-
-/** The version of records that name the features they use: an earlier Statewright would drop what it does not know. */
-export const featureLogVersion = 4
+/** The version of the record format. Readers refuse logs with a higher version. */
+export const logVersion = 1
 
 /** What a run starts from, but for what the log itself says: the session's state. So a start is small, too. */
 export type StartInput = Omit<AgentInput, keyof SessionState>
@@ -34,7 +25,7 @@ export interface MachineState {
  */
 export type RecordContent = Content & {
   /** The number of the run's last event when this was written: on the last of those that were written together. */
-  told?: number
+  lastEventSeq?: number
   /** What the run's telemetry leaves for the process that resumes the run: see `JournalEntry`. A snapshot repeats the last. */
   link?: string
   /** The features that the log uses from here on. A snapshot repeats all. A reader that does not know one refuses the log. */
@@ -58,7 +49,7 @@ type Content =
   | {
       type: 'start'
       input: StartInput
-      /** The agent that begins the run. Absent in the logs of earlier versions. */
+      /** The agent that begins the run. */
       definition?: AgentDefinition
       /** The number of the queued message of the session's inbox that the run begins with. */
       queued?: number
@@ -66,10 +57,8 @@ type Content =
       tags?: SessionTags
       /** The run begins a branch: it leaves the transcript before its end. */
       branch?: BranchStart
-      /** Where it begins a branch. */
-      version?: number
     }
-  | { type: 'event'; event: AgentMachineEvent; version?: number }
+  | { type: 'event'; event: AgentMachineEvent }
   | {
       type: 'snapshot'
       version: number

@@ -3,14 +3,11 @@ import type { BranchStart, BranchTree } from '../branch-tree.js'
 import type { FoldedSession } from '../fold-session.js'
 import { hasTags, mergeTags, type SessionTags } from '../store/session-tags.js'
 import { type SessionFacts, toDefinitionField, toTagsField } from './create-records.js'
-import { type LogFeature, listFeatures } from './log-features.js'
-import { branchLogVersion, featureLogVersion, type RecordContent } from './record-content.js'
+import { listFeatures } from './log-features.js'
+import type { RecordContent } from './record-content.js'
 
 type Snapshot = Extract<RecordContent, { type: 'snapshot' }>
-type StartFields = Pick<
-  Extract<RecordContent, { type: 'start' }>,
-  'definition' | 'tags' | 'version' | 'branch'
->
+type StartFields = Pick<Extract<RecordContent, { type: 'start' }>, 'definition' | 'tags' | 'branch'>
 
 /** What a log brings to a session that is new to the store. */
 export interface FirstFacts {
@@ -29,7 +26,7 @@ export class CurrentFacts {
   #branch: { start: BranchStart; add: (seq: number) => BranchTree } | undefined
   readonly #createDefinition: FirstFacts['definition']
   /** What the log uses so far. */
-  #features: ReadonlySet<LogFeature>
+  #features: ReadonlySet<string>
 
   constructor(
     { name, tags, parent, runs, definition, branches, features }: FoldedSession,
@@ -80,7 +77,7 @@ export class CurrentFacts {
     if (news.length > 0) this.#features = new Set([...this.#features, ...news])
     if (news.length === 0 && (entry.type !== 'snapshot' || this.#features.size === 0)) return entry
     const needs = entry.type === 'snapshot' ? this.#features : new Set(news)
-    return { ...entry, version: featureLogVersion, needs: [...needs].sort() }
+    return { ...entry, needs: [...needs].sort() }
   }
 
   /** A run begins: what its record, of this number, tells of it. */
@@ -99,7 +96,7 @@ export class CurrentFacts {
     return {
       ...toDefinitionField(definition),
       ...toTagsField(tags),
-      ...(branch && { version: branchLogVersion, branch: branch.start }),
+      ...(branch && { branch: branch.start }),
     }
   }
 

@@ -1,7 +1,6 @@
 import type { AgentContext } from '../../../../machines/agent/context.js'
 import type { Message } from '../../../../machines/agent/messages.js'
 import { toRunResult } from '../../../../machines/agent/to-result.js'
-import { migrateState } from './migrate-state.js'
 import type { MachineState } from './record-content.js'
 import { completeContext } from './complete-context.js'
 
@@ -17,14 +16,14 @@ export function toStoredState(state: MachineState): MachineState {
 }
 
 /**
- * A state from a log as this machine has it: with what `toStoredState` left out, and the default of what the version that
- * wrote it did not know.
+ * A state from a log, with everything that `toStoredState` left out. Its history is dropped: a restored run continues from the
+ * state that it is in.
  */
 export function restoreState(stored: MachineState): MachineState & { context: AgentContext } {
   const kept = stored.context as AgentContext
   const isWhole = Object.hasOwn(kept, 'output')
   const context = completeContext(isWhole ? kept : { ...kept, output: getLastAnswer(kept.messages) })
-  const state = { ...migrateState(stored), context }
+  const state = { ...stored, historyValue: {}, context }
   return isEnded(state) && stored['output'] === undefined ? { ...state, output: toRunResult(context) } : state
 }
 

@@ -35,10 +35,10 @@ interface MemorySession {
   lease: Lease | null
   inbox: InboxMessage[]
   /** How many messages have been put into the inbox. */
-  told: number
+  lastMessage: number
 }
 
-const emptyMemorySession = { summary: null, title: null, createdAt: 0, updatedAt: 0, told: 0 }
+const emptyMemorySession = { summary: null, title: null, createdAt: 0, updatedAt: 0, lastMessage: 0 }
 
 const getLastMessage = ({ inbox }: MemorySession): number => inbox.at(-1)?.message ?? 0
 
@@ -166,7 +166,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): SyncSessionStore 
       put(sessionId, text) {
         const kept = sessions.get(sessionId)
         if (!kept || kept.records.length === 0) throw unknownSessionError(sessionId)
-        const message = (kept.told += 1)
+        const message = (kept.lastMessage += 1)
         kept.inbox.push({ message, at: now(), text })
         return { message, holder: holds(kept) ? kept.lease.holder : null }
       },

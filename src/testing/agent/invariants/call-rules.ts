@@ -100,12 +100,12 @@ export const callRules: readonly AgentInvariant[] = [
     const { event, before, after } = change
     const lost = before?.calls.find(({ id, handle, result }) => {
       const now = findCall(after.calls, id)
-      const isKept = event.type === 'HANDLE_KEPT' && event.callId === id
+      const isKept = event.type === 'HANDLE_SAVED' && event.callId === id
       return now && !result && !isKept && JSON.stringify(now.handle) !== JSON.stringify(handle)
     })
     if (lost) return !isNewBatch(event.type) && `'${lost.id}' loses it`
-    const call = event.type === 'HANDLE_KEPT' ? findCall(before?.calls, event.callId) : undefined
-    if (event.type !== 'HANDLE_KEPT' || !call?.started || call.result) return null
+    const call = event.type === 'HANDLE_SAVED' ? findCall(before?.calls, event.callId) : undefined
+    if (event.type !== 'HANDLE_SAVED' || !call?.started || call.result) return null
     return findCall(after.calls, call.id)?.handle !== event.handle && `'${call.id}' forgets it`
   }),
   createRule('a call with a handle goes on in another process', (change) => {
@@ -197,7 +197,7 @@ export const callRules: readonly AgentInvariant[] = [
     if (call === undefined || call.result || change.transitions.length === 0) return null
     const now = findCall(change.after.calls, event.callId)
     const told = listAnnounced(change, 'tool_result').find(({ callId }) => callId === event.callId)
-    if (now?.unscreened) return told && 'its result is told before a shield has seen it'
+    if (now?.unscreenedResult) return told && 'its result is told before a shield has seen it'
     switch (event.type) {
       case 'APPROVE':
         if (now?.needs !== 'nobody') return 'it is not approved'
@@ -227,8 +227,11 @@ export const callRules: readonly AgentInvariant[] = [
   createRule('a result is never replaced', ({ before, after, event }) => {
     if (isNewBatch(event.type)) return null
     const changed = before?.calls.find(
-      ({ id, result, unscreened }) =>
-        result && !unscreened && findCall(after.calls, id) && findCall(after.calls, id)?.result !== result,
+      ({ id, result, unscreenedResult }) =>
+        result &&
+        !unscreenedResult &&
+        findCall(after.calls, id) &&
+        findCall(after.calls, id)?.result !== result,
     )
     return changed && `that of '${changed.id}' was`
   }),
@@ -275,7 +278,7 @@ export const callRules: readonly AgentInvariant[] = [
     'a sub-agent that rests keeps its call open, and goes on only when it has all its answers',
     (change) => {
       const { event, before, after } = change
-      if (event.type === 'CHILD_RESTS' && change.transitions.length > 0) {
+      if (event.type === 'CHILD_WAITING' && change.transitions.length > 0) {
         const call = findCall(after.calls, event.callId)
         const isKept = call?.needs === 'child' && !call.result && !call.started
         return !isKept && `'${event.callId}' does not rest`

@@ -85,7 +85,7 @@ export const guardrailRules: readonly AgentInvariant[] = [
   }),
   createRule('what the shields have found in an answer is told', (change) => {
     const { event, before } = change
-    if (event.type !== 'xstate.done.actor.outputShields' || !before?.held) return null
+    if (event.type !== 'xstate.done.actor.outputShields' || !before?.pendingAnswer) return null
     const found = event.output.findings.filter(({ action }) => action !== 'allow').length
     const told = listAnnounced(change, 'shield').length
     return told !== found && `${told} of ${found} findings`
@@ -101,9 +101,9 @@ export const guardrailRules: readonly AgentInvariant[] = [
   createRule('what no shield has cleared is neither told nor in the transcript', (change) => {
     const { event, after } = change
     if (event.type !== 'xstate.done.actor.model' && event.type !== 'xstate.done.actor.conclusion') return null
-    if (after.held === null) return null
+    if (after.pendingAnswer === null) return null
     if (listAnnounced(change, 'assistant_message').length > 0) return 'it is told'
-    return after.messages.at(-1)?.content === after.held.text && 'it is in the transcript'
+    return after.messages.at(-1)?.content === after.pendingAnswer.text && 'it is in the transcript'
   }),
   createRule('arguments that no shield has seen are neither told nor in the transcript', (change) => {
     const { after } = change
@@ -112,19 +112,19 @@ export const guardrailRules: readonly AgentInvariant[] = [
     const told = listAnnounced(change, 'tool_call').map(({ call }) => call)
     const isShown = ({ id, arguments: text }: BatchCall) =>
       [...asked, ...told].some(({ id: one, function: { arguments: shown } }) => one === id && shown === text)
-    const shown = after.calls.find((call) => call.unchecked && !call.edited && isShown(call))
+    const shown = after.calls.find((call) => call.unscreenedArguments && !call.edited && isShown(call))
     return shown && `those of '${shown.id}' are`
   }),
   createRule('what the shields have cleared takes its place, and is told once', (change) => {
     const { event, before, after } = change
-    if (event.type !== 'xstate.done.actor.outputShields' || !before?.held) return null
-    if (after.held !== null) return 'it is still held'
+    if (event.type !== 'xstate.done.actor.outputShields' || !before?.pendingAnswer) return null
+    if (after.pendingAnswer !== null) return 'it is still held'
     const told = listAnnounced(change, 'assistant_message')
     // A tool result already has its place; only a shield's refusal is a message.
     if (before.messages.at(-1)?.role === 'tool')
       return told.length !== (change.state === 'BLOCKED' ? 1 : 0) && `${told.length} were told`
     // Its calls may still be pending review.
-    if (after.untold !== null) return told.length > 0 && 'its calls are told'
+    if (after.unemittedStep !== null) return told.length > 0 && 'its calls are told'
     return (
       (told.length !== 1 || told[0]?.message.data?.['withheld'] === true) &&
       `${told.length} messages were told`

@@ -131,7 +131,7 @@ export const limitRules: readonly AgentInvariant[] = [
       event.type === 'xstate.error.actor.model' || event.type === 'xstate.error.actor.conclusion'
     if (!isOfRequest || before === undefined) return null
     const { refusal } = event.error
-    const isRepeated = refusal !== undefined && !isNewRefusal(before.refused ?? [], refusal)
+    const isRepeated = refusal !== undefined && !isNewRefusal(before.refusals ?? [], refusal)
     const isOpen = refusal !== undefined && !isRepeated && !isRefusedQuestion(refusal)
     const mayResend = isOpen && findBudgetReason(after) === null
     const place = event.type === 'xstate.error.actor.model' ? 'requesting' : 'concluding'
@@ -142,7 +142,7 @@ export const limitRules: readonly AgentInvariant[] = [
     if (warnings.length !== (mayResend ? 1 : 0)) return `${warnings.length} warnings`
     return (
       refusal !== undefined &&
-      (after.refused ?? []).every((one) => one !== refusal) &&
+      (after.refusals ?? []).every((one) => one !== refusal) &&
       !isRepeated &&
       'it is forgotten'
     )
@@ -158,9 +158,9 @@ export const limitRules: readonly AgentInvariant[] = [
     const { event, before, after, state } = change
     if (event.type !== 'xstate.done.actor.model' || !before || !event.output.outputProblem) return null
     // An answer pending shield review is judged afterwards.
-    const kept = after.held ? after.held.outputProblem : after.outputProblem
+    const kept = after.pendingAnswer ? after.pendingAnswer.outputProblem : after.outputProblem
     if (kept !== event.output.outputProblem) return 'the context does not keep what does not fit'
-    if (after.held) return null
+    if (after.pendingAnswer) return null
     if (findBudgetReason(after) !== null) return null
     const isLeft = before.outputRepairs < after.config.completion.maxOutputRepairs
     if (isLeft !== after.outputRepairs > before.outputRepairs) return `${after.outputRepairs} repairs`
@@ -176,7 +176,7 @@ export const limitRules: readonly AgentInvariant[] = [
       const isEnd = ['answer', 'refusal', 'filtered'].includes(after.response ?? '')
       if (isEnd && onOvershoot === 'complete') return null
       // Shields review it first.
-      if (after.held) return state !== 'RUNNING.asking.screeningOutput' && `it led to ${state}`
+      if (after.pendingAnswer) return state !== 'RUNNING.asking.screeningOutput' && `it led to ${state}`
       return state !== 'BUDGET_EXCEEDED' && `it led to ${state}`
     },
   ),

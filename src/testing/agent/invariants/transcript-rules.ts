@@ -46,7 +46,7 @@ export const transcriptRules: readonly AgentInvariant[] = [
     if (isEmpty) return null
     if (message?.role !== 'assistant') return 'it is not in the transcript'
     // An answer pending review is announced when it is cleared.
-    const times = after.untold === null ? 1 : 0
+    const times = after.unemittedStep === null ? 1 : 0
     return listAnnounced(change, 'assistant_message').length !== times && 'it was not announced once'
   }),
   createRule(
@@ -111,7 +111,7 @@ export const transcriptRules: readonly AgentInvariant[] = [
 
 function listUnannounced(calls: readonly BatchCall[] = []): string[] {
   return calls
-    .filter((call) => call.result === undefined || call.unscreened || call.unchecked)
+    .filter((call) => call.result === undefined || call.unscreenedResult || call.unscreenedArguments)
     .map(({ id }) => id)
 }
 
@@ -140,7 +140,7 @@ function getCost({ event, transitions, before }: Change): Usage | null {
     const isRunning = before?.calls.some((call) => call.id === event.callId && isUnderWay(call))
     return isRunning ? event.usage : null
   }
-  if (event.type === 'LEFT') return (isTaken && event.usage) || null
+  if (event.type === 'RELEASED') return (isTaken && event.usage) || null
   if (event.type === 'TOOL_RESULT') return (isTaken && event.usage) || null
   return isTaken && 'partial' in event ? (event.partial?.usage ?? null) : null
 }
