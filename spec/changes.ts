@@ -74,9 +74,9 @@ export const changes: Record<string, Change> = {
       !unloaded && ((hasSeen && isWatched(run)) || (most ?? each ?? run.setup.tools[name]?.maxCalls))
     return change(run, bars ? Boolean : isMeant, { perhaps: true })
   },
-  mayRefuse: (run) => change(run, due['approvalTimedOut'], { perhaps: true }),
-  clearCalls: (run) => change(run, due['unscreenedArguments'], { perhaps: true, unchecked: false }),
-  clearResults: (run) => change(run, due['unscreenedResult'], { failed: 'perhaps', unscreened: false }),
+  mayRefuse: (run) => change(run, due['undecided'], { perhaps: true }),
+  clearCalls: (run) => change(run, due['unchecked'], { perhaps: true, unchecked: false }),
+  clearResults: (run) => change(run, due['unscreened'], { failed: 'perhaps', unscreened: false }),
   stopAsFound: (_run, { event: { output } }) => ({ stop: output.findings.find(isHalt).onHalt }),
   takeReport: (run, { event: { type, callId, result, questions } }) => {
     const rest = { started: false, needs: 'child', questions: questions ?? [] }

@@ -51,8 +51,7 @@ export const conditions: Record<string, (run: Run, moment: Moment, of: string) =
   mayRepair: ({ setup, outputRepairs }) => outputRepairs < setup.config.completion.maxOutputRepairs,
   /** The loop's own guards decide unseen; those of the agent's author say in the log what they find. */
   isWatched: (run) => isWatched(run) && 'perhaps',
-  consults: (run) =>
-    run.calls.some((call) => due['approvalTimedOut']?.(call)) && (!isWatched(run) || 'perhaps'),
+  consults: (run) => run.calls.some((call) => due['undecided']?.(call)) && (!isWatched(run) || 'perhaps'),
   isHalted: (_run, { event }) => event.output.findings.some(({ action }: Json) => action === 'halt'),
   some: ({ calls }, _, what) => calls.some((call) => due[what]?.(call)),
   /** Guards may have refused all the calls that this is due for. */

@@ -78,7 +78,8 @@ test('a log that says what none can say is told as that: nothing but an error of
           const run = await agent.resume('s')
           run.cancel()
           await run.result
-        })
+          // Only its parent resumes the session of a sub-agent.
+        }, ['stranded'])
         // A call may be said to wait for a sub-agent that has no session.
         await told(() => agent.fork('s'), ['nothing_to_resume'])
         expect(store.get('s')?.holder).toBeNull()
