@@ -15,12 +15,7 @@ import {
 } from './sub-agent-questions.js'
 import { type AgentMachineEvent, getEventTime } from './machine-events.js'
 import { type ModelActorError, classifyResponse } from './model-response.js'
-import {
-  type BatchCall,
-  findOpenCallIndex,
-  getCallFingerprint,
-  isRunnable,
-} from './batch-calls.js'
+import { type BatchCall, findOpenCallIndex, getCallFingerprint, isRunnable } from './batch-calls.js'
 import { findNextPlan } from './step-plan.js'
 import { countAttempts, isNewRefusal, isRefusedQuestion, readRefusal } from './refusals.js'
 import { type InputScreening, toList } from './screening.js'

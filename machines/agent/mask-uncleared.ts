@@ -88,7 +88,7 @@ export function maskMessage(message: UserMessage, content: string): UserMessage 
   return { ...message, content, data: { ...message.data, screened: true, withheld: true } }
 }
 
-/** The calls with uncleared arguments. In logs of versions that did not mark them: all open calls. */
+/** The calls with uncleared arguments. */
 export function listUnclearedCalls({ calls }: Pick<AgentContext, 'calls'>): BatchCall[] {
   return calls.filter((call) => call.unscreenedArguments)
 }
