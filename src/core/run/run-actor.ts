@@ -4,7 +4,7 @@ import { type Actor, createActor, type SnapshotFrom, transition } from 'xstate'
 import { isRestState, isWorkState } from '../../../machines/agent/run-result.js'
 import type { EmittedEvent } from '../../../machines/agent/announcements.js'
 import { agentMachine } from '../../../machines/agent.machine.js'
-import type { ControlEvent } from '../../../machines/agent/machine-events.js'
+import type { AgentMachineEvent, ControlEvent } from '../../../machines/agent/machine-events.js'
 import { describeError } from '../base/errors.js'
 import { getPlatform } from '../base/platform.js'
 import type { AgentMachine } from '../live/journaled-machine.js'
@@ -13,79 +13,88 @@ import type { SessionLog } from '../sessions/log/session-log.js'
 import type { ParentLink, RunOrigin } from './run-parts.js'
 import type { EventHub } from './event-hub.js'
 import { canResume } from './answer-events.js'
-import { EventGate } from './event-gate.js'
 import { type Inspector, safeInspector } from './safe-listeners.js'
+import { createStoreFailedEvent } from '../sessions/journal.js'
 
 /**
- * The state after the pending events. Where events were only added, only the new ones are applied: a thousand answers
- * in a row would otherwise be half a million transitions.
+ * The state after the pending events. When events were only added, it applies the new ones alone: otherwise a thousand
+ * answers in a row would be half a million transitions.
  */
 export class EventForecast<State, Event> {
   #from: State | undefined
-  #taken: Event[] = []
-  #reached: State | undefined
+  #applied: Event[] = []
+  #state: State | undefined
 
   apply(from: State, events: Iterable<Event>, take: (state: State, event: Event) => State): State {
-    const waiting = [...events]
-    const goesOn = from === this.#from && this.#taken.every((event, i) => event === waiting[i])
-    const known = goesOn ? this.#taken.length : 0
-    const start = goesOn && this.#reached !== undefined ? this.#reached : from
+    const pending = [...events]
+    const isExtended = from === this.#from && this.#applied.every((event, i) => event === pending[i])
+    const known = isExtended ? this.#applied.length : 0
+    const start = isExtended && this.#state !== undefined ? this.#state : from
     this.#from = from
-    this.#taken = waiting
-    this.#reached = waiting.slice(known).reduce(take, start)
-    return this.#reached
+    this.#applied = pending
+    this.#state = pending.slice(known).reduce(take, start)
+    return this.#state
   }
 }
 
 export type AgentSnapshot = SnapshotFrom<AgentMachine>
 
-/** Who is told what becomes of the actor. */
 export interface ActorListener {
   onSnapshot: (snapshot: AgentSnapshot) => void
-  /** Only what the machine itself does wrong: an agent that fails has a final state for it. */
+  /** For bugs of the machine only: an agent that fails reaches a final state. */
   onBroken: (error: unknown) => void
 }
 
-/** The actor of a run: creates, starts or resumes it, sends it events, and forecasts its state. */
+/**
+ * The actor of a run and its queue of control events: the only way into the run. Events wait for the actor to be
+ * created, and at a rest for the session: another process may hold it, so this one reacquires it first.
+ */
 export class RunActor {
   readonly #hub: EventHub
-  readonly #gate = new EventGate()
-  #eventForecast: EventForecast<AgentSnapshot, ControlEvent> | undefined
   #actor: Actor<AgentMachine> | undefined
+  #log: SessionLog | undefined
   #listener: ActorListener | undefined
   #watch: ParentLink['watch'] | undefined
+  /** Sent events that the machine has not taken. */
+  #pending: ControlEvent[] = []
+  /** Pending events that are not delivered to the actor yet. */
+  #queue: ControlEvent[] = []
+  #delivery: Promise<void> | undefined
+  /** A store that answers synchronously delivers its inbox while the session is reacquired. */
+  #isReacquiring = false
+  #forecast: EventForecast<AgentSnapshot, ControlEvent> | undefined
   #isReleased = false
   /** Events that are still being checked. */
-  #sending: Promise<unknown> | undefined
-  /** Whether messages wait for the run in the rest that it was restored in: until it has taken them, it has no new rest. */
+  #checks: Promise<unknown> | undefined
+  /** A restored run at rest has pending messages, so the rest is not reported. */
   #leavesRest = false
 
   constructor(hub: EventHub) {
     this.#hub = hub
   }
 
-  /** Whether another process may go on with it. */
+  /** Whether another process may resume the run. */
   get isReleased(): boolean {
     return this.#isReleased
   }
 
-  /** Undefined while the session is still being read. */
+  /** Undefined until the session is read. */
   get snapshot(): AgentSnapshot | undefined {
     return this.#actor?.getSnapshot()
   }
 
-  /** What of the present answer has been shown. */
+  /** The part of the current answer that subscribers have received. */
   get answer(): ShownAnswer | null {
     return (this.#actor && findRuntime(this.#actor)?.answer) ?? null
   }
 
-  /** The run after its pending events: so a second answer is refused at once, however slow the store. */
+  /** The snapshot after all pending events, so a second answer is refused at once, however slow the store. */
   get forecast(): AgentSnapshot | undefined {
     const actor = this.#actor
     if (!actor) return undefined
     const now = findRuntime(actor)?.time.now() ?? 0
-    this.#eventForecast ??= new EventForecast()
-    return this.#eventForecast.apply(actor.getSnapshot(), this.#gate.pendingEvents, (ahead, event) =>
+    this.#forecast ??= new EventForecast()
+    return this.#forecast.apply(actor.getSnapshot(), this.#pending, (ahead, event) =>
       ahead.status === 'active' ? transition(agentMachine, ahead, { now, ...event })[0] : ahead,
     )
   }
@@ -94,8 +103,7 @@ export class RunActor {
   get canResume(): boolean {
     const { forecast } = this
     if (forecast) return canResume(forecast)
-    const told = [...this.#gate.pendingEvents].findLast(({ type }) => type === 'PAUSE' || type === 'RESUME')
-    return told?.type === 'PAUSE'
+    return this.#pending.findLast(({ type }) => type === 'PAUSE' || type === 'RESUME')?.type === 'PAUSE'
   }
 
   /** The state as plain JSON. */
@@ -103,12 +111,11 @@ export class RunActor {
     return this.#actor?.getPersistedSnapshot()
   }
 
-  /** Makes the actor, and listens to it. */
   create(
     machine: AgentMachine,
     { input, snapshot, log }: RunOrigin,
     { above, inspect }: { above: ParentLink | undefined; inspect: Inspector | undefined },
-    followers: ActorListener,
+    listener: ActorListener,
   ): void {
     const actor = createActor(machine, {
       ...(input && { input: input as never }),
@@ -121,27 +128,28 @@ export class RunActor {
       }),
     } as never)
     this.#actor = actor
+    this.#log = log
     this.#hub.attachActor(actor)
     log?.onFailure((failure) => {
       queueMicrotask(() => {
-        this.#gate.fail(failure)
+        // A delivery that waits for the log reports the failure itself, so that a CANCEL comes first.
+        if (!this.#delivery) actor.send(createStoreFailedEvent(failure))
       })
     })
-    this.#listener = followers
+    this.#listener = listener
     this.#watch = above?.watch
     actor.subscribe(this)
-    this.#gate.open(actor, log)
+    findRuntime(actor)?.listenToEvents(this)
+    // The actor itself queues events until it is started.
+    for (const event of this.#queue.splice(0)) actor.send(event)
   }
 
-  /**
-   * `next`, `complete` and `error` make this object an observer: XState binds them, so no closures are created for a
-   * run.
-   */
-  next(reached: AgentSnapshot): void {
-    this.#leavesRest &&= this.#gate.hasPendingEvents
-    if (this.#leavesRest && reached.status === 'active' && isRestState(reached.context.state)) return
-    this.#listener?.onSnapshot(reached)
-    this.#watch?.(reached.context)
+  /** `next`, `complete` and `error` make this object an observer, so a run needs no closures for it. */
+  next(snapshot: AgentSnapshot): void {
+    this.#leavesRest &&= this.#pending.length > 0
+    if (this.#leavesRest && snapshot.status === 'active' && isRestState(snapshot.context.state)) return
+    this.#listener?.onSnapshot(snapshot)
+    this.#watch?.(snapshot.context)
   }
 
   complete(): void {
@@ -152,27 +160,32 @@ export class RunActor {
     this.#listener?.onBroken(error)
   }
 
+  onMachineEvent(event: AgentMachineEvent): void {
+    const at = this.#pending.indexOf(event as ControlEvent)
+    if (at !== -1) this.#pending.splice(at, 1)
+  }
+
   start(): void {
     if (!this.#isReleased) this.#actor?.start()
   }
 
   /**
-   * Resumes a run that was interrupted, or that messages of its inbox make work: a moment later, so that a subscriber
-   * right after `resume()` misses nothing. A run at rest, or one that has ended, emits its state.
+   * Resumes a run that was interrupted or has pending messages. It starts a moment later, so that a subscriber right
+   * after `resume()` misses nothing. A run that is settled emits its state.
    */
-  resume(ended: (snapshot: AgentSnapshot) => void): void {
+  resume(onEnd: (snapshot: AgentSnapshot) => void): void {
     const actor = this.#actor
     if (!actor) return
     const { status, context } = actor.getSnapshot()
     const isAtRest = status === 'active' && !isWorkState(context.state)
-    // The session stays held: the messages are applied before any process may take it.
-    this.#leavesRest = isAtRest && this.#gate.hasPendingEvents
+    // The session stays held: the messages are applied before another process may take it.
+    this.#leavesRest = isAtRest && this.#pending.length > 0
     if (status !== 'active' || (isAtRest && !this.#leavesRest)) {
       actor.start()
       // XState does not notify subscribers of an actor that starts in a final state.
       if (status !== 'active') {
         findRuntime(actor)?.emitRestoredState(context)
-        ended(actor.getSnapshot())
+        onEnd(actor.getSnapshot())
       }
       return
     }
@@ -181,14 +194,56 @@ export class RunActor {
     })
   }
 
-  /** Sends an event to the run; events before the actor exists wait for it. */
   send(event: ControlEvent): void {
-    this.#gate.send(event)
+    if (this.#isReleased) return
+    this.#pending.push(event)
+    this.#forward(event)
   }
 
-  /** An event that may follow when this settles: `release` waits for it. */
-  sendLater(saying: Promise<void>): void {
-    this.#sending = this.#sending ? Promise.all([this.#sending, saying]) : saying
+  #forward(event: ControlEvent): void {
+    if (!this.#actor || this.#delivery || this.#isReacquiring) this.#queue.push(event)
+    else this.#deliver(this.#actor, event)
+  }
+
+  #deliver(actor: Actor<AgentMachine>, event: ControlEvent): void {
+    const reacquired = this.#log?.isResting ? this.#reacquire(this.#log) : undefined
+    if (reacquired) this.#delivery = this.#deliverLater(actor, event, reacquired)
+    else {
+      actor.send(event)
+      this.#forwardQueue()
+    }
+  }
+
+  /** The event that ends the rest was checked against it, so it goes before the messages of the inbox. */
+  #reacquire(log: SessionLog): Promise<void> | undefined {
+    this.#isReacquiring = true
+    try {
+      return log.reacquire()
+    } finally {
+      this.#isReacquiring = false
+    }
+  }
+
+  async #deliverLater(actor: Actor<AgentMachine>, event: ControlEvent, ready: Promise<void>): Promise<void> {
+    try {
+      await ready
+      actor.send(event)
+    } catch (error) {
+      // A cancel always wins, even if only in this process.
+      actor.send(event.type === 'CANCEL' ? event : createStoreFailedEvent(error))
+    }
+    this.#delivery = undefined
+    this.#forwardQueue()
+  }
+
+  #forwardQueue(): void {
+    if (this.#queue.length === 0) return
+    for (const event of this.#queue.splice(0)) this.#forward(event)
+  }
+
+  /** `release` waits for an event that may follow when this settles. */
+  sendLater(check: Promise<void>): void {
+    this.#checks = this.#checks ? Promise.all([this.#checks, check]) : check
   }
 
   /** Stops where another process can resume, and releases the session. */
@@ -198,20 +253,24 @@ export class RunActor {
     const runtime = findRuntime(actor)
     runtime?.halt()
     // The call may come in the middle of a transition, which is written first.
-    await this.#sending
+    await this.#checks
     const children = runtime?.hasChildren
       ? [...runtime.children.values()].map((child) => child.release())
       : []
     await Promise.all(children)
-    // Messages to the run are in its log before another process resumes it.
-    // oxlint-disable-next-line no-await-in-loop -- more may be said meanwhile
-    while (this.#gate.delivering || !this.#isQuiet(actor))
-      await (this.#gate.delivering ?? this.#waitUntilQuiet(actor))
+    // Messages must be in the log before another process resumes the run.
+    // oxlint-disable-next-line no-await-in-loop -- more can arrive in the meantime
+    while (this.#delivery || !this.#isQuiet(actor)) await (this.#delivery ?? this.#waitUntilQuiet(actor))
     if (log) this.#recordRelease(actor, log)
-    await this.#stop(actor, log)
+    this.#isReleased = true
+    log?.inbox.close()
+    // XState stops an actor with a parent, such as a sub-agent's, only from there.
+    // oxlint-disable-next-line no-underscore-dangle -- as above
+    ;(actor as unknown as { _stop(): void })._stop()
+    await log?.close()
   }
 
-  /** A request that is dropped was paid for; and a process that stops in order was not ended by the run. */
+  /** Logs the usage of a request that is dropped, and that the process stopped in order. */
   #recordRelease(actor: Actor<AgentMachine>, log: SessionLog): void {
     const { status, context } = actor.getSnapshot()
     if (status !== 'active' || !isWorkState(context.state)) return
@@ -234,29 +293,19 @@ export class RunActor {
     return status !== 'active' || canResumeFromLog(context)
   }
 
-  #stop(actor: Actor<AgentMachine>, log: SessionLog | undefined): Promise<void> | undefined {
-    this.#isReleased = true
-    this.#gate.close()
-    log?.inbox.close()
-    // A sub-agent's has a parent, and XState stops such actors from there alone.
-    // oxlint-disable-next-line no-underscore-dangle -- as above
-    ;(actor as unknown as { _stop(): void })._stop()
-    return log?.close()
-  }
-
   warn(code: string, message: string): void {
     this.emit({ type: 'warning', code, message })
   }
 
-  /** Announces what is no event of the machine. */
-  emit(announcement: EmittedEvent): void {
-    if (this.#actor) findRuntime(this.#actor)?.emit(announcement)
+  /** Emits an event that does not come from the machine. */
+  emit(event: EmittedEvent): void {
+    if (this.#actor) findRuntime(this.#actor)?.emit(event)
   }
 
-  /** A moment later: the inspector was called in the middle of a transition. */
+  /** Later, because XState calls the inspector in the middle of a transition. */
   #warnOfInspector(thrown: unknown): void {
     queueMicrotask(() => {
-      const message = `The inspector threw, and is not called again: ${describeError(thrown)}`
+      const message = `The inspector threw an error and is not called again: ${describeError(thrown)}`
       this.warn('subscriber_error', message)
     })
   }
