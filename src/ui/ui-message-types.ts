@@ -19,8 +19,7 @@ export type UIMessageChunk =
   | { type: 'tool-output-available'; toolCallId: string; output: unknown }
   | { type: 'tool-output-error'; toolCallId: string; errorText: string }
   | { type: 'tool-output-denied'; toolCallId: string }
-  | { type: 'source-url'; sourceId: string; url: string; title?: string }
-  | { type: 'source-document'; sourceId: string; mediaType: string; title: string; filename?: string }
+  | SourcePart
   | { type: 'file'; url: string; mediaType: string }
   | { type: 'steering-message'; id: string; parts: UserPart[] }
   | { type: `data-${string}`; id?: string; data: unknown; transient?: boolean }
@@ -61,15 +60,23 @@ export type UIMessagePart =
   | { type: 'reasoning'; text: string; state?: 'done' }
   | ({ type: `tool-${string}` } & Invocation)
   | ({ type: 'dynamic-tool'; toolName: string } & Invocation)
-  | { type: 'source-url'; sourceId: string; url: string; title?: string }
-  | { type: 'source-document'; sourceId: string; mediaType: string; title: string; filename?: string }
+  | SourcePart
   | { type: 'steering-message'; id: string; parts: UserPart[] }
   | { type: 'step-start' }
   | { type: `data-${string}`; id?: string; data: unknown }
 
-type UserPart =
-  | { type: 'text'; text: string; state?: 'done' }
-  | { type: 'file'; url: string; mediaType: string; filename?: string }
+type UserPart = { type: 'text'; text: string; state?: 'done' } | FilePart
+
+export interface FilePart {
+  type: 'file'
+  url: string
+  mediaType: string
+  filename?: string
+}
+
+export type SourcePart =
+  | { type: 'source-url'; sourceId: string; url: string; title?: string }
+  | { type: 'source-document'; sourceId: string; mediaType: string; title: string; filename?: string }
 
 type Invocation = { toolCallId: string; title?: string } & (
   | { state: 'input-available'; input: unknown }

@@ -21,10 +21,19 @@ import type { BranchPoint } from '../core/sessions/branch-tree.js'
 import { getCallTitle, toApprovalId } from '../web/approval-id.js'
 import { findClientId, getShownContent, isSteering, toAnswerId } from '../web/chat-turn.js'
 import { getSentence } from '../web/exposure.js'
-import type { FinishReason, Protocol, UIMessage, UIMessageChunk, UIMessagePart } from './ui-message-types.js'
+import type {
+  FilePart,
+  FinishReason,
+  Protocol,
+  SourcePart,
+  UIMessage,
+  UIMessageChunk,
+  UIMessagePart,
+} from './ui-message-types.js'
 
 /**
- * Converts a transcript into messages for `useChat`, with one assistant message per user message, with the same ids as the stream.
+ * Converts a transcript into messages for `useChat`: one assistant message per user message, with the ids of the
+ * stream.
  *
  * - `messages`: messages of a result, of `agent.replay` or of a session
  * - `pending`: pending calls of a result in WAITING_FOR_INPUT, so that approval requests survive a reload
@@ -248,13 +257,6 @@ export function toElicitationPart({ callId, elicitation }: UnansweredCall & { el
   }
 }
 
-interface FilePart {
-  type: 'file'
-  url: string
-  mediaType: string
-  filename?: string
-}
-
 /** The media with an address, which a page can show. */
 export function toFileParts(media: readonly MediaPart[] = []): FilePart[] {
   return media
@@ -293,10 +295,6 @@ export function toUserParts(
     part.type === 'text' ? [{ type: 'text', text: part.text }] : toFileParts([part]),
   )
 }
-
-type SourcePart =
-  | { type: 'source-url'; sourceId: string; url: string; title?: string }
-  | { type: 'source-document'; sourceId: string; mediaType: string; title: string; filename?: string }
 
 export function toSourceParts(messageId: string, annotations: readonly Annotation[] = []): SourcePart[] {
   return annotations.flatMap((source, i): SourcePart[] => {

@@ -59,7 +59,7 @@ async function served(turns: readonly string[], store: SessionStore, more: Parti
 }
 
 describe.each(sampledKinds(kinds))('a thread over a store that answers %s', (_kind, open) => {
-  test('regenerateFrom gives another answer, of a user’s message and of an answer', async () => {
+  test('regenerateFrom creates another answer, for a user message or an answer', async () => {
     const { handler, theatre } = await served(['One.', 'Two.', 'Three.'], open())
     const page = client(handler)
     await say(page, 'Hi.', 'u1')
@@ -78,7 +78,7 @@ describe.each(sampledKinds(kinds))('a thread over a store that answers %s', (_ki
     expect(theatre.requests).toHaveLength(3)
   })
 
-  test('other words edit the message, and a former branch goes on where the page says so', async () => {
+  test('different text edits the message, and an earlier branch continues if the page selects it', async () => {
     const { handler } = await served(['One.', 'Two.', 'Three.', 'Four.', 'Five.'], open())
     const page = client(handler)
     await say(page, 'First.', 'u1')
@@ -99,7 +99,7 @@ describe.each(sampledKinds(kinds))('a thread over a store that answers %s', (_ki
     expect((await shown(handler)).branches?.at(-1)).toMatchObject({ position: 2, count: 2, branches: [2, 3] })
   })
 
-  test('a request that comes again makes no second branch', async () => {
+  test('a repeated request creates no second branch', async () => {
     const { handler, theatre } = await served(['One.', 'Two.'], open())
     await say(client(handler), 'Hi.', 'u1')
     const body = { runId: 'r2', messages: [], forwardedProps: { regenerateFrom: 'u1' } }
@@ -111,7 +111,7 @@ describe.each(sampledKinds(kinds))('a thread over a store that answers %s', (_ki
   })
 })
 
-test('what a thread does not have is refused, and nothing else is read of forwardedProps', async () => {
+test('unknown messages are refused, and other forwardedProps are ignored', async () => {
   const { handler, theatre } = await served(['One.', 'Two.'], memoryStore())
   const ask = async (forwardedProps: unknown) =>
     refusal(await handler(post({ runId: 'r', messages: [], forwardedProps })))
@@ -127,7 +127,7 @@ test('what a thread does not have is refused, and nothing else is read of forwar
   expect(theatre.requests).toHaveLength(1)
 })
 
-test('while an approval waits it is refused; and an approval of one branch is not given on another', async () => {
+test('a branch is refused during an approval, and an approval is only valid on its branch', async () => {
   const model = new ManualModel()
   const pay = tool('pay', () => 'paid', { needsApproval: true })
   const agent = createAgent({ model, store: memoryStore(), prices: null, tools: [pay] })
@@ -170,7 +170,7 @@ test('while an approval waits it is refused; and an approval of one branch is no
   expect(pay.inputs).toEqual([{ to: 'Ann' }])
 })
 
-test('calls that ran on the former branch stay in it', async () => {
+test('executed calls stay on their branch', async () => {
   const look = tool('look', () => 'seen')
   const theatre = await stage([call('look'), text('One.'), text('Two.')], {
     store: memoryStore(),

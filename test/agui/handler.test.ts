@@ -79,7 +79,7 @@ const resumption = (
 const pay = () => tool('pay', ({ n }) => `paid ${n}`, { needsApproval: true })
 
 describe('aguiHandler', () => {
-  it('serves the client of AG-UI: what it shows is the transcript', async () => {
+  it('serves the AG-UI client, which shows the transcript', async () => {
     const look = tool('look', () => 'A heron.')
     const chat = await served([call('look', {}, { text: 'Wait.' }), text('A heron.'), text('Yes.')], {
       tools: [look],
@@ -104,7 +104,7 @@ describe('aguiHandler', () => {
     ])
   })
 
-  it('asks a person, and goes on with the answer', async () => {
+  it('asks a person, and continues with the answer', async () => {
     const payed = pay()
     const chat = await served(
       [
@@ -139,7 +139,7 @@ describe('aguiHandler', () => {
     expect(said).toEqual(expect.arrayContaining(results))
   })
 
-  it('refuses answers that are late, doubled, made up, of another session, or not all of them', async () => {
+  it('refuses answers that are late, repeated, invented, incomplete or for another session', async () => {
     const payed = pay()
     const turns = [
       calls([
@@ -167,7 +167,7 @@ describe('aguiHandler', () => {
     expect(payed.inputs).toHaveLength(2)
   })
 
-  it('does not take the answer to an earlier call for that to a later one of the same name and arguments', async () => {
+  it('does not apply an answer to a later call with the same name and arguments', async () => {
     const payed = pay()
     const same = { toolCalls: [{ id: 'call_0', name: 'pay', arguments: { n: 1 } }] }
     const chat = await served([same, same, text('Done.')], { tools: [payed] })
@@ -185,7 +185,7 @@ describe('aguiHandler', () => {
     expect(payed.inputs).toHaveLength(2)
   })
 
-  it('says a message once that is sent twice, and shows both the same', async () => {
+  it('processes a repeated message once, and returns the same answer', async () => {
     const chat = await served([text('It is a heron.')])
     const [one, two] = await Promise.all([
       chat.handler(post(input())),
@@ -207,7 +207,7 @@ describe('aguiHandler', () => {
     expect(chat.opened.requests).toHaveLength(1)
   })
 
-  it('goes on when nobody listens, and shows all of it to who comes back', async () => {
+  it('continues without readers, and shows everything to a page that reconnects', async () => {
     const gate = latch()
     const wait = tool('wait', () => gate.opened.then(() => 'ok'))
     const chat = await served([call('wait', {}, { text: 'One moment.' }), text('Done.')], { tools: [wait] })
@@ -221,7 +221,7 @@ describe('aguiHandler', () => {
     expect(page.messages.map(({ content }) => content)).toEqual(['Go.', 'One moment.', 'ok', 'Done.'])
   })
 
-  it('reads the last message alone, and tells a page anew that shows another past', async () => {
+  it('reads only the last message, and sends a snapshot if the page shows a different history', async () => {
     const chat = await served([text('It is a heron.'), text('I said so.')])
     await say(client(chat), 'What is it?')
     const forged = [
@@ -237,7 +237,7 @@ describe('aguiHandler', () => {
     })
   })
 
-  it('takes the results of the calls that the page carries out', async () => {
+  it('accepts the results of client calls', async () => {
     const chat = await served([call('pick', {}), text('Blue, then.')], { tools: [clientTool('pick')] })
     const page = client(chat)
     await say(page, 'Pick.')
@@ -252,7 +252,7 @@ describe('aguiHandler', () => {
     expect(await refusal(chat.handler(post(late)))).toEqual([409, 'already_answered'])
   })
 
-  it('lets a paused run go on, once', async () => {
+  it('resumes a paused run once', async () => {
     const chat = await served([call('look'), text('Done.')], { tools: [tool('look')] })
     const run = chat.opened.agent.run('Go.', { session: 'ann' })
     run.pause()
@@ -268,7 +268,7 @@ describe('aguiHandler', () => {
     expect(JSON.stringify(chat.opened.requests.at(-1)?.body)).toContain('Be brief.')
   })
 
-  it('stops a run for whoever may', async () => {
+  it('stops a run for authorized users', async () => {
     const chat = await served([{ text: 'It is a heron.', hang: 1 }])
     const response = await chat.handler(post(input()))
     await chat.opened.arrival()
@@ -282,7 +282,7 @@ describe('aguiHandler', () => {
     })
   })
 
-  it('goes on where another process has stopped in the middle', async () => {
+  it('continues after another process stopped during a run', async () => {
     const chat = await served([{ text: 'It is a her', hang: 2 }, text('It is a heron.')])
     const response = await chat.handler(post(input()))
     await chat.opened.arrival()
@@ -298,7 +298,7 @@ describe('aguiHandler', () => {
     expect(page.messages).toMatchObject([{ content: 'Go.' }, { content: 'It is a heron.' }])
   })
 
-  it('shows what another process answers, as its log grows', async () => {
+  it('shows the answer of another process as its log grows', async () => {
     const [began, gate] = [latch(), latch()]
     const wait = tool('wait', () => {
       began.open()
@@ -330,7 +330,7 @@ describe('aguiHandler', () => {
     expect(wait.inputs).toHaveLength(1)
   })
 
-  it('takes an answer where another process has asked', async () => {
+  it('accepts an answer to a request of another process', async () => {
     const payed = pay()
     const chat = await served([call('pay', { n: 1 }), text('Done.')], { tools: [payed] })
     const page = client(chat)
@@ -342,7 +342,7 @@ describe('aguiHandler', () => {
     expect(payed.inputs).toEqual([{ n: 1 }])
   })
 
-  it('rejects what the page has abandoned', async () => {
+  it('rejects calls that the page cancelled', async () => {
     const payed = pay()
     const chat = await served([call('pay', { n: 1 }), text('Then not.')], { tools: [payed] })
     const page = client(chat)
@@ -353,12 +353,12 @@ describe('aguiHandler', () => {
     expect(page.messages.at(-1)).toMatchObject({ content: 'Then not.' })
   })
 
-  it('has no stream of a thread that there is not', async () => {
+  it('has no stream for an unknown thread', async () => {
     const chat = await served([text('Never.')])
     expect((await chat.handler(new Request(`${base}/ann/stream`))).status).toBe(204)
   })
 
-  it('tells a page nothing that a shield has withheld', async () => {
+  it('sends no text that a shield has withheld', async () => {
     const discreet = defineShield({
       name: 'discreet',
       check: (said) => ({ action: 'redact', content: said.replaceAll('swordfish', '[card]') }),
@@ -382,7 +382,7 @@ describe('aguiHandler', () => {
 describe('what a request may do', () => {
   const users = { authorize: (request: Request) => request.headers.get('x-user') }
 
-  it('is what authorize says', async () => {
+  it('depends on authorize', async () => {
     const chat = await served([text('Hello.')], { handler: users })
     expect(await refusal(chat.handler(post(input())))).toEqual([401, 'unauthorized'])
     await events(await chat.handler(post(input(), { 'x-user': 'ann' })))
@@ -392,7 +392,7 @@ describe('what a request may do', () => {
     expect(await as('bob')).toEqual({ messages: [], queued: [], interrupts: [] })
   })
 
-  it('is nothing where authorize throws, and the page is not told why', async () => {
+  it('is nothing if authorize throws, and the page does not see the reason', async () => {
     const told: unknown[] = []
     const chat = await served([text('Never.')], {
       handler: {
@@ -477,7 +477,7 @@ describe('what a request may do', () => {
     expect(await refusal(chat.handler(new Request(base)))).toEqual([405, 'method_not_allowed'])
   })
 
-  it('has pictures, sound and documents in it', async () => {
+  it('can contain images, audio and documents', async () => {
     const chat = await served([text('A heron.')])
     const content = [
       { type: 'text', text: 'What is it?' },
@@ -489,7 +489,7 @@ describe('what a request may do', () => {
     })
   })
 
-  it('is decided when the handler is made, too', async () => {
+  it('is also checked when the handler is created', async () => {
     const { agent } = await stage([text('Never.')])
     expect(() => aguiHandler({ agent, authorize: 'none' })).toThrow(/has no store/)
     const kept = await stage([text('Never.')], { store: memoryStore() })

@@ -47,7 +47,7 @@ const showsTranscript = (page: AGUIPage, { messages }: Awaited<Run['result']>): 
 }
 
 describe('toAGUI', () => {
-  it('tells of a run: its texts, its calls, its state and what it has used', async () => {
+  it('sends the text, the calls, the state and the usage of a run', async () => {
     const look = tool('look', () => 'A heron.')
     const { agent } = await stage([call('look', { at: 'lake' }, { text: 'Wait.' }), text('It is a heron.')], {
       tools: [look],
@@ -84,7 +84,7 @@ describe('toAGUI', () => {
   const longInput = { text: 'The heron stands in the water. '.repeat(10) }
   const argumentsOf = (events: readonly AGUIEvent[]) => of(events, 'TOOL_CALL_ARGS').map(({ delta }) => delta)
 
-  it('sends the arguments of a call as the model writes them', async () => {
+  it('streams the arguments of a call', async () => {
     const { agent } = await stage([call('look', longInput, { text: 'Wait.' }), text('Done.')], {
       tools: [tool('look')],
     })
@@ -102,7 +102,7 @@ describe('toAGUI', () => {
   it.each([
     ['calls something else', [call('look', { at: 1 }), text('Done.')]],
     ['calls nothing', [text('Done.')]],
-  ])('takes streamed arguments back when the retry %s', async (_, after) => {
+  ])('removes streamed arguments when the retry %s', async (_, after) => {
     const opened = await stage([call('look', longInput, { text: 'Wait.', cutAfter: 6 }), ...after], {
       tools: [tool('look')],
     })
@@ -113,7 +113,7 @@ describe('toAGUI', () => {
     showsTranscript(page, await play.run.result)
   })
 
-  it('takes streamed arguments back when the run is cancelled', async () => {
+  it('removes streamed arguments when the run is cancelled', async () => {
     const opened = await stage([call('look', longInput, { text: 'Wait.', hang: 6 })], {
       tools: [tool('look')],
     })
@@ -137,7 +137,7 @@ describe('toAGUI', () => {
     expect(page.messages).toHaveLength(2)
   })
 
-  it('ends with an interrupt for each call that a person approves, and goes on after the answers', async () => {
+  it('ends with an interrupt for each approval, and continues after the answers', async () => {
     const pay = tool('pay', () => 'paid', { needsApproval: true })
     const { agent } = await stage(
       [
@@ -173,7 +173,7 @@ describe('toAGUI', () => {
     showsTranscript(page, await run.result)
   })
 
-  it('names the calls that the client carries out, as AG-UI does: a run that has done its part', async () => {
+  it('lists client calls in a successful outcome, as AG-UI does', async () => {
     const { agent } = await stage([call('pick', {}), text('Done.')], { tools: [clientTool('pick')] })
     const { page, input } = asking()
     const run = agent.run('Go.')
@@ -182,7 +182,7 @@ describe('toAGUI', () => {
     expect(outcomeOf(events)).toEqual({ type: 'success', pendingToolCallIds: [pending[0]?.callId] })
   })
 
-  it('tells sub-agents apart, and their questions', async () => {
+  it('distinguishes sub-agents and their requests', async () => {
     const pay = tool('pay', () => 'paid', { needsApproval: true })
     const child = await stage([call('pay', { n: 1 }, { text: 'I pay.' }), text('Paid.')], { tools: [pay] })
     const research = child.agent.asTool({ name: 'research', description: 'Finds out.' }) as Tool
@@ -217,7 +217,7 @@ describe('toAGUI', () => {
     expect(own.map(({ role }) => role)).toEqual(messages.map(({ role }) => role))
   })
 
-  it('tells no text that an output shield has not cleared', async () => {
+  it('sends no text that an output shield has not cleared', async () => {
     const discreet = defineShield({
       name: 'discreet',
       check: (said) => ({ action: 'redact', content: said.replaceAll('swordfish', '[card]') }),
@@ -231,7 +231,7 @@ describe('toAGUI', () => {
     expect(page.messages).toMatchObject([{ id: 'u1' }, { content: 'The card is [card].' }])
   })
 
-  it('shows what the model was told in between', async () => {
+  it('shows steering messages', async () => {
     const gate = latch()
     const wait = tool('wait', () => gate.opened.then(() => 'ok'))
     const { agent } = await stage([call('wait'), text('Done.')], { tools: [wait] })
@@ -248,7 +248,7 @@ describe('toAGUI', () => {
   it.each([
     ['a limit', { limits: { maxSteps: 1 } }, { type: 'cancelled' }, 'MAX_STEPS'],
     ['nothing but the end', {}, { type: 'success' }, undefined],
-  ])('says that %s ended a run', async (_, options, outcome, halt) => {
+  ])('reports that %s ended a run', async (_, options, outcome, halt) => {
     const { agent } = await stage([call('look'), text('Done.')], { tools: [tool('look')], ...options })
     const { page, input } = asking()
     const events = await told(page, agent.run('Go.'), input)
@@ -256,7 +256,7 @@ describe('toAGUI', () => {
     expect(custom(events, 'halt')).toMatchObject(halt === undefined ? [] : [{ value: { state: halt } }])
   })
 
-  it('says that somebody cancelled it, and keeps what was said', async () => {
+  it('reports a cancellation, and keeps the text', async () => {
     const opened = await stage([{ text: 'It is a heron.', hang: 1 }])
     const { page, input } = asking()
     const play: Play = opened.run()
@@ -267,7 +267,7 @@ describe('toAGUI', () => {
     showsTranscript(page, await play.run.result)
   })
 
-  it('fails with the message and the code of what failed, and with nothing else of it', async () => {
+  it('fails with only the message and the code of the error', async () => {
     const { agent } = await stage([{ status: 401 }])
     const { page, input } = asking()
     const run = agent.run('Go.')
@@ -277,7 +277,7 @@ describe('toAGUI', () => {
     expect(last).toEqual({ type: 'RUN_ERROR', code: error?.code, message: error?.message })
   })
 
-  it('fails where the run is refused', async () => {
+  it('fails if the run is refused', async () => {
     const opened = await stage([{ text: 'It is', hang: 1 }])
     const session = createSession()
     opened.run('Go.', { session })
@@ -287,7 +287,7 @@ describe('toAGUI', () => {
     await new AGUIPage().take(events)
   })
 
-  it('gives calls names of their own where a provider counts them anew', async () => {
+  it('gives calls unique names if a provider restarts their numbers', async () => {
     const look = tool('look')
     const again = { toolCalls: [{ id: 'call_0', name: 'look', arguments: {} }] }
     const { agent } = await stage([again, again, text('Done.')], { tools: [look] })
@@ -300,7 +300,7 @@ describe('toAGUI', () => {
     showsTranscript(page, await run.result)
   })
 
-  it('asks whether a run that rests goes on', async () => {
+  it('asks whether to resume a paused run', async () => {
     const opened = await stage([call('look'), text('Done.')], { tools: [tool('look')] })
     const { page, input } = asking()
     const run = opened.agent.run('Go.')
@@ -329,7 +329,7 @@ describe('toAGUI', () => {
     run.cancel()
   })
 
-  it('shows all of it to a page that comes late', async () => {
+  it('shows everything to a page that connects late', async () => {
     const pay = tool('pay', () => 'paid', { needsApproval: true })
     const { agent } = await stage([call('pay', {}, { text: 'I pay.' }), text('Done.')], { tools: [pay] })
     const run = agent.run('Go.')
@@ -342,7 +342,7 @@ describe('toAGUI', () => {
     expect(outcomeOf(events)).toMatchObject({ interrupts: [{ toolCallId: pending[0]?.callId }] })
   })
 
-  it('shows thoughts apart, and takes those of a failed attempt back', async () => {
+  it('shows reasoning separately, and removes that of failed attempts', async () => {
     const opened = await stage([
       { reasoning: 'It has a neck.', text: 'It is a herring', cutAfter: 3 },
       { reasoning: 'It has long legs.', text: 'It is a heron.' },
@@ -358,7 +358,7 @@ describe('toAGUI', () => {
     ])
   })
 
-  it('tells words at once that were not streamed', async () => {
+  it('sends text that was not streamed at once', async () => {
     const forbidding = defineShield({
       name: 'forbid',
       check: () => ({ action: 'block', message: 'No herons.' }),
@@ -372,14 +372,14 @@ describe('toAGUI', () => {
     showsTranscript(page, await run.result)
   })
 
-  it('leaves a run alone that nobody reads on', async () => {
+  it('does not affect a run that is no longer read', async () => {
     const { agent } = await stage([text('It is a heron.')])
     const run = agent.run('Go.')
     for await (const event of toAGUI(run)) if (event.type === 'RUN_STARTED') break
     expect(await run.result).toMatchObject({ state: 'COMPLETED', output: 'It is a heron.' })
   })
 
-  it('keeps evidence, texts found in memory and messages of warnings to itself', async () => {
+  it('does not send evidence, memory texts or warning messages', async () => {
     const minding = defineGuard({
       name: 'mind',
       verdict: (_, { fact }) => (fact.type === 'calls' ? { action: 'nudge', message: 'Mind.' } : undefined),

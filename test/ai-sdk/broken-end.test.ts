@@ -33,7 +33,7 @@ async function startCuttingProxy(target: string): Promise<{ url: string; count: 
 }
 
 describe.each(Object.entries(packages))('%s', (_name, make) => {
-  it('takes a complete answer whose connection breaks before it closes', async () => {
+  it('accepts a complete answer if the connection breaks before the stream closes', async () => {
     const turns: Turn[] = [{ toolCalls: [{ name: 'echo', arguments: { text: 'a' } }] }, { text: 'Done.' }]
     const rehearsal = await startRehearsal({ scenario: { turns } })
     const proxy = await startCuttingProxy(rehearsal.url)

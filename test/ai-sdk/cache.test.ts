@@ -30,7 +30,7 @@ describe.each(Object.keys(packages).filter((name) => name.startsWith('anthropic'
   const instructions = 'Be brief.'
   const turns = [batch(2), batch(1), { text: 'Done.' }]
 
-  it('is told what it may keep: the rules, the end of the transcript, and the end of the one before', async () => {
+  it('marks the instructions, the end of the transcript, and the end of the previous one', async () => {
     const { stage } = await playedBy(make, turns, { tools: [add], instructions })
     const sent = stage.requests.map((request) => request.sent as Sent)
     expect(sent.map(marksIn)).toEqual([
@@ -41,7 +41,7 @@ describe.each(Object.keys(packages).filter((name) => name.startsWith('anthropic'
     expect(sent[0]?.system?.[0]?.cache_control).toEqual({ type: 'ephemeral' })
   })
 
-  it('keeps it for an hour where that is wanted, and is told nothing where it is not', async () => {
+  it('caches for an hour on request, and can be disabled', async () => {
     const { stage } = await playedBy(make, [{ text: 'Hi.' }], { instructions }, { cache: '1h' })
     expect((stage.requests[0]?.sent as Sent | undefined)?.system?.[0]?.cache_control).toEqual({
       type: 'ephemeral',

@@ -33,7 +33,7 @@ const answers = (request: unknown) =>
 describe.each(cases)(
   "Anthropic's summary of the transcript ($name, stream: $stream)",
   ({ name, make, stream }) => {
-    it('is no part of the answer, and goes back where it was', async () => {
+    it('is not part of the answer, and is sent back in its place', async () => {
       const { url, sent } = await serverOf([compacted, last])
       const agent = createAgent({ model: languageModel(make(url)), store: memoryStore(), stream })
       const run = agent.run('Hello.', { session: 's' })
@@ -54,7 +54,7 @@ describe.each(cases)(
       expect(answers(sent[1])).toMatchObject([summary, { type: 'text', text: 'Hello!' }])
     })
 
-    it('goes back with an answer of which a shield has changed the words, and not where it is refused itself', async () => {
+    it('is sent back with an answer that a shield changed, but not if it was refused itself', async () => {
       for (const [word, wanted] of [
         ['Hello', ['compaction', 'text']],
         ['greeted', ['text']],
@@ -71,7 +71,7 @@ describe.each(cases)(
       }
     })
 
-    it('stands before the calls of an answer, which are made', async () => {
+    it('comes before the calls of an answer, which are executed', async () => {
       const use = { type: 'tool_use', id: 'toolu_1', name: 'add', input: { a: 1 } }
       const { url, sent } = await serverOf([answerOf([summary, use], 'tool_use'), last])
       const add = tool('add', () => 'added', { readOnly: true })
@@ -81,7 +81,7 @@ describe.each(cases)(
       expect(answers(sent[1])).toMatchObject([summary, { type: 'tool_use', id: 'toolu_1' }])
     })
 
-    it('alone, after which it waits, is an error that says what to do', async () => {
+    it('alone is an error with a remedy, because the model pauses', async () => {
       const { url, sent } = await serverOf([answerOf([summary], 'compaction')])
       const agent = createAgent({ model: languageModel(make(url)), stream })
       const result = await agent.run('Hello.').result

@@ -28,7 +28,7 @@ it.each(Object.entries(packages))(
   },
 )
 
-it('so do our own; all of them beside each other', async () => {
+it('built-in providers pass too, side by side', async () => {
   for (const [name, make] of Object.entries({ openaiChat, openaiResponses })) {
     const report = await checkProvider(
       (url) => make({ model: 'gpt-test', baseURL: url, apiKey: 'none' }),

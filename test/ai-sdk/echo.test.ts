@@ -39,7 +39,7 @@ describe.each(thinkers)('%s', (name, make) => {
   it.each([
     ['a store', memoryStore()],
     ['an asynchronous store', distant(memoryStore())],
-  ])('gets them back in another process, from %s, and in a fork', async (_what, store) => {
+  ])('receives them in another process, from %s, and in a fork', async (_what, store) => {
     const waiting = tool('add', ({ a, b }) => Number(a) + Number(b), { needsApproval: true })
     const stage = await stageOf(
       make,
@@ -61,7 +61,7 @@ describe.each(thinkers)('%s', (name, make) => {
     expect(stage.requests.map(({ refused }) => refused)).toEqual([null, null, null])
   })
 
-  it('goes on where a shield has redacted its words: they are written out anew', async () => {
+  it('continues after a shield has redacted its text, which is rewritten', async () => {
     const hide = patternShield({ name: 'hide', patterns: [/Let me/], action: 'redact' })
     const { result, stage } = await playedBy(
       make,
@@ -90,7 +90,7 @@ it.each(Object.entries(packages).filter(([name]) => name.startsWith('anthropic')
   },
 )
 
-it('what one provider wants back is not sent to another', async () => {
+it('provider data is not sent to another provider', async () => {
   const anthropic = packages['anthropic v3']
   if (!anthropic) throw new Error('There is no such package.')
   const store = memoryStore()

@@ -22,7 +22,7 @@ describe.each(made)('%s', (name, make) => {
     expect(of('retry')).toHaveLength(2)
   })
 
-  it('a key that is refused ends the run, with what to do', async () => {
+  it('a rejected key ends the run with a remedy', async () => {
     const error = { message: 'Bad key: sk-ant-api03-0123456789abcdefghij0123456789' }
     const { result } = await playedBy(make, [{ status: 401, error }])
     expect(result).toMatchObject({ state: 'ERROR', reason: 'provider_error', error: { recoverable: false } })
@@ -30,13 +30,13 @@ describe.each(made)('%s', (name, make) => {
     expect(result.error?.message).not.toMatch(/OPENAI_API_KEY|0123456789/)
   })
 
-  it('a request that is too long is known as such', async () => {
+  it('a request that is too long is recognized', async () => {
     const error = { message: 'prompt is too long: 210000 tokens > 200000 maximum' }
     const { result } = await playedBy(make, [{ status: 400, error }])
     expect(result).toMatchObject({ state: 'ERROR', reason: 'context_overflow' })
   })
 
-  it('a stream that is cut is tried again, and its text is taken back', async () => {
+  it('a broken stream is retried, and its text is removed', async () => {
     const cut: Turn = { text: 'One two three four five', chunkSize: 4, cutAfter: 2 }
     const { result, of } = await playedBy(make, [cut, answer])
     expect(result).toMatchObject({ state: 'COMPLETED', output: 'Here.' })
@@ -44,13 +44,13 @@ describe.each(made)('%s', (name, make) => {
     expect(of('stream_chunk').filter(({ reset }) => reset)).toHaveLength(1)
   })
 
-  it('a stream that ends without an end is no answer', async () => {
+  it('a stream without an end is not an answer', async () => {
     const { result, of } = await playedBy(make, [{ text: 'One two', endWithout: 'both' }, answer])
     expect(result).toMatchObject({ state: 'COMPLETED', output: 'Here.' })
     expect(of('retry')).toMatchObject([{ code: 'incomplete_response' }])
   })
 
-  it('an error in a stream is tried again where a second try may mend it', async () => {
+  it('a transient error in a stream is retried', async () => {
     const type = name.startsWith('anthropic') ? 'overloaded_error' : 'server_error'
     const errorInStream = { after: 1, error: { type, message: 'Overloaded' } }
     const { result, of } = await playedBy(make, [
@@ -61,7 +61,7 @@ describe.each(made)('%s', (name, make) => {
     expect(of('retry')).toHaveLength(1)
   })
 
-  it('a stream that is no JSON is tried again', async () => {
+  it('a stream that is not valid JSON is retried', async () => {
     const raw = { headers: { 'content-type': 'text/event-stream' }, body: 'data: {"broken\n\n' }
     const { result, of } = await playedBy(make, [{ raw }, answer])
     expect(result).toMatchObject({ state: 'COMPLETED', output: 'Here.' })

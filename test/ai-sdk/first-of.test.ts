@@ -128,7 +128,7 @@ describe.each(orders)('%s', (_name, first, second) => {
     },
   )
 
-  it('what was said is taken back where one breaks off, and paid for at its own price when the run is cancelled', async () => {
+  it('text is removed if a model breaks off, and charged at its own price if the run is cancelled', async () => {
     const error = { message: 'It broke.', type: 'overloaded_error', code: 'server_error' }
     const { one, two, agent } = await theatre(
       first,
@@ -153,7 +153,7 @@ describe.each(orders)('%s', (_name, first, second) => {
   })
 })
 
-it('a sub-agent has its own choice, and what it costs is the run’s', async () => {
+it('a sub-agent has its own fallback, and its cost counts for the run', async () => {
   const { two, agent } = await theatre(anthropic, responses, [[overloaded], [{ text: 'Found it.', usage }]], {
     tools: [],
   })

@@ -145,7 +145,7 @@ function echoed(request: unknown): string[] {
   ]
 }
 
-it('OpenAI’s search goes back as it was where OpenAI keeps nothing, with the packages that can', async () => {
+it('OpenAI’s search is sent back unchanged if OpenAI stores nothing, with packages that support it', async () => {
   const { url, sent } = await serverOf([
     responsesAnswer({ text: 'It is 4.', calls: false, searches: true }),
     responsesAnswer({ text: 'Bye.', calls: false }),

@@ -79,7 +79,7 @@ describe.each(Object.entries(packages))('%s', (name, make) => {
     expect(result).toMatchObject({ state: 'COMPLETED', object: paris })
   })
 
-  it('is a sub-agent, and is shown no more than shields let through', async () => {
+  it('is a sub-agent, and only sees what shields pass', async () => {
     const hide = patternShield({ name: 'hide', patterns: [/swordfish/g], action: 'redact' })
     const stage = await stageOf(
       make,

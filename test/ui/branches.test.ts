@@ -80,7 +80,7 @@ const again = (id: string, more: object = {}) => ({
 })
 
 describe.each(sampledKinds(kinds))('a chat over a store that answers %s', (_kind, open) => {
-  test('regenerate() gives another answer, and the former one is shown by its branch', async () => {
+  test('regenerate() creates another answer, and the previous one is shown on its branch', async () => {
     const store = await open()
     const { handler, theatre } = await opened(
       ['One.', 'Two.', 'Three.', 'Four.'].map((one) => text(one)),
@@ -108,7 +108,7 @@ describe.each(sampledKinds(kinds))('a chat over a store that answers %s', (_kind
     expect((await store.get('c1'))?.summary?.runs).toBe(4)
   })
 
-  test('an edit goes on from there, and a former branch goes on where a page says so', async () => {
+  test('an edit continues from its message, and an earlier branch continues if a page selects it', async () => {
     const store = await open()
     const { handler } = await opened(
       ['One.', 'Two.', 'Three.', 'Four.'].map((one) => text(one)),
@@ -133,7 +133,7 @@ describe.each(sampledKinds(kinds))('a chat over a store that answers %s', (_kind
     expect(words(await shown(handler, 2))).toEqual(['Other first.', 'Three.'])
   })
 
-  test('a request that comes again makes no second branch', async () => {
+  test('a repeated request creates no second branch', async () => {
     const store = await open()
     const { handler, theatre } = await opened(
       ['One.', 'Two.', 'Three.'].map((one) => text(one)),
@@ -164,7 +164,7 @@ describe.each(sampledKinds(kinds))('a chat over a store that answers %s', (_kind
   })
 })
 
-test('another process answers the request that the first one has begun before it was killed', async () => {
+test('another process continues a request after the first process was killed', async () => {
   const near = memoryStore()
   const model = new ManualModel()
   const handlerOf = (store: SessionStore, mine: ManualModel) =>
@@ -198,7 +198,7 @@ test('another process answers the request that the first one has begun before it
   await chunksOf(await begun)
 })
 
-test('a page that comes in the middle follows the branch that is under way', async () => {
+test('a page that connects during an answer follows the current branch', async () => {
   const model = new ManualModel()
   const agent = createAgent({ model, store: memoryStore(), prices: null })
   const handler = chatHandler({ agent, authorize: 'none', protocol })
@@ -233,7 +233,7 @@ test('a page that comes in the middle follows the branch that is under way', asy
 })
 
 describe('what is refused', () => {
-  test('messages and branches that the chat does not have, and other people’s', async () => {
+  test('unknown messages and branches, and those of other users', async () => {
     const authorize = (request: Request) => request.headers.get('x-user')
     const { handler, theatre } = await opened([text('One.'), text('Two.')], {}, { authorize })
     const as = (name: string) => ({ 'x-user': name })
@@ -265,7 +265,7 @@ describe('what is refused', () => {
     expect(await (await read('1')).json()).toEqual([])
   })
 
-  test('while an approval waits; once it is decided, the call that ran stays', async () => {
+  test('requests during an approval; after the decision, executed calls stay', async () => {
     const pay = tool('pay', ({ to }) => ({ paid: to }), { needsApproval: true })
     const turns = [call('pay', { to: 'Ann' }), text('Paid.'), call('pay', { to: 'Ann' }), text('Not now.')]
     const { handler } = await opened(turns, { tools: [pay] })
@@ -310,7 +310,7 @@ describe('what is refused', () => {
     expect(words(await shown(handler, 1))).toEqual(['Pay.', 'Paid.'])
   })
 
-  test('a message that a shield refused is said again only with other words', async () => {
+  test('a message that a shield refused can only be sent again with different text', async () => {
     const shield = patternShield({ name: 'no-secrets', patterns: [/secret/], action: 'block' })
     const { handler } = await opened([text('Fine.')], { shields: { input: [shield] } })
     const chat = new Chat('c1', handler)
@@ -323,7 +323,7 @@ describe('what is refused', () => {
   })
 })
 
-test('an answer that failed is tried again with regenerate(), and queued messages stay with the chat', async () => {
+test('regenerate() retries a failed answer, and queued messages stay in the chat', async () => {
   const model = new ManualModel()
   const agent = createAgent({ model, store: memoryStore(), prices: null, retry: { maxAttempts: 1 } })
   const handler = chatHandler({ agent, authorize: 'none', protocol, onError: () => undefined })

@@ -106,7 +106,7 @@ describe('chatTransport', () => {
     },
   )
 
-  it('names the trigger and the message, as regenerate and edit need them', async () => {
+  it('sends the trigger and the message id for regenerate and edit', async () => {
     const page = openPage(async () =>
       Response.json({ error: { code: 'x', message: 'Not now.' } }, { status: 400 }),
     )
@@ -127,7 +127,7 @@ describe('chatTransport', () => {
     })
   })
 
-  it('sends the headers that it is given anew for each request, and those of useChat', async () => {
+  it('reads its headers for each request, and adds those of useChat', async () => {
     let count = 0
     const page = openPage(async () => new Response(null, { status: 204 }), {
       headers: async () => ({ 'X-Count': String((count += 1)), none: undefined }),
@@ -143,7 +143,7 @@ describe('chatTransport', () => {
     expect(page.network.requests.some(({ headers }) => headers.has('none'))).toBe(false)
   })
 
-  it('reads a stream however the network cuts it', async () => {
+  it('reads a stream regardless of how the network splits it', async () => {
     const chunks = [
       { type: 'start', messageId: 'a' },
       { type: 'start-step' },
@@ -203,7 +203,7 @@ describe('stop()', () => {
     expect(page.chat.errors).toEqual([])
   })
 
-  it('stops it after a reload, too', async () => {
+  it('also stops it after a reload', async () => {
     const { handler, model, asked } = openServer()
     const first = openPage(handler)
     void first.chat.sendMessage({ text: 'Go.' })
@@ -216,7 +216,7 @@ describe('stop()', () => {
     await until(() => model.pending === null)
   })
 
-  it('is not what a second resumeStream() does, nor an answer that has ended', async () => {
+  it('is not triggered by a second resumeStream() or by the end of an answer', async () => {
     const { handler, model, asked } = openServer()
     const page = openPage(handler)
     const said = page.chat.sendMessage({ text: 'Go.' })
@@ -233,7 +233,7 @@ describe('stop()', () => {
     expect([...page.network.sentTo(/stop/), ...twice.network.sentTo(/stop/)]).toEqual([])
   })
 
-  it('leaves the run at work with stopRuns: false', async () => {
+  it('does not stop the run with stopRuns: false', async () => {
     const { handler, model, asked } = openServer()
     const page = openPage(handler, { stopRuns: false })
     const said = page.chat.sendMessage({ text: 'Go.' })
@@ -247,7 +247,7 @@ describe('stop()', () => {
     await until(() => model.pending === null)
   })
 
-  it('says when the run could not be stopped', async () => {
+  it('reports if the run could not be stopped', async () => {
     const { handler, asked } = openServer()
     const failed: ChatError[] = []
     const page = openPage(handler, { onStopError: (error) => failed.push(error) })
@@ -262,8 +262,8 @@ describe('stop()', () => {
   })
 })
 
-describe('while the server is away', () => {
-  it('sends a message again until the server is back after 30 seconds, and it is answered once', async () => {
+describe('while the server is unreachable', () => {
+  it('retries a message until the server is back after 30 seconds, and it is answered once', async () => {
     const { handler, model, asked } = openServer()
     const page = openPage(handler)
     page.network.isAway = () => (page.clock.now() < 30_000 ? away() : null)
@@ -285,7 +285,7 @@ describe('while the server is away', () => {
       'its store is away',
       () => Response.json({ error: { code: 'store_unavailable', message: 'x' } }, { status: 503 }),
     ],
-  ])('sends it again where %s', async (_, instead) => {
+  ])('retries if %s', async (_, instead) => {
     const { handler, model, asked } = openServer()
     const page = openPage(handler)
     page.network.isAway = () => (page.clock.now() < 3000 ? instead() : null)
@@ -296,7 +296,7 @@ describe('while the server is away', () => {
     expect([page.chat.text, page.chat.errors]).toEqual(['Done.', []])
   })
 
-  it('gives up after maxOutageMs, and stop() ends the waiting', async () => {
+  it('gives up after maxOutageMs, and stop() ends the retries', async () => {
     const { handler } = openServer()
     const page = openPage(handler, { maxOutageMs: 10_000 })
     page.network.isAway = away
@@ -310,7 +310,7 @@ describe('while the server is away', () => {
     expect([page.chat.status, page.chat.errors.length]).toEqual(['ready', 1])
   })
 
-  it('says connection_lost in the middle of an answer, and resumeStream() has all of it when the server is back', async () => {
+  it('fails with connection_lost during an answer, and resumeStream() returns all of it once the server is back', async () => {
     const look = tool('look')
     const { handler, model, asked } = openServer({ tools: [look] })
     const page = openPage(handler)
@@ -336,7 +336,7 @@ describe('while the server is away', () => {
     expect([page.chat.messages.length, look.inputs.length, model.attempts.length]).toEqual([2, 1, 2])
   })
 
-  it('has the answer that ended meanwhile', async () => {
+  it('returns an answer that ended in the meantime', async () => {
     const { handler, model, asked } = openServer()
     const page = openPage(handler)
     const said = page.chat.sendMessage({ text: 'Go.' })
@@ -352,7 +352,7 @@ describe('while the server is away', () => {
     expect(model.attempts).toHaveLength(1)
   })
 
-  it('has it also where the page only watched', async () => {
+  it('also returns it if the page only watched', async () => {
     const { handler, model, asked } = openServer()
     void openPage(handler).chat.sendMessage({ text: 'Go.' })
     await asked()
@@ -369,7 +369,7 @@ describe('while the server is away', () => {
     expect([words(page), page.chat.status]).toEqual([['Go.', 'Done.'], 'ready'])
   })
 
-  it('reads a chat as one of its branches has it', async () => {
+  it('reads a branch of a chat', async () => {
     const { handler, model, asked } = openServer()
     const page = openPage(handler)
     const answer = async (text: string, n: number, work: Promise<void>) => {
@@ -393,7 +393,7 @@ describe('while the server is away', () => {
     })
   })
 
-  it('continues an answer whose process has ended, by sending its message again', async () => {
+  it('continues an answer of a dead process by resending its message', async () => {
     const first = openServer()
     const page = openPage(first.handler)
     const said = page.chat.sendMessage({ text: 'Go.' })
@@ -435,7 +435,7 @@ describe('while the server is away', () => {
     expect([other.chat.text, other.chat.errors, model.attempts.length]).toEqual(['Second.', [], 2])
   })
 
-  it('takes a connection for lost on which nothing comes for 45 seconds', async () => {
+  it('considers a connection lost after 45 seconds of silence', async () => {
     const silent = new ReadableStream<Uint8Array>({
       start: (controller) =>
         controller.enqueue(new TextEncoder().encode('data: {"type":"start","messageId":"a"}\n\n')),
@@ -455,7 +455,7 @@ describe('while the server is away', () => {
 describe('a client tool', () => {
   const sendAutomaticallyWhen = lastAssistantMessageIsCompleteWithToolCalls
 
-  it('that waits is asked for after a reload, once, and the run goes on with its result', async () => {
+  it('that waits is requested once after a reload, and the run continues with its result', async () => {
     const { handler, model, asked } = openServer({ tools: [clientTool('pick'), tool('look')] })
     const before = openPage(handler)
     const said = before.chat.sendMessage({ text: 'Pick.' })
@@ -479,7 +479,7 @@ describe('a client tool', () => {
     expect(page.chat.errors).toEqual([])
   })
 
-  it('of a message that is sent while the chat is resumed is asked for once, and the run goes on', async () => {
+  it('of a message sent while the chat is resumed is requested once, and the run continues', async () => {
     const { handler, model, asked } = openServer({ tools: [clientTool('pick')] })
     const gate = latch()
     const later: Handler = async (request) => {
@@ -502,7 +502,7 @@ describe('a client tool', () => {
     expect([page.calls.length, page.chat.text, page.chat.status]).toEqual([1, 'Two it is.', 'ready'])
   })
 
-  it('that has its result is not asked for again, though the answer is streamed again', async () => {
+  it('that has its result is not requested again when the answer is replayed', async () => {
     const { handler, model, asked } = openServer({ tools: [clientTool('pick')] })
     const before = openPage(handler, {}, { sendAutomaticallyWhen })
     const said = before.chat.sendMessage({ text: 'Pick.' })
@@ -519,7 +519,7 @@ describe('a client tool', () => {
     expect([page.chat.text, page.calls]).toEqual(['Two it is.', []])
   })
 
-  it('of which the page is asked is not asked for again when the connection breaks', async () => {
+  it('that the page received is not requested again when the connection breaks', async () => {
     const gate = latch()
     const slow = tool('slow', () => gate.opened)
     const { handler, model, asked } = openServer({ tools: [clientTool('pick'), slow] })
@@ -540,7 +540,7 @@ describe('a client tool', () => {
     ])
   })
 
-  it('is not asked for while an approval waits beside it, and the approval is shown', async () => {
+  it('is not requested while another approval is pending, and the approval is shown', async () => {
     const pay = tool('pay', () => 'paid', { needsApproval: true })
     const { handler, model, asked } = openServer({ tools: [clientTool('pick'), pay] })
     const before = openPage(handler)
@@ -558,7 +558,7 @@ describe('a client tool', () => {
     expect(page.calls.map(({ toolName }) => toolName)).toContain('pick')
   })
 
-  it('answers of an earlier message are sent without the rest of it', async () => {
+  it('answers to an earlier message are sent without its other parts', async () => {
     const page = openPage(async () => Response.json({ error: { code: 'x', message: 'x' } }, { status: 400 }))
     const parts = [
       { type: 'step-start' },
@@ -603,7 +603,7 @@ describe('what is refused', () => {
       }),
     )
 
-  it('is an error with the code and the sentence of the server, and the place', async () => {
+  it('is an error with the server’s code, message and subject', async () => {
     const { handler } = openServer()
     expect(await sending(handler)).toMatchObject({
       name: 'ChatError',
@@ -619,12 +619,12 @@ describe('what is refused', () => {
     [401, 'You are not signed in.'],
     [418, 'The server refused the request (418).'],
     [500, 'The server failed (500). Try again later.'],
-  ])('is a sentence where a proxy answers %d', async (status, message) => {
+  ])('is a readable message if a proxy returns %d', async (status, message) => {
     const error = await sending(async () => new Response('<html>nginx</html>', { status }))
     expect(error).toMatchObject({ code: 'http_error', status, message })
   })
 
-  it('is a page whose ai the server does not know', async () => {
+  it('is a page with an unknown version of ai', async () => {
     const { handler } = openServer()
     const response = await handler(
       new Request('http://chat.test/api/chat/c', { headers: { 'x-ai-sdk': '8.1.0' } }),

@@ -69,8 +69,8 @@ async function twoProcesses(
 const wordsOf = (chunks: Awaited<ReturnType<typeof chunksOf>>): unknown[] =>
   chunks.flatMap((chunk) => (chunk.type === 'text-delta' ? [chunk.delta] : []))
 
-describe('an answer that another process gives', () => {
-  it('is shown from its beginning and as it grows, to who comes back and to who says it again', async () => {
+describe('an answer of another process', () => {
+  it('is streamed from its start to pages that reconnect or resend the message', async () => {
     const [began, gate] = [latch(), latch()]
     const wait = tool('wait', () => {
       began.open()
@@ -96,7 +96,7 @@ describe('an answer that another process gives', () => {
     expect((await there.handler(at('/c1/stream'))).status).toBe(204)
   })
 
-  it('is the one answer to a message that both were told at once', async () => {
+  it('is the only answer to a message that both processes received', async () => {
     const { handler, there, theatre } = await twoProcesses([text('One.'), text('Two.')])
     const both = Promise.all([handler(said('u1', 'Go.')), there.handler(said('u1', 'Go.'))])
     const read = both.then((responses) => Promise.all(responses.map((response) => chunksOf(response))))
@@ -105,7 +105,7 @@ describe('an answer that another process gives', () => {
     expect(theatre.requests).toHaveLength(1)
   })
 
-  it('ends at the question that it comes to, which may be answered there', async () => {
+  it('ends at an approval request, which can be answered there', async () => {
     const gate = latch()
     const began = latch()
     const look = tool('look', () => {
@@ -130,7 +130,7 @@ describe('an answer that another process gives', () => {
     expect([pay.inputs.length, page.errors]).toEqual([1, []])
   })
 
-  it('goes on here, before the same page, where that process dies', async () => {
+  it('continues here for the same page if that process dies', async () => {
     const { handler, there, theatre, time } = await twoProcesses([text('Never', { hang: 2 }), text('Whole.')])
     await handler(said('u1', 'Go.'))
     await theatre.arrival()
@@ -146,7 +146,7 @@ describe('an answer that another process gives', () => {
     expect(chunks.at(-1)).toMatchObject({ type: 'finish', finishReason: 'stop' })
   })
 
-  it('is not looked at once the page has gone', async () => {
+  it('is no longer polled after the page has disconnected', async () => {
     const { handler, there, theatre } = await twoProcesses([text('Never', { hang: 2 })])
     await handler(said('u1', 'Go.'))
     await theatre.arrival()
@@ -176,7 +176,7 @@ describe('an answer that another process gives', () => {
     expect([before > 0, looks - before]).toEqual([true, 0])
   })
 
-  it('breaks off where the log cannot be read any more', async () => {
+  it('breaks off if the log becomes unreadable', async () => {
     const { handler, there, theatre } = await twoProcesses([text('Never', { hang: 2 })])
     await handler(said('u1', 'Go.'))
     await theatre.arrival()
@@ -188,7 +188,7 @@ describe('an answer that another process gives', () => {
   })
 })
 
-describe('answers to one question each, given in two processes at the same moment', () => {
+describe('answers to different requests, sent to two processes at the same time', () => {
   const historyOf = async (handler: Handler): Promise<UIMessage[]> =>
     (await (await handler(at('/c1'))).json()) as UIMessage[]
 
@@ -207,7 +207,7 @@ describe('answers to one question each, given in two processes at the same momen
 
   const asking = calls([1, 2].map((n) => ['pay', { n }] as const))
 
-  it('are both taken where the second comes while the first is applied, and each call runs once', async () => {
+  it('are both accepted if the second arrives while the first is applied, and each call runs once', async () => {
     const acquired = [0, 0]
     const told = { now: false }
     /** For a while, where it does not come true. */

@@ -40,7 +40,7 @@ async function asking(): Promise<Stage> {
   })
 }
 
-it('tells every event as it is, over rests, to the end', async () => {
+it('sends every event unchanged, across rests, until the end', async () => {
   const play = (await asking()).run('Pay.')
   const response = toEventStreamResponse(play.run)
   expect(response.headers.get('content-type')).toMatch(/^text\/event-stream/)
@@ -53,7 +53,7 @@ it('tells every event as it is, over rests, to the end', async () => {
   expect((await told).map(({ id }) => id)).toEqual(events.map(({ id }) => id))
 })
 
-it('a page that comes back is told what it has missed, whenever that was, and in the end nothing', async () => {
+it('a reconnecting page receives what it missed, and nothing after the end', async () => {
   const play = (await asking()).run('Pay.')
   const first = toldBy(toEventStreamResponse(play.run))
   for (const asked of (await play.rest()).pending ?? []) play.run.approve(asked)
@@ -71,7 +71,7 @@ it('a page that comes back is told what it has missed, whenever that was, and in
   expect(fold(foreign.map(({ event }) => event))).toEqual(whole)
 })
 
-it('a page that comes back in the middle of arguments gets them from their beginning', async () => {
+it('a page that reconnects in the middle of arguments receives them from their start', async () => {
   const input = { text: 'The heron stands in the water. '.repeat(10) }
   const opened = await stage([call('pay', input, { text: 'Let me pay.', hang: 14 })], {
     tools: [tool('pay')],
@@ -96,7 +96,7 @@ it('a page that comes back in the middle of arguments gets them from their begin
   expect(fold(events)?.items.some(({ type }) => type === 'call')).toBe(false)
 })
 
-it('takes any events, and lets go of them with the page', async () => {
+it('accepts any events, and releases them when the page disconnects', async () => {
   const play = (await asking()).run('Pay.')
   await play.rest()
   let isOpen = true
@@ -119,8 +119,8 @@ it('takes any events, and lets go of them with the page', async () => {
   expect(isOpen).toBe(false)
 })
 
-describe('what a page shows', () => {
-  it('is what was said and done, with what waits', async () => {
+describe('foldTranscript', () => {
+  it('contains messages, calls and pending requests', async () => {
     const play = (await asking()).run('Pay.')
     await play.rest()
     expect(fold(play.events)).toMatchObject({
@@ -142,7 +142,7 @@ describe('what a page shows', () => {
     })
   })
 
-  it('takes back what a retry takes back, and changes nothing in place', async () => {
+  it('removes the text of failed attempts, and never mutates', async () => {
     const theatre = await stage([text('Half of', { cutAfter: 1 }), text('Whole.')])
     const play = theatre.run().skipBackOff()
     await play.end(2)
@@ -156,7 +156,7 @@ describe('what a page shows', () => {
     expect(steps.map((step) => JSON.stringify(step))).toEqual(copies)
   })
 
-  it('has what sub-agents do under their calls, and how a run failed', async () => {
+  it('contains sub-agents under their calls, and the error of a run', async () => {
     const child = await stage([call('look'), text('Found.')])
     const worker = again(child, { tools: [tool('look', () => 'seen')] })
     const research = worker.asTool({ name: 'research', description: 'Researches.', maxSteps: 5 })

@@ -23,7 +23,7 @@ async function sleep(): Promise<AgentEvent[]> {
   return events
 }
 
-test('pages are told until when a run sleeps', async () => {
+test('pages see the wake time of a sleeping run', async () => {
   const events = await sleep()
   let shown: Transcript | undefined
   for (const event of events) shown = foldTranscript(shown, event)

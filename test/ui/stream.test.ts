@@ -109,7 +109,7 @@ const scenarios: Record<string, () => Promise<Seen>> = {
     seen([done], { memory: { retrieve: async () => [{ source: 'leave.md', text: '30 days.' }] } as never }),
 }
 
-describe('the client takes', () => {
+describe('the client accepts', () => {
   it.each(Object.keys(scenarios))('%s, and shows the same after a reload', async (name) => {
     const { chunks, reloaded } = await (scenarios[name] as () => Promise<Seen>)()
     const message = await messageOf(chunks as never)
@@ -122,7 +122,7 @@ describe('the client takes', () => {
   })
 })
 
-it('a text comes as it is written, and a retry takes it back; ai 6 hears what is settled', async () => {
+it('text is streamed and reset by a retry; ai 6 only receives final text', async () => {
   const turns = [text('Half of', { cutAfter: 1 }), text('Whole.')]
   const { chunks } = await seen(turns, {}, 'v7')
   expect(kinds(chunks)).toEqual(expect.arrayContaining(['reset-step']))
@@ -140,7 +140,7 @@ it('a text comes as it is written, and a retry takes it back; ai 6 hears what is
   expect(late).toContainEqual(expect.objectContaining({ delta: 'Whole.' }))
 })
 
-it('arguments come as they are written, in ai 7; ai 6 gets whole calls', async () => {
+it('arguments are streamed to ai 7; ai 6 receives complete calls', async () => {
   const turns = [call('look', longInput), done]
   const { chunks } = await seen(turns, { tools: [tool('look')] }, 'v7')
   const types = kinds(chunks)
@@ -159,7 +159,7 @@ it('arguments come as they are written, in ai 7; ai 6 gets whole calls', async (
 it.each([
   ['a person stops the run', true],
   ['the provider breaks off', false],
-])('arguments that never end are taken back when %s', async (_, isStopped) => {
+])('incomplete arguments are removed when %s', async (_, isStopped) => {
   const cut = isStopped ? { hang: 6 } : { cutAfter: 6 }
   const options = { tools: [tool('look')], retry: { maxAttempts: 1 } }
   const { chunks } = await seen([call('look', longInput, { ...cut, text: 'Let me see.' })], options, 'v7', {
@@ -176,7 +176,7 @@ it.each([
   expect(after.some((type) => type.startsWith('tool-'))).toBe(false)
 })
 
-it('words that a shield has not cleared are told by neither', async () => {
+it('neither sends text that a shield has not cleared', async () => {
   for (const protocol of ['v6', 'v7'] as const) {
     const { chunks } = await seen([text('A zebra.')], { shields: { output: [withheld] } }, protocol)
     expect(JSON.stringify(chunks)).not.toContain('zebra')
@@ -184,7 +184,7 @@ it('words that a shield has not cleared are told by neither', async () => {
   }
 })
 
-it('a question ends the message for now, and what follows goes on in it', async () => {
+it('an approval request ends the message, and the rest continues it', async () => {
   const { chunks } = await scenarios['an approval']!()
   const at = chunks.findIndex(({ type }) => type === 'finish')
   const starts = chunks.flatMap((chunk) => (chunk.type === 'start' ? [chunk.messageId] : []))
@@ -194,7 +194,7 @@ it('a question ends the message for now, and what follows goes on in it', async 
   expect(chunks.filter(({ type }) => type === 'tool-approval-request')).toHaveLength(1)
 })
 
-it('a sub-agent shows beside its call what it does, and asks in the same message', async () => {
+it('a sub-agent shows its activity next to its call, and its requests in the same message', async () => {
   const theatre = await stage([call('research', { task: 'Pay.' }), done], {})
   const child = await stage([call('pay', { to: 'Ann' }), text('Paid, it says.')])
   const worker = again(child, { tools: [tool('pay', () => 'paid', { needsApproval: true })] })
@@ -239,7 +239,7 @@ it('a sub-agent shows beside its call what it does, and asks in the same message
   )
 })
 
-it('steering is heard in the middle of the message', async () => {
+it('steering appears inside the message', async () => {
   for (const [protocol, type] of [
     ['v7', 'steering-message'],
     ['v6', 'data-steering'],
@@ -264,7 +264,7 @@ it('steering is heard in the middle of the message', async () => {
   }
 })
 
-it('how a run ends is how the message does', async () => {
+it('the end of the run is the end of the message', async () => {
   const end = async (turns: Turn[], options: StageOptions, protocol: Protocol): Promise<UIMessageChunk[]> =>
     (await seen(turns, options, protocol)).chunks.slice(-2)
   const limited: StageOptions = { tools: [tool('look')], limits: { maxSteps: 1 } }
@@ -287,7 +287,7 @@ it('how a run ends is how the message does', async () => {
   expect((await chunksOf(response)).at(-1)).toMatchObject({ type: 'abort' })
 })
 
-it('progress, tokens and what went on beside it are told, and progress is not kept', async () => {
+it('progress, usage and notes are sent, and progress is transient', async () => {
   const busy = tool('look', (_input, { progress }) => {
     progress('half')
     return 'seen'
@@ -310,7 +310,7 @@ it('progress, tokens and what went on beside it are told, and progress is not ke
   expect(message?.parts.map(({ type }) => type)).not.toContain('data-progress')
 })
 
-it('a run that nobody looks at goes on, and a stream that is read late has all of it', async () => {
+it('a run continues without readers, and a stream that is read late is complete', async () => {
   const theatre = await stage([text('One two three.')])
   const { run } = theatre.run()
   const stream = toUIMessageStream(run)
@@ -321,7 +321,7 @@ it('a run that nobody looks at goes on, and a stream that is read late has all o
   expect(partsOf(await messageOf(chunks as never))).toEqual(partsOf(toUIMessages(messages)[1]))
 })
 
-it('addresses that run something are no links', () => {
+it('addresses that run code do not become links', () => {
   const bad = { type: 'url_citation', url_citation: { url: 'javascript:alert(1)' } } as const
   const media = [{ type: 'image_url', image_url: { url: 'javascript:alert(1)' } }] as const
   const shown = toUIMessages([

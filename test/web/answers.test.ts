@@ -67,8 +67,8 @@ async function openWaitingChat(
   return { theatre, handler, pay, store, failures }
 }
 
-describe('an answer that is in the inbox, of a run that could not be resumed', () => {
-  it('counts when the page sends it again, and the call runs once', async () => {
+describe('an answer in the inbox of a run that could not be resumed', () => {
+  it('is accepted when the page sends it again, and the call runs once', async () => {
     const { theatre, handler, pay, failures } = await openWaitingChat()
     const request = await answer(theatre)
     const again = request.clone() as Request
@@ -80,7 +80,7 @@ describe('an answer that is in the inbox, of a run that could not be resumed', (
     expect([await getState(theatre), pay.inputs.length]).toEqual(['COMPLETED', 1])
   })
 
-  it('starts nothing when the page sends another answer, which is refused', async () => {
+  it('starts nothing when the page sends a different answer, which is refused', async () => {
     const { theatre, handler, pay, failures } = await openWaitingChat()
     failures.next = 1
     expect((await handler(await answer(theatre))).status).toBe(503)
@@ -92,7 +92,7 @@ describe('an answer that is in the inbox, of a run that could not be resumed', (
     expect([await getState(theatre), pay.inputs.length]).toEqual(['WAITING_FOR_INPUT', 0])
   })
 
-  it('counts when a page opens the stream that may continue runs, and not before', async () => {
+  it('is applied once a page that may continue runs opens the stream', async () => {
     const { theatre, handler, pay, failures } = await openWaitingChat()
     failures.next = 1
     expect((await handler(await answer(theatre))).status).toBe(503)
@@ -104,7 +104,7 @@ describe('an answer that is in the inbox, of a run that could not be resumed', (
     expect((await handler(openStream(true))).status).toBe(204)
   })
 
-  it('is applied here when the process that has the session has died, and the page sees the rest', async () => {
+  it('is applied here after the lease owner has died, and the page sees the rest', async () => {
     const { theatre, handler, pay, store } = await openWaitingChat()
     const lease = await store.acquire('ann:c1', { holder: 'another process', ttlMs: 3_600_000 })
     const response = await passing(theatre.clock, handler(await answer(theatre)))
@@ -122,7 +122,7 @@ describe('an answer that is in the inbox, of a run that could not be resumed', (
 describe.each([{ inbox: 'an inbox' }, { inbox: 'no inbox' }])(
   'after an answer, over a store with $inbox',
   ({ inbox }) => {
-    it('the page, onError and the hooks get what the run does at once', async () => {
+    it('the page, onError and the hooks receive immediate events of the run', async () => {
       const { inbox: box, ...rest } = memoryStore()
       const store: SessionStore = inbox === 'an inbox' ? { ...rest, inbox: box } : rest
       const refuse = (_: unknown, { progress }: { progress: (value: string) => void }): never => {
@@ -152,8 +152,8 @@ describe.each([{ inbox: 'an inbox' }, { inbox: 'no inbox' }])(
   },
 )
 
-describe('an answer after which the run still waits', () => {
-  it('calls no hook; the hooks are called when the last answer makes the run work', async () => {
+describe('an answer that leaves the run waiting', () => {
+  it('calls no hook until the last answer continues the run', async () => {
     const told: string[] = []
     const pay = tool('pay', () => 'paid', { needsApproval: true })
     const asking = calls([1, 2].map((n) => ['pay', { n }] as const))
@@ -174,7 +174,7 @@ describe('an answer after which the run still waits', () => {
   })
 })
 
-it('the usage that hooks get is the total of the run so far', async () => {
+it('hooks receive the run’s total usage so far', async () => {
   const totals: number[] = []
   const { theatre, handler } = await openWaitingChat({
     onRest: ({ usage }) => totals.push(usage.totalTokens),
@@ -188,7 +188,7 @@ it('the usage that hooks get is the total of the run so far', async () => {
   expect(ended[0]).toBeGreaterThan(asked)
 })
 
-it('a subscriber right after resume() gets every event that the messages of the inbox cause', async () => {
+it('a subscriber right after resume() receives every event caused by inbox messages', async () => {
   const { theatre } = await openWaitingChat()
   const { run: waiting } = await theatre.agent.replay('ann:c1')
   await theatre.agent.send('ann:c1', { type: 'approve', callId: waiting?.pending?.[0]?.callId ?? '' })
@@ -210,7 +210,7 @@ describe.each([
   ],
   ['returns no text', () => undefined as never],
 ])('a function of expose that %s', (_, format) => {
-  it('masks what it was asked for, and is reported once: the chat stays readable', async () => {
+  it('masks its text and is reported once, and the chat stays readable', async () => {
     const fails = tool('look', () => {
       throw new RangeError('row 7 is missing')
     })

@@ -31,7 +31,7 @@ it.each(['.a', '..', 'a/b', 'a:b', ''])('%j is no id of a chat', async (id) => {
   expect((await asked(id, () => 'ann')).status).toBe(400)
 })
 
-it('an id has 1 to 128 characters of A-Z a-z 0-9 . _ @ -, and 200 with its prefix and the colon', async () => {
+it('a chat id has 1 to 128 characters of A-Z a-z 0-9 . _ @ -, and 200 with its prefix and the colon', async () => {
   const statusOf = async (id: string, prefix: string): Promise<number> =>
     (await asked(id, () => prefix)).status
   expect(await statusOf('Az09._@-', 'ann')).toBe(200)

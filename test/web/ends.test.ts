@@ -176,7 +176,7 @@ describe.each(rows)('a run that %s ended, over %s', (_name, _kind, end, kept) =>
   }
   const shown = [[], [data]]
 
-  it('shows its end to a chat page that reads it, comes back, or goes on', async () => {
+  it('shows its end to a chat page that reads, reconnects or continues', async () => {
     const store = kept()
     const here = open(store, end)
     const answer = here.say('u1', 'Go.').then(chunksOf)
@@ -209,7 +209,7 @@ describe.each(rows)('a run that %s ended, over %s', (_name, _kind, end, kept) =>
     expect(endsOf(await branched.branch(1))).toEqual([[], [data], [], []])
   })
 
-  it('shows its end to useChat when it has failed unseen', async () => {
+  it('shows its end to useChat if no page saw the failure', async () => {
     const store = kept()
     const here = open(store, end)
     void here.say('u1', 'Go.').then((response) => response.body?.cancel())

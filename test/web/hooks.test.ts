@@ -66,7 +66,7 @@ describe.each(protocols)('the hooks of a handler, over $name', ({ path, serve, s
     return { theatre, handler: serve(theatre.agent, options) }
   }
 
-  it('are called as a run begins, rests and ends, with whom it works for', async () => {
+  it('are called when a run starts, rests and ends, with the principal', async () => {
     const { told, hooks, names } = noting()
     const { handler } = await opened([text('One.'), text('Two.')], hooks)
     await (await handler(post(say('u1', 'Go.')))).text()
@@ -85,7 +85,7 @@ describe.each(protocols)('the hooks of a handler, over $name', ({ path, serve, s
     expect(told).toHaveLength(6)
   })
 
-  it('a rest that waits for a person is no end', async () => {
+  it('a rest that waits for a person does not call onFinish', async () => {
     const { hooks, names } = noting()
     const pay = tool('pay', () => 'paid', { needsApproval: true })
     const { handler, theatre } = await opened([call('pay'), text('Done.')], hooks, { tools: [pay] })
@@ -114,7 +114,7 @@ describe.each(protocols)('the hooks of a handler, over $name', ({ path, serve, s
     expect(names().slice(2)).toEqual(['onStart', 'onRest COMPLETED', 'onFinish COMPLETED'])
   })
 
-  it('stopping a run that waits ends it, for the person who stops it', async () => {
+  it('stopping a waiting run ends it for the person who stops it', async () => {
     const { told, hooks, names } = noting()
     const pay = tool('pay', () => 'paid', { needsApproval: true })
     const { inbox, ...rest } = memoryStore()
@@ -138,7 +138,7 @@ describe.each(protocols)('the hooks of a handler, over $name', ({ path, serve, s
     }
   })
 
-  it('the response stays open until they settle; the page has the answer before', async () => {
+  it('the response stays open until they settle, after the page has received the answer', async () => {
     const gate = latch()
     const { handler, theatre } = await opened([text('One.')], { onRest: () => gate.opened })
     const response = await handler(post(say('u1', 'Go.')))
@@ -156,7 +156,7 @@ describe.each(protocols)('the hooks of a handler, over $name', ({ path, serve, s
     expect((await theatre.agent.replay('team:c1')).run?.state).toBe('COMPLETED')
   })
 
-  it('30 seconds are the longest; then onError is told, and the run is what it was', async () => {
+  it('times out after 30 seconds, reports to onError, and does not affect the run', async () => {
     const errors: [string, string][] = []
     const onError = (error: unknown, { where }: ErrorContext): void =>
       void errors.push([where, (error as { code?: string }).code ?? String(error)])
@@ -178,7 +178,7 @@ describe.each(protocols)('the hooks of a handler, over $name', ({ path, serve, s
     expect((await theatre.agent.replay('team:c1')).run?.state).toBe('COMPLETED')
   })
 
-  it('one that throws is told to onError, and hurts neither the run nor the other hooks', async () => {
+  it('a throwing hook is reported to onError, and affects neither the run nor other hooks', async () => {
     const errors: [string, unknown, string | null][] = []
     const failing = (words: string) => (): never => {
       throw new Error(words)
@@ -199,7 +199,7 @@ describe.each(protocols)('the hooks of a handler, over $name', ({ path, serve, s
     ])
   })
 
-  it('a request that is refused calls none', async () => {
+  it('a refused request calls no hook', async () => {
     const { told, hooks } = noting()
     const { handler, theatre } = await opened([text('One.', { hang: 1 })], { ...hooks, whenBusy: 'refuse' })
     const first = await handler(post(say('u1', 'Go.')))
@@ -209,7 +209,7 @@ describe.each(protocols)('the hooks of a handler, over $name', ({ path, serve, s
     await theatre.agent.send('team:c1', { type: 'cancel' })
   })
 
-  it('an option that there is not is refused with what is meant', async () => {
+  it('an unknown option is refused with a suggestion', async () => {
     const { theatre } = await opened([text('One.')], {})
     const made = (options: object) => () => serve(theatre.agent, options as never)
     expect(made({ onFinnish: () => undefined })).toThrow(ConfigError)

@@ -153,6 +153,6 @@ async function play({ whenBusy, store: storeTurns, model, messages, reads }: Sto
     expect(shown.map(({ role }) => role)).toEqual(messages.flatMap(() => ['user', 'assistant']))
 }
 
-it('shows each accepted message once at every moment, and streams the answer that belongs to it', async () => {
+it('shows each accepted message exactly once at all times, and streams its answer', async () => {
   await fc.assert(fc.asyncProperty(stories, play), { numRuns: sampled(40), endOnFailure: true })
 })

@@ -76,13 +76,13 @@ describe.each(pages)('the address of %s', (_, send, key) => {
     expect(theatre.requests).toEqual([])
   })
 
-  it('is sent as it was read where it is public', async () => {
+  it('is sent normalized if its host is public', async () => {
     const { status, theatre } = await send({ address: 'HTTPS:\\\\Example.COM\\heron' })
     expect(status).toBe(200)
     expect(JSON.stringify(theatre.wire(0))).toContain('"https://example.com/heron"')
   })
 
-  it('is one that the server has listed', async () => {
+  it('is accepted if the server lists its host', async () => {
     const options = { fileAddresses: ['10.1.0.0/16', 'cdn.example.com'] }
     const statuses = [
       'http://10.1.2.3/',
@@ -94,14 +94,14 @@ describe.each(pages)('the address of %s', (_, send, key) => {
   })
 })
 
-it('data is taken whatever addresses are', async () => {
+it('data is accepted regardless of fileAddresses', async () => {
   const data = 'data:image/png;base64,iVBORw0KGgo='
   const { status, theatre } = await overChat('image/png')({ address: data }, { fileAddresses: [] })
   expect(status).toBe(200)
   expect(JSON.stringify(theatre.wire(0))).toContain(data)
 })
 
-describe('the file id of a page', () => {
+describe('a file id from a page', () => {
   const send = overAGUI('document', 'application/pdf')
   const key = 'messages[0].content[1].source.value'
 
@@ -111,7 +111,7 @@ describe('the file id of a page', () => {
     expect(theatre.requests).toEqual([])
   })
 
-  it('becomes the id that the server says, for this session and person', async () => {
+  it('is mapped by the server for this session and user', async () => {
     const asked: unknown[] = []
     const fileIds: FileIds = async (id, who) => {
       asked.push([id, who])
@@ -126,7 +126,7 @@ describe('the file id of a page', () => {
     expect(other.theatre.requests).toEqual([])
   })
 
-  it('that nobody can have is not asked about', async () => {
+  it('is refused without a lookup if it is too long', async () => {
     const fileIds = (): string => 'file-8Jq2'
     expect((await send({ id: 'x'.repeat(501) }, { fileIds })).status).toBe(400)
   })
@@ -139,7 +139,7 @@ describe('the file id of a page', () => {
       },
     ],
     ['returns no id', () => 7 as never],
-  ])('is the server’s fault where fileIds %s', async (_, fileIds) => {
+  ])('is a server error if fileIds %s', async (_, fileIds) => {
     const { status, body, theatre } = await send({ id: 'report' }, { fileIds })
     expect(status).toBe(500)
     expect(body).not.toContain('secret-host')
@@ -151,7 +151,7 @@ it.each([
   [{ fileAddresses: 'public' }, 'fileAddresses'],
   [{ fileAddresses: ['http://example.com/'] }, 'fileAddresses[0]'],
   [{ fileIds: new Map() }, 'fileIds'],
-])('options that are wrong are refused when the handler is made: %j', async (options, subject) => {
+])('invalid options are refused when the handler is created: %j', async (options, subject) => {
   const { agent } = await stage([text('Never.')], { store: memoryStore() })
   for (const serve of [chatHandler, aguiHandler]) {
     const make = () => serve({ agent, authorize: 'none', ...(options as PageFileOptions) })

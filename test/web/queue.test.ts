@@ -74,7 +74,7 @@ async function untilLater(condition: () => Promise<boolean>): Promise<void> {
 
 const wordsOf = (chat: Chat): string[] => chat.messages.map(textOf)
 
-it('only waits when a page reads the stream of a queued message: reading does not restart a stopped queue', async () => {
+it('only waits when a page reads the stream of a queued message, because reading does not restart a stopped queue', async () => {
   const store = memoryStore()
   const { handler, asked, model } = open(store)
   const first = handler(said('u1', 'One?')).then(chunksOf)
@@ -94,7 +94,7 @@ it('only waits when a page reads the stream of a queued message: reading does no
 })
 
 describe.each(sampledKinds(stores))('a chat over %s', (_, kept) => {
-  it('answers a message that came too early when its turn comes, and useChat shows both in order', async () => {
+  it('answers an early message when its turn comes, and useChat shows both in order', async () => {
     const { handler, asked, answer, model } = open(kept())
     const chat = new Chat('c', handler)
     const first = chat.sendMessage({ text: 'One?' })
@@ -128,7 +128,7 @@ describe.each(sampledKinds(stores))('a chat over %s', (_, kept) => {
     expect(chat.status).toBe('ready')
   })
 
-  it('answers a message once that is sent again while it waits, and says who is next to every page', async () => {
+  it('answers a queued message once if it is sent again, and shows the queue to every page', async () => {
     const { handler, asked, answer, model } = open(kept())
     const responses = [handler(said('u1', 'One?'))]
     await asked()
@@ -142,7 +142,7 @@ describe.each(sampledKinds(stores))('a chat over %s', (_, kept) => {
     expect(model.attempts).toHaveLength(2)
   })
 
-  it('says nothing after a stop until the person writes, then everything in order', async () => {
+  it('pauses the queue after a stop until the user writes, then continues in order', async () => {
     const { handler, asked, answer } = open(kept())
     const first = handler(said('u1', 'One?'))
     await asked()
@@ -166,7 +166,7 @@ describe.each(sampledKinds(stores))('a chat over %s', (_, kept) => {
     ])
   })
 
-  it('keeps a message while an approval waits, and says it when the run has ended', async () => {
+  it('keeps a message while an approval is pending, and sends it after the run has ended', async () => {
     const pay = tool('pay', () => 'paid', { needsApproval: true })
     const { handler, asked, answer, model } = open(kept(), { tools: [pay] })
     const chat = new Chat('c', handler)
@@ -216,7 +216,7 @@ describe.each(sampledKinds(stores))('a chat over %s', (_, kept) => {
     },
   )
 
-  it('refuses a message that comes while an approval waits with whenBusy: refuse', async () => {
+  it('refuses a message while an approval is pending with whenBusy: refuse', async () => {
     const pay = tool('pay', () => 'paid', { needsApproval: true })
     const { handler, asked, model } = open(kept(), { tools: [pay] }, { whenBusy: 'refuse' })
     const first = handler(said('u1', 'Pay.'))
@@ -228,7 +228,7 @@ describe.each(sampledKinds(stores))('a chat over %s', (_, kept) => {
     expect(await refused.json()).toMatchObject({ error: { code: 'waiting_for_answers' } })
   })
 
-  it('says what was queued when its process has died, once a page may continue the chat', async () => {
+  it('sends queued messages of a dead process once a page may continue the chat', async () => {
     const store = kept()
     const before = open(store)
     const first = before.handler(said('u1', 'One?'))
@@ -244,7 +244,7 @@ describe.each(sampledKinds(stores))('a chat over %s', (_, kept) => {
   })
 })
 
-it('steers the run that works with whenBusy: steer', async () => {
+it('steers the working run with whenBusy: steer', async () => {
   const { handler, asked, answer, model } = open(
     memoryStore(),
     { tools: [tool('look')] },
@@ -262,7 +262,7 @@ it('steers the run that works with whenBusy: steer', async () => {
   expect((await history(handler)).map(([role]) => role)).toEqual(['user', 'assistant'])
 })
 
-it('queues a picture with whenBusy: steer', async () => {
+it('queues an image with whenBusy: steer', async () => {
   const { handler, asked, answer } = open(memoryStore(), {}, { whenBusy: 'steer' })
   const first = handler(said('u1', 'One?'))
   await asked()
@@ -276,7 +276,7 @@ it('queues a picture with whenBusy: steer', async () => {
   expect(JSON.stringify(await chunksOf(second))).toContain('Second.')
 })
 
-describe('a queued message whose process has ended', () => {
+describe('a queued message of a dead process', () => {
   /** A chat whose message u2 waits in the store, opened by another process. */
   async function abandoned(grant: { prefix: string; context?: unknown }) {
     const store = memoryStore()
@@ -298,7 +298,7 @@ describe('a queued message whose process has ended', () => {
     return { ...after, asked }
   }
 
-  it('is said before the next message, where requests have no context', async () => {
+  it('is sent before the next message if requests have no context', async () => {
     const { handler, asked, answer } = await abandoned({ prefix: 'team' })
     const third = await handler(said('u3', 'Three?'))
     await asked()
@@ -308,7 +308,7 @@ describe('a queued message whose process has ended', () => {
     expect(JSON.stringify(await chunksOf(third))).toContain('Third.')
   })
 
-  it('never gets the context of another message: it waits until its page sends it again', async () => {
+  it('never uses the context of another message, and waits until its page sends it again', async () => {
     const { handler, asked, answer, clock, model } = await abandoned({ prefix: 'team', context: {} })
     const third = await handler(said('u3', 'Three?'))
     let isOver = false
@@ -347,7 +347,7 @@ it.each(['refuse', 'queue'] as const)('refuses by whenBusy: %s what it must', as
   await chunksOf(await first)
 })
 
-it('answers 429 when too many wait', async () => {
+it('returns 429 when too many messages are queued', async () => {
   const { handler, asked, agent } = open(memoryStore())
   const first = handler(said('u1', 'One?'))
   await asked()
@@ -360,7 +360,7 @@ it('answers 429 when too many wait', async () => {
   await chunksOf(await first)
 })
 
-it('gives tools the context of the request that sent the message', async () => {
+it('passes tools the context of the request that sent the message', async () => {
   const users: unknown[] = []
   const pay = tool('pay', (_input, { context }) => {
     users.push((context as { user?: string } | undefined)?.user)
@@ -388,7 +388,7 @@ it('gives tools the context of the request that sent the message', async () => {
   expect(users).toEqual(['ben'])
 })
 
-describe('a message that waits keeps its sender when another person sends its id', () => {
+describe('a queued message keeps its sender when another person sends its id', () => {
   const from = (user: string, request: Request): Request => {
     request.headers.set('x-user', user)
     return request
@@ -480,7 +480,7 @@ it.each([
   expect(users).toEqual(expected)
 })
 
-it('refuses another text under the id of the message that is being answered', async () => {
+it('refuses different text under the id of the message that is being answered', async () => {
   const { handler, asked, answer } = open(memoryStore())
   const first = handler(said('u1', 'One?'))
   await asked()
@@ -490,7 +490,7 @@ it('refuses another text under the id of the message that is being answered', as
   await chunksOf(await first)
 })
 
-it('says a message once that steered a run and is sent again', async () => {
+it('sends a steering message once if it is sent again', async () => {
   const { agent, handler, asked, answer, model } = open(
     memoryStore(),
     { tools: [tool('look')] },
@@ -512,7 +512,7 @@ it('says a message once that steered a run and is sent again', async () => {
   expect(await agent.send('c', told)).toMatchObject({ status: 'applied' })
 })
 
-it('leaves the message of another process to that process, which says it with its own context', async () => {
+it('leaves a message to the process that received it, which sends it with its own context', async () => {
   const store = memoryStore()
   const users: unknown[] = []
   const pay = tool('pay', (_input, { context }) => {
@@ -544,7 +544,7 @@ it('leaves the message of another process to that process, which says it with it
   expect(users).toEqual(['ben'])
 })
 
-it('does not show what input shields have not seen', async () => {
+it('does not show text that input shields have not checked', async () => {
   const shields = { input: [patternShield({ patterns: [/secret/], action: 'redact' })] }
   const { handler, asked, answer } = open(memoryStore(), { shields })
   const first = handler(said('u1', 'One?'))
@@ -559,7 +559,7 @@ it('does not show what input shields have not seen', async () => {
   expect(JSON.stringify(await history(handler))).not.toContain('secret')
 })
 
-it('tells the page and the operator when a queued message cannot be answered', async () => {
+it('reports to the page and to onError when a queued message cannot be answered', async () => {
   const errors: unknown[] = []
   const onError = (error: unknown): unknown => errors.push((error as Error).message)
   const store = memoryStore()
@@ -582,7 +582,7 @@ it('tells the page and the operator when a queued message cannot be answered', a
   expect(errors).toEqual(['The key of db.internal is missing.'])
 })
 
-it('says what agent.send queued for a page, too', async () => {
+it('also answers messages that agent.send queued', async () => {
   const { handler, asked, answer, agent } = open(memoryStore())
   const first = handler(said('u1', 'One?'))
   await asked()
@@ -596,7 +596,7 @@ it('says what agent.send queued for a page, too', async () => {
   expect(await runSession(agent, { session: 'c' })).toMatchObject({ turn: 2 })
 })
 
-it('answers in AG-UI, too', async () => {
+it('also answers in AG-UI', async () => {
   const model = new ManualModel()
   const agent = createAgent({
     model,

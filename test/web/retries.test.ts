@@ -150,7 +150,7 @@ const cells = Object.keys(surfaces).flatMap((surface) =>
 /** A sample has each surface and each of the others once at least. */
 const isPlayed = (_: unknown, i: number): boolean => runsAll || i % 7 === 0
 
-describe('a message and an approval that are sent again have one effect', () => {
+describe('a repeated message or approval has one effect', () => {
   it.each(cells.filter(isPlayed))('over %s, with %s, %s, %s', async (surface, shielding, ids, retry) => {
     const payer = paying({ shielding: shielding as Shielding, ids: callIds[ids] as () => string })
     const place = await (surfaces[surface] as (one: Payer) => Promise<Surface>)(payer)

@@ -77,7 +77,7 @@ describe.each(protocols)('a run whose process has died, over $name', ({ path, se
   const post = (to: string, value: unknown, type = 'application/json'): Request =>
     at(to, { method: 'POST', headers: { 'content-type': type }, body: JSON.stringify(value) })
 
-  it('is not continued by a reader: opening its history and its stream starts nothing', async () => {
+  it('is not continued by a reader who opens its history and its stream', async () => {
     const { theatre, agent, clock, users } = await interrupted()
     const reader = serve(agent, person('bob'))
     expect((await reader(at('/c1'))).status).toBe(200)
@@ -127,7 +127,7 @@ describe.each(protocols)('a run whose process has died, over $name', ({ path, se
     expect(theatre.requests).toHaveLength(1)
   })
 
-  it('is stopped while a reader watches it, and the reader is told so', async () => {
+  it('can be stopped while a reader watches it, and the reader sees the end', async () => {
     const { theatre, agent, clock } = await interrupted()
     const told = (await serve(agent, person('bob'))(at('/c1/stream'))).text()
     expect((await serve(agent, person('ann'))(post('/c1/stop', {}))).status).toBe(204)
@@ -135,7 +135,7 @@ describe.each(protocols)('a run whose process has died, over $name', ({ path, se
     expect(theatre.requests).toHaveLength(1)
   })
 
-  it('a mayContinue that is neither true nor false is the server’s own fault', async () => {
+  it('a mayContinue that is neither true nor false is a server error', async () => {
     const { agent } = await interrupted()
     const errors: unknown[] = []
     const authorize = (() => ({ prefix: 'team', mayContinue: 'yes' })) as unknown as Authorize
