@@ -93,7 +93,7 @@ describe.each(sampledKinds(kinds))('a thread over a store that answers %s', (_ki
     page.addMessage({ id: 'u3', role: 'user', content: 'Third.' })
     await page.runAgent({ forwardedProps: { branch: 1 } })
     expect(wordsOf(page)).toEqual(['First.', 'One.', 'Second.', 'Two.', 'Third.', 'Four.'])
-    // From the branch that the page names, the same words are the same message.
+    // On the branch that the page selects, the same text is the same message.
     page.setMessages([{ id: 'u1', role: 'user', content: 'Other first.' }])
     await page.runAgent({ forwardedProps: { regenerateFrom: 'u1', branch: 2 } })
     expect((await shown(handler)).branches?.at(-1)).toMatchObject({ position: 2, count: 2, branches: [2, 3] })
@@ -141,7 +141,7 @@ test('a branch is refused during an approval, and an approval is only valid on i
     model.pending?.answer(response)
     await work
   }
-  // A provider that numbers its calls anew in every answer.
+  // A provider that restarts its call numbers in each answer.
   const asking = { toolCalls: [callOf('call_1', 'pay', { to: 'Ann' })] }
   await answer(say(page, 'Pay.', 'u1'), asking)
   const again = { runId: 'r2', messages: [], forwardedProps: { regenerateFrom: 'u1' } }
@@ -157,7 +157,7 @@ test('a branch is refused during an approval, and an approval is only valid on i
   expect(now.interrupts.map(({ id }) => id)).not.toEqual(interrupts.map(({ id }) => id))
   const approve = (asked: typeof interrupts) =>
     asked.map(({ id }) => ({ interruptId: id, status: 'resolved', payload: { approved: true } }))
-  // The page of the former branch, and an answer to its interrupt on the current one.
+  // A page on the earlier branch answers its interrupt on the current branch.
   for (const messages of [former, other.messages]) {
     const stale = { runId: 'r3', messages, resume: approve(interrupts) }
     // oxlint-disable-next-line no-await-in-loop -- one after the other

@@ -31,7 +31,7 @@ async function served(
   return { opened, handler: aguiHandler({ agent: opened.agent, authorize: 'none', ...handler }), store }
 }
 
-/** The client of AG-UI, in a page that has nothing but the handler. */
+/** The AG-UI client connected to the handler. */
 function client({ handler }: Pick<Served, 'handler'>, threadId = 'ann'): HttpAgent {
   return new HttpAgent({ url: base, threadId, fetch: (url, init) => handler(new Request(url, init)) })
 }
@@ -133,7 +133,7 @@ describe('aguiHandler', () => {
     expect(payed.inputs).toEqual([{ n: 7 }])
     expect(page.pendingInterrupts).toEqual([])
     const said = page.messages.map(({ content }) => content)
-    // Results come in the order in which calls end, or in that of the calls.
+    // Results arrive in completion order or in call order.
     const results = [expect.stringMatching('No\\.'), 'paid 7']
     expect(said).toEqual(['Pay.', undefined, expect.anything(), expect.anything(), 'Done.'])
     expect(said).toEqual(expect.arrayContaining(results))
@@ -287,7 +287,7 @@ describe('aguiHandler', () => {
     const response = await chat.handler(post(input()))
     await chat.opened.arrival()
     void response.body?.cancel()
-    // What a killed process leaves behind is its log.
+    // A killed process leaves only its log.
     const copy = memoryStore()
     const lease = copy.acquire('ann', { holder: 'gone', ttlMs: 1000 })
     copy.append(lease, await chat.store.read('ann'))
@@ -307,7 +307,7 @@ describe('aguiHandler', () => {
     const chat = await served([call('wait', {}, { text: 'A moment.' }), text('A heron.')], { tools: [wait] })
     const first = events(await chat.handler(post(input())))
     await began.opened
-    // Another object for the same store: nothing of one process is known in the other.
+    // A separate store object, so that processes share no memory.
     const clock = new SimulatedClock()
     const agent = again(chat.opened, { store: { ...chat.store }, clock, tools: [wait] })
     const elsewhere = aguiHandler({ agent, authorize: 'none' })

@@ -6,7 +6,7 @@ import { AGUIEventFold } from '../../src/agui/agui-fold.js'
 import type { AGUIEvent, AGUIMessage } from '../../src/agui/index.js'
 import type { AgentEvent } from '../../src/index.js'
 
-/** A page that stands on the packages of AG-UI: what it refuses throws, and what it shows can be looked at. */
+/** A page that uses the AG-UI packages. Invalid events throw. */
 export class AGUIPage {
   messages: Message[] = []
   state: Record<string, unknown> = {}
@@ -45,13 +45,13 @@ export class AGUIPage {
     })
   }
 
-  /** The user has said something here. */
+  /** The user has sent a message. */
   say(id: string, content: string): void {
     if (!this.messages.some((message) => message.id === id)) this.messages.push({ id, role: 'user', content })
   }
 }
 
-/** What the packages of AG-UI have against a run that is told so; nothing when it is one. */
+/** The validation errors of the AG-UI packages for these events. */
 export function faultsOf(heard: readonly AgentEvent[]): string[] {
   const fold = new AGUIEventFold({ threadId: 't', runId: 'r', history: [] })
   const events = [fold.begin(), ...heard.map((event) => fold.handleEvent(event)), fold.end()].flat()
@@ -66,7 +66,7 @@ export function faultsOf(heard: readonly AgentEvent[]): string[] {
   return faults
 }
 
-/** Results come in the order in which calls end; the transcript has them in that of the calls. */
+/** Results arrive in completion order; the transcript has them in call order. */
 export function comparable(messages: readonly AGUIMessage[]): unknown[] {
   const callOf = messages.map(({ role }, i) =>
     role === 'tool' ? messages.findLastIndex((one, j) => j < i && one.role !== 'tool') : i,
@@ -85,12 +85,12 @@ export function comparable(messages: readonly AGUIMessage[]): unknown[] {
       const { metadata: _metadata, error: _error, ...rest } = { metadata: 0, error: 0, ...message }
       if (rest.role === 'tool') return { ...rest, content: withoutNote(rest.content) }
       if (rest.role !== 'assistant' || !rest.toolCalls) return rest
-      // What was edited, and no shield has cleared, is withheld from the transcript: the page has what was asked.
+      // Edits that no shield has cleared are withheld from the transcript; the page has the original call.
       return { ...rest, toolCalls: rest.toolCalls.map(({ id, function: { name } }) => ({ id, name })) }
     })
 }
 
-/** The model is told that the user has edited a call; the user knows. */
+/** Only the model reads that the user edited a call. */
 function withoutNote(content: unknown): unknown {
   return typeof content === 'string'
     ? content.replace(/^The user changed the arguments to .* before approving\.\n\n/s, '')

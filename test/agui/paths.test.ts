@@ -13,7 +13,7 @@ test.each(paths.map((path, i) => [`${i + 1}. with ${path.input}: ${path.name}`, 
   async (_, path) => {
     const { page, context, rests } = await follow(path)
     const { shown, transcript } = bothOf(page, context)
-    // A path may end while the run is at work, where shields have yet to speak.
+    // A path may end during a run, before shields have checked it.
     if (rests) expect(shown).toEqual(transcript)
   },
 )

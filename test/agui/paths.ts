@@ -10,7 +10,7 @@ import { agentSpace, generatePaths, type ReplayPath } from '../../src/testing/in
 import { followPath } from '../support/follow-path.js'
 import { AGUIPage, comparable } from './page.js'
 
-/** The paths over every pair of transitions that can follow each other; from these inputs, or from all. */
+/** The paths over all pairs of consecutive transitions, from these inputs or from all. */
 export function generatedPaths(...only: string[]): GeneratedPath[] {
   const space = agentSpace(only.length > 0 ? { only } : {})
   return generatePaths(agentMachine, { ...space, coverage: 'transition-pairs' }).paths
@@ -18,7 +18,7 @@ export function generatedPaths(...only: string[]): GeneratedPath[] {
 
 type GeneratedPath = ReplayPath & { input: string; name: string }
 
-/** The live agent goes a path, and a page of AG-UI follows it, from rest to rest. Returns what the page shows at last. */
+/** The live agent follows a path, and an AG-UI page follows it from rest to rest. Returns the final messages of the page. */
 export async function follow(
   path: ReplayPath,
 ): Promise<{ page: AGUIPage; context: AgentContext; ends: string[]; rests: boolean }> {
@@ -41,7 +41,7 @@ export async function follow(
   return { page, context, ends, rests: !isWorkState(context.state) }
 }
 
-/** The transcript, as the page has to show it; and what it shows, as far as shields have spoken. */
+/** The expected and the actual messages of the page, without text that shields have not checked. */
 export function bothOf(page: AGUIPage, context: AgentContext): { shown: unknown[]; transcript: unknown[] } {
   const messages = maskMessages(context)
   const isUnseen = ({ content }: { content: unknown }): boolean =>

@@ -6,7 +6,7 @@ import { AGUIPage, comparable } from './page.js'
 
 type Of<Type extends AGUIEvent['type']> = Extract<AGUIEvent, { type: Type }>
 
-/** All that is told up to the next rest, as a page of AG-UI takes it. */
+/** All events up to the next rest, validated by the AG-UI client. */
 async function told(
   page: AGUIPage,
   run: Run,
@@ -32,7 +32,7 @@ const outcomeOf = (events: readonly AGUIEvent[]) => {
   return last?.type === 'RUN_FINISHED' ? last.outcome : last
 }
 
-/** A page whose user has said what the run is about. */
+/** A page with the user's message. */
 function asking(words = 'Go.'): { page: AGUIPage; input: { messages: { id: string; role: string }[] } } {
   const page = new AGUIPage()
   page.say('u1', words)

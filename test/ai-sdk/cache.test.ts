@@ -14,7 +14,7 @@ interface Sent {
   messages: { content: { type: string; cache_control?: object }[] }[]
 }
 
-/** Where the marks are: the message and the block in it. */
+/** The positions of cache marks: message and block. */
 function marksIn({ system = [], messages }: Sent): string[] {
   return [
     ...system.flatMap(({ cache_control: mark }) => (mark ? ['system'] : [])),
@@ -52,7 +52,7 @@ describe.each(Object.keys(packages).filter((name) => name.startsWith('anthropic'
   })
 })
 
-/** What every request has in common with the one before, as it is sent. */
+/** The common prefix of each request and the previous one. */
 function prefixOf(sent: unknown, key: string): { rest: string; list: string[] } {
   const { [key]: list, ...rest } = JSON.parse(
     JSON.stringify(sent, (name, value: unknown) => (name === 'cache_control' ? undefined : value)),
@@ -69,7 +69,7 @@ it.each(Object.entries(packages))(
         fc.array(fc.integer({ min: 1, max: 4 }), { minLength: 1, maxLength: 4 }),
         async (batches) => {
           const turns = [...batches.map(batch), { text: 'Done.' }]
-          // Which run in a circle: guards would speak up, and what they say is no part of the transcript.
+          // These paths repeat steps, so guards would add nudges that are not in the transcript.
           const { stage } = await playedBy(make, turns, {
             tools: [add],
             instructions: 'Be brief.',
@@ -87,7 +87,7 @@ it.each(Object.entries(packages))(
   },
 )
 
-/** What the list of a request is called. */
+/** The key of the message list in a request. */
 function listKey(name: string): string {
   if (name.startsWith('google')) return 'contents'
   return name.includes('responses') ? 'input' : 'messages'

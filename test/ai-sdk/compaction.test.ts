@@ -16,7 +16,7 @@ const usage = {
   ],
 }
 
-/** An answer before which Anthropic has summarized the transcript, as it is on the wire. */
+/** An Anthropic answer after a compaction, in its wire format. */
 const answerOf = (content: object[], stop = 'end_turn') => anthropicMessage(content, stop, usage)
 
 const compacted = answerOf([summary, { type: 'text', text: 'Hello!' }])
@@ -43,7 +43,7 @@ describe.each(cases)(
       expect(told.flatMap((event) => (event.type === 'stream_chunk' ? [event.text] : [])).join('')).toBe(
         'Hello!',
       )
-      // Both of its requests, and what came out of the cache, are paid for.
+      // Both requests and the cached tokens are charged.
       expect((await run.result).usage).toMatchObject({
         inputTokens: 55_320,
         outputTokens: 133,
@@ -85,7 +85,7 @@ describe.each(cases)(
       const { url, sent } = await serverOf([answerOf([summary], 'compaction')])
       const agent = createAgent({ model: languageModel(make(url)), stream })
       const result = await agent.run('Hello.').result
-      // A stream of version 4 ends without a finish reason here: an incomplete answer, which is asked for again.
+      // A v4 stream ends without a finish reason here, so the incomplete answer is retried.
       const isUntold = stream && name.endsWith('v4')
       expect(result).toMatchObject({
         state: 'ERROR',

@@ -9,7 +9,7 @@ jest.setTimeout(60_000)
 
 const reports: Record<string, ProviderReport> = {}
 
-/** What a package's API cannot say. */
+/** Features without an API in the package. */
 function skipFor(name: string): Record<string, string> {
   if (name.startsWith('openai v')) return { reasoning: 'OpenAI shows none of it in Chat Completions' }
   if (name === 'openai responses v2')

@@ -9,7 +9,7 @@ const add = tool('add', ({ a, b }) => Number(a) + Number(b), { readOnly: true })
 const call = { name: 'add', arguments: { a: 1, b: 2 } }
 const thinking = { providerOptions: { anthropic: { thinking: { type: 'enabled', budgetTokens: 2_000 } } } }
 
-/** The server refuses thoughts whose signature is not theirs, and calls that come back without the one they had. */
+/** The server rejects reasoning with a wrong signature, and calls without their signature. */
 const thinkers = Object.entries(packages).filter(([name]) => /^(anthropic|google)/.test(name))
 const turns: Turn[] = [
   { reasoning: 'I have to add.', text: 'Let me see.', toolCalls: [call, call] },
@@ -17,7 +17,7 @@ const turns: Turn[] = [
   { text: 'It is 3.' },
 ]
 
-/** Thoughts as they were sent. */
+/** The reasoning in the requests. */
 function thoughtsIn(sent: unknown): string[] {
   return [...JSON.stringify(sent).matchAll(/"(?:thinking|thoughtSignature)":"([^"]+)"/g)].map(
     ([, said]) => said ?? '',

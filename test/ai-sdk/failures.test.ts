@@ -2,7 +2,7 @@ import type { Turn } from '../../src/rehearsal/index.js'
 import { until } from '../support/play.js'
 import { packages, playedBy, stageOf } from './support.js'
 
-/** Those whose wire is told apart from the others'. */
+/** Packages with a separate wire format. */
 const made = Object.entries(packages).filter(([name]) => /v[34]$/.test(name))
 const answer: Turn = { text: 'Here.' }
 

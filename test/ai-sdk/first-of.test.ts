@@ -71,7 +71,7 @@ async function theatre(first: At, second: At, turns: [Turn[], Turn[]], options: 
 }
 
 const sentTo = ({ requests }: Rehearsal): string => JSON.stringify(requests.map(({ sent }) => sent))
-/** What each of these wants back, in its own words, and the thoughts themselves. */
+/** The provider data that each package requires back, and the reasoning. */
 const extras =
   /"signature"|thoughtSignature":"(?!skip_)|"encrypted_content":|"reasoning_content":"[^"]|"thinking":"/
 
@@ -115,7 +115,7 @@ describe.each(orders)('%s', (_name, first, second) => {
       expect(result).toMatchObject({ state: 'COMPLETED', output: 'A dot.', steps: 3 })
       expect(result.usage).toMatchObject({ inputTokens: 30, outputTokens: 15, estimated: false })
       expect(retries).toHaveLength(1)
-      // The second has seen both pictures, the call with its result, and nothing that is the first's own.
+      // The second model received both images and the call with its result, but no provider data of the first.
       expect(sentTo(two).split(png).length - 1).toBeGreaterThanOrEqual(2)
       expect(JSON.stringify(two.requests[0]?.sent)).not.toMatch(extras)
       expect(JSON.stringify(two.requests[0]?.sent)).not.toContain('I think.')

@@ -1,16 +1,16 @@
-/** An answer in which a provider has used a tool of its own, as it is on the wire. */
+/** An answer with a provider-executed tool, in its wire format. */
 export interface HostedAnswer {
   /** Events of the stream. */
   events: object[]
-  /** The same when nothing is streamed. */
+  /** The same without streaming. */
   whole: object
 }
 
 interface Said {
   text: string
-  /** Whether the answer calls `add`, which is ours. */
+  /** Whether the answer calls `add`, a tool of the agent. */
   calls: boolean
-  /** Whether the provider has searched, which is cut off before its result where it is `unanswered`. */
+  /** Whether the provider has searched; `unanswered` cuts the answer off before the result. */
   searches?: boolean | 'unanswered'
 }
 
@@ -31,7 +31,7 @@ export function anthropicAnswer({ text, calls, searches }: Said): HostedAnswer {
   return anthropicMessage(content, calls ? 'tool_use' : 'end_turn', { input_tokens: 5, output_tokens: 5 })
 }
 
-/** An answer of Anthropic's, with these blocks. */
+/** An Anthropic answer with these blocks. */
 export function anthropicMessage(content: readonly object[], stop: string, usage: object): HostedAnswer {
   const message = { type: 'message', id: 'msg_1', role: 'assistant', model: 'claude', stop_sequence: null }
   const blocks = content.flatMap((block, index) => {
@@ -53,7 +53,7 @@ export function anthropicMessage(content: readonly object[], stop: string, usage
   }
 }
 
-/** A block as it begins, and what comes of it then. */
+/** A block at its start, and its deltas. */
 function inPieces(block: object): [begun: object, delta: object | null] {
   if ('input' in block)
     return [
@@ -73,7 +73,7 @@ function inPieces(block: object): [begun: object, delta: object | null] {
   return [block, null]
 }
 
-/** Code that Gemini has run, which is on the wire without an id. */
+/** Gemini's code execution, which has no id on the wire. */
 export function geminiAnswer(said: Said): HostedAnswer {
   return geminiParts(said, [
     { executableCode: { language: 'PYTHON', code: 'print(4)' } },
@@ -111,7 +111,7 @@ function geminiParts({ text, calls, searches }: Said, hosted: object[]): HostedA
   }
 }
 
-/** As long as OpenAI's are. */
+/** The length of OpenAI's ids. */
 export const searchId = `ws_${'0f'.repeat(25)}`
 
 export function responsesAnswer({ text, calls, searches }: Said): HostedAnswer {

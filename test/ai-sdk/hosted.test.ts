@@ -25,7 +25,7 @@ const searched = {
 }
 const ran = { input: { code: 'print(4)' }, result: { outcome: 'OUTCOME_OK', output: '4' } }
 
-/** By package: how its provider answers, with which tool, and what is told of a call. */
+/** The answers, tools and hosted calls of each package. */
 const played = Object.keys(packages).flatMap((name) => {
   if (name.startsWith('anthropic'))
     return [{ name, answerOf: anthropicAnswer, tools: search, item: result('web_search', searched) }]
@@ -39,7 +39,7 @@ const played = Object.keys(packages).flatMap((name) => {
     tools: googleSearch,
     item: result('server:GOOGLE_SEARCH_WEB', { input: { queries: ['herons'] }, result: { found: 1 } }),
   }
-  // AI SDK 5 knows nothing of Gemini 3's own calls.
+  // AI SDK 5 does not support Gemini 3's own calls.
   return name.endsWith('v2') ? [runs] : [runs, three]
 })
 
@@ -98,12 +98,12 @@ describe.each(played)('$name, $item.toolName', ({ name, answerOf, tools, item })
     const run = agent.run('How many?', { session: 's' })
     expect(await run.result).toMatchObject({ state: 'COMPLETED', output: 'I have to look.' })
     expect(await agent.run('And?', { session: 's' }).result).toMatchObject({ output: 'Bye.' })
-    // OpenAI's tell call and result in one item.
+    // OpenAI's packages report call and result in one item.
     if (!name.startsWith('openai')) expect(echoed(sent[1])).toEqual([])
   })
 })
 
-/** What goes back of the provider's own work, once for each answer that had it. */
+/** The provider-executed parts to send back, once per answer. */
 const wanted: Record<string, (times: number, name: string) => unknown> = {
   web_search: (times, name) =>
     Array.from({ length: times }, () =>
@@ -111,7 +111,7 @@ const wanted: Record<string, (times: number, name: string) => unknown> = {
         ? ['server_tool_use srvtoolu_1', 'web_search_tool_result srvtoolu_1']
         : [`item_reference ${searchId}`],
     ).flat(),
-  // The package cannot say it, and as a call of a function Gemini would refuse it.
+  // The package does not support it, and Gemini would reject it as a function call.
   code_execution: () => [],
   'server:GOOGLE_SEARCH_WEB': (times) =>
     Array.from({ length: times }, () => ['toolCall search-1', 'toolResponse search-1']).flat(),
@@ -123,7 +123,7 @@ interface Wire {
   contents?: { parts: Record<string, { id?: string; name?: string }>[] }[]
 }
 
-/** The provider's own calls and results in a request, with their ids. */
+/** The provider-executed calls and results in a request, with their ids. */
 function echoed(request: unknown): string[] {
   const { messages, input, contents } = request as Wire
   const blocks = messages?.flatMap(({ content }) =>

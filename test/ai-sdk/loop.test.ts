@@ -66,7 +66,7 @@ const paris = { city: 'Paris', days: 3 }
 describe.each(Object.entries(packages))('%s', (name, make) => {
   it.each([true, false])('answers with an object, beside its tools (stream: %s)', async (stream) => {
     const look = tool('look', () => 'Three days.', { readOnly: true })
-    // Where nothing else is known of a provider, the answer is asked for by a tool.
+    // For unknown providers, the answer is requested through a tool.
     const byFormat = name.startsWith('openai v') || name.startsWith('openai responses')
     const answer: Turn = byFormat
       ? { text: JSON.stringify(paris) }

@@ -16,7 +16,7 @@ export type Make = (url: string) => AiSdkModel
 const apiKey = 'key-of-the-test'
 const compatible = { name: 'local', apiKey, includeUsage: true }
 
-/** What the folder of the newest packages has, which are those of AI SDK 7. */
+/** The newest packages, which are those of AI SDK 7. */
 async function newest(): Promise<Record<string, Make>> {
   if (process.env['AI_SDK_NEWEST'] === undefined) return {}
   const file = './newest/packages.mjs'
@@ -36,12 +36,12 @@ async function newest(): Promise<Record<string, Make>> {
   }
 }
 
-/** Chat Completions, which OpenAI's provider has beside its default. */
+/** Chat Completions, the alternative to OpenAI's default API. */
 function chatOf(provider: object): (name: string) => AiSdkModel {
   return (provider as { chat: (name: string) => AiSdkModel }).chat
 }
 
-/** The real packages, each against a server of ours: those of AI SDK 6 and 5, and where they are installed of 7. */
+/** The real packages of AI SDK 6 and 5, and of 7 if installed, each against a test server. */
 export const packages: Readonly<Record<string, Make>> = {
   'anthropic v3': (baseURL) => createAnthropic({ baseURL, apiKey })('claude-sonnet-4-5'),
   'anthropic v2': (baseURL) => createAnthropicV2({ baseURL, apiKey })('claude-sonnet-4-5'),
@@ -56,7 +56,7 @@ export const packages: Readonly<Record<string, Make>> = {
   ...(await newest()),
 }
 
-/** Their ids stand for answers that OpenAI keeps, which a server that keeps nothing cannot look up. */
+/** Their ids refer to answers stored by OpenAI, which a stateless server cannot look up. */
 export const stateless: LanguageModelOptions = { providerOptions: { openai: { store: false } } }
 
 const stages: Stage[] = []
@@ -65,7 +65,7 @@ afterEach(async () => {
   await Promise.all(stages.splice(0).map((stage) => stage.close()))
 })
 
-/** An agent whose model is a package's, played over real HTTP. Ends with the test. */
+/** An agent with a package's model over real HTTP. Closed after the test. */
 export async function stageOf(
   make: Make,
   turns: readonly (Turn | TurnFunction)[],
@@ -81,7 +81,7 @@ export async function stageOf(
   return stage
 }
 
-/** One run of such an agent from its beginning to its end. */
+/** One complete run of such an agent. */
 export async function playedBy(
   make: Make,
   turns: readonly (Turn | TurnFunction)[],

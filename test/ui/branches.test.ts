@@ -124,7 +124,7 @@ describe.each(sampledKinds(kinds))('a chat over a store that answers %s', (_kind
     expect(reloaded.map(({ id }) => id)).toEqual(chat.messages.map(({ id }) => id))
     expect(branchesOf(reloaded[0])).toEqual({ position: 2, count: 2, branches: [1, 2] })
     expect(branchesOf(reloaded[1])).toBeUndefined()
-    // The page turns to the former branch, and goes on there.
+    // The page selects the earlier branch and continues there.
     const former = new Chat('c1', handler, { messages: await shown(handler, 1) })
     expect(words(former.messages)).toEqual(['First.', 'One.', 'Second.', 'Two.'])
     await former.sendMessage({ text: 'Third.' }, { body: { branch: 1 } })
@@ -158,7 +158,7 @@ describe.each(sampledKinds(kinds))('a chat over a store that answers %s', (_kind
       expect(JSON.stringify(await chunksOf(await handler(post(edit))))).toContain('Three.')
     expect(theatre.requests).toHaveLength(3)
     expect(await theatre.agent.listBranches('c1')).toHaveLength(3)
-    // From the page of a former branch: also once.
+    // Also only once from a page on an earlier branch.
     const old = again(said ?? '', { branch: 1 })
     expect((await handler(post({ ...old, branch: 9 }))).status).toBe(404)
   })
@@ -179,7 +179,7 @@ test('another process continues a request after the first process was killed', a
   await until(() => model.pending !== null)
   const records = near.read('c1')
   for (let end = before; end <= records.length; end++) {
-    // What a killed process leaves; its lease is over.
+    // The log of a killed process, with an expired lease.
     const store = memoryStore()
     const lease = store.acquire('c1', { holder: 'a process that was killed', ttlMs: 1000 })
     store.append(lease, records.slice(0, end))
@@ -212,7 +212,7 @@ test('a page that connects during an answer follows the current branch', async (
   expect(words(await shown(handler))).toEqual(['Hi.'])
   const late = new Chat('c1', handler, { messages: await shown(handler) })
   const following = late.resumeStream()
-  // The request that is under way is joined; a request for anything else is refused.
+  // The same request joins the answer in progress; other requests are refused.
   const other = {
     id: 'c1',
     messageId: chat.messages[0]?.id,
@@ -259,7 +259,7 @@ describe('what is refused', () => {
     expect(await refusal(await read('x'))).toEqual([400, 'invalid_input'])
     expect(await (await read('1', 'bo')).json()).toEqual([])
     expect(theatre.requests).toHaveLength(1)
-    // With the chat, its branches are gone.
+    // Deleting the chat deletes its branches.
     await chunksOf(await handler(post(again('u1'), as('ann'))))
     await theatre.agent.deleteSessions({ prefix: 'ann' })
     expect(await (await read('1')).json()).toEqual([])
@@ -282,7 +282,7 @@ describe('what is refused', () => {
       state: 'approval-requested',
     })
     expect(pay.inputs).toHaveLength(1)
-    // The call of the former branch has its own id of approval: what was answered there is not answered here.
+    // The call of the earlier branch has a different approval id, so its answer does not apply here.
     const former = (answered[1]?.parts.find(({ type }) => type === 'tool-pay') ?? {}) as {
       toolCallId?: string
     }
@@ -343,9 +343,9 @@ test('regenerate() retries a failed answer, and queued messages stay in the chat
   model.pending?.answer({ text: 'Two.' })
   await chunksOf(await queued)
   expect(words(await shown(handler))).toEqual(['Hi.', 'One.', 'And?', 'Two.'])
-  // The answer has only the reason why it failed.
+  // The answer only contains the error.
   expect(words(await shown(handler, 1))).toEqual(['Hi.', ''])
-  // Sent once more from the other branch, the message is not said again.
+  // Repeated from the other branch, the message is not processed again.
   await chunksOf(
     await handler(post(again((await shown(handler))[0]?.id ?? '', { branch: 1 }))).then(async (response) => {
       await until(() => model.pending !== null)

@@ -23,7 +23,7 @@ interface Opened {
   store: ReturnType<typeof memoryStore>
 }
 
-/** A handler in front of an agent whose model is played. */
+/** A handler for an agent with a scripted model. */
 async function opened(
   turns: readonly Turn[],
   options: StageOptions = {},
@@ -162,7 +162,7 @@ describe.each(sampledKinds(stores))('a chat over %s', (_, kept) => {
     const { theatre } = await opened([text('Never', { hang: 2 }), text('Whole.')], { store })
     const dead = theatre.run('Go.', { session: 'c1' })
     await until(() => theatre.requests.length === 1)
-    // The lease of a process that is gone runs out: here it is another store over the same log.
+    // The lease of a dead process expires. Here it is another store over the same log.
     const copy = memoryStore()
     const lease = copy.acquire('c1', { holder: 'test', ttlMs: 1000 })
     copy.append(lease, await store.read('c1'))
@@ -254,7 +254,7 @@ describe('approvals', () => {
     const ids = asked.map((part) => (part as never as Asked).approval.id)
     const first = await handler(post({ id: 'c1', messages: [waiting([answered(ids[0] as string)])] }))
     expect((await chunksOf(first)).at(-1)).toMatchObject({ type: 'finish', finishReason: 'tool-calls' })
-    // After a reload the page knows what has been answered, and sends it along with what is new.
+    // After a reload, the page repeats earlier answers along with new ones.
     const chat = new Chat('c1', handler, { messages: await history(handler, 'c1') })
     await chat.addToolApprovalResponse({ id: ids[1] as string, approved: true })
     await until(() => chat.status === 'ready' && chat.text === 'Done.')
@@ -428,7 +428,7 @@ it('a page that does not read delays nothing, and receives everything once it re
     chunks.map((chunk) => (chunk.type === 'text-delta' ? chunk.delta : '')).join('')
   expect(words(late)).toBe(long)
   expect(words(quick)).toBe(long)
-  // What waited was put together.
+  // Waiting chunks were merged.
   expect(late.length).toBeLessThan(50)
 })
 
@@ -488,7 +488,7 @@ it.each(stores)(
     const twice = await chunksOf(await paused.handler(said('c1', 'u2', 'Go on.')))
     expect(twice).toContainEqual(expect.objectContaining({ delta: 'Done.' }))
     expect(paused.theatre.requests).toHaveLength(2)
-    // Another turn follows: the copy does not get the answer of that one.
+    // Another turn follows, whose answer the copy must not receive.
     await chunksOf(await paused.handler(said('c1', 'u3', 'And?')))
     expect((await refusal(await paused.handler(said('c1', 'u2', 'Go on.')))).slice(0, 2)).toEqual([
       409,
@@ -502,7 +502,7 @@ it('a message right after a rest waits until the process releases the session', 
   const [leaving, free] = [latch(), latch()]
   const store: SessionStore = {
     ...near,
-    // It gives sessions free by a question of its own, which takes its time.
+    // Releasing a session is a separate, slow store request.
     append: async (lease, records, summary) => {
       await new Promise((resolve) => setImmediate(resolve))
       return near.append(lease, records, summary)
@@ -516,7 +516,7 @@ it('a message right after a rest waits until the process releases the session', 
   const { handler, theatre } = await opened([text('Hello.'), text('Ann.')], { store, interactive: true })
   const first = chunksOf(await handler(said('c1', 'u1', 'Hi.')))
   await leaving.opened
-  // Another process: what this one is about to do, it does not know.
+  // Another process, which does not know about pending work here.
   const clock = new SimulatedClock()
   const agent = again(theatre, { store: { ...near }, clock, interactive: true })
   const second = chatHandler({ agent, authorize: 'none', protocol })(said('c1', 'u2', 'Who am I?'))

@@ -273,7 +273,7 @@ describe('while the server is unreachable', () => {
     await said
     expect([page.chat.text, page.chat.errors, page.states]).toEqual(['Done.', [], ['lost', 'open']])
     expect(model.attempts).toHaveLength(1)
-    // Half a second, one, two, four, then five at most, of which at least half is waited for.
+    // Half a second, one, two, four, then at most five; at least half of the delay.
     const tries = page.network.sentTo(/POST/).length
     expect(tries).toBeGreaterThanOrEqual(8)
     expect(tries).toBeLessThanOrEqual(20)
@@ -400,7 +400,7 @@ describe('while the server is unreachable', () => {
     await first.asked()
     first.model.pending?.delta('Ha')
     await until(() => page.chat.lastMessage?.role === 'assistant')
-    // The lease of a process that is gone runs out: here it is another store over the same log.
+    // The lease of a dead process expires. Here it is another store over the same log.
     const copy = memoryStore()
     const lease = copy.acquire('c', { holder: 'test', ttlMs: 1000 })
     copy.append(lease, await first.store.read('c'))

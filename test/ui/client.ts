@@ -1,4 +1,4 @@
-// In the suite of the chat, jest reads `ai` 7 in its place: see scripts/chat.mjs.
+// The chat suite replaces it with `ai` 7, see scripts/chat.mjs.
 import {
   AbstractChat,
   type ChatInit,
@@ -17,7 +17,7 @@ import type { Protocol } from '../../src/ui/index.js'
 
 export { lastAssistantMessageIsCompleteWithToolCalls }
 
-/** What this client reads. */
+/** The stream of this client. */
 export const protocol: Protocol = process.env['AI_NEWEST'] === 'installed' ? 'v7' : 'v6'
 
 /** The client of `ai`, as `useChat` drives it, without React. */
@@ -73,7 +73,7 @@ class State implements ChatState<UIMessage> {
   snapshot = <Value>(value: Value): Value => structuredClone(value)
 }
 
-/** The chunks of an answer, each as the client's own schema takes it. */
+/** The chunks of an answer, validated by the client's schema. */
 export async function chunksOf(response: Response): Promise<UIMessageChunk[]> {
   const chunks: UIMessageChunk[] = []
   const stream = parseJsonEventStream({
@@ -87,7 +87,7 @@ export async function chunksOf(response: Response): Promise<UIMessageChunk[]> {
   return chunks
 }
 
-/** What the client makes of chunks; it throws for what it does not understand. */
+/** The messages that the client creates from chunks. Throws for unknown chunks. */
 export async function messageOf(
   chunks: readonly UIMessageChunk[],
   message?: UIMessage,

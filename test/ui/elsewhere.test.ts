@@ -35,9 +35,9 @@ const said = (id: string, words: string): Request =>
 interface Here {
   theatre: Stage
   handler: Handler
-  /** Another process: an agent of its own, with a store of its own over the same folder, and its own time. */
+  /** Another process with a separate agent, store object and clock over the same folder. */
   there: { handler: Handler; clock: SimulatedClock; store: SessionStore }
-  /** By which the stores know whose time is up. */
+  /** The clock of the stores' leases. */
   time: { now: number }
 }
 
@@ -138,7 +138,7 @@ describe('an answer of another process', () => {
     there.clock.increment(5000)
     await new Promise((resolve) => setImmediate(resolve))
     expect(theatre.requests).toHaveLength(1)
-    // Nobody renews its lease.
+    // The lease is not renewed.
     time.now += 60_000
     await passing(there.clock, theatre.arrival(2))
     const chunks = await joined
@@ -210,12 +210,12 @@ describe('answers to different requests, sent to two processes at the same time'
   it('are both accepted if the second arrives while the first is applied, and each call runs once', async () => {
     const acquired = [0, 0]
     const told = { now: false }
-    /** For a while, where it does not come true. */
+    /** For a limited time if the condition stays false. */
     const soon = async (isTrue: () => boolean): Promise<void> => {
       for (let left = 300; left > 0 && !isTrue(); left -= 1)
         await new Promise((resolve) => setImmediate(resolve))
     }
-    // The first process is given the session again when the second has it, which keeps it until then.
+    // The second process keeps the session until the first one takes it back.
     const hooks = [
       {
         acquire: () => soon(() => (acquired[0] ?? 0) < 2 || (acquired[1] ?? 0) > 0),

@@ -8,7 +8,7 @@ interface Told {
   event: AgentEvent
 }
 
-/** What an `EventSource` reads. */
+/** The events of an `EventSource`. */
 async function toldBy(response: Response, most = Infinity): Promise<Told[]> {
   const told: Told[] = []
   let buffered = ''
@@ -32,7 +32,7 @@ async function toldBy(response: Response, most = Infinity): Promise<Told[]> {
 const fold = (events: readonly AgentEvent[]): Transcript | undefined =>
   events.reduce<Transcript | undefined>(foldTranscript, undefined)
 
-/** A run that asks, is answered and ends. */
+/** A run that requests approval, receives it and ends. */
 async function asking(): Promise<Stage> {
   const pay = tool('pay', () => 'paid', { needsApproval: true })
   return stage([call('pay', { to: 'Ann' }, { text: 'Let me pay.' }), text('All is paid.')], {

@@ -11,9 +11,9 @@ interface SentRequest {
 /** A network between a page and a server: it can break, and the server can go away. */
 export class Network {
   readonly requests: SentRequest[] = []
-  /** Where requests go. Another process may take the place of the first. */
+  /** The current server, which another process may replace. */
   handler: Handler
-  /** What answers in place of the server; null: the server does. */
+  /** Replaces the server; null uses the server. */
   isAway: () => Response | Error | null = () => null
   readonly #connections = new Set<(error: Error) => void>()
 
@@ -42,12 +42,12 @@ export class Network {
     })
   }) as typeof globalThis.fetch
 
-  /** Breaks all open connections, as a browser tells it. */
+  /** Breaks all open connections with a browser's error. */
   cut(): void {
     for (const fail of this.#connections) fail(new TypeError('network error'))
   }
 
-  /** What was sent to a path. */
+  /** The requests to a path. */
   sentTo(path: RegExp): SentRequest[] {
     return this.requests.filter((request) => path.test(`${request.method} ${request.path}`))
   }

@@ -3,7 +3,7 @@ export function partsOf(message: { parts: readonly object[] } | undefined): obje
   return (message?.parts ?? []).filter(isInBoth).map((part) => {
     const { state, approval: _, providerMetadata: _p, rawInput, ...rest } = part as Record<string, unknown>
     const isText = rest['type'] === 'text' || rest['type'] === 'reasoning'
-    // Edited arguments that a shield has refused are withheld in the log; the page has what was asked.
+    // Edited arguments that a shield refused are withheld in the log; the page has the original ones.
     const isRefused = String(rest['errorText']).startsWith('The user changed the arguments before')
     const input = isRefused ? undefined : (rawInput ?? rest['input'])
     const known = isText ? { ...rest, id: undefined } : { ...rest, state, input }

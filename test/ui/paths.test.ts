@@ -21,15 +21,15 @@ const paths =
     : generatedPaths(...sample).filter((_, i) => i % 6 === 3)
 
 /**
- * The live agent goes a path, and a page follows it from rest to rest. What the client makes of what it is told at each
- * rest, with what it had before, is what the log says.
+ * The live agent follows a path, and a page follows it from rest to rest. At each rest, the client's messages must match the
+ * log.
  */
 async function follow(path: ReplayPath): Promise<void> {
   let turn: Turn | null = null
   let message: UIMessage | undefined
   await followPath(path, async (events, context) => {
     const chunks: UIMessageChunk[] = []
-    // What is said at a rest opens an answer of its own.
+    // A message at a rest starts a separate answer.
     const isAnew = events.some((event) => event.type === 'user_message' && isTurnOpening(event.message))
     if (isAnew) message = undefined
     const fold = new AnswerFold({ protocol, turn: isAnew ? null : turn, showsTurn: false }, (chunk) =>
@@ -45,7 +45,7 @@ async function follow(path: ReplayPath): Promise<void> {
       protocol,
       approved,
     }).at(-1)
-    // A path may end in the middle of a batch, where shields have yet to speak; or before anything was answered.
+    // A path may end during a batch, before shields have checked it, or before any answer.
     if (isWorkState(state) || shown?.role !== 'assistant') return
     const withheld = shown.parts.flatMap((part) =>
       'toolCallId' in part && 'errorText' in part && part.errorText === withheldResult
@@ -58,7 +58,7 @@ async function follow(path: ReplayPath): Promise<void> {
   })
 }
 
-/** The client notes by itself what it has answered. */
+/** The client records its answers. */
 function answered(
   message: UIMessage | undefined,
   open: readonly { callId: string }[],

@@ -19,13 +19,13 @@ const longInput = { text: 'The heron stands in the water. '.repeat(10) }
 
 interface Seen {
   chunks: UIMessageChunk[]
-  /** What a page is shown after a reload. */
+  /** The messages after a reload. */
   reloaded: UIMessage[]
   result: RunResult
   theatre: Stage
 }
 
-/** What a page is told of a run from its beginning to its end; whoever asks is answered by `answer`. */
+/** All events of a run for a page; `answer` answers its requests. */
 async function seen(
   turns: readonly Turn[],
   options: StageOptions = {},

@@ -27,7 +27,7 @@ interface Scene {
 
 interface End {
   options?: Partial<AgentOptions>
-  /** Leads the run to its end. It has sent its first request. */
+  /** Runs to the end, after the first request was sent. */
   lead: (scene: Scene) => unknown
   state: string
   reason: string
@@ -39,7 +39,7 @@ const halting = defineGuard({
     fact.type === 'calls' ? { action: 'halt', message: 'This tool is closed today.' } : undefined,
 })
 
-/** The model calls a tool, and is asked again where the run goes on. */
+/** The model calls a tool, and receives another request if the run continues. */
 const callTool = ({ model }: Scene): unknown =>
   model.pending?.answer({ toolCalls: [call('a', 'look')], finishReason: 'tool_calls' })
 

@@ -42,7 +42,7 @@ const protocols = [
   },
 ] as const
 
-/** What the hooks are told, in order. */
+/** The hook calls, in order. */
 function noting() {
   const told: [string, string | null, HookContext][] = []
   const hooks: HandlerHooks = {
@@ -80,7 +80,7 @@ describe.each(protocols)('the hooks of a handler, over $name', ({ path, serve, s
       people.map((user) => ({ prefix: 'team', context: { user } })),
     )
     expect(new Set(ats.map(({ runId }) => runId)).size).toBe(2)
-    // A message that is sent again starts nothing.
+    // A repeated message starts nothing.
     await (await handler(post(say('u2', 'Again.')))).text()
     expect(told).toHaveLength(6)
   })

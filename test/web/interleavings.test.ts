@@ -14,7 +14,7 @@ import { plainAnswer, settled } from '../support/manual-model.js'
 import { sampled } from '../support/extent.js'
 import { chunksOf, protocol } from '../ui/client.js'
 
-/** Waits for the next of these numbers of turns of the event loop. */
+/** Waits for the next number of event loop turns. */
 function createWaits(turns: readonly number[]): () => Promise<void> {
   let at = 0
   return async () => {
@@ -69,7 +69,7 @@ interface Shown {
 
 interface Story {
   whenBusy: WhenBusy
-  /** Turns that each question to the store and each answer of the model take. */
+  /** The event loop turns of each store request and model answer. */
   store: number[]
   model: number[]
   /** For each message: turns before it is sent, and the process that it is sent to. */
@@ -127,7 +127,7 @@ async function play({ whenBusy, store: storeTurns, model, messages, reads }: Sto
       // oxlint-disable-next-line no-await-in-loop -- as above
       const shown = await process.readChat()
       for (const number of known) expect([shown, countIn(JSON.stringify(shown), number)]).toEqual([shown, 1])
-      // The page follows what it has read last, and gets the answer to that message.
+      // The page receives the answer to the last message that it has read.
       const last = shown.findLast(({ metadata }) => !metadata?.queued)
       if (last?.role !== 'user') continue
       // oxlint-disable-next-line no-await-in-loop -- as above

@@ -7,7 +7,7 @@ import { paying, type Shielding, shieldings } from '../support/paying.js'
 
 type Handler = (request: Request) => Promise<Response>
 
-/** What a person knows of a chat: its messages, and the calls that it was asked about. */
+/** A user's knowledge of a chat: messages and approval requests. */
 interface Seen {
   messages: object[]
   asked: { approvalId: string; callId: string; input: unknown }[]
@@ -95,11 +95,11 @@ async function play(protocol: Protocol, shielding: Shielding, seed: number, requ
   }
   /** How far the log of each session was read. */
   const heads = new Map<string, number>()
-  /** What each person has sent. */
+  /** The messages of each user. */
   const granted: Record<string, string[]> = { ann: [], ben: [] }
   for (let n = 0; n < requests; n += 1) {
     const who = people[Math.floor(chance() * people.length)] ?? ''
-    // A person may have found out what another one was asked.
+    // A user may know another user's request.
     const known = seen[chance() < 0.1 ? 'ann' : who || 'ann'] as Seen
     const bodies = protocol.requests(known, 'c', n)
     const body = bodies[Math.floor(chance() * bodies.length)] as object
@@ -141,7 +141,7 @@ async function play(protocol: Protocol, shielding: Shielding, seed: number, requ
   }
 }
 
-/** Notes what each person's chats ask. */
+/** Records the requests in each user's chats. */
 async function note(
   { agent, store }: ReturnType<typeof paying>,
   seen: Record<string, Seen>,

@@ -11,7 +11,7 @@ interface Answered {
   theatre: Stage
 }
 
-/** Sends one part of a message, in the words of a protocol. */
+/** Sends one message part in the format of a protocol. */
 type Send = (given: { address?: string; id?: string }, options?: PageFileOptions) => Promise<Answered>
 
 async function sent(

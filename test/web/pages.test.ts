@@ -15,7 +15,7 @@ import { distant } from '../support/distant.js'
 import { latch, stage } from '../support/play.js'
 import { call, calls, text, tool } from '../support/tools.js'
 
-/** What no page may see unless it is said so, by what says it. */
+/** The secrets that no page may see, by the option that exposes them. */
 const canaries = {
   run: 'Incorrect API key sk-proj-RUN of org-1234',
   retry: 'overloaded-RETRY at 10.1.2.3',
@@ -24,7 +24,7 @@ const canaries = {
   childRun: 'models-CHILDRUN.internal',
   model: 'model-CANARY',
   cost: '424242',
-  /** Of the sessions: their tenant. */
+  /** The tenant of each session. */
   prefix: 'tenant-CANARY',
   store: '/srv/sessions-CANARY',
 } as const
@@ -56,7 +56,7 @@ interface Told {
   /** All that a page has received: streams, histories, error bodies, headers. */
   page: string
   errors: { error: unknown; at: ErrorContext }[]
-  /** What the model has read of the tools. */
+  /** The tool results that the model received. */
   model: string
   thrown: Error
 }
@@ -137,7 +137,7 @@ async function played(
   try {
     const first = read(await post(message('u1', 'Go.')))
     await began.opened
-    // While it works: a second page, another message, answers to what does not wait.
+    // During the run: a second page, another message, and answers to closed requests.
     const second = read(await at('/c1/stream'))
     await read(await at('/c1'))
     await read(await post(message('u2', 'And?')))
@@ -145,7 +145,7 @@ async function played(
     await Promise.all([first, second])
     await read(await at('/c1'))
     await read(await at('/c1/stream'))
-    // What cannot be done: of the request's own fault, and of the server's.
+    // Errors of the request and errors of the server.
     await read(await post({ nothing: true }))
     await read(await at('/%ff'))
     const { acquire } = agentStore(store)
@@ -163,14 +163,14 @@ async function played(
 
 const agentStore = (store: unknown) => store as { acquire: (...of: unknown[]) => unknown }
 
-/** What a page of this setting sees. */
+/** The view of a page with these options. */
 function allowed(name: keyof typeof protocols, expose: ExposeOptions): Canary[] {
   const { errors, toolErrors, retries, usage, models } = expose
-  // AG-UI is told codes of retries alone, and sums of tokens.
+  // AG-UI only receives retry codes and token totals.
   const isChat = name === 'chat'
   return [
     ...(errors === true ? (['run', 'store'] as const) : []),
-    // Words about a model that is given up for another say which that is.
+    // Warnings about an abandoned model name it.
     ...(isChat && retries === true && models === true ? (['retry', 'model'] as const) : []),
     ...(toolErrors === true ? (['tool', 'childRun'] as const) : []),
     ...(isChat && usage === true ? (['cost'] as const) : []),
@@ -182,7 +182,7 @@ const isOneOf = (page: string): Canary[] =>
 
 const keys = ['errors', 'toolErrors', 'retries', 'usage', 'models'] as const
 
-/** Every subset of what may be shown, in `.ci/run`; a few of them here. */
+/** All subsets of `expose` run in `.ci/run`, a few of them here. */
 function settings(): ExposeOptions[] {
   if (process.env['STATEWRIGHT_PAGES'] === 'all') {
     return Array.from({ length: 2 ** keys.length }, (_, bits) =>
@@ -200,7 +200,7 @@ it.each(cases)(
   'a page of $name that is shown $shows receives nothing else',
   async ({ name, expose, isDistant }) => {
     const { page, errors, model, thrown } = await played(name, expose, isDistant)
-    // A child's own failures are shown by AG-UI alone: useChat shows its words and the states of its calls.
+    // Only AG-UI shows a child's failures; useChat shows its text and call states.
     const optional: Canary[] = expose.toolErrors === true ? ['childTool'] : []
     if (expose.errors === true) optional.push('childRun')
     const may = allowed(name, expose)
@@ -209,7 +209,7 @@ it.each(cases)(
         .filter((canary) => !optional.includes(canary))
         .toSorted(),
     ).toEqual(may.filter((canary) => !optional.includes(canary)).toSorted())
-    // The model reads what it has always read, and the operator hears what the page does not.
+    // The model reads the full result, and onError receives what the page does not see.
     expect(model).toContain(canaries.tool)
     expect(page).toContain(said)
     expect(page.includes('"usage":')).toBe(expose.usage === true)
@@ -300,7 +300,7 @@ it.each(['chat', 'agui'] as const)(
     const edit = { runId: 'r3', messageId: 'u2', forwardedProps: { regenerateFrom: 'u2' } }
     expect(await ask('', { ...message('u2', 'And then?'), ...edit })).toBe(200)
     expect(requests.length).toBe(turns.length)
-    // All branches, and one that there is not.
+    // All branches, and an unknown one.
     for (const branch of [1, 2, 3, 4]) {
       // oxlint-disable-next-line no-await-in-loop -- one after the other
       expect(await ask(`/c1?branch=${branch}`)).toBe(branch === 4 ? 404 : 200)

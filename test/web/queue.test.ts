@@ -62,7 +62,7 @@ async function history(handler: Handler): Promise<(string | true)[][]> {
   ])
 }
 
-/** As `until`, for what takes time to find out. */
+/** Like `until`, for asynchronous conditions. */
 async function untilLater(condition: () => Promise<boolean>): Promise<void> {
   // oxlint-disable-next-line no-await-in-loop -- one look after the other
   for (let left = 200; !(await condition()); left -= 1) {
@@ -277,7 +277,7 @@ it('queues an image with whenBusy: steer', async () => {
 })
 
 describe('a queued message of a dead process', () => {
-  /** A chat whose message u2 waits in the store, opened by another process. */
+  /** A chat with a queued message u2, opened by another process. */
   async function abandoned(grant: { prefix: string; context?: unknown }) {
     const store = memoryStore()
     const before = open(store, {}, { authorize: () => grant })
@@ -289,7 +289,7 @@ describe('a queued message of a dead process', () => {
     await before.agent.send('team:c', message)
     const after = open(store, {}, { authorize: () => grant })
     expect((await after.handler(at('/c/stream'))).status).toBe(204)
-    /** Lets seconds pass until the model is asked. */
+    /** Advances the clock until the next model request. */
     const asked = () =>
       until(() => {
         after.clock.increment(1000)
@@ -469,7 +469,7 @@ it.each([
   await settled()
   model.pending?.answer({ toolCalls: [call('a', 'look')] })
   await asked()
-  // The model does what it was told, and tells so.
+  // The model follows the message and confirms it.
   for (let asks = 0; users.length === 0 && asks < 3; asks += 1) {
     const isTold = JSON.stringify(model.pending?.request.messages).includes('Pay me.')
     model.pending?.answer(isTold ? { toolCalls: [call('b', 'pay')] } : { text: 'First.' })

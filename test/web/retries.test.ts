@@ -10,7 +10,7 @@ import { runsAll } from '../support/extent.js'
 
 type Payer = ReturnType<typeof paying>
 
-/** A place where a person writes and approves. Answers can be sent as often as one likes; a refusal is not an error here. */
+/** A client that writes and approves. Answers can be repeated, and refusals are not errors here. */
 interface Surface {
   say(id: string): Promise<unknown>
   /** The answer to the call that waits. */
@@ -119,7 +119,7 @@ function inbox({ agent }: Payer, toTarget: (call: PendingCall) => Omit<Target, '
   }
 }
 
-/** Sends an answer or a message as a page does whose connection breaks: again in turn, or all at once. */
+/** Sends an answer or a message repeatedly, in sequence or at once, like a page with a broken connection. */
 const retries: Record<string, (send: () => Promise<unknown>) => Promise<void>> = {
   'in turn': async (send) => {
     await send()
@@ -147,7 +147,7 @@ const cells = Object.keys(surfaces).flatMap((surface) =>
   ),
 )
 
-/** A sample has each surface and each of the others once at least. */
+/** A sample contains each surface and each other value at least once. */
 const isPlayed = (_: unknown, i: number): boolean => runsAll || i % 7 === 0
 
 describe('a repeated message or approval has one effect', () => {

@@ -8,7 +8,7 @@ import { call, text, tool } from '../support/tools.js'
 
 type Handler = (request: Request) => Promise<Response>
 
-/** Both protocols: how a page says something, and where its stream is. */
+/** How pages of both protocols send a message and read a stream. */
 const protocols = [
   {
     name: 'useChat',
@@ -42,11 +42,11 @@ interface Left {
   theatre: Stage
   agent: Agent
   clock: SimulatedClock
-  /** Whose `context` the tool was given, call by call. */
+  /** The `context` of each tool call. */
   users: unknown[]
 }
 
-/** A run that its process left while the model worked; then another process, in which nobody has asked for anything. */
+/** A run whose process died during a model request, then another process without requests. */
 async function interrupted(): Promise<Left> {
   const users: unknown[] = []
   const pay = tool('pay', (_input, { context }) => {
@@ -89,7 +89,7 @@ describe.each(protocols)('a run whose process has died, over $name', ({ path, se
       await new Promise((resolve) => setImmediate(resolve))
     }
     expect([theatre.requests.length, users]).toEqual([1, []])
-    // The message, sent again by the person who said it, continues the run with that person's context.
+    // The message, repeated by its sender, continues the run with the sender's context.
     const owner = serve(agent, person('ann'))
     await (await owner(post('', body('u1', 'Pay.')))).text()
     expect([theatre.requests.length, users]).toEqual([3, ['ann']])

@@ -17,7 +17,7 @@ async function made(parts: object[], options: Partial<AgentOptions> = {}) {
   const sent: CallOptions[] = []
   const model = languageModel(sdkModel(parts, { sent }))
   const store = memoryStore()
-  // Whole answers: what is tested is what comes of them.
+  // Complete answers, because streaming is not tested here.
   const agent = createAgent({ model, store, stream: false, ...options })
   const result = await agent.run('Draw a heron.', { session: 's' }).result
   const again = await agent.run('Another.', { session: 's' }).result

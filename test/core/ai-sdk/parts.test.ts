@@ -92,7 +92,7 @@ describe.each(['v2', 'v3', 'v4'] as const)('%s', (version) => {
       { ...result, preliminary: true, result: 'searching' },
       result,
       result,
-      // What is answered by the provider is its own call, although it did not say so.
+      // A call with a provider result is provider-executed, even if it is not marked.
       { type: 'tool-call', toolCallId: 's2', toolName: 'fetch', input: '{}' },
       unannounced,
       // Its call was in an earlier answer.
@@ -252,9 +252,7 @@ describe.each(['v2', 'v3', 'v4'] as const)('%s', (version) => {
     const own = await askOnce(languageModel(sdkModel([], { version, sent })), { sampling })
     await askOnce(languageModel(sdkModel([], { version, sent, provider: 'openai.chat' })), { sampling })
     const isV4 = version === 'v4'
-    expect(own.warnings).toEqual(
-      isV4 ? [] : [expect.stringContaining('sampling.reasoningEffort is ignored')],
-    )
+    expect(own.warnings).toEqual(isV4 ? [] : [expect.stringContaining('sampling.reasoningEffort is ignored')])
     expect(sent.map(({ reasoning }) => reasoning)).toEqual(isV4 ? ['low', 'low'] : [undefined, undefined])
     expect(sent[1]?.providerOptions).toEqual(isV4 ? undefined : { openai: { reasoningEffort: 'low' } })
   })
@@ -392,7 +390,7 @@ it('what the package leaves out is told; pings and empty pieces are nothing of t
     'provider_warning: Beware.',
   ])
   expect(response.model).toBe('m-1-2026')
-  // The stream has begun; seven parts, one of them with words; the end.
+  // Stream start, seven parts, one of them with text, and the end.
   expect(activity.filter((kind) => kind === 'content')).toHaveLength(2)
   expect(activity.filter((kind) => kind === 'keep_alive')).toHaveLength(7)
 })

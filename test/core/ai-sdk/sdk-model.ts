@@ -8,11 +8,11 @@ interface Given {
   version?: SpecificationVersion
   provider?: string
   urls?: Record<string, RegExp[]>
-  /** Asked for what was sent. */
+  /** Returns the recorded requests. */
   sent?: CallOptions[]
 }
 
-/** A model of the AI SDK that streams these parts, and has them as its content when nothing is streamed. */
+/** A model of the AI SDK that returns these parts, streamed or not. */
 export function sdkModel(parts: readonly object[], given: Given = {}): AiSdkModel {
   const { version = 'v3', provider = 'mine.chat', urls = {}, sent = [] } = given
   const finish = { type: 'finish', finishReason: ending(version), usage: {} }
@@ -37,7 +37,7 @@ function ending(version: SpecificationVersion): unknown {
   return version === 'v2' ? 'stop' : { unified: 'stop', raw: 'end' }
 }
 
-/** One answer of a provider, and what it told meanwhile. */
+/** One answer of a provider, and the events during it. */
 export async function askOnce(provider: ModelProvider, request: Partial<ModelRequest> = {}) {
   const deltas: [text: string, reasoning: string][] = []
   const warnings: string[] = []
