@@ -2,7 +2,7 @@ import type { CompareChange, CompareStep, CompareView } from './protocol.js'
 import type { Decision, RecordRow, SessionView, ShownMessage } from './protocol.js'
 import type { SessionFold } from './session-fold.js'
 import { createTranscript, toShownText } from './shown-values.js'
-import { findToldInstructions } from './session-step.js'
+import { findEffectiveInstructions } from './session-step.js'
 
 interface ComparedSession {
   view: SessionView
@@ -12,25 +12,25 @@ interface ComparedSession {
 }
 
 export function createCompareView(a: ComparedSession, b: ComparedSession): CompareView {
-  const [said, other] = [getTranscript(a), getTranscript(b)]
-  const [steps, others] = [listSteps(a, said), listSteps(b, other)]
+  const [messages, otherMessages] = [getTranscript(a), getTranscript(b)]
+  const [steps, others] = [listSteps(a, messages), listSteps(b, otherMessages)]
   const count = Math.max(steps.length, others.length)
   return {
     a: a.view,
     b: b.view,
     commonRecords: countCommonRecords(a, b),
-    commonMessages: countCommon(said, other, (message) => [
+    commonMessages: countCommon(messages, otherMessages, (message) => [
       message.role,
       message.text,
       message.calls.map(toComparedCall),
     ]),
-    change: findChange(a, b, said, other),
+    change: findChange(a, b, messages, otherMessages),
     steps: Array.from({ length: count }, (_, i) => {
       const [one, two] = [steps[i] ?? null, others[i] ?? null]
       const isSame =
         one !== null &&
         two !== null &&
-        isEqual([one.said, one.text, one.calls], [two.said, two.text, two.calls])
+        isEqual([one.userText, one.text, one.calls], [two.userText, two.text, two.calls])
       return { step: i + 1, a: one, b: two, isSame }
     }),
   }
@@ -66,24 +66,24 @@ const toComparedCall = ({ name, arguments: text, result }: ShownMessage['calls']
 function findChange(
   a: ComparedSession,
   b: ComparedSession,
-  said: readonly ShownMessage[],
-  other: readonly ShownMessage[],
+  messages: readonly ShownMessage[],
+  otherMessages: readonly ShownMessage[],
 ): CompareChange | null {
   const isForkOf = (one: ComparedSession, two: ComparedSession): boolean =>
     one.fold.origin?.sessionId === two.view.session.id
   const edit = isForkOf(b, a) ? b.fold.origin?.edit : isForkOf(a, b) ? a.fold.origin?.edit : undefined
-  if (edit === undefined) return findOtherDecision(said, other)
+  if (edit === undefined) return findOtherDecision(messages, otherMessages)
   if ('instructions' in edit) return findOtherInstructions(a, b)
   if ('message' in edit) {
     const textIn = (messages: readonly ShownMessage[]): string =>
       messages.find(({ id }) => id === edit.message)?.text ?? ''
-    return { kind: 'message', name: null, a: textIn(said), b: textIn(other) }
+    return { kind: 'message', name: null, a: textIn(messages), b: textIn(otherMessages) }
   }
   // Call ids are unique only within a batch, so compare the calls of the same message.
   const kind = 'result' in edit ? 'result' : 'arguments'
-  for (const message of said) {
+  for (const message of messages) {
     const call = message.calls.find(({ id }) => id === edit.call)
-    const twin = other.find(({ id }) => id === message.id)?.calls.find(({ id }) => id === edit.call)
+    const twin = otherMessages.find(({ id }) => id === message.id)?.calls.find(({ id }) => id === edit.call)
     if (!call || !twin || call[kind] === twin[kind]) continue
     return { kind, name: call.name, a: call[kind] ?? '', b: twin[kind] ?? '' }
   }
@@ -92,11 +92,11 @@ function findChange(
 
 /** A call that people decided differently. */
 function findOtherDecision(
-  said: readonly ShownMessage[],
-  other: readonly ShownMessage[],
+  messages: readonly ShownMessage[],
+  otherMessages: readonly ShownMessage[],
 ): CompareChange | null {
-  for (const message of said) {
-    const twins = other.find(({ id }) => id === message.id)?.calls ?? []
+  for (const message of messages) {
+    const twins = otherMessages.find(({ id }) => id === message.id)?.calls ?? []
     for (const call of message.calls) {
       const [a, b] = [call, twins.find(({ id }) => id === call.id)].map((one) =>
         describeDecision(one?.decision),
@@ -113,24 +113,24 @@ function describeDecision(decision: Decision | null | undefined): string | undef
 
 function findOtherInstructions(a: ComparedSession, b: ComparedSession): CompareChange {
   const [one = '', two = ''] = [a, b].map(({ fold, instructions }) =>
-    toShownText(findToldInstructions(fold.now.standing, instructions)?.text ?? ''),
+    toShownText(findEffectiveInstructions(fold.now.standing, instructions)?.text ?? ''),
   )
   return { kind: 'instructions', name: null, a: one, b: two }
 }
 
 function listSteps({ view: { rows } }: ComparedSession, messages: readonly ShownMessage[]): CompareStep[] {
   const answers = messages.flatMap((message, i) =>
-    message.role === 'assistant' ? [{ ...message, said: getWordsBefore(messages, i) }] : [],
+    message.role === 'assistant' ? [{ ...message, userText: getWordsBefore(messages, i) }] : [],
   )
   const brought = rows.filter(({ label, type }) => type === 'event' && label.startsWith('answer'))
   // A fork has the original's answers but not its records.
   const inherited = Math.max(0, answers.length - brought.length)
-  return answers.map(({ text, calls, at, said }, i): CompareStep => {
+  return answers.map(({ text, calls, at, userText }, i): CompareStep => {
     const row = brought[i - inherited]
     const before = row && rows[row.seq - 2]
     return {
       seq: row?.seq ?? 1,
-      said,
+      userText,
       text,
       calls: calls.map(toComparedCall),
       tokens: row ? row.tokens - (before?.tokens ?? 0) : 0,

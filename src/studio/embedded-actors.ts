@@ -28,7 +28,7 @@ export interface ReadableStore extends Pick<SessionStore, 'list' | 'get' | 'read
 const maxEnded = 100
 
 export const embeddedNote =
-  'This is an embedded actor, which no store has: it can be answered while it is attached, and it cannot be forked.'
+  'This embedded actor is not in a store. It can be answered while it is attached, and it cannot be forked.'
 
 /**
  * Actors of agent machines that are attached to the studio. Each has an in-memory log like that of a stored
@@ -261,7 +261,7 @@ const identity = { name: undefined, tags: {}, parent: undefined }
 function notAnAgentError(): UsageError {
   return new UsageError(
     'invalid_input',
-    'attach() takes a run, or an actor of agent.machine. Of a machine that invokes one, attach the child: ' +
+    'attach() takes a run or an actor of agent.machine. If another machine invokes the agent, attach the child: ' +
       'actor.getSnapshot().children.NAME.',
     'run',
   )

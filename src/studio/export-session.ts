@@ -55,7 +55,7 @@ export async function renderShared(
   if (form === 'film') return drawFilm(shared)
   const client = await readClient()
   if (client === null)
-    throw new StatewrightError('no_page', 'The page of the studio was not built: npm run build.')
+    throw new StatewrightError('no_page', 'The studio page was not built. Run npm run build.')
   return createExportedPage(client, shared)
 }
 
@@ -131,7 +131,7 @@ function bareSession({ session, isPart, verdict, rows, bars, gaps }: SessionView
   const { state, reason } = verdict
   return {
     session: bareRow(session),
-    readOnly: 'This file has one session, to be read.',
+    readOnly: 'This file is read-only.',
     isPart,
     verdict: {
       ...verdict,
@@ -260,4 +260,4 @@ function bareMessage({ role, id, at, calls, marks }: ShownMessage, { toName, toI
   }
 }
 
-const leftOut = '(left out)'
+const leftOut = '(omitted)'

@@ -277,12 +277,12 @@ function listPoints(d: string): Point[] {
   const points: Point[] = []
   let [x, y] = [0, 0]
   for (const [, step = '', numbers = ''] of d.matchAll(/([A-Z])([^A-Z]*)/g)) {
-    const given = numbers.split(/[\s,]+/).map(Number)
-    if (step === 'H') points.push([(x = given[0] ?? x), y])
-    else if (step === 'V') points.push([x, (y = given[0] ?? y)])
+    const values = numbers.split(/[\s,]+/).map(Number)
+    if (step === 'H') points.push([(x = values[0] ?? x), y])
+    else if (step === 'V') points.push([x, (y = values[0] ?? y)])
     else
-      for (let at = 0; at + 1 < given.length; at += 2)
-        points.push([(x = given[at] ?? x), (y = given[at + 1] ?? y)])
+      for (let at = 0; at + 1 < values.length; at += 2)
+        points.push([(x = values[at] ?? x), (y = values[at + 1] ?? y)])
   }
   return points
 }

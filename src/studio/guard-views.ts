@@ -27,7 +27,7 @@ export function createGuardViews(context: AgentContext): GuardView[] {
         verdict?.userGuard === name
           ? toShownText(verdict.evidence)
           : toShownText(JSON.stringify(remembered), 600),
-      next: 'a guard of your own',
+      next: 'custom guard',
       isOn: true,
     })),
   ]
@@ -79,48 +79,42 @@ function createOtherViews(
   findEvidence: (guard: string, rule?: string) => string,
 ): GuardView[] {
   const { repeatedCall, repeatedOutput, cycle, failing, maxRepeatedToolSteps } = config
-  const failures = failing && Math.min(failing.identical, failing.any)
+  const view = (
+    name: string,
+    guard: string,
+    isOn: boolean,
+    count: Partial<Pick<GuardView, 'streak' | 'threshold' | 'next'>>,
+  ): GuardView => ({
+    name,
+    streak: null,
+    threshold: null,
+    next: '',
+    ...(isOn ? count : { streak: count.streak ?? null }),
+    evidence: findEvidence(guard),
+    isOn,
+  })
   return [
-    {
-      name: 'repeatedCall',
+    view('repeatedCall', 'repeated_call', repeatedCall !== null, {
       streak: state.repeatedCall.count,
-      threshold: repeatedCall && maxRepeatedToolSteps,
-      evidence: findEvidence('repeated_call'),
-      next: repeatedCall ? `${repeatedCall.onRepeat} at ${maxRepeatedToolSteps}` : '',
-      isOn: repeatedCall !== null,
-    },
-    {
-      name: 'repeatedOutput',
+      threshold: maxRepeatedToolSteps,
+      next: `${repeatedCall?.onRepeat} at ${maxRepeatedToolSteps}`,
+    }),
+    view('repeatedOutput', 'repeated_output', repeatedOutput !== null, {
       streak: state.repeatedOutput.rounds,
-      threshold: repeatedOutput && repeatedOutput.rounds,
-      evidence: findEvidence('repeated_output'),
-      next: repeatedOutput ? `halt at ${repeatedOutput.rounds}` : '',
-      isOn: repeatedOutput !== null,
-    },
-    {
-      name: 'cycle',
+      threshold: repeatedOutput?.rounds ?? null,
+      next: `halt at ${repeatedOutput?.rounds}`,
+    }),
+    view('cycle', 'cycle', cycle !== null, {
       streak: Math.max(0, ...state.cycle.matches),
-      threshold: null,
-      evidence: findEvidence('cycle'),
-      next: cycle ? `nudge after ${cycle.nudgeAt} rounds, halt after ${cycle.haltAt}` : '',
-      isOn: cycle !== null,
-    },
-    {
-      name: 'failing',
-      streak: null,
-      threshold: failures,
-      evidence: findEvidence('repeated_failure'),
-      next: failing ? `halt at ${failing.identical} equal failures, or ${failing.any} of any kind` : '',
-      isOn: failing !== null,
-    },
-    {
-      name: 'terminalDelegation',
-      streak: null,
-      threshold: null,
-      evidence: findEvidence('terminal_delegation'),
-      next: config.terminalDelegation ? 'halt where no second try helps a sub-agent' : '',
-      isOn: config.terminalDelegation !== null,
-    },
+      next: `nudge after ${cycle?.nudgeAt} rounds, halt after ${cycle?.haltAt}`,
+    }),
+    view('failing', 'repeated_failure', failing !== null, {
+      threshold: failing && Math.min(failing.identical, failing.any),
+      next: `halt at ${failing?.identical} equal failures, or ${failing?.any} of any kind`,
+    }),
+    view('terminalDelegation', 'terminal_delegation', config.terminalDelegation !== null, {
+      next: 'halts when retrying a sub-agent cannot help',
+    }),
   ]
 }
 
@@ -139,7 +133,7 @@ function createLimitViews(context: AgentContext): GuardView[] {
   return [
     counter('steps', steps, maxSteps, `the run ends after ${maxSteps} steps`),
     counter('attempts', attempt, config.retry.maxAttempts, 'the run ends with the provider’s error'),
-    counter('continuations', recoveries, maxTokensRecoveries, 'a cut answer is taken as it is'),
+    counter('continuations', recoveries, maxTokensRecoveries, 'a truncated answer is accepted'),
     counter('reprompts', reprompts, emptyAnswer?.reprompts ?? null, 'an empty answer ends the run'),
     counter('empty answers', emptyRetries, emptyAnswer?.retries ?? null, 'an empty answer ends the run'),
     counter('repairs', outputRepairs, config.completion.maxOutputRepairs, 'an invalid answer ends the run'),

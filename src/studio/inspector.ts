@@ -170,8 +170,8 @@ addEventListener('message', ({ source, origin, data }) => {
   waiting.splice(0).forEach(post)
 })
 setTimeout(() => {
-  if (!isReady) why.textContent = "Stately's inspector (${origin}) has not answered for 9 seconds: it cannot be reached " +
-    'from here, or needs something else by now. Without it: statewright run --studio, or startStudio().'
+  if (!isReady) why.textContent = "Stately's inspector (${origin}) has not responded for 9 seconds. It cannot be reached " +
+    'from here, or has changed. Without it, use statewright run --studio or startStudio().'
 }, 9000)
 new WebSocket(${JSON.stringify(socketUrl)}).addEventListener('message', ({ data }) => {
   const event = JSON.parse(data)

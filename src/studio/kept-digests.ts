@@ -25,13 +25,13 @@ export const noFacts: LogFacts = { text: '', tools: [], models: [], guards: [] }
 
 export function listLogFacts({ now, notes, rows, models, guards }: SessionFold): LogFacts {
   const { transcript } = createTranscript(now, notes)
-  const said = transcript
+  const text = transcript
     .filter(({ role, marks }) => (role === 'user' || role === 'assistant') && !marks.includes('internal'))
     .map(({ text }) => text)
     .join('\n')
   const half = maxChars / 2
   return {
-    text: normalizeText(said.length > maxChars ? `${said.slice(0, half)}\n${said.slice(-half)}` : said),
+    text: normalizeText(text.length > maxChars ? `${text.slice(0, half)}\n${text.slice(-half)}` : text),
     // The transcript may lack calls that a compaction removed, and the rows lack pending calls.
     tools: [...new Set([...transcript, ...rows].flatMap(({ calls }) => calls.map(({ name }) => name)))],
     models: [...models],
@@ -46,7 +46,7 @@ export type LogSummary = Pick<
 
 export interface ReadLog {
   facts: LogFacts
-  told: LogSummary
+  logSummary: LogSummary
 }
 
 type LogPlace = Pick<ListedSession, 'id' | 'head' | 'createdAt'>
@@ -58,7 +58,7 @@ const names = z.array(z.string())
 const digestSchema = z.object({
   version: z.literal(version),
   facts: z.object({ text: z.string(), tools: names, models: names, guards: names }),
-  told: z.object({
+  logSummary: z.object({
     state: z.string().nullable(),
     reason: z.string().nullable(),
     wakeAt: z.number().nullable(),
@@ -101,9 +101,9 @@ export class KeptDigests {
   }
 
   /** A damaged log is not saved, because it may be restored from a backup. */
-  async keep({ id, head, createdAt }: LogPlace, { facts, told }: ReadLog): Promise<void> {
-    if (told.problem !== null) return
-    this.#due.push({ sessionId: id, head, createdAt, data: JSON.stringify({ version, facts, told }) })
+  async keep({ id, head, createdAt }: LogPlace, { facts, logSummary }: ReadLog): Promise<void> {
+    if (logSummary.problem !== null) return
+    this.#due.push({ sessionId: id, head, createdAt, data: JSON.stringify({ version, facts, logSummary }) })
     if (this.#due.length >= maxDue) await this.flush()
   }
 

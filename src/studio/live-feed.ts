@@ -131,12 +131,12 @@ export class LiveFeed {
       if (fold === null) continue
       // The fold may have been rebuilt from the same log.
       const reset = viewer.check !== null && fold.getCheck(viewer.lastSeq) !== viewer.check
-      const told = reset ? 0 : viewer.lastSeq
+      const lastSent = reset ? 0 : viewer.lastSeq
       viewer.lastSeq = fold.head
       viewer.check = fold.check
-      const rows = fold.rows.slice(told)
+      const rows = fold.rows.slice(lastSent)
       if (rows.length === 0 && !reset) continue
-      const bars = fold.bars.filter(({ fromSeq, toSeq }) => fromSeq > told || (toSeq ?? 0) > told)
+      const bars = fold.bars.filter(({ fromSeq, toSeq }) => fromSeq > lastSent || (toSeq ?? 0) > lastSent)
       const verdict = createVerdict(fold)
       writeMessage(viewer, {
         type: 'rows',

@@ -10,8 +10,8 @@ export function newSecret(): string {
 }
 
 /** Compares in constant time. */
-export function isSecret(given: string, expected: string): boolean {
-  const [a, b] = [Buffer.from(given), Buffer.from(expected)]
+export function isSecret(actual: string, expected: string): boolean {
+  const [a, b] = [Buffer.from(actual), Buffer.from(expected)]
   return a.length === b.length && timingSafeEqual(a, b)
 }
 
@@ -42,12 +42,12 @@ const hosts = ['127.0.0.1', 'localhost']
  */
 export function listenHere(server: Server, port: unknown, who: string): Promise<number> {
   if (!isPort(port)) {
-    const text = `port must be a whole number from 0 (any that is free) to 65535; it is ${typeof port === 'number' ? port : 'none'}.`
+    const text = `port must be an integer from 0 (any free port) to 65535. It is ${typeof port === 'number' ? port : `of type ${typeof port}`}.`
     return Promise.reject(new ConfigError('invalid_config', text, 'port'))
   }
   return new Promise((resolve, reject) => {
     server.once('error', (error) => {
-      const text = `${who} cannot listen on 127.0.0.1:${port}: ${error.message}. Name another port, or 0 for any.`
+      const text = `${who} cannot listen on 127.0.0.1:${port}: ${error.message}. Choose another port, or 0 for any free port.`
       reject(new StatewrightError('cannot_listen', text, 'port', { cause: error }))
     })
     server.listen(port, '127.0.0.1', () => {

@@ -9,7 +9,7 @@ import { getSpeakerTools } from '../core/live/agent-parts.js'
 import { createGuardViews } from './guard-views.js'
 import type { GaugeView, MomentView, PendingView } from './protocol.js'
 import { type CallNotes, createTranscript, toShownText, toShownValue } from './shown-values.js'
-import { type SessionStep, findToldInstructions } from './session-step.js'
+import { type SessionStep, findEffectiveInstructions } from './session-step.js'
 import type { Usage } from '../../machines/agent/usage.js'
 import { getBudgetTotals, toBudgetLimits } from '../../machines/agent/budget-totals.js'
 
@@ -64,19 +64,19 @@ export function createMomentView(
 ): MomentView {
   const { record, before, after } = step
   const context = after.standing.run?.context ?? null
-  const then = before.standing.run?.context ?? null
-  const told = findToldInstructions(after.standing, instructions)
+  const previous = before.standing.run?.context ?? null
+  const effective = findEffectiveInstructions(after.standing, instructions)
   return {
     seq: record.seq,
     ...createTranscript(after, notes, { seq: record.seq, latest }),
-    instructions: told && {
-      ...told,
-      text: toShownText(told.text),
+    instructions: effective && {
+      ...effective,
+      text: toShownText(effective.text),
       forkAt: notes.forkPoints.get(`run ${after.standing.runs}`) ?? null,
     },
     record: createRecordView(step),
     context: context && createContextView(context),
-    changed: context === null ? [] : listChanges(then ?? {}, context),
+    changed: context === null ? [] : listChanges(previous ?? {}, context),
     guards: context === null ? [] : createGuardViews(context),
     budget: context === null ? [] : createGauges(context, after.children, record.at),
     pending: context === null ? [] : createPendingViews(context, tools),
@@ -163,8 +163,8 @@ function isSame(a: unknown, b: unknown): boolean {
   return JSON.stringify(a) === JSON.stringify(b)
 }
 
-function createPendingViews(context: AgentContext, given: ToolSet | undefined): PendingView[] {
-  const tools = given && getSpeakerTools(given, context.speaker)
+function createPendingViews(context: AgentContext, toolSet: ToolSet | undefined): PendingView[] {
+  const tools = toolSet && getSpeakerTools(toolSet, context.speaker)
   return listAnswerableCalls(context).map((call) => ({
     callId: call.callId,
     name: call.name,

@@ -5,25 +5,9 @@ import type { Answer } from './requests.js'
 import type { QueryKey, sessionStandings } from './session-query.js'
 export type { Answer, ForkEdit, ForkRequest } from './requests.js'
 
-/**
- * The protocol between the page and its server: JSON, without secrets and uncleared content. Texts are shown as text, not HTML.
- *
- * GET  /api/chart                       → ChartView
- * GET  /api/visits                      → VisitsView
- * GET  /api/sessions?q=&sort=&offset=   → SessionsView: a part of the list, as the query asks
- * GET  /api/sessions/ID                 → SessionView
- * GET  /api/sessions/ID/end             → EndView: what is to be seen first of a long one
- * GET  /api/sessions/ID/moments/SEQ     → MomentView
- * GET  /api/sessions/ID/moments?from=&to=&latest= → PackedMoments, read with `unpackMoment`; at most 256 of them. `latest`: each with
- *                                         the last messages only, at least so many
- * GET  /api/compare?a=ID&b=ID           → CompareView
- * GET  /api/sessions/ID/share?form=&texts= → SharedView: `form` is page, card or film
- * GET  /api/live?session=ID&after=SEQ   → server-sent events, each a LiveMessage: of the list, and of this session after SEQ
- * POST /api/sessions/ID/answers         Answer → Done
- * POST /api/sessions/ID/fork            ForkRequest → Done
- *
- * A refused request is answered with its status and a Refusal. `paths` in routes.ts makes the addresses, below the page's own.
- */
+// The protocol between the page and its server: JSON without secrets or unchecked content. routes.ts has the addresses.
+
+/** The body of a refused request. */
 export interface Refusal {
   error: { code: string; message: string; key?: string }
 }
@@ -318,7 +302,7 @@ export interface ChartState {
   path: string
   description: string
   type: 'atomic' | 'compound' | 'parallel' | 'final' | 'history'
-  /** Whether generated tests enter it. Null: unknown. */
+  /** Whether covered by generated tests. Null: unknown. */
   isTested: boolean | null
 }
 
@@ -361,7 +345,7 @@ export interface CompareChange {
 export interface CompareStep {
   seq: number
   /** User messages since the previous answer. */
-  said: string
+  userText: string
   text: string
   calls: { name: string; arguments: string; result: string | null }[]
   tokens: number

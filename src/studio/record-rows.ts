@@ -115,7 +115,7 @@ function formatEventLabel(event: AgentMachineEvent, context: AgentContext | null
       return (
         formatBudgetRefusal(event) ??
         eventWords[event.type] ??
-        describeEventType(event.type).replace('backOff done', 'the wait is over')
+        describeEventType(event.type).replace('backOff done', 'wait over')
       )
   }
 }
@@ -135,7 +135,7 @@ const failureTypes: ReadonlySet<string> = new Set([
 const isFailure = (event: AgentMachineEvent): event is FailureEvent => failureTypes.has(event.type)
 
 /** A request that was not sent because a shared budget did not pay for it. Null for other events. */
-function formatBudgetRefusal(event: AgentMachineEvent): string | null {
+export function formatBudgetRefusal(event: AgentMachineEvent): string | null {
   if (!isFailure(event)) return null
   const { code, budget } = event.error
   if (code !== 'shared_budget' || budget === undefined) return null
@@ -147,12 +147,12 @@ function formatBudgetRefusal(event: AgentMachineEvent): string | null {
 
 const eventWords: Partial<Record<AgentMachineEvent['type'], string>> = {
   RESUMED: 'resumed in a new process',
-  RELEASED: 'left to another process',
-  PAUSE: 'pause asked for',
+  RELEASED: 'handed over to another process',
+  PAUSE: 'pause requested',
   STEER: 'steered',
   REPLY: 'replied',
   CANCEL: 'cancelled',
-  DEADLINE: 'the time is up',
+  DEADLINE: 'deadline reached',
   STORE_FAILED: 'the store failed',
   BATCH_DONE: 'batch done',
 }
@@ -193,10 +193,10 @@ export const waitLabels: Readonly<Record<string, string>> = {
   'RUNNING.asking.backingOff': 'wait before the next attempt',
   'RUNNING.asking.concluding': 'last request',
   'RUNNING.asking.screeningOutput': 'shields: answer',
-  'RUNNING.judging.consultingOnCalls': 'guards of your own',
+  'RUNNING.judging.consultingOnCalls': 'custom guards',
   'WAITING_FOR_TOOL.screeningCalls': 'shields: arguments',
   'WAITING_FOR_TOOL.screeningResults': 'shields: results',
-  'WAITING_FOR_TOOL.consultingOnResults': 'guards of your own',
+  'WAITING_FOR_TOOL.consultingOnResults': 'custom guards',
 }
 
 function listStarted({ before, after, taken, entry }: SessionStep): string[] {

@@ -64,34 +64,34 @@ export function parseRoute(method: string, address: string): Route | null {
   return route?.method === method && (subject === 'sessions' || id === undefined) ? route : null
 }
 
-function parseCommonRoute(subject: string | undefined, given: URLSearchParams): Route | null {
+function parseCommonRoute(subject: string | undefined, params: URLSearchParams): Route | null {
   switch (subject) {
     case 'chart':
     case 'visits':
       return { method: 'GET', to: subject }
     case 'sessions':
-      return { method: 'GET', to: subject, list: parseListRequest(given) }
+      return { method: 'GET', to: subject, list: parseListRequest(params) }
     case 'compare': {
-      const [a, b] = [given.get('a'), given.get('b')]
+      const [a, b] = [params.get('a'), params.get('b')]
       return a === null || b === null ? null : { method: 'GET', to: 'compare', a, b }
     }
     case 'live':
       return {
         method: 'GET',
         to: 'live',
-        id: given.get('session'),
-        after: Number(given.get('after') ?? 0) || 0,
+        id: params.get('session'),
+        after: Number(params.get('after') ?? 0) || 0,
       }
     default:
       return null
   }
 }
 
-function parseListRequest(given: URLSearchParams): ListRequest {
-  const [offset = '', limit = ''] = ['offset', 'limit'].map((name) => given.get(name) ?? '')
+function parseListRequest(params: URLSearchParams): ListRequest {
+  const [offset = '', limit = ''] = ['offset', 'limit'].map((name) => params.get(name) ?? '')
   return {
-    q: given.get('q') ?? '',
-    sort: given.get('sort') ?? 'standing',
+    q: params.get('q') ?? '',
+    sort: params.get('sort') ?? 'standing',
     offset: isNumber(offset) ? Number(offset) : 0,
     limit: isNumber(limit) ? Number(limit) : defaultLimit,
   }
@@ -101,7 +101,7 @@ function parseSessionRoute(
   id: string,
   part: string | undefined,
   seq: string | undefined,
-  given: URLSearchParams,
+  params: URLSearchParams,
 ): Route | null {
   if (part === undefined) return { method: 'GET', to: 'session', id }
   if (part === 'moments' && seq !== undefined) {
@@ -110,14 +110,14 @@ function parseSessionRoute(
   if (seq !== undefined) return null
   if (part === 'end') return { method: 'GET', to: part, id }
   if (part === 'share') {
-    const form = (['page', 'card', 'film'] as const).find((one) => one === given.get('form'))
+    const form = (['page', 'card', 'film'] as const).find((one) => one === params.get('form'))
     return form === undefined
       ? null
-      : { method: 'GET', to: part, id, form, texts: given.get('texts') !== '0' }
+      : { method: 'GET', to: part, id, form, texts: params.get('texts') !== '0' }
   }
   if (part === 'answers' || part === 'fork') return { method: 'POST', to: part, id }
   if (part !== 'moments') return null
-  const [first, last, latest] = [given.get('from') ?? '', given.get('to') ?? '', given.get('latest')]
+  const [first, last, latest] = [params.get('from') ?? '', params.get('to') ?? '', params.get('latest')]
   if (!isNumber(first) || !isNumber(last) || (latest !== null && !isNumber(latest))) return null
   const range = { first: Number(first), last: Number(last) }
   return { method: 'GET', to: 'moments', id, ...range, ...(latest !== null && { latest: Number(latest) }) }

@@ -19,7 +19,7 @@ import { EmbeddedActors, embeddedNote } from './embedded-actors.js'
 import type { SessionLibrary } from './session-library.js'
 import type { Answer, Done, ForkEdit, ForkRequest, MomentView } from './protocol.js'
 import { findGap, getWords } from './shown-values.js'
-import { findToldInstructions } from './session-step.js'
+import { findEffectiveInstructions } from './session-step.js'
 
 /** An agent of any output, tools and context. */
 export type StudioAgent = Pick<Agent, 'config' | 'fork'> & {
@@ -58,8 +58,8 @@ export class SessionActions {
     if (this.#agent) return null
     const how = 'startStudio({ store, agent }), or statewright studio --agent MODULE.'
     return this.#runs.isEmpty
-      ? `Without an agent nothing can be answered here: ${how}`
-      : `Live runs of this program can be answered here, others only with an agent: ${how}`
+      ? `Read-only without an agent. Start it with ${how}`
+      : `Only live runs of this program can be answered. To answer others, start the studio with an agent: ${how}`
   }
 
   /** Why a session can be neither forked nor, unless attached, answered. Null: it can. */
@@ -124,8 +124,8 @@ export class SessionActions {
     this.#checkAnswer(context, answer, isRemote || this.#runs.has(id))
     await this.#checkEdit(id, context, answer)
     // Cancelling needs only the store, so the run is not resumed.
-    const isTold = isRemote || (answer.type === 'cancel' && !this.#runs.get(id) && this.#canSend)
-    if (isTold && (await this.#sendToOtherProcess(await this.#checkOwnStore(id), answer)))
+    const isSent = isRemote || (answer.type === 'cancel' && !this.#runs.get(id) && this.#canSend)
+    if (isSent && (await this.#sendToOtherProcess(await this.#checkOwnStore(id), answer)))
       return { sessionId: id }
     const run = this.#runs.get(id) ?? (await this.#resumeRun(await this.#checkOwnStore(id)))
     // Resuming continues an interrupted run.
@@ -164,13 +164,13 @@ export class SessionActions {
       }
       case 'reply':
         if (context?.state === 'WAITING_FOR_INPUT' && context.reason === 'message') return
-        throw wrongStateError('it does not wait for a message', context)
+        throw wrongStateError('it is not waiting for a message', context)
       case 'resume':
         if ((context?.state !== 'WAITING_FOR_INPUT' || context.pausing) && !hasEnded(context)) return
         throw wrongStateError('there is nothing to resume', context)
       case 'pause':
         if (isWorkedOn && !hasEnded(context)) return
-        throw wrongStateError('only a run that some process works on can be paused', context)
+        throw wrongStateError('only a run that is active in a process can be paused', context)
       default:
         if (hasEnded(context)) throw wrongStateError('it has ended', context)
     }
@@ -182,8 +182,8 @@ export class SessionActions {
     const tools = this.findTools(id)
     if (!tools && this.#embedded.has(id)) {
       const text =
-        'The arguments cannot be checked: the studio does not know the tools of this actor. Approve the call as it is, or ' +
-        'start the studio with the agent whose machine it is: startStudio({ agent }).'
+        'The arguments cannot be checked, because the studio does not know the tools of this actor. Approve the call unchanged, or ' +
+        'start the studio with its agent: startStudio({ agent }).'
       throw new UsageError('invalid_input', text, answer.callId)
     }
     if (!tools) return
@@ -226,7 +226,7 @@ export class SessionActions {
     run = false,
   ): Promise<void> {
     if (!run)
-      throw new UsageError('invalid_input', 'A decision needs a run that it is for: fork with run.', 'run')
+      throw new UsageError('invalid_input', 'A decision needs a run. Set run in the fork request.', 'run')
     const context = (await this.#library.readFold(id)).findStep(at)?.after.standing.run?.context
     const { fingerprint } = getAwaitedCall(context, decision.call, 'approval')
     if (decision.type === 'approve')
@@ -243,7 +243,7 @@ export class SessionActions {
     const store = this.#agent && internalsByAgent.get(this.#agent)?.store
     const [shown, own] = await Promise.all([this.#library.readRow(id), store?.get(id)])
     if (store === undefined || shown === null || own?.createdAt === shown.createdAt) return id
-    const text = `The agent's store is not the one that is shown here: session '${id}' is not in it. Give the studio the agent's store, or none.`
+    const text = `Session '${id}' is not in the agent's store, which differs from the store of the studio. Give the studio the agent's store, or omit store.`
     throw new StoreError('unknown_session', text, id)
   }
 
@@ -254,7 +254,7 @@ export class SessionActions {
     if (!acceptsDefinition(this.#label, definition ?? null))
       throw strandedError(id, definition ?? null, [this.#label])
     if (run?.status === 'active') return
-    const text = `No run is under way at record ${at}, so a fork from there has no run to resume. Fork without running it, or from an earlier record.`
+    const text = `No run is active at record ${at}, so a fork from there has no run to resume. Fork without run, or from an earlier record.`
     throw new UsageError('nothing_to_resume', text, id)
   }
 
@@ -263,8 +263,8 @@ export class SessionActions {
     const { standing } = (await this.#library.readFold(id)).findStep(at)?.after ?? {}
     const messages = standing?.run?.context.messages ?? standing?.state.messages ?? []
     if ('instructions' in edit) {
-      const told = standing && findToldInstructions(standing, this.findInstructions(standing))
-      checkGaps(edit.instructions, told?.text ?? '', 'instructions')
+      const effective = standing && findEffectiveInstructions(standing, this.findInstructions(standing))
+      checkGaps(edit.instructions, effective?.text ?? '', 'instructions')
       return edit
     }
     if (!('message' in edit)) {
@@ -301,8 +301,8 @@ function findResultText(messages: readonly Message[], callId: string): string {
 /**
  * @throws {UsageError} `invalid_input` when the text was shown only in part, so that an edit would lose the rest
  */
-function checkGaps(given: unknown, before: string, subject: string): void {
-  const text = typeof given === 'string' ? given : (JSON.stringify(given) ?? '')
+function checkGaps(edited: unknown, before: string, subject: string): void {
+  const text = typeof edited === 'string' ? edited : (JSON.stringify(edited) ?? '')
   const gap = findGap(text, before)
   if (gap !== null) throw new UsageError('invalid_input', gap, subject)
 }
@@ -356,6 +356,6 @@ function hasEnded(context: AgentContext | undefined): boolean {
 }
 
 function wrongStateError(why: string, context: AgentContext | undefined): UsageError {
-  const state = context?.state ?? 'not begun'
+  const state = context?.state ?? 'not started'
   return new UsageError('wrong_state', `The run is ${state}: ${why}.`, context?.sessionId)
 }

@@ -10,13 +10,13 @@ import { drawVisitedChart } from './visited-chart.js'
 export function drawCard(data: ExportedSession): string {
   const { session: view } = data
   const title = drawTitle(view)
-  const said = drawVerdict(view)
-  const numbersTop = title.bottom + said.height + 62
+  const verdict = drawVerdict(view)
+  const numbersTop = title.bottom + verdict.height + 62
   const chart = placeChart(drawVisited(data), cardHeight)
   return drawDocument(title.name, cardHeight, [
     `<rect width="${width}" height="${cardHeight}" fill="#ffffff"/>`,
     ...title.parts,
-    ...said.drawAt(title.bottom),
+    ...verdict.drawAt(title.bottom),
     ...drawNumbers(view, numbersTop),
     ...drawWaterfall(view, numbersTop + 56),
     drawChartArea(cardHeight, '#f6f8fa'),
@@ -110,13 +110,13 @@ export function drawVerdict({ session, verdict }: SessionView): {
 } {
   const tone = session.standing === 'damaged' ? 'bad' : getTone(verdict.state)
   const answer = verdict.answer === '' ? '' : ` “${verdict.answer}”`
-  const said = wrapText(verdict.text + answer, plotWidth - 20, 19, 4)
-  const height = said.length * 27 + 12
+  const lines = wrapText(verdict.text + answer, plotWidth - 20, 19, 4)
+  const height = lines.length * 27 + 12
   return {
     height,
     drawAt: (top) => [
       `<rect x="${left}" y="${top}" width="5" height="${height}" fill="${toneColours[tone]}"/>`,
-      ...said.map((line, i) => drawWords(line, left + 20, top + 26 + i * 27, { size: 19, colour: quiet })),
+      ...lines.map((line, i) => drawWords(line, left + 20, top + 26 + i * 27, { size: 19, colour: quiet })),
     ],
   }
 }
@@ -126,12 +126,12 @@ export function drawNumbers({ rows, verdict }: SessionView, top: number): string
   const steps = new Set(rows.filter(({ step }) => step > 0).map(({ run, step }) => `${run} ${step}`)).size
   const failed = rows.flatMap(({ calls }) => calls).filter(({ status }) => status !== 'ok').length
   const numbers: [value: string, name: string][] = [
-    [formatDuration((last?.at ?? 0) - (first?.at ?? 0)), 'in all'],
+    [formatDuration((last?.at ?? 0) - (first?.at ?? 0)), 'total'],
     [String(steps), steps === 1 ? 'step' : 'steps'],
     [formatShort(last?.tokens ?? 0), 'tokens'],
     [`${verdict.isCostWhole ? '' : '≥ '}${formatMoney(verdict.cost)}`, 'cost'],
   ]
-  if (failed > 0) numbers.push([String(failed), `${failed === 1 ? 'call' : 'calls'} without success`])
+  if (failed > 0) numbers.push([String(failed), `${failed === 1 ? 'call' : 'calls'} failed`])
   return numbers.flatMap(([value, name], i) => [
     drawWords(value, left + i * 132, top, { size: 24, isBold: true }),
     drawWords(name, left + i * 132, top + 22, { size: 14, colour: quiet }),

@@ -37,11 +37,11 @@ const overlapMs = 2_000
 /** How long a request waits for a large store. */
 const patienceMs = 150
 /** More changes at once are reported as one. */
-const maxTold = 200
+const maxReported = 200
 /** Up to this many sessions, each log that was read is reported separately. */
-const maxToldSingly = 3_000
+const maxSingleReports = 3_000
 /** How long logs are read in the background before requests are served, and the reporting interval. */
-const [readingStretchMs, tellingMs] = [40, 1_000]
+const [readingStretchMs, reportingMs] = [40, 1_000]
 const maxRows = 500
 
 interface Entry extends Findable {
@@ -142,13 +142,13 @@ export class SessionCatalogue {
       this.#put(row)
       changed.set(id, row)
     }
-    this.#tell([...changed.values()], gone)
+    this.#report([...changed.values()], gone)
   }
 
   /** Many simultaneous changes are reported as one. */
-  #tell(changed: readonly SessionRow[], gone: readonly string[]): void {
+  #report(changed: readonly SessionRow[], gone: readonly string[]): void {
     if (changed.length + gone.length === 0) return
-    const isMuch = changed.length + gone.length > maxTold
+    const isMuch = changed.length + gone.length > maxReported
     this.onChange(isMuch ? { changed: [], gone: [], isMore: true } : { changed, gone, isMore: false })
   }
 
@@ -167,7 +167,7 @@ export class SessionCatalogue {
   async #sweep(note: (row: SessionRow) => void): Promise<string[]> {
     const began = performance.now()
     const before = new Set(this.#entries.keys())
-    let toldAt = began
+    let reportedAt = began
     let after: { updatedAt: number; id: string } | undefined
     for (;;) {
       // oxlint-disable-next-line no-await-in-loop -- yields to requests
@@ -181,8 +181,8 @@ export class SessionCatalogue {
       const last = page.at(-1)
       if (page.length < pageSize || last === undefined) break
       after = { updatedAt: last.updatedAt, id: last.id }
-      if (this.#isWhole || performance.now() - toldAt < tellingMs) continue
-      toldAt = performance.now()
+      if (this.#isWhole || performance.now() - reportedAt < reportingMs) continue
+      reportedAt = performance.now()
       this.onChange({ changed: [], gone: [], isMore: true })
     }
     const ended = performance.now()
@@ -263,14 +263,14 @@ export class SessionCatalogue {
     const due = [...this.#entries.values()]
       .filter(({ isUnread }) => isUnread)
       .sort((a, b) => b.updatedAt - a.updatedAt)
-    const isSmall = this.#entries.size <= maxToldSingly
+    const isSmall = this.#entries.size <= maxSingleReports
     // A long log also waits for requests, but is read to its end.
     const goOn = async (): Promise<boolean> => {
       if (!(await rest())) await yieldToEventLoop()
       return true
     }
     let until = 0
-    let toldAt = performance.now()
+    let reportedAt = performance.now()
     for (const { row } of due) {
       if (performance.now() > until) {
         // oxlint-disable-next-line no-await-in-loop -- requests come first
@@ -281,9 +281,9 @@ export class SessionCatalogue {
       const now = await this.library.readFacts(row.id, goOn)
       if (now === null || !this.#entries.has(row.id)) continue
       const hasChanged = this.#put(now, true)
-      if (hasChanged && isSmall) this.#tell([now], [])
-      if (performance.now() - toldAt < tellingMs) continue
-      toldAt = performance.now()
+      if (hasChanged && isSmall) this.#report([now], [])
+      if (performance.now() - reportedAt < reportingMs) continue
+      reportedAt = performance.now()
       this.onChange({ changed: [], gone: [], isMore: true })
     }
     if (due.length === 0) return
@@ -296,7 +296,7 @@ export class SessionCatalogue {
     const query = readQuery(q)
     const order = sessionSorts.find((one) => one === sort)
     if (order === undefined) {
-      const what = `The order must be one of ${sessionSorts.join(', ')}; '${sort.slice(0, 50)}' is none.`
+      const what = `Unknown order '${sort.slice(0, 50)}'. Use one of ${sessionSorts.join(', ')}.`
       throw new UsageError('invalid_option', what, 'sort')
     }
     const counts: Found['counts'] = {}

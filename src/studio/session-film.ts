@@ -37,10 +37,10 @@ const [card, rule] = ['#fefefe', '#c6cdd5']
 export function drawFilm(data: ExportedSession): string {
   const { session: view, moments } = data
   const { id, problem } = view.session
-  if (problem !== null) throw new StatewrightError('no_film', `A film needs a whole log. ${problem}`, id)
+  if (problem !== null) throw new StatewrightError('no_film', `A film needs a readable log. ${problem}`, id)
   const scenes = listScenes(view.rows)
   if (scenes.length === 0) {
-    const text = 'This session has no run yet, and a film shows one: begin a run in it, then export it.'
+    const text = 'This session has no run to show. Start a run, then export it.'
     throw new StatewrightError('no_film', text, id)
   }
   const picture = drawVisited(data)
@@ -82,7 +82,7 @@ function drawScene({ row, count, skipped }: Scene, begin: number, top: number): 
     ...(row.step > 0 ? [`step ${row.step}`] : []),
     `${formatShort(row.tokens)} tokens`,
     ...(row.cost === null ? [] : [formatMoney(row.cost)]),
-    ...(skipped > 0 ? [`after ${formatCount(skipped, 'record')} that the film leaves out`] : []),
+    ...(skipped > 0 ? [`${formatCount(skipped, 'record')} skipped`] : []),
   ]
   const label = `${row.label}${count > 1 ? ` ×${formatCount(count)}` : ''}`
   return [

@@ -163,7 +163,7 @@ export class SessionFold {
   #checkStanding(): void {
     const fault = findSessionFault(this.#now.standing)
     if (fault === null) return
-    const text = `The log of session '${this.#id}' leads to an impossible state (${fault}).`
+    const text = `The log of session '${this.#id}' results in an impossible state (${fault}).`
     this.#problem = new StoreError('corrupt_log', text, this.#id)
   }
 

@@ -36,7 +36,7 @@ export class SessionLibrary {
   readonly #ends = new Map<string, SessionFold>()
   readonly #pendingFolds = new Map<string, Promise<void>>()
   /** Log summaries, with the version of the log that they are for. */
-  readonly #summaries = new Map<string, { key: string; told: LogSummary }>()
+  readonly #summaries = new Map<string, { key: string; logSummary: LogSummary }>()
   readonly #facts = new Map<string, LogFacts & { key: string }>()
   readonly #kept: KeptDigests
   /** Ends of logs that are being read. Whole logs wait for them. */
@@ -70,14 +70,14 @@ export class SessionLibrary {
     }
   }
 
-  #learn(id: string, key: string, { facts, told }: ReadLog): void {
+  #learn(id: string, key: string, { facts, logSummary }: ReadLog): void {
     this.#facts.set(id, { ...facts, key })
-    this.#summaries.set(id, { key, told })
+    this.#summaries.set(id, { key, logSummary })
   }
 
   listForks(id: string): { sessionId: string; seq: number }[] {
-    return [...this.#summaries].flatMap(([sessionId, { told }]) =>
-      told.forkedFrom?.sessionId === id ? [{ sessionId, seq: told.forkedFrom.seq }] : [],
+    return [...this.#summaries].flatMap(([sessionId, { logSummary }]) =>
+      logSummary.forkedFrom?.sessionId === id ? [{ sessionId, seq: logSummary.forkedFrom.seq }] : [],
     )
   }
 
@@ -86,9 +86,9 @@ export class SessionLibrary {
     const entry = isSessionId(id) ? await this.#store.get(id) : null
     if (entry === null) return null
     const key = toReadKey(entry.head, entry.createdAt)
-    if (fold?.head === entry.head) this.#summaries.set(id, { key, told: summarizeFold(fold) })
+    if (fold?.head === entry.head) this.#summaries.set(id, { key, logSummary: summarizeFold(fold) })
     else if (this.#summaries.get(id)?.key !== key)
-      this.#summaries.set(id, { key, told: await this.#readFromLog(id) })
+      this.#summaries.set(id, { key, logSummary: await this.#readFromLog(id) })
     return this.#toRow(entry)
   }
 
@@ -115,7 +115,7 @@ export class SessionLibrary {
       this.#facts.set(id, { ...facts, key })
       return this.readRow(id)
     }
-    const log = { facts, told: summarizeFold(fold) }
+    const log = { facts, logSummary: summarizeFold(fold) }
     this.#learn(id, key, log)
     if (holder === null) await this.#kept.keep({ id, head, createdAt }, log)
     return this.findRow(id)
@@ -265,19 +265,19 @@ export class SessionLibrary {
   #toRow({ id, createdAt, updatedAt, head, summary, holder }: ListedSession): SessionRow {
     const known = this.#summaries.get(id)
     const isNow = known?.key === toReadKey(head, createdAt)
-    const told = isNow
-      ? known.told
+    const logSummary = isNow
+      ? known.logSummary
       : summary
-        ? { ...(known?.told ?? unreadSummary), ...pickSummary(summary) }
+        ? { ...(known?.logSummary ?? unreadSummary), ...pickSummary(summary) }
         : unreadSummary
     const isAttached = this.#isAttached(id)
     return {
       id,
       name: summary?.name === undefined ? null : toShownText(summary.name, 200),
-      standing: toStanding(told, holder !== null || isAttached),
-      ...told,
+      standing: toStanding(logSummary, holder !== null || isAttached),
+      ...logSummary,
       // A rename is not in the log.
-      title: toShownText(summary ? summary.title : told.title, 200),
+      title: toShownText(summary ? summary.title : logSummary.title, 200),
       tags: toShownTags(summary?.tags),
       agent: summary?.agent === undefined ? null : toShownText(summary.agent, 200),
       parent: summary?.parent ?? findParentId(id),

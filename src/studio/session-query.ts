@@ -1,4 +1,6 @@
+import { agentStates } from '../../machines/agent/run-result.js'
 import { UsageError } from '../core/base/errors.js'
+import { findNearestName } from '../core/base/text.js'
 
 /** In list order: those that wait for a person first. */
 export const sessionStandings = ['waiting', 'running', 'interrupted', 'sleeping', 'ended', 'damaged'] as const
@@ -62,7 +64,7 @@ export const longestQuery = 1_000
  */
 export function readQuery(text: string): SessionQuery {
   if (text.length > longestQuery) {
-    const what = `A search may have ${longestQuery} characters; this one has ${text.length}.`
+    const what = `A search can have at most ${longestQuery} characters. This one has ${text.length}.`
     throw new UsageError('invalid_option', what, 'q')
   }
   const words = splitQuery(text).map(readWord)
@@ -88,11 +90,26 @@ function readWord(word: string): Word {
   const { name = '', value = '' } = readTerm(word) ?? {}
   if (name === 'since' || name === 'before') return readDate(name, value)
   const key = queryKeys.find((one) => one === name)
-  if (key !== undefined && value !== '') return { key, value, test: createTermTest(key, value) }
+  if (key !== undefined && value !== '') {
+    checkValue(key, value)
+    return { key, value, test: createTermTest(key, value) }
+  }
   const comparison = readComparison(word)
   if (comparison !== null) return { test: (session) => comparison.fits(session[comparison.measure]) }
   const wanted = normalizeText(word.replaceAll('"', ' ')).trim()
   return { test: ({ texts }) => texts.some((text) => text.includes(wanted)) }
+}
+
+/** Refuses a value that no state or status starts with. A prefix is accepted, because the reader may still be typing. */
+function checkValue(key: QueryKey, value: string): void {
+  const known: readonly string[] = key === 'state' ? agentStates : key === 'is' ? sessionStandings : []
+  const wanted = value.toLowerCase().replace(/\*$/, '')
+  const names = known.map((name) => name.toLowerCase())
+  if (names.length === 0 || names.some((name) => name.startsWith(wanted))) return
+  const nearest = findNearestName(wanted, names)
+  const hint = nearest === undefined ? `use one of ${names.join(', ')}.` : `did you mean ${nearest}?`
+  const noun = key === 'is' ? 'status' : 'state'
+  throw new UsageError('invalid_option', `Unknown ${noun} '${value.slice(0, 50)}': ${hint}`, 'q')
 }
 
 function createTermTest(key: QueryKey, value: string): Word['test'] {
@@ -107,7 +124,7 @@ function createTermTest(key: QueryKey, value: string): Word['test'] {
 function readDate(name: 'since' | 'before', value: string): Word {
   const time = Date.parse(value)
   if (Number.isNaN(time)) {
-    const what = `'${name}:' takes a date such as ${name}:2026-11-01; '${value}' is none.`
+    const what = `'${value}' is not a valid date. Example: ${name}:2026-11-01.`
     throw new UsageError('invalid_option', what, 'q')
   }
   return { test: ({ updatedAt }) => (name === 'since' ? updatedAt >= time : updatedAt < time) }

@@ -32,7 +32,7 @@ function listLeaves(value: StateValue, above = ''): string[] {
 }
 
 /** The instructions in effect: those of the fork, or else of the step, or else of the agent. */
-export function findToldInstructions(
+export function findEffectiveInstructions(
   { run, state }: Pick<FoldedSession, 'run' | 'state'>,
   own: string | undefined,
 ): Omit<InstructionsView, 'forkAt'> | null {

@@ -24,16 +24,16 @@ export function toShownText(text: string, length = maxTextLength): string {
  * Why an edit of `before` must be rejected, as a sentence. Null: it can be accepted. The user saw the text
  * truncated and without secrets, so an edit would lose the hidden parts and keep the placeholders.
  */
-export function findGap(given: string, before: string): string | null {
+export function findGap(edited: string, before: string): string | null {
   if (before.length > maxTextLength) {
     const [whole, shown] = [before.length, maxTextLength].map((count) => count.toLocaleString('en-US'))
     return (
-      `This text has ${whole} characters, and the studio shows the first ${shown}: an edit here would lose the rest. ` +
+      `This text has ${whole} characters and the studio shows only the first ${shown}, so an edit here would lose the rest. ` +
       'Edit it with agent.fork(session, record, { edit }).'
     )
   }
   const gaps = (text: string): number => text.split('[redacted]').length
-  if (toShownText(before) === before || gaps(given) <= gaps(before)) return null
+  if (toShownText(before) === before || gaps(edited) <= gaps(before)) return null
   return (
     "A secret is hidden here. '[redacted]' would become part of the text: write that part out, or leave the text " +
     'unchanged.'
@@ -71,10 +71,10 @@ export function createTranscript(
   const shown: ShownMessage[] = []
   let speaker: string | undefined
   for (const [i, message] of messages.entries()) {
-    const asked = shown.at(-1)
+    const assistant = shown.at(-1)
     if (message.role === 'tool') {
       speaker = readHandoff(message.data?.['handoff']) ?? speaker
-      if (asked) shown[shown.length - 1] = addResult(asked, message, notes)
+      if (assistant) shown[shown.length - 1] = addResult(assistant, message, notes)
       continue
     }
     if (i < from) continue
@@ -90,10 +90,10 @@ export function createTranscript(
  */
 function findFirstShown(messages: readonly Message[], latest: number): { from: number; earlier: number } {
   if (messages.length <= latest) return { from: 0, earlier: 0 }
-  const said = [...messages.keys()].filter((i) => messages[i]?.role !== 'tool')
-  const over = Math.max(0, said.length - latest)
+  const visible = [...messages.keys()].filter((i) => messages[i]?.role !== 'tool')
+  const over = Math.max(0, visible.length - latest)
   const earlier = over - (over % Math.ceil(latest / 2))
-  return { from: earlier === 0 ? 0 : (said[earlier] ?? 0), earlier }
+  return { from: earlier === 0 ? 0 : (visible[earlier] ?? 0), earlier }
 }
 
 /** Cached, because a message is part of every later moment. */
@@ -107,8 +107,8 @@ function toShownMessage(
   const before = shownByMessage.get(message)
   if (before) return before
   const { role, id, createdAt: at, internal, data = {} } = message
-  const said = role === 'assistant' ? message : null
-  const refusal = said?.refusal ?? ''
+  const answer = role === 'assistant' ? message : null
+  const refusal = answer?.refusal ?? ''
   const marks = [
     ...(internal ? ['internal'] : []),
     ...(data['partial'] === true ? ['partial'] : []),
@@ -119,14 +119,14 @@ function toShownMessage(
   const text = getWords(message)
   const shown: ShownMessage = {
     role,
-    ...(said && speaker !== undefined && { speaker: toShownText(speaker, 200) }),
+    ...(answer && speaker !== undefined && { speaker: toShownText(speaker, 200) }),
     id,
     at,
     forkAt: forkPoints.get(id) ?? null,
     text: toShownText(text === '' ? refusal : text),
     media: listMedia(message).map(toShownMedia),
-    reasoning: toShownText(said?.reasoning ?? ''),
-    calls: (said?.tool_calls ?? []).map((call) => ({
+    reasoning: toShownText(answer?.reasoning ?? ''),
+    calls: (answer?.tool_calls ?? []).map((call) => ({
       id: call.id,
       name: toShownText(call.function.name, 200),
       arguments: toShownText(call.function.arguments),
@@ -176,15 +176,15 @@ function getResultText(of: object, content: string): string {
   return text
 }
 
-const shownByResult = new WeakMap<Message, { asked: ShownMessage; shown: ShownMessage }>()
+const shownByResult = new WeakMap<Message, { assistant: ShownMessage; shown: ShownMessage }>()
 
 function addResult(
-  asked: ShownMessage,
+  assistant: ShownMessage,
   message: Extract<Message, { role: 'tool' }>,
   { edit, durations, decisions, forkPoints }: CallNotes,
 ): ShownMessage {
   const before = shownByResult.get(message)
-  if (before?.asked === asked) return before.shown
+  if (before?.assistant === assistant) return before.shown
   const status = message.data?.['status']
   const isEdited = edit !== undefined && 'call' in edit && edit.call === message.tool_call_id
   const outcome = {
@@ -196,24 +196,24 @@ function addResult(
     forkAt: forkPoints.get(message.id) ?? null,
   }
   const shown = {
-    ...asked,
-    ...(isEdited && { marks: [...asked.marks, 'edited'] }),
-    calls: asked.calls.map((call) => (call.id === message.tool_call_id ? { ...call, ...outcome } : call)),
+    ...assistant,
+    ...(isEdited && { marks: [...assistant.marks, 'edited'] }),
+    calls: assistant.calls.map((call) => (call.id === message.tool_call_id ? { ...call, ...outcome } : call)),
   }
-  shownByResult.set(message, { asked, shown })
+  shownByResult.set(message, { assistant, shown })
   return shown
 }
 
 function addBatch(
-  asked: ShownMessage,
+  assistant: ShownMessage,
   { calls, batchNumber }: AgentContext,
   { decisions, forkPoints }: CallNotes,
   seq: number,
 ): ShownMessage {
   const byId = new Map(calls.map((call, place) => [call.id, { call, place }]))
   return {
-    ...asked,
-    calls: asked.calls.map((call) => {
+    ...assistant,
+    calls: assistant.calls.map((call) => {
       const now = byId.get(call.id)
       if (!now) return call
       const id = `m${batchNumber + 1 + now.place}`

@@ -80,14 +80,14 @@ export async function startStudio(options: StudioOptions): Promise<Studio> {
   if (store === undefined) {
     throw new ConfigError(
       'invalid_config',
-      'The studio shows the sessions of a store: startStudio({ store }), or an agent that has one.',
+      'startStudio() needs a store: startStudio({ store }), or an agent with a store.',
       'store',
     )
   }
   if (agent && internalsByAgent.has(agent) && !internalsByAgent.get(agent)?.store) {
     throw new ConfigError(
       'invalid_config',
-      'This agent has no store, so it cannot go on with sessions that are in one: createAgent({ store }).',
+      'This agent has no store, so it cannot resume stored sessions. Create it with createAgent({ store }).',
       'agent',
     )
   }
@@ -140,9 +140,9 @@ const optionNames = [
 function checkOptions(options: StudioOptions | null | undefined): StudioOptions {
   const { agent, machine } = options ?? {}
   const isAgent = agent === undefined || ['resume', 'fork'].every((name) => isMethod(agent, name))
-  if (!isAgent) throw new ConfigError('invalid_config', 'agent must be what createAgent() returns.', 'agent')
+  if (!isAgent) throw new ConfigError('invalid_config', 'agent must be an agent from createAgent().', 'agent')
   if (machine !== undefined && !isMethod(machine, 'getStateNodeById')) {
-    const text = 'machine must be a machine of XState 5: what createMachine() returns.'
+    const text = 'machine must be an XState 5 machine from createMachine().'
     throw new ConfigError('invalid_config', text, 'machine')
   }
   expectKnownOptions('startStudio', options ?? {}, optionNames)

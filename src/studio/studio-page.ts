@@ -79,7 +79,7 @@ export const unbuiltPageHtml = `<!doctype html>
 <meta charset="utf-8">
 <title>Statewright studio</title>
 <h1>Statewright studio</h1>
-<p>The page was not built: npm run build. What it would show is at <a href="api/sessions">api/sessions</a>.</p>
+<p>The page was not built. Run npm run build. Its data is at <a href="api/sessions">api/sessions</a>.</p>
 `
 
 export function createExportedPage({ whole, style }: ClientCode, data: ExportedSession): string {

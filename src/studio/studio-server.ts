@@ -62,9 +62,13 @@ export async function serveStudio(parts: ServerParts, wanted: number): Promise<S
       const use = tokens.useToken(url.slice('/?token='.length))
       if (use === 'unknown') return sendForbidden(response)
       // Only the first browser gets the cookie.
-      const given = `${cookie}=${visitor}; HttpOnly; SameSite=Strict; Path=${base}`
+      const setCookie = `${cookie}=${visitor}; HttpOnly; SameSite=Strict; Path=${base}`
       response
-        .writeHead(303, { ...commonHeaders, location: base, ...(use === 'first' && { 'set-cookie': given }) })
+        .writeHead(303, {
+          ...commonHeaders,
+          location: base,
+          ...(use === 'first' && { 'set-cookie': setCookie }),
+        })
         .end()
       return
     }
@@ -80,7 +84,7 @@ export async function serveStudio(parts: ServerParts, wanted: number): Promise<S
     }
     const route = parseRoute(method, path)
     if (route === null)
-      throw new StatewrightError('not_found', `There is nothing at ${method} ${toShownText(path, 200)}.`)
+      throw new StatewrightError('not_found', `Nothing found at ${method} ${toShownText(path, 200)}.`)
     if (route.to === 'live') {
       openFeed(parts, route, response)
       return
@@ -190,13 +194,13 @@ class AccessTokens {
     return this.#fresh
   }
 
-  useToken(given: string): 'first' | 'again' | 'unknown' {
-    if (isSecret(given, this.#fresh)) {
+  useToken(token: string): 'first' | 'again' | 'unknown' {
+    if (isSecret(token, this.#fresh)) {
       this.#used.push(this.#fresh)
       this.#fresh = newSecret()
       return 'first'
     }
-    return this.#used.some((one) => isSecret(given, one)) ? 'again' : 'unknown'
+    return this.#used.some((one) => isSecret(token, one)) ? 'again' : 'unknown'
   }
 }
 
@@ -204,28 +208,28 @@ class AccessTokens {
 async function readBody(request: IncomingMessage): Promise<unknown> {
   const { origin, 'content-type': type = '' } = request.headers
   if (origin === undefined || !/^application\/json(;|$)/i.test(type)) {
-    throw new StatewrightError('forbidden', 'Only the studio page may post, and only JSON.')
+    throw new StatewrightError('forbidden', 'Only pages of the studio can post, and only JSON.')
   }
   const chunks: Buffer[] = []
   let size = 0
   for await (const chunk of request as AsyncIterable<Buffer>) {
     size += chunk.length
     if (size > maxBodyBytes) {
-      throw new StatewrightError('too_large', `A request may have ${maxBodyBytes} bytes.`)
+      throw new StatewrightError('too_large', `A request can have at most ${maxBodyBytes} bytes.`)
     }
     chunks.push(chunk)
   }
   try {
     return JSON.parse(Buffer.concat(chunks).toString('utf8'))
   } catch (cause) {
-    throw new StatewrightError('invalid_input', 'The request is not JSON.', undefined, { cause })
+    throw new StatewrightError('invalid_input', 'The request is not valid JSON.', undefined, { cause })
   }
 }
 
 const forbiddenMessages = {
-  stranger: 'Open the address that the studio has printed, with its token.\n',
+  stranger: 'Open the address that the studio printed, including its token.\n',
   opened:
-    'This address was opened already, and only that browser has access. For another browser, press Enter where ' +
+    'This address was already opened, and only that browser has access. For another browser, press Enter where ' +
     'statewright studio runs, or read studio.url again.\n',
 }
 

@@ -141,7 +141,7 @@ export class StudioViews {
     const fold = await this.#library.readFold(id)
     const view = await this.#createMoment(id, fold, seq)
     if (view) return view
-    const text = `Session '${id}' has ${fold.head} records; there is no ${seq}.`
+    const text = `Session '${id}' has no record ${seq}. Its last record is ${fold.head}.`
     throw new UsageError('invalid_option', text, 'seq')
   }
 

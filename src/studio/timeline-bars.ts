@@ -5,6 +5,7 @@ import { formatWakeTime } from '../core/base/clock.js'
 import { shorten } from '../core/format/format-words.js'
 import { getChildSessionId } from '../core/sessions/child-session.js'
 import { listActivePaths, type SessionStep } from './session-step.js'
+import { formatBudgetRefusal } from './record-rows.js'
 import { findWakeTime } from './verdict.js'
 import type { Bar } from './protocol.js'
 
@@ -18,10 +19,10 @@ const activityByState: Record<string, Activity> = {
   'RUNNING.asking.concluding': { lane: 'model', label: 'last request' },
   'RUNNING.asking.backingOff': { lane: 'waits', label: 'retry' },
   'RUNNING.asking.screeningOutput': { lane: 'shields', label: 'answer' },
-  'RUNNING.judging.consultingOnCalls': { lane: 'shields', label: 'guards of your own' },
+  'RUNNING.judging.consultingOnCalls': { lane: 'shields', label: 'custom guards' },
   'WAITING_FOR_TOOL.screeningCalls': { lane: 'shields', label: 'arguments' },
   'WAITING_FOR_TOOL.screeningResults': { lane: 'shields', label: 'results' },
-  'WAITING_FOR_TOOL.consultingOnResults': { lane: 'shields', label: 'guards of your own' },
+  'WAITING_FOR_TOOL.consultingOnResults': { lane: 'shields', label: 'custom guards' },
   'WAITING_FOR_INPUT.approval': { lane: 'waits', label: 'approval' },
   'WAITING_FOR_INPUT.toolOutput': { lane: 'waits', label: 'client' },
   'WAITING_FOR_INPUT.message': { lane: 'waits', label: 'message' },
@@ -81,6 +82,9 @@ export class TimelineBars {
       bar.status = status === 'ok' ? 'ok' : 'failed'
       // The call may have waited before it ran.
       if (durationMs > 0) bar.from = Math.max(bar.from, record.at - durationMs)
+    } else if (event && formatBudgetRefusal(event) !== null) {
+      // The request was not sent.
+      Object.assign(bar, { lane: 'waits', label: 'budget', status: 'waiting' })
     } else if (bar.lane !== 'waits') bar.status = getEndStatus(event, after.standing.run?.context ?? null)
   }
 }

@@ -47,7 +47,7 @@ function formatVerdict(context: AgentContext, rows: readonly RecordRow[]): strin
   const wakeAt = findWakeTime(context)
   if (wakeAt !== null) return formatSleep(wakeAt, context)
   if (state === 'PAUSED' && verdict === null && context.error === null)
-    return 'It was asked to pause, and goes on when it is resumed.'
+    return 'It was paused on request and continues when it is resumed.'
   if (state === 'COMPLETED') {
     const words = completedWords[reason ?? ''] ?? 'The run completed.'
     // The conversation was handed to another agent.
@@ -55,8 +55,9 @@ function formatVerdict(context: AgentContext, rows: readonly RecordRow[]): strin
   }
   if (state === 'CANCELLED') return 'It was cancelled.'
   const why = explainEnd(context, reason ?? 'internal').message
-  if (verdict === null) return why
-  return `Stopped by ${formatGuardName(verdict)}. ${why}${formatToll(rows)}`
+  if (verdict !== null) return `Stopped by ${formatGuardName(verdict)}. ${why}${formatToll(findToll(rows))}`
+  const toll = state === 'MAX_STEPS' ? findToll(rows) : null
+  return toll === null ? why : `The run repeated itself.${formatToll(toll)} ${why}`
 }
 
 /** `repeated_call`, `progress.stale`, or the name of a custom guard. */
@@ -71,19 +72,18 @@ export function findWakeTime({ state, wakeAt }: AgentContext): number | null {
 
 function formatSleep(wakeAt: number, { config, reason, error }: AgentContext): string {
   const date = formatWakeTime(wakeAt)
-  const waker = config.interactive ? 'Its own program' : 'A waker'
+  const waker = config.interactive ? 'Its process' : 'A waker'
   const isPoor = reason === 'shared_budget' && error?.budget !== undefined
   const rests = isPoor
-    ? `It waits for the shared budget '${error.budget}' until ${date}`
+    ? `Waiting for the shared budget '${error.budget}' until ${date}`
     : `It sleeps until ${date}`
-  const text = `${rests}. ${waker} wakes it then; you can wake it before.`
+  const text = `${rests}. ${waker} will wake it. You can wake it earlier.`
   return isPoor ? `${text} ${error.message}` : text
 }
 
 const completedWords: Record<string, string> = {
   end_turn: 'The model ended its turn with an answer.',
-  max_tokens:
-    'The answer was cut at the output limit, and taken as it is. To allow more: sampling.maxTokens.',
+  max_tokens: 'The answer was truncated at the output limit. To allow more, raise sampling.maxTokens.',
   refusal: 'The model refused to answer.',
   content_filter: 'The provider filtered the answer.',
 }
@@ -113,8 +113,8 @@ function formatWork({ state, calls, steps }: AgentContext): string {
   const running = calls
     .filter(({ started, result }) => started && !result)
     .map(({ name }) => shorten(name, 40))
-  if (state === 'WAITING_FOR_TOOL' && running.length > 0) return `It runs ${joinNames(running)}.`
-  return `It works on step ${steps + 1}.`
+  if (state === 'WAITING_FOR_TOOL' && running.length > 0) return `Running ${joinNames(running)}.`
+  return `Working on step ${steps + 1}.`
 }
 
 function formatWait(context: AgentContext): string {
@@ -124,9 +124,9 @@ function formatWait(context: AgentContext): string {
   const waits = [
     ...(names('approval') === '' ? [] : [`your approval of ${names('approval')}`]),
     ...(names('client') === '' ? [] : [`the output of ${names('client')}`]),
-    ...(names('elicitation') === '' ? [] : [`your answer to what ${names('elicitation')} asks`]),
+    ...(names('elicitation') === '' ? [] : [`your answer to ${names('elicitation')}`]),
   ]
-  return `It waits for ${waits.join(' and ') || 'your message'}.`
+  return `Waiting for ${waits.join(' and ') || 'your message'}.`
 }
 
 function joinNames(names: readonly string[]): string {
@@ -135,29 +135,38 @@ function joinNames(names: readonly string[]): string {
   return [...counts].map(([name, count]) => (count > 1 ? `${count} × ${name}` : name)).join(', ')
 }
 
-/** How often the most refused tool ran and was refused. */
-function formatToll(rows: readonly RecordRow[]): string {
+interface Toll {
+  name: string
+  ran: number
+  refused: number
+}
+
+/** The tool with the most refused calls in the latest run. Null: none was refused. */
+function findToll(rows: readonly RecordRow[]): Toll | null {
   const run = rows.at(-1)?.run
-  const tolls = new Map<string, { ran: number; refused: number }>()
-  for (const row of rows) {
-    if (row.run !== run) continue
-    for (const { name, status } of row.calls) {
-      const toll = tolls.get(name) ?? { ran: 0, refused: 0 }
-      if (status === 'blocked') toll.refused += 1
-      else if (status !== 'not_executed') toll.ran += 1
-      tolls.set(name, toll)
-    }
+  const tolls = new Map<string, Toll>()
+  for (const { name, status } of rows.filter((row) => row.run === run).flatMap(({ calls }) => calls)) {
+    const toll = tolls.get(name) ?? { name, ran: 0, refused: 0 }
+    if (status === 'blocked') toll.refused += 1
+    else if (status !== 'not_executed') toll.ran += 1
+    tolls.set(name, toll)
   }
-  const [worst] = [...tolls].toSorted(([, a], [, b]) => b.refused - a.refused)
-  if (!worst || worst[1].refused === 0) return ''
-  const [name, { ran, refused }] = worst
-  return ` Of the calls of ${name}, ${formatCount(ran)} ran and ${formatCount(refused)} were refused.`
+  const [worst] = [...tolls.values()].toSorted((a, b) => b.refused - a.refused)
+  return worst && worst.refused > 0 ? worst : null
+}
+
+function formatToll(toll: Toll | null): string {
+  if (toll === null) return ''
+  const { name, ran, refused } = toll
+  return ` ${formatCount(ran, `call of ${name}`, `calls of ${name}`)} ran and ${formatCount(refused)} ${refused === 1 ? 'was' : 'were'} refused.`
 }
 
 /** The record that led to the final state. A halt counts instead of the conclusion that follows it. */
 function findDecision(rows: readonly RecordRow[]): number {
   const last = rows.at(-1)
   if (last === undefined) return 0
+  const refused = rows.find(({ run, flags }) => run === last.run && flags.includes('block'))
+  if (last.state === 'MAX_STEPS' && refused) return refused.seq
   const isRest = last.state !== '' && !isWorkState(last.state as never)
   if (!isRest) return last.seq
   const halt = rows.findLast(({ run, flags }) => run === last.run && flags.includes('halt'))

@@ -26,7 +26,7 @@ export function drawVisitedChart(chart: ChartView, visited: ReadonlySet<string>)
   const ways = boxes.flatMap((box) => box.rows.flatMap((row) => drawWay(row, byPath.get(row.target), lanes)))
   const width = boxWidth + edge * 2 + 14 + lanes.count * laneStep
   const [style = ''] = styleElement.exec(chart.sheets[0]?.svg ?? '') ?? []
-  const title = escapeXml(`${chart.id}, as far as this run has visited it`)
+  const title = escapeXml(`${chart.id}, visited by this run`)
   return `<svg role="img" aria-label="${title}" viewBox="0 0 ${width} ${y}" data-width="${width}" xmlns="http://www.w3.org/2000/svg">${style}${boxes.map(drawBox).join('')}${ways.join('')}</svg>`
 }
 

@@ -237,7 +237,9 @@ describe("a stored session in Stately's editor", () => {
     const note = page.locator('.stately-note')
     // From the beginning: the frame shows an error of the browser where the editor cannot be reached.
     await page.locator('.picture svg').waitFor()
-    expect(await note.textContent()).toMatch(/is being asked. Until it answers, this is our own chart.$/)
+    expect(await note.textContent()).toMatch(
+      /is loading. Until it responds, the studio shows its own chart.$/,
+    )
     expect(await page.locator('iframe').isVisible()).toBe(false)
     await page.clock.runFor(9100)
     expect(await note.textContent()).toMatch(/^Stately's editor \(http.*\) has not answered for 9 seconds/)

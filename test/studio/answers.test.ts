@@ -236,7 +236,7 @@ test('a fork with no run to go on with is made only by who does not want it run'
   for (const at of [1, 3]) {
     expect(await visitor.post(paths.fork('s'), { at, run: true, ...(at > 1 && { edit }) })).toMatchObject({
       status: 409,
-      error: { code: 'nothing_to_resume', message: expect.stringContaining('without running it') as string },
+      error: { code: 'nothing_to_resume', message: expect.stringContaining('Fork without run') as string },
     })
   }
   expect(store.list()).toHaveLength(1)
@@ -282,7 +282,7 @@ test('a run that is attached is answered without an agent, and the page does not
   const { view, moment } = await visitor.get<EndView>(paths.end('s'))
   expect(view.session.isAttached).toBe(true)
   expect((await visitor.get<SessionsView>(paths.sessions)).readOnly).toMatch(
-    /^Live runs of this program can be/,
+    /^Only live runs of this program can be/,
   )
   expect(moment?.actions).toEqual(['approve', 'reject', 'cancel'])
   const { callId, fingerprint } = moment?.pending[0] ?? {}

@@ -29,7 +29,7 @@ test('a run that waits for a shared budget says for which one, what is spent of 
   const { verdict, rows, bars, session } = view
   expect(verdict.text).toMatch(
     new RegExp(
-      `^It waits for the shared budget 'tenant' until ${date}\\. A waker wakes it then; you can wake it before\\. .*1500 of 2000 tokens are spent, and the request may take \\d+`,
+      `^Waiting for the shared budget 'tenant' until ${date}\\. A waker will wake it. You can wake it earlier. .*1500 of 2000 tokens are spent, and the request may take \\d+`,
     ),
   )
   const last = rows.at(-1)

@@ -89,7 +89,7 @@ test('the flags, bars and labels of a run tell what happened in it', async () =>
     'opened',
     'run 1: Pay the invoice.',
     'model failed: server_error · retry · error',
-    'the wait is over',
+    'wait over',
     'answer: 1 call',
     'look_up ok',
     'answer: 1 call',
@@ -152,7 +152,7 @@ test('moments that come together are those that come one by one', async () => {
     expect(unpackMoment(packed, seq)).toEqual(await visitor.get<MomentView>(paths.moment('s', seq)))
   }
   const refused = await visitor.raw(paths.moment('s', 999))
-  expect([refused.status, refused.body]).toEqual([400, expect.stringContaining('there is no 999')])
+  expect([refused.status, refused.body]).toEqual([400, expect.stringContaining('has no record 999')])
 })
 
 test('moments with the last messages alone say how many come before them, and the rest as whole ones do', async () => {

@@ -57,7 +57,7 @@ test('attaching starts nothing; then the page shows each transition, the transcr
   })
   expect(rows.slice(0, 2).map(({ type }) => type)).toEqual(['opened', 'start'])
   expect(rows.flatMap(({ taken }) => taken).length).toBeGreaterThan(10)
-  expect(verdict.text).toBe('It waits for your approval of pay.')
+  expect(verdict.text).toBe('Waiting for your approval of pay.')
   const { transcript, actions } = await last(visitor)
   expect(transcript.map(({ text }) => text)).toContain('First I look it up.')
   expect(actions).toEqual(['approve', 'reject', 'cancel'])

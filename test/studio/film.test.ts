@@ -67,7 +67,7 @@ test('a film shows the states of a run one after the other, what was said, and t
   expect(film).toContain('@media (prefers-reduced-motion: reduce){.f{animation:none}}')
   const parts = film.split('<g class="f"')
   const partOf = (words: string) => parts.find((part) => part.includes(words))
-  expect(partOf('It waits for your approval of pay.')).toMatch(/^ opacity="1"/)
+  expect(partOf('Waiting for your approval of pay.')).toMatch(/^ opacity="1"/)
   expect(partOf('RUNNING › asking › backingOff')).toMatch(/^ opacity="0"/)
   expect(film).toContain('@media (prefers-color-scheme: dark)')
 })
@@ -197,7 +197,7 @@ test('of a session of 5,000 records a film shows a turn of the loop once, and is
   )
   const moments = long.map(({ seq }) => ({ ...(seqs[seq % seqs.length] ?? fail()), seq }))
   const film = drawFilm({ ...data, moments: { parts, moments }, session: { ...view, rows: long } })
-  expect(film).toContain('after 4,952 records that the film leaves out')
+  expect(film).toContain('4,952 records skipped')
   expect(film.length).toBeLessThan(300_000)
 })
 
@@ -236,7 +236,7 @@ test('a film lights the words of what a part that it leaves out has taken', asyn
   const moment = data.moments.moments[0] ?? fail()
   const moments = { ...data.moments, moments: rows.map(({ seq }) => ({ ...moment, seq })) }
   const film = drawFilm({ ...data, moments, session: { ...data.session, rows } })
-  expect(film).toContain('after 52 records that the film leaves out')
+  expect(film).toContain('52 records skipped')
   expect(film).toMatch(/<text [^>]*fill="#0969da"[^>]*font-size="12">[^<]* → RUNNING</)
 })
 
@@ -276,8 +276,8 @@ describe('sessions export --film', () => {
       expect([code, out]).toEqual([2, ''])
       return err
     }
-    expect(await refused(forked)).toContain('This session has no run yet')
-    expect(await refused('damaged')).toMatch(/A film needs a whole log\. .*record 3 is damaged/)
+    expect(await refused(forked)).toContain('This session has no run to show')
+    expect(await refused('damaged')).toMatch(/A film needs a readable log\. .*record 3 is damaged/)
     expect(await refused('damaged', '--without-texts')).toContain('The log of this session is damaged.')
     expect(await refused('shart')).toContain("Did you mean 'short'?")
     expect(await refused('short', '--card')).toContain('--card and --film exclude each other')

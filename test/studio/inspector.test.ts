@@ -274,7 +274,7 @@ describe('the page and its socket', () => {
     const { url } = await opened()
     await expect(startInspector({ port: Number(new URL(url).port) })).rejects.toMatchObject({
       code: 'cannot_listen',
-      message: expect.stringContaining('Name another port'),
+      message: expect.stringContaining('Choose another port'),
     })
   })
 })

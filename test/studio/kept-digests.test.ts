@@ -164,8 +164,8 @@ it('scrubs a title that is kept, where only the log has one', async () => {
   const table = (await openDigests(store)) as DigestTable
   const [digest] = await table.read(['opened'])
   if (!digest) throw new Error('Nothing is kept.')
-  const kept = JSON.parse(digest.data) as { told: object }
-  const data = JSON.stringify({ ...kept, told: { ...kept.told, title: `The key ${key}` } })
+  const kept = JSON.parse(digest.data) as { logSummary: object }
+  const data = JSON.stringify({ ...kept, logSummary: { ...kept.logSummary, title: `The key ${key}` } })
   await table.put([{ ...digest, data }])
   const row = find(await start(unreadable())).sessions.find(({ id }) => id === 'opened')
   expect(row).toMatchObject({ title: 'The key [redacted]' })

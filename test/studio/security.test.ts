@@ -117,7 +117,7 @@ test('the token is exchanged once, for a cookie that no script reads and no othe
   const without = await ask(new URL(base, address).href)
   expect([without.status, without.body]).toEqual([
     403,
-    expect.stringContaining('This address was opened already'),
+    expect.stringContaining('This address was already opened'),
   ])
   expect(without.body).toContain('studio.url')
   // For another browser there is another address.

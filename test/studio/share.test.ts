@@ -28,7 +28,7 @@ test('a card says what was asked, how it went and what it cost, and nothing of i
   const { content } = await visitor.get<SharedView>(paths.share('s', { form: 'card', texts: true }))
   expect(content).toMatch(/^<svg [^]*<\/svg>\n$/)
   expect(content).toContain('Pay &lt;script&gt;alert(1)&lt;/script&gt; the')
-  expect(content).toContain('It waits for your approval of pay.')
+  expect(content).toContain('Waiting for your approval of pay.')
   for (const words of ['WAITING_FOR_INPUT', 'request', 'steps', 'tokens', 'cost'])
     expect(content).toContain(words)
   expect(content).not.toMatch(/<script|<style|<image|<foreignObject|href=|\son\w+=|\u202e/)

@@ -32,7 +32,7 @@ test('a run that sleeps says until when: its verdict, its last record, its bar, 
   const { verdict, rows, bars, session } = await view()
   expect(verdict).toMatchObject({
     reason: 'sleeping',
-    text: `It sleeps until ${shown}. A waker wakes it then; you can wake it before.`,
+    text: `It sleeps until ${shown}. A waker will wake it. You can wake it earlier.`,
   })
   expect(rows.at(-1)?.wakeAt).toBe(date)
   expect(rows.filter(({ wakeAt }) => wakeAt !== undefined)).toHaveLength(1)
@@ -54,7 +54,7 @@ test('a run that is paused while nothing sleeps is asked to be resumed, as befor
   await run.result
   const visitor = await visit({ store, agent })
   const { verdict, rows, bars, session } = await visitor.get<SessionView>(paths.session('s'))
-  expect(verdict.text).toBe('It was asked to pause, and goes on when it is resumed.')
+  expect(verdict.text).toBe('It was paused on request and continues when it is resumed.')
   expect(rows.some((row) => 'wakeAt' in row)).toBe(false)
   expect(bars.at(-1)).toMatchObject({ label: 'paused' })
   expect(session).toMatchObject({ standing: 'waiting', wakeAt: null })
@@ -83,7 +83,7 @@ test('another date is a bar of its own, and its record says it; waking it ends t
 test('an interactive run that sleeps is woken by its own program, and says so', async () => {
   const { run, view, close } = await asleep(true)
   const { verdict, session } = await view()
-  expect(verdict.text).toContain(`It sleeps until ${shown}. Its own program wakes it then`)
+  expect(verdict.text).toContain(`It sleeps until ${shown}. Its process will wake it`)
   expect(session.standing).toBe('sleeping')
   run.cancel()
   await run.result

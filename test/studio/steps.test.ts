@@ -181,12 +181,12 @@ describe('the verdict', () => {
     )
     const ran = rows.flatMap(({ calls }) => calls).filter(({ status }) => status === 'ok').length
     const refused = rows.flatMap(({ calls }) => calls).filter(({ status }) => status === 'blocked').length
-    expect(verdict.text).toContain(`Of the calls of poll_nothing, ${ran} ran and ${refused} were refused.`)
+    expect(verdict.text).toContain(`${ran} calls of poll_nothing ran and ${refused} were refused.`)
     expect(rows[verdict.seq - 1]?.flags).toContain('halt')
   })
 
   it('says what a run waits for, and that an answer ended it', async () => {
-    expect((await viewOf(eventful)).verdict.text).toBe('It waits for your approval of pay.')
+    expect((await viewOf(eventful)).verdict.text).toBe('Waiting for your approval of pay.')
     const { verdict, rows } = await viewOf([{ text: 'Done.' }])
     expect(verdict.text).toBe('The model ended its turn with an answer.')
     expect(verdict.seq).toBe(rows.length)

@@ -103,7 +103,7 @@ test('a fork and its origin are compared by what was changed, and by what users 
   for (const { edit, at } of edits.slice(0, 3)) {
     const fork = await agent.fork('s', at, { edit })
     const { change, steps } = await visitor.get<CompareView>(paths.compare('s', fork))
-    expect(steps[0]?.a?.said).toBe('Buy something to drink.')
+    expect(steps[0]?.a?.userText).toBe('Buy something to drink.')
     if ('message' in edit) {
       expect(change).toEqual({
         kind: 'message',

@@ -33,7 +33,7 @@ export function Actions({ moment, isAsleep, readOnly, onAnswer }: ActionsProps) 
   const says = (['reply', 'steer'] as const).find((type) => may.has(type))
   if (pending.length === 0 && actions.length === 0) return null
   return (
-    <section class="actions" aria-label="What you can do" aria-busy={isBusy}>
+    <section class="actions" aria-label="Actions" aria-busy={isBusy}>
       {trouble !== '' && (
         <p class="refusal" role="alert" ref={(line) => line?.scrollIntoView({ block: 'nearest' })}>
           {trouble}
@@ -91,7 +91,7 @@ function PendingCard({ call, may, isBusy, send }: PendingProps) {
     <article class="pending" aria-label={`${name} waits for you`}>
       <header>
         <strong>{name}</strong>
-        <span>{needs === 'approval' ? 'needs your approval' : 'is yours to carry out'}</span>
+        <span>{needs === 'approval' ? 'needs your approval' : 'needs a result from you'}</span>
       </header>
       {needs === 'client' && <pre tabIndex={0}>{written}</pre>}
       <label>
@@ -107,7 +107,7 @@ function PendingCard({ call, may, isBusy, send }: PendingProps) {
           onInput={(event) => setText(event.currentTarget.value)}
         />
       </label>
-      {isWrong && text !== '' && <p class="refusal">This is no JSON.</p>}
+      {isWrong && text !== '' && <p class="refusal">Not valid JSON.</p>}
       <div class="buttons">
         {needs === 'approval' && may.has('approve') && (
           <button
@@ -132,8 +132,8 @@ function PendingCard({ call, may, isBusy, send }: PendingProps) {
           <input
             type="text"
             class="why"
-            placeholder="Why not, if you reject it"
-            aria-label="Why not, if you reject it"
+            placeholder="Reason, if you reject it"
+            aria-label="Reason, if you reject it"
             value={why}
             onInput={(event) => setWhy(event.currentTarget.value)}
           />
@@ -145,7 +145,7 @@ function PendingCard({ call, may, isBusy, send }: PendingProps) {
             disabled={isBusy || isWrong}
             onClick={() => send({ type: 'tool_output', ...target, value: parsed })}
           >
-            Hand in
+            Submit
           </button>
         )}
       </div>
@@ -177,7 +177,7 @@ function SayForm({
         id="say"
         type="text"
         value={text}
-        placeholder={type === 'reply' ? 'Reply …' : 'Tell it something while it works …'}
+        placeholder={type === 'reply' ? 'Reply …' : 'Send guidance while it runs …'}
         onInput={(event) => setText(event.currentTarget.value)}
       />
       <button type="submit" disabled={isBusy || text.trim() === ''}>
@@ -205,7 +205,7 @@ export function ElicitationCard({ call, isBusy, send }: ElicitationProps) {
     <article class="pending" aria-label={`${server} asks you`}>
       <header>
         <strong>{server}</strong>
-        <span>asks you, in the middle of {name}</span>
+        <span>asks during {name}</span>
       </header>
       <blockquote>{message}</blockquote>
       {fields.map(([key, field]) => (
@@ -220,7 +220,7 @@ export function ElicitationCard({ call, isBusy, send }: ElicitationProps) {
       ))}
       {url !== undefined && (
         <p>
-          It leads to <code>{url}</code>
+          Opens <code>{url}</code>
         </p>
       )}
       <div class="buttons">
@@ -249,7 +249,7 @@ export function ElicitationCard({ call, isBusy, send }: ElicitationProps) {
           Decline
         </button>
         <button type="button" disabled={isBusy} onClick={() => answer({ action: 'cancel' })}>
-          Give no answer
+          Dismiss
         </button>
       </div>
     </article>
@@ -282,7 +282,7 @@ function FieldInput({ name, field, isRequired, value, onValue }: FieldProps) {
   return (
     <label>
       {title}
-      {isRequired ? '' : ' (may be left out)'}
+      {isRequired ? '' : ' (optional)'}
       {description !== undefined && <small> {description}</small>}
       <ValueInput field={field} value={value} onValue={onValue} />
     </label>

@@ -19,7 +19,7 @@ const overlays: Record<Overlay, string> = {
   run: 'This run',
   stored: 'All sessions',
   tests: 'Tests',
-  never: 'Never',
+  never: 'Never taken',
 }
 
 interface ChartProps {
@@ -90,7 +90,7 @@ export function ChartPane(props: ChartProps) {
             </optgroup>
           </select>
         </label>
-        <div class="segments" role="group" aria-label="What is marked">
+        <div class="segments" role="group" aria-label="Highlight">
           {props.overlays.map((one) => (
             <button
               key={one}

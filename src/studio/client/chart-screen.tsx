@@ -1,6 +1,7 @@
 import { formatCount } from '../../core/format/format-words.js'
 import { useState } from 'preact/hooks'
-import type { ChartState, ChartTransition, ChartView, VisitsView } from '../protocol.js'
+import type { ChartState, ChartTransition, ChartView, RecordRow, VisitsView } from '../protocol.js'
+import { blankRow } from './session-data.js'
 import { ChartPane, countStateVisits } from './chart-pane.js'
 import { Loading, Trouble, useLoaded } from './loading.js'
 import { replaceAddress } from './page.js'
@@ -12,7 +13,7 @@ export function ChartScreen({ source, state }: { source: Source; state: string |
   const visits = useLoaded('visits', () => source.visits())
   const [chosen, choose] = useState(state)
   if (chart.error !== null && !chart.value) return <Trouble error={chart.error} onRetry={chart.reload} />
-  if (!chart.value) return <Loading what="Reading the chart" />
+  if (!chart.value) return <Loading what="Loading the chart" />
   const view = chart.value
   const shown = view.states.find(({ path }) => path === chosen) ?? null
   const go = (path: string): void => {
@@ -47,33 +48,13 @@ export function ChartScreen({ source, state }: { source: Source; state: string |
 }
 
 const noPlaces: ReadonlyMap<string, number> = new Map()
-const rows = new Map<string, ReturnType<typeof createRow>>()
+const rows = new Map<string, RecordRow>()
 
-function getMarkedRow({ path }: ChartState): ReturnType<typeof createRow> {
-  const row = rows.get(path) ?? createRow(path)
+/** A row that marks the chosen state as active. Cached, because the picture compares rows by identity. */
+function getMarkedRow({ path }: ChartState): RecordRow {
+  const row = rows.get(path) ?? { ...blankRow, label: '', to: [path], state: path }
   rows.set(path, row)
   return row
-}
-
-function createRow(path: string) {
-  return {
-    seq: 0,
-    at: 0,
-    type: 'event' as const,
-    label: '',
-    from: [],
-    to: [path],
-    taken: [],
-    state: path,
-    step: 0,
-    run: 0,
-    tokens: 0,
-    cost: null,
-    paid: 0,
-    flags: [],
-    started: [],
-    calls: [],
-  }
 }
 
 interface AboutProps {
@@ -116,7 +97,8 @@ function WholeChart({ chart, visits, onState }: AboutProps) {
 
 function About({ chart, visits, state, onState }: AboutProps & { state: ChartState }) {
   const { path, description, isTested } = state
-  const tests = isTested === null ? '' : isTested ? 'generated tests enter it' : 'no generated test enters it'
+  const tests =
+    isTested === null ? '' : isTested ? 'covered by generated tests' : 'not covered by generated tests'
   const own = chart.transitions.filter(({ source }) => source === path)
   // Transitions of outer states apply too.
   const above = chart.transitions.filter(
@@ -132,13 +114,13 @@ function About({ chart, visits, state, onState }: AboutProps & { state: ChartSta
       <p class="lead">{description}</p>
       <p>
         {joinSentence(
-          formatVisits(visits, (known) => countStateVisits(chart, known, path), 'were in it', 'was in it'),
+          formatVisits(visits, (known) => countStateVisits(chart, known, path), 'entered it', 'entered it'),
           tests,
         )}
       </p>
-      <Transitions title="What can happen next" list={own} {...{ known, visits, onState }} />
-      <Transitions title="From the states around it" list={above} {...{ known, visits, onState }} />
-      <Transitions title="What leads here" list={into} {...{ known, visits, onState }} isInto />
+      <Transitions title="Transitions" list={own} {...{ known, visits, onState }} />
+      <Transitions title="From outer states" list={above} {...{ known, visits, onState }} />
+      <Transitions title="Transitions to this state" list={into} {...{ known, visits, onState }} isInto />
     </div>
   )
 }

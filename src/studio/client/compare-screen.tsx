@@ -43,15 +43,15 @@ export function CompareScreen({ source, a, b }: { source: Source; a: string; b: 
     <main class="compare">
       <h1>Compare</h1>
       <div class="compare-heads">
-        <SessionHead letter="A" view={view.a} />
-        <SessionHead letter="B" view={view.b} />
+        <SessionHead letter="A" view={view.a} other={view.b} />
+        <SessionHead letter="B" view={view.b} other={view.a} />
       </div>
       {view.change && <Change change={view.change} />}
       <Outcome view={view} isAtWork={isAtWork} />
       <p class="common">
         {view.commonRecords === 0
-          ? 'They have no beginning in common.'
-          : `They have ${formatCount(view.commonRecords, 'record')} in common${view.change ? `, but for the ${changeTitles[view.change.kind].toLowerCase()}` : ''}${common > 0 ? `: ${formatCount(common, 'step')} alike` : ''}.`}
+          ? 'They have no records in common.'
+          : `${formatCount(view.commonRecords, 'record')} in common${view.change ? `, except for the ${changeTitles[view.change.kind].toLowerCase()}` : ''}${common > 0 ? `: ${formatCount(common, 'step')} the same` : ''}.`}
       </p>
       {common > 0 && (
         <details class="alike">
@@ -61,7 +61,7 @@ export function CompareScreen({ source, a, b }: { source: Source; a: string; b: 
           ))}
         </details>
       )}
-      {differing.length === 0 && <p class="empty">Every step is alike.</p>}
+      {differing.length === 0 && <p class="empty">All steps are the same.</p>}
       {differing.map((step, index) => (
         <Pair key={step.step} step={step} view={view} isFirst={index === 0} />
       ))}
@@ -77,8 +77,16 @@ export function CompareScreen({ source, a, b }: { source: Source; a: string; b: 
   )
 }
 
-function SessionHead({ letter, view: { session, rows } }: { letter: string; view: SessionView }) {
-  const last = rows.at(-1)
+/** Whether a session is the fork or the original of the other one. */
+function nameRole({ session }: SessionView, other: SessionView): string | null {
+  const { forkedFrom } = session
+  if (forkedFrom?.sessionId === other.session.id) return `Fork at record ${forkedFrom.seq}`
+  return other.session.forkedFrom?.sessionId === session.id ? 'Original' : null
+}
+
+function SessionHead({ letter, view, other }: { letter: string; view: SessionView; other: SessionView }) {
+  const { session } = view
+  const role = nameRole(view, other)
   return (
     <header class={`compare-head letter-${letter.toLowerCase()}`}>
       <span class="letter">{letter}</span>
@@ -88,11 +96,7 @@ function SessionHead({ letter, view: { session, rows } }: { letter: string; view
         </a>
         <p>
           <StatePill state={session.state} isAsleep={session.wakeAt !== null} />
-          {session.steps !== null && <span>{formatCount(session.steps, 'step')}</span>}
-          <span>{formatShort(session.tokens)} tokens</span>
-          <span>{formatMoney(session.cost)}</span>
-          {last && <span>{formatDuration(last.at - (rows[0]?.at ?? last.at))}</span>}
-          {session.forkedFrom && <span>forked at record {session.forkedFrom.seq}</span>}
+          {role !== null && <strong>{role}</strong>}
         </p>
       </div>
     </header>
@@ -130,8 +134,8 @@ function Outcome({ view, isAtWork }: { view: CompareView; isAtWork: boolean }) {
   return (
     <section class="outcome" aria-label="Outcome" aria-busy={isAtWork}>
       <h2>
-        {view.commonRecords > 0 ? 'Outcome, since they parted' : 'Outcome'}
-        {isAtWork && <small role="status">still at work …</small>}
+        {view.commonRecords > 0 ? 'Outcome since the fork' : 'Outcome'}
+        {isAtWork && <small role="status">running …</small>}
       </h2>
       <table>
         <thead>
@@ -218,7 +222,7 @@ function Pair({
     <section class={`pair${isFirst ? ' first-difference' : ''}`} aria-label={`Step ${step.step}`}>
       <h2>
         Step {step.step}
-        {isFirst && <small>the first difference</small>}
+        {isFirst && <small>first difference</small>}
       </h2>
       <div class="pair-sides">
         <Side side={step.a} other={step.b} id={view.a.session.id} />
@@ -239,7 +243,7 @@ function Side({ side, other, id }: { side: CompareStep | null; other: CompareSte
       <p class="pair-facts">
         <a href={`#/session/${encodeURIComponent(id)}/${side.seq}`}>record {side.seq}</a>
         {isInherited ? (
-          <span>from its origin</span>
+          <span>from the original</span>
         ) : (
           <>
             <span>{formatShort(side.tokens)} tokens</span>
@@ -248,9 +252,9 @@ function Side({ side, other, id }: { side: CompareStep | null; other: CompareSte
           </>
         )}
       </p>
-      {side.said !== '' && (
-        <div class={`said of-user${differs(side.said, other?.said)}`}>
-          <LongText text={side.said} first={800} />
+      {side.userText !== '' && (
+        <div class={`said of-user${differs(side.userText, other?.userText)}`}>
+          <LongText text={side.userText} first={800} />
         </div>
       )}
       {side.text !== '' && (
@@ -276,7 +280,7 @@ function Side({ side, other, id }: { side: CompareStep | null; other: CompareSte
           </div>
         )
       })}
-      {side.text === '' && side.calls.length === 0 && <p class="empty">No text and no calls.</p>}
+      {side.text === '' && side.calls.length === 0 && <p class="empty">No text and no calls</p>}
     </div>
   )
 }
@@ -320,7 +324,7 @@ const longestMs = 120
 /** Two texts side by side, with the words marked that the other lacks. */
 export function WordDiff({ a, b }: { a: string; b: string }) {
   const sides = useMemo(() => compareWords(a, b), [a, b])
-  if (a === '' && b === '') return <p class="empty">Neither has said anything.</p>
+  if (a === '' && b === '') return <p class="empty">Neither has an answer.</p>
   return (
     <div class="word-diff" role="group" aria-label="Differences">
       {sides.map((parts, side) => (

@@ -34,7 +34,7 @@ export interface Source {
   answer(id: string, answer: Answer): Promise<Done>
   fork(id: string, request: ForkRequest): Promise<Done>
   /** Returns an unsubscribe function. */
-  live(session: { id: string; after: number } | null, hear: (message: LiveMessage) => void): () => void
+  live(session: { id: string; after: number } | null, onMessage: (message: LiveMessage) => void): () => void
 }
 
 /** An error from the server, or `unreachable`. */
@@ -61,23 +61,23 @@ export function createServerSource(): Source {
     share: (id, as) => getJson(paths.share(id, as)),
     answer: (id, answer) => postJson(paths.answers(id), answer),
     fork: (id, request) => postJson(paths.fork(id), request),
-    live: (session, hear) => {
+    live: (session, onMessage) => {
       const address = session ? paths.live(session.id, session.after) : paths.live()
       const events = new EventSource(`.${address}`)
       let isLost = false
       events.addEventListener('message', ({ data }: MessageEvent<string>) => {
-        hear(JSON.parse(data) as LiveMessage)
+        onMessage(JSON.parse(data) as LiveMessage)
       })
       events.addEventListener('open', () => {
-        if (isLost) hear({ type: 'store', problem: null })
+        if (isLost) onMessage({ type: 'store', problem: null })
         isLost = false
       })
       events.addEventListener('error', () => {
         isLost = true
-        hear({
+        onMessage({
           type: 'store',
           problem:
-            'The studio does not answer. Its process may have ended; this page goes on when it is back.',
+            'The studio does not respond. Its process may have ended. This page reconnects when it is back.',
         })
       })
       return () => events.close()
@@ -88,15 +88,14 @@ export function createServerSource(): Source {
 export function createFileSource(island: { textContent: string | null } | null): Source | null {
   if (!island) return null
   const { chart, visits, session, moments } = JSON.parse(island.textContent ?? '') as ExportedSession
-  const refuse = (): Promise<never> =>
-    Promise.reject(new SourceError('read_only', 'This file has one session, to be read.'))
+  const refuse = (): Promise<never> => Promise.reject(new SourceError('read_only', 'This file is read-only.'))
   return {
     isFile: true,
     chart: () => Promise.resolve(chart),
     sessions: () =>
       Promise.resolve({
         store: 'this file',
-        readOnly: 'This is a file.',
+        readOnly: 'This file is read-only.',
         sessions: [session.session],
         total: 1,
         counts: {},
@@ -137,7 +136,10 @@ async function sendRequest<T>(address: string, init: RequestInit): Promise<T> {
     // Relative to the page's secret path.
     response = await fetch(`.${address}`, init)
   } catch {
-    throw new SourceError('unreachable', 'The studio does not answer. Is its process still running?')
+    throw new SourceError(
+      'unreachable',
+      'The studio does not respond. Check that its process is still running.',
+    )
   }
   const value: unknown = await response.json().catch(() => null)
   if (response.ok) return value as T

@@ -54,13 +54,12 @@ export function ForkDialog({ seq, wanted, canRun, describeEffect, onFork, onClos
     <dialog ref={dialog} class="fork" aria-labelledby="fork-title" onClose={onClose}>
       <form onSubmit={submit}>
         <h2 id="fork-title">{title}</h2>
-        <p>A new session begins at record {seq}. This one is left as it is.</p>
+        <p>The fork starts at record {seq}. This session does not change.</p>
         <p class="effect">{describeEffect(asksFirst)}</p>
         {wanted === null ? (
           <p>
-            In it, nothing is changed. To change one result, its arguments, a message, the instructions or
-            what a person decided, close this and take the pencil <Icon name="edit" /> at it in the
-            transcript.
+            This fork changes nothing. To change a message, arguments, a result, a decision or the
+            instructions, close this dialog and use the pencil <Icon name="edit" /> in the transcript.
           </p>
         ) : (
           <label>
@@ -75,15 +74,15 @@ export function ForkDialog({ seq, wanted, canRun, describeEffect, onFork, onClos
         )}
         {decided && (
           <label>
-            Why not, if you reject it
+            Reason, if you reject it
             <input type="text" value={why} onInput={(event) => setWhy(event.currentTarget.value)} />
           </label>
         )}
-        {isWrong && <p class="refusal">This is no JSON.</p>}
-        {!canRun && <p>No run is under way at this record: the next one goes on from there.</p>}
+        {isWrong && <p class="refusal">Not valid JSON.</p>}
+        {!canRun && <p>No run is active at this record. The next message starts one.</p>}
         {canRun && !decided && (
           <Check isOn={isRun} onChange={setRun}>
-            Run it at once, and compare the two
+            Run it now and compare the sessions
           </Check>
         )}
         <Check isOn={asksFirst} onChange={setAsksFirst}>
@@ -116,7 +115,7 @@ export function ForkDialog({ seq, wanted, canRun, describeEffect, onFork, onClos
             </button>
           )}
           <button type="button" onClick={() => dialog.current?.close()}>
-            Leave it
+            Cancel
           </button>
         </div>
       </form>
@@ -152,8 +151,8 @@ const plainFork = (seq: number): Words => ({ title: `Fork from record ${seq}`, l
 function describeWanted(wanted: WhatIf): Words {
   if ('decided' in wanted)
     return {
-      title: `What if ${wanted.call.name} were decided anew?`,
-      label: 'Arguments to approve it with',
+      title: `What if ${wanted.call.name} were decided differently?`,
+      label: 'Arguments to approve',
       before: formatJson(wanted.call.arguments),
     }
   const { edit } = wanted
@@ -171,12 +170,12 @@ function describeWanted(wanted: WhatIf): Words {
     }
   if ('arguments' in edit)
     return {
-      title: 'What if the call had other arguments?',
+      title: 'What if the call had different arguments?',
       label: 'In the fork, the call is made with this instead',
       before: formatValue(edit.arguments),
     }
   return {
-    title: 'What if the call had another result?',
+    title: 'What if the call had a different result?',
     label:
       'In the fork, the model reads this instead, as if the tool had returned it. The tool does not run for it.',
     before: formatValue(edit.result),

@@ -38,12 +38,12 @@ type Flag = RecordRow['flags'][number]
 
 /** Flags by severity. The first one is shown when there is room for only one. */
 export const flagWords: Record<Flag, string> = {
-  halt: 'a guard halts',
+  halt: 'guard halted the run',
   error: 'error',
   budget: 'budget',
-  block: 'a guard refuses',
+  block: 'guard refused a call',
   truncated: 'truncated',
-  nudge: 'a guard nudges',
+  nudge: 'guard nudged the model',
   retry: 'retry',
   wait: 'waits for a person',
   resume: 'resumed',

@@ -56,7 +56,7 @@ export function Trouble({
   children?: ComponentChildren
 }) {
   const code = error instanceof SourceError ? error.code : ''
-  const title = titles[code] ?? 'This cannot be shown'
+  const title = titles[code] ?? 'Cannot be shown'
   const alert = (
     <div class="trouble" role="alert">
       {isPart ? <h2>{title}</h2> : <h1>{title}</h1>}
@@ -75,11 +75,11 @@ export function Trouble({
 }
 
 const titles: Record<string, string> = {
-  unreachable: 'The studio is away',
-  no_session: 'There is no such session',
+  unreachable: 'Cannot reach the studio',
+  no_session: 'Session not found',
   corrupt_log: 'This session is damaged',
-  newer_log: 'A newer Statewright wrote this session',
-  stale_answer: 'This was answered already',
+  newer_log: 'This session was written by a newer version',
+  stale_answer: 'Already answered',
 }
 
 export function Loading({ what }: { what: string }) {
@@ -96,7 +96,7 @@ export async function loadPart<Part>(load: () => Promise<Part>): Promise<Part> {
     return await load()
   } catch {
     throw new Error(
-      'This part of the page cannot be loaded. Is the studio still running? Then reload the page.',
+      'This part of the page cannot be loaded. Check that the studio is running, then reload the page.',
     )
   }
 }
@@ -107,6 +107,6 @@ export function createLazyScreen<Props extends object>(
   return function LazyScreen(props: Props) {
     const { value: Screen, error, reload } = useLoaded('', () => loadPart(load))
     if (error !== null) return <Trouble error={error} onRetry={reload} />
-    return Screen === null ? <Loading what="Loading the screen" /> : <Screen {...props} />
+    return Screen === null ? <Loading what="Loading" /> : <Screen {...props} />
   }
 }

@@ -32,10 +32,10 @@ const names: Record<ShownMessage['role'], string> = {
 
 /** Why the loop sends a message to the model. */
 const loopReasons: Readonly<Record<string, string>> = {
-  max_tokens_recovery: 'asks for the rest of an answer that was cut off',
-  output_repair: 'asks for an answer that fits the schema',
+  max_tokens_recovery: 'asks for the rest of a truncated answer',
+  output_repair: 'asks for an answer that matches the schema',
   empty_response: 'asks again after an empty answer',
-  resumed: 'says that the run goes on',
+  resumed: 'states that the run was resumed',
 }
 
 export function Message({ message, as, onEdit }: MessageProps) {
@@ -80,27 +80,33 @@ export function Message({ message, as, onEdit }: MessageProps) {
   )
 }
 
-const tellers: Record<InstructionsView['from'], string> = {
-  agent: 'of the agent, as it has them now',
-  step: 'of this step',
-  fork: 'of this fork alone',
+const instructionSources: Record<InstructionsView['from'], string> = {
+  agent: 'current instructions of the agent',
+  step: 'for this step',
+  fork: 'for this fork only',
 }
 
-export function Instructions({ told, onEdit }: { told: InstructionsView; onEdit: MessageProps['onEdit'] }) {
-  const { forkAt: at } = told
+export function Instructions({
+  instructions,
+  onEdit,
+}: {
+  instructions: InstructionsView
+  onEdit: MessageProps['onEdit']
+}) {
+  const { forkAt: at } = instructions
   return (
     <article class="message instructions">
       <header>
-        Instructions <span class="why">{tellers[told.from]}</span>
+        Instructions <span class="why">{instructionSources[instructions.from]}</span>
         {onEdit && at !== null && (
           <Pencil
-            label="What if the instructions were other ones"
-            onClick={() => onEdit({ edit: { instructions: told.text }, at })}
+            label="What if the instructions were different"
+            onClick={() => onEdit({ edit: { instructions: instructions.text }, at })}
           />
         )}
       </header>
       <div class="said as-written">
-        <LongText text={told.text} first={500} />
+        <LongText text={instructions.text} first={500} />
       </div>
     </article>
   )
@@ -174,7 +180,7 @@ function Call({ call, forkAt, isOpen, onEdit }: CallProps) {
           </span>
           {onEdit && (
             <Pencil
-              label={`What if ${name} were decided anew`}
+              label={`What if ${name} were decided differently`}
               onClick={() => onEdit({ decided: decision, call, at: decision.seq - 1 })}
             />
           )}
@@ -183,7 +189,7 @@ function Call({ call, forkAt, isOpen, onEdit }: CallProps) {
       <Block text={formatJson(call.arguments)} isOpen={isOpen}>
         {onEdit && forkAt !== null && (
           <Pencil
-            label={`What if ${name} were called with something else`}
+            label={`What if ${name} had different arguments`}
             onClick={() => onEdit({ edit: { call: call.id, arguments: call.arguments }, at: forkAt })}
           />
         )}
@@ -192,7 +198,7 @@ function Call({ call, forkAt, isOpen, onEdit }: CallProps) {
         <Block text={formatJson(result)} kind="result" isOpen={isOpen}>
           {onEdit && call.forkAt !== null && (
             <Pencil
-              label={`What if ${name} had another result`}
+              label={`What if ${name} had a different result`}
               words="What if"
               onClick={() => onEdit({ edit: { call: call.id, result }, at: call.forkAt ?? 0 })}
             />

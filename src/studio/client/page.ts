@@ -48,7 +48,7 @@ export function showControls(text: string): string {
 
 const unseen = /[^\P{Cc}\t\n\r]|[\u202a-\u202e\u2066-\u2069]/gu
 
-const told = 'title alt aria-label aria-valuetext'.split(' ')
+const shownAttributes = 'title alt aria-label aria-valuetext'.split(' ')
 
 /**
  * Applies `showControls` to all text on the page, because models, tools and users can write titles, tags and tool
@@ -59,6 +59,6 @@ export function showControlsEverywhere(): void {
     const node = vnode as { props: string | Record<string, string> }
     const { props } = node
     if (typeof props === 'string') node.props = showControls(props)
-    else for (const name of told) if (props[name]) props[name] = showControls(props[name])
+    else for (const name of shownAttributes) if (props[name]) props[name] = showControls(props[name])
   }
 }

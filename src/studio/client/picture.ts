@@ -1,19 +1,9 @@
 import type { ChartTransition } from '../protocol.js'
 import { listAncestors } from './timeline-layout.js'
 
-const allowedElements = new Set([
-  'g',
-  'path',
-  'rect',
-  'circle',
-  'ellipse',
-  'polygon',
-  'polyline',
-  'line',
-  'text',
-  'tspan',
-  'title',
-])
+const allowedElements = new Set(
+  'g path rect circle ellipse polygon polyline line text tspan title'.split(' '),
+)
 const svgSpace = 'http://www.w3.org/2000/svg'
 
 export interface Highlights {
@@ -23,19 +13,8 @@ export interface Highlights {
   markOf: (id: string) => Mark | ''
 }
 
-export type Mark =
-  | 'was'
-  | 'heat1'
-  | 'heat2'
-  | 'heat3'
-  | 'heat4'
-  | 'tested'
-  | 'never'
-  | 'only-a'
-  | 'only-b'
-  | 'both'
-
-const marks: readonly Mark[] = [
+/** Marks in ascending order of precedence. */
+const marks = [
   'was',
   'heat1',
   'heat2',
@@ -46,7 +25,9 @@ const marks: readonly Mark[] = [
   'only-a',
   'only-b',
   'both',
-]
+] as const
+
+export type Mark = (typeof marks)[number]
 
 /** A picture of the chart whose states, rows and lines can be highlighted. */
 export class Picture {

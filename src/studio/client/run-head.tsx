@@ -39,7 +39,7 @@ export function RunHead({
           </span>
           {session.forkedFrom && (
             <a href={compare(session.forkedFrom.sessionId, id)}>
-              Fork at record {session.forkedFrom.seq}: compare with its origin
+              Fork at record {session.forkedFrom.seq}: compare with the original
             </a>
           )}
           {forks.length > 0 && (
@@ -56,7 +56,7 @@ export function RunHead({
       {onFork && (
         <button
           type="button"
-          title="To change one result, message, instruction or approval, take the pencil at it"
+          title="To change a result, message, instruction or approval, use its What if button"
           onClick={onFork}
         >
           <Icon name="fork" /> Fork from here
@@ -72,7 +72,7 @@ export function mayResume({ session }: SessionView): boolean {
 }
 
 export function StatePill({ state, isAsleep }: { state: string | null; isAsleep: boolean }) {
-  const word = isAsleep ? 'sleeping' : (state ?? 'not begun').replaceAll('_', ' ').toLowerCase()
+  const word = isAsleep ? 'sleeping' : (state ?? 'not started').replaceAll('_', ' ').toLowerCase()
   return <span class={`pill tone-${getTone(state)}`}>{word}</span>
 }
 
@@ -122,7 +122,7 @@ export function VerdictStrip({ view, steps, onFork, onShare, onResume, onPlace }
           )}
           {onFork && hasStopped && verdict.seq > 1 && (
             <button type="button" class="quiet-button" onClick={() => onFork(verdict.seq - 1)}>
-              Fork before it
+              Fork before this
             </button>
           )}
           {onShare && (
@@ -165,9 +165,9 @@ const icons: Record<ReturnType<typeof getTone>, IconName> = {
 
 function describeStanding({ verdict, session }: SessionView): string {
   if (session.problem !== null) return `Damaged: ${session.problem}`
-  if (verdict.text === '') return 'No run has begun yet.'
+  if (verdict.text === '') return 'No run yet.'
   if (session.standing !== 'interrupted') return verdict.text
-  return `Its process ended while it was at work, and none goes on with it. ${verdict.text}`
+  return `Its process ended during the run, and no other process has resumed it. ${verdict.text}`
 }
 
 /** Formats configuration keys and calls as code: `guardrails.progress.stale.haltAt`, `agent.fork('s', 2)`. */
@@ -242,7 +242,7 @@ function listChips(
     {
       name: 'cost',
       icon: 'budget',
-      title: 'the dearest steps',
+      title: 'the most expensive steps',
       places: by(({ cost }) => cost),
       isInSteps: true,
       children: <Cost verdict={verdict} />,
@@ -308,14 +308,14 @@ function Tokens({ total, verdict: { inputTokens, cachedTokens } }: { total: numb
 
 /** If some prices are unknown, the sum is a minimum. */
 function Cost({ verdict: { cost, isCostWhole } }: { verdict: VerdictView }) {
-  if (cost === 0 && !isCostWhole) return <>cost not known: no prices</>
+  if (cost === 0 && !isCostWhole) return <>cost unknown (no prices)</>
   return (
     <>
       <strong>
         {isCostWhole ? '' : '≥ '}
         {formatMoney(cost)}
       </strong>{' '}
-      cost{isCostWhole ? '' : ', a part has no price'}
+      cost{isCostWhole ? '' : ', excluding unpriced usage'}
     </>
   )
 }

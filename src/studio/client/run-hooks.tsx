@@ -50,10 +50,10 @@ export function useLive(
   source: Source,
   id: string,
   after: number | null,
-  { hear }: { hear: (message: LiveMessage) => void },
+  { onMessage }: { onMessage: (message: LiveMessage) => void },
 ): void {
-  const latest = useRef(hear)
-  latest.current = hear
+  const latest = useRef(onMessage)
+  latest.current = onMessage
   const isOff = after === null
   useEffect(
     () => (after === null ? undefined : source.live({ id, after }, (message) => latest.current(message))),
@@ -81,14 +81,14 @@ export function useKeys(press: (event: KeyboardEvent) => boolean): void {
 
 /** Announces the current record to screen readers after a short delay. */
 export function Announcer({ text }: { text: string }) {
-  const [said, say] = useState('')
+  const [announced, announce] = useState('')
   useEffect(() => {
-    const timer = setTimeout(() => say(text), 400)
+    const timer = setTimeout(() => announce(text), 400)
     return () => clearTimeout(timer)
   }, [text])
   return (
     <div class="sr" role="status" aria-live="polite">
-      {said}
+      {announced}
     </div>
   )
 }

@@ -57,13 +57,13 @@ export function RunScreen({ source, id, seq, onProblem }: RunProps) {
       </Trouble>
     )
   }
-  if (!session.value || !chart.value) return <Loading what="Reading the session" />
+  if (!session.value || !chart.value) return <Loading what="Loading the session" />
   const { view, moment } = session.value
   if (view.rows.length === 0) {
     return (
       <main class="trouble">
-        <h1>{view.session.problem === null ? 'Nothing has been written yet' : 'This session is damaged'}</h1>
-        <p>{view.session.problem ?? 'The session exists, and its first record is still to come.'}</p>
+        <h1>{view.session.problem === null ? 'Nothing here yet' : 'This session is damaged'}</h1>
+        <p>{view.session.problem ?? 'The session exists but has no records yet.'}</p>
         <a class="button" href="#/">
           All sessions
         </a>
@@ -139,7 +139,7 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
   })
 
   useLive(source, id, isPart ? null : (rows[last]?.seq ?? 0), {
-    hear: (message) => {
+    onMessage: (message) => {
       if (message.type === 'store') onProblem(message.problem)
       else if (message.type === 'rows') {
         moments.forgetFrom(message.reset ? 1 : (message.rows[0]?.seq ?? Infinity))
@@ -274,7 +274,7 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
         onTransition={(ids) => jump(({ taken }) => taken.some((one) => ids.includes(one)))}
       />
       <section class="side">
-        <div class="tabs" role="tablist" aria-label="What stands at this record">
+        <div class="tabs" role="tablist" aria-label="Details of this record">
           {tabs.map((one) => (
             <button
               key={one}
@@ -302,7 +302,7 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
         </div>
         <div class="panel" role="tabpanel" id="panel" aria-labelledby={`tab-${tab}`} tabIndex={0} key={tab}>
           {moment === null ? (
-            <Loading what="Reading the record" />
+            <Loading what="Loading the record" />
           ) : moment instanceof Error ? (
             <Trouble error={moment} onRetry={reload} isPart />
           ) : tab === 'transcript' ? (
@@ -314,6 +314,7 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
               streaming={place === last ? streaming : ''}
               settled={moment.seq === row.seq ? row.calls : noCalls}
               speaker={(moment.context as { speaker?: string | null } | null)?.speaker ?? null}
+              error={findError(moment)}
               onEdit={canAct ? onEdit : null}
             />
           ) : tab === 'record' ? (
@@ -388,6 +389,12 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
       )}
     </main>
   )
+}
+
+/** The error that ended the run. */
+function findError({ context }: MomentView): string | null {
+  const { state, error } = (context ?? {}) as { state?: string; error?: { message?: string } | null }
+  return state === 'ERROR' ? (error?.message ?? null) : null
 }
 
 const noCalls: RecordRow['calls'] = []

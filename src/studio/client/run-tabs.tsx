@@ -50,7 +50,7 @@ export function RecordTab({
         </section>
       )}
       <section>
-        <h2>As it was written</h2>
+        <h2>Raw record</h2>
         <JsonTree value={moment.record} />
       </section>
     </div>
@@ -72,8 +72,8 @@ export function StateTab({ moment }: { moment: MomentView }) {
     <div class="stack">
       <p class="lead">
         {changed.length === 0
-          ? 'This record changed nothing in the context.'
-          : 'What this record changed is marked.'}
+          ? 'This record did not change the context.'
+          : 'Changes of this record are highlighted.'}
       </p>
       <JsonTree value={moment.context} changed={changed} />
     </div>
@@ -94,7 +94,7 @@ export function GuardsTab({ guards }: { guards: readonly GuardView[] }) {
           <li key={name} class={isOn ? (measureNearness(guard) >= 1 ? 'speaks' : '') : 'is-off'}>
             <div class="guard-head">
               <strong>{name}</strong>
-              <span>{isOn ? (counts ? `${streak} of ${threshold}` : 'watches') : 'off'}</span>
+              <span>{isOn ? (counts ? `${streak} of ${threshold}` : 'on') : 'off'}</span>
             </div>
             {counts && isOn && (
               <Meter part={streak / threshold} label={`${name}: ${streak} of ${threshold}`} />
@@ -116,7 +116,7 @@ function measureNearness({ streak, threshold }: GuardView): number {
 export function BudgetTab({ budget, elapsedMs }: { budget: readonly GaugeView[]; elapsedMs: number }) {
   const say = (name: GaugeView['name'], value: number | null): string =>
     value === null
-      ? 'not known'
+      ? 'unknown'
       : name === 'cost'
         ? formatMoney(value)
         : name === 'time'

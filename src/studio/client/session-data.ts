@@ -132,7 +132,7 @@ function addBlankRows(view: SessionView): SessionView {
   const [first] = view.rows
   if (!view.isPart || !first) return view
   const blanks = Array.from({ length: first.seq - 1 }, (_, i) => ({
-    ...blank,
+    ...blankRow,
     seq: i + 1,
     at: first.at,
     run: first.run,
@@ -140,7 +140,11 @@ function addBlankRows(view: SessionView): SessionView {
   return { ...view, rows: [...blanks, ...view.rows] }
 }
 
-const blank: Omit<RecordRow, 'seq' | 'at' | 'run'> = {
+/** A row without content. */
+export const blankRow: RecordRow = {
+  seq: 0,
+  at: 0,
+  run: 0,
   type: 'event',
   label: '…',
   from: [],

@@ -37,9 +37,9 @@ const ranges: { start: string; name: string; values: readonly (readonly [value: 
   ]
 
 const sorts: Record<SessionSort, string> = {
-  standing: 'What waits first',
-  updated: 'Last written',
-  created: 'Begun last',
+  standing: 'Waiting first',
+  updated: 'Last updated',
+  created: 'Created last',
   cost: 'Cost',
   tokens: 'Tokens',
   steps: 'Steps',
@@ -83,7 +83,7 @@ export function SessionFilters({ facets, q, sort, onQuery, onSort }: FiltersProp
           />
         ))}
         <label>
-          Written since
+          Updated since
           <input
             type="date"
             value={findTerm(q, 'since:') ?? ''}

@@ -30,7 +30,7 @@ export function LatestScreen({ source, onProblem }: ScreenProps) {
   const { view, error, reload } = useFoundSessions(source, { q: '', sort: 'updated' }, onProblem)
   const shown = useRef<string | null>(null)
   if (error !== null && !view) return <Trouble error={error} onRetry={reload} />
-  if (!view) return <Loading what="Reading the sessions" />
+  if (!view) return <Loading what="Loading the sessions" />
   const { sessions } = view
   const before = sessions.find(({ id }) => id === shown.current)
   const [latest] = sessions.toSorted((a, b) => b.updatedAt - a.updatedAt)
@@ -54,7 +54,7 @@ export function SessionsScreen({ source, query, onProblem }: ScreenProps & { que
   })
   useWrittenAddress(q.trim() === '' ? '#/' : `#/find/${encodeURIComponent(q)}`)
   if (error !== null && !view) return <Trouble error={error} onRetry={reload} />
-  if (!view) return <Loading what="Reading the sessions" />
+  if (!view) return <Loading what="Loading the sessions" />
   const { sessions, total, store, readOnly } = view
   const toggle = (id: string): void =>
     choose((before) => (before.includes(id) ? before.filter((one) => one !== id) : [...before.slice(-1), id]))
@@ -83,7 +83,7 @@ export function SessionsScreen({ source, query, onProblem }: ScreenProps & { que
           <Standings view={view} q={q} onQuery={setQuery} />
           {a !== undefined && b !== undefined && (
             <a class="button primary" href={`#/compare/${encodeURIComponent(a)}/${encodeURIComponent(b)}`}>
-              Compare the two
+              Compare
             </a>
           )}
         </div>
@@ -97,7 +97,7 @@ export function SessionsScreen({ source, query, onProblem }: ScreenProps & { que
           {error instanceof Error ? error.message : 'The list could not be read.'}
         </p>
       )}
-      {total === 0 && <EmptyList view={view} q={q} />}
+      {total === 0 && error === null && <EmptyList view={view} q={q} />}
       {sort === 'standing' ? (
         sessionStandings
           .map((standing) => ({ standing, rows: sessions.filter((row) => row.standing === standing) }))
@@ -132,7 +132,7 @@ function Standings({ view, q, onQuery }: { view: SessionsView; q: string; onQuer
   const only = findTerm(q, 'is:')
   const choose = (standing: string | null): void => onQuery(replaceTerm(q, 'is:', standing))
   return (
-    <div class="segments" role="group" aria-label="Which are shown">
+    <div class="segments" role="group" aria-label="Status">
       <button type="button" aria-pressed={only === null} onClick={() => choose(null)}>
         All
       </button>
@@ -152,17 +152,19 @@ function Standings({ view, q, onQuery }: { view: SessionsView; q: string; onQuer
   )
 }
 
-function EmptyList({ view: { known, store }, q }: { view: SessionsView; q: string }) {
+function EmptyList({ view: { known, store, unread }, q }: { view: SessionsView; q: string }) {
+  if (unread > 0)
+    return <p class="empty">No match so far. {formatCount(unread, 'session')} still to be read …</p>
   return known === 0 && q.trim() === '' ? (
     <div class="trouble">
-      <h2>No session yet</h2>
+      <h2>No sessions yet</h2>
       <p>
-        Nothing has been written to {store}. Start a run with a store, or play a rehearsal:{' '}
+        The store {store} is empty. Start a run with a store, or play a rehearsal:{' '}
         <code>npx statewright run --rehearsal --studio</code>
       </p>
     </div>
   ) : (
-    <p class="empty">No session has these words.</p>
+    <p class="empty">No matching sessions</p>
   )
 }
 

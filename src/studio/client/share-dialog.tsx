@@ -12,13 +12,13 @@ interface ShareProps {
 export function ShareDialog({ id, seq, load, onClose }: ShareProps) {
   const dialog = useRef<HTMLDialogElement>(null)
   const [isBare, setBare] = useState(false)
-  const [told, tell] = useState('')
+  const [status, setStatus] = useState('')
   useEffect(() => dialog.current?.showModal(), [])
   const name = id.replaceAll(/[^\w-]+/g, '-').slice(0, 60)
   const attempt = (what: () => Promise<string>): void => {
-    tell('…')
-    what().then(tell, (error: unknown) =>
-      tell(error instanceof Error ? error.message : 'It could not be made.'),
+    setStatus('…')
+    what().then(setStatus, (error: unknown) =>
+      setStatus(error instanceof Error ? error.message : 'The export failed.'),
     )
   }
   const download = async (form: ShareForm, kind: 'html' | 'svg' | 'png'): Promise<string> => {
@@ -29,7 +29,7 @@ export function ShareDialog({ id, seq, load, onClose }: ShareProps) {
         : new Blob([content], { type: kind === 'svg' ? 'image/svg+xml' : 'text/html' })
     const file = `${name}${form === 'film' ? '-film' : ''}.${kind}`
     saveFile(blob, file)
-    return `Saved ${file}. Look through it before you send it to another person.`
+    return `Saved ${file}. Check its content before you share it.`
   }
   const copy = async (text: string): Promise<string> => {
     await navigator.clipboard.writeText(text)
@@ -42,18 +42,11 @@ export function ShareDialog({ id, seq, load, onClose }: ShareProps) {
       <form method="dialog">
         <h2 id="share-title">Share this session</h2>
         <div class="buttons" role="group" aria-label="Save">
-          <button type="button" onClick={() => attempt(() => download('page', 'html'))}>
-            HTML file
-          </button>
-          <button type="button" onClick={() => attempt(() => download('card', 'svg'))}>
-            Picture (SVG)
-          </button>
-          <button type="button" onClick={() => attempt(() => download('card', 'png'))}>
-            Picture (PNG)
-          </button>
-          <button type="button" onClick={() => attempt(() => download('film', 'svg'))}>
-            Film (SVG)
-          </button>
+          {downloads.map(([label, form, kind]) => (
+            <button key={label} type="button" onClick={() => attempt(() => download(form, kind))}>
+              {label}
+            </button>
+          ))}
         </div>
         <label class="check">
           <input
@@ -61,7 +54,7 @@ export function ShareDialog({ id, seq, load, onClose }: ShareProps) {
             checked={isBare}
             onChange={(event) => setBare(event.currentTarget.checked)}
           />
-          Without texts: states, times, costs and names of tools alone
+          Without texts (only states, times, costs and tool names)
         </label>
         <div class="buttons" role="group" aria-label="Copy">
           <button type="button" onClick={() => attempt(() => copy(link))}>
@@ -73,10 +66,11 @@ export function ShareDialog({ id, seq, load, onClose }: ShareProps) {
         </div>
         <p>
           <small>
-            The link opens in this browser. The test replays the session without a model, and has its texts.
+            The link works only in this browser. The test replays the session without a model and contains its
+            texts.
           </small>
         </p>
-        <p role="status">{told}</p>
+        <p role="status">{status}</p>
         <div class="buttons">
           <button type="submit">Close</button>
         </div>
@@ -84,6 +78,13 @@ export function ShareDialog({ id, seq, load, onClose }: ShareProps) {
     </dialog>
   )
 }
+
+const downloads: readonly [label: string, form: ShareForm, kind: 'html' | 'svg' | 'png'][] = [
+  ['HTML file', 'page', 'html'],
+  ['Picture (SVG)', 'card', 'svg'],
+  ['Picture (PNG)', 'card', 'png'],
+  ['Film (SVG)', 'film', 'svg'],
+]
 
 function saveFile(blob: Blob, name: string): void {
   const address = URL.createObjectURL(blob)
@@ -104,7 +105,7 @@ async function drawPng(svg: string): Promise<Blob> {
   canvas.getContext('2d')?.drawImage(image, 0, 0, canvas.width, canvas.height)
   return new Promise((resolve, reject) => {
     canvas.toBlob(
-      (blob) => (blob ? resolve(blob) : reject(new Error('This browser made no picture.'))),
+      (blob) => (blob ? resolve(blob) : reject(new Error('This browser could not create the picture.'))),
       'image/png',
     )
   })

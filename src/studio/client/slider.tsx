@@ -34,8 +34,8 @@ export function Slider({
   return (
     <div class="slider">
       <div class="slider-buttons">
-        <Goto label="First record" icon="first" isThere={place === 0} onGo={() => onPlace(0)} />
-        <Goto label="Record before" icon="previous" isThere={place === 0} onGo={() => onPlace(place - 1)} />
+        <Goto label="First record" icon="first" to={0} {...{ place, onPlace }} />
+        <Goto label="Previous record" icon="previous" to={Math.max(0, place - 1)} {...{ place, onPlace }} />
         <button
           type="button"
           class="icon play"
@@ -44,8 +44,8 @@ export function Slider({
         >
           <Icon name={isPlaying ? 'pause' : 'resume'} size={18} />
         </button>
-        <Goto label="Next record" icon="next" isThere={place === last} onGo={() => onPlace(place + 1)} />
-        <Goto label="Last record" icon="last" isThere={place === last} onGo={() => onPlace(last)} />
+        <Goto label="Next record" icon="next" to={Math.min(last, place + 1)} {...{ place, onPlace }} />
+        <Goto label="Last record" icon="last" to={last} {...{ place, onPlace }} />
       </div>
       <input
         type="range"
@@ -87,16 +87,15 @@ export function Slider({
   )
 }
 
-interface GotoProps {
+interface GotoProps extends Pick<SliderProps, 'place' | 'onPlace'> {
   label: string
   icon: IconName
-  isThere: boolean
-  onGo: () => void
+  to: number
 }
 
-function Goto({ label, icon, isThere, onGo }: GotoProps) {
+function Goto({ label, icon, to, place, onPlace }: GotoProps) {
   return (
-    <button type="button" class="icon" aria-label={label} disabled={isThere} onClick={onGo}>
+    <button type="button" class="icon" aria-label={label} disabled={to === place} onClick={() => onPlace(to)}>
       <Icon name={icon} size={18} />
     </button>
   )

@@ -61,7 +61,7 @@ export function StatelyEditor({ editor, row, moment, isDone, onReady }: Props) {
     <>
       {!isReady && !isSilent && (
         <p class="stately-note" role="status">
-          Stately's editor ({origin}) is being asked. Until it answers, this is our own chart.
+          Stately's editor ({origin}) is loading. Until it responds, the studio shows its own chart.
         </p>
       )}
       {!isReady && isSilent && (
@@ -83,13 +83,13 @@ export function StatelyEditor({ editor, row, moment, isDone, onReady }: Props) {
   )
 }
 
-interface Told {
+interface Inspected {
   event: { type: string } | undefined
   context: object
 }
 
 /** Excludes all text of the conversation. */
-function numbersOf({ record, context }: MomentView): Told {
+function numbersOf({ record, context }: MomentView): Inspected {
   const { event } = record as { event?: { type: string } }
   const { state, reason, steps, usage } = context as Record<string, unknown> & {
     usage: { run: { totalTokens: number; cost: number | null } }
@@ -98,7 +98,7 @@ function numbersOf({ record, context }: MomentView): Told {
   return { event: event && { type: event.type }, context: { state, reason, steps, tokens, cost } }
 }
 
-function wholeOf({ record, context, transcript }: MomentView): Told {
+function wholeOf({ record, context, transcript }: MomentView): Inspected {
   const { event } = record as { event?: { type: string } }
   return { event, context: { ...(context as object), messages: transcript } }
 }

@@ -137,7 +137,7 @@ export function StepsPane({ steps, words, place, parent, load, onWords, onPlace 
             </li>
           ))}
         </ol>
-        {lines.length === 0 && <p class="empty">No step fits.</p>}
+        {lines.length === 0 && <p class="empty">No matching steps</p>}
       </div>
     </section>
   )

@@ -58,15 +58,10 @@ export function TimelineLanes(props: LanesProps) {
             </div>
           ))}
           {axis.cuts.map(({ from, to, ms }) => (
-            <div
-              key={from}
-              class="cut"
-              style={toSpan(from, to)}
-              title={`${formatDuration(ms)} without work`}
-            />
+            <div key={from} class="cut" style={toSpan(from, to)} title={`${formatDuration(ms)} idle`} />
           ))}
           {gapPlaces.map((at) => (
-            <div key={at} class="gap" style={{ left: toPercent(axis.edge(at)) }} title="No process had it" />
+            <div key={at} class="gap" style={{ left: toPercent(axis.edge(at)) }} title="No process" />
           ))}
         </div>
       </div>
@@ -123,13 +118,13 @@ export function TimelineLanes(props: LanesProps) {
             type="button"
             class="lane-name spaces"
             aria-pressed={props.isByTime}
-            title="Space the records by time, or alike: t"
+            title="Space records by time or evenly (t)"
             onClick={() => props.spaceByTime(!props.isByTime)}
           >
             Time
           </button>
           {props.isZoomed && (
-            <button type="button" class="lane-name whole" title="Show the whole: 0" onClick={props.onWhole}>
+            <button type="button" class="lane-name whole" title="Show everything (0)" onClick={props.onWhole}>
               Whole
             </button>
           )}

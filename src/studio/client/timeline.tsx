@@ -187,20 +187,20 @@ interface CardProps {
 }
 
 export function HoverCard({ bar, x, rows, loadMoment }: CardProps) {
-  const [told, setTold] = useState<{ bar: Bar; parts: Part[] } | null>(null)
+  const [loaded, setLoaded] = useState<{ bar: Bar; parts: Part[] } | null>(null)
   useEffect(() => {
     let isOver = false
     const seq = bar.toSeq ?? rows.at(-1)?.seq ?? 0
     // Without a moment, the card shows only the bar itself.
     loadMoment(seq).then(
-      (moment) => isOver || setTold({ bar, parts: moment ? describeBar(bar, moment, rows[seq - 1]) : [] }),
+      (moment) => isOver || setLoaded({ bar, parts: moment ? describeBar(bar, moment, rows[seq - 1]) : [] }),
       () => undefined,
     )
     return () => {
       isOver = true
     }
   }, [bar])
-  const parts = told?.bar === bar ? told.parts : []
+  const parts = loaded?.bar === bar ? loaded.parts : []
   return (
     <div class="hover-card" aria-hidden="true" style={{ left: `min(${Math.round(x)}px, 100% - 380px)` }}>
       <p>

@@ -19,13 +19,15 @@ interface TranscriptProps {
   streaming: string
   /** The agent that the conversation was handed to. */
   speaker: string | null
+  /** The error that ended the run. */
+  error: string | null
   settled: RecordRow['calls']
   /** Null when forks are not possible. */
   onEdit: ((wanted: WhatIf) => void) | null
 }
 
 export function Transcript(props: TranscriptProps) {
-  const { messages, earlier, onWhole, instructions, streaming, speaker, settled, onEdit } = props
+  const { messages, earlier, onWhole, instructions, streaming, speaker, error, settled, onEdit } = props
   const [limit, setLimit] = useState(shownMessages)
   const [words, setWords] = useState('')
   const [isRaw, setRaw] = useState(false)
@@ -68,8 +70,8 @@ export function Transcript(props: TranscriptProps) {
     const next = current === -1 ? (by > 0 ? 0 : found.length - 1) : current + by
     setChosen(found[(next + found.length) % found.length]?.id ?? null)
   }
-  if (messages.length === 0 && streaming === '') {
-    return <p class="empty">There are no messages yet.</p>
+  if (messages.length === 0 && streaming === '' && error === null) {
+    return <p class="empty">No messages yet</p>
   }
   const isFound = new Set(found)
   return (
@@ -120,7 +122,7 @@ export function Transcript(props: TranscriptProps) {
           As written
         </button>
       </form>
-      {instructions && <Instructions told={instructions} onEdit={onEdit} />}
+      {instructions && <Instructions instructions={instructions} onEdit={onEdit} />}
       {hidden + earlier > 0 && (
         <button
           type="button"
@@ -144,6 +146,12 @@ export function Transcript(props: TranscriptProps) {
           },
           onEdit,
         ),
+      )}
+      {error !== null && (
+        <article class="message failure">
+          <header>Error</header>
+          <p class="said as-written">{error}</p>
+        </article>
       )}
       {streaming !== '' && (
         <article class="message assistant streaming" aria-busy="true">

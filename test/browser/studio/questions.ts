@@ -106,7 +106,7 @@ export function describeQuestions(): void {
         await click(page.locator('.step:has-text("query_returns")'))
         await expectSeen(page.locator('.call').last(), /^query_returns\s+ok[^]*"sum": 970/)
         expect(
-          await page.locator('.panel .edit[aria-label*="query_returns had another result"]').count(),
+          await page.locator('.panel .edit[aria-label*="query_returns had a different result"]').count(),
         ).toBe(1)
         await page.keyboard.press('j')
         await expectSeen(page.locator('.call:has-text("query_sales")'), /^query_sales\s+ok[^]*"sum": 49180/)
@@ -159,7 +159,7 @@ export function describeQuestions(): void {
 
       it('sees what would have come of another result', async () => {
         await open(width, 'chairs')
-        await click(page.locator('[aria-label="What if get_quote had another result"]').first())
+        await click(page.locator('[aria-label="What if get_quote had a different result"]').first())
         await page.fill('.fork textarea', 'Nord asks 1999 EUR.')
         await click(page.locator('.fork [type=submit]'))
         await page.waitForSelector('.outcome[aria-busy=false]')
@@ -167,7 +167,7 @@ export function describeQuestions(): void {
         await expectSeen(page.locator('.answers'), /Take Holm: 2610[^]*Take Nord: 1999/)
         expect(await page.locator('.change h2').innerText()).toMatch(/^Changed result\s*get_quote$/)
         expect(await page.locator('.common').innerText()).toBe(
-          'They have 6 records in common, but for the changed result.',
+          '6 records in common, except for the changed result.',
         )
         expect(await page.locator('.pair .said strong').allTextContents()).toEqual(['Holm', 'Nord'])
       })

@@ -116,13 +116,13 @@ export const screens: readonly Screen[] = [
   run('run-long', 'office', 'archive', { until: '.run:has(.chip-button) .step' }),
   run('run-unknown', 'books', 'unknown', { until: '[role=alert]' }),
   run('what-if-result', 'questions', 'chairs', {
-    act: pencil('[aria-label^="What if get_quote had another"]'),
+    act: pencil('[aria-label^="What if get_quote had a different"]'),
   }),
   run('what-if-instructions', 'questions', 'chairs', { act: pencil('.message.instructions .edit') }),
   run('what-if-decision', 'books', 'paid', { act: pencil('.decision .edit') }),
   run('compare-what-if', 'questions', 'chairs', {
     act: async (page) => {
-      await pencil('[aria-label^="What if get_quote had another"]')(page)
+      await pencil('[aria-label^="What if get_quote had a different"]')(page)
       await page.fill('.fork textarea', 'Nord asks 1999 EUR.')
       await page.click('.fork [type=submit]')
       await page.waitForSelector('.outcome[aria-busy=false]')

@@ -211,7 +211,7 @@ function leaving(inner: SessionStore): { store: SessionStore; setAway: (isAway: 
   }
 }
 
-/** A run that a guard halts: it asks the same again and again. */
+/** A run that guard halted the run: it asks the same again and again. */
 async function halted(store: SessionStore, played: { close(): Promise<void> }[]): Promise<void> {
   const same: Turn = {
     toolCalls: [{ name: 'ping', arguments: { host: 'db-1' } }],

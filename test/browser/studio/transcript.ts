@@ -139,9 +139,7 @@ export function describeTranscript(): void {
     it('names what the loop itself has said, and why', async () => {
       const loop = page.locator('.message.loop')
       expect(await loop.count()).toBe(1)
-      expect(await loop.locator('header').textContent()).toBe(
-        'Loopasks for the rest of an answer that was cut off',
-      )
+      expect(await loop.locator('header').textContent()).toBe('Loopasks for the rest of a truncated answer')
       expect(await loop.locator('.edit').count()).toBe(0)
     })
 

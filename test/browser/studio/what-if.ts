@@ -58,7 +58,7 @@ export function describeWhatIf(): void {
     it('gives a call another result from the end of the session, runs it, and shows what that changed', async () => {
       const log = await store.read('s')
       // Seen without a mouse over it.
-      const pencil = page.locator('[aria-label="What if look_up had another result"]').first()
+      const pencil = page.locator('[aria-label="What if look_up had a different result"]').first()
       expect(await pencil.evaluate((button) => getComputedStyle(button).opacity)).toBe('1')
       await pencil.press('Enter')
       await page.waitForSelector('.fork')
@@ -96,7 +96,7 @@ export function describeWhatIf(): void {
       await page.click('text=Fork from here')
       await page.waitForSelector('.fork')
       expect(await page.locator('.fork').textContent()).toMatch(
-        /one result, .*a message, the instructions or what a person decided, close this and take the pencil/,
+        /To change a message, .*a decision or the instructions, close this dialog and use the pencil/,
       )
       expect(await page.locator('.fork .icon-edit').count()).toBe(1)
     })
@@ -108,7 +108,7 @@ export function describeWhatIf(): void {
       expect(await decided.textContent()).toBe('A person approved it')
       await decided.locator('.edit').press('Enter')
       await page.waitForSelector('.fork')
-      expect(await page.locator('.fork h2').textContent()).toBe('What if pay were decided anew?')
+      expect(await page.locator('.fork h2').textContent()).toBe('What if pay were decided differently?')
       expect(await page.locator('.fork .effect').textContent()).toMatch(
         /1 call that may not repeat \(pay\) will be asked for approval\./,
       )
@@ -128,7 +128,7 @@ export function describeWhatIf(): void {
       expect(await page.locator('.change ins').count()).toBeGreaterThan(0)
       await page.click('.compare-heads .letter-b a')
       await page.waitForSelector('.message.instructions:has-text("You pay nobody.")')
-      expect(await page.locator('.message.instructions .why').textContent()).toBe('of this fork alone')
+      expect(await page.locator('.message.instructions .why').textContent()).toBe('for this fork only')
     })
 
     it('has a pencil at the instructions, every result, its arguments and every message of the user, and none without an agent', async () => {
