@@ -192,5 +192,5 @@ test('the command line writes a card, and says which forms can be without texts'
   expect(bare.out).not.toMatch(/colour|Blue/)
   const wrong = await run(['sessions', 'export', 's', '--markdown', '--without-texts'])
   expect(wrong).toMatchObject({ code: 2 })
-  expect(wrong.err).toContain('--without-texts goes with --html, --card or --film.')
+  expect(wrong.err).toContain('--without-texts needs --html, --card or --film.')
 })
