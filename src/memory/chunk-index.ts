@@ -24,12 +24,12 @@ export interface IndexQuery {
   limit: number
 }
 
-/** Kept above 0: Orama divides by the best similarity. */
+/** Above 0, because Orama divides by the best similarity. */
 const leastSimilarity = 1e-6
 
 type Database = Orama<{ source: 'string'; text: 'string' }>
 
-/** The index itself: Orama, an embedded search engine without a service or dependencies. */
+/** The index: Orama, an embedded search engine without a service or dependencies. */
 export class ChunkIndex {
   readonly #orama: typeof OramaModule
   readonly #database: Database
@@ -39,7 +39,7 @@ export class ChunkIndex {
     this.#database = database
   }
 
-  /** An empty index; `vectorSize` is the length of its vectors, undefined for one without. */
+  /** `vectorSize`: the length of its vectors, undefined without vectors. */
   static async create(vectorSize: number | undefined): Promise<ChunkIndex> {
     const orama = await loadPeer<typeof OramaModule>('@orama/orama', 'memory()')
     const stemmer = orama.components.tokenizer.createTokenizer({ stemming: true }) as DefaultTokenizer
@@ -55,7 +55,7 @@ export class ChunkIndex {
         tokenizer: {
           language: 'english',
           normalizationCache: new Map(),
-          // Orama names the property when it indexes and none when it searches.
+          // Orama passes the property when it indexes, but not when it searches.
           tokenize: (text, _language, property) =>
             property === undefined ? tokens.ofQuery(text) : tokens.ofDocument(text),
         },
@@ -91,28 +91,27 @@ function toOramaQuery(term: string, vector: Vector | undefined, mode: IndexQuery
 
 type Stem = (word: string) => string
 
-/** English words that say nothing about what is asked for. They are looked for only when there is nothing else. */
+/** English words without meaning for a search. They are searched only when there is nothing else. */
 const functionWords = new Set(
   `a about an and any are as at be but by can could did do does for from had has have how i if in into is it its me my
   no not of on or our please should so some tell than that the their them then there these they this to us was we were
   what when where which who why will with would you your`.split(/\s+/),
 )
 
-/** Closes every indexed word, so that a search for its beginning can be told from a search for the whole. */
+/** Ends every indexed word, so that a search for a prefix differs from a search for the whole word. */
 const wordEnd = '$'
 
-/** From this length on, a word of a query also finds longer words that begin with it. */
+/** From this length on, a query word also matches longer words with this prefix. */
 const prefixLength = 5
 
 const word = /[\p{L}\p{M}\p{N}]+/gu
 
-/** Scripts that put no spaces between words. */
+/** Scripts without spaces between words. */
 const unspaced = /[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmr}\p{sc=Mymr}]/u
 
 /**
- * How texts become words: in every script, without case and accents, reduced to their English stem. Words of a document
- * are closed; they never are the name of a property that objects have of themselves (`constructor`), which the index
- * would stumble over.
+ * Splits texts into words, in every script, without case and accents, reduced to their English stem. The end mark also
+ * avoids names of built-in properties (`constructor`), which break the index.
  */
 function createWordTokenizer(stem: Stem) {
   const segmenter = new Intl.Segmenter(undefined, { granularity: 'word' })
@@ -134,7 +133,7 @@ function createWordTokenizer(stem: Stem) {
   }
 }
 
-/** One form for letters that look alike, in lower case and without Latin, Greek and Cyrillic accents. */
+/** Normalizes letters: lower case, without Latin, Greek and Cyrillic accents. */
 function normalizeText(text: string): string {
   return text
     .normalize('NFKD')
@@ -148,19 +147,19 @@ function removeDuplicates(words: readonly string[]): string[] {
 }
 
 export interface Chunk {
-  /** Where it begins in the text (UTF-16 units). */
+  /** The start in the text (UTF-16 units). */
   start: number
   text: string
 }
 
 export interface ChunkOptions {
-  /** Characters a chunk at most. */
+  /** Maximum characters of a chunk. */
   chunkChars: number
-  /** Characters of a chunk that begin the next one, too. Less than half of `chunkChars`. */
+  /** Characters at the end of a chunk that the next one repeats. Less than half of `chunkChars`. */
   overlap: number
 }
 
-/** Where a text is best divided, best first. A match ends where the next chunk may begin. */
+/** Where to divide a text, best first. The next chunk may start at the end of a match. */
 const breaks = [
   /\n[ \t\r]*\n/g, // a paragraph
   /[.!?…]['")\]’”»]*\s|[。！？]|\n/g, // a sentence or a line
@@ -168,8 +167,8 @@ const breaks = [
 ]
 
 /**
- * Divides a text into pieces for an index: at the end of a paragraph, else of a sentence, else of a word, never inside
- * a surrogate pair. Only whitespace is ever left out.
+ * Divides a text for an index: at the end of a paragraph, else of a sentence, else of a word, never inside a surrogate
+ * pair. Only whitespace is dropped.
  */
 export function chunkText(text: string, { chunkChars, overlap }: ChunkOptions): Chunk[] {
   const chunks: Chunk[] = []
@@ -184,7 +183,7 @@ export function chunkText(text: string, { chunkChars, overlap }: ChunkOptions): 
   return chunks
 }
 
-/** The best end in the second half of what would fit: a better break is not worth a short chunk. */
+/** The best break in the second half, because a short chunk is worse than a bad break. */
 function findEnd(text: string, start: number, limit: number): number {
   const from = start + Math.ceil((limit - start) / 2)
   const half = text.slice(from, limit)
@@ -195,7 +194,7 @@ function findEnd(text: string, start: number, limit: number): number {
   return alignToCharacter(text, limit)
 }
 
-/** The beginning of a word at or after `from`, so that an overlap does not begin with half a word. */
+/** The start of a word at or after `from`, so that an overlap does not start with half a word. */
 function findStart(text: string, from: number, end: number): number {
   const space = text.slice(from - 1, end).search(/\s/)
   return space === -1 ? alignToCharacter(text, from) : from - 1 + space
@@ -207,7 +206,7 @@ function skipSpace(text: string, from: number): number {
   return rest.exec(text)?.index ?? text.length
 }
 
-/** The same place, or one before it when it divides a surrogate pair. */
+/** Moves a position out of a surrogate pair. */
 function alignToCharacter(text: string, at: number): number {
   return /^[\uD800-\uDBFF][\uDC00-\uDFFF]$/.test(text.slice(at - 1, at + 1)) ? at - 1 : at
 }

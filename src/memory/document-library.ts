@@ -19,12 +19,12 @@ import {
 } from '../core/config/kind.js'
 import { checkBudgetList } from '../core/budgets/budgets-option.js'
 
-/** The documents of a memory, and the index that follows them: it is brought up to date before each search. */
+/** The documents of a memory, and their index, which is updated before each search. */
 export class DocumentLibrary {
   readonly #options: ResolvedSearchOptions
   readonly #embedder: Embedder | undefined
   readonly #documents = new Map<string, StoredDocument>()
-  /** What stands in the index: each document with the ids of its chunks. */
+  /** The indexed documents, with the ids of their chunks. */
   readonly #indexed = new Map<StoredDocument, string[]>()
   readonly #update = new SharedWork((signal) => this.#updateIndex(signal))
   #index: ChunkIndex | undefined
@@ -84,7 +84,7 @@ export class DocumentLibrary {
     }
   }
 
-  /** Repeats itself for documents that were added or removed while it waited. */
+  /** Repeats for documents that were changed in the meantime. */
   async #updateIndex(signal: AbortSignal): Promise<void> {
     for (;;) {
       const added = [...this.#documents.values()].filter((document) => !this.#indexed.has(document))
@@ -92,7 +92,7 @@ export class DocumentLibrary {
       if (added.length === 0 && removed.length === 0) return
       const texts = added.flatMap((document) => this.#divide(document)).map(({ text }) => text)
       await this.#embedder?.prepare(texts, signal)
-      // Not before there is something to index: only then the length of the vectors is known.
+      // The length of the vectors is known only with the first document.
       const index =
         this.#index ?? (texts.length > 0 ? await ChunkIndex.create(this.#embedder?.size) : undefined)
       signal.throwIfAborted()
@@ -101,7 +101,7 @@ export class DocumentLibrary {
       for (const document of added) {
         signal.throwIfAborted()
         if (this.#hasDocument(document)) this.#insert(document)
-        // Indexing is work without waits: others have their turn between documents.
+        // Indexing is synchronous, so other work runs between documents.
         await yieldToEventLoop()
       }
     }
@@ -135,10 +135,7 @@ export class DocumentLibrary {
   }
 }
 
-/**
- * Work that several wait for and that runs once at a time. It is stopped when the last of those who wait has given up,
- * so that no work goes on without a waiter.
- */
+/** Work that several callers share and that runs once at a time. It stops when the last caller has given up. */
 export class SharedWork {
   readonly #work: (signal: AbortSignal) => Promise<void>
   #running: { done: Promise<void>; controller: AbortController; waiting: number } | undefined
@@ -147,7 +144,7 @@ export class SharedWork {
     this.#work = work
   }
 
-  /** Waits for the work that is running, or starts it. Rejects with the signal's reason as soon as it aborts. */
+  /** Waits for the running work, or starts it. Rejects with the signal's reason as soon as it aborts. */
   async join(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted()
     const running = (this.#running ??= this.#start())
@@ -166,7 +163,7 @@ export class SharedWork {
   #start() {
     const controller = new AbortController()
     const done = this.#work(controller.signal)
-    // A caller that has given up is not told of its failure.
+    // A caller that has given up ignores its failure.
     done.catch(() => {})
     return { done, controller, waiting: 0 }
   }
@@ -174,20 +171,22 @@ export class SharedWork {
 
 /** How a memory divides its documents and searches them. */
 export interface SearchOptions {
-  /** Snippets that one search finds at most. Default 5. */
+  /** Maximum snippets of one search. Default 5. */
   topK?: number
   /**
-   * Snippets below this score are left out. Text: BM25, from 0 and without an upper end. `vector`: the cosine, up to 1.
-   * `hybrid`: 0 to 1, relative to the best. Default: none are left out.
+   * Drops snippets below this score. Text: BM25, from 0 without an upper end. `vector`: the cosine, up to 1. `hybrid`:
+   * 0 to 1, relative to the best. Default: none are dropped.
    */
   minScore?: number
-  /** Characters of all snippets of one search together; the last one that fits is cut. Default: as many as there are. */
+  /** Maximum characters of all snippets of one search; the last one is cut. Default: no limit. */
   maxChars?: number
-  /** Characters of the pieces that documents are divided into, 50 to 10 000. Default 1500. */
+  /** Characters of a chunk, 50 to 10 000. Default 1500. */
   chunkChars?: number
-  /** Characters that a piece shares with the one before, less than half of `chunkChars`. Default: a tenth of it. */
+  /**
+   * Characters that a chunk shares with the previous one, less than half of `chunkChars`. Default: a tenth of it.
+   */
   overlap?: number
-  /** Finds by meaning, too. Without it, by words alone. */
+  /** Also searches by meaning. Default: by words only. */
   embeddings?: EmbeddingOptions
 }
 
@@ -215,7 +214,9 @@ const searchOptionsKind = section({
 
 export type ResolvedSearchOptions = ReturnType<typeof resolveSearchOptions>
 
-/** @throws {ConfigError} for options that no memory can have */
+/**
+ * @throws {ConfigError} for options that no memory can have
+ */
 export function resolveSearchOptions(options: SearchOptions) {
   const checked = checkInput(searchOptionsKind, options, 'memory options')
   const { topK = 5, minScore, maxChars = Infinity, chunkChars = 1500 } = checked

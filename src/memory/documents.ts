@@ -1,13 +1,13 @@
 import { MemoryError } from '../core/memory/retriever.js'
 import type { Vector } from './embedder.js'
 
-/** What a memory is made of. A loaded attachment is one. */
+/** A document of a memory. A loaded attachment is one. */
 export interface MemoryDocument {
-  /** What the document is known by: adding another text under the same source replaces it. */
+  /** Identifies the document: another text with the same source replaces it. */
   source?: string
-  /** Used as the source when there is none. */
+  /** The source, when there is none. */
   name?: string
-  /** All of it; it is divided when it is indexed. */
+  /** The whole text; it is divided when it is indexed. */
   text: string
 }
 
@@ -17,7 +17,7 @@ export interface StoredDocument {
 }
 
 /**
- * The documents of one call, each once.
+ * The documents of one call, without duplicates.
  * @throws {MemoryError} `invalid_document`, `duplicate_source`
  */
 export function readDocuments(documents: unknown): Map<string, StoredDocument> {
@@ -52,17 +52,18 @@ function readDocument(document: unknown, path: string): StoredDocument {
   return { source: known, text }
 }
 
-/** A memory as JSON: its documents, and what embeddings of them have cost already. */
+/** A memory as JSON, with the embeddings of its documents. */
 export interface StoredMemory {
-  /** Of its schema; a newer one is refused. */
+  /** The version of the schema. A newer one is refused. */
   version: 1
-  /** All of them, whole. */
   documents: StoredDocument[]
   /** Null without embeddings. Vectors by the SHA-256 of their text, as base64 of 32-bit floats (little-endian). */
   embeddings: { model: string; vectors: Record<string, string> } | null
 }
 
-/** @throws {MemoryError} `invalid_stored_memory` */
+/**
+ * @throws {MemoryError} `invalid_stored_memory`
+ */
 export function readStoredMemory(json: unknown): {
   documents: StoredDocument[]
   model: string | undefined

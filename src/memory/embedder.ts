@@ -1,6 +1,6 @@
 import type { OpenAI } from 'openai'
 import { sha256 } from '../../guards/lib/sha256.js'
-import { loadOnce } from '../core/base/platform.js'
+
 import { toWellFormed } from '../core/models/plain-json.js'
 import type { SharedAmount, SharedBudget } from '../core/budgets/shared-budget.js'
 import { MemoryError } from '../core/memory/retriever.js'
@@ -15,38 +15,36 @@ import { estimateTextTokens, sumTokens } from '../core/prices/estimate-tokens.js
 import { createPriceBook, type PriceBook } from '../core/prices/price-book.js'
 
 /**
- * Embeddings beside the words that are searched for.
+ * Searches by embeddings as well as words.
  *
  * @example memory({ documents, embeddings: { client: new OpenAI(), model: 'text-embedding-3-small' } })
  */
 export interface EmbeddingOptions {
-  /** An OpenAI client, or any other whose `embeddings.create` is the same. It retries as it is set up to. */
+  /** An OpenAI client, or any other with the same `embeddings.create`. Its retry settings apply. */
   client: { embeddings: Pick<OpenAI['embeddings'], 'create'> }
-  /** The embedding model, as the provider names it. */
+  /** The provider's name of the embedding model. */
   model: string
-  /** Numbers a vector, for models that can shorten them. Default: the model's own. */
+  /** The size of a vector, for models that can shorten them. Default: the model's own. */
   dimensions?: number
-  /** Texts a request. Default 64. */
+  /** Texts per request. Default 64. */
   batch?: number
   /**
-   * `hybrid`: words and vectors count half each. `vector`: vectors alone. Default `hybrid`, which also finds what
-   * vectors are bad at: names, codes, numbers.
+   * `hybrid`: words and vectors count half each. `vector`: only vectors. Default `hybrid`, which also finds names,
+   * codes and numbers.
    */
   mode?: 'hybrid' | 'vector'
   /**
-   * Shared budgets that pay for the embeddings, of documents and of queries: what `createBudget` of `statewright/fleet`
-   * makes. Each request reserves what it may cost before it is sent.
+   * Shared budgets that pay for the embeddings of documents and queries (`createBudget` of `statewright/fleet`). Each
+   * request reserves its maximum cost before it is sent.
    */
   budgets?: readonly SharedBudget[]
   /** USD per million tokens, for budgets in USD. Default: the price of the model in the built-in table. */
   inputPerMillion?: number
 }
 
-const loadPayment = loadOnce(() => import('./embedder.js'))
-
 export type Vector = readonly number[]
 
-/** Turns texts into vectors, each text once. */
+/** Converts texts into vectors, each text once. */
 export class Embedder {
   /** By the hash of the text. */
   readonly #known = new Map<string, Vector>()
@@ -57,13 +55,13 @@ export class Embedder {
     this.#options = options
   }
 
-  /** Numbers a vector; known once there is one. */
+  /** The size of a vector, known after the first. */
   get size(): number | undefined {
     return this.#size
   }
 
   /**
-   * Makes the vectors that are still missing. What one batch has brought stays when a later one fails.
+   * Creates the missing vectors. Completed batches stay when a later one fails.
    * @throws {MemoryError} `invalid_embeddings`; what the client throws
    */
   async prepare(texts: readonly string[], signal: AbortSignal): Promise<void> {
@@ -84,26 +82,25 @@ export class Embedder {
     }
   }
 
-  /** The vector of a text that is prepared. */
   findVector(text: string): Vector | undefined {
     return this.#known.get(sha256(text))
   }
 
-  /** The vector of a query. It is not kept: queries are without end. */
+  /** Queries are not cached, because their number is unlimited. */
   async embedQuery(text: string, signal: AbortSignal): Promise<Vector> {
     const [vector = []] = await this.#request([text], signal)
     this.#checkSize(vector)
     return vector
   }
 
-  /** Takes a vector that was made earlier, under the hash of its text. */
+  /** Adds a stored vector, by the hash of its text. */
   learn(key: string, vector: Vector): void {
     this.#checkSize(vector)
     this.#size = vector.length
     this.#known.set(key, vector)
   }
 
-  /** The vectors of these texts, by hash; all others are forgotten. */
+  /** Returns the vectors of these texts by hash, and drops all others. */
   retain(texts: Iterable<string>): Map<string, Vector> {
     const keys = new Set([...texts].map((text) => sha256(text)))
     for (const key of this.#known.keys()) if (!keys.has(key)) this.#known.delete(key)
@@ -114,7 +111,7 @@ export class Embedder {
     const { client, model, dimensions } = this.#options
     const ask = () =>
       client.embeddings.create(
-        // Asked for floats: the client's own default, base64, is not what every compatible server speaks.
+        // The client's default, base64, is not supported by every compatible server.
         {
           model,
           input: toWellFormed(input),
@@ -126,7 +123,7 @@ export class Embedder {
     const { budgets = [] } = this.#options
     const { data } = await (budgets.length === 0
       ? ask()
-      : (await loadPayment()).payForEmbeddings(this.#options, input, signal, ask))
+      : await payForEmbeddings(this.#options, input, signal, ask))
     return readVectors(data, input.length)
   }
 
@@ -138,7 +135,7 @@ export class Embedder {
   }
 }
 
-/** The vectors in the order of the texts, which is not promised to be the order of the answer. */
+/** The order of the answer is not guaranteed. */
 function readVectors(data: unknown, count: number): Vector[] {
   if (!Array.isArray(data) || data.length !== count) {
     throw invalidEmbeddingsError(
@@ -169,7 +166,6 @@ function invalidEmbeddingsError(why: string): MemoryError {
   )
 }
 
-/** Who is asked, and who pays: of `EmbeddingOptions`, whose file imports this one. */
 interface PaidModel {
   client: object
   model: string
@@ -177,15 +173,13 @@ interface PaidModel {
   inputPerMillion?: number
 }
 
-/** What is read of an answer: how many tokens it counted. */
 interface CountedAnswer {
   usage?: unknown
 }
 
 /**
- * Asks for the embeddings of texts, and pays for them from the budgets: the worst case is reserved in all of them before
- * the request, and settled afterwards.
- *
+ * Pays for embeddings from the budgets: reserves the maximum cost in all of them before the request, and settles
+ * afterwards.
  * @throws {BudgetError} `budget_exceeded`, `budget_conflict`, `unknown_price`; what the request rejects with
  */
 export async function payForEmbeddings<Answer extends CountedAnswer>(
@@ -213,7 +207,7 @@ export async function payForEmbeddings<Answer extends CountedAnswer>(
     answer = await ask()
   } catch (error) {
     const status = readProperty(error, 'status')
-    // A client that was given up may have paid: it counts as it was reserved.
+    // A request that was given up may have been charged, so it counts as reserved.
     await settle(isUnpaid(typeof status === 'number' ? status : null, error) ? { usd: 0, tokens: 0 } : {})
     throw error
   }
@@ -244,7 +238,7 @@ async function priceTokens({ prices, provider, model }: PricedModel, tokens: num
   return await prices.price(provider, model, { inputTokens: tokens, totalTokens: tokens, ...nothingElse })
 }
 
-/** The tokens that the provider counted; null where it says none. */
+/** Null when the provider reports none. */
 function readCount({ usage }: CountedAnswer): number | null {
   for (const key of ['prompt_tokens', 'total_tokens']) {
     const count = readTokens(readProperty(usage, key))

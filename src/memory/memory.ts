@@ -15,21 +15,21 @@ import { DocumentLibrary, resolveSearchOptions, type SearchOptions } from './doc
 import type { RetrievedSnippet, Retriever } from '../core/memory/retriever.js'
 
 /**
- * What a memory knows from the beginning, and how it is searched.
+ * The initial documents of a memory, and how it is searched.
  *
  * @example
  * const options: MemoryOptions = { documents: [{ source: 'a.md', text: 'A.' }], topK: 3, maxChars: 4_000 }
  * const handbook = memory(options)
  */
 export interface MemoryOptions extends SearchOptions {
-  /** What it knows from the beginning; `add` brings more. Loaded attachments can stand here as they are. */
+  /** The initial documents; `add` adds more. May be loaded attachments. */
   documents?: readonly MemoryDocument[]
 }
 
-/** Documents that can be searched. Nothing is indexed before the first search. */
+/** Documents that can be searched. The first search creates the index. */
 export interface Memory extends Retriever {
   /**
-   * As a retriever's; both options can be left out.
+   * Like a retriever's; both options are optional.
    *
    * @example
    * const [best] = await memory({ documents }).retrieve('vacation', { limit: 1, signal })
@@ -39,23 +39,23 @@ export interface Memory extends Retriever {
     options?: { signal?: AbortSignal; limit?: number },
   ): Promise<readonly RetrievedSnippet[]>
   /**
-   * Adds documents; the same one again changes nothing, another text under a known source replaces it.
+   * Adds documents. The same document changes nothing; another text with a known source replaces it.
    *
    * @example
    * memory().add([{ source: 'travel.md', text: 'Trains are booked in second class.' }])
    */
   add(documents: readonly MemoryDocument[]): void
   /**
-   * Forgets a document. False when there was none.
+   * Removes a document. False when there was none.
    *
    * @example
    * memory({ documents }).remove('leave.md') // true
    */
   remove(source: string): boolean
-  /** Documents that it knows. */
+  /** The number of documents. */
   readonly size: number
   /**
-   * A tool that searches this memory. Its name is `search_memory` unless told otherwise.
+   * A tool that searches this memory. Default name: `search_memory`.
    *
    * @example
    * createAgent({ model, tools: [memory({ documents }).tool({ name: 'search_handbook' })] })
@@ -70,11 +70,11 @@ export interface Memory extends Retriever {
   toJSON(): StoredMemory
 }
 
-/** Characters of a query that are used. Whole documents as a query find nothing better, and embeddings refuse them. */
+/** Longer queries find nothing better, and embeddings refuse them. */
 const maxQueryChars = 4000
 
 /**
- * A memory of documents on an index inside the process, without a service. Needs the package `@orama/orama`.
+ * A memory with an index inside the process, without a service. Needs the package `@orama/orama`.
  *
  * ```ts
  * const handbook = memory({ documents: [{ source: 'leave.md', text: 'Everyone has 30 days of leave.' }] })
@@ -91,8 +91,8 @@ export function memory(given: MemoryOptions = {}): Memory {
 }
 
 /**
- * A memory from what `toJSON()` gave. Pass the options that it had: they are not stored. Embeddings are used again as
- * far as model and division are the same.
+ * Restores a memory from `toJSON()`. Pass its options again, because they are not stored. Embeddings are reused if the
+ * model and the chunks are the same.
  *
  * @example const handbook = restoreMemory(JSON.parse(await readFile('handbook.json', 'utf8')))
  * @throws {MemoryError} `invalid_stored_memory`
@@ -152,7 +152,7 @@ function createMemory(
   return self
 }
 
-/** The best snippets that fit into `maxChars` together; the first that does not is cut. */
+/** The best snippets that fit into `maxChars`. The first that does not fit is cut. */
 function fitSnippets(snippets: readonly Required<RetrievedSnippet>[], maxChars: number): RetrievedSnippet[] {
   const kept: RetrievedSnippet[] = []
   let left = maxChars

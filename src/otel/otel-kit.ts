@@ -1,25 +1,25 @@
 import type { Context, Tracer } from '@opentelemetry/api'
 import type { Metrics, SemconvNames } from './otel-metrics.js'
 
-/** What all runs that one `otel()` measures have in common. */
+/** Shared by all runs of one `otel()`. */
 export interface OtelKit {
   readonly tracer: Tracer
-  /** Looked up for each run: a provider may be registered late. Null: there is none. */
+  /** Looked up for each run, because a provider may be registered late. Null without a provider. */
   readonly metrics: () => Metrics | null
   readonly names: SemconvNames
   readonly agentName: string | undefined
   readonly captureContent: boolean
 }
 
-/** Where the spans of a run's work have their place: in the stretch that is under way. */
+/** The current parent of a run's spans. */
 export interface SpanPlace {
-  /** With the span of the stretch as the active one. */
+  /** Its active span is that of the stretch. */
   readonly context: Context
   readonly agentName: string | undefined
   readonly sessionId: string
 }
 
-/** Each of them, also where one throws; the first that was thrown is thrown. */
+/** Calls every function, then throws the first error. */
 export function forEachThenThrow<T>(all: Iterable<T>, act: (one: T) => void): void {
   let thrown: { error: unknown } | undefined
   for (const one of all) {
@@ -32,5 +32,5 @@ export function forEachThenThrow<T>(all: Iterable<T>, act: (one: T) => void): vo
   if (thrown) throw thrown.error
 }
 
-/** Milliseconds of a clock that never goes back; the SDK takes them as times of spans, too. */
+/** A monotonic clock, in milliseconds. The SDK accepts them as times of spans. */
 export const readMonotonicMs = (): number => performance.now()

@@ -15,7 +15,7 @@ const createAdvice = (boundaries: number[]) => ({ advice: { explicitBucketBounda
 const tokenBoundaries = Array.from({ length: 14 }, (_, i) => 4 ** i)
 const callBoundaries = [1, 2, 4, 8, 16, 32, 64, 128]
 
-/** Where what is counted goes. Attributes are those of the span that it belongs to, as far as they are few. */
+/** Records metrics. Their attributes are the low-cardinality ones of the span. */
 export class Metrics {
   readonly #requestDuration: Histogram
   readonly #firstChunk: Histogram
@@ -157,7 +157,7 @@ export class Metrics {
 /** A shared budget whose amounts are gauges. */
 export type ObservedBudget = Pick<SharedBudget, 'id' | 'status'>
 
-/** Each export asks the budgets how they stand. One whose store is away has no points. */
+/** Each export reads the budgets. A budget whose store is unavailable has no points. */
 function observeBudgets(meter: Meter, budgets: readonly ObservedBudget[]): void {
   const createGauge = (what: string, description: string) =>
     meter.createObservableGauge(`statewright.shared_budget.${what}`, { description })
@@ -181,7 +181,7 @@ function observeBudgets(meter: Meter, budgets: readonly ObservedBudget[]): void 
   }, gauges)
 }
 
-/** Made anew where another provider has been registered meanwhile: unlike tracers, meters do not follow. */
+/** Created again when another provider is registered, because meters, unlike tracers, do not follow. */
 export function createMetricsLookup(
   given: MeterProvider | undefined,
   names: SemconvNames,
@@ -202,26 +202,26 @@ function isNoopProvider(provider: MeterProvider): boolean {
 }
 
 /**
- * The names of the GenAI conventions that the versions differ in. They are still in development, and no package has the
- * newest, so they are kept here. What both have in common stands where it is used.
+ * The names that differ between versions of the GenAI conventions. These are in development, and no package has the
+ * newest. Names that both versions share are inlined.
  */
 export interface SemconvNames {
-  /** Attributes of a request to a model. */
+  /** Attributes of a model request. */
   cacheWrite: string
-  /** Histograms of requests to models, in seconds. */
+  /** Histograms of model requests, in seconds. */
   requestDuration: string
   timeToFirstChunk: string
-  /** Counters of tokens, by what is counted; null: one histogram counts all, see `tokenUsage`. */
+  /** Counters of tokens by kind; null: one histogram counts all, see `tokenUsage`. */
   tokens: Readonly<Record<'input' | 'output' | 'cacheRead' | 'cacheWrite' | 'reasoning', string>> | null
-  /** A histogram of tokens, told apart by `gen_ai.token.type`. */
+  /** A histogram of tokens, by `gen_ai.token.type`. */
   tokenUsage: string | null
   /** Whether there are histograms of agents and tools. */
   hasAgentMetrics: boolean
 }
 
 /**
- * Which version of the GenAI conventions names things: `latest` is that of the repository semantic-conventions-genai, `v1.41`
- * the last that was published with all the others, which many backends know.
+ * The version of the GenAI conventions: `latest` is that of the repository semantic-conventions-genai; `v1.41` is the
+ * last that was published with all others, and that many backends know.
  */
 export type Semconv = 'latest' | 'v1.41'
 
@@ -252,7 +252,7 @@ export const namesBySemconv: Readonly<Record<Semconv, SemconvNames>> = {
   },
 }
 
-/** What the conventions call providers that are called otherwise where prices are kept. */
+/** Provider names that differ between the conventions and the price table. */
 const providers: Readonly<Record<string, string>> = {
   azure: 'azure.ai.openai',
   bedrock: 'aws.bedrock',

@@ -6,23 +6,22 @@ import type { Telemetry } from '../core/telemetry/telemetry.js'
 import { createMetricsLookup, namesBySemconv, type Semconv } from './otel-metrics.js'
 import { RunSpans } from './run-spans.js'
 
-/** How runs are measured. */
 export interface OtelOptions {
-  /** `gen_ai.agent.name`, and part of the spans' names. A sub-agent has the name of its tool. Default: none. */
+  /** `gen_ai.agent.name`, and part of span names. A sub-agent has the name of its tool. Default: none. */
   agentName?: string
   /**
-   * Whether spans carry what people, models and tools have said: never what shields withhold, secrets scrubbed, at most 32,000
-   * characters an attribute. Default: false, unless OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT says SPAN_ONLY,
-   * SPAN_AND_EVENT or true.
+   * Whether spans contain text of people, models and tools: never content that shields withhold, without secrets, at
+   * most 32,000 characters per attribute. Default: false, unless OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT is
+   * SPAN_ONLY, SPAN_AND_EVENT or true.
    */
   captureContent?: boolean
-  /** Which version of the GenAI conventions names spans and metrics. Default: `latest`. */
+  /** The version of the GenAI conventions for spans and metrics. Default: `latest`. */
   semconv?: Semconv
   /** Shared budgets whose spent, reserved and allowed amounts are gauges, from the first run on. Default: none. */
   budgets?: readonly SharedBudget[]
-  /** Default: the one that is registered with `@opentelemetry/api`. */
+  /** Default: the one registered with `@opentelemetry/api`. */
   tracerProvider?: TracerProvider
-  /** Default: the one that is registered with `@opentelemetry/api`. */
+  /** Default: the one registered with `@opentelemetry/api`. */
   meterProvider?: MeterProvider
 }
 
@@ -30,8 +29,8 @@ const optionNames = ['agentName', 'captureContent', 'semconv', 'budgets', 'trace
 const captureVariable = 'OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT'
 
 /**
- * OpenTelemetry's spans and metrics of an agent's runs, by the GenAI conventions. Register an SDK as for the rest of your
- * program: without one, or with one that fails, runs go on as they are. See docs/telemetry.md.
+ * OpenTelemetry spans and metrics of an agent's runs, by the GenAI conventions. Register an SDK as usual: without one,
+ * or with one that fails, runs continue unchanged. See docs/telemetry.md.
  *
  * @example
  * import { otel } from 'statewright/otel'

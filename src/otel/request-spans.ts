@@ -15,29 +15,28 @@ type CompletedInference = Extract<StepCompleted, { stepType: 'inference' }>
 type HostedStep = Extract<StepCompleted, { stepType: 'hosted' }>
 type SlotWait = Extract<EmittedEvent, { type: 'waiting_for_slot' }>
 
-/** A model that is asked, or was, and what its span still waits for. */
+/** A model request, and what its span still waits for. */
 interface OpenRequest {
   readonly request: TelemetryRequestInfo
   readonly span: Span
   readonly context: Context
   readonly startedAt: number
-  /** What the span is called by: another model may be asked than was thought at first. */
+  /** For the span's name: a fallback may change the model. */
   shown: Pick<TelemetryRequestInfo, 'provider' | 'model' | 'endpoint'>
   endedAt: number | null
   completed: CompletedInference | null
 }
 
 /**
- * The spans of the requests of one run. A request ends with the step that it is, or with the next model that is asked in
- * its place; its span ends a moment later, when what the attempt has cost is paid for: what spans say of tokens is what the
- * run has counted, and nothing else.
+ * The spans of the requests of one run. A request ends with its step, or when a fallback model is requested. Its span
+ * ends a moment later, when the attempt is paid, because spans report only the tokens that the run has counted.
  */
 export class RequestSpans {
   readonly #kit: OtelKit
   readonly #metrics: Metrics | null
-  /** All models of the attempt at hand, the one that is asked last. */
+  /** All models of the current attempt, the latest last. */
   #asked: readonly OpenRequest[] = noRequests
-  /** What the attempt has cost, where that is told before its end. */
+  /** The usage of the attempt, if it is reported before the end. */
   #spent: Usage | null = null
 
   constructor(kit: OtelKit, metrics: Metrics | null) {
@@ -45,7 +44,7 @@ export class RequestSpans {
     this.#metrics = metrics
   }
 
-  /** Where the request's own work belongs. Begins its span when there is none. */
+  /** The context for the request's own work. Starts its span if there is none. */
   getContext(request: TelemetryRequestInfo, place: SpanPlace, begun: () => void): Context {
     const known = this.#asked.find((one) => one.request === request)
     if (known) {
@@ -61,7 +60,7 @@ export class RequestSpans {
     return asked.context
   }
 
-  /** The provider has run a tool: nothing is executed here, so that it is an event of the request and no span of its own. */
+  /** A tool that the provider has run is an event of the request, because nothing is executed here. */
   addHostedTool({ name, outcome, startedAt, completedAt }: HostedStep): void {
     this.#asked.at(-1)?.span.addEvent('statewright.hosted_tool', {
       'gen_ai.tool.name': name,
@@ -70,7 +69,7 @@ export class RequestSpans {
     })
   }
 
-  /** A limiter does not let the request go yet. */
+  /** A limiter delays the request. */
   addWait({ limiter, ahead }: SlotWait): void {
     this.#asked.at(-1)?.span.addEvent('statewright.waiting_for_slot', {
       'statewright.waiting_for_slot.limiter': limiter,
@@ -78,17 +77,17 @@ export class RequestSpans {
     })
   }
 
-  /** How the attempt has ended; it is still to be paid for. */
+  /** The attempt has ended and is not paid yet. */
   complete(completed: CompletedInference): void {
     const last = this.#asked.at(-1)
     if (last === undefined || last.completed) return
     last.completed = completed
-    // Where shields have looked at the answer since, it was paid for when it came.
+    // After output shields, the answer was paid for when it arrived.
     last.endedAt ??= readMonotonicMs()
     if (this.#spent !== null) this.settle()
   }
 
-  /** What the attempt has cost all in all: told right before it ends, or right after. */
+  /** The total usage of the attempt, reported right before or after its end. */
   pay(spent: Usage): void {
     const last = this.#asked.at(-1)
     if (last === undefined) return
@@ -186,7 +185,7 @@ export class RequestSpans {
 
 const noRequests: readonly OpenRequest[] = []
 
-/** How long a request waited for limiters. One that was stopped while it waited did so to its end. */
+/** How long a request waited for limiters. A request that was stopped while it waited did so until its end. */
 function listWaits(
   { sentAt, waits }: TelemetryRequestInfo,
   durationS: number,
@@ -204,7 +203,7 @@ function renameSpan(asked: OpenRequest): void {
   asked.shown = { provider, model, endpoint }
   span.updateName(`chat ${model}`)
   span.setAttributes({ 'gen_ai.request.model': model, 'gen_ai.provider.name': getSemconvProvider(provider) })
-  // A span forgets no attribute, so an unknown server needs a value that says so.
+  // Span attributes cannot be removed, so an unknown server needs an explicit value.
   const server = endpoint ?? (shown.endpoint && { host: '', port: 0 })
   if (server) span.setAttributes({ 'server.address': server.host, 'server.port': server.port })
 }
@@ -243,7 +242,7 @@ function toSpanAttributes(request: TelemetryRequestInfo, { agentName, sessionId 
   return attributes
 }
 
-/** What metrics tell requests apart by. */
+/** Attributes of metrics. */
 function toMetricAttributes(
   { provider, model, response }: TelemetryRequestInfo,
   error: string | undefined,
@@ -258,7 +257,7 @@ function toMetricAttributes(
   return attributes
 }
 
-/** What was used by one of several, as far as the run has counted it. */
+/** The usage of one of several models, limited to what the run has counted. */
 function capUsage(used: Usage | null, counted: Usage): Usage | null {
   if (used === null) return null
   const least = (

@@ -18,7 +18,7 @@ import type { Metrics } from './otel-metrics.js'
 import { RequestSpans } from './request-spans.js'
 import { createStretchEnd, toSpanEvent, failedStates, createStretchStart, StepSpans } from './step-spans.js'
 
-/** Deltas and progress come by the thousand: no span has them. */
+/** Deltas and progress are too frequent for spans. */
 const untold: ReadonlySet<string> = new Set([
   'stream_chunk',
   'tool_call_delta',
@@ -26,7 +26,7 @@ const untold: ReadonlySet<string> = new Set([
   'child_event',
 ])
 
-/** One stretch of a run: from its start, or from an answer, to its next rest. */
+/** One stretch of a run: from its start, or from an answer, until it is idle. */
 interface Stretch extends SpanPlace {
   readonly span: Span
   readonly startedAt: number
@@ -34,7 +34,7 @@ interface Stretch extends SpanPlace {
   calls: number
 }
 
-/** Under it, contexts of ours carry the run that they belong to. */
+/** Contexts carry their run under this key. */
 const runKey = createContextKey('statewright.run')
 
 /** The spans of one run in this process. */
@@ -45,10 +45,10 @@ export class RunSpans implements RunTelemetry {
   readonly #requests: RequestSpans
   readonly #works: StepSpans
   readonly #name: string | undefined
-  /** Where the run was started, or brought back. */
+  /** The context in which the run was started or resumed. */
   readonly #home: Context
   #stretch: Stretch | null = null
-  /** The stretch before. */
+  /** The previous stretch. */
   #last: string | null
 
   constructor(given: OtelKit, run: TelemetryRunInfo) {
@@ -92,7 +92,7 @@ export class RunSpans implements RunTelemetry {
       this.#requests.addHostedTool(announcement)
       return
     }
-    // What an answer has cost is told with what it brings; nothing of that comes later than these.
+    // The usage of an answer is reported with its effects, which come before these events.
     if (type === 'step_started' || type === 'retry') this.#requests.settleCompleted()
     if (type === 'step_started') {
       if (this.#stretch) this.#works.start(announcement, this.#stretch)
@@ -105,7 +105,7 @@ export class RunSpans implements RunTelemetry {
     this.#end(null, null)
   }
 
-  /** Where what a call's sub-agent does belongs. */
+  /** The context for a call's sub-agent. */
   getContextBelow(callId: string): Context | undefined {
     return this.#works.findCallContext(callId) ?? this.#stretch?.context
   }
@@ -155,7 +155,7 @@ export class RunSpans implements RunTelemetry {
     }
   }
 
-  /** The app's own span: the one that answered, or the one that started the run where there is no other. */
+  /** The app's span: the one that answered, or the one that started the run. */
   #findParent(): Context {
     const active = context.active()
     return active.getValue(runKey) === this ? this.#home : active
@@ -202,14 +202,14 @@ export class RunSpans implements RunTelemetry {
 
 const traceparentPattern = /^00-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})$/
 
-/** A span as W3C's `traceparent` names it; null when the span is not recorded. */
+/** A span as a `traceparent` of W3C; null when it is not recorded. */
 function formatLink(span: SpanContext): string | null {
   if (!isSpanContextValid(span)) return null
   const flags = (span.traceFlags & 0xff).toString(16).padStart(2, '0')
   return `00-${span.traceId}-${span.spanId}-${flags}`
 }
 
-/** The span that is so named; null for any other text. */
+/** The span of a `traceparent`; null for any other text. */
 function parseLink(link: string | null): SpanContext | null {
   const [, traceId, spanId, flags] = (link !== null && traceparentPattern.exec(link)) || []
   if (traceId === undefined || spanId === undefined || flags === undefined) return null

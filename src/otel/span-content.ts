@@ -5,12 +5,12 @@ import type { ModelRequest } from '../core/models/provider.js'
 import { type Span, SpanStatusCode } from '@opentelemetry/api'
 import { readProperty } from '../core/base/json.js'
 
-// Formats prompts and answers for spans. `RequestSpans` decides whether spans have them (`captureContent`).
+// Formats prompts and answers for spans. `RequestSpans` decides whether spans contain them (`captureContent`).
 
-/** Characters of one attribute: what goes beyond is left out part by part, and a marker says so. */
+/** Characters of one attribute. Parts beyond it are replaced by a marker. */
 const maxContentChars = 32_000
 
-/** A part of a message in the shape of the GenAI conventions. Files are named, and never carried along. */
+/** A part of a message by the GenAI conventions. Files are named, not included. */
 type Part =
   | { type: 'text'; content: string }
   | { type: 'tool_call'; id: string; name: string; arguments: string }
@@ -22,7 +22,7 @@ interface SpanMessage {
   parts: Part[]
 }
 
-/** What the model is sent, secrets scrubbed: the newest parts, as many as there is room for. */
+/** The prompt without secrets: the newest parts that fit. */
 export function formatInputMessages({ messages, nudges }: ModelRequest): string {
   const riding = nudges.map((content) => measureParts({ role: 'user', parts: [toTextPart(content)] }))
   return fitMessages([...messages.map(measureMessage), ...riding])
@@ -32,7 +32,7 @@ export function formatInstructions({ instructions }: ModelRequest): string | und
   return instructions === null ? undefined : JSON.stringify([toTextPart(limitContent(instructions))])
 }
 
-/** What it answered, as far as it may be shown: shields leave out what they have not cleared. */
+/** The answer, without content that shields have not cleared. */
 export function formatOutputMessages(response: ModelStepResponse): string | undefined {
   const { text: words, refusal, toolCalls } = response
   const said = [words, refusal].filter((one): one is string => typeof one === 'string' && one !== '')
@@ -48,7 +48,7 @@ export function formatOutputMessages(response: ModelStepResponse): string | unde
   return parts.length === 0 ? undefined : fitMessages([measureParts({ role: 'assistant', parts })])
 }
 
-/** One text as a whole, or a marker in its place. */
+/** The text, or a marker if it is too long. */
 export function limitContent(content: string): string {
   return content.length > maxContentChars ? formatOmission(1, content.length) : scrubSecrets(content)
 }
@@ -109,7 +109,7 @@ function measureParts({ role, parts }: SpanMessage): MeasuredMessage {
   return { role, parts: parts.map((part) => JSON.stringify(part)) }
 }
 
-/** Each request has all messages of the one before it, and messages never change: each is scrubbed and written once. */
+/** Each request repeats all earlier messages, and messages never change, so each is formatted once. */
 const measuredByMessage = new WeakMap<Message, MeasuredMessage>()
 
 function measureMessage(message: Message): MeasuredMessage {
@@ -120,7 +120,7 @@ function measureMessage(message: Message): MeasuredMessage {
   return one
 }
 
-/** From the newest part back. What has no room leaves a marker where it stood first. */
+/** From the newest part back. A marker replaces the parts without room. */
 function fitMessages(messages: readonly MeasuredMessage[]): string {
   let left = maxContentChars
   let [parts, characters] = [0, 0]
@@ -151,8 +151,8 @@ function formatOmission(parts: number, characters: number): string {
 }
 
 /**
- * A span that failed: its status and, where something was thrown, an `exception` event with type and stack. `hasWords`:
- * content is captured, so the message is told, too, secrets scrubbed; a stack without it has its frames alone.
+ * Marks a span as failed: its status, and an `exception` event with type and stack for a thrown error. `hasWords`:
+ * content is captured, so the message is included without secrets; otherwise the stack has only its frames.
  */
 export function recordFailure(span: Span, error: StepCompleted['error'], hasWords: boolean): void {
   const { cause, message = '' } = error ?? {}

@@ -18,7 +18,7 @@ interface OpenStep {
   readonly startedAt: number
 }
 
-/** The spans of one run's calls, shields and searches: each lasts as long as its step. */
+/** The spans of one run's calls, shields and searches. Each lasts as long as its step. */
 export class StepSpans {
   readonly #kit: OtelKit
   readonly #metrics: Metrics | null
@@ -92,7 +92,7 @@ export class StepSpans {
     this.#metrics.tool((readMonotonicMs() - startedAt) / 1000, counted)
   }
 
-  /** Whether shields of this run, or of one above it, look at what its tools bring. */
+  /** Whether shields of this run, or of a parent run, check the results of its tools. */
   get #isWithheld(): boolean {
     return this.#run.parent?.isUncleared === true || this.#run.context().features.resultShields
   }
@@ -139,7 +139,7 @@ export class StepSpans {
   }
 }
 
-/** A name that is no tool's is what the model says. */
+/** An unknown name may be content of the model. */
 function getToolName(name: string, tools: object): string {
   return Object.hasOwn(tools, name) ? name : 'unknown_tool'
 }
@@ -165,7 +165,7 @@ export const failedStates: ReadonlySet<string> = new Set([
   'BLOCKED',
 ])
 
-/** What a stretch begins with: what samplers may decide by. */
+/** Attributes at the start of a stretch, for samplers. */
 export function createStretchStart(
   run: TelemetryRunInfo,
   agentName: string | undefined,
@@ -183,7 +183,7 @@ export function createStretchStart(
 }
 
 /**
- * How the run stands when a stretch ends. Its tokens are told as `statewright.usage.*`: those of `gen_ai.usage.*` stand at
+ * Attributes at the end of a stretch. Its tokens are `statewright.usage.*`, because those of `gen_ai.usage.*` are on
  * the requests, and a sum over all spans must not count them twice.
  */
 export function createStretchEnd(
@@ -218,7 +218,7 @@ export function createStretchEnd(
   return attributes
 }
 
-/** What is told in a stretch; what people, tools or models have said goes with it only where content is recorded. */
+/** Events of a stretch. Content of people, tools and models is included only when it is captured. */
 export function toSpanEvent(
   announcement: EmittedEvent,
   captureContent: boolean,
@@ -226,7 +226,8 @@ export function toSpanEvent(
   switch (announcement.type) {
     case 'state_changed': {
       const { from, to, reason, wakeAt } = announcement
-      // Between its requests and its calls a run turns with every step: spans of these say so, and a span has room for few events.
+      // A run changes between requests and calls with every step. Spans of these report it, and a span has room for
+      // few events.
       if (to === 'WAITING_FOR_TOOL' || (to === 'RUNNING' && from === 'WAITING_FOR_TOOL')) return null
       return createSpanEvent('state', {
         ...(from && { from }),

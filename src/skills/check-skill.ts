@@ -3,14 +3,12 @@ import type { SkillInfo } from '../core/tools/tool-outcomes.js'
 import { ConfigError } from '../core/base/errors.js'
 
 const namePattern = /^[a-z0-9]+(?:-[a-z0-9]+)*$/
-/** Whether a skill can have that name. */
 export const isSkillName = (name: string): boolean => name.length <= 64 && namePattern.test(name)
 
 const toolPattern = /^[a-zA-Z0-9_-]{1,64}$/
 
 /**
- * What stands in the front matter of a skill, or in a list of skills, checked.
- *
+ * Checks the front matter of a skill, or an entry of a list of skills.
  * @throws {ConfigError} `invalid_skill`
  */
 export function checkSkill(where: string, given: Readonly<Record<string, unknown>>): Omit<SkillInfo, 'hash'> {
@@ -40,10 +38,10 @@ export function checkSkill(where: string, given: Readonly<Record<string, unknown
   }
 }
 
-/** `allowed-tools` is a text with spaces or commas in between, or a list. */
+/** `allowed-tools` is a list, or a string with spaces or commas. */
 function toToolNames(where: string, given: unknown): string[] | undefined {
   if (given === undefined) return undefined
-  // An empty line may mean every tool, or none.
+  // An empty value could mean every tool or none.
   if (given === null)
     throw invalidSkillError(
       where,
@@ -70,8 +68,7 @@ function toTexts(metadata: Record<string, unknown>): Record<string, string> {
 }
 
 /**
- * Refuses two skills of one name, and more skills than an index has room for. Returns them sorted by name.
- *
+ * Refuses duplicate names, and more skills than an index can hold. Returns them sorted by name.
  * @throws {ConfigError} `duplicate_skill`, `invalid_skill`
  */
 export function sortSkills<Skill extends { name: string; where: string }>(skills: readonly Skill[]): Skill[] {
@@ -95,7 +92,7 @@ export function sortSkills<Skill extends { name: string; where: string }>(skills
   return [...byName.values()].sort((a, b) => (a.name < b.name ? -1 : 1))
 }
 
-/** A skill that cannot be used. `where`: its file, or its name. */
+/** `where`: the file or the name of the skill. */
 export function invalidSkillError(where: string, problem: string, options?: ErrorOptions): ConfigError {
   return new ConfigError('invalid_skill', `Skill ${where}: ${problem}`, where, options)
 }
@@ -108,9 +105,8 @@ export const maxBodyChars = 100_000
 export const maxSkillBytes = 500_000
 /** Characters of the front matter of a SKILL.md. */
 export const maxFrontMatterChars = 20_000
-/** Characters of a description, by the Agent Skills format. */
+/** The limit of the Agent Skills format. */
 export const maxDescriptionChars = 1_024
 /** Bytes of a file in a skill's folder. */
 export const maxFileBytes = 1_000_000
-/** Skills of one agent. */
 export const maxSkills = 500

@@ -15,17 +15,15 @@ import { sha256 } from '../../guards/lib/sha256.js'
 import { type ArgumentRule, expectArgument, functionRule } from '../core/base/values.js'
 import { truncate } from '../../guards/lib/cut.js'
 
-/** A skill as it is when it is loaded. */
 export interface LoadedSkill {
   info: SkillInfo
   body: string
 }
 
-/** Where skills come from. */
 export interface SkillSource {
   list: readonly SkillInfo[]
   load: (name: string) => LoadedSkill | Promise<LoadedSkill>
-  /** Absent: skills have no files. */
+  /** Absent when skills have no files. */
   readFile?: ((name: string, path: string) => string | Promise<string>) | undefined
 }
 
@@ -37,7 +35,7 @@ const nameInput = {
   additionalProperties: false,
 } as const
 
-/** The skills of an agent, with their index and their tools. */
+/** Creates the skills of an agent, with their index and tools. */
 export function createSkills({ list, load, readFile }: SkillSource): AgentSkills {
   const byName = new Map(list.map((info) => [info.name, info]))
   const expectName = (name: string): void => {
@@ -125,13 +123,13 @@ function formatLoaded(body: string, allowedTools: readonly string[] | undefined)
   return `${body}\n\n[While this skill is loaded, ${allowed} may be called, besides the tools of skills. unload_skill ends that.]`
 }
 
-/** Skills that a program has anywhere: in a bundle, in a database, behind a URL. */
+/** Skills from anywhere: a bundle, a database, a URL. */
 export interface ListedSkillsOptions {
-  /** The skills, with what the index says of them. `hash`, where it is given, has to change with the instructions. */
+  /** The skills for the index. A `hash` must change with the instructions. */
   list: readonly (Omit<SkillInfo, 'hash'> & { readonly hash?: string })[]
-  /** Returns the instructions of a skill, when the model asks for them. */
+  /** Returns the instructions of a skill when the model loads it. */
   load: (name: string) => string | Promise<string>
-  /** Returns a file of a skill. `path` is the model's own text: check it. Default: skills have no files. */
+  /** Returns a file of a skill. The model chooses `path`, so check it. Default: skills have no files. */
   readFile?: (name: string, path: string) => string | Promise<string>
 }
 
@@ -178,7 +176,7 @@ export function createListedSkills({ list, load, readFile }: ListedSkillsOptions
 const opening =
   'Skills are instructions for certain tasks. When a task fits one of these, call load_skill with its name before you begin, and follow what it says. read_skill_file reads the files that it speaks of. Call unload_skill when the task is done.'
 
-/** The index of the skills, of a bounded length: descriptions are cut evenly, and skills that have no room are counted. */
+/** The index has a maximum length: descriptions are cut evenly, and skills without room are counted. */
 export function formatIndex(skills: readonly Pick<SkillInfo, 'name' | 'description'>[]): string {
   if (skills.length === 0) return ''
   const room = maxIndexChars - opening.length - 60

@@ -1,6 +1,6 @@
 /**
- * A response whose body fails as soon as one message in it is longer than `limit` bytes: an event of an event stream,
- * or the body as a whole. `onEnd` is told once when the body has ended or failed.
+ * Fails the body when one message exceeds `limit` bytes: an event of an event stream, or the whole body. `onEnd` runs
+ * once, when the body ends or fails.
  */
 export function capResponse(
   response: Response,
@@ -39,13 +39,13 @@ export function isEventStream({ headers }: Response): boolean {
   return headers.get('content-type')?.toLowerCase().startsWith('text/event-stream') === true
 }
 
-/** Told chunk by chunk, counts the bytes since the beginning. */
+/** Counts all bytes. */
 function createTotalCounter(): (chunk: Uint8Array) => number {
   let total = 0
   return (chunk) => (total += chunk.length)
 }
 
-/** Told chunk by chunk, counts the bytes of the longest event that the chunk has a part in: events end at empty lines. */
+/** Counts the bytes of the longest event that the chunk touches. Events end at empty lines. */
 function createEventCounter(): (chunk: Uint8Array) => number {
   let size = 0
   let isLineStart = true

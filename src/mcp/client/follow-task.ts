@@ -10,30 +10,27 @@ import { defaultTimeoutMs } from './mcp-options.js'
 import { quoteText } from './plain-text.js'
 import { readTask, type TaskState } from './task-wire.js'
 
-/** Requests in a row that find the server away. */
+/** Consecutive requests that do not reach the server. */
 const maxFailures = 6
 
-/** Milliseconds for taking a task back. */
 const cancelMs = 5_000
 
-/** Looks at a task that goes on to ask what was answered: a server may need a moment to take an answer. */
+/** How often a task may repeat answered questions: a server may need a moment to accept an answer. */
 const maxStaleLooks = 20
 
 export interface TaskFollowing {
-  /** The server's, for people. */
   server: string
   call: McpCall
-  /** Of the server's options. */
   timeoutMs: number
-  /** The connection; a new one when the old one is lost. */
+  /** Returns a new connection when the old one is lost. */
   connect: () => Promise<McpConnection>
-  /** Given what goes on after the call has ended. */
+  /** Keeps work that outlives the call. */
   keep: (work: Promise<unknown>) => void
 }
 
 /**
- * Asks for a task until it has ended, or asks for input, also over connections that come after this one. The task is cancelled
- * with its call and at its limits, but not when another process continues the run.
+ * Polls a task until it ends or requests input, across reconnects. The task is cancelled with its call and at its
+ * limits, but not when another process continues the run.
  * @throws what tells the model that there is no result
  */
 export async function followTask(
@@ -59,10 +56,10 @@ export async function followTask(
   })
   try {
     if (first) tell(first)
-    /** What the server may go on to ask until it has taken the answers. */
+    /** Questions that the server may repeat until it has accepted the answers. */
     let given = call.given.inputResponses ?? {}
     const refusal = Object.keys(given).length > 0 ? await giveAnswers(taskId, following) : undefined
-    // What has made the task does not have its result.
+    // The response that created the task has no result.
     if (first?.status === 'working') await waitOn(systemClock, limit.cut(first.pollMs), signal)
     /* oxlint-disable no-await-in-loop -- one question after the other */
     for (let looks = 1; ; looks += 1) {
@@ -75,10 +72,10 @@ export async function followTask(
       if (status === 'input_required') {
         const { inputRequests = {} } = state
         const isNew = Object.keys(inputRequests).some((key) => !Object.hasOwn(given, key))
-        // By the older form the server asks over the connection, while it is asked for the result.
+        // The older form requests input over the connection while the result is requested.
         if (state.inputRequests === undefined)
           return await ask('tasks/result', taskId, following, { timeoutMs: 0 })
-        // A person is asked again, and no more often than in any call.
+        // A person is asked again, at most as often as in any call.
         if (isNew || refusal !== undefined || looks >= maxStaleLooks)
           return { resultType: 'input_required', inputRequests: explainAgain(inputRequests, given, refusal) }
       } else given = {}
@@ -97,7 +94,7 @@ export async function followTask(
 
 const getElapsed = (): number => systemClock.elapsed?.() ?? systemClock.now()
 
-/** How long a task may go on: for its `ttl`, and for `timeoutMs` without a change. */
+/** Limits a task by its `ttl`, and by `timeoutMs` without a change. */
 class TaskLimit {
   readonly #following: TaskFollowing
   readonly #begin = getElapsed()
@@ -116,13 +113,12 @@ class TaskLimit {
     this.#ttlMs = ttlMs
   }
 
-  /** Milliseconds of silence; 0 is no limit. */
+  /** 0 is no limit. */
   get #silenceMs(): number {
     const { timeoutMs } = this.#following
     return this.#ttlMs !== null && timeoutMs === defaultTimeoutMs ? 0 : timeoutMs
   }
 
-  /** At most until the limit. */
   cut(pollMs: number): number {
     const now = getElapsed()
     const silence = this.#silenceMs === 0 ? Infinity : this.#changedAt + this.#silenceMs - now
@@ -141,7 +137,7 @@ class TaskLimit {
   }
 }
 
-/** Why the server refuses the answers of its questions; undefined: it does not. */
+/** Sends the answers. Returns why the server refuses them. */
 async function giveAnswers(taskId: string, following: TaskFollowing): Promise<string | undefined> {
   const { signal, given } = following.call
   try {
@@ -155,7 +151,7 @@ async function giveAnswers(taskId: string, following: TaskFollowing): Promise<st
   }
 }
 
-/** What a task asks, with the reason before each question whose answer was refused. */
+/** The questions of a task, with the reason for each refused answer. */
 function explainAgain(
   inputRequests: JsonObject,
   given: Readonly<Record<string, unknown>>,
@@ -173,7 +169,7 @@ function explainAgain(
   )
 }
 
-/** Of the extension the task has it; by the older form it is asked for. */
+/** The extension includes the outcome; the older form needs a request for it. */
 async function readOutcome(
   name: string,
   { id, status, result, error }: TaskState,
@@ -189,7 +185,7 @@ async function readOutcome(
   return ask('tasks/result', id, following)
 }
 
-/** A server that is away is reached anew: the task is where it was. */
+/** Reconnects to a server that is away, because the task survives there. */
 async function ask(
   method: string,
   taskId: string,

@@ -15,7 +15,7 @@ import { createSignInFetch } from './sign-in/sign-in-fetch.js'
 import type { SignIn } from './sign-in/sign-in.js'
 import { watchAnswers } from './task-wire.js'
 
-/** How the SDK takes up a stream that broke off. */
+/** How the SDK resumes a broken stream. */
 const reconnectionOptions = {
   initialReconnectionDelay: 500,
   maxReconnectionDelay: 5_000,
@@ -23,12 +23,11 @@ const reconnectionOptions = {
   maxRetries: 2,
 }
 
-/** Milliseconds for the end of a session. */
 const shutDownMs = 1_000
 
 /**
- * A server at an address. The SDK says nothing when the stream with an answer ends too early and cannot be taken up
- * again, and reads bodies of any length: both are seen to here.
+ * A server at an address. Adds what the SDK lacks: it reports streams that end before their answer, and limits the
+ * size of bodies.
  */
 export async function createHttpWire(
   { url, headers, maxMessageBytes }: McpAddress & { maxMessageBytes: number },
@@ -37,7 +36,7 @@ export async function createHttpWire(
 ): Promise<ServerWire> {
   const { StreamableHTTPClientTransport } = await loadClientSdk()
   const address = new URL(url)
-  /** Requests without an answer; true once their stream can be taken up again. */
+  /** Requests without an answer; true when their stream can be resumed. */
   const open = new Map<RequestId, boolean>()
   let failedStreams = 0
 
@@ -62,7 +61,7 @@ export async function createHttpWire(
         throw error
       })
       if (response.ok) failedStreams = 0
-      // 405: it has no such stream, which is its right.
+      // 405: the server has no such stream, which is allowed.
       else if (response.status !== 405) countFailure()
       return answer(response, () => undefined)
     }
@@ -80,14 +79,14 @@ export async function createHttpWire(
 
   const countFailure = (): void => {
     failedStreams += 1
-    // Where nothing waits for a stream, the next request reports the failure.
+    // If nothing waits for a stream, the next request reports the failure.
     const isAwaited = [...open.values()].includes(true)
     if (isAwaited && failedStreams >= reconnectionOptions.maxRetries) {
       onLost({ reason: 'cannot be reached any more', transient: true })
     }
   }
 
-  /** After the last piece of a stream has been read: an answer that is not there now will not come. */
+  /** A stream that has ended without its answer will not deliver it any more. */
   const closeUnanswered = (id: RequestId): void => {
     if (open.get(id) !== false) return
     const error = {
@@ -143,8 +142,8 @@ export async function createHttpWire(
 }
 
 /**
- * Whether a request of the SDK speaks the protocol, and not of the sign-in: the user's headers are secrets of this server,
- * and of no other that it names.
+ * Whether a request belongs to the protocol and not to the sign-in: the user's headers are secrets of this server
+ * only.
  */
 export function isForServer(address: URL, to: string | URL, { headers, body }: RequestInit): boolean {
   const { origin, href } = new URL(to)
@@ -154,7 +153,7 @@ export function isForServer(address: URL, to: string | URL, { headers, body }: R
   return isStream || (typeof body === 'string' && readProperty(JSON.parse(body), 'jsonrpc') !== undefined)
 }
 
-/** What the SDK sends of its own accord stays. */
+/** Headers of the SDK win. */
 export function addHeaders(
   given: RequestInit['headers'],
   more: Readonly<Record<string, string>> = {},
@@ -164,10 +163,9 @@ export function addHeaders(
   return headers
 }
 
-/** JSON-RPC's code for a server error of no other kind. */
+/** JSON-RPC's code for an unspecified server error. */
 const brokenOffCode = -32_000
 
-/** The id of the request in a body that the SDK wrote. */
 function findRequestId(body: unknown): RequestId | undefined {
   if (typeof body !== 'string') return undefined
   const { id, method } = JSON.parse(body) as { id?: RequestId; method?: string }
@@ -187,7 +185,7 @@ export function explainHttpError(error: unknown): string | undefined {
   return status === undefined ? undefined : `It answered ${status}${words}.`
 }
 
-/** A server of the protocol's first revision: one stream of events has all that it says. */
+/** A server of the first protocol revision: one event stream contains all messages. */
 export async function createSseWire(
   { url, headers, maxMessageBytes }: McpAddress & { maxMessageBytes: number },
   { onLost, onComplaint }: WireEvents,
@@ -210,7 +208,7 @@ export async function createSseWire(
         const reason = `sent a message of more than ${maxMessageBytes} bytes and was cut off`
         onLost({ reason, transient: false })
       },
-      // Its session is this very stream: to open another would be to begin anew.
+      // The stream is the session, so a new stream would be a new session.
       onEnd: () => {
         if (response.ok && init.method !== 'POST')
           onLost({ reason: 'has closed the connection', transient: true })

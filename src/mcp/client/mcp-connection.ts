@@ -30,69 +30,65 @@ import type { SignIn } from './sign-in/sign-in.js'
 import { createStdioWire } from './stdio-wire.js'
 import { tasksExtension } from './task-wire.js'
 
-/** By which our own servers know a call that is made again. */
+/** Our servers recognise a repeated call by this key. */
 const keyName = 'statewright/key'
 
 export interface McpCall {
-  /** The server's own name of the tool. */
+  /** The server's name for the tool. */
   name: string
-  /** As the server listed it. */
   inputSchema: JsonObject
   args: JsonObject
   signal: AbortSignal
   onProgress: (progress: JsonObject) => void
-  /** The server makes a task of it, as the older form wants to be asked for. */
+  /** Whether the call requests a task, as the older form requires. */
   isTask: boolean
-  /** The same when this call is made again after a crash. */
+  /** Stays the same when the call is repeated after a crash. */
   key: string
-  /** What the call has kept before its process died. */
+  /** The handle that was stored before a crash. */
   handle: unknown
-  /** Writes what it goes on from into the log; undefined where there is none. */
+  /** Stores the handle in the log; undefined without a log. */
   keepHandle: ((handle: Json) => Promise<void>) | undefined
-  /** What the server has asked for, and what it wants back. */
+  /** The answers to the server's input requests, and its state. */
   given: InputGiven
-  /** Told that the call has become a task, whose requests keep their time themselves. */
+  /** Called when the call becomes a task, whose requests have timeouts of their own. */
   stopTimer: () => void
 }
 
 export interface McpConnection {
-  /** The name that the server gives itself; '' when it gives none. */
+  /** '' without a name. */
   readonly serverName: string
   readonly hasTools: boolean
   readonly hasResources: boolean
-  /** Whether arguments travel as headers, too, where a tool's schema says so. */
+  /** Whether schemas can send arguments as headers, too. */
   readonly hasHeaders: boolean
-  /** Whether it makes tasks of calls: of its own accord (`extension`), or of those of tools that need it (`asked`). */
+  /** Whether the server creates tasks on its own (`extension`), or on request (`asked`). */
   readonly tasks: 'extension' | 'asked' | 'none'
-  /** Whether the server is gone. */
   readonly isLost: boolean
-  /** One page of the list, as the server sent it. */
   listTools(cursor: string | undefined): Promise<JsonObject>
   /**
-   * The result as the server sent it.
    * @throws {SessionExpiredError} and an Error, perhaps a ToolError, that tells the model what happened
    */
   callTool(call: McpCall): Promise<JsonObject>
-  /** The answer to any other method. Throws as `callTool`. */
+  /** Any other request. Throws like `callTool`. */
   ask(method: string, params: JsonObject, options?: AskOptions): Promise<JsonObject>
   close(): Promise<void>
 }
 
 export interface AskOptions {
   signal?: AbortSignal | undefined
-  /** Default: that of calls. 0 is no limit. */
+  /** Default: the timeout of calls. 0 is no limit. */
   timeoutMs?: number | undefined
 }
 
 export interface McpConnectionEvents {
   onToolsChanged: () => void
-  /** Puts what the server asks in the middle of a call to a person. */
+  /** Handles input requests during a call. */
   onElicitation: (params: unknown) => Promise<ElicitationAnswer>
 }
 
-/** How a connection is begun. */
+/** How to open a connection. */
 interface Way {
-  /** `auto` asks for the revision without a greeting first; `legacy` greets at once. */
+  /** `auto` negotiates the revision without an initialization first; `legacy` initializes at once. */
   mode: 'auto' | 'legacy'
   wire: (options: CheckedMcpOptions, events: WireEvents, signIn?: SignIn) => Promise<ServerWire>
 }
@@ -101,7 +97,7 @@ const openWire: Way['wire'] = (options, events, signIn) =>
   'command' in options ? createStdioWire(options, events) : createHttpWire(options, events, signIn)
 
 /**
- * Starts or reaches the server and finds out which revision of the protocol it speaks.
+ * Starts or reaches the server and negotiates the protocol revision.
  * @throws {StatewrightError} `mcp_unavailable`, `mcp_timeout`, `mcp_sign_in`, `missing_package`
  */
 export function connectServer(
@@ -123,13 +119,13 @@ async function connectAnyWay(
     const way = findOlderWay(options, error)
     if (way === undefined) throw error
     return await beginConnection(options, events, way, signIn).catch((later: unknown) => {
-      // What an address without the older stream answers says less than what it answered first.
+      // For an address, the first error is more useful.
       throw 'command' in options ? later : error
     })
   }
 }
 
-/** How the server may be reached all the same: some end at a question that they do not know, some have a stream only. */
+/** Some servers exit at an unknown request, and some have only an event stream. */
 function findOlderWay(options: CheckedMcpOptions, error: unknown): Way | undefined {
   const { cause } = error as Error
   if ('command' in options) {
@@ -141,7 +137,7 @@ function findOlderWay(options: CheckedMcpOptions, error: unknown): Way | undefin
   return hasNoEndpoint ? { mode: 'legacy', wire } : undefined
 }
 
-/** The work, and once more after the user has signed in where the server refuses it for want of that. */
+/** Runs the work, and once more after the sign-in that the server requires. */
 async function afterSignIn<Result>(signIn: SignIn | undefined, work: () => Promise<Result>): Promise<Result> {
   try {
     return await work()
@@ -161,7 +157,7 @@ async function beginConnection(
 ): Promise<McpConnection> {
   const { startTimeoutMs } = options
   const sdk = await loadClientSdk()
-  /** Those who wait for an answer, told when none will come. */
+  /** Callbacks of requests without an answer. */
   const waiting = new Set<(loss: ServerLoss) => void>()
   let loss: ServerLoss | undefined
   let isClosed = false
@@ -193,13 +189,13 @@ async function beginConnection(
   })
   client.setRequestHandler('elicitation/create', ({ params }) => events.onElicitation(params))
 
-  /** The SDK knows of its transport only once the greetings are over. */
+  /** The SDK knows its transport only after the initialization. */
   const closeClient = async (): Promise<void> => {
     await client.close().catch(() => undefined)
     await wire.transport.close().catch(() => undefined)
   }
 
-  /** The work, or a rejection as soon as the server is lost: the SDK may learn of it much later. */
+  /** Rejects as soon as the server is lost. The SDK may notice much later. */
   const orLoss = <Result>(work: Promise<Result>): Promise<Result> =>
     new Promise((resolve, reject) => {
       const tell = (why: ServerLoss): void => {
@@ -274,7 +270,7 @@ async function beginConnection(
   }
 }
 
-/** The call keeps its time itself: it stands still while a person is asked. */
+/** The call has a timer of its own, which stops while a person is asked. */
 function toRequestOptions({ signal, onProgress }: McpCall): RequestOptions {
   return {
     signal,
@@ -290,7 +286,7 @@ function toRequestOptions({ signal, onProgress }: McpCall): RequestOptions {
   }
 }
 
-/** Milliseconds as a timer takes them; 0 is no limit. */
+/** 0 is no limit. */
 const limitTimer = (ms: number): number => (ms === 0 ? maxTimerMs : Math.min(ms, maxTimerMs))
 
 function findTasks(client: Client, isModern: boolean): McpConnection['tasks'] {
@@ -299,7 +295,7 @@ function findTasks(client: Client, isModern: boolean): McpConnection['tasks'] {
   return tasks?.requests?.tools?.call === undefined ? 'none' : 'asked'
 }
 
-/** By the older revisions a result is read as it is, whatever it has; the SDK insists on those of the newer one. */
+/** Results of older revisions are accepted unchecked. The SDK validates only those of the newer one. */
 async function requestCall(
   client: Client,
   { name, args, inputSchema, isTask, key, given }: McpCall,
@@ -308,7 +304,7 @@ async function requestCall(
 ): Promise<JsonObject> {
   const params = { name, arguments: args, _meta: { [keyName]: key }, ...(isTask && { task: {} }), ...given }
   if (!isModern) return client.request({ method: 'tools/call', params }, anyResult, options)
-  // By the schema the SDK knows which arguments travel as headers, too.
+  // The SDK reads from the schema which arguments are sent as headers.
   const toolDefinition = { name, inputSchema } as Tool
   return (await client.callTool(params, {
     ...options,
@@ -317,7 +313,7 @@ async function requestCall(
   })) satisfies CallToolResult as JsonObject
 }
 
-/** What the server sent, as it is: it is read part by part. */
+/** Accepts any object: its parts are checked where they are read. */
 const anyResult: StandardSchemaV1<unknown, JsonObject> = {
   '~standard': {
     version: 1,
@@ -326,10 +322,7 @@ const anyResult: StandardSchemaV1<unknown, JsonObject> = {
   },
 }
 
-/**
- * By the newer revision a server tells of changes to those who listen. A stream that ends is opened again by the next
- * call: `listen` opens what is not open.
- */
+/** In the newer revision, servers report changes on a stream. `listen` reopens a stream that has ended. */
 function createChangeListener(
   client: Client,
   timeout: number,
@@ -339,7 +332,7 @@ function createChangeListener(
   let isFirst = true
   const open = async (): Promise<void> => {
     const { closed } = await client.listen({ toolsListChanged: true }, { timeout })
-    // The server has told no client of what changed in between.
+    // Changes between two streams were not reported.
     if (!isFirst) onChanged()
     isFirst = false
     await closed
@@ -357,7 +350,7 @@ function createChangeListener(
   }
 }
 
-/** Servers say so by the status, or by an error of JSON-RPC. A tool may use the same words, so a ping decides then. */
+/** Servers report this by status or by a JSON-RPC error. A tool may use the same words, so a ping decides. */
 async function isSessionLost(error: unknown, client: Client, timeout: number): Promise<boolean> {
   if (expiredStatuses.includes(findHttpStatus(error))) return true
   if (!saysSessionLost(error)) return false
@@ -381,5 +374,5 @@ function saysSessionLost(error: unknown): boolean {
   )
 }
 
-/** How servers refuse a session that they do not know: 404 by the protocol, 400 by the example that many follow. */
+/** 404 by the specification, 400 by the example that many servers follow. */
 const expiredStatuses: readonly (number | undefined)[] = [404, 400]

@@ -23,76 +23,78 @@ import { isHttpUrl } from '../../core/models/openai/openai-options.js'
 import type { Tool } from '../../core/tools/tool.js'
 import type { ToolSource } from '../../core/tools/tool-source.js'
 
-/** A server that is started as a child process and spoken to over its stdin and stdout. */
+/** A server that runs as a child process and communicates over stdin and stdout. */
 export interface McpCommand {
   /** The program: a path, or a name that is looked up in PATH. No shell is involved. */
   command: string
-  /** What it is started with. Default: nothing. */
+  /** Default: none. */
   args?: readonly string[]
   /**
-   * Variables for the child, beside the few that it always gets (HOME, LOGNAME, PATH, SHELL, TERM, USER). Nothing else
-   * of this process's environment is handed on.
+   * Variables for the child, in addition to HOME, LOGNAME, PATH, SHELL, TERM and USER. No other variable of this
+   * process is passed on.
    */
   env?: Readonly<Record<string, string>>
-  /** Its working directory. Default: that of this process. */
+  /** Default: the working directory of this process. */
   cwd?: string
 }
 
 /** A server that is reached over streamable HTTP. */
 export interface McpAddress {
-  /** Where it is: http or https. */
+  /** An http or https URL. */
   url: string | URL
-  /** Sent with every request: `{ Authorization: 'Bearer …' }`. */
+  /** Headers of every request: `{ Authorization: 'Bearer …' }`. */
   headers?: Readonly<Record<string, string>>
-  /** How the user signs in where the server asks for it. Default: a server that answers 401 cannot be used. */
+  /** How the user signs in when the server requires it. Default: a server that answers 401 cannot be used. */
   auth?: McpAuth
 }
 
-/** Which tools are taken, and how far the server is trusted. */
+/** Which tools are used, and how far the server is trusted. */
 export interface McpCommonOptions {
-  /** What the names of its tools begin with. Default: the name that the server gives itself. */
+  /** The prefix of the tool names. Default: the server's own name. */
   name?: string
-  /** The tools to take, by the server's names for them; default all. */
+  /** The tools to use, by their names on the server. Default: all. */
   only?: readonly string[]
   /** Tools to leave out. */
   except?: readonly string[]
   /**
-   * Whether a person has to approve each call; a function decides by the server's name of the tool. `annotations`: those of tools
-   * that do not say of themselves that they change nothing (`readOnlyHint`), or only add (`destructiveHint: false`). Default false.
+   * Whether a person must approve each call; a function decides by the tool's name on the server. `annotations`:
+   * approve calls of tools that are not annotated as read-only (`readOnlyHint`) or additive (`destructiveHint:
+   * false`). Default false.
    */
   needsApproval?: boolean | 'annotations' | McpApproval
   /**
-   * Whether the model reads only a line about each tool until it looks the tool up, or calls it; a function decides by the
-   * server's name of the tool. Needs `toolSearch()` among the agent's tools. Default false.
+   * Whether the model sees only one line about each tool until it looks the tool up or calls it; a function decides by
+   * the tool's name on the server. Needs `toolSearch()` among the agent's tools. Default false.
    */
   defer?: boolean | ((toolName: string) => boolean)
   /**
-   * Believe what the server says of its tools: `readOnlyHint` (unless `destructiveHint` contradicts it) and
-   * `idempotentHint`. Guards are more patient with such tools, and interrupted calls are repeated. Default false.
+   * Trust the server's annotations `readOnlyHint` (unless `destructiveHint` contradicts it) and `idempotentHint`.
+   * Guards are more patient with such tools, and interrupted calls are repeated. Default false.
    */
   trustAnnotations?: boolean
   /**
-   * Offer a tool that lists and reads the server's resources. For `needsApproval`, its name is `resources/read`. Default false.
+   * Offer a tool that lists and reads the server's resources. Its name for `needsApproval` is `resources/read`.
+   * Default false.
    */
   resources?: boolean
   /**
-   * Milliseconds that a call may take without a sign of progress; 0 is no limit. Default 60 000; a task that has a `ttl` may
-   * take as long as that by default.
+   * Milliseconds that a call may take without progress; 0 is no limit. Default 60 000, and the `ttl` for a task that
+   * has one.
    */
   timeoutMs?: number
-  /** Milliseconds that the server has to start, introduce itself and list its tools. Default 30 000. */
+  /** Milliseconds that the server has to start and list its tools. Default 30 000. */
   startTimeoutMs?: number
-  /** Bytes of one message of the server; a longer one ends the connection. Default 10 485 760 (10 MiB). */
+  /** Maximum bytes of one message; a longer one ends the connection. Default 10 485 760 (10 MiB). */
   maxMessageBytes?: number
-  /** Told in a sentence about each tool that is left out, and about lists that could not be read. */
+  /** Receives a sentence about each tool that is left out, and about lists that could not be read. */
   onWarning?: (warning: string) => void
 }
 
-/** Whether a person has to approve this call of this tool. Whatever it throws counts as yes. */
+/** Whether a person must approve this call. An error counts as yes. */
 export type McpApproval = (toolName: string, args: JsonObject) => boolean | Promise<boolean>
 
 /**
- * A server, and how its tools are taken.
+ * A server, and how its tools are used.
  *
  * @example
  * await mcpTools({ url: 'https://mcp.example.com', headers: { Authorization: `Bearer ${token}` }, only: ['search'] })
@@ -159,7 +161,7 @@ function isServerAddress(url: unknown): boolean {
   return username === '' && password === ''
 }
 
-/** Looked at here, because the platform's own complaint would show a secret. */
+/** Checked here because the platform's error would show a secret. */
 function isHeaders(headers: unknown): boolean {
   try {
     return [...new Headers(headers as Record<string, string>)].every(Boolean)
@@ -168,7 +170,7 @@ function isHeaders(headers: unknown): boolean {
   }
 }
 
-/** The options with their defaults. Throws a ConfigError (`invalid_config`) that lists every problem. */
+/** Adds the defaults. Throws a ConfigError (`invalid_config`) that lists every problem. */
 export function checkMcpOptions(input: unknown): CheckedMcpOptions {
   const has = (key: string): boolean => typeof input === 'object' && input !== null && key in input
   if (has('command') === has('url')) {
@@ -194,14 +196,14 @@ export function checkMcpOptions(input: unknown): CheckedMcpOptions {
   return { ...defaults, ...Object.fromEntries(given) } as CheckedMcpOptions
 }
 
-/** A server whose tools agents use. Put it among an agent's `tools`; its list may change while the agent runs. */
+/** An MCP server for agents. Add it to an agent's `tools`; its list may change while the agent runs. */
 export interface McpServer extends ToolSource {
-  /** `options.name`, or the name that the server gives itself. */
+  /** `options.name`, or the server's own name. */
   readonly name: string
-  /** The tools that it offers now. */
+  /** The current tools. */
   readonly tools: readonly Tool[]
   /**
-   * Ends the connection, and the child process of a server that was started. May be called more than once.
+   * Closes the connection, and ends a server that was started. May be called more than once.
    *
    * @example
    * const server = await mcpTools({ command: 'npx', args: ['-y', 'some-server'] })

@@ -15,9 +15,9 @@ import { createResourceTool, resourceToolName, registerAsker } from './resources
 import { createSignIn, type SignIn } from './sign-in/sign-in.js'
 
 /**
- * Starts an MCP server, or connects to one over HTTP, and gives its tools to agents. Close it when no agent
- * needs it any more: a child process keeps this process alive. A server that is lost is started or reached anew by the
- * next call.
+ * Starts an MCP server, or connects to one over HTTP, and offers its tools to agents. Close it when no agent needs it
+ * any more, because a child process keeps this process alive. After a loss, the next call starts or reaches the server
+ * again.
  *
  * ```ts
  * const files = await mcpTools({ command: 'npx', args: ['-y', '@modelcontextprotocol/server-filesystem', '/srv'] })
@@ -39,7 +39,7 @@ export async function mcpTools(options: McpOptions): Promise<McpServer> {
   return server
 }
 
-/** Lists that are asked for in a row when the server keeps saying that its list has changed. */
+/** Consecutive reads of a list that keeps changing. */
 const maxRounds = 2
 
 /** Warnings about one list that each run repeats. */
@@ -57,11 +57,10 @@ class ReconnectingServer implements McpServer {
   #names = new ToolNames('')
   #tools: readonly Tool[] = []
   #leftOut: readonly string[] = []
-  /** The list that `#tools` was made from, as JSON. */
   #listed = ''
   #refreshing: Promise<void> | undefined
   #hasChanged = false
-  /** What goes on after calls have ended: their tasks are cancelled. */
+  /** Work that outlives its call, such as cancelling tasks. */
   readonly #ending = new Set<Promise<unknown>>()
 
   constructor(options: CheckedMcpOptions) {
@@ -81,7 +80,9 @@ class ReconnectingServer implements McpServer {
     return this.#leftOut
   }
 
-  /** @throws an Error, perhaps a ToolError, that says what happened */
+  /**
+   * @throws an Error, perhaps a ToolError, that says what happened
+   */
   async ask(method: string, params: JsonObject, signal?: AbortSignal): Promise<JsonObject> {
     return this.#tryTwice(async () => (await this.#getConnection()).ask(method, params, { signal }))
   }
@@ -116,7 +117,7 @@ class ReconnectingServer implements McpServer {
   }
 
   async #close(): Promise<void> {
-    // One that is just being started anew must not be left behind.
+    // A server that is being restarted must be closed, too.
     await this.#opening?.catch(() => undefined)
     await Promise.all(this.#ending)
     await this.#connection?.close()
@@ -143,7 +144,7 @@ class ReconnectingServer implements McpServer {
     return followTask(task.id, following, task)
   }
 
-  /** Once more in a new session, where the server has lost the first one and has therefore executed nothing. */
+  /** Repeats the work in a new session, because a server that has lost its session has executed nothing. */
   async #tryTwice(work: () => Promise<JsonObject>): Promise<JsonObject> {
     try {
       return await work()
@@ -161,12 +162,12 @@ class ReconnectingServer implements McpServer {
   async #callOnce(call: McpCall): Promise<JsonObject> {
     const connection = await this.#getConnection()
     const result = await connection.callTool(call)
-    // A call may have changed the list: the next request is to show the new one.
+    // A call may have changed the list, and the next request must show the new one.
     await this.#refreshing
     return result
   }
 
-  /** The connection; a new one when the old one is lost. */
+  /** Reconnects when the connection is lost. */
   async #getConnection(): Promise<McpConnection> {
     this.#refuseWhenClosed()
     if (this.#connection?.isLost === false) return this.#connection
@@ -187,7 +188,7 @@ class ReconnectingServer implements McpServer {
     if (this.#isClosed) throw new ToolError('failed', `The MCP server '${this.#name}' was closed.`)
   }
 
-  /** Brings the list up to date. Never rejects: without a new list the old one stays. */
+  /** Never rejects: if the new list cannot be read, the old one stays. */
   #refresh(): Promise<void> {
     this.#hasChanged = true
     const connection = this.#connection
@@ -218,7 +219,7 @@ class ReconnectingServer implements McpServer {
     }
     const listed = connection.hasTools ? await listTools(connection, maxMessageBytes, warn) : []
     const json = JSON.stringify(listed)
-    // The array stays the same while its tools do: see ToolSource.
+    // The array stays the same while its tools do, as ToolSource requires.
     if (json === this.#listed) return
     this.#listed = json
     const call = (asked: McpCall): Promise<JsonObject> => this.#call(asked)
@@ -243,7 +244,7 @@ class ReconnectingServer implements McpServer {
     try {
       this.#options.onWarning?.(sentence)
     } catch {
-      // A listener's mistake is not the server's.
+      // An error of the listener is ignored.
     }
     return sentence
   }

@@ -7,15 +7,15 @@ import { quoteText } from './plain-text.js'
 import { findToolFault, type McpToolParts, toTool } from './to-tool.js'
 import { sha256 } from '../../../guards/lib/sha256.js'
 
-/** Tools of one server. No model makes sense of more. */
+/** More tools than a model can use. */
 const maxTools = 1_000
 
-/** Pages of a list, for servers whose pages are empty. */
+/** Limits lists with empty pages. */
 const maxPages = 100
 
 /**
- * The whole list of a server's tools, as the server sent it. A list without end, or of more than `maxChars` characters
- * of JSON, is cut with a warning.
+ * Reads all pages of a server's tool list. An endless list, or one of more than `maxChars` characters of JSON, is cut
+ * with a warning.
  */
 export async function listTools(
   connection: McpConnection,
@@ -40,7 +40,7 @@ export async function listTools(
   return tools.slice(0, maxTools)
 }
 
-/** A tool that is nested too deeply for JSON.stringify cannot be offered. */
+/** JSON.stringify fails for very deep nesting. */
 function isSerializable(tool: Json): boolean {
   try {
     JSON.stringify(tool)
@@ -50,7 +50,7 @@ function isSerializable(tool: Json): boolean {
   }
 }
 
-/** The tools of a server's list that agents can have, in its order; a warning about each of the others. */
+/** Creates the tools that agents can use, and warns about each of the others. */
 export function createOfferedTools(
   listed: readonly Json[],
   names: ToolNames,
@@ -81,18 +81,18 @@ export function createOfferedTools(
   return tools
 }
 
-/** What providers accept as the name of a tool. */
+/** The length that providers accept. */
 const maxLength = 64
 
-/** Characters of a server's name that stay in the names of its tools. */
+/** Characters of the server's name in the names of its tools. */
 const maxPrefix = 32
 
-/** Names that one server may use up, so that one that changes its list for ever fills no memory. */
+/** Bounds the memory for a server that keeps changing its list. */
 const maxNames = 10_000
 
 /**
- * The names by which the model calls a server's tools: `server_tool`, of letters, digits, `_` and `-`. A tool has its
- * name for good, so that no other tool ever answers to a name that was meant for it.
+ * Names for the model: `server_tool`, of letters, digits, `_` and `-`. A name is never reassigned, so no other tool
+ * can receive a call that was meant for it.
  */
 export class ToolNames {
   readonly #prefix: string
@@ -103,7 +103,7 @@ export class ToolNames {
     this.#prefix = fitName(server, maxPrefix).replaceAll(/^_+|_+$/g, '') || 'mcp'
   }
 
-  /** Undefined when the server has used up its names. */
+  /** Undefined when there are no names left. */
   findName(tool: string): string | undefined {
     const known = this.#names.get(tool)
     if (known !== undefined || this.#names.size === maxNames) return known
@@ -122,7 +122,7 @@ export class ToolNames {
   }
 }
 
-/** What is too long keeps its beginning, and ends in a hash of the whole. */
+/** A long name is cut and gets a hash. */
 function fitName(text: string, limit: number): string {
   const name = text.replaceAll(/[^a-zA-Z0-9_-]+/g, '_')
   return name.length <= limit ? name : `${name.slice(0, limit - 9)}_${sha256(text).slice(0, 8)}`

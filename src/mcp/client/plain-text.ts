@@ -1,7 +1,7 @@
-/** Control characters other than line feed and tab, invisible formatting, private use, and halves of pairs. */
+/** Control characters other than line feed and tab, invisible formatting, private use, and lone surrogates. */
 const invisible = /(?![\n\t])[\p{Cc}\p{Cf}\p{Co}\p{Cs}]/gu
 
-/** A text that shows all that is in it: nothing of it is invisible, or turns what follows around. */
+/** Removes characters that are invisible or change the direction of text. */
 export function stripInvisible(text: string): string {
   return text.replaceAll(invisible, '')
 }
@@ -13,7 +13,7 @@ export function cutText(text: string, limit: number): string {
   return `${/[\uD800-\uDBFF]$/.test(end) ? end.slice(0, -1) : end}…`
 }
 
-/** Foreign text in quotes, on one line. */
+/** Untrusted text in quotes, on one line. */
 export function quoteText(text: string): string {
   return `"${cutText(stripInvisible(text).replaceAll(/\s+/g, ' ').trim(), 300)}"`
 }

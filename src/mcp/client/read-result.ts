@@ -6,7 +6,7 @@ import { countBase64Bytes, toContentPart } from '../../core/models/media.js'
 import { type ToolContent, toolContent } from '../../core/tools/tool-content.js'
 import { ToolError } from '../../core/tools/tool-error.js'
 
-/** What most models that take media take of each kind. */
+/** Types that most multimodal models accept. */
 const acceptedTypes = new Set([
   'image/png',
   'image/jpeg',
@@ -20,9 +20,8 @@ const acceptedTypes = new Set([
 ])
 
 /**
- * What the model reads of a tool's result: its texts, what else is in it described by type and size, and the structured
- * content when there is no text. Pictures, sound and documents are there, too, for models that take them.
- *
+ * The result of a tool for the model: its text, a description of other content by type and size, and the structured
+ * content when there is no text. Models that accept media also get images, audio and documents.
  * @throws {ToolError} `failed`, when the server says that it is an error
  */
 export function readResult(result: JsonObject): Json | ToolContent | undefined {
@@ -38,7 +37,7 @@ export function readResult(result: JsonObject): Json | ToolContent | undefined {
   return toToolContent(content, parts.slice(0, head.length)) ?? (parts.length === 0 ? undefined : text)
 }
 
-/** The parts of a result. A plain string is a text, and blank texts say less than structured content. */
+/** A plain string counts as text. Blank texts are dropped when there is structured content. */
 function readContent({ content, structuredContent }: JsonObject): Json[] {
   const parts = (Array.isArray(content) ? content : [content ?? []].flat()).map(
     (part): Json => (typeof part === 'string' ? { type: 'text', text: part } : part),
@@ -48,12 +47,12 @@ function readContent({ content, structuredContent }: JsonObject): Json[] {
   return structuredContent == null ? parts : parts.filter((part) => !isBlank(part))
 }
 
-/** Characters of JSON that are kept for the app. They are written into the log. */
+/** Characters of JSON that the log stores for the app. */
 const maxAppData = 65_536
 
-/** What the app gets of a result beside what the model reads; null where there is nothing, or too much. */
+/** The parts of a result that only the app gets; null when there are none, or too many. */
 export function readAppData({ _meta: meta, structuredContent }: JsonObject): JsonObject | null {
-  // What the protocol itself puts there says nothing of the result.
+  // Keys of the protocol are not part of the result.
   const entries = isRecord(meta) ? Object.entries(meta).filter(([key]) => !key.startsWith(ofProtocol)) : []
   const data: JsonObject = {
     ...(entries.length > 0 && { _meta: Object.fromEntries(entries) }),
@@ -62,7 +61,7 @@ export function readAppData({ _meta: meta, structuredContent }: JsonObject): Jso
   return Object.keys(data).length === 0 || countJson(data) > maxAppData ? null : data
 }
 
-/** Infinity for what is nested too deeply. */
+/** Infinity for very deep nesting. */
 function countJson(data: JsonObject): number {
   try {
     return JSON.stringify(data).length
@@ -73,7 +72,7 @@ function countJson(data: JsonObject): number {
 
 const ofProtocol = 'io.modelcontextprotocol/'
 
-/** Null where there is nothing but words, and where there is more than a request can have. */
+/** Null for text only, and for more than a request can contain. */
 function toToolContent(content: readonly Json[], head: readonly string[]): ToolContent | null {
   const said = content.flatMap(toParts)
   if (said.every(({ type }) => type === 'text')) return null
@@ -86,12 +85,12 @@ function toToolContent(content: readonly Json[], head: readonly string[]): ToolC
   }
 }
 
-/** A part of a server's content as a model reads it: media, or words. */
+/** Converts a part of a server's content into media or text. */
 export function toParts(part: Json): ContentPart[] {
   const described: ContentPart = { type: 'text', text: describePart(part) }
   const shown = toMediaPart(part)
   if (!shown) return [described]
-  // Where it comes from is said before it.
+  // The address comes first.
   return readProperty(part, 'type') === 'resource' ? [described, shown] : [shown]
 }
 
@@ -106,12 +105,12 @@ const typeNames: Readonly<Record<string, string>> = {
   'application/x-pdf': 'application/pdf',
 }
 
-/** Without line breaks (MIME writes one each 76 characters), and in the alphabet that is not for addresses. */
+/** Removes line breaks (MIME adds them) and converts the URL-safe alphabet. */
 function toPlainBase64(text: string): string {
   return text.replaceAll(/\s+/g, '').replaceAll('-', '+').replaceAll('_', '/')
 }
 
-/** What models take of such a part; null for words, and for what none of them takes. */
+/** Null for text, and for types that models do not accept. */
 function toMediaPart(part: Json): ContentPart | null {
   const type = readText(part, 'type')
   const [held, key] = type === 'resource' ? [readProperty(part, 'resource'), 'blob'] : [part, 'data']
@@ -121,7 +120,7 @@ function toMediaPart(part: Json): ContentPart | null {
   const mediaType = typeNames[named] ?? named
   const data = toPlainBase64(base64)
   const isMedia = type === 'resource' || type === 'image' || type === 'audio'
-  // An address is none of it: nothing is fetched that a server names.
+  // URLs are not fetched.
   if (!isMedia || !acceptedTypes.has(mediaType) || data === '' || data.slice(0, 9).includes(':')) return null
   try {
     return toContentPart({ type: 'file', data, mediaType }, 'content')
@@ -154,7 +153,7 @@ function describePart(part: Json): string {
   }
 }
 
-/** A text that is sent along is shown whole: it is what the call was made for. */
+/** An embedded text is shown in full, because the call was made for it. */
 function describeResource(resource: unknown): string {
   const head = `${readText(resource, 'uri') ?? 'without address'}, ${readMimeType(resource)}`
   const text = readText(resource, 'text')

@@ -17,8 +17,8 @@ const ofUris: ArgumentRule = {
 }
 
 /**
- * Reads resources of a server, as parts of a message: texts, and pictures, sound and documents for models that take them. The
- * text of each begins with its address.
+ * Reads resources of a server as message parts: text, and images, audio and documents for models that accept them. The
+ * text of each starts with its address.
  *
  * @example
  * const server = await mcpTools({ url: 'https://mcp.example.com' })
@@ -35,14 +35,14 @@ export async function mcpResources(server: McpServer, uris: readonly string[]): 
   return contents.flat().flatMap(toParts)
 }
 
-/** What a server has sent of a resource, as parts of a result are. */
+/** Converts the contents of a resource into parts of a result. */
 export function listContents({ contents }: { contents?: Json }): Json[] {
   return Array.isArray(contents) ? contents.map((resource): Json => ({ type: 'resource', resource })) : []
 }
 
 /**
- * The messages of a prompt that a server keeps: what `run` takes, as long as the last one is the user's. They are the server's
- * words in the user's name: use prompts only of servers that you would let speak for your users.
+ * The messages of a server's prompt, for `run`. The last one must be the user's. They are the server's words in the
+ * user's name, so use only prompts of servers that you trust.
  *
  * @example
  * const server = await mcpTools({ url: 'https://mcp.example.com' })
@@ -67,13 +67,12 @@ function toMessage(message: Json): HistoryMessage {
   return { role: 'assistant', content: words.join('\n') }
 }
 
-/** What `needsApproval` is asked about: no tool of the server's has this name, which has a slash that is none of a name's. */
+/** The name for `needsApproval`. Tool names have no slash, so no tool of the server has this name. */
 export const resourceToolName = 'resources/read'
 
-/** Resources that are listed. */
 const maxListed = 200
 
-/** A tool by which the model lists and reads the resources of a server. */
+/** A tool that lists and reads the resources of a server. */
 export function createResourceTool(
   name: string,
   { server, options: { needsApproval, trustAnnotations } }: McpToolParts,
@@ -110,7 +109,6 @@ function describeList({ resources, nextCursor }: { resources?: Json; nextCursor?
   return lines.length === 0 ? 'There are no resources.' : lines.join('\n')
 }
 
-/** The answer of a server to a request. */
 export type Asker = (method: string, params: JsonObject, signal?: AbortSignal) => Promise<JsonObject>
 
 const askers = new WeakMap<object, Asker>()
@@ -124,13 +122,15 @@ const ofMcpTools: ArgumentRule = {
   phrase: 'what mcpTools has returned',
 }
 
-/** @throws {UsageError} `invalid_argument` */
+/**
+ * @throws {UsageError} `invalid_argument`
+ */
 export function expectServer(call: string, server: McpServer): void {
   expectArgument(call, server, ofMcpTools)
 }
 
 /**
- * Asks a server on behalf of the app. `call` names the function as the caller wrote it.
+ * Sends a request for the app. `call` is the function as the caller wrote it.
  * @throws {UsageError} `invalid_argument`
  * @throws {StatewrightError} `mcp_failed`
  */

@@ -7,51 +7,52 @@ import { readProperty } from '../../core/base/json.js'
 import { ToolError } from '../../core/tools/tool-error.js'
 import { quoteText } from './plain-text.js'
 
-/** What a transport of the SDK notices, told to the connection that uses it. */
+/** Events of a transport. */
 export interface WireEvents {
-  /** The server is gone, or may not go on. `reason` completes 'The MCP server … '. */
+  /** The server is gone, or must not continue. */
   onLost: (reason: ServerLoss) => void
-  /** Something came that was no message. */
+  /** Something arrived that is not a message. */
   onComplaint: (error: Error) => void
 }
 
 export interface ServerLoss {
-  /** Completes a sentence that begins with the server: 'has ended', 'sent more than …'. */
+  /** Completes a sentence about the server: 'has ended', 'sent more than …'. */
   reason: string
-  /** Whether a call that this ended may work when it is made again. */
+  /** Whether the interrupted call may work when it is repeated. */
   transient: boolean
 }
 
-/** A way to a server: a transport of the SDK, and what the SDK leaves to others. */
+/** A transport of the SDK, with what it lacks. */
 export interface ServerWire {
   readonly transport: Transport
-  /** Where the server is, for people; without secrets. */
+  /** The server's place for people, without secrets. */
   readonly place: string
-  /** Whether arguments travel as headers, too, where a tool's schema says so. */
+  /** Whether schemas can send arguments as headers, too. */
   readonly hasHeaders: boolean
-  /** How long a server may take to say whether it speaks the protocol without a greeting. */
+  /** How long a server may take to answer the version probe. */
   readonly probeTimeoutMs: number
-  /** What the server last said on its own account, as a sentence; '' when it said nothing. */
+  /** The last output of the server as a sentence; '' without one. */
   getLastOutput(): string
-  /** Why it could not be started or reached, as a sentence, where an error needs explaining. */
+  /** Explains an error, as a sentence. */
   explain(error: unknown): string | undefined
-  /** Takes leave of the server while it still listens. Never rejects. */
+  /** Says goodbye to a server that still listens. Never rejects. */
   shutDown(): Promise<void>
-  /** Ends it at once, however it behaves. */
+  /** Ends the server at once. */
   kill(): void
 }
 
-/** @throws {StatewrightError} `missing_package` */
+/**
+ * @throws {StatewrightError} `missing_package`
+ */
 export function loadClientSdk(): Promise<typeof ClientSdk> {
   return loadPeer<typeof ClientSdk>('@modelcontextprotocol/client', 'Using MCP servers')
 }
 
-/** Apart from the other: this one needs Node. */
+/** Separate, because this one needs Node. */
 export function loadStdioSdk(): Promise<typeof StdioSdk> {
   return loadPeer<typeof StdioSdk>('@modelcontextprotocol/client/stdio', 'Using MCP servers')
 }
 
-/** Nothing more will come from the server. */
 export class ServerLostError extends Error {
   readonly loss: ServerLoss
 
@@ -61,10 +62,10 @@ export class ServerLostError extends Error {
   }
 }
 
-/** The server does not know this session any more, and has therefore not executed the call. */
+/** The server does not know this session any more, so it has not executed the call. */
 export class SessionExpiredError extends Error {}
 
-/** Why a server cannot be used, as `mcp_unavailable`, or `mcp_timeout` when it did not answer in time. */
+/** Converts an error into `mcp_unavailable`, or `mcp_timeout` when the server did not answer in time. */
 export function toStartError(
   error: unknown,
   wire: ServerWire,
@@ -89,13 +90,12 @@ export function toStartError(
   return new StatewrightError('mcp_unavailable', message, place, { cause: error })
 }
 
-/** What the model reads of a call whose server is silent. */
 export function createSilenceError(name: string, timeoutMs: number): ToolError {
   const silence = `The MCP server '${name}' gave no sign of progress for ${timeoutMs} ms.`
   return new ToolError('transient', `${silence} ${doubtHint}`)
 }
 
-/** What the model reads of a call that brought no result. */
+/** The error of a failed call, for the model. */
 export function toCallError(error: unknown, name: string, wire: ServerWire): Error {
   const server = `The MCP server '${name}'`
   if (error instanceof ServerLostError) {
@@ -103,18 +103,18 @@ export function toCallError(error: unknown, name: string, wire: ServerWire): Err
     const message = joinSentences(`${server} ${reason} during the call. ${doubtHint}`, wire.getLastOutput())
     return new ToolError(transient ? 'transient' : 'failed', message)
   }
-  // It names the server itself. A call that was refused for want of a sign-in has not been executed.
+  // It names the server already. A call without a sign-in has not been executed.
   if (error instanceof StatewrightError) return new ToolError('failed', error.message, { cause: error })
   const status = findHttpStatus(error)
   if (status !== undefined) {
     const why = wire.explain(error) ?? quoteText(describeError(error))
-    // By its status it is told whether it may pass.
+    // The status decides whether the call may be retried.
     return Object.assign(new Error(joinSentences(`${server} refused the request.`, why)), { status })
   }
   return new Error(`${server}: ${describeError(error)}`, { cause: error })
 }
 
-/** The HTTP status that the SDK's transports complain of; never a number that the server put into its answer. */
+/** The HTTP status of a transport error; never a number from the server's answer. */
 export function findHttpStatus(error: unknown): number | undefined {
   const name = readProperty(error, 'name')
   const status = readProperty(error, name === 'SseError' ? 'code' : 'status')

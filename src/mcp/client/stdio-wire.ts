@@ -3,13 +3,13 @@ import type { McpCommand } from './mcp-options.js'
 import { loadStdioSdk, type ServerWire, type WireEvents } from './server-wire.js'
 import { watchAnswers } from './task-wire.js'
 
-/** Characters of the child's stderr that are kept. */
+/** Characters of stderr. */
 const maxStderrChars = 4096
 
-/** Milliseconds after which a server that says nothing to the newer greeting is given the older one. */
+/** After this time, a silent server gets the older initialization. */
 const maxProbeMs = 10_000
 
-/** A server as a child process. Its stderr is kept, not printed. */
+/** A server as a child process. Its stderr is buffered, not printed. */
 export async function createStdioWire(
   {
     command,
@@ -22,7 +22,7 @@ export async function createStdioWire(
   { onLost, onComplaint }: WireEvents,
 ): Promise<ServerWire> {
   const { StdioClientTransport } = await loadStdioSdk()
-  // For its very own class the SDK starts every server twice, to ask the first one only which protocol it speaks.
+  // With its own class, the SDK starts every server twice to negotiate the protocol.
   class ChildTransport extends StdioClientTransport {}
   const transport = new ChildTransport({
     command,
@@ -39,7 +39,7 @@ export async function createStdioWire(
   })
   // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the SDK has these only
   transport.onerror = (error) => {
-    // The one error after which the SDK gives the child up; it waits for seconds until that is done.
+    // After this error the SDK gives the child up, and takes seconds to do so.
     if (!error.message.startsWith('ReadBuffer exceeded')) return onComplaint(error)
     onLost({
       reason: `sent a message of more than ${maxMessageBytes} bytes and was stopped`,
@@ -60,7 +60,7 @@ export async function createStdioWire(
       return words === '' ? '' : `It last wrote to stderr: ${words}`
     },
     explain: (error) => explainStartError(error, command, cwd),
-    // Closing its stdin, which the transport does first, is how a child is asked to leave.
+    // The transport closes stdin first, which asks the child to exit.
     shutDown: () => Promise.resolve(),
     kill: () => {
       const { pid } = transport
@@ -68,7 +68,7 @@ export async function createStdioWire(
       try {
         process.kill(pid, 'SIGKILL')
       } catch {
-        // It is gone already.
+        // The child has exited already.
       }
     },
   }
@@ -90,18 +90,17 @@ function explainStartError(error: unknown, command: string, cwd: string | undefi
 }
 
 function isFolder(path: string): boolean {
-  // Asked for when it is needed: the rest of this entry also runs, and bundles, where there is no Node.
+  // Loaded on demand, because the rest of this entry also runs without Node.
   const { statSync } = process.getBuiltinModule('node:fs')
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
 }
 
-/** The end of a stream of UTF-8 text. */
+/** The end of a UTF-8 stream. */
 export class TextTail {
   readonly #limit: number
   readonly #decoder = new TextDecoder()
   #text = ''
 
-  /** `limit` in characters. */
   constructor(limit: number) {
     this.#limit = limit
   }

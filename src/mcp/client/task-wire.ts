@@ -3,15 +3,15 @@ import type { Json, JsonObject } from '../../../machines/agent/json.js'
 import { readWaitMs } from '../../core/base/values.js'
 import { readProperty } from '../../core/base/json.js'
 
-/** The extension of the revision 2026-07-28 by which a server makes a task of a call. */
+/** The tasks extension of the revision 2026-07-28. */
 export const tasksExtension = 'io.modelcontextprotocol/tasks'
 
-/** Where a task stands in a result that the SDK lets through. */
+/** The place of a task in a result that the SDK accepts. */
 const taskKey = 'statewright/task'
 
 /**
- * Tells of each answer before its reader does: the one that the SDK sets, at the greeting and after it. The SDK refuses an answer
- * that is a task, so it is given a result with the task in `_meta`.
+ * Sees each answer before the SDK does. The SDK refuses an answer that is a task, so the task is moved into `_meta` of
+ * a result.
  */
 export function watchAnswers(
   transport: Transport,
@@ -38,32 +38,32 @@ function toReadable(message: JSONRPCMessage): JSONRPCMessage {
   return { ...message, result: { resultType: 'complete', content: [], _meta: { ...meta, [taskKey]: task } } }
 }
 
-/** A task as the server tells of it, in either form. */
+/** A task in either form. */
 export interface TaskState {
   id: string
   status: string
   /** For people. */
   message: string | undefined
-  /** Milliseconds until it is asked for again. */
+  /** The poll interval. */
   pollMs: number
-  /** Milliseconds from its creation for which the server keeps it; null: not limited. */
+  /** Milliseconds from creation; null is no limit. */
   ttlMs: number | null
   /** Changes with each sign of life. */
   updatedAt: string | undefined
-  /** Of the extension: what it came to, or asks. */
+  /** Only in the extension. */
   result: JsonObject | undefined
   error: unknown
   inputRequests: JsonObject | undefined
 }
 
-/** The task that a call has become; undefined for its result. */
+/** Undefined when the call has a result instead. */
 export function findTask(result: JsonObject): TaskState | undefined {
   const task = readProperty(readProperty(result, '_meta'), taskKey) ?? result['task']
   const state = readTask(task)
   return state.id === '' ? undefined : state
 }
 
-/** Milliseconds between two questions, whatever a server wishes. */
+/** Milliseconds between two polls, whatever the server requests. */
 const [leastPollMs, mostPollMs, usualPollMs] = [50, 60_000, 1_000]
 
 export function readTask(task: unknown): TaskState {
@@ -90,7 +90,7 @@ export function readTask(task: unknown): TaskState {
   }
 }
 
-/** What a call keeps of its task, and what it goes on from. */
+/** The handle that the log stores for a task. */
 export const toHandle = ({ id }: TaskState): Json => ({ task: id })
 
 export function readHandle(handle: unknown): string | undefined {

@@ -17,26 +17,23 @@ import { isRecord } from '../../../guards/lib/stored.js'
 import { findRefFault } from '../../core/models/fit-tools.js'
 import { isNestedDeeper } from '../../core/models/plain-json.js'
 
-/** Characters of a description; some providers refuse longer ones. */
+/** Some providers refuse longer descriptions. */
 const maxDescription = 1_024
 
-/** Progress notifications that are passed on, a call. */
+/** Progress notifications of one call. */
 const maxProgress = 1_000
 
-/** What a listed tool is made into. */
 export interface McpToolParts {
-  /** The server's, for people. */
   server: string
   options: Pick<CheckedMcpOptions, 'needsApproval' | 'trustAnnotations' | 'defer' | 'timeoutMs'>
-  /** Those under way. */
   calls: OpenCalls
   call: (call: McpCall) => Promise<JsonObject>
-  /** Whether arguments travel as headers, too, where a tool's schema says so. */
+  /** Whether schemas can send arguments as headers, too. */
   hasHeaders: boolean
   tasks: McpConnection['tasks']
 }
 
-/** Why a listed tool cannot be offered; completes a sentence that begins with the tool. */
+/** Completes a sentence about the tool. */
 export function findToolFault(
   listed: Json,
   { hasHeaders, tasks }: Pick<McpToolParts, 'hasHeaders' | 'tasks'>,
@@ -47,7 +44,7 @@ export function findToolFault(
   return fault === undefined ? undefined : `has an input schema that ${fault}`
 }
 
-/** By the defaults of the protocol: what a tool does not say of itself is the worst. */
+/** By the protocol's defaults, a tool without annotations is destructive. */
 function mayDestroy(listed: Json): boolean {
   const annotations = readProperty(listed, 'annotations')
   const isDestructive = readProperty(annotations, 'destructiveHint')
@@ -60,7 +57,7 @@ function needsTask(listed: Json): boolean {
   return readProperty(readProperty(listed, 'execution'), 'taskSupport') === 'required'
 }
 
-/** A tool that passed `findToolFault`, as agents take it. `name` is what the model calls it by. */
+/** Creates a tool for agents. `name` is its name for the model. */
 export function toTool(
   listed: Json,
   toolName: string,
@@ -89,7 +86,7 @@ export function toTool(
     idempotent,
     keepsHandle: tasks === 'extension' || isTask,
     defer: typeof defer === 'function' ? defer(toolName) : defer,
-    // The connection keeps the time itself, for only it sees that the server makes progress.
+    // The connection has the timer, because only it sees progress.
     timeoutMs: 0,
     needsApproval:
       typeof needsApproval === 'function'
@@ -113,7 +110,7 @@ export function toTool(
           if (reports <= maxProgress) progress(report)
         },
         open: calls,
-        // What goes on from a task repeats nothing.
+        // Continuing a task repeats nothing.
         isRepeatable: () => readOnly || idempotent || isKept,
         timeoutMs,
         timeoutError: () => createSilenceError(server, timeoutMs),
@@ -127,10 +124,7 @@ export function toTool(
   }) as Tool
 }
 
-/**
- * The server checks the arguments by its own rules, and may take more than its schema says. Only fields that every server
- * needs are asked for here: required ones without a default.
- */
+/** The server checks the arguments. Only required fields without a default are checked here. */
 function checkRequired(args: JsonObject, { required, properties }: JsonObject): Validation<JsonObject> {
   const issues = asList(required)
     .filter((name) => typeof name === 'string')
@@ -140,7 +134,7 @@ function checkRequired(args: JsonObject, { required, properties }: JsonObject): 
   return issues.length > 0 ? { issues } : { value: args }
 }
 
-/** Whose words these are is said first: they are the server's, and may try to give the model orders. */
+/** Attributes the description to the server, because it may try to give the model orders. */
 function createDescription(listed: Json, toolName: string, server: string): string {
   const words = [readProperty(listed, 'description'), readProperty(listed, 'title')].find(
     (text): text is string => typeof text === 'string' && text.trim() !== '',
@@ -149,15 +143,14 @@ function createDescription(listed: Json, toolName: string, server: string): stri
   return cutText(`[Described by the MCP server '${server}'] ${text}`, maxDescription)
 }
 
-/** Characters of a schema as JSON. */
 const maxSchema = 64 * 1024
 
-/** Levels of a schema. No provider takes deeper ones. */
+/** No provider accepts deeper schemas. */
 const maxDepth = 100
 
 /**
- * The input schema of a listed tool. Arguments are always an object, so a schema without a type gets one. `null` for an unset
- * keyword (Go, Java) and `[]` for no properties (PHP) are left out.
+ * The input schema of a listed tool. Arguments are always an object, so a schema without a type gets one. `null` for
+ * an unset keyword (Go, Java) and `[]` for no properties (PHP) are dropped.
  */
 export function readInputSchema(listed: Json | undefined): Json | undefined {
   if (!isRecord(listed)) return listed
@@ -173,10 +166,7 @@ export function readInputSchema(listed: Json | undefined): Json | undefined {
   }
 }
 
-/**
- * Why no model can get a tool with this input schema; undefined when it can. Completes a sentence that begins with the schema.
- * All other schemas are adapted by `fitTools`.
- */
+/** Why no model can use this input schema; completes a sentence about the schema. `fitTools` adapts all others. */
 export function findSchemaFault(schema: unknown): string | undefined {
   if (!isRecord(schema) || schema.type !== 'object') return 'is not of type "object"'
   if (isNestedDeeper(schema, maxDepth)) return `is nested more than ${maxDepth} levels deep`
@@ -198,9 +188,8 @@ function isSchema(value: unknown): boolean {
 const headerKey = 'x-mcp-header'
 
 /**
- * Why a tool whose arguments are to travel as headers, too, cannot be called; undefined when it can. Completes a
- * sentence that begins with the schema. The rules are those of the revision 2026-07-28, "Custom Headers from Tool
- * Parameters": a header stands on a property that is a text, an integer or a flag, and has a name of its own.
+ * Checks the rules of the revision 2026-07-28, "Custom Headers from Tool Parameters": a header belongs to a string,
+ * integer or boolean property, and has a unique name. Completes a sentence about the schema.
  */
 export function findHeaderFault(schema: unknown): string | undefined {
   const names = new Set<string>()

@@ -10,7 +10,7 @@ import type { FoldedSession } from '../../core/sessions/fold-session.js'
 import { findClientId } from '../../core/sessions/find-turn.js'
 
 /**
- * How an agent describes itself as a tool.
+ * How an agent appears as a tool.
  *
  * @example
  * const weather: McpAgentTool = {
@@ -22,17 +22,18 @@ import { findClientId } from '../../core/sessions/find-turn.js'
 export interface McpAgentTool {
   /** For people. */
   title?: string
-  /** For the client's model: what the agent does. */
+  /** Describes the agent to the client's model. */
   description?: string
-  /** What the tool takes. Default: `{ message, session? }`. `session` may be added to any object. */
+  /** The input of the tool. Default: `{ message, session? }`. `session` is added to any object. */
   input?: InputSchema
-  /** The user message of the run, for `input`. Default: its JSON. */
+  /** The user message for `input`. Default: its JSON. */
   toMessage?: (input: never) => string
-  /** `false`: no call becomes a task, and clients with tasks wait for the answer, too. For agents that answer fast. Default: true. */
+  /**
+   * `false`: no call becomes a task, so clients with tasks wait for the answer, too. For fast agents. Default: true.
+   */
   task?: boolean
 }
 
-/** An agent as a tool of the server. */
 export interface AgentTool {
   name: string
   title: string | undefined
@@ -42,11 +43,12 @@ export interface AgentTool {
   read: (input: unknown) => Promise<ToolRequest>
 }
 
-/** What a call of the tool asks for. */
 export interface ToolRequest {
   message: string
   session: string | undefined
-  /** Of the arguments as received, without `session`: `toMessage` and shields may change the message. */
+  /**
+   * Digest of the arguments as received, without `session`, because `toMessage` and shields may change the message.
+   */
   digest: string
 }
 
@@ -72,7 +74,9 @@ const toolKeys = [
   'task',
 ] as const satisfies (keyof McpAgentTool)[]
 
-/** @throws {ConfigError} `invalid_config`, naming the tool */
+/**
+ * @throws {ConfigError} `invalid_config`, naming the tool
+ */
 export function createAgentTools(
   agents: Agents,
   given: Readonly<Record<string, McpAgentTool>> = {},
@@ -154,8 +158,8 @@ function refuseInput(message: string, key: string): UsageError {
 }
 
 /**
- * Identifies a call in the log of its session: the `clientId` of the message that begins the turn. Shields change the message,
- * so that a call that comes again is recognised by a digest of its arguments as received.
+ * Identifies a call in the log of its session, as the `clientId` of the message that starts the turn. Shields change
+ * the message, so a repeated call is recognised by a digest of its arguments as received.
  */
 export interface CallName {
   /** A digest of the idempotency key; empty without one. */
@@ -175,7 +179,7 @@ export function createCallName(
   }
 }
 
-/** A digest of arguments as received, whatever the order of their keys. The session of a call counts separately. */
+/** Independent of the order of keys. */
 export function digestArguments(tool: string, args: Readonly<Record<string, unknown>>): string {
   return fingerprintCall(tool, JSON.stringify(args))
 }
@@ -184,9 +188,9 @@ export function formatClientId({ key, words }: CallName, turn: number): string {
   return `mcp-${key}-${words}-${turn}`
 }
 
-/** The calls that began turns of a session, the latest last. */
+/** The calls that started turns of a session, the latest last. */
 export function listCalls({ keys, run }: FoldedSession): (CallName & { turn: number })[] {
-  // The session remembers its last keys, and the transcript those of the messages that it still has.
+  // The session stores its last keys, and the transcript those of its messages.
   const messages = run?.context.messages ?? []
   const ids = [...messages.flatMap((message) => findClientId(message) ?? []), ...keys]
   return ids.flatMap((id) => {

@@ -10,18 +10,20 @@ import { createProtocolServer } from './protocol-server.js'
 import { reserveStdout, loadServerSdk, loadStdioSdk } from './sdk.js'
 import { TaskDesk } from './task-desk.js'
 
-/** Answers the requests of MCP clients. */
+/** Handles the requests of MCP clients. */
 export interface McpHandler {
   (request: Request): Promise<Response>
-  /** Begins nothing more. Runs go on for `drainMs`, then stop where another process can continue; settles when all have settled. */
+  /**
+   * Starts nothing more. Runs continue for `drainMs`, then stop where another process can continue. Settles when all
+   * have settled.
+   */
   drain: () => Promise<void>
 }
 
 /**
- * Serves agents to MCP clients over HTTP: each agent is a tool, and each call of it is a task. Any process with the same agents
- * and store may answer any request: all that a task is, is its session in the store. Needs the package
+ * Serves agents to MCP clients over HTTP: each agent is a tool, and each call is a task. All state of a task is in its
+ * session, so any process with the same agents and store can answer any request. Needs the package
  * `@modelcontextprotocol/server`.
- *
  * - Clients that declare the extension Tasks get a task, which they ask for with `tasks/get`, answer and cancel. Its id is that of
  *   the session
  * - Other clients get the answer, or are asked (`input_required`), or read what waits and where a person answers it
@@ -56,7 +58,7 @@ export function mcpServer<Context = unknown>(options: McpServerOptions<Context>)
       if (hosts) checkHosts(request, [...hosts], sdk)
       else checkOrigin(request)
       const grant = await authorizeRequest(authorize, request)
-      // The way by which the SDK hands a request's rights to the server that it makes for it.
+      // The SDK passes this to the server that it creates for the request.
       const authInfo = { token: '', clientId: grant.prefix, scopes: [], extra: { grant } }
       return await serving.fetch(request, { authInfo })
     } catch (error) {
@@ -71,7 +73,9 @@ export function mcpServer<Context = unknown>(options: McpServerOptions<Context>)
   return Object.assign(handler, { drain: () => desk.drain() })
 }
 
-/** @throws {StatewrightError} `forbidden` */
+/**
+ * @throws {StatewrightError} `forbidden`
+ */
 function checkHosts(request: Request, hosts: string[], sdk: Awaited<ReturnType<typeof loadServerSdk>>): void {
   const host = request.headers.get('host') ?? new URL(request.url).host
   const isMeant =
@@ -83,7 +87,7 @@ function checkHosts(request: Request, hosts: string[], sdk: Awaited<ReturnType<t
 }
 
 /**
- * Refuses what a page of another site sends: its user's browser may add cookies that `authorize` accepts.
+ * Refuses pages of other sites: a user's browser may add cookies that `authorize` accepts.
  * @throws {StatewrightError} `forbidden`
  */
 function checkOrigin({ headers, url }: Request): void {
@@ -96,24 +100,23 @@ function checkOrigin({ headers, url }: Request): void {
   throw new StatewrightError('forbidden', message, 'hosts')
 }
 
-/** A server over stdio. */
 export interface McpStdioServer {
   /** Settles when the client has closed the connection, or `close` was called. */
   closed: Promise<void>
-  /** Ends the connection. Runs stop where another process can continue. */
+  /** Closes the connection. Runs stop where another process can continue. */
   close: () => Promise<void>
 }
 
-/** The options of a server that one client starts: it may see and continue every session. */
+/** The client that starts the server may see and continue every session. */
 export interface McpStdioOptions extends Omit<McpServerOptions, 'authorize' | 'hosts' | 'maxBodyBytes'> {
-  /** Where requests come from. Default: stdin of the process. */
+  /** Default: stdin of the process. */
   stdin?: Readable
-  /** Where answers go. Default: stdout of the process; what else is written there goes to stderr until the server has closed. */
+  /** Default: stdout of the process; other output to it goes to stderr until the server has closed. */
   stdout?: Writable
 }
 
 /**
- * Serves agents to the MCP client that has started this process, over its stdin and stdout; as `statewright mcp` does.
+ * Serves agents to the MCP client that has started this process, over stdin and stdout, like `statewright mcp`.
  *
  * @example
  * const serve = async () => {

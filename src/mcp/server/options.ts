@@ -11,43 +11,43 @@ import type { Authorize } from '../../web/authorize.js'
 import { type CheckedExpose, checkExpose, type ExposeOptions } from '../../web/exposure.js'
 import { type AgentTool, createAgentTools, type McpAgentTool } from './agent-tools.js'
 
-/** What agents are served with. */
 export interface McpServerOptions<Context = unknown> extends SessionRunnerOptions {
   /** Each agent is a tool of this name. They need one store with an inbox, and no `interactive`. */
   agents: Agents<Context>
-  /** Which sessions a request may begin, see and answer, as in `chatHandler`. There is no default. */
+  /** Which sessions a request may start, see and answer, as in `chatHandler`. Required. */
   authorize: Authorize<NoInfer<Context>>
-  /** How the tools describe themselves, by the names of the agents. */
+  /** Descriptions of the tools, by the names of the agents. */
   tools?: Readonly<Record<string, McpAgentTool>>
-  /** What the server calls itself. Default: `statewright`. */
+  /** The name of the server. Default: `statewright`. */
   name?: string
   /** The version of your app. Default: `1.0.0`. */
   version?: string
-  /** What a client's model should know of the server. */
+  /** Instructions for the client's model. */
   instructions?: string
-  /** Where a person answers what a session waits for, for clients that cannot be asked. */
+  /** Where a person answers a session, for clients that cannot be asked. */
   answerUrl?: (task: string) => string
   /**
-   * The command that answers what a session waits for, without its arguments: `statewright send`. Results for clients that cannot be asked
-   * show it with the arguments, to the model that made the call. Default: none; over stdio `statewright send`. `null`: none.
+   * The command that answers a session, without its arguments: `statewright send`. Results for clients that cannot be
+   * asked show it with the arguments to the model that made the call. Default: none; over stdio `statewright send`.
+   * `null`: none.
    */
   answerCommand?: string | null
   /**
-   * The host names that requests may come to and from (`Host`, `Origin`), against DNS rebinding and requests of other sites. Default: with
-   * `authorize: 'none'`, the names of this machine; with a function, which may read cookies, any `Host`, and no `Origin` of another site.
+   * The allowed host names of requests (`Host`, `Origin`), against DNS rebinding and requests of other sites. Default:
+   * with `authorize: 'none'`, the names of this machine; with a function, which may read cookies, any `Host`, and no
+   * `Origin` of another site.
    */
   hosts?: readonly string[]
-  /** The longest body of a request, in bytes. Default: 4,194,304. */
+  /** The maximum size of a request body in bytes. Default: 4,194,304. */
   maxBodyBytes?: number
-  /** How often a client should ask for a task, in milliseconds. Default: 1,000. */
+  /** How often clients should poll a task, in milliseconds. Default: 1,000. */
   pollMs?: number
-  /** What a client may see of errors, as in `chatHandler`. Default: a sentence and a code. */
+  /** Which errors clients see, as in `chatHandler`. Default: a sentence and a code. */
   expose?: Pick<ExposeOptions, 'errors'>
   /** Receives each error that clients do not see in full. Default: a warning of the process. */
   onError?: (error: unknown) => void
 }
 
-/** The options, checked, with their defaults. */
 export interface CheckedOptions {
   agents: Agents
   authorize: Authorize
@@ -82,7 +82,9 @@ const optionNames = [
   'drainMs',
 ] as const satisfies (keyof McpServerOptions)[]
 
-/** @throws {ConfigError} `invalid_config`, naming the key */
+/**
+ * @throws {ConfigError} `invalid_config`, naming the key
+ */
 export function checkServerOptions(by: string, options: McpServerOptions): CheckedOptions {
   expectArgument(`${by}(options)`, options, objectRule(['agents'], '{ agents, authorize, … }'))
   expectKnownOptions(by, options, optionNames)

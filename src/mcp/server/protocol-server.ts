@@ -9,35 +9,35 @@ import type { ToolResult } from './task-view.js'
 import { z } from 'zod'
 import { quoteShellWord } from '../../core/format/shell-words.js'
 
-/** The extension of MCP by which a call becomes a task. */
+/** The tasks extension of MCP. */
 const tasksExtension = 'io.modelcontextprotocol/tasks'
-/** In `_meta` of a call: the same key begins the same task. */
+/** In `_meta` of a call: the same key starts the same task. */
 const keyName = 'statewright/key'
 
-/** What one connection, or one request, is served with. */
+/** Serves one connection, or one request. */
 export interface ServedConnection {
   sdk: typeof ServerSdk
   desk: TaskDesk
   options: CheckedOptions
-  /** What the sender may do. */
+  /** The rights of the sender. */
   grant: AccessGrant
-  /** The revision of 2026 has tasks and `input_required`; earlier ones ask the client back, where it has a connection. */
+  /** The revision of 2026 has tasks and `input_required`. Earlier ones ask the client over its connection. */
   era: 'legacy' | 'modern'
 }
 
 type Context = ServerSdk.ServerContext
 type CallResult = Record<string, unknown> | ToolResult
 
-/** A server of the SDK over the tasks: it has nothing of its own. */
+/** A stateless server of the SDK over the tasks. */
 export function createProtocolServer(served: ServedConnection): ServerSdk.Server {
   const { sdk, options, era } = served
   const { info, instructions, tools } = options
   const extensions = { extensions: { [tasksExtension]: {} } }
-  // The class of servers that register handlers by method: tasks are methods of an extension.
+  // Tasks are methods of an extension, and this class registers handlers by method.
   const server = new sdk.Server(info, {
     capabilities: { tools: {}, ...(era === 'modern' && extensions) },
     ...(instructions !== undefined && { instructions }),
-    // A client's person may think for long.
+    // People may take long to answer.
     inputRequired: { roundTimeoutMs: 86_400_000 },
   })
   server.setRequestHandler('tools/list', () => ({
@@ -59,7 +59,7 @@ export function createProtocolServer(served: ServedConnection): ServerSdk.Server
   return server
 }
 
-/** Calls of unknown tools are mistakes of the protocol; what does not fit the tool is for the client's model to mend. */
+/** An unknown tool is a protocol error. Invalid arguments are reported to the client's model. */
 async function callTool(
   connection: ServedConnection,
   server: ServerSdk.Server,
@@ -67,7 +67,7 @@ async function callTool(
   context: Context,
 ): Promise<CallResult> {
   const state = readRequestState(context.mcpReq.requestState())
-  // A call makes its run work with the sender's rights. An answer to one continues a run that its process has left only with `mayContinue`.
+  // A call runs with the sender's rights. An answer continues a run that its process has left only with `mayContinue`.
   const grant = state === undefined ? { ...connection.grant, mayContinue: true } : connection.grant
   const served = { ...connection, grant }
   const { sdk, desk, options } = served
@@ -99,14 +99,14 @@ async function callTool(
     return await settleCall(served, server, id, context)
   } finally {
     stopProgress()
-    // A client that names neither a session nor a key cannot come back.
+    // A client without a session or a key cannot come back.
     const isLost = signal.aborted && key === undefined && params.arguments?.['session'] === undefined
     const standing = isLost ? await desk.look(id, grant, { continues: false }) : null
     if (standing) await desk.cancel(standing, grant, 'The client has left.')
   }
 }
 
-/** A call without tasks: to its end, or to what the client has to be asked. */
+/** Runs a call without tasks until it ends, or until the client must be asked. */
 async function settleCall(
   served: ServedConnection,
   server: ServerSdk.Server,
@@ -134,7 +134,7 @@ async function settleCall(
   }
 }
 
-/** The forms of a rest; null where there are none. */
+/** Null without forms. */
 function createInputRequests(
   { questions }: StandingTask,
   faults: ReadonlyMap<string, string> = new Map(),
@@ -172,7 +172,7 @@ function addTaskMethods(server: ServerSdk.Server, served: ServedConnection): voi
   )
   server.setRequestHandler('tasks/update', { params: taskParams.update }, (params, context) =>
     withTask(context, params, async (standing) => {
-      // The SDK hands over the answers of a client apart from the other parameters.
+      // The SDK separates the answers of a client from the other parameters.
       const responses = params.inputResponses ?? context.mcpReq.inputResponses
       if (responses === undefined)
         throw new sdk.ProtocolError(
@@ -207,7 +207,7 @@ function toWireTask(
     statusMessage: about.length > longestAbout ? `${about.slice(0, longestAbout)}…` : about,
     createdAt: new Date(createdAt).toISOString(),
     lastUpdatedAt: new Date(updatedAt).toISOString(),
-    // Sessions are kept until the app deletes them.
+    // Sessions are stored until the app deletes them.
     ttlMs: null,
     pollIntervalMs: pollMs,
   }
@@ -226,11 +226,11 @@ function toDetailedTask(
   if (status !== 'input_required') return task
   const inputRequests = canElicit(getDeclared(context)) ? createInputRequests(standing) : null
   if (inputRequests !== null) return { ...task, inputRequests }
-  // A person answers elsewhere, and the client goes on asking for the task.
+  // A person answers elsewhere, and the client keeps polling.
   return { ...task, status: 'working' }
 }
 
-/** What the client of the 2026 revision can do, as each of its requests says. */
+/** The capabilities of a client of the 2026 revision, which are in each request. */
 function getDeclared({ mcpReq }: Context): ServerSdk.ClientCapabilities | undefined {
   const envelope = mcpReq.envelope as Record<string, unknown> | undefined
   return envelope?.['io.modelcontextprotocol/clientCapabilities'] as ServerSdk.ClientCapabilities | undefined
@@ -240,7 +240,7 @@ function hasTasks({ era }: ServedConnection, context: Context): boolean {
   return era === 'modern' && getDeclared(context)?.extensions?.[tasksExtension] !== undefined
 }
 
-/** In the 2025 revisions, only over a connection on which the client has introduced itself. */
+/** In the 2025 revisions, the client declares its capabilities only over a connection. */
 function canAsk({ era }: Pick<ServedConnection, 'era'>, server: ServerSdk.Server, context: Context): boolean {
   return canElicit(era === 'modern' ? getDeclared(context) : server.getClientCapabilities())
 }
@@ -264,7 +264,7 @@ function readRequestState(state: unknown): CallState | undefined {
     string,
     unknown
   >
-  // No task has this id.
+  // No task has an empty id.
   return { task: typeof task === 'string' ? task : '', seal: typeof seal === 'string' ? seal : '' }
 }
 
@@ -277,7 +277,7 @@ const mistakes = [
   'sub_agent_session',
 ]
 
-/** What the client's model can mend. */
+/** Errors that the client's model can correct. */
 function isMistake({ code }: StatewrightError): boolean {
   return mistakes.includes(code)
 }
@@ -299,13 +299,13 @@ function toProtocolError({ sdk, options }: ServedConnection, error: unknown): Er
   )
 }
 
-/** What the methods of the extension take. The values of `inputResponses` are looked at question by question. */
+/** The values of `inputResponses` are checked question by question. */
 export const taskParams = {
   get: z.object({ taskId: z.string() }),
   update: z.object({ taskId: z.string(), inputResponses: z.record(z.string(), z.unknown()).optional() }),
 }
 
-/** Tells a plain call how its run comes along, where the client asks for it. Returns what ends it. */
+/** Sends progress notifications if the client requests them. Returns the function that stops them. */
 export function tellProgress(
   desk: TaskDesk,
   id: string,
@@ -325,14 +325,14 @@ export function tellProgress(
       })
     }
   }
-  // Progress is a courtesy: the result is told in any case.
+  // Progress is optional. The result is sent in any case.
   tell().catch(() => undefined)
   return () => stop.abort()
 }
 
 /**
- * The result for a client that cannot be asked. Its reader is the model that made the call, so that it has no command that answers
- * unless the app asks for one.
+ * The result for a client that cannot be asked. The model that made the call reads it, so it contains a command to
+ * answer only if the app configures one.
  */
 export function describeWaiting(
   { id, named, session, status, about, questions }: StandingTask,

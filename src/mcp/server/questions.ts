@@ -6,7 +6,7 @@ import type { Elicitation, PendingCall } from '../../../machines/agent/run-resul
 import { sha256 } from '../../../guards/lib/sha256.js'
 import type { SessionMessage } from '../../core/sessions/inbox/session-message.js'
 
-/** What a run at rest waits for. */
+/** A question of an idle run. */
 export type Question = {
   key: string
   about: string
@@ -14,7 +14,7 @@ export type Question = {
   fitsForm: boolean
 } & ({ kind: 'call'; call: PendingCall } | { kind: 'pause' })
 
-/** A question as MCP asks it: an elicitation in form mode. */
+/** An elicitation in form mode. */
 export interface InputRequest {
   method: 'elicitation/create'
   params: { mode: 'form'; message: string; requestedSchema: RequestedSchema }
@@ -26,10 +26,10 @@ interface RequestedSchema {
   required: string[]
 }
 
-/** What a client made of one answer: a message for the session, `left` to be answered later, or what is wrong with it. */
+/** A message for the session, `left` to answer later, or an error. */
 export type FormAnswer = { message: SessionMessage } | 'left' | { fault: string }
 
-/** The questions of a rest, in the order of the calls. `head`: of the log, for a pause, which has no id of its own. */
+/** The questions of an idle run, in the order of the calls. A pause has no id, so its key is `head` of the log. */
 export function listQuestions(
   { state, pending = [], why }: { state: string; pending?: readonly PendingCall[] | undefined; why: string },
   head: number,
@@ -46,12 +46,12 @@ export function listQuestions(
   return pending.map((call) => ({ kind: 'call', call, key: createCallKey(call), ...describeCall(call) }))
 }
 
-/** Of one call alone: a model may make the same call again, under the same id. */
+/** Unique even if a model repeats a call with the same id. */
 function createCallKey({ callId, fingerprint, messageId = '' }: PendingCall): string {
   return `${callId}@${sha256(`${messageId}\n${fingerprint}`).slice(0, 16)}`
 }
 
-/** A person approves what they have read: longer arguments are not asked about in a form. */
+/** A person approves what they have read, so a form does not ask about longer arguments. */
 const maxShownChars = 20_000
 
 function describeCall(call: PendingCall): Pick<Question, 'about' | 'fitsForm'> {
@@ -74,10 +74,9 @@ function describeCall(call: PendingCall): Pick<Question, 'about' | 'fitsForm'> {
   return { about, fitsForm }
 }
 
-/** Line breaks stay. All other characters that cannot be seen, or that change the order of letters, are written as escapes. */
+/** Escapes characters that are invisible or change the direction of text. Line breaks stay. */
 const showText = (text: string): string => text.split('\n').map(escapeInvisible).join('\n')
 
-/** The form of a question. */
 export function toInputRequest(question: Question, fault?: string): InputRequest {
   const message = fault === undefined ? question.about : `${showText(fault)} ${question.about}`
   return {
@@ -120,7 +119,7 @@ function createForm(question: Question): RequestedSchema {
   }
 }
 
-/** What a client's answer says to the session. Whatever the client sends is looked at. */
+/** Converts an untrusted answer of a client into a message for the session. */
 export function readFormAnswer(question: Question, given: unknown): FormAnswer {
   const { action, content } = (typeof given === 'object' && given !== null ? given : {}) as Record<
     string,
@@ -175,7 +174,6 @@ function readElicitation(
   return { message: { type: 'toolOutput', ...call, value } }
 }
 
-/** What an answer says of its call. */
 function nameCall({
   callId,
   fingerprint,
@@ -185,7 +183,7 @@ function nameCall({
 }
 
 function declineQuestion(question: Question): FormAnswer {
-  // Who declines to resume leaves the run as it is.
+  // Declining to resume leaves the run unchanged.
   if (question.kind === 'pause') return 'left'
   const call = nameCall(question.call)
   if (question.call.elicitation)

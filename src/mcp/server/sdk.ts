@@ -3,19 +3,21 @@ import type * as StdioSdk from '@modelcontextprotocol/server/stdio'
 import { loadPeer } from '../../core/base/platform.js'
 import type { Writable } from 'node:stream'
 
-/** @throws {StatewrightError} `missing_package` */
+/**
+ * @throws {StatewrightError} `missing_package`
+ */
 export function loadServerSdk(): Promise<typeof ServerSdk> {
   return loadPeer<typeof ServerSdk>('@modelcontextprotocol/server', 'Serving agents over MCP')
 }
 
-/** Apart from the other: this one needs Node. */
+/** Separate, because this one needs Node. */
 export function loadStdioSdk(): Promise<typeof StdioSdk> {
   return loadPeer<typeof StdioSdk>('@modelcontextprotocol/server/stdio', 'Serving agents over MCP')
 }
 
 /**
- * Reserves stdout of the process for the protocol. Until `release`, all other writes to it go to stderr, such as those of
- * `console.log`: a line that is not a message ends the connection of some clients.
+ * Reserves stdout of the process for the protocol. Until `release`, all other output, such as `console.log`, goes to
+ * stderr, because some clients close the connection at a line that is not a message.
  */
 export function reserveStdout(): { stdout: Writable; release: () => void } {
   // Workers import this module, too, and have no such streams.
@@ -25,7 +27,7 @@ export function reserveStdout(): { stdout: Writable; release: () => void } {
   stdout.write = stderr.write.bind(stderr)
   return {
     stdout: new stream.Writable({
-      // The stream itself reports its errors.
+      // The stream reports its errors itself.
       write: (chunk: Uint8Array, encoding, done) => void write(chunk, encoding, () => done()),
     }),
     release: () => {

@@ -23,47 +23,47 @@ import { type TaskView, viewTask } from './task-view.js'
 
 /** A turn of a session: the task of one call. */
 export interface Task {
-  /** The id of the session as the client knows it; of a later turn, with its number: `order-17~2`. */
+  /** The client's id of the session, with a number for later turns: `order-17~2`. */
   id: string
-  /** The id of the session as the client knows it. */
+  /** The client's id of the session. */
   named: string
   /** The id of the session in the store. */
   session: string
   turn: number
 }
 
-/** A task as it stands. */
+/** The current state of a task. */
 export interface StandingTask extends Task, TaskView {
   /** Milliseconds since the epoch. */
   createdAt: number
   updatedAt: number
   /** True when no process works on it, and this principal may not continue it. */
   isLeft: boolean
-  /** Proves that its holder has seen the task: a digest of the run's random id. */
+  /** Proves that its owner has seen the task: a digest of the run's random id. */
   seal: string
 }
 
-/** What is said of a call that begins a task. */
+/** A call that starts a task. */
 export interface TaskCall extends ToolRequest {
   agent: string
   /** The idempotency key of the request. */
   key: string | undefined
 }
 
-/** How often a process looks at a session that another one runs, in milliseconds. */
+/** How often a process checks a session that another one runs, in milliseconds. */
 const lookMs = 250
-/** How often it looks whether a run that it has begun is in the store. */
+/** How often it checks whether a started run is in the store. */
 const beginLookMs = 10
 
 /**
- * Begins, reads, answers and cancels tasks. It keeps nothing that the store does not have: whichever process is asked, it
- * reads the session, and runs it where no process does.
+ * Starts, reads, answers and cancels tasks. All state is in the store, so any process can serve a task, and runs its
+ * session if no other process does.
  */
 export class TaskDesk {
   readonly #options: CheckedOptions
   readonly #runner: SessionRunner
   readonly #clock: Clock
-  /** What this process works on. */
+  /** The sessions that this process runs. */
   readonly #working = new Map<string, Promise<void>>()
 
   constructor(options: CheckedOptions) {
@@ -79,7 +79,7 @@ export class TaskDesk {
   }
 
   /**
-   * Begins the task of a call, or finds the one that the same call began before. It is in the store when this resolves.
+   * Starts the task of a call, or finds the one that the same call started before. Resolves when it is in the store.
    * @throws {UsageError} `session_in_use`, `key_reused`, `invalid_session`, `invalid_input`
    */
   async begin(call: TaskCall, grant: AccessGrant): Promise<Task> {
@@ -96,7 +96,7 @@ export class TaskDesk {
     const task = toTask(named, session, turn)
     const input = [{ content: message, clientId: formatClientId(createCallName(session, call), turn) }]
     await this.#start(task, { input, agent, ...(grant.tags && { tags: grant.tags }) }, grant)
-    // Another call may have begun this turn in the meantime.
+    // Another call may have started this turn in the meantime.
     const begun = await this.#read(session)
     const own = begun && findTurn(begun, call, session)
     if (own === null) throw sessionInUseError(named, 'has begun another message in the meantime: try again.')
@@ -104,8 +104,8 @@ export class TaskDesk {
   }
 
   /**
-   * Finds the task of a call that answers with the state that the server gave it. The call must be the same one. Null where this
-   * principal has no such task.
+   * Finds the task of a call that returns the server's state. The call must be the same one. Null when this principal
+   * has no such task.
    * @throws {UsageError} `other_call`
    */
   async recall(state: CallState, call: TaskCall, grant: AccessGrant): Promise<Task | null> {
@@ -126,8 +126,8 @@ export class TaskDesk {
   }
 
   /**
-   * The state of a task; null where this principal has none of this id. With `continues`, this process continues a task that no process
-   * runs.
+   * Reads a task; null when this principal has none with this id. With `continues`, this process continues a task that
+   * no process runs.
    */
   async look(
     id: string,
@@ -154,7 +154,7 @@ export class TaskDesk {
     }
   }
 
-  /** A task once it waits for a person or has ended, or nobody may continue it. `signal` leaves it, and changes nothing. */
+  /** Resolves when the task waits for a person, has ended, or cannot be continued. `signal` stops the wait. */
   async settle(id: string, grant: AccessGrant, signal: AbortSignal): Promise<StandingTask | null> {
     let stop = (): void => undefined
     const left = new Promise<void>((resolve) => (stop = whenAborted(signal, () => resolve())))
@@ -172,7 +172,7 @@ export class TaskDesk {
     }
   }
 
-  /** What a task does, in words, as it goes on. Ends with `signal`. */
+  /** Yields a description of the task with each change, until `signal` aborts. */
   async *follow(id: string, grant: AccessGrant, signal: AbortSignal): AsyncGenerator<string, void> {
     let last = ''
     /* oxlint-disable no-await-in-loop -- one look after the other */
@@ -189,8 +189,8 @@ export class TaskDesk {
   }
 
   /**
-   * Gives a task the answers of a client, by the keys of its questions. Answers to what is not asked any more come to nothing.
-   * Returns what is wrong with the others, by their keys, and the keys of those that the client leaves open.
+   * Sends the answers of a client, by question key. Answers to closed questions are ignored. Returns the errors by
+   * key, and the keys of the questions that stay open.
    */
   async answer(
     { session, questions }: StandingTask,
@@ -213,19 +213,18 @@ export class TaskDesk {
     return { faults, left }
   }
 
-  /** Cancels a task that has not ended. */
   async cancel({ session, status }: StandingTask, grant: AccessGrant, why?: string): Promise<void> {
     if (status === 'completed' || status === 'cancelled') return
     await this.#tell(session, { type: 'cancel', ...(why !== undefined && { why }) })
-    // Where it waits in the inbox of a session that no process runs.
+    // No process runs the session, so its inbox must be read here.
     void this.#work(session, grant)
   }
 
-  /** Whether the run took it: an answer that comes too late is none. */
+  /** False when the answer comes too late. */
   async #tell(session: string, message: SessionMessage, question?: Question): Promise<boolean> {
     const { agents, store } = this.#options
     try {
-      // The same answer, sent twice, counts once.
+      // An answer that is sent twice counts once.
       await sendToSession(agents, store, session, message, { key: question && `mcp ${question.key}` })
       return true
     } catch (error) {
@@ -246,7 +245,7 @@ export class TaskDesk {
     } catch {
       return null
     }
-    // Before the log: what is taken out of the inbox meanwhile is in the log then.
+    // Read before the log, because a message that leaves the inbox in the meantime is in the log then.
     const inbox = (await this.#options.store.inbox?.read(session)) ?? []
     const folded = await this.#read(session)
     // The session of a sub-agent belongs to the run that called it.
@@ -269,14 +268,14 @@ export class TaskDesk {
     }
   }
 
-  /** The session as an earlier turn left it. */
+  /** The session at the end of an earlier turn. */
   async #readTurn(session: string, turn: number): Promise<FoldedSession> {
     const { store } = this.#options
     const starts = (await store.read(session)).filter(({ type }) => type === 'start')
     return readSessionAt(store, session, (starts[turn]?.seq ?? 1) - 1)
   }
 
-  /** Begins a run. Resolves when the store has it. */
+  /** Starts a run. Resolves when it is in the store. */
   async #start(task: Task, begin: Partial<RunSessionOptions>, grant: AccessGrant): Promise<void> {
     let refusal: unknown
     let hasEnded = false
@@ -296,7 +295,7 @@ export class TaskDesk {
     /* oxlint-enable no-await-in-loop */
   }
 
-  /** Runs a session here to its next rest, unless this process does so already. Never rejects. */
+  /** Runs a session until it is idle, unless this process does so already. Never rejects. */
   #work(
     session: string,
     { context }: AccessGrant,
@@ -312,7 +311,7 @@ export class TaskDesk {
         (error: unknown) => {
           if (refused) return refused(error)
           if (!isElsewhere(error)) this.#options.onError(error)
-          // Who waits for it looks again, and not at once.
+          // Delays the next check of those who wait.
           return wait(this.#clock, lookMs)
         },
       )
@@ -324,21 +323,21 @@ export class TaskDesk {
   }
 }
 
-/** Whether a run that no process holds has something to do. */
+/** Whether a run without a lease owner has something to do. */
 function canGoOn({ run }: FoldedSession, unread: readonly ControlEvent[]): boolean {
   if (run?.status !== 'active') return false
   const { state } = run.context
   return state === null || isWorkState(state) || unread.length > 0
 }
 
-/** What lies in the inbox has been answered: only the other questions are open. */
+/** Questions with an answer in the inbox are no longer open. */
 function withoutAnswered(view: TaskView, unread: readonly ControlEvent[]): TaskView {
   if (view.status !== 'input_required' || unread.length === 0) return view
   const answers = unread.flatMap((event) => ('callId' in event ? [event] : []))
   const questions = view.questions.filter(
     (question) => question.kind === 'call' && !answers.some((event) => isAnswerTo(event, question.call)),
   )
-  // The others are not answers to a call: they resume the run, or end it.
+  // Other messages resume or end the run.
   if (questions.length > 0 && answers.length === unread.length) return { ...view, questions }
   return { status: 'working', about: 'It reads the answers.', questions: [], result: null }
 }
@@ -352,7 +351,7 @@ const lateCodes: ReadonlySet<string> = new Set([
   'not_waiting',
 ])
 
-/** The same key always means the same session: no process has to remember it. */
+/** The same key always means the same session, without any memory. */
 function createKeyedId(agent: string, key: string): string {
   if (key === '' || key.length > 200)
     throw new UsageError(
@@ -364,7 +363,7 @@ function createKeyedId(agent: string, key: string): string {
 }
 
 /**
- * The turn that a call began before: by its key any turn, without one the latest. Null: it has begun none.
+ * The turn that a call started before: any turn with a key, the latest without one. Null without one.
  * @throws {UsageError} `key_reused`
  */
 function findTurn(folded: FoldedSession, call: TaskCall, session: string): number | null {
@@ -382,13 +381,15 @@ function findTurn(folded: FoldedSession, call: TaskCall, session: string): numbe
   )
 }
 
-/** A turn that another surface or an earlier version began has the message alone. */
+/** A turn of another surface or an earlier version contains only the message. */
 function isOpenedBy({ run }: FoldedSession, message: string): boolean {
   const opening = run?.context.messages.findLast(isTurnOpening)
   return opening !== undefined && findClientId(opening) === undefined && opening.content === message
 }
 
-/** @throws {UsageError} `session_in_use` */
+/**
+ * @throws {UsageError} `session_in_use`
+ */
 function checkOwner({ definition, parent }: FoldedSession, { agent }: TaskCall, named: string): void {
   if (parent !== undefined) throw sessionInUseError(named, 'belongs to a sub-agent: choose another id.')
   if (definition?.name !== undefined && definition.name !== agent)
@@ -399,7 +400,7 @@ function sessionInUseError(named: string, why: string): UsageError {
   return new UsageError('session_in_use', `The session '${named}' ${why}`, 'session')
 }
 
-/** What a client sends back with its answers, as `requestState`. */
+/** The client returns this with its answers, as `requestState`. */
 export interface CallState {
   task: string
   seal: string
@@ -409,7 +410,7 @@ function createSeal({ task, folded }: { task: Task; folded: FoldedSession }): st
   return sha256(`${task.session}\n${task.turn}\n${folded.run?.context.runId ?? ''}`).slice(0, 32)
 }
 
-/** A provider may give two calls one id, so that the message and the fingerprint count, too. */
+/** A provider may use an id twice, so the message and the fingerprint count, too. */
 function isAnswerTo(event: AnswerEvent, { callId, fingerprint, messageId }: PendingCall): boolean {
   return (
     event.callId === callId &&

@@ -8,18 +8,17 @@ import type { Agents } from '../../core/drive/define-agents.js'
 import { type CheckedExpose, PageView } from '../../web/exposure.js'
 import { listQuestions, type Question } from './questions.js'
 
-/** A turn of a session, as the protocol tells of it. */
+/** A turn of a session for the protocol. */
 export interface TaskView {
   status: 'working' | 'input_required' | 'completed' | 'cancelled'
-  /** For people: what it does, or waits for. */
+  /** For people: the current work or question. */
   about: string
-  /** What it waits for; none but in `input_required`. */
+  /** Empty except in `input_required`. */
   questions: readonly Question[]
-  /** What the call of the tool came to; in `completed` and `cancelled`. */
+  /** Present in `completed` and `cancelled`. */
   result: ToolResult | null
 }
 
-/** The result of a call of a tool. */
 export interface ToolResult {
   content: { type: 'text'; text: string }[]
   structuredContent?: Record<string, unknown>
@@ -27,7 +26,7 @@ export interface ToolResult {
   _meta?: Record<string, unknown>
 }
 
-/** How a turn of a session stands. `session`: its id as the client knows it. */
+/** `session`: the client's id of it. */
 export async function viewTask(
   { run, head, definition }: FoldedSession,
   session: string,
@@ -71,14 +70,14 @@ function toContent(text: string): ToolResult['content'] {
   return [{ type: 'text', text }]
 }
 
-/** The answer as an object, of an agent with an output schema. */
+/** The answer as an object, for an agent with an output schema. */
 async function readObject(
   agent: Agent | undefined,
   context: AgentContext,
 ): Promise<Record<string, unknown> | undefined> {
   if (!agent || !context.features.structuredOutput) return undefined
   const { object } = await agent.withObject(toCurrentResult(context) as RunResult)
-  // As JSON: a schema may have made dates and the like of it.
+  // As JSON, because a schema may have created dates and the like.
   const json = object === undefined ? undefined : (JSON.parse(JSON.stringify(object)) as unknown)
   return typeof json === 'object' && json !== null && !Array.isArray(json)
     ? (json as Record<string, unknown>)

@@ -8,11 +8,9 @@ import { parseUrl, readUrl, tooLargeError, collectBytes } from './read-url.js'
 
 export interface AttachmentContent {
   bytes: Uint8Array
-  /** What the server said; undefined when there was none. */
   contentType?: string | undefined
 }
 
-/** An attachment that is checked and can be read. */
 export interface AttachmentSource {
   /** On one line, at most 200 characters. */
   name: string
@@ -21,7 +19,7 @@ export interface AttachmentSource {
 }
 
 /**
- * Where the content of an attachment comes from.
+ * Creates the reader for an attachment.
  * @throws {AttachmentError} `invalid_attachment`, `invalid_url`
  */
 export function createSource(attachment: unknown): AttachmentSource {
@@ -61,14 +59,14 @@ async function readData(
   name: string,
   maxBytes: number,
 ): Promise<AttachmentContent> {
-  // A text of this many characters has at least as many bytes.
+  // A text has at least one byte per character.
   if (data.length > maxBytes) throw tooLargeError(name, maxBytes)
   const bytes = typeof data === 'string' ? new TextEncoder().encode(data) : data
   if (bytes.length > maxBytes) throw tooLargeError(name, maxBytes)
   return { bytes }
 }
 
-/** The last part of the path; the query stays out, since it may be a secret. */
+/** The last part of the path. The query is left out, because it may be a secret. */
 function getUrlName({ pathname, host }: URL): string {
   const last = pathname.split('/').findLast((part) => part !== '')
   return last === undefined ? host : decodePercent(last)
@@ -78,14 +76,14 @@ function invalidAttachmentError(name: string, message: string): AttachmentError 
   return new AttachmentError('invalid_attachment', name, message)
 }
 
-/** The path is resolved when it is opened, so it must not be a link; and opening must not wait for a pipe's writer. */
+/** The path is resolved, so it must not be a link. Opening must not wait for the writer of a pipe. */
 const flags = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0)
 
-/** A regular file, at most `maxBytes` of it, inside of `root`. */
+/** Reads a regular file inside `root`, at most `maxBytes`. */
 async function readFile(path: string, name: string, limits: AttachmentLimits): Promise<Uint8Array> {
   try {
     const real = await locateFile(path, name, limits.root)
-    // Before it is opened: opening a device can do something.
+    // Checked before opening, because opening a device can have effects.
     const before = await lstat(real)
     if (!before.isFile()) throw notAFileError(name)
     const handle = await open(real, flags)
@@ -106,11 +104,11 @@ async function readHandle(
   maxBytes: number,
 ): Promise<Uint8Array> {
   const stats = await handle.stat()
-  // Another file than the one that was located: it was exchanged in between.
+  // The file was exchanged after it was located.
   if (!stats.isFile() || stats.ino !== before.ino || stats.dev !== before.dev) throw notAFileError(name)
   const refusal = () => tooLargeError(name, maxBytes)
   if (stats.size > maxBytes) throw refusal()
-  // Counted all the same: some files have no size, and others grow.
+  // Counted anyway, because some files report no size, and others grow.
   return await collectBytes(handle.createReadStream({ autoClose: false }), maxBytes, refusal)
 }
 
@@ -118,7 +116,7 @@ async function locateFile(path: string, name: string, root: string | undefined):
   if (root === undefined) return await realpath(path)
   const base = await realpath(root)
   const wanted = resolve(root, path)
-  // As it is written first, so that nothing is learned about files outside.
+  // Checked as written, so that nothing is revealed about files outside.
   if (!isInside(resolve(root), wanted) && !isInside(base, wanted)) throw outsideRootError(name)
   const real = await realpath(wanted)
   if (!isInside(base, real)) throw outsideRootError(name)

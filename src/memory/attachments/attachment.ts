@@ -11,16 +11,14 @@ import {
 import { type AddressPolicy, createAddressPolicy } from '../../core/config/address-policy.js'
 import { StatewrightError } from '../../core/base/errors.js'
 
-/** Content that is at hand. */
+/** Content in memory. */
 export interface DataAttachment {
-  /** Bytes, or the text itself. */
   data: string | Uint8Array
   name: string
   /** Default: from the name's extension. */
   mimeType?: string
 }
 
-/** A file. */
 export interface FileAttachment {
   path: string
   mimeType?: string
@@ -28,15 +26,14 @@ export interface FileAttachment {
   name?: string
 }
 
-/** A page or a file at an http(s) URL on a public address. */
+/** A page or a file at an http(s) URL with a public address. */
 export interface UrlAttachment {
   url: string
   mimeType?: string
-  /** Default: the last part of the URL's path, else its host. */
+  /** Default: the last part of the URL's path, or its host. */
   name?: string
 }
 
-/** What can be loaded: data, a file, or a URL. */
 export type Attachment = DataAttachment | FileAttachment | UrlAttachment
 
 /** An attachment as text. */
@@ -44,29 +41,29 @@ export interface LoadedAttachment {
   name: string
   /** Without parameters: `text/html`. */
   mimeType: string
-  /** Size of the content before it became text, in bytes. */
+  /** Size of the original content in bytes. */
   bytes: number
   text: string
 }
 
-/** Where attachments may come from, and how large they may be. */
+/** Allowed origins and sizes of attachments. */
 export interface AttachmentOptions {
-  /** Bytes that are read at most, and what compressed content may unpack to. Default 10 MB (10 000 000). */
+  /** Maximum bytes to read, and to unpack from compressed content. Default 10 MB (10 000 000). */
   maxBytes?: number
-  /** Characters of text that are kept; a note says when it is cut. Default 200 000. */
+  /** Characters of text to keep; a note says when it is cut. Default 200 000. */
   maxChars?: number
-  /** Pages of a PDF that are read; a note says when there are more. Default 500. */
+  /** Pages of a PDF to read; a note says when there are more. Default 500. */
   maxPages?: number
-  /** Milliseconds that reading may take as a whole, redirects included, and again turning it into text. Default 15 000. */
+  /** Milliseconds for reading, including redirects, and again for the conversion to text. Default 15 000. */
   timeoutMs?: number
-  /** Stops the loading, which then rejects with the signal's reason. */
+  /** Cancels the loading, which then rejects with the signal's reason. */
   signal?: AbortSignal
   /**
-   * The folder that paths are relative to and must stay in, symbolic links resolved. Without it any file of this process
-   * can be read: set it whenever a path comes from a user or a model.
+   * The folder that paths are relative to and must stay in, after links are resolved. Without it any file of this
+   * process can be read, so set it whenever a path comes from a user or a model.
    */
   root?: string
-  /** Private addresses that URLs may lead to nevertheless: addresses, CIDR blocks or host names. Default: none. */
+  /** Private addresses that URLs may lead to: addresses, CIDR blocks or host names. Default: none. */
   allowAddresses?: readonly string[]
 }
 
@@ -88,13 +85,15 @@ export interface AttachmentLimits {
   maxChars: number
   maxPages: number
   timeoutMs: number
-  /** One that never aborts when none was given. */
+  /** Never aborts without an option. */
   signal: AbortSignal
   root: string | undefined
   addresses: AddressPolicy
 }
 
-/** @throws {ConfigError} */
+/**
+ * @throws {ConfigError}
+ */
 export function resolveAttachmentLimits(options: AttachmentOptions): AttachmentLimits {
   const checked = checkInput(attachmentOptionsKind, options, 'attachment options')
   return {
@@ -110,11 +109,11 @@ export function resolveAttachmentLimits(options: AttachmentOptions): AttachmentL
 
 /** Why an attachment cannot be loaded. */
 export type AttachmentErrorCode =
-  /** It is no attachment: neither data, path nor url, or more than one. */
+  /** Not an attachment: no data, path or url, or more than one. */
   | 'invalid_attachment'
-  /** No text is made of this type. */
+  /** This type cannot be converted to text. */
   | 'unsupported_type'
-  /** The content is not what it claims to be. */
+  /** The content does not match its type. */
   | 'type_mismatch'
   /** More than `maxBytes`, or a PDF that unpacks without end. */
   | 'too_large'
@@ -122,21 +121,21 @@ export type AttachmentErrorCode =
   /** A folder, device, pipe or socket. */
   | 'not_a_file'
   | 'outside_root'
-  /** It cannot be read: no permission, damaged, protected by a password. */
+  /** No permission, damaged, or protected by a password. */
   | 'unreadable'
   /** A PDF of images only. */
   | 'no_text'
-  /** Not http(s), or with a password in it. */
+  /** Not http(s), or with a password. */
   | 'invalid_url'
   | 'blocked_address'
   | 'too_many_redirects'
   | 'http_status'
-  /** No connection, or one that broke. */
+  /** The connection failed. */
   | 'unreachable'
   | 'timeout'
 
 /**
- * An attachment that cannot be loaded. `subject` is its name.
+ * An attachment cannot be loaded. `subject` is its name.
  *
  * @example
  * try {
@@ -148,9 +147,9 @@ export type AttachmentErrorCode =
 export class AttachmentError extends StatewrightError {
   override readonly name = 'AttachmentError'
   declare readonly code: AttachmentErrorCode
-  /** What it claims to be, on a `type_mismatch`. */
+  /** The claimed type, for `type_mismatch`. */
   readonly claimed: string | undefined
-  /** What it is, on a `type_mismatch`. */
+  /** The actual type, for `type_mismatch`. */
   readonly actual: string | undefined
 
   constructor(

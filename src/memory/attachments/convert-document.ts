@@ -5,9 +5,9 @@ import { createRequire } from 'node:module'
 import { StatewrightError } from '../../core/base/errors.js'
 import { AttachmentError, type AttachmentErrorCode, type AttachmentLimits } from './attachment.js'
 
-/** Megabytes of heap that a conversion may use. */
+/** Megabytes of heap for a conversion. */
 const heapMb = 512
-/** Bytes that a PDF may unpack to. Buffers double as they grow, so that the largest stream is half of it. */
+/** Bytes that a PDF may unpack to. Buffers double as they grow, so the largest stream is half of it. */
 const getUnpackLimit = (maxBytes: number) => 16 * maxBytes + 32 * 1024 * 1024
 
 type ConversionTask =
@@ -29,7 +29,6 @@ type ConversionAnswer =
 
 type ConversionProblem = 'password' | 'damaged' | 'unpacks' | 'nested'
 
-/** The text of a page. */
 export async function convertHtml(html: string, name: string, signal: AbortSignal): Promise<string> {
   const module = resolvePeer('html-to-text', 'html-to-text', 'Reading HTML')
   return (await runConversion({ kind: 'html', module, html }, name, signal)).text
@@ -51,7 +50,7 @@ export async function convertPdf(
     kind: 'pdf',
     module: pathToFileURL(file).href,
     bytes,
-    // For text in Chinese, Japanese and Korean. The reader wants folders to end like this.
+    // For Chinese, Japanese and Korean. The reader expects the trailing slash.
     cMaps: `${join(folder, 'cmaps')}/`,
     fonts: `${join(folder, 'standard_fonts')}/`,
     maxPages,
@@ -72,8 +71,8 @@ export async function convertPdf(
 }
 
 /**
- * Converts in a thread of its own: what strangers have written may take forever or fill memory, and only a thread can
- * be stopped. It also keeps the event loop free.
+ * Converts in a separate thread, because untrusted documents may take forever or fill memory, and only a thread can be
+ * stopped. It also keeps the event loop free.
  */
 async function runConversion(task: ConversionTask, name: string, signal: AbortSignal) {
   const worker = new Worker(converterSource, {
@@ -124,7 +123,7 @@ function conversionError(problem: ConversionProblem, name: string, cause?: unkno
 }
 
 /**
- * The file of a package that only some need, for a thread that loads it itself.
+ * The file of an optional package, for a thread that loads it itself.
  * @throws {StatewrightError} `missing_package`, with the command that installs it
  */
 export function resolvePeer(path: string, name: string, purpose: string): string {
@@ -141,11 +140,9 @@ export function resolvePeer(path: string, name: string, purpose: string): string
 }
 
 /**
- * The program of the thread that converts: a text, because a thread needs a file or a text, and a file would have to be
- * found in every bundle. It gets a task and posts one answer.
- *
- * What a PDF unpacks to is counted where its reader makes room for it; the browser's own unpacker, which cannot be
- * counted, is taken away, and the reader does without.
+ * The program of the converter thread. It is a string, because a file would have to be found in every bundle. It gets
+ * a task and posts one answer. It counts the bytes that a PDF unpacks to where the reader allocates memory. The
+ * browser's unpacker, which cannot be counted, is removed, and the reader works without it.
  */
 const converterSource = String.raw`
 const { parentPort, workerData: task } = require('node:worker_threads')
@@ -205,7 +202,7 @@ async function pdf() {
     const page = await document.getPage(read)
     if (text !== '') text += '\n\n'
     for await (const { items } of page.streamTextContent()) {
-      // The stream is read to its end all the same: the reader does not bear to be left.
+      // The stream must be read to its end, or the reader fails.
       if (text.length > task.maxChars) continue
       for (const { str = '', hasEOL } of items) text += hasEOL ? str + '\n' : str
     }

@@ -12,7 +12,7 @@ import {
 import { convertHtml, convertPdf } from './convert-document.js'
 import { createSource } from './attachment-source.js'
 
-/** Lets at most so many pieces of work run at once; the others wait, first come, first served. */
+/** Limits concurrent work. Waiting work starts in order. */
 export class WorkSlots {
   #free: number
   readonly #waiting: (() => void)[] = []
@@ -32,19 +32,19 @@ export class WorkSlots {
       return await work()
     } finally {
       const next = this.#waiting.shift()
-      // The slot goes straight to the next in line, so that later callers do not overtake.
+      // The slot goes directly to the next in line, so that later callers do not overtake.
       if (next === undefined) this.#free += 1
       else next()
     }
   }
 }
 
-/** Each takes a thread and its memory; waiting for a place does not count against `timeoutMs`. */
+/** Each takes a thread and its memory. Waiting does not count against `timeoutMs`. */
 const conversionSlots = new WorkSlots(Math.min(4, availableParallelism()))
 
 /**
- * Loads an attachment and makes text of it: plain text, Markdown, CSV and JSON as they are, HTML (package
- * `html-to-text`) and PDF (package `pdfjs-dist`) as the text in them. Its type is held against its content.
+ * Loads an attachment as text: plain text, Markdown, CSV and JSON unchanged, the text of HTML (package `html-to-text`)
+ * and PDF (package `pdfjs-dist`). The content must match its type.
  *
  * ```ts
  * const report = await loadAttachment({ path: 'report.pdf' }, { root: './uploads' })
@@ -81,13 +81,13 @@ export async function loadAttachment(
   return { name, mimeType: type.mimeType, bytes: bytes.length, text: cutText(text, maxChars) }
 }
 
-/** A text of which at most `maxChars` are kept, and a note about it when that is not all. */
+/** Cuts a text to `maxChars`, and adds a note. */
 function cutText(text: string, maxChars: number): string {
   if (text.length <= maxChars) return text
   return `${truncate(text, maxChars)}\n\n[Cut here: only the first ${maxChars} characters are kept.]`
 }
 
-/** Does `work` within `ms`; its signal aborts when the time is over or `outer` aborts, and it is waited for no longer. */
+/** Runs `work` for at most `ms`. Its signal aborts at the deadline or when `outer` aborts. */
 async function runWithDeadline<Result>(
   ms: number,
   outer: AbortSignal,
@@ -105,7 +105,7 @@ async function runWithDeadline<Result>(
   )
 }
 
-/** How files begin that are no text, for people who wonder what they have. */
+/** The first bytes of types that are not text, for error messages. */
 const signatures: [RegExp, string][] = [
   [/^%PDF-/, 'a PDF'],
   [/^PK\x03\x04/, 'a ZIP archive, as Office documents are'],
@@ -117,8 +117,9 @@ const signatures: [RegExp, string][] = [
 ]
 
 /**
- * Holds the content against what it claims to be, and decodes what is text. A byte order mark counts first, then the
- * charset that was named, then it has to be UTF-8.
+ * Checks the content against its type, and decodes text. The charset is that of the byte order mark, else the named
+ * one, else UTF-8.
+ *
  * @returns the text; undefined for a PDF
  * @throws {AttachmentError} `type_mismatch`
  */
@@ -163,7 +164,7 @@ function decodeContent(
   return text
 }
 
-/** Undefined when the bytes are no text in that charset, or the charset is unknown. */
+/** Undefined for invalid bytes or an unknown charset. */
 function decodeText(bytes: Uint8Array, charset: string | undefined): string | undefined {
   const [first, second] = bytes
   const marked =
@@ -186,7 +187,6 @@ function isHtmlPage(text: string): boolean {
   return /^\s*<(!doctype html|html)\b/i.test(text.slice(0, 1000))
 }
 
-/** How text is made of a type. */
 type TextKind = 'text' | 'json' | 'html' | 'pdf'
 
 interface MediaType {
@@ -195,7 +195,7 @@ interface MediaType {
   kind: TextKind
   /** The `charset` parameter. */
   charset: string | undefined
-  /** Where it comes from: a name is believed less than a word that was said on purpose. */
+  /** The origin: a name is less reliable than an explicit type. */
   from: 'mimeType' | 'name' | 'Content-Type'
 }
 
@@ -219,7 +219,7 @@ const extensions: Record<string, string> = {
 const supportedTypes = 'plain text, Markdown, CSV, HTML, JSON and PDF'
 
 /**
- * The type of an attachment: what was said, else what its name says, else what the server says.
+ * The type of an attachment: the explicit type, else by its name, else the server's.
  * @throws {AttachmentError} `unsupported_type`
  */
 function getMediaType(

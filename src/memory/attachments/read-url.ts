@@ -14,14 +14,12 @@ const redirects = new Set([301, 302, 303, 307, 308])
 
 export interface FetchedContent {
   bytes: Uint8Array
-  /** The Content-Type header as it was sent. */
   contentType: string | undefined
 }
 
 /**
- * What a URL has, from public addresses only: each address is checked when the socket connects to it, and on every
- * redirect anew. `fetch` is not used because it does not let us; proxies from the environment are not used because they
- * would connect for us.
+ * Reads a URL with a public address: each address is checked when the socket connects, also after every redirect.
+ * `fetch` and proxies of the environment cannot do this check, so they are not used.
  */
 export async function readUrl(
   url: URL,
@@ -49,7 +47,9 @@ export async function readUrl(
   }
 }
 
-/** @throws {AttachmentError} `invalid_url` */
+/**
+ * @throws {AttachmentError} `invalid_url`
+ */
 export function parseUrl(url: string, name: string, base?: URL): URL {
   if (!URL.canParse(url, base)) throw new AttachmentError('invalid_url', name, 'has no valid URL.')
   const parsed = new URL(url, base)
@@ -86,7 +86,7 @@ async function requestUrl(
   return await new Promise((done, fail) => {
     client
       .get(url, {
-        // One of its own: the global one may use a proxy or an open connection.
+        // The global agent may use a proxy or an open connection.
         agent: new client.Agent({ keepAlive: false }),
         lookup: createPublicLookup(addresses, refuse, resolve),
         signal,
@@ -106,7 +106,7 @@ function findRedirect(
   return parseUrl(headers.location, name, from)
 }
 
-/** What servers send although they were asked not to. */
+/** Some servers compress although they were asked not to. */
 const decoders: Record<string, () => NodeJS.ReadWriteStream> = {
   gzip: createGunzip,
   'x-gzip': createGunzip,
@@ -140,7 +140,7 @@ function decodeBody(response: IncomingMessage, name: string): AsyncIterable<Uint
       `is sent in the encoding '${encoding.slice(0, 50)}', which is unknown.`,
     )
   }
-  // What goes wrong on either side comes out where the decoded bytes are read.
+  // Errors of both streams surface where the decoded bytes are read.
   return pipeline(response, decoder(), () => {}) as unknown as AsyncIterable<Uint8Array>
 }
 
@@ -150,7 +150,7 @@ function getReason(error: unknown): string {
   return String(code ?? message ?? first).slice(0, 200)
 }
 
-/** All bytes of a source, which is left as soon as there are more than `maxBytes`. */
+/** Reads a source, and stops as soon as there are more than `maxBytes`. */
 export async function collectBytes(
   source: AsyncIterable<Uint8Array>,
   maxBytes: number,

@@ -6,9 +6,9 @@ import { expectKnownOptions } from '../../core/config/other-names.js'
 import { FileRefusal, isInside, readContainedText } from './skill-folders.js'
 
 export interface InstructionsFromOptions {
-  /** Where to begin. Default: the folder of the process. */
+  /** The first folder. Default: the working directory. */
   cwd?: string
-  /** The last folder to look in. Default: the one with `.git`, or `cwd` where there is none. */
+  /** The last folder to search. Default: the one with `.git`, or `cwd` without one. */
   root?: string
   /** Characters of all files together. Default 40,000. */
   maxChars?: number
@@ -34,8 +34,8 @@ const charsRule: ArgumentRule = {
 const maxBytes = 1_000_000
 
 /**
- * The instructions that stand in files of a project, as a text for `createAgent({ instructions })`: those of `cwd` first, then
- * those of the folders above it, up to the root of the repository. What does not fit `maxChars` is left out, the farthest first.
+ * Reads instructions from files of a project, for `createAgent({ instructions })`: those of `cwd` first, then those of
+ * the folders above it, up to the root of the repository. Beyond `maxChars`, the farthest files are dropped first.
  *
  * @example
  * const instructions = instructionsFrom(['AGENTS.md'], { cwd: process.cwd() })
@@ -97,7 +97,6 @@ function findRepository(start: string): string | undefined {
   }
 }
 
-/** The folders from `start` up to `root`. */
 function listFolders(start: string, root: string): string[] {
   const folders = [start]
   for (let folder = start; folder !== root; ) {

@@ -35,8 +35,8 @@ const allowRule: ArgumentRule = {
 }
 
 /**
- * The skills of an agent, for `createAgent({ skills })`. From folders in the Agent Skills format (Node, with the package `yaml`), or
- * from a list whose instructions `load` returns (everywhere).
+ * The skills of an agent, for `createAgent({ skills })`: from folders in the Agent Skills format (Node, with the
+ * package `yaml`), or from a list with `load` (everywhere).
  *
  * @example
  * const fromFolders = () => skills({ dirs: ['./skills'], allow: ['review'] })
@@ -62,9 +62,9 @@ export function skills(options: SkillFoldersOptions | ListedSkillsOptions): Agen
 
 /** Skills in folders, in the Agent Skills format. */
 export interface SkillFoldersOptions {
-  /** Folders of skills: each has a folder with a SKILL.md for every skill, or is such a folder itself. */
+  /** Folders with one subfolder with a SKILL.md for each skill, or folders of single skills. */
   dirs: readonly string[]
-  /** Which of them the agent has: their names, or a function that says it of each. Default: all. */
+  /** Which skills the agent has: names, or a function. Default: all. */
   allow?: readonly string[] | ((skill: SkillInfo) => boolean)
 }
 
@@ -72,7 +72,7 @@ const fileName = 'SKILL.md'
 const narrowingKey = 'allowed-tools'
 const toLetters = (key: string): string => key.toLowerCase().replaceAll(/[^a-z]/g, '')
 
-/** Reads the front matter of all skills. Their instructions are read again when they are loaded. */
+/** Reads the front matter of all skills. Instructions are read when they are loaded. */
 export function createFolderSkills({ dirs, allow }: SkillFoldersOptions): AgentSkills {
   const isAllowed =
     typeof allow === 'function' ? allow : ({ name }: SkillInfo) => allow === undefined || allow.includes(name)
@@ -138,12 +138,14 @@ function listSkillFolders(dir: string): string[] {
     })
 }
 
-/** @throws {ConfigError} `invalid_skill` */
+/**
+ * @throws {ConfigError} `invalid_skill`
+ */
 function readSkill(folder: string): LoadedSkill {
   const where = join(folder, fileName)
   const text = readSkillText(folder, where)
   const { fields, body } = splitFrontMatter(where, text)
-  // A skill that is to narrow the tools must not widen them by a slip of the pen.
+  // A typo in a skill that narrows the tools must not widen them.
   const slip = Object.keys(fields).find((key) => key !== narrowingKey && toLetters(key) === 'allowedtools')
   if (slip !== undefined)
     throw invalidSkillError(where, `its front matter has '${slip.slice(0, 80)}': write ${narrowingKey}.`)
@@ -161,13 +163,12 @@ function readSkillText(folder: string, where: string): string {
   }
 }
 
-/** Why a file cannot be read, in a sentence that begins with a small letter. */
+/** Completes a sentence. */
 export class FileRefusal extends Error {}
 
 /**
- * The text of a file below a folder. It is refused when its path leaves the folder, also over a link, when it is no regular file,
- * when it has more bytes than `maxBytes`, and when it is no UTF-8 text.
- *
+ * Reads a text file below a folder. Refuses a path that leaves the folder, also through a link, other than regular
+ * files, more than `maxBytes` bytes, and invalid UTF-8.
  * @throws {FileRefusal}
  */
 export function readContainedText(folder: string, path: string, maxBytes: number): string {
@@ -208,7 +209,7 @@ function findContainedFile(folder: string, path: string): string {
     throw new FileRefusal('there is no such file.')
   }
   if (!isInside(base, real)) throw new FileRefusal('a link leads out of the folder.')
-  // A pipe or a device would keep the process waiting.
+  // A pipe or a device would block the process.
   if (!statSync(real).isFile()) throw new FileRefusal('it is no file.')
   return real
 }
@@ -226,8 +227,7 @@ const loadPackage = createRequire(import.meta.url)
 let yaml: Yaml | undefined
 
 /**
- * The front matter of a SKILL.md, and what follows it, as it stands there.
- *
+ * Splits a SKILL.md into its front matter and body.
  * @throws {ConfigError} `invalid_skill`
  * @throws {StatewrightError} `missing_package`
  */
@@ -260,7 +260,7 @@ export function splitFrontMatter(
 function parseYaml(where: string, text: string): unknown {
   yaml ??= loadYaml()
   try {
-    // Aliases could make a small text large.
+    // Aliases could expand a small text.
     return yaml.parse(text, { maxAliasCount: 0, logLevel: 'error' })
   } catch (error) {
     const [why = ''] = (error as Error).message.split('\n')
@@ -268,7 +268,7 @@ function parseYaml(where: string, text: string): unknown {
   }
 }
 
-/** Loaded at once, because agents are created at once. */
+/** Loaded synchronously, because agents are created synchronously. */
 function loadYaml(): Yaml {
   try {
     return loadPackage('yaml') as Yaml

@@ -17,43 +17,40 @@ import {
 } from './open-calls.js'
 import { readElicitation, ElicitationFault } from './read-elicitation.js'
 
-/** What a call is made with after its server has asked. */
+/** The parameters of a call after its server has requested input. */
 export interface InputGiven {
   inputResponses?: Record<string, ElicitationAnswer>
   requestState?: string
 }
 
-/** A call whose server may ask people before it answers. */
+/** A call whose server may request input before it returns a result. */
 export interface AskingCall {
-  /** The server's name, for people. */
   server: string
   execution: Pick<ToolExecution, 'signal' | 'sessionId' | 'idempotencyKey'>
   onProgress: (report: JsonObject) => void
-  /** The calls of the server that are under way. */
   open: OpenCalls
-  /** Whether making the call again does no harm. */
+  /** Whether the call can safely be made again. */
   isRepeatable: () => boolean
   timeoutMs: number
   timeoutError: () => Error
-  /** Makes the call. */
   make: (made: CallWatch & { given: InputGiven }) => Promise<JsonObject>
 }
 
-/** What is kept of a call while people are asked: in the log, so that any process goes on from it. */
+/** What the log stores while people answer, so that any process can continue the call. */
 type Memo =
-  /** By the revision of 2026: the call is made again, with the answers and what the server wants back. */
+  /** Revision 2026: the call is made again, with the answers and the server's state. */
   | { kind: 'input'; round: number; keys: string[]; state?: string }
-  /** By the earlier ones: the call is open, in the process that has made it. */
+  /** Earlier revisions: the call is open in the process that made it. */
   | { kind: 'open'; round: number; asked: string; known: KnownAnswer[] }
   /** The server has refused the call until pages were opened. */
   | { kind: 'pages'; round: number }
 
-/** Characters of what a server wants back. It is written into the log. */
+/** Characters of the server's request state, which is written into the log. */
 const maxState = 65_536
 
 /**
- * Makes a call, or goes on with one whose server has asked. Returns the server's result; or an `Ask`, with which the run rests
- * until people have answered.
+ * Makes a call, or continues one whose server has requested input. Returns the server's result, or an `Ask` that keeps
+ * the run idle until people have answered.
  * @throws as the call, and a ToolError where the server asks what cannot be asked
  */
 export async function makeAskingCall(call: AskingCall): Promise<JsonObject | Ask> {
@@ -96,7 +93,7 @@ function begin(call: AskingCall, key: string, given: InputGiven, known: readonly
   })
 }
 
-/** The call that waits for this answer; undefined where it is made again. */
+/** The call that waits for this answer; undefined when it is made again. */
 function findOpenCall(
   call: AskingCall,
   key: string,
@@ -176,7 +173,6 @@ function toReturned(
 
 const pagesNeededCode = -32_042
 
-/** The pages that have to be opened before the call is made. */
 function findPages(error: unknown): unknown[] | undefined {
   const refusal = listCauses(error).find((cause) => readProperty(cause, 'code') === pagesNeededCode)
   const pages = readProperty(readProperty(refusal, 'data'), 'elicitations')
@@ -184,7 +180,7 @@ function findPages(error: unknown): unknown[] | undefined {
 }
 
 /**
- * What the handler of `elicitation/create` answers with. A question that cannot be put to a person is the server's fault.
+ * Handles `elicitation/create`.
  * @throws an Error with the code of JSON-RPC for wrong parameters
  */
 export function answerServer(open: OpenCalls, params: unknown): Promise<ElicitationAnswer> {

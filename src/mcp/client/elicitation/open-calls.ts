@@ -4,44 +4,40 @@ import { whenAborted } from '../../../core/base/abort.js'
 import { systemClock, unrefTimer } from '../../../core/base/clock.js'
 import { ToolError } from '../../../core/tools/tool-error.js'
 
-/** Questions of one call. */
+/** Input requests of one call. */
 export const maxRounds = 10
 
-/** Milliseconds for which a call is kept that waits for a person, or that no execution has taken the end of. */
+/** How long a call is stored that waits for a person or whose result nobody has read, in milliseconds. */
 const keptMs = 3_600_000
 
-/** What a call comes to, or what it asks before. */
 export type Outcome = { result: JsonObject } | { error: unknown } | { asks: Json }
 
-/** A question that is open at the server, and what it was answered with before the call was made again. */
+/** An open question of the server, and its answer from before the call was made again. */
 export type KnownAnswer = readonly [asked: string, answer: ElicitationAnswer]
 
-/** What a call is made with that is under way here. */
 export interface CallWatch {
   signal: AbortSignal
   onProgress: (report: JsonObject) => void
-  /** Silence does not end the call any more. */
+  /** Stops the timeout for silence. */
   stopTimer: () => void
 }
 
 interface CallOptions {
-  /** Makes the call. */
   make: (made: CallWatch) => Promise<JsonObject>
-  /** Milliseconds without a sign of progress; 0 is no limit. They stand still while a person is asked. */
+  /** Milliseconds without progress; 0 is no limit. The timer stops while a person is asked. */
   timeoutMs: number
-  /** What is thrown when they are over. */
   timeoutError: () => Error
-  /** Answers of an earlier process to the same questions. */
+  /** Answers that an earlier process got to the same questions. */
   known: readonly KnownAnswer[]
 }
 
 /**
- * The calls of one server that are under way. By the revisions before 2026 a server asks while its call is at work: the call
- * stays open here while the run rests, and nothing of it outlives the process.
+ * The open calls of one server. Before revision 2026, a server requests input during its call, so the call stays open
+ * while the run is idle. It does not survive the process.
  */
 export class OpenCalls {
   readonly #calls = new Map<string, OpenCall>()
-  /** Those that have not ended, in the order in which they began. */
+  /** Calls that have not ended, in the order of their start. */
   readonly #live = new Set<OpenCall>()
 
   begin(key: string, options: CallOptions): OpenCall {
@@ -59,8 +55,8 @@ export class OpenCalls {
   }
 
   /**
-   * What the server asks: of the call that began last and asks nothing, because these revisions do not say which call it is.
-   * Without a call, there is no run that could ask.
+   * These revisions do not name the call, so the latest call without an open question gets it. Without a call, there
+   * is no run that could ask.
    */
   ask(params: Json): Promise<ElicitationAnswer> {
     const calls = [...this.#live]
@@ -69,13 +65,12 @@ export class OpenCalls {
   }
 }
 
-/** One call under way. */
 export class OpenCall {
   readonly #abort = new AbortController()
   readonly #options: CallOptions
   readonly #onEnd: () => void
   readonly #forget: () => void
-  /** Each of them answers one question: a server that asks it again has not taken it. */
+  /** Each answers one question once: a server that repeats it has not accepted the answer. */
   readonly #known: KnownAnswer[]
   readonly #asked: { params: Json; answer: (answer: ElicitationAnswer) => void }[] = []
   #end: Outcome | undefined
@@ -113,7 +108,7 @@ export class OpenCall {
     return this.#asked.length > 0
   }
 
-  /** The end of the call, or its next question. `signal` and `onProgress`: of the execution that waits for it. */
+  /** The result of the call, or its next question. */
   async next(signal: AbortSignal, onProgress: (report: JsonObject) => void): Promise<Outcome> {
     this.#onProgress = onProgress
     const stop = whenAborted(signal, () => this.#abort.abort(signal.reason))
@@ -152,7 +147,7 @@ export class OpenCall {
     })
   }
 
-  /** Gives the server the answer to its first question. */
+  /** Answers the server's first question. */
   answer(answer: ElicitationAnswer): void {
     this.#asked.shift()?.answer(answer)
     if (!this.isAsking) this.#limitSilence()
@@ -163,7 +158,7 @@ export class OpenCall {
     this.#end = reason instanceof ToolError ? { error: reason } : end
     this.#onEnd()
     this.#wake()
-    // A run that has ended meanwhile does not take this end: it is kept for a while, and forgotten.
+    // A run that has ended never reads this result, so it is dropped after a while.
     this.#keepFor(this.#forget)
   }
 
@@ -175,7 +170,7 @@ export class OpenCall {
     this.#timer = systemClock.setTimeout(() => this.#abort.abort(timeoutError()), timeoutMs)
   }
 
-  /** A question waits for a person, and an end for an execution, for an hour. The timer keeps no process alive. */
+  /** The timer does not keep the process alive. */
   #keepFor(onEnd: () => void): void {
     this.#stopTimer()
     this.#timer = systemClock.setTimeout(onEnd, keptMs)

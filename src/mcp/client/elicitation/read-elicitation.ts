@@ -14,7 +14,7 @@ const maxMessage = 4_000
 const maxUrl = 2_000
 
 /**
- * What a server asks a person, from the parameters of `elicitation/create`. All of it is a stranger's words.
+ * Reads the parameters of `elicitation/create`, which are untrusted.
  * @throws {ElicitationFault}
  */
 export function readElicitation(params: unknown, server: string): Elicitation {
@@ -27,7 +27,6 @@ export function readElicitation(params: unknown, server: string): Elicitation {
   throw new ElicitationFault(`in the mode ${quoteText(String(mode))}, which does not exist`)
 }
 
-/** A page that a person may be sent to. */
 function readUrl(url: unknown): string {
   if (String(url).length > maxUrl || !isHttpUrl(url))
     throw new ElicitationFault(`to open ${quoteText(String(url).slice(0, 200))}, which is no http(s) address`)
@@ -42,17 +41,16 @@ function asObject(value: unknown): Record<string, unknown> {
   )
 }
 
-/** What a server asks cannot be put to a person. The message completes 'The server asks …'. */
+/** A request that cannot be shown to a person. The message completes 'The server asks …'. */
 export class ElicitationFault extends Error {}
 
-/** No person fills in more. */
 const maxFields = 50
 const maxChoices = 200
 const maxText = 1_000
 
 /**
- * The form of a schema that a server sends: a flat object of texts, numbers, yes or no, and choices. What else the schema has
- * is left out, and the server checks it.
+ * Reads the form of a server's schema: a flat object of strings, numbers, booleans and choices. Other keywords are
+ * dropped; the server checks them.
  * @throws {ElicitationFault} for what no form can have
  */
 export function readForm(given: unknown): ElicitationSchema {
@@ -111,7 +109,6 @@ function readField(key: string, given: unknown): ElicitationField {
   return field
 }
 
-/** The choices of a field; none where it has none. */
 function readChoices(
   given: unknown,
   refuse: (what: string) => Error,

@@ -16,28 +16,31 @@ import { checkInput } from '../../../core/config/check-input.js'
 import { describeError, StatewrightError } from '../../../core/base/errors.js'
 
 /**
- * How the user signs in at a server that asks for it (OAuth 2.1). The client registers itself, uses PKCE, asks for tokens
- * of this server alone, and refreshes them.
+ * How the user signs in (OAuth 2.1). The client registers itself, uses PKCE, requests tokens for this server only, and
+ * refreshes them.
  */
 export interface McpAuth {
-  /** Where the authorization server sends the user back to. */
+  /** The authorization server redirects the user to this URL. */
   redirectUrl: string | URL
   /**
-   * Sends the user to this address, and resolves with the URL that the user came back with. Undefined: the user comes back
-   * elsewhere, where `finishMcpSignIn` is called; the server cannot be used until then.
+   * Sends the user to this address, and resolves with the URL that the user came back with. Undefined: the user comes
+   * back elsewhere, where `finishMcpSignIn` is called; the server cannot be used until then.
    */
   signIn: (url: URL) => string | URL | undefined | Promise<string | URL | undefined>
-  /** Where the tokens are kept. Default: in memory. */
+  /** Stores the tokens. Default: in memory. */
   store?: McpTokenStore
-  /** What the user sees as the client's name. Default `Statewright`. */
+  /** The client's name for the user. Default `Statewright`. */
   clientName?: string
-  /** Of a client that is registered already. */
+  /** The id of a registered client. */
   clientId?: string
-  /** Of a client that is registered already, and has a secret. */
+  /** The secret of a registered client. */
   clientSecret?: string
-  /** The https URL of the client's metadata document, for authorization servers that take one in place of a registration. */
+  /**
+   * The https URL of the client's metadata document, for authorization servers that accept one instead of a
+   * registration.
+   */
   clientMetadataUrl?: string | URL
-  /** The scopes to ask for where the server names none. */
+  /** The scopes to request when the server names none. */
   scope?: string
 }
 
@@ -62,15 +65,14 @@ export const authKind = record({
   scope: optional(anyText()),
 })
 
-/** How a program on the user's own machine sends the user to sign in. */
+/** How a program on the user's own machine signs the user in. */
 export interface LoopbackOptions {
   /** Shows the address, or opens it in a browser. */
   open: (url: string) => void
-  /** The port of this machine to which the user comes back. Default 41415. */
+  /** The local port of the redirect. Default 41415. */
   port?: number
   /** Milliseconds that the user has. Default 300 000. */
   timeoutMs?: number
-  /** Default: the platform's. */
   clock?: Clock
 }
 
@@ -84,8 +86,8 @@ const optionsKind = record({
 })
 
 /**
- * For programs on the user's own machine: a server at 127.0.0.1 that lives as long as the sign-in receives the user who
- * comes back. Needs Node.
+ * For programs on the user's own machine: a server at 127.0.0.1 receives the redirect, and runs only during the
+ * sign-in. Needs Node.
  *
  * @example
  * const auth = { ...loopbackSignIn({ open: (url) => console.log(url) }), store: fileTokenStore('./tokens.json') }
@@ -108,7 +110,7 @@ export function loopbackSignIn(options: LoopbackOptions): Pick<McpAuth, 'redirec
         })
         server.on('request', (request, response) => {
           const came = new URL(request.url ?? '/', redirectUrl)
-          // Any page of the browser can ask for this address: the state is what only the real one knows.
+          // Any page of the browser can request this address, but only the real one knows the state.
           const isOurs = came.pathname === '/callback' && came.searchParams.get('state') === state
           response.writeHead(isOurs ? 200 : 404, { 'content-type': 'text/plain', connection: 'close' })
           response.end(

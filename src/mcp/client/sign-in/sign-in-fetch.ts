@@ -7,7 +7,7 @@ import {
 } from '../../../core/config/address-policy.js'
 import { capResponse } from '../cap-response.js'
 
-/** Bytes of one answer: metadata, a registration, tokens. */
+/** For metadata, a registration, or tokens. */
 const maxAnswerBytes = 1024 * 1024
 
 const maxRedirects = 5
@@ -16,12 +16,12 @@ const loopback = ['localhost', '127.0.0.1', '::1']
 
 export type SignInFetch = (to: string | URL, init?: RequestInit) => Promise<Response>
 
-/** Refreshes in flight, of all connections: an authorization server takes each refresh token once. */
+/** Refreshes in flight of all connections, because a refresh token can be used once. */
 const refreshes = new Map<string, Promise<Response>>()
 
 /**
- * Requests to addresses that the server of `address` names for the sign-in. They may not lead into a private network,
- * unless the server is there itself. `onRefused` receives each refresh token that is refused. `resolve`: default `dns.lookup`.
+ * Fetches addresses that the server of `address` names for the sign-in. They must not lead into a private network,
+ * unless the server is there itself. `onRefused` receives each refused refresh token.
  */
 export function createSignInFetch(
   address: URL,
@@ -37,7 +37,7 @@ export function createSignInFetch(
     const name = to.hostname.replace(/^\[(.*)\]$/, '$1')
     if (!/^https?:$/.test(to.protocol) || !policy.allowsHost(name)) throw refuse()
     const dns = globalThis.process?.getBuiltinModule?.('node:dns')
-    // Workers look names up themselves, and have no private network.
+    // Workers resolve names themselves, and have no private network.
     if (dns === undefined) return fetch(to, init)
     return fetchByNode(to, init, createPublicLookup(policy, refuse, resolve ?? dns.lookup))
   }
@@ -77,7 +77,7 @@ export function createSignInFetch(
   }
 }
 
-/** A request whose socket connects to the addresses that `lookup` lets through, and to no others. */
+/** Connects only to addresses that `lookup` allows. */
 async function fetchByNode(to: URL, init: RequestInit, lookup: LookupFunction): Promise<Response> {
   const { request: send, Agent } = process.getBuiltinModule(
     to.protocol === 'https:' ? 'node:https' : 'node:http',
@@ -89,7 +89,7 @@ async function fetchByNode(to: URL, init: RequestInit, lookup: LookupFunction): 
     send(to, {
       method: request.method,
       headers: { ...Object.fromEntries(request.headers), 'accept-encoding': 'identity' },
-      // One of its own: the global one may use a proxy or an open connection.
+      // The global agent may use a proxy or an open connection.
       agent: new Agent({ keepAlive: false }),
       lookup,
       signal: request.signal,

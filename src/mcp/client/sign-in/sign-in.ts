@@ -16,22 +16,21 @@ import { checkInput, invalidInputError } from '../../../core/config/check-input.
 import { record } from '../../../core/config/kind.js'
 import { type McpAddress, serverAddress } from '../mcp-options.js'
 
-/** What the store has of one server. */
+/** The record of one server in the store. */
 interface Kept {
   client?: StoredOAuthClientInformation
   tokens?: StoredOAuthTokens
-  /** The authorization server that a client id of the user's is for: the first one that was met. */
+  /** The first authorization server, for which the configured client id is valid. */
   issuer?: string
-  /** The sign-in that the user has been sent to. */
   pending?: Pending
 }
 
-/** A sign-in that is about to begin. */
+/** A sign-in that has not been sent yet. */
 interface Begun {
   state: string
   verifiers: string[]
   discovery?: OAuthDiscoveryState
-  /** Settles when the answer can come. */
+  /** Settles when the answer can arrive. */
   sent?: Promise<URL>
 }
 
@@ -41,21 +40,20 @@ interface Pending {
   discovery?: OAuthDiscoveryState
 }
 
-/** Verifiers of sign-ins that began at one time; one of them is the one that the user is sent with. */
+/** Verifiers of concurrent sign-ins; the user is sent with one of them. */
 const maxVerifiers = 20
 
-/** The sign-in at one server, for all the connections to it. */
+/** The sign-in for all connections to one server. */
 export interface SignIn {
-  /** What the SDK's transports take. */
   readonly provider: OAuthClientProvider
-  /** Requests to the addresses that the server names for it. */
+  /** Fetches addresses that the server names for the sign-in. */
   readonly fetch: SignInFetch
   /**
-   * Sends the user to sign in, and exchanges what comes back. Those who ask while the user is away wait for the same.
+   * Sends the user to sign in, and exchanges the answer. Concurrent callers share one sign-in.
    * @throws {StatewrightError} `mcp_sign_in`
    */
   ask(): Promise<void>
-  /** Exchanges what the user came back with. @throws {StatewrightError} `mcp_sign_in` */
+  /** Exchanges the answer of the user. @throws {StatewrightError} `mcp_sign_in` */
   finish(callback: string | URL): Promise<void>
 }
 
@@ -65,12 +63,11 @@ export function createSignIn(url: string | URL, auth: McpAuth): SignIn {
   const records = new Records(auth.store ?? createMemoryTokens(), place)
   const fail = (why: string, cause?: unknown): StatewrightError =>
     new StatewrightError('mcp_sign_in', `Signing in at the MCP server '${place}': ${why}`, place, { cause })
-  /** The sign-in that is about to begin: several requests may be refused at once. */
+  /** Shared by requests that are refused at the same time. */
   let begun: Begun | undefined
   let asking: Promise<void> | undefined
-  /** Of the sign-in that has ended last: requests that were refused before it may still be on their way to ask. */
+  /** Requests that were refused before the last sign-in may still ask for one. */
   let endedState: string | undefined
-  /** Refresh tokens that the authorization server has refused. */
   const refused = new Set<string>()
   const fetchFn = createSignInFetch(address, (token) => refused.add(token))
 
@@ -94,13 +91,13 @@ export function createSignIn(url: string | URL, auth: McpAuth): SignIn {
       if (!['http:', 'https:'].includes(to.protocol))
         throw fail('the address to sign in at is no http(s) URL.')
       const sign = begin()
-      // The sign-in that it belongs to has ended meanwhile, or what it found went with that one.
+      // This sign-in has ended in the meantime.
       if (to.searchParams.get('state') === endedState || sign.discovery === undefined) return
       await (sign.sent ??= send(to, sign))
     },
   }
 
-  /** The first address is the one that the user is sent to; its verifier is kept for whatever process exchanges the answer. */
+  /** The user is sent to the first address. Its verifier is stored for the process that exchanges the answer. */
   const send = async (to: URL, sign: Begun): Promise<URL> => {
     const verifier = await findVerifier(sign.verifiers, to.searchParams.get('code_challenge'))
     const { discovery } = sign
@@ -136,7 +133,7 @@ export function createSignIn(url: string | URL, auth: McpAuth): SignIn {
 
   const askOnce = async (): Promise<void> => {
     const sign = begun
-    // The SDK had what it needs after all: another has signed in meanwhile.
+    // Another process has signed in, so the SDK needs nothing.
     if (sign?.sent === undefined) return
     try {
       const callback = await auth.signIn(await sign.sent)
@@ -162,11 +159,11 @@ export function createSignIn(url: string | URL, auth: McpAuth): SignIn {
   }
 }
 
-/** States of the answers that this process exchanges, of any store: an authorization server revokes tokens when a code comes again. */
+/** Of all stores: an authorization server revokes tokens when a code is used twice. */
 const exchanged = new Set<string>()
 const maxExchanged = 1_000
 
-/** An answer counts once, whether or not its exchange succeeds. */
+/** An answer counts once, even if its exchange fails. */
 async function takePending(records: Records, state: string | null): Promise<Pending | undefined> {
   if (state === null || exchanged.has(state)) return undefined
   let pending: Pending | undefined
@@ -175,7 +172,7 @@ async function takePending(records: Records, state: string | null): Promise<Pend
     pending = kept.pending
     delete kept.pending
   })
-  // Stores of one user may be several objects, so that the process remembers the state, too.
+  // Several stores may belong to one user, so the process remembers the state, too.
   if (pending === undefined || exchanged.has(state)) return undefined
   exchanged.add(state)
   for (const oldest of exchanged) {
@@ -185,7 +182,7 @@ async function takePending(records: Records, state: string | null): Promise<Pend
   return pending
 }
 
-/** Who the client is, and what it was given: the same at the beginning of a sign-in and at its end. */
+/** Must not change between the start and the end of a sign-in. */
 function createCredentials(
   records: Records,
   { redirectUrl, clientName = 'Statewright', clientId, clientSecret, clientMetadataUrl, scope }: McpAuth,
@@ -228,7 +225,7 @@ function createCredentials(
       records.change((kept) => {
         const isClient = what === 'all' || what === 'client'
         if (isClient) delete kept.client
-        // Another request, or another process, may have got fresh ones: those are not refused.
+        // Another request or process may have fresh tokens, which are not refused.
         const isRefused = what === 'tokens' && refused.has(kept.tokens?.refresh_token ?? '')
         if (isClient || isRefused) delete kept.tokens
         if (what === 'all' || what === 'verifier') delete kept.pending
@@ -236,10 +233,10 @@ function createCredentials(
   }
 }
 
-/** The last change of each store without `update`: this process makes one at a time. */
+/** Serializes the changes of each store without `update`. */
 const changes = new WeakMap<McpTokenStore, Promise<unknown>>()
 
-/** What the store has of a server. Other connections and processes write there, too, so that each read asks the store. */
+/** Reads always ask the store, because other connections and processes write to it. */
 class Records {
   readonly #store: McpTokenStore
   readonly #key: string
@@ -272,13 +269,13 @@ class Records {
   }
 }
 
-/** A text that is not one of ours counts as none: an error would show a secret. */
+/** An unreadable text counts as none, because an error would show a secret. */
 function parseKept(text: string | undefined): Kept {
   const kept = text === undefined ? null : parseJsonOr(text, null)
   return typeof kept === 'object' && kept !== null ? (kept as Kept) : {}
 }
 
-/** The one whose digest the user is sent with (RFC 7636, S256). */
+/** The verifier that matches the challenge (RFC 7636, S256). */
 async function findVerifier(verifiers: readonly string[], challenge: string | null): Promise<string> {
   const digests = await Promise.all(
     verifiers.map((verifier) => crypto.subtle.digest('SHA-256', new TextEncoder().encode(verifier))),
@@ -294,7 +291,7 @@ function toBase64Url(bytes: Uint8Array): string {
     .replaceAll('=', '')
 }
 
-/** The parameters of a URL, or of its query alone. */
+/** The parameters of a URL, or of a query string. */
 function readCallback(callback: string | URL): URLSearchParams | undefined {
   if (callback instanceof URL) return callback.searchParams
   if (callback.startsWith('?')) return new URLSearchParams(callback)
@@ -304,8 +301,8 @@ function readCallback(callback: string | URL): URLSearchParams | undefined {
 const signInKind = record({ url: serverAddress(), auth: authKind })
 
 /**
- * Ends a sign-in for which `auth.signIn` resolved with undefined: the user has come back with this URL, perhaps to another
- * process. `auth.store` has to be the one of that user.
+ * Finishes a sign-in for which `auth.signIn` resolved with undefined. The user has come back with this URL, perhaps to
+ * another process. `auth.store` must be the store of that user.
  *
  * @example
  * const auth: McpAuth = { redirectUrl: 'https://app.example.com/callback', signIn: () => undefined }
@@ -325,7 +322,7 @@ export async function finishMcpSignIn(
     throw invalidInputError('callback of finishMcpSignIn', [
       { path: 'callback', sentence: 'callback must be the URL that the user came back with.' },
     ])
-  // A path alone is what frameworks give.
+  // Frameworks pass only the path.
   const came =
     typeof callback === 'string' && callback.startsWith('/') ? new URL(callback, auth.redirectUrl) : callback
   await createSignIn(url, auth).finish(came)

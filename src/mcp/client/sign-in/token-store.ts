@@ -5,7 +5,7 @@ import { createId } from '../../../core/base/platform.js'
 import { StatewrightError, describeError } from '../../../core/base/errors.js'
 
 /**
- * Stores sign-ins: a text for each server. The texts are secrets. Give each of your users a separate store.
+ * Stores sign-ins: one text for each server. The texts are secrets. Use a separate store for each of your users.
  *
  * @example
  * const texts = new Map<string, string>()
@@ -19,14 +19,10 @@ export interface McpTokenStore {
   get(key: string): string | undefined | Promise<string | undefined>
   set(key: string, text: string): void | Promise<void>
   delete(key: string): void | Promise<void>
-  /**
-   * Replaces a text in one step: no other process changes it in the meantime, as in a transaction. Give it when several processes
-   * share the store. Default: `get`, then `set`.
-   */
+  /** Replaces a text atomically. Implement it when several processes share the store. Default: `get`, then `set`. */
   update?(key: string, edit: (text: string | undefined) => string): void | Promise<void>
 }
 
-/** Sign-ins that end with the process. */
 export function createMemoryTokens(): McpTokenStore {
   const texts = new Map<string, string>()
   return {
@@ -39,8 +35,8 @@ export function createMemoryTokens(): McpTokenStore {
 const pathKind = record({ path: nonEmptyText() })
 
 /**
- * Stores sign-ins in a file that only its owner can read (mode 0600). The folder has to exist. Several servers and processes can share
- * the file. Needs Node.
+ * Stores sign-ins in a file that only its owner can read (mode 0600). The folder must exist. Several servers and
+ * processes can share the file. Needs Node.
  *
  * @example
  * const store = fileTokenStore('./tokens.json')
@@ -79,7 +75,7 @@ export function fileTokenStore(path: string): McpTokenStore {
   }
 }
 
-/** The last change of each file: this process makes one at a time, whichever store makes it. */
+/** Serializes the changes of each file within this process. */
 const changes = new Map<string, Promise<unknown>>()
 
 const toFileKey = (path: string): string => process.getBuiltinModule('node:path').resolve(path)
@@ -99,16 +95,16 @@ function queueChange(path: string, change: () => Promise<void>): Promise<void> {
 const findText = (texts: Record<string, string>, key: string): string | undefined =>
   Object.hasOwn(texts, key) ? texts[key] : undefined
 
-/** Also under the key `__proto__`. */
+/** Also works for the key `__proto__`. */
 function setText(texts: Record<string, string>, key: string, value: string): void {
   Object.defineProperty(texts, key, { value, enumerable: true, configurable: true, writable: true })
 }
 
-/** A change takes milliseconds: an older lock was left by a process that has died. */
+/** A change takes milliseconds, so an older lock belongs to a dead process. */
 const lockMs = 10_000
 const lockLookMs = 10
 
-/** Locks a file against other processes. Returns what releases the lock. */
+/** Locks a file against other processes. Returns the function that releases the lock. */
 async function lockFile(path: string): Promise<() => Promise<void>> {
   const { readFile, rename, rm, stat, writeFile } = process.getBuiltinModule('node:fs/promises')
   const [lock, owner] = [`${path}.lock`, createId()]
@@ -129,7 +125,7 @@ async function lockFile(path: string): Promise<() => Promise<void>> {
       () => 0,
     )
     if (age > lockMs) {
-      // Of several processes that find it, one moves it away.
+      // Only one process succeeds in moving it away.
       const left = `${lock}.${owner}`
       await rename(lock, left).then(
         () => rm(left, { force: true }),
@@ -155,12 +151,12 @@ async function readTexts(path: string): Promise<Record<string, string>> {
     if (isMap && Object.values(texts).every((value) => typeof value === 'string'))
       return texts as Record<string, string>
   } catch {
-    // The parser's own words would show a part of a secret.
+    // The parser's message would show a part of a secret.
   }
   throw unusableFile(path, 'is no file of tokens. Give another path, or remove it.')
 }
 
-/** Whole or not at all: a process that dies in between leaves the old file. */
+/** Atomic: a process that dies in between leaves the old file. */
 async function writeTexts(path: string, texts: Record<string, string>): Promise<void> {
   const { writeFile, rename, rm } = process.getBuiltinModule('node:fs/promises')
   const draft = `${path}.${process.pid}.new`
