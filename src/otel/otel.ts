@@ -69,7 +69,7 @@ function checkOtelOptions(options: OtelOptions): OtelOptions {
   }
   const { agentName, captureContent, semconv, tracerProvider, meterProvider } = options
   if (agentName !== undefined && (typeof agentName !== 'string' || agentName === ''))
-    throw otelOptionError('agentName', 'agentName must be a text that is not empty.')
+    throw otelOptionError('agentName', 'agentName must be a non-empty string.')
   if (captureContent !== undefined && typeof captureContent !== 'boolean')
     throw otelOptionError('captureContent', 'captureContent must be true or false.')
   if (semconv !== undefined && !Object.hasOwn(namesBySemconv, semconv))

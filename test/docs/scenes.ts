@@ -534,7 +534,7 @@ export const scenes: Record<string, Scene | Elsewhere> = {
     },
   },
   'docs/migrating.md › Migrating': {
-    expect: ({ said }) => expect(said).toContain('maxTurns is not a known key. Here it is limits.maxSteps.'),
+    expect: ({ said }) => expect(said).toContain('maxTurns is not a known key. Use limits.maxSteps.'),
   },
   'docs/migrating.md › From the Vercel AI SDK (2)': {
     turns: [says('Less rain.')],

@@ -43,7 +43,9 @@ describe('an agent with the reference server of everything', () => {
     const results = stage.wire(1).filter(({ role }) => role === 'tool')
     expect(results.map(textOf).slice(0, 3)).toEqual(['Echo: Hello', 'mine', 'The sum of 2 and 40 is 42.'])
     expect(textOf(results[3])).toMatch(/\[image: image\/png, \d+ bytes, #\w+\]/)
-    expect(textOf(results[4])).toMatch(/^The arguments of 'all_get-sum' do not fit its schema:\n- b: Missing/)
+    expect(textOf(results[4])).toMatch(
+      /^The arguments of 'all_get-sum' do not match its schema:\n- b: Missing/,
+    )
     expect(textOf(results[5])).toMatch(/^There is no tool 'all_get-env'/)
   })
 
@@ -170,7 +172,7 @@ describe('an agent with a server that changes', () => {
     expect((await play.end(3)).state).toBe('CANCELLED')
     const [died, came] = theatre.wire(2).filter(({ role }) => role === 'tool')
     expect(textOf(died)).toMatch(
-      /^The tool 'mortal_die' failed, perhaps only for now: The MCP server 'mortal' has ended/,
+      /^The tool 'mortal_die' failed, possibly temporarily: The MCP server 'mortal' has ended/,
     )
     expect(textOf(came)).toMatch(/^\d+$/)
   })

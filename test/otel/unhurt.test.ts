@@ -181,7 +181,7 @@ describe('options of otel', () => {
   it.each([
     [{ captureContents: true }, /there is no option 'captureContents'/],
     [{ captureContent: 'yes' }, /captureContent must be true or false/],
-    [{ agentName: '' }, /agentName must be a text/],
+    [{ agentName: '' }, /agentName must be a non-empty string/],
     [{ semconv: 'v1.40' }, /semconv must be one of 'latest', 'v1.41'/],
     [{ tracerProvider: {} }, /tracerProvider must have getTracer/],
     [{ meterProvider: {} }, /meterProvider must have getMeter/],

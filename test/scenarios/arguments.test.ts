@@ -31,7 +31,7 @@ describe.each(sampledRows([true, false]))('a tool with a plain JSON Schema, stre
       'ok',
     ])
     for (const message of theatre.wire(1).slice(2, 5)) {
-      expect(textOf(message)).toMatch(/do not fit its schema:\n- amount: -5 is less than 0/)
+      expect(textOf(message)).toMatch(/do not match its schema:\n- amount: -5 is less than 0/)
     }
   })
 })

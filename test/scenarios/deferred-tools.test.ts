@@ -60,7 +60,7 @@ test('of 178 tools, a first request has at most a twentieth of the tokens', asyn
   expect(few).toBeLessThanOrEqual((all ?? 0) * 0.05)
   expect(namesIn(deferred.stage.requests[0]?.sent)).toEqual(['tool_search'])
   const [system] = deferred.stage.wire(0)
-  expect(textOf(system)).toMatch(/^Be brief\.\n\nThere are more tools/)
+  expect(textOf(system)).toMatch(/^Be brief\.\n\nMore tools are available/)
   for (const { name } of manyTools) expect(textOf(system)).toContain(`- ${name}`)
 })
 
@@ -366,7 +366,7 @@ test('a search of the author’s own that returns no names is told to the model 
   expect(result.output).toBe('Without, then.')
   expect(of('tool_result')[0]).toMatchObject({
     status: 'error',
-    content: expect.stringContaining('must return a list of names'),
+    content: expect.stringContaining('must return a list of tool names'),
   })
 })
 
@@ -491,7 +491,7 @@ test('deferred tools of a sub-agent are loaded in its own session', async () => 
 test.each([
   [
     { tools: [defer('two')] },
-    "Tool 'two' is deferred (defer: true), but nothing finds it. Add toolSearch() to tools",
+    "Tool 'two' is deferred (defer: true), but there is no search. Add toolSearch() to tools",
   ],
   [{ tools: [toolSearch(), { ...toolSearch(), name: 'find' }] }, 'Keep one toolSearch().'],
 ])('tools that cannot be found are refused (%#)', ({ tools }, message) => {

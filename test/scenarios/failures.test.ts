@@ -102,7 +102,7 @@ describe('what is strange on the wire', () => {
     }
   })
 
-  it('JSON that is no completion, or nothing at all, is an error or an empty answer, never a hang', async () => {
+  it('JSON that is not a completion, or nothing at all, is an error or an empty answer, never a hang', async () => {
     const other = await played([{ raw: { body: '{"hello":"world"}' } }])
     expect(other.result).toMatchObject({ state: 'ERROR', error: { code: 'invalid_response' } })
     const nothing = await stage([{ raw: { body: '' } }], {}, 'repeatLast')

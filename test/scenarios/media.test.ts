@@ -100,18 +100,15 @@ describe('what the user says', () => {
 
   it.each([
     [[{ type: 'image', image: 'no picture' }], /input\.content\[0\]\.image must be bytes, base64/],
-    [[{ type: 'file', data: png }], /input\.content\[0\]\.mediaType must say what the file is/],
+    [[{ type: 'file', data: png }], /input\.content\[0\]\.mediaType must be a media type/],
     [
       [{ type: 'video', data: png }],
       /input\.content\[0\]\.type must be one of text, image_url, input_audio, file, image/,
     ],
-    [[{ type: 'text' }], /has the type text, but no text in it/],
-    [[{ type: 'image', image: new URL('file:///home/ann/heron.png') }], /image is a file of this machine/],
-    [[{ type: 'image', image: 'FILE:///heron.png' }], /image is a file of this machine/],
-    [
-      [{ type: 'image_url', image_url: { url: 'file:///heron.png' } }],
-      /content\[0\] is a file of this machine/,
-    ],
+    [[{ type: 'text' }], /has the type text, but no valid text field/],
+    [[{ type: 'image', image: new URL('file:///home/ann/heron.png') }], /image is a local file/],
+    [[{ type: 'image', image: 'FILE:///heron.png' }], /image is a local file/],
+    [[{ type: 'image_url', image_url: { url: 'file:///heron.png' } }], /content\[0\] is a local file/],
     [[{ type: 'image', image: new URL('blob:https://herons.test/1') }], /image must be bytes, base64/],
     [[{ type: 'image', image: 'https://her ons.test/' }], /image must be bytes, base64/],
     [[{ type: 'image', image: 'abcde' }], /image must be bytes, base64/],
@@ -212,9 +209,7 @@ describe('what a tool returns', () => {
       data: { status: 'error' },
     })
     const huge = 'A'.repeat(28 * 1024 * 1024)
-    expect(() => toolContent([{ type: 'image', image: huge }])).toThrow(
-      /29 MB of base64 in them, of at most 28/,
-    )
+    expect(() => toolContent([{ type: 'image', image: huge }])).toThrow(/29 MB of base64; the maximum is 28/)
   })
 })
 
@@ -264,12 +259,12 @@ describe('shields', () => {
 
 describe('a model that does not take it', () => {
   const cases: [what: string, media: MediaKind[], input: RunInput, says: RegExp][] = [
-    ['a picture', [], [picture], /Message m1 has a picture in it, and gpt-test takes text alone/],
+    ['a picture', [], [picture], /Message m1 contains an image, but gpt-test accepts text only/],
     [
       'a document',
       ['image', 'audio'],
       [{ type: 'file', data: png, mediaType: 'application/pdf' }],
-      /a file in it, and gpt-test takes text, image and audio/,
+      /a file, but gpt-test accepts text, image and audio/,
     ],
   ]
 
@@ -290,7 +285,7 @@ describe('a model that does not take it', () => {
     const theatre = await stage([call('screenshot'), text('Never.')])
     const model = openaiChat({ model: 'gpt-test', baseURL: theatre.rehearsal.url, apiKey: 'none', media: [] })
     const result = await createAgent({ model, tools: [screenshot()] }).run('Go.').result
-    expect(result.error?.message).toMatch(/The result of the call call_1_1 has a picture in it/)
+    expect(result.error?.message).toMatch(/The result of the call call_1_1 contains an image/)
     expect(theatre.requests).toHaveLength(1)
   })
 

@@ -464,7 +464,7 @@ describe('models', () => {
       const missing = (place: string) =>
         expect.objectContaining({
           code: 'missing_api_key',
-          message: expect.stringMatching(new RegExp(`^${place}: There is no API key`)),
+          message: expect.stringMatching(new RegExp(`^${place}: No API key`)),
         })
       const run = (options: Partial<AgentOptions>) => () =>
         createAgent({ model: good, ...options }).run('Go.')

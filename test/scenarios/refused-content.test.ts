@@ -66,7 +66,7 @@ describe('a model that takes no pictures', () => {
     const other = { ...picture, image: `${png.slice(0, -4)}AAAA` }
     const result = await opened.run([{ type: 'text', text: 'And this?' }, other], { session: 's' }).end(3)
     expect(result.state).toBe('COMPLETED')
-    expect(sent(opened.requests[2])).toContain('left out: the model does not take it')
+    expect(sent(opened.requests[2])).toContain('omitted: the model does not accept it')
   })
 
   it('is passed over for one that takes them, in later runs at once', async () => {

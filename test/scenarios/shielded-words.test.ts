@@ -187,7 +187,7 @@ describe.each(sampledRows([true, false]))('reasoning, streamed: %p', (stream) =>
   })
 })
 
-describe('an answer that does not fit the output schema', () => {
+describe('an answer that does not match the output schema', () => {
   const output = z.strictObject({ done: z.boolean() })
   const wrong = JSON.stringify({ done: true, [secret]: 1 })
 

@@ -354,13 +354,13 @@ describe('a run with an output schema', () => {
 
   it('may have a schema that checks asynchronously', async () => {
     const schema = z.object({
-      city: z.string().refine(async (city) => Promise.resolve(city !== 'Rome'), 'is no option'),
+      city: z.string().refine(async (city) => Promise.resolve(city !== 'Rome'), 'is not an option'),
     })
     const { result, stage: theatre } = await played([text('{"city":"Rome"}'), text('{"city":"Oslo"}')], {
       output: schema,
     })
     expect(result).toMatchObject({ state: 'COMPLETED', object: { city: 'Oslo' } })
-    expect(textOf(theatre.wire(1).at(-1))).toContain('answer.city: is no option')
+    expect(textOf(theatre.wire(1).at(-1))).toContain('answer.city: is not an option')
   })
 
   it('may have a plain JSON Schema, which is checked like any other', async () => {

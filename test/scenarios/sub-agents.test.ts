@@ -192,8 +192,8 @@ describe('an input of its own', () => {
   })
 
   it.each([
-    [{}, { task: ' ' }, /do not fit its schema[\s\S]*task/],
-    [{}, {}, /do not fit its schema[\s\S]*task/],
+    [{}, { task: ' ' }, /do not match its schema[\s\S]*task/],
+    [{}, {}, /do not match its schema[\s\S]*task/],
     [{ input, prompt: () => '' }, {}, /could not be run/],
     [
       {

@@ -243,7 +243,7 @@ export type Way = (typeof ways)[number]
 
 export interface Cell {
   entrance: string
-  /** Null where what withholds is no shield. */
+  /** Null where what withholds is not a shield. */
   shield: { point: ShieldPoint; action: 'block' | 'redact' } | null
   way: Way
   /** What is on. */

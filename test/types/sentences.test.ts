@@ -28,12 +28,12 @@ const snippets: [name: string, code: string, says: RegExp | null][] = [
   [
     'a zod 3 schema as input',
     `defineTool({ name: 'x', description: 'X.', input: z3.object({ a: z3.number() }), execute: ({ a }) => a })`,
-    /not assignable to type '"This input cannot say its JSON Schema\. Use zod 4\.2 or later \(zod 3 cannot\)/,
+    /not assignable to type '"This input has no JSON Schema\. Use zod 4\.2 or later \(zod 3 cannot\)/,
   ],
   [
     'parameters in place of input',
     `defineTool({ name: 'x', description: 'X.', parameters: z.object({ a: z.number() }), execute: ({ a }) => a })`,
-    /not assignable to type '"call it input, not 'parameters': a zod schema, or a JSON Schema as it is"'/,
+    /not assignable to type '"use input instead of 'parameters': a zod schema, or a plain JSON Schema"'/,
   ],
   [
     'neither execute nor client',

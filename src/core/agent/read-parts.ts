@@ -263,7 +263,7 @@ export function checkRunOptions(
     if (names.includes(key)) continue
     const other = findOtherName(key)
     const hint = other
-      ? `Here it is ${other}.`
+      ? `Use ${other}.`
       : `It takes ${names.join(', ')}${names.includes('limits') ? '; limits go into limits: { … }' : ''}.`
     throw optionError(`${call} has no option '${key}'. ${hint}`, key)
   }

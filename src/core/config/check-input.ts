@@ -38,7 +38,7 @@ export function checkInput<Value, Taken>(
     })
   } catch (error) {
     // A getter that throws, or a revoked proxy.
-    throw invalidInputError(what, [{ path: '', sentence: 'It cannot be read; use plain objects.' }], {
+    throw invalidInputError(what, [{ path: '', sentence: 'It cannot be read. Use plain objects.' }], {
       cause: error,
     })
   }
@@ -75,7 +75,7 @@ function findHint(key: string, path: Path, siblings: readonly string[], kind: Ki
   const sameName = siblings.find((sibling) => normalizeName(sibling) === normalizeName(key))
   if (sameName !== undefined) return formatSuggestion(formatPath([...path, sameName]))
   const other = findOtherName(key)
-  if (other !== undefined) return `Here it is ${other}.`
+  if (other !== undefined) return `Use ${other}.`
   const meant = findNearestName(key, siblings)
   return meant === undefined
     ? (hintOtherSection(key, kind) ?? formatKnownKeys(siblings))
@@ -99,7 +99,7 @@ function formatSuggestion(path: string): string {
 }
 
 function formatKnownKeys(keys: readonly string[]): string {
-  return `Known here: ${keys.join(', ')}.`
+  return `Known keys: ${keys.join(', ')}.`
 }
 
 /** Formats paths such as `prices["gpt-5"].inputPerMillion` and `messages[0].role`. */

@@ -74,26 +74,26 @@ export const apiOnlyKeys: Readonly<Record<ModelApi, readonly (keyof ModelSection
   responses: ['hostedTools', 'reasoningSummary', 'encryptedReasoning'],
 }
 
-const noSecretHint = 'put the key into an environment variable and name that in model.apiKeyEnv'
+const noSecretHint = 'put the key into an environment variable and set model.apiKeyEnv to its name'
 
 /** Request parameters by name, without secrets. */
 const parameterMap = (what: string) =>
   refine(
-    map(nonEmptyText(), 'an object of texts'),
+    map(nonEmptyText(), 'an object of strings'),
     (given) => !Object.keys(given).some(isSecretName),
     `${what} without secrets: ${noSecretHint}`,
   )
 
-const urlPhrase = 'an http(s) URL without user, password, query and fragment'
+const urlPhrase = 'an http(s) URL without user, password, query or fragment'
 const variablePhrase =
-  'the name of an environment variable in capitals, such as OPENAI_API_KEY; the key itself stays out of files'
+  'the name of an environment variable in capitals, such as OPENAI_API_KEY; files must not contain the key itself'
 
 const echoPhrase = "true, false, 'reasoning_content', 'reasoning' or 'thinking'"
 
 const toolsPhrase = "a list of tools with a type, such as [{ type: 'web_search' }]"
 
 export const modelSection = record({
-  model: nonEmptyText("the provider's name of a model"),
+  model: nonEmptyText('a model name of the provider'),
   api: optional(choice(...modelApis)),
   provider: optional(nonEmptyText()),
   baseURL: optional(refine(anyText(urlPhrase), isPlainUrl, urlPhrase)),

@@ -225,9 +225,10 @@ export const choice = <const Values extends readonly [string, ...string[]]>(...v
     values.map((value) => `'${value}'`).join(' or '),
   )
 
-export const anyText = (phrase = 'a text') => predicate<string>((value) => typeof value === 'string', phrase)
+export const anyText = (phrase = 'a string') =>
+  predicate<string>((value) => typeof value === 'string', phrase)
 
-export const nonEmptyText = (phrase = 'a text that is not empty') =>
+export const nonEmptyText = (phrase = 'a non-empty string') =>
   refine(anyText(phrase), (value) => value !== '', phrase)
 
 export const callable = <Callable>(phrase = 'a function') =>

@@ -103,7 +103,7 @@ export function expectKnownOptions(name: string, options: object, known: readonl
 /** Suggests a replacement for an unknown option. */
 export function hintFor(key: string, known: readonly string[]): string {
   const other = findOtherName(key)
-  if (other !== undefined) return `Here it is ${other}.`
+  if (other !== undefined) return `Use ${other}.`
   const meant = findNearestName(key, known)
-  return meant === undefined ? `It takes ${known.join(', ')}.` : `Did you mean ${meant}?`
+  return meant === undefined ? `The options are ${known.join(', ')}.` : `Did you mean ${meant}?`
 }

@@ -30,7 +30,7 @@ export interface RequestOptions {
   extraBody?: JsonObject | undefined
 }
 
-const stopPhrase = 'a text, or a list of texts'
+const stopPhrase = 'a string or a list of strings'
 
 export const requestSections = {
   instructions: anyText(),

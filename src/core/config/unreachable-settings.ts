@@ -60,7 +60,7 @@ function listSteps(config: AgentConfig): Threshold[] {
 }
 
 function endsBefore({ limits }: AgentConfig): string {
-  return `limits.maxSteps (${limits.maxSteps}) ends the run before`
+  return `limits.maxSteps (${limits.maxSteps}) ends the run first`
 }
 
 type Detector = Steps & Partial<StepsWithBlock>
@@ -109,7 +109,7 @@ function listAmounts(config: AgentConfig): Threshold[] {
   const { timeoutMs, tokenBudget, outputTokens, costLimit, onNearBudget } = limits
   const { reserveTokens, reserveCostFraction } = guardrails
   const isLate = (ms: number): boolean => timeoutMs > 0 && ms >= timeoutMs
-  const deadline = `limits.timeoutMs (${timeoutMs}) ends the run before`
+  const deadline = `limits.timeoutMs (${timeoutMs}) ends the run first`
   const isSilentBefore = contentIdleMs > 0 && streamIdleMs > contentIdleMs
   const concludes = onNearBudget === 'conclude'
   const hasReserve = (tokenBudget > 0 && reserveTokens > 0) || (costLimit > 0 && reserveCostFraction > 0)
@@ -125,43 +125,43 @@ function listAmounts(config: AgentConfig): Threshold[] {
       path: 'streamIdleMs',
       value: streamIdleMs,
       isBeyond: isLate(streamIdleMs) || isSilentBefore,
-      because: isLate(streamIdleMs) ? deadline : `contentIdleMs (${contentIdleMs}) ends the answer before`,
+      because: isLate(streamIdleMs) ? deadline : `contentIdleMs (${contentIdleMs}) ends the response first`,
     },
     {
       path: 'limits.outputTokens',
       value: outputTokens,
       isBeyond: tokenBudget > 0 && outputTokens >= tokenBudget,
-      because: `limits.tokenBudget (${tokenBudget}) counts them, too, and is reached before`,
+      because: `limits.tokenBudget (${tokenBudget}) also counts them and is reached first`,
     },
     {
       path: 'guardrails.reserveTokens',
       value: reserveTokens,
       isBeyond: tokenBudget > 0 && reserveTokens >= tokenBudget,
-      because: `it is all of limits.tokenBudget (${tokenBudget}), so the budget is nearly used up from the start`,
+      because: `it equals or exceeds limits.tokenBudget (${tokenBudget}), so the budget is almost exhausted from the start`,
     },
     {
       path: 'guardrails.reserveCostFraction',
       value: reserveCostFraction,
       isBeyond: reserveCostFraction >= 1,
-      because: 'it is all of limits.costLimit, so the budget is nearly used up from the start',
+      because: 'it equals or exceeds limits.costLimit, so the budget is almost exhausted from the start',
     },
     {
       path: 'limits.onNearBudget',
       value: `'${onNearBudget}'`,
       isBeyond: concludes && !hasReserve,
-      because: 'there is neither limits.tokenBudget nor limits.costLimit, or no reserve of it',
+      because: 'neither limits.tokenBudget nor limits.costLimit is set with a reserve',
     },
     {
       path: 'limits.tokenBudget',
       value: tokenBudget,
       isBeyond: concludes && tokenBudget > 0 && reserveTokens >= tokenBudget,
-      because: `guardrails.reserveTokens (${reserveTokens}) is all of it, so the first request is the last (limits.onNearBudget)`,
+      because: `guardrails.reserveTokens (${reserveTokens}) equals or exceeds it, so the first request is the last (limits.onNearBudget)`,
     },
     {
       path: 'retry.baseDelayMs',
       value: retry.baseDelayMs,
       isBeyond: retry.baseDelayMs > retry.maxDelayMs,
-      because: `retry.maxDelayMs (${retry.maxDelayMs}) is less, and every wait is that long`,
+      because: `retry.maxDelayMs (${retry.maxDelayMs}) is less, so every wait takes that long`,
     },
   ]
 }

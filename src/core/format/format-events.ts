@@ -92,7 +92,7 @@ class Screen {
     let out = ''
     if (reset && this.#streamed === stepId) {
       this.#streamed = null
-      const withdrawn = '↻ what was said above is withdrawn; the model starts over'
+      const withdrawn = '↻ the output above is discarded; the model starts over'
       out += this.#writeLine(this.#style.paint('dim', withdrawn))
     }
     if (reasoning) out += this.#writeText('reasoning', stripControls(reasoning))
@@ -203,7 +203,7 @@ function formatEventLine(event: AgentEvent, style: LineStyle): string | null {
       return paint('dim', `  ◇ step  ${shorten(formatPreparedStep(event), width - 10)}`)
     case 'context_fitted': {
       const { strategy, before, after, dropped } = event
-      const less = `${formatCount(before)} → ${formatCount(after)} tokens, ${formatCount(dropped)} messages left out`
+      const less = `${formatCount(before)} → ${formatCount(after)} tokens, ${formatCount(dropped)} messages omitted`
       return paint('dim', `  ◇ context  ${less} (${strategy})`)
     }
     case 'budget_warning':
@@ -211,11 +211,7 @@ function formatEventLine(event: AgentEvent, style: LineStyle): string | null {
     case 'approval_requested': {
       const shown = formatArguments(event.arguments, width)
       const call = formatCallId(event.callId)
-      return note(
-        'yellow',
-        '? approval',
-        `${formatCallPath(event)}(${shown}) waits for a person (call ${call})`,
-      )
+      return note('yellow', '? approval', `${formatCallPath(event)}(${shown}) needs approval (call ${call})`)
     }
     case 'elicitation_requested': {
       const { server, message, url = '' } = event.elicitation

@@ -173,7 +173,7 @@ function toOwnRequest(
     throw new ModelError({
       kind: 'fatal',
       code: 'unsupported_content',
-      message: `${candidate.model.model} has refused a picture, sound or document of this session.`,
+      message: `${candidate.model.model} refused an image, audio or document of this session.`,
     })
   }
   return { ...request, messages: messages.map((message) => stripForeignEcho(candidate, message)) }

@@ -71,7 +71,7 @@ function fitAll(given: readonly ToolSpec[], family: SchemaFamily): FittedTools |
   for (const spec of given) {
     const fitted = fittedSpecs[family].get(spec) ?? fitSpec(spec, family)
     if (fitted !== spec) fittedSpecs[family].set(spec, fitted)
-    if (typeof fitted === 'string') warnings.push(`The tool '${spec.name}' is left out: ${fitted}.`)
+    if (typeof fitted === 'string') warnings.push(`The tool '${spec.name}' is omitted: ${fitted}.`)
     else tools.push(fitted)
   }
   const isSame = tools.length === given.length && tools.every((tool, index) => tool === given[index])
@@ -80,7 +80,7 @@ function fitAll(given: readonly ToolSpec[], family: SchemaFamily): FittedTools |
 
 function fitSpec(spec: ToolSpec, family: SchemaFamily): ToolSpec | string {
   if (family === 'gemini' && !/^[a-z_]/i.test(spec.name))
-    return 'Gemini takes only names that begin with a letter or an underscore. Rename it'
+    return 'Gemini only accepts names that start with a letter or an underscore. Rename it'
   try {
     const parameters = fitSchema(spec.parameters, family)
     return parameters === spec.parameters ? spec : { ...spec, parameters }
@@ -103,7 +103,7 @@ class PartCounter {
     this.#left -= 1
     if (this.#left < 0)
       throw new UnfitSchemaError(
-        `its input schema has more than ${maxParts} parts once its references are written out`,
+        `its input schema has more than ${maxParts} parts after its references are expanded`,
       )
   }
 }
@@ -123,7 +123,7 @@ export function fitSchema(schema: JsonObject, family: SchemaFamily): JsonObject 
   const fitted = family === 'anthropic' ? describeOddKeys(open) : open
   const fault = fitted === schema ? undefined : findRefFault(fitted)
   if (fault !== undefined)
-    throw new UnfitSchemaError(`its input schema ${fault} in the form that providers take`)
+    throw new UnfitSchemaError(`its input schema ${fault} in the form that providers accept`)
   return fitted
 }
 
@@ -231,9 +231,9 @@ export function findRefFault(schema: JsonObject): string | undefined {
     for (const key of ['$ref', '$dynamicRef']) {
       const ref = (value as JsonObject)[key]
       if (typeof ref !== 'string') continue
-      if (!ref.startsWith('#')) return `refers to something outside itself ('${ref.slice(0, 100)}')`
+      if (!ref.startsWith('#')) return `contains an external reference ('${ref.slice(0, 100)}')`
       if (ref.startsWith('#/') && findRef(schema, ref) === undefined)
-        return `refers to '${ref.slice(0, 100)}', which it does not have`
+        return `refers to '${ref.slice(0, 100)}', which does not exist`
     }
     queue.push(...(Object.values(value) as unknown[]))
   }

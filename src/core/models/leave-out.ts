@@ -56,7 +56,7 @@ function createPlaceholder(message: Message): Message {
   }
 }
 
-const leftOut = (what: string): string => `[This ${what} is left out: the provider refused it.]`
+const leftOut = (what: string): string => `[This ${what} is omitted because the provider refused it.]`
 
 /** Removes the media and reasoning that this model refused. */
 export function leaveOutContent(
@@ -122,7 +122,7 @@ export function describeParts(message: Message, isDescribed: MediaTest): Message
         content: (message.content as ContentPart[]).map(
           (part): ContentPart =>
             part.type !== 'text' && isDescribed(part)
-              ? { type: 'text', text: `${describeMedia(part)} (left out: the model does not take it)` }
+              ? { type: 'text', text: `${describeMedia(part)} (omitted: the model does not accept it)` }
               : part,
         ),
       }

@@ -47,7 +47,7 @@ export function toContentPart(given: unknown, at: string): ContentPart {
   if (typeof type !== 'string' || !Object.hasOwn(payloads, type))
     throw inputError(`${at}.type must be one of ${Object.keys(payloads).join(', ')}, image.`, at)
   if (typeof payloads[type as ContentPart['type']](part) !== 'string')
-    throw inputError(`${at} has the type ${type}, but no ${type} in it that can be sent.`, at)
+    throw inputError(`${at} has the type ${type}, but no valid ${type} field.`, at)
   if (/^file:/i.test(String(payloads[type as ContentPart['type']](part))) && type !== 'text')
     throw inputError(`${at} ${localFileHint}`, at)
   return part as ContentPart
@@ -63,10 +63,7 @@ function toImagePart(part: Fields, at: string): ContentPart {
 function toDocumentPart(part: Fields, at: string): ContentPart {
   const { mediaType, filename } = part
   if (typeof mediaType !== 'string' || !mediaType.includes('/'))
-    throw inputError(
-      `${at}.mediaType must say what the file is, such as 'application/pdf'.`,
-      `${at}.mediaType`,
-    )
+    throw inputError(`${at}.mediaType must be a media type, such as 'application/pdf'.`, `${at}.mediaType`)
   const data = readData(part['data'], `${at}.data`)
   const [kind] = mediaType.split('/')
   const url = toAddress(data, mediaType)
@@ -84,7 +81,7 @@ const audioFormats: Readonly<Record<string, 'mp3' | 'wav'>> = {
   'audio/x-wav': 'wav',
 }
 
-const localFileHint = 'is a file of this machine, which no provider can reach: read it, and pass its bytes.'
+const localFileHint = 'is a local file, which providers cannot reach. Read it and pass its bytes.'
 
 /** Returns base64 or a URL. */
 function readData(given: unknown, at: string): string {
@@ -96,7 +93,7 @@ function readData(given: unknown, at: string): string {
   const data = given instanceof URL ? given.href : given
   if (typeof data === 'string' && (isAddress(data) ? isWellFormedAddress(data) : isBase64(data))) return data
   if (typeof data === 'string' && /^file:/i.test(data)) throw inputError(`${at} ${localFileHint}`, at)
-  throw inputError(`${at} must be bytes, base64, or a data: or http(s): address.`, at)
+  throw inputError(`${at} must be bytes, base64, or a data: or http(s): URL.`, at)
 }
 
 /** Does not scan `data:` URLs, which may be large. */

@@ -148,7 +148,7 @@ export function normalizeFailure(failure: ModelFailure): ModelFailure {
   return {
     kind: failureKinds.find((kind) => kind === given.kind) ?? 'fatal',
     code: asText(given.code) || 'unknown',
-    message: asText(given.message) || 'The provider failed with an error without words.',
+    message: asText(given.message) || 'The provider failed with an error without a message.',
     status: toStatus(given.status),
     retryAfterMs: readWaitMs(given.retryAfterMs),
     partialText: asText(given.partialText),

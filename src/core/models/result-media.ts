@@ -119,18 +119,18 @@ export function refuseUnsupportedMedia(
   for (const message of messages) {
     const kind = listMediaKinds(message).find((one) => !media.includes(one))
     if (kind === undefined) continue
-    const takes = media.length === 0 ? 'text alone' : `text, ${media.join(' and ')}`
+    const takes = media.length === 0 ? 'text only' : `text, ${media.join(' and ')}`
     const whose =
       message.role === 'tool' ? `The result of the call ${message.tool_call_id}` : `Message ${message.id}`
     throw new ModelError({
       kind: 'fatal',
       code: 'unsupported_content',
-      message: `${whose} has ${mediaNames[kind]} in it, and ${model} takes ${takes} (option media of the model). Leave it out, or ask a model that takes it.`,
+      message: `${whose} contains ${mediaNames[kind]}, but ${model} accepts ${takes} (model option media). Remove it, or use a model that accepts it.`,
     })
   }
 }
 
-const mediaNames: Readonly<Record<MediaKind, string>> = { image: 'a picture', audio: 'sound', file: 'a file' }
+const mediaNames: Readonly<Record<MediaKind, string>> = { image: 'an image', audio: 'audio', file: 'a file' }
 
 function listMediaKinds(message: Message): MediaKind[] {
   if (message.role === 'assistant') return []

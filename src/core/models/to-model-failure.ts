@@ -44,7 +44,7 @@ function readFailure(error: unknown, now: number, advise: (status: number) => st
     return toConnectionFailure(error) ?? toUnknownFailure(error)
   } catch {
     // An error whose fields throw.
-    return createFailure('fatal', 'unknown', 'The provider failed with an error that cannot be read.')
+    return createFailure('fatal', 'unknown', 'The provider failed with an unreadable error.')
   }
 }
 
@@ -56,7 +56,7 @@ export function toBodyFailure(body: unknown): ModelFailure {
     ...createFailure(
       classifyWords(error),
       error.code || error.type || 'provider_error',
-      formatSentence('The provider broke off its answer', error.message),
+      formatSentence('The provider aborted its response', error.message),
       error,
     ),
     retryAfterMs: error.retryAfterMs,
@@ -133,14 +133,14 @@ const accountSentences = new RegExp(
 /** The model wrote a malformed call (Groq). The next attempt may succeed. */
 const misgeneratedCodes = /^tool_use_failed$|^output_parse_failed$/
 
-const overflowAdvice = 'Shorten the conversation, or set context.window and a context.strategy.'
+const overflowAdvice = 'Shorten the conversation, or set context.window and context.strategy.'
 
 /** Advice for users of `openaiChat`. */
 export function getFatalAdvice(status: number): string {
   if (status >= 300 && status <= 399)
-    return 'Redirects are not followed: set the base URL to where the API is.'
+    return 'Redirects are not followed. Set the base URL to the address of the API.'
   if (status === 401)
-    return 'Check the API key (option apiKey, or OPENAI_API_KEY) and that it belongs to this base URL.'
+    return 'Check the API key (option apiKey, or OPENAI_API_KEY) and that it belongs to the base URL.'
   if (status === 402 || status === 429) return "Check the plan and the balance of the provider's account."
   if (status === 403) return 'Check that the API key may use this model and that the region is allowed.'
   if (status === 404) return 'Check the model name and the base URL (it usually ends in /v1).'
@@ -157,7 +157,7 @@ function readBody(error: unknown): ErrorBody {
     code: body.code || readWord(readProperty(error, 'code')),
     type: body.type || readWord(readProperty(error, 'type')),
     param: body.param || readWord(readProperty(error, 'param')),
-    message: body.message || (isMarkup(text) ? 'it answered with a web page' : text),
+    message: body.message || (isMarkup(text) ? 'it returned a web page' : text),
   }
 }
 
@@ -174,7 +174,7 @@ function toConnectionFailure(error: unknown): ModelFailure | null {
   const codes = chain.map((cause) => readText(cause, 'code'))
   const certificate = codes.find((code) => certificateCodes.test(code))
   if (certificate !== undefined) {
-    const message = `The provider's TLS certificate is not accepted (${certificate}). Check the base URL, or trust the certificate.`
+    const message = `The TLS certificate of the provider is not trusted (${certificate}). Check the base URL, or trust the certificate.`
     return createFailure('fatal', certificate, message)
   }
   const names = chain.map((cause) => readText(cause, 'name'))
@@ -189,7 +189,7 @@ function toConnectionFailure(error: unknown): ModelFailure | null {
     )
   }
   if (names.includes('AbortError') || messages.includes('Request was aborted.'))
-    return createFailure('transient', 'aborted', 'The request was aborted before its end.')
+    return createFailure('transient', 'aborted', 'The request was aborted.')
   if (code === undefined && !messages.some((message) => connectionWords.test(message))) return null
   const reason = code ?? messages.findLast((message) => message !== '')
   return createFailure(
@@ -198,7 +198,7 @@ function toConnectionFailure(error: unknown): ModelFailure | null {
     formatSentence(
       'The connection to the provider failed',
       reason ?? '',
-      'Check the base URL and the network if this stays.',
+      'Check the base URL and the network if this persists.',
     ),
   )
 }
@@ -215,7 +215,7 @@ function toUnknownFailure(error: unknown): ModelFailure {
   return createFailure(
     kind,
     code || 'unknown',
-    said === '' ? 'The provider failed with an error without words.' : toEvidence(said),
+    said === '' ? 'The provider failed with an error without a message.' : toEvidence(said),
   )
 }
 

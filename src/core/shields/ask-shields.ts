@@ -127,9 +127,9 @@ function readShieldVerdict(value: unknown): CheckedShieldVerdict | { problem: st
   const { action, message: said, content } = value as Record<string, unknown>
   const message = typeof said === 'string' && said.trim() !== '' ? truncate(said, longestMessage) : null
   if (action === 'allow' || action === 'warn' || action === 'block') return { action, message }
-  if (action !== 'redact') return { problem: `check() returned an object whose action is none; ${shapes}` }
+  if (action !== 'redact') return { problem: `check() returned an object without a valid action; ${shapes}` }
   if (typeof content !== 'string') {
-    return { problem: `check() returned a redact without the redacted text; ${shapes}` }
+    return { problem: `check() returned 'redact' without content; ${shapes}` }
   }
   return { action, message, content }
 }
@@ -192,14 +192,14 @@ async function askShield(shield: Shield, content: string, asking: AskShieldOptio
 }
 
 function formatRefused({ name }: Shield): string {
-  return `Shield '${name}' refused the content.`
+  return `Shield '${name}' blocked the content.`
 }
 
 function formatFailed({ name }: Shield, failure: string, action: 'warn' | 'block'): string {
   const consequence =
     action === 'block'
-      ? 'Content that could not be checked is blocked; repair the shield, or set failOpen to let it pass with a warning.'
-      : 'The content passes unchecked (failOpen).'
+      ? 'Content that could not be checked is blocked. Fix the shield, or set failOpen to allow it with a warning.'
+      : 'The content is allowed without a check (failOpen).'
   return `${toEvidence(`Shield '${name}' failed: ${failure}`).replace(/\.$/, '')}. ${consequence}`
 }
 

@@ -60,7 +60,7 @@ export function openaiModeration(options: OpenAIModerationOptions): Shield {
 function readResults(answer: unknown): readonly unknown[] {
   const results = readProperty(answer, 'results')
   if (!Array.isArray(results) || results.length === 0) {
-    throw new Error('The moderation API answered without results. Check that the client speaks to OpenAI.')
+    throw new Error('The moderation API returned no results. Check that the client connects to OpenAI.')
   }
   return results
 }
@@ -78,7 +78,7 @@ function readFlags(
   const judged = readProperty(result, threshold === undefined ? 'categories' : 'category_scores')
   const flagged = readProperty(result, 'flagged')
   if (typeof judged !== 'object' || judged === null || typeof flagged !== 'boolean') {
-    throw new Error('The moderation API answered with a result that cannot be read.')
+    throw new Error('The moderation API returned an unreadable result.')
   }
   const judgements = judged as Record<string, unknown>
   const categories = (chosen ?? Object.keys(judgements)).filter((category) => {
@@ -87,9 +87,7 @@ function readFlags(
     if (typeof judgement === 'number' && threshold !== undefined) return judgement >= threshold
     // Models answer null for unknown categories.
     if (judgement === null && chosen === undefined) return false
-    throw new Error(
-      `The moderation API did not judge the category '${category}'. Check categories and model.`,
-    )
+    throw new Error(`The moderation API did not rate the category '${category}'. Check categories and model.`)
   })
   const isPlain = chosen === undefined && threshold === undefined
   return { flagged: categories.length > 0 || (isPlain && flagged), categories }

@@ -50,14 +50,14 @@ function toFinder(name: string, entry: unknown, index: number): Finder {
     throw invalidShieldError(name, place, `${place} must be a RegExp or { name, pattern: RegExp }.`)
   }
   if (typeof kind !== 'string' || kind.trim() === '') {
-    throw invalidShieldError(name, place, `${place}.name must be a text.`)
+    throw invalidShieldError(name, place, `${place}.name must be a string.`)
   }
   const { source, flags } = pattern
   if (''.search(new RegExp(source, flags.replace(/[gy]/g, ''))) !== -1) {
     throw invalidShieldError(
       name,
       place,
-      `${place} matches the empty text, and so every text. Make it ask for more.`,
+      `${place} matches the empty string, and therefore every text. Make it more specific.`,
     )
   }
   // A copy, because the given pattern may keep a `lastIndex`.
@@ -113,7 +113,7 @@ function checkOptions(name: string, finders: readonly Finder[], options: FinderS
     throw invalidShieldError(name, 'action', "action must be 'redact', 'block' or 'warn'.")
   }
   if (message !== undefined && typeof message !== 'string') {
-    throw invalidShieldError(name, 'message', 'message must be a text.')
+    throw invalidShieldError(name, 'message', 'message must be a string.')
   }
   for (const { kind } of finders) {
     const text: unknown = typeof replacement === 'function' ? replacement(kind) : replacement
@@ -121,14 +121,14 @@ function checkOptions(name: string, finders: readonly Finder[], options: FinderS
       throw invalidShieldError(
         name,
         'replacement',
-        'replacement must be a text, or a function from the kind to a text.',
+        'replacement must be a string, or a function that returns one for a kind.',
       )
     }
     if (action === 'redact' && listKinds(finders, text).length > 0) {
       throw invalidShieldError(
         name,
         'replacement',
-        `the replacement '${text.slice(0, 80)}' contains what it replaces. Choose another.`,
+        `the replacement '${text.slice(0, 80)}' matches the pattern that it replaces. Choose another.`,
       )
     }
   }
@@ -183,7 +183,7 @@ export function secretsShield(options: SecretsShieldOptions = {}): Shield {
   return createFinderShield(
     name,
     finders,
-    'The text contains what looks like a secret',
+    'The text seems to contain a secret',
     options as FinderShieldOptions,
   )
 }

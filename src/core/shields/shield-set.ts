@@ -46,7 +46,7 @@ export function createShieldSet(options: ShieldsOptions = {}): ShieldSet {
   }
   for (const key of Object.keys(options)) {
     if (!keys.includes(key))
-      throw invalidOptionError(`shields.${key}`, `is no option. They are ${keys.join(', ')}.`)
+      throw invalidOptionError(`shields.${key}`, `is not an option. The options are ${keys.join(', ')}.`)
   }
   const { timeoutMs = defaultTimeoutMs, failOpen = false, holdBack = 200 } = options
   if (!isTimeout(timeoutMs)) throw invalidOptionError('shields.timeoutMs', timeoutRule)
@@ -75,7 +75,7 @@ function checkShields(point: ShieldPoint, shields: readonly Shield[] = []): read
         const where = `${place}[${index}]`
         throw new ConfigError(
           'invalid_shield',
-          `${where} is no shield. Make it with defineShield({ … }).`,
+          `${where} is not a shield. Create it with defineShield({ … }).`,
           where,
         )
       }

@@ -14,7 +14,7 @@ export type Reading = { ok: true; value: unknown } | { ok: false; problem: strin
  * rejects; returns a promise only if the schema validates asynchronously.
  */
 export function readOutput(text: string, validate: Validate, schema: JsonObject): Reading | Promise<Reading> {
-  if (text.trim() === '') return toProblem('The answer is empty, but has to be a JSON object.')
+  if (text.trim() === '') return toProblem('The answer is empty, but must be a JSON object.')
   const json = stripFence(text.trim())
   let value: unknown
   try {
@@ -50,9 +50,7 @@ function parseJson(json: string): unknown {
 /** Describes the position only, because no shield has checked the content yet. */
 function describeJsonProblem(json: string): string {
   const found = findJsonProblem(json)
-  return found === null
-    ? 'it is nested too deeply to be read'
-    : `${found.problem}, at position ${found.position}`
+  return found === null ? 'it is nested too deeply' : `${found.problem}, at position ${found.position}`
 }
 
 function toReading(result: Validation, schema: JsonObject): Reading {
@@ -60,7 +58,7 @@ function toReading(result: Validation, schema: JsonObject): Reading {
     if (!result.issues) return { ok: true, value: result.value }
     const issues = result.issues.map(({ message, path = [] }) => ({ message, path: ['answer', ...path] }))
     const problems = explainIssues(issues, { properties: { answer: schema } })
-    return toProblem(`The answer does not fit the output schema:\n${problems}`)
+    return toProblem(`The answer does not match the output schema:\n${problems}`)
   } catch (error) {
     return toUncheckable(error)
   }

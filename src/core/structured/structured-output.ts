@@ -79,7 +79,7 @@ function toJsonSchema(schema: InputSchema): JsonObject {
   try {
     return toParameters(schema)
   } catch (error) {
-    throw new ConfigError('invalid_config', `output: what was given ${(error as Error).message}`, 'output', {
+    throw new ConfigError('invalid_config', `output: the value ${(error as Error).message}`, 'output', {
       cause: error,
     })
   }
@@ -108,7 +108,7 @@ async function compileSchema(schema: JsonObject): Promise<StandardSchema> {
   } catch (error) {
     throw new ConfigError(
       'invalid_config',
-      `output: answers cannot be validated against this JSON Schema (${describeError(error)}). Use plainer keywords, or a zod schema.`,
+      `output: answers cannot be validated against this JSON Schema (${describeError(error)}). Use simpler keywords, or a zod schema.`,
       'output',
       { cause: error },
     )
@@ -185,7 +185,7 @@ function getFinalToolSpec(
 }
 
 const description =
-  'Gives the final answer and ends the work. Call it once, alone, when everything else is done, instead of answering in text.'
+  'Gives the final answer and ends the task. Call it once, without other tools, when everything else is done, instead of answering in text.'
 
 function findFreeName(wanted: string, tools: readonly { name: string }[]): string {
   const taken = new Set(tools.map(({ name }) => name))

@@ -150,7 +150,7 @@ function checkDefinition(definition: unknown): void {
     if (key === 'parameters') refuse(key, `${toolFlaws.parameters}.`)
     if (!(toolKeys as readonly string[]).includes(key)) {
       const other = findOtherName(key)
-      const hint = other ? `Here it is ${other}.` : `The options are ${toolKeys.join(', ')}.`
+      const hint = other ? `Use ${other}.` : `The options are ${toolKeys.join(', ')}.`
       refuse(key, `there is no option '${key}'. ${hint}`)
     }
   }
@@ -180,7 +180,7 @@ function checkDefinition(definition: unknown): void {
     if (extra !== undefined) {
       refuse(
         extra,
-        `a client tool is executed by the caller of the run, so it has no ${extra}. Remove one of the two.`,
+        `a client tool is executed by the caller of the run, so it cannot have ${extra}. Remove one of the two.`,
       )
     }
   } else if (typeof execute !== 'function') {

@@ -71,7 +71,7 @@ function convertToJsonSchema(schema: StandardJsonSchema): unknown {
   } catch (error) {
     throw new Error(
       `cannot be written as JSON Schema: ${describeError(error)}. Models send ` +
-        'JSON only: take a string or a number (z.iso.datetime() for a date) and convert it in execute.',
+        'JSON only, so accept a string or a number (z.iso.datetime() for a date) and convert it in execute.',
       { cause: error },
     )
   }
@@ -82,7 +82,9 @@ function copyJsonObject(schema: unknown): JsonObject {
   try {
     copy = JSON.parse(JSON.stringify(schema) ?? 'null')
   } catch (error) {
-    throw new Error('is not plain JSON. Remove circular references, BigInts and the like.', { cause: error })
+    throw new Error('is not plain JSON. Remove circular references, BigInts and similar values.', {
+      cause: error,
+    })
   }
   if (typeof copy !== 'object' || copy === null || Array.isArray(copy)) {
     throw new Error(
@@ -144,8 +146,8 @@ export function isStandardSchema(value: unknown): value is StandardSchema {
 /** Advice about invalid tool definitions, used in compiler errors and by `defineTool`. */
 export const toolFlaws = {
   schema:
-    "cannot say its JSON Schema. Use zod 4.2 or later (zod 3 cannot), another library that implements Standard JSON Schema, or a plain { type: 'object', properties: … }",
-  parameters: "call it input, not 'parameters': a zod schema, or a JSON Schema as it is",
+    "has no JSON Schema. Use zod 4.2 or later (zod 3 cannot), another library that implements Standard JSON Schema, or a plain { type: 'object', properties: … }",
+  parameters: "use input instead of 'parameters': a zod schema, or a plain JSON Schema",
   execute: 'add execute: (input) => …, or client: true when the caller of the run executes it',
 } as const
 

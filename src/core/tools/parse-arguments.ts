@@ -20,8 +20,7 @@ export function parseArguments(tool: Tool, text: string): ParsedArguments | Prom
 
 function explainBadJson(tool: Tool, text: string): string {
   const found = findJsonProblem(text)
-  if (found === null)
-    return `The arguments of '${tool.name}' are nested too deeply to be read. Make them flatter.`
+  if (found === null) return `The arguments of '${tool.name}' are nested too deeply. Use a flatter structure.`
   const { position, problem } = found
   const before = text.slice(0, position)
   const line = before.split('\n').length
@@ -63,7 +62,7 @@ function toParsedArguments(tool: Tool, result: Validation): ParsedArguments {
     const problems = explainIssues(result.issues, tool.parameters)
     return {
       ok: false,
-      message: `The arguments of '${tool.name}' do not fit its schema:\n${problems}\nCorrect them and call it again.`,
+      message: `The arguments of '${tool.name}' do not match its schema:\n${problems}\nCorrect them and call it again.`,
     }
   } catch (error) {
     return toUncheckable(tool, error)

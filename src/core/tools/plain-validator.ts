@@ -141,7 +141,7 @@ function toIssues(errors: readonly OutputUnit[]): Issue[] {
 
 function toIssue({ keyword, instanceLocation, error }: OutputUnit): Issue {
   const path = parsePointer(instanceLocation)
-  if (keyword === 'false') return { path, message: 'There must be no such field.' }
+  if (keyword === 'false') return { path, message: 'This field is not allowed.' }
   if (keyword === 'format' && error.includes(`"${patternName}`))
     return { path, message: 'String does not match pattern.' }
   const missing = keyword === 'required' ? /"(.*)"/s.exec(error)?.[1] : undefined

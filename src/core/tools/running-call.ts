@@ -130,7 +130,7 @@ export class RunningCall {
 
   #execute(tool: Tool, input: unknown): void {
     if (tool.execute === undefined) {
-      const message = `The tool '${tool.name}' is executed by the caller of the run, who gave no output.`
+      const message = `The tool '${tool.name}' is executed by the caller of the run, which returned no output.`
       return this.#end(this.#toFailure('error', message, 'failed'))
     }
     this.#startedAt = this.#options.clock.now()
@@ -246,7 +246,7 @@ export class RunningCall {
 
   #toUndecidedResult(tool: Tool): ToolResult {
     const limitMs = getDecisionTimeout(tool, this.#options.defaultTimeoutMs)
-    const message = `The tool '${tool.name}' was not called: whether a person has to approve it was not known after ${limitMs} ms.`
+    const message = `The tool '${tool.name}' was not called: needsApproval did not return within ${limitMs} ms.`
     return this.#toFailure('timeout', message, 'transient', limitMs)
   }
 
@@ -284,7 +284,7 @@ export class RunningCall {
   }
 }
 
-const contextHint = 'The tool reads `context`, and this run has none: pass it, run(input, { context }).'
+const contextHint = 'The tool reads `context`, but this run has none. Pass it: run(input, { context }).'
 
 /** Whether the tool failed because the run has no `context`. */
 function readsContext({ execute }: Tool, error: unknown): boolean {
@@ -296,7 +296,7 @@ function readsContext({ execute }: Tool, error: unknown): boolean {
 /** The result of a call that the provider executes. The hash distinguishes calls for the guards. */
 function createApprovedResult({ name, arguments: text }: RunnableCall): ToolResult {
   const which = fingerprintCall(name, text).slice(0, 8)
-  return { status: 'ok', content: `Approved: the provider carries it out (#${which}).`, durationMs: 0 }
+  return { status: 'ok', content: `Approved: the provider executes it (#${which}).`, durationMs: 0 }
 }
 
 const toMeasuredStep = ({ description }: Tool, callId: string): TelemetryStepInfo => ({
@@ -307,20 +307,20 @@ const toMeasuredStep = ({ description }: Tool, callId: string): TelemetryStepInf
 
 const explanations: Record<ToolErrorKind, (name: string, message: string) => string> = {
   failed: (name, message) => `The tool '${name}' failed: ${message}`,
-  transient: (name, message) => `The tool '${name}' failed, perhaps only for now: ${message}`,
+  transient: (name, message) => `The tool '${name}' failed, possibly temporarily: ${message}`,
   policy_denied: (name, message) => `The tool '${name}' refused this call by policy: ${message}`,
 }
 
 function formatTimeout({ name, readOnly }: Tool, timeoutMs: number): string {
-  const doubt = readOnly ? '' : ' It may have taken effect all the same: check before you call it again.'
+  const doubt = readOnly ? '' : ' It may still have taken effect. Check before you call it again.'
   return `The tool '${name}' did not finish within ${timeoutMs} ms and was abandoned.${doubt}`
 }
 
 /** Also used if the tool is no longer deferred, because the decision was made earlier. */
 function formatNotLoaded({ name, description, parameters }: Tool, search: ToolSearch | undefined): string {
-  const how = search?.loading === 'dispatch' ? 'by call_tool' : 'again'
+  const how = search?.loading === 'dispatch' ? 'with call_tool' : 'again'
   const spec = JSON.stringify({ name, description, parameters })
-  return `The tool '${name}' was not loaded, so this call was not carried out. It is loaded now: call it ${how}, with arguments that fit its parameters.\n${spec}`
+  return `The tool '${name}' was not loaded, so this call was not executed. It is loaded now. Call it ${how} with arguments that match its parameters.\n${spec}`
 }
 
 /** Maximum tools listed for an unknown name. */

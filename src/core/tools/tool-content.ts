@@ -64,7 +64,7 @@ export function toolContent(
   if (length > mostMedia) {
     throw new UsageError(
       'invalid_input',
-      `The parts have ${Math.ceil(length / 1024 / 1024)} MB of base64 in them, of at most ${mostMedia / 1024 / 1024}. Return an address, or less.`,
+      `The parts contain ${Math.ceil(length / 1024 / 1024)} MB of base64; the maximum is ${mostMedia / 1024 / 1024} MB. Return a URL, or less data.`,
       'parts',
     )
   }

@@ -77,8 +77,8 @@ export class Sleep {
   describe(now: number): string {
     const date = new Date(this.at).toISOString()
     return this.at > now
-      ? `The run sleeps until ${date}. It goes on at that time, unless a person or a message wakes it before.`
-      : `${date} is over: the run goes on at once.`
+      ? `The run sleeps until ${date}. It continues then, unless a person or a message wakes it earlier.`
+      : `${date} is in the past, so the run continues immediately.`
   }
 }
 
@@ -103,10 +103,10 @@ const leastTime = 100_000_000_000
  */
 export function sleepUntil(date: Date | number): Sleep {
   const at = readTime(date)
-  if (at === null) throw dateError('it must be a Date, or a number of milliseconds since the epoch')
+  if (at === null) throw dateError('it must be a Date or a number of milliseconds since the epoch')
   if (at < leastTime)
     throw dateError(
-      `${at} is a duration, or a date before 1973: to sleep for that long, add the present time to it`,
+      `${at} is a duration, or a date before 1973. To sleep for a duration, add the current time`,
     )
   return new Sleep(Math.ceil(at))
 }

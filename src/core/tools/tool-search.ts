@@ -41,7 +41,7 @@ const searchSchema = {
       type: 'string',
       minLength: 1,
       maxLength: 500,
-      description: 'What the tool has to do, in a few words, or the name of a tool.',
+      description: 'What the tool should do, in a few words, or the name of a tool.',
     },
   },
   required: ['query'],
@@ -102,7 +102,7 @@ export function toolSearch(options: ToolSearchOptions = {}): Tool<{ query: strin
   const tool = defineTool({
     name: 'tool_search',
     description:
-      'Finds tools by what they do and loads them, so that you can call them. Use it when no tool that you have fits.',
+      'Finds tools by description and loads them, so that you can call them. Use it when none of your tools fits.',
     input: searchSchema,
     readOnly: true,
     execute: () => undefined,
@@ -124,13 +124,13 @@ function writeFound(
   maxChars: number,
 ): { text: string; shown: readonly Tool[] } {
   if (found.length === 0) {
-    const text = 'No tool fits. Search again with other words, or with a name of the list of tools.'
+    const text = 'No tool found. Search again with other words, or with a name from the list of tools.'
     return { text, shown: [] }
   }
   const head =
     loading === 'append'
-      ? 'These tools are loaded. Call them by their names.'
-      : "These tools are loaded. Call them by call_tool, with the tool's name and arguments that fit its parameters."
+      ? 'These tools are loaded. Call them by name.'
+      : "These tools are loaded. Call them with call_tool, with the tool's name and arguments that match its parameters."
   const lines: string[] = [head]
   const shown: Tool[] = []
   let size = head.length
@@ -150,7 +150,7 @@ function writeFound(
 
 function readNames(value: unknown): readonly string[] {
   if (Array.isArray(value) && value.every((name): name is string => typeof name === 'string')) return value
-  throw new Error('The search of toolSearch({ search }) must return a list of names of tools.')
+  throw new Error('The function search of toolSearch({ search }) must return a list of tool names.')
 }
 
 const optionNames = ['limit', 'loading', 'search', 'hosted']
@@ -178,7 +178,7 @@ function checkOptions(options: unknown): ToolSearchOptions {
   )
   if (hosted === true && other !== undefined)
     refuse(
-      `${other} is of the search here; with hosted: true, the provider searches. Leave one of them out.`,
+      `${other} has no effect with hosted: true, because the provider searches. Remove one of them.`,
       other,
     )
   return options as ToolSearchOptions
@@ -256,8 +256,8 @@ export function writeIndex(deferred: readonly Tool[], loading: ToolSearch['loadi
   const how =
     loading === 'append'
       ? 'Load what you need with tool_search'
-      : 'Load what you need with tool_search, and call it by call_tool'
-  const head = `There are more tools, which are not loaded. ${how}:`
+      : 'Load what you need with tool_search, and call it with call_tool'
+  const head = `More tools are available but not loaded. ${how}:`
   const room = maxIndexChars - head.length - maxRestChars
   const each = Math.floor(room / deferred.length) - '- : \n'.length
   const lines: string[] = []
@@ -289,19 +289,20 @@ const dispatcherName = 'call_tool'
 export function createDispatcher(): Tool {
   return defineTool({
     name: dispatcherName,
-    description: 'Calls a tool that tool_search has loaded. Its result says which arguments the tool takes.',
+    description:
+      'Calls a tool that tool_search has loaded. The search result contains the parameters of the tool.',
     input: {
       type: 'object',
       properties: {
         name: { type: 'string', minLength: 1, description: 'The name of the tool.' },
-        arguments: { type: 'object', description: 'What the tool is called with.', properties: {} },
+        arguments: { type: 'object', description: 'The arguments for the tool.', properties: {} },
       },
       required: ['name', 'arguments'],
       additionalProperties: false,
     },
     readOnly: true,
     execute: () => {
-      throw new Error("give the name of a tool that tool_search has loaded: { name: '…', arguments: { … } }")
+      throw new Error("pass the name of a tool that tool_search has loaded: { name: '…', arguments: { … } }")
     },
   }) as Tool
 }

@@ -213,7 +213,7 @@ function checkSearch(lots: readonly EntryTools[]): void {
   if (lost === undefined) return
   throw new ConfigError(
     'invalid_tool',
-    `Tool '${lost.name}' is deferred (defer: true), but nothing finds it. Add toolSearch() to tools, or leave defer out.`,
+    `Tool '${lost.name}' is deferred (defer: true), but there is no search. Add toolSearch() to tools, or remove defer.`,
     `${lost.name}.defer`,
   )
 }
@@ -257,7 +257,7 @@ function expectTool(place: string, entry: unknown): Tool {
   if (isTool(entry)) return entry
   throw new ConfigError(
     'invalid_tool',
-    `${place} is not a tool. Make it with defineTool({ … }), or pass { group: defineToolGroup({ … }), args }.`,
+    `${place} is not a tool. Create it with defineTool({ … }), or pass { group: defineToolGroup({ … }), args }.`,
     place,
   )
 }

@@ -119,7 +119,7 @@ function createAgentTool(name: string, given: McpAgentTool): AgentTool {
     const checked = await validate(hasOwn ? value : rest)
     if (checked.issues) {
       const problems = explainIssues(checked.issues, inputSchema)
-      throw refuseInput(`The arguments of '${name}' do not fit its schema:\n${problems}`, name)
+      throw refuseInput(`The arguments of '${name}' do not match its schema:\n${problems}`, name)
     }
     const message = toMessage ? toMessage(checked.value as never) : JSON.stringify(checked.value)
     return { message, session: readSession(name, session), digest: digestArguments(name, rest) }

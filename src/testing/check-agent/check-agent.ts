@@ -202,7 +202,7 @@ function checkOptions(options: CheckAgentOptions): CheckAgentOptions {
   }
   if (seed !== undefined && !Number.isSafeInteger(seed)) refuse('seed', 'is a whole number')
   if (input !== undefined && (typeof input !== 'string' || input.trim() === ''))
-    refuse('input', 'is a text that is not empty')
+    refuse('input', 'is a non-empty string')
   if (withinMs !== undefined && !(Number.isFinite(withinMs) && withinMs > 0))
     refuse('withinMs', 'is a number of milliseconds above 0')
   if (inputs !== undefined && (typeof inputs !== 'object' || inputs === null))

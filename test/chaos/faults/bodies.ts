@@ -10,7 +10,7 @@ export const bodies = {
     stream
       ? streamed(event({ choices: [] }), delta({ content: text }).slice(0, 60))
       : raw([JSON.stringify(completion({ text })).slice(0, 50)])({ stream } as Scene),
-  'JSON that is no object': ({ stream, world }) => {
+  'JSON that is not a object': ({ stream, world }) => {
     const value = world.pick(['null', '42', '"text"', '[]', 'true'])
     return stream ? streamed(`data: ${value}\n\n`, 'data: [DONE]\n\n') : raw([value])({ stream } as Scene)
   },

@@ -75,7 +75,7 @@ describe('parseConfigFile', () => {
     expect(error.message.split('\n')).toHaveLength(4)
     expect(error.message).toContain('limits.maxStep is not a known key. Did you mean limits.maxSteps?')
     expect(error.message).toContain('sampling.temperature must be a number from 0 to 2 (is 3).')
-    expect(error.message).toContain("model.model must be the provider's name of a model (is missing).")
+    expect(error.message).toContain('model.model must be a model name of the provider (is missing).')
   })
 
   test.each([
@@ -122,7 +122,7 @@ describe('parseConfigFile', () => {
   })
 
   test.each([
-    [{ toolChoice: { name: 'a', kind: 'x' } }, 'toolChoice.kind is not a known key. Known here: name.'],
+    [{ toolChoice: { name: 'a', kind: 'x' } }, 'toolChoice.kind is not a known key. Known keys: name.'],
     [
       { prices: { 'a.b': { input: 1 } } },
       'prices["a.b"].input is not a known key. Did you mean prices["a.b"].inputPer',
@@ -131,7 +131,7 @@ describe('parseConfigFile', () => {
       { sampling: { max_tokens: 1 } },
       'sampling.max_tokens is not a known key. Did you mean sampling.maxTokens?',
     ],
-    [{ temperature: 1 }, 'temperature is not a known key. Here it is sampling.temperature.'],
+    [{ temperature: 1 }, 'temperature is not a known key. Use sampling.temperature.'],
     [
       { limits: { maxAttempts: 1 } },
       'limits.maxAttempts is not a known key. Did you mean retry.maxAttempts?',
@@ -150,10 +150,10 @@ describe('parseConfigFile', () => {
     [{ apiKey: 'sk-verysecret' }, 'model.apiKey is not a known key. Did you mean model.apiKeyEnv?'],
     [{ apiKeyEnv: 'sk-verysecret' }, 'model.apiKeyEnv must be the name of an environment variable'],
     [{ apiKeyEnv: 'gsk_verysecret' }, 'model.apiKeyEnv must be the name of an environment variable'],
-    [{ headers: { Authorization: 'Bearer verysecret' } }, 'name that in model.apiKeyEnv'],
-    [{ headers: { 'api-key': 'verysecret' } }, 'name that in model.apiKeyEnv'],
+    [{ headers: { Authorization: 'Bearer verysecret' } }, 'set model.apiKeyEnv to its name'],
+    [{ headers: { 'api-key': 'verysecret' } }, 'set model.apiKeyEnv to its name'],
     [{ headers: { title: { verysecret: 1 } } }, 'model.headers.title'],
-    [{ query: { key: 'verysecret' } }, 'name that in model.apiKeyEnv'],
+    [{ query: { key: 'verysecret' } }, 'set model.apiKeyEnv to its name'],
     [{ baseURL: 'https://user:verysecret@example.com/v1' }, 'model.baseURL must be'],
     [{ baseURL: 'https://example.com/v1?key=verysecret' }, 'model.baseURL must be'],
   ])('a secret in the file is refused, and not repeated: %j', (model, sentence) => {

@@ -29,7 +29,7 @@ function messageOf(action: () => unknown): string {
 }
 
 it.each(names)('an agent with %s is told what that is called here', (name) => {
-  const hint = `${name} is not a known key. Here it is ${otherNames[name]}.`
+  const hint = `${name} is not a known key. Use ${otherNames[name]}.`
   expect(messageOf(() => createAgent({ model, [name]: 3 } as never))).toContain(hint)
   expect(messageOf(() => resolveConfig({ [name]: 3 } as never))).toContain(hint)
 })
@@ -109,7 +109,7 @@ it.each([
     'input of defineTool({ input })',
   ],
 ])('%s is answered where it is passed', (name, action, hint) => {
-  expect(messageOf(action)).toContain(`no option '${name}'. Here it is ${hint}.`)
+  expect(messageOf(action)).toContain(`no option '${name}'. Use ${hint}.`)
 })
 
 it.each([
@@ -125,6 +125,6 @@ it('runSession answers an option of an earlier version with its present name', a
   await expect(asked).rejects.toMatchObject({
     code: 'invalid_option',
     subject: 'longWaitMs',
-    message: expect.stringContaining('Here it is maxRetryWaitMs.') as string,
+    message: expect.stringContaining('Use maxRetryWaitMs.') as string,
   })
 })

@@ -333,11 +333,11 @@ describe('resolveConfig', () => {
     [
       { limits: { colour: 3 } },
       'limits.colour',
-      'Known here: maxSteps, maxToolCalls, maxToolCallsPerResponse, timeoutMs, tokenBudget,',
+      'Known keys: maxSteps, maxToolCalls, maxToolCallsPerResponse, timeoutMs, tokenBudget,',
     ],
-    [{ 'a b': 1 }, '["a b"]', 'Known here: limits, budget, retry,'],
-    [JSON.parse('{ "limits": { "__proto__": {} } }') as unknown, 'limits.__proto__', 'Known here: '],
-    [{ limits: { constructor: 1 } }, 'limits.constructor', 'Known here: '],
+    [{ 'a b': 1 }, '["a b"]', 'Known keys: limits, budget, retry,'],
+    [JSON.parse('{ "limits": { "__proto__": {} } }') as unknown, 'limits.__proto__', 'Known keys: '],
+    [{ limits: { constructor: 1 } }, 'limits.constructor', 'Known keys: '],
   ])('the unknown key of %j is refused: %s', (input, subject, hint) => {
     const error = refused(input)
     expect(error.subject).toBe(subject)

@@ -19,11 +19,11 @@ describe('a setting that never takes effect under the others', () => {
   test.each<[AgentConfigInput, string]>([
     [
       { limits: { maxSteps: 10 }, guardrails: { failing: { transientAny: 12 } } },
-      'guardrails.failing.transientAny (12) has no effect: limits.maxSteps (10) ends the run before.',
+      'guardrails.failing.transientAny (12) has no effect: limits.maxSteps (10) ends the run first.',
     ],
     [
       { limits: { maxSteps: 5 }, guardrails: { progress: { failing: { haltAt: 6, nudgeAt: 5 } } } },
-      'guardrails.progress.failing.haltAt (6) has no effect: limits.maxSteps (5) ends the run before.',
+      'guardrails.progress.failing.haltAt (6) has no effect: limits.maxSteps (5) ends the run first.',
     ],
     [
       { guardrails: { progress: { failing: { haltAt: 6, nudgeAt: 6 } } } },
@@ -31,39 +31,39 @@ describe('a setting that never takes effect under the others', () => {
     ],
     [
       { limits: { tokenBudget: 500 }, guardrails: { reserveTokens: 600 } },
-      'guardrails.reserveTokens (600) has no effect: it is all of limits.tokenBudget (500), so the budget is nearly used up from the start.',
+      'guardrails.reserveTokens (600) has no effect: it equals or exceeds limits.tokenBudget (500), so the budget is almost exhausted from the start.',
     ],
     [
       { limits: { onNearBudget: 'conclude' } },
-      "limits.onNearBudget ('conclude') has no effect: there is neither limits.tokenBudget nor limits.costLimit, or no reserve of it.",
+      "limits.onNearBudget ('conclude') has no effect: neither limits.tokenBudget nor limits.costLimit is set with a reserve.",
     ],
     [
       { limits: { onNearBudget: 'conclude', tokenBudget: 500 } },
-      'limits.tokenBudget (500) has no effect: guardrails.reserveTokens (512) is all of it, so the first request is the last (limits.onNearBudget).',
+      'limits.tokenBudget (500) has no effect: guardrails.reserveTokens (512) equals or exceeds it, so the first request is the last (limits.onNearBudget).',
     ],
     [
       { guardrails: { reserveCostFraction: 1 } },
-      'guardrails.reserveCostFraction (1) has no effect: it is all of limits.costLimit, so the budget is nearly used up from the start.',
+      'guardrails.reserveCostFraction (1) has no effect: it equals or exceeds limits.costLimit, so the budget is almost exhausted from the start.',
     ],
     [
       { limits: { tokenBudget: 500, outputTokens: 500 } },
-      'limits.outputTokens (500) has no effect: limits.tokenBudget (500) counts them, too, and is reached before.',
+      'limits.outputTokens (500) has no effect: limits.tokenBudget (500) also counts them and is reached first.',
     ],
     [
       { limits: { timeoutMs: 1000 }, toolCalls: { timeoutMs: 1000 } },
-      'toolCalls.timeoutMs (1000) has no effect: limits.timeoutMs (1000) ends the run before.',
+      'toolCalls.timeoutMs (1000) has no effect: limits.timeoutMs (1000) ends the run first.',
     ],
     [
       { contentIdleMs: 1000, streamIdleMs: 1001 },
-      'streamIdleMs (1001) has no effect: contentIdleMs (1000) ends the answer before.',
+      'streamIdleMs (1001) has no effect: contentIdleMs (1000) ends the response first.',
     ],
     [
       { retry: { baseDelayMs: 2000, maxDelayMs: 1000 } },
-      'retry.baseDelayMs (2000) has no effect: retry.maxDelayMs (1000) is less, and every wait is that long.',
+      'retry.baseDelayMs (2000) has no effect: retry.maxDelayMs (1000) is less, so every wait takes that long.',
     ],
     [
       { limits: { maxSteps: 2 }, completion: { maxOutputRepairs: 2 } },
-      'completion.maxOutputRepairs (2) has no effect: limits.maxSteps (2) ends the run before.',
+      'completion.maxOutputRepairs (2) has no effect: limits.maxSteps (2) ends the run first.',
     ],
   ])('is named: %j', (given, sentence) => {
     expect(find(given)).toEqual([sentence])
@@ -93,7 +93,7 @@ describe('a setting that never takes effect under the others', () => {
     const create = (any: number) =>
       createAgent({ model: new ManualModel(), limits: { maxSteps: 7 }, guardrails: { failing: { any } } })
     const told = (any: number) => [
-      `guardrails.failing.any (${any}) has no effect: limits.maxSteps (7) ends the run before.`,
+      `guardrails.failing.any (${any}) has no effect: limits.maxSteps (7) ends the run first.`,
       { type: 'StatewrightWarning', code: 'unreachable_setting' },
     ]
     create(8)

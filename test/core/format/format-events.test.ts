@@ -186,13 +186,13 @@ test('an approval says whose call it is', () => {
     fingerprint: 'f',
     path: ['help'],
   }
-  expect(shown([asks])).toBe('? approval  help › send() waits for a person (call c1/c2)\n')
+  expect(shown([asks])).toBe('? approval  help › send() needs approval (call c1/c2)\n')
 })
 
 test('a context that was made to fit is told', () => {
   expect(
     shown([{ type: 'context_fitted', strategy: 'compact', before: 9_000, after: 4_000, dropped: 12 }]),
-  ).toBe('  ◇ context  9,000 → 4,000 tokens, 12 messages left out (compact)\n')
+  ).toBe('  ◇ context  9,000 → 4,000 tokens, 12 messages omitted (compact)\n')
 })
 
 test('who speaks, and what differs in a step, is told', () => {

@@ -149,7 +149,11 @@ test('headers that do not come in time are a timeout', async () => {
 test.each([
   ['no dispatcher', { dispatcher: {} }, /dispatcher must be a dispatcher of undici/],
   ['null', { dispatcher: null }, /dispatcher must be a dispatcher of undici/],
-  ['beside a fetch', { dispatcher: new Agent(), fetch }, /dispatcher cannot stand beside client or fetch/],
+  [
+    'beside a fetch',
+    { dispatcher: new Agent(), fetch },
+    /dispatcher cannot be combined with client or fetch/,
+  ],
 ])('refused: %s', (_name, options, message) => {
   expect(() => openaiChat({ model: 'm', ...(options as object) })).toThrow(message)
 })

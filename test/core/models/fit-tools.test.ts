@@ -458,7 +458,7 @@ describe('fitTools', () => {
     expect(warnings).toEqual(
       [1, 2].map(() => [
         'tool_left_out',
-        "The tool '3d' is left out: Gemini takes only names that begin with a letter or an underscore. Rename it.",
+        "The tool '3d' is omitted: Gemini only accepts names that start with a letter or an underscore. Rename it.",
       ]),
     )
   })

@@ -253,7 +253,7 @@ describe.each(sampledKinds(transports))('over %s,', (transport) => {
     test.each([
       ['a web page', '<!doctype html><p>Welcome</p>', /127\.0\.0\.1.*web page.*\/v1/],
       ['something else', 'OK, it works', /neither JSON nor an event stream/],
-      ['other JSON', '{"status":"up"}', /no chat completion/],
+      ['other JSON', '{"status":"up"}', /not a chat completion/],
     ])('because the base URL leads to %s says so', async (_what, body, message) => {
       for (const stream of [true, false]) {
         expect(await failing(json(200, body), { stream })).toMatchObject({

@@ -250,7 +250,7 @@ describe('the end of an answer', () => {
     expect(failure.message).toContain('background')
   })
 
-  test('JSON that is no response is refused', async () => {
+  test('JSON that is not a response is refused', async () => {
     expect(await failing(json(200, { choices: [] }))).toMatchObject({ code: 'invalid_response' })
   })
 

@@ -116,7 +116,7 @@ describe.each(sampledKinds(transports))('over %s,', (transport) => {
       const failure = await failureOf(ask(server.baseURL))
       expect(failure).toMatchObject({ kind: 'fatal', code: `http_${status}`, status })
       expect(failure.message).toContain(`redirects to ${elsewhere.baseURL}`)
-      expect(failure.message).toMatch(/set the base URL/)
+      expect(failure.message).toMatch(/Set the base URL/)
       expect(elsewhere.requests).toEqual([])
     },
   )

@@ -98,10 +98,10 @@ describe('patternShield', () => {
       { patterns: [{ name: ' ', pattern: /a/ }], action: 'block' },
       /name must be/,
     ],
-    ['a pattern that matches everything', { patterns: [/x*/], action: 'block' }, /matches the empty text/],
+    ['a pattern that matches everything', { patterns: [/x*/], action: 'block' }, /matches the empty string/],
     ['no action', { patterns: [/a/] }, /action must be/],
     ['an action that there is not', { patterns: [/a/], action: 'deny' }, /action must be/],
-    ['a message that is none', { patterns: [/a/], action: 'block', message: 5 }, /message must be a text/],
+    ['a message that is none', { patterns: [/a/], action: 'block', message: 5 }, /message must be a string/],
     [
       'a replacement that is none',
       { patterns: [/a/], action: 'redact', replacement: 5 },
@@ -112,7 +112,11 @@ describe('patternShield', () => {
       { patterns: [/a/], action: 'redact', replacement: () => 5 },
       /must be/,
     ],
-    ['a replacement that matches', { patterns: [/e/], action: 'redact' }, /contains what it replaces/],
+    [
+      'a replacement that matches',
+      { patterns: [/e/], action: 'redact' },
+      /matches the pattern that it replaces/,
+    ],
     ['a mistyped option', { patterns: [/a/], action: 'block', pattern: /a/ }, /no option 'pattern'/],
     ['a name that is none', { patterns: [/a/], action: 'block', name: 'a b' }, /cannot be named/],
   ])('refuses %s with a sentence', (_, options, words) => {

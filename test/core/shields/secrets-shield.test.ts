@@ -122,7 +122,7 @@ describe('secretsShield', () => {
     expect(verdict).toEqual({
       action: 'redact',
       content: `Use it: ${text.replace(secret, `[redacted ${kind}]`)}`,
-      message: `The text contains what looks like a secret: ${kind}.`,
+      message: `The text seems to contain a secret: ${kind}.`,
     })
   })
 

@@ -58,7 +58,7 @@ describe('output', () => {
   ])('refuses %s, and says what to pass', (_, output) => {
     const error = refusal(output)
     expect(error).toMatchObject({ code: 'invalid_config', subject: 'output' })
-    expect(error.message).toMatch(/^(output: what was given |Invalid output:\n).{20,}/)
+    expect(error.message).toMatch(/^(output: the value |Invalid output:\n).{20,}/)
   })
 
   it('refuses options that it does not know, by their path', () => {

@@ -55,15 +55,15 @@ describe('arguments of a tool with a plain JSON Schema', () => {
     [{ city: 'Paris', guests: [{ name: 'Ann' }, {}] }, ['- guests[1].name: Missing.']],
     [{ city: 'Paris', guests: [{ name: 'ann' }] }, ['- guests[0].name: String does not match pattern.']],
     [{ city: 'Paris', pay: { iban: 7 } }, ['- pay: This does not match any subschemas.; expected {"anyOf"']],
-    [{ city: 'Paris', 'a/b~c %': 1 }, ['- ["a/b~c %"]: There must be no such field.']],
+    [{ city: 'Paris', 'a/b~c %': 1 }, ['- ["a/b~c %"]: This field is not allowed.']],
     [
       { days: 'x', more: 1 },
-      ['- city: Missing.', '- days: Type "string" is invalid. Expected "integer".', '- more: There'],
+      ['- city: Missing.', '- days: Type "string" is invalid. Expected "integer".', '- more: This'],
     ],
   ])('are refused with the field named: %j', async (given, lines) => {
     const message = await refusal(trip, given)
     const [head, ...rest] = (message ?? '').split('\n')
-    expect(head).toBe("The arguments of 'book' do not fit its schema:")
+    expect(head).toBe("The arguments of 'book' do not match its schema:")
     expect(rest.at(-1)).toBe('Correct them and call it again.')
     expect(rest).toHaveLength(lines.length + 1)
     for (const line of lines) expect(rest.some((one) => one.startsWith(line))).toBe(true)

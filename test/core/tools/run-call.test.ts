@@ -43,7 +43,7 @@ test('A tool that reads a context which its run does not have fails with a messa
     execute: (_, { context }) => (context as { db: { rows: string[] } }).db.rows,
   })
   const { content } = await runOne({}, reading)
-  expect(content).toMatch(/^The tool 'act' failed: .*The tool reads `context`, and this run has none/)
+  expect(content).toMatch(/^The tool 'act' failed: .*The tool reads `context`, but this run has none/)
   expect((await runOne({}, reading, { context: {} })).content).not.toContain('this run has none')
   const other = defineTool({ ...anything, execute: () => (undefined as unknown as { a: string }).a })
   expect((await runOne({}, other)).content).not.toContain('this run has none')
@@ -225,14 +225,14 @@ test.each([
     new ToolError('transient', 'Busy.'),
     'error',
     'transient',
-    "The tool 'act' failed, perhaps only for now: Busy.",
+    "The tool 'act' failed, possibly temporarily: Busy.",
   ],
   [new ToolError('failed', 'No.'), 'error', 'failed', "The tool 'act' failed: No."],
   [
     new Error('read ECONNRESET'),
     'error',
     'transient',
-    "The tool 'act' failed, perhaps only for now: read ECONNRESET",
+    "The tool 'act' failed, possibly temporarily: read ECONNRESET",
   ],
   [undefined, 'error', 'failed', "The tool 'act' failed: undefined was thrown"],
 ])('A thrown %p becomes one error result, thrown or rejected', async (thrown, status, errorKind, content) => {
@@ -262,7 +262,7 @@ test('A client tool that nobody answered is an error, not a crash', async () => 
   const tool = defineTool({ ...anything, client: true })
   expect(await runOne({}, tool)).toMatchObject({
     status: 'error',
-    content: expect.stringContaining('gave no output'),
+    content: expect.stringContaining('returned no output'),
   })
 })
 

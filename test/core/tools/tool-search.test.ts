@@ -80,7 +80,7 @@ test('a search that finds nothing loads nothing, and says so', async () => {
     { query: 'xyzzy' },
     { deferred: tools, maxChars: 100, load: (names) => (loaded = names) },
   )
-  expect([text, loaded]).toEqual([expect.stringMatching(/^No tool fits\./), []])
+  expect([text, loaded]).toEqual([expect.stringMatching(/^No tool found\./), []])
 })
 
 test('the list of tools has all names while they fit, the same each time, and never more than 10,000 characters', () => {

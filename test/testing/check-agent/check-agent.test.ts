@@ -312,7 +312,7 @@ describe('checkAgent refuses', () => {
       { inputs: { read: { path: 7 } } },
       "tool 'read' does not take it",
     ],
-    ['an empty message', { input: ' ' }, 'input is a text that is not empty'],
+    ['an empty message', { input: ' ' }, 'input is a non-empty string'],
     ['no time', { withinMs: 0 }, 'withinMs is a number of milliseconds above 0'],
     [
       'an option that it does not know',

@@ -206,7 +206,7 @@ describe('replay of stored sessions', () => {
     expect(done).toEqual([])
     const outputs = report.cases.map(({ runs }) => runs[0]?.output)
     expect(outputs[1]).toBe(
-      "I have read: The tool 'find_order' failed, perhaps only for now: The database restarts.",
+      "I have read: The tool 'find_order' failed, possibly temporarily: The database restarts.",
     )
     expect(outputs[0]).toMatch(/Not this one\./)
   })

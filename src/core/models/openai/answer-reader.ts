@@ -138,7 +138,8 @@ export class AnswerReader {
     const { format } = this.#options
     const first: unknown = Array.isArray(value) ? value[0] : value
     const delta = this.#fold.push(first, true)
-    if (!format.isWhole(first)) throw invalidResponseError(this.#url, `JSON that is no ${format.displayName}`)
+    if (!format.isWhole(first))
+      throw invalidResponseError(this.#url, `JSON that is not a ${format.displayName}`)
     this.#show(delta)
     this.#ended = true
   }

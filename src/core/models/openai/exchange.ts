@@ -139,7 +139,7 @@ function toSafeModelError(error: unknown, secrets: SentSecrets): ModelError {
 }
 
 function noNodeError(): ModelError {
-  const message = 'The option dispatcher of the model needs Node: leave it out on this platform.'
+  const message = 'The model option dispatcher requires Node. Remove it on this platform.'
   return new ModelError({ kind: 'fatal', code: 'dispatcher_needs_node', message })
 }
 

@@ -109,10 +109,10 @@ export function checkSharedOptions(
   const { model, client, baseURL, apiKey, media, timeoutMs, limiter, dispatcher }: Partial<OpenAIOptions> =
     options ?? {}
   if (typeof model !== 'string' || model.trim() === '') {
-    throw invalid('model', "must be the provider's name of a model, such as 'gpt-5-mini'.")
+    throw invalid('model', "must be a model name of the provider, such as 'gpt-5-mini'.")
   }
   if (client !== undefined && (baseURL !== undefined || apiKey !== undefined)) {
-    throw invalid('client', `cannot stand beside baseURL or apiKey. ${ownClientPhrase}: set them there.`)
+    throw invalid('client', `cannot be combined with baseURL or apiKey. ${ownClientPhrase}: set them there.`)
   }
   if (baseURL !== undefined && !isHttpUrl(baseURL)) {
     throw invalid('baseURL', "must be an http(s) URL, such as 'http://localhost:11434/v1'.")
@@ -134,7 +134,10 @@ function checkDispatcher(
     throw invalid('dispatcher', "must be a dispatcher of undici, such as new Pool('https://api.openai.com').")
   }
   if (client !== undefined || fetch !== undefined) {
-    throw invalid('dispatcher', 'cannot stand beside client or fetch: these make the requests themselves.')
+    throw invalid(
+      'dispatcher',
+      'cannot be combined with client or fetch, which send the requests themselves.',
+    )
   }
 }
 
@@ -147,7 +150,7 @@ export function hasUserInfo(url: string): boolean {
   return username !== '' || password !== ''
 }
 
-export const noUserPhrase = 'must have no user and password in it: use apiKey, or headers.'
+export const noUserPhrase = 'must not contain a user or password. Use apiKey or headers.'
 
 /**
  * How earlier reasoning is sent back: as the field `reasoning_content` or `reasoning` or a `thinking` content
@@ -216,7 +219,7 @@ export function checkResponsesOptions(options: OpenAIResponsesOptions): void {
     throw invalid('hostedTools', "must be a list of tools with a type, such as [{ type: 'web_search' }].")
   const own = hostedTools?.find(({ type }) => type === 'function')
   if (own !== undefined)
-    throw invalid('hostedTools', 'must not have functions: give these to the agent, as tools.')
+    throw invalid('hostedTools', 'must not contain functions. Pass them to the agent as tools.')
   if (!summaryValues.includes(reasoningSummary))
     throw invalid('reasoningSummary', 'must be auto, concise or detailed.')
   if (encryptedReasoning !== undefined && typeof encryptedReasoning !== 'boolean')
@@ -239,15 +242,15 @@ export function checkCredentials(options: OpenAIOptions): void {
   if (isKeyMissing(options)) {
     throw new ConfigError(
       'missing_api_key',
-      'There is no API key. Set OPENAI_API_KEY, or the option apiKey; for a server that needs none, set baseURL.',
+      'No API key. Set OPENAI_API_KEY or the option apiKey. For a server without a key, set baseURL.',
       'apiKey',
     )
   }
   if (isBrowser() && options.dangerouslyAllowBrowser !== true && hasSecret(options)) {
     throw new ConfigError(
       'browser_key',
-      'The model was given a key in a browser, where everyone who opens the page can read it. Leave it out and set ' +
-        'baseURL to a server of your own that adds it, or accept the risk with dangerouslyAllowBrowser: true.',
+      'The model has a key in a browser, where anyone who opens the page can read it. Remove it and set ' +
+        'baseURL to your own server, which adds the key, or accept the risk with dangerouslyAllowBrowser: true.',
       'dangerouslyAllowBrowser',
     )
   }

@@ -141,7 +141,7 @@ class ResponsesFold implements AnswerFold {
     const status = asText(response.status)
     if (type === 'response.failed' || status === 'failed' || status === 'cancelled')
       this.#fail({
-        error: response.error ?? { code: status || 'failed', message: 'the response has failed' },
+        error: response.error ?? { code: status || 'failed', message: 'the response failed' },
       })
     if (status === 'queued' || (status === 'in_progress' && type === '')) throw unfinishedError(status)
     this.#ending =
@@ -181,7 +181,7 @@ function createDroppedWarning(dropped: readonly JsonObject[]): Warning {
     .join(', ')
   return {
     code: 'calls_dropped',
-    message: `The provider began calls that it neither ended nor lists in its answer, so they are not made: ${calls}.`,
+    message: `The provider started calls that it did not complete, so they are not executed: ${calls}.`,
   }
 }
 
@@ -199,7 +199,7 @@ function unfinishedError(status: string): ModelError {
   return new ModelError({
     kind: 'fatal',
     code: 'unfinished_response',
-    message: `The provider answered with a response that is still ${status}. Leave background out of extraBody: the run does not poll for the answer.`,
+    message: `The provider returned a response that is still ${status}. Remove background from extraBody, because the run does not poll for responses.`,
   })
 }
 

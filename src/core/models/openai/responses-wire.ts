@@ -227,7 +227,7 @@ function unsupportedParameterError(key: string): ModelError {
   return new ModelError({
     kind: 'fatal',
     code: 'unsupported_parameter',
-    message: `The Responses API has no sampling.${key}. Leave it out; what a server of your own takes goes into extraBody.`,
+    message: `The Responses API has no sampling.${key}. Remove it, or use extraBody for custom servers.`,
   })
 }
 

@@ -104,8 +104,8 @@ function unsupportedOutputError({ type, name, call_id: id }: JsonObject): ModelE
     kind: 'fatal',
     code: 'unsupported_output',
     message:
-      `The model's ${asText(type)}${called && ` (${called})`} wants an output of a kind that only you could give. ` +
-      "Take its tool out of hostedTools: the agent's own tools are functions.",
+      `The model's ${asText(type)}${called && ` (${called})`} requires an output that only your program can provide. ` +
+      'Remove its tool from hostedTools.',
   })
 }
 
