@@ -1,4 +1,4 @@
-/** Every action that the chart names. */
+/** The actions of the chart. */
 export {
   acceptOutput,
   approve,

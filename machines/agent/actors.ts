@@ -8,8 +8,8 @@ import type { StepPlan } from './step-plan.js'
 import type { CallScreening, InputScreening, OutputScreening } from './screening.js'
 
 /**
- * The actors of the chart, by name. The bare machine has no implementations: `agent.machine` provides them, or
- * `agentMachine.provide({ actors })`. An actor that is missing ends the run in ERROR instead of hanging it.
+ * The actors of the chart. The bare machine has no implementations: use `agent.machine` or `agentMachine.provide({
+ * actors })`. A missing actor ends the run in ERROR.
  */
 export const requestModel = fromPromise<ModelOutput, { conclude: boolean }>(
   createMissingActor('requestModel'),
@@ -27,13 +27,14 @@ export const consultGuards = fromPromise<UserGuardsOutput, { on: 'calls' | 'resu
 export const screenOutput = fromPromise<OutputScreening>(createMissingActor('screenOutput'))
 
 /**
- * Sends TOOL_RESULT a call and BATCH_DONE at the end. A callback, because its late results are dropped after a stop.
+ * Sends TOOL_RESULT per call and BATCH_DONE at the end. A callback actor, so that late results are dropped after a
+ * stop.
  */
 export const runTools = fromCallback<AgentMachineEvent>(({ sendBack }) => {
   sendBack({ type: 'BATCH_DONE' })
 })
 
-/** Sends DEADLINE at the absolute time `at`. Spawned, so that it outlives the substates. */
+/** Sends DEADLINE at the time `at`. Spawned to outlive substates. */
 export const deadline = fromCallback<AgentMachineEvent, { at: number }>(() => undefined)
 
 function createMissingActor(name: string): () => Promise<never> {

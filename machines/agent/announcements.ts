@@ -8,25 +8,25 @@ import type { StepSetting } from './step-plan.js'
 import type { Usage } from './usage.js'
 
 /**
- * An event of a run, without the stamp (`id`, `runId`, `seq`, `at`) that the runtime adds. `Tools` are the agent's:
- * their names stand where only a tool that exists can be meant.
+ * An event of a run, without the stamp (`id`, `runId`, `seq`, `at`) that the runtime adds. `Tools` are the agent's
+ * tools.
  */
 export type EmittedEvent<Tools = AnyTools> =
   | { type: 'run_started'; sessionId: string }
-  /** `wakeAt`: when a run goes on that sleeps, in milliseconds since the epoch. */
+  /** `wakeAt`: when a sleeping run continues, in milliseconds since the epoch. */
   | { type: 'state_changed'; from: AgentState | null; to: AgentState; reason: Reason | null; wakeAt?: number }
   | { type: 'user_message'; message: UserMessage }
   | {
       type: 'stream_chunk'
       stepId: string
-      /** 1 for the first attempt of a step. */
+      /** 1 for the first attempt. */
       attempt: number
       /** The new text; empty on a closing chunk. */
       text: string
       reasoning?: string
-      /** True exactly once an attempt, however it ends. */
+      /** True exactly once per attempt. */
       finished: boolean
-      /** True on the first chunk of a later attempt: forget what this step has shown so far. */
+      /** Set on the first chunk of a later attempt: discard the step's previous output. */
       reset?: true
     }
   /**
@@ -39,9 +39,9 @@ export type EmittedEvent<Tools = AnyTools> =
       attempt: number
       callId: string
       name: string
-      /** The place of the call in the answer, from 0. */
+      /** Position of the call in the answer, from 0. */
       index: number
-      /** JSON text, added to the arguments so far; empty on the first event of a call. */
+      /** JSON text to append to the arguments; empty on the first event of a call. */
       delta: string
     }
   | { type: 'assistant_message'; stepId: string; message: AssistantMessage; partial?: true }
@@ -50,32 +50,26 @@ export type EmittedEvent<Tools = AnyTools> =
   | ({
       type: 'tool_result'
       callId: string
-      /** Set when `status` is `error`, `timeout` or `denied`: whether the failure may pass by itself. */
+      /** Whether the failure is temporary. Set when `status` is `error`, `timeout` or `denied`. */
       errorKind?: ToolErrorKind
       content: string
       durationMs: number
       truncated?: true
-      /** What its `ToolError` says to pages, in place of `content`. */
+      /** The `publicMessage` of its `ToolError`, shown on pages instead of `content`. */
       publicMessage?: string
-      /** The pictures, sounds and documents that it returned; `content` has a line in words for each. */
+      /** The returned media. `content` has a line of text for each. */
       media?: MediaPart[]
       /**
-       * What the MCP server of the tool sent for the app, with up to 64 K characters: `_meta` and `structuredContent`. No model reads it.
-       * Left out where shields screen results.
+       * Data that the tool's MCP server sent for the app, up to 64 K characters: `_meta` and `structuredContent`.
+       * Hidden from the model, and omitted if shields screen results.
        */
       appData?: JsonObject
     } & ToolOutcome<Tools>)
-  /** Deferred tools are loaded: the model can call them from the next request on. `callId`: the call that has loaded them. */
+  /** Deferred tools were loaded by the call `callId` and are available from the next request. */
   | { type: 'tools_loaded'; callId: string; names: readonly string[] }
-  /**
-   * Another agent speaks from the next request on. `from` and `to` are as handoffs call the agents; null is the session's first agent.
-   * `callId`: the call that has handed the conversation over.
-   */
+  /** The call `callId` handed the conversation from one agent to another. Null is the session's first agent. */
   | { type: 'handed_off'; callId: string; from: string | null; to: string }
-  /**
-   * `prepareStep`, or instructions that are a function, have decided something about the next request. `changes`: what; `model` and
-   * `tools` are the names, where they are among it.
-   */
+  /** `prepareStep`, or function instructions, changed the next request. `changes` lists the settings. */
   | {
       type: 'step_prepared'
       stepId: string
@@ -84,46 +78,46 @@ export type EmittedEvent<Tools = AnyTools> =
       tools?: readonly string[]
     }
   /**
-   * What was used, whether or not an answer came of it; the `step`s of a run add up to its result's `usage`. `callId`:
-   * the call whose sub-agent has used it. Absent: a request of the run's own, that of a summary included.
+   * Usage of a request, successful or not. The `step` values add up to the `usage` of the result. `callId`: the call
+   * whose sub-agent used it; absent for the run's own requests, including summaries.
    */
   | { type: 'usage'; stepId: string; callId?: string; step: Usage; run: Usage; session: Usage }
   | ChildEvent
   | {
       type: 'retry'
       stepId: string
-      /** The attempt that comes next. */
+      /** The next attempt. */
       attempt: number
       delayMs: number
       code: string
       message: string
-      /** The model that is asked next, where it is another. */
+      /** The next model, if it changes. */
       model?: string
     }
-  /** The request waits for a limiter (`createLimiter`) to let it go. Only live, never in the log. */
+  /** The request waits for a limiter (`createLimiter`). Live only, never in the log. */
   | {
       type: 'waiting_for_slot'
       stepId: string
       /** The id of the limiter. */
       limiter: string
-      /** How many requests it lets go before this one. */
+      /** Number of requests before this one. */
       ahead: number
     }
   | {
       type: 'guardrail'
       guard: Reason
       action: 'nudge' | 'block' | 'halt' | 'recover'
-      /** Which rule of the guard speaks, where it has several: a key of `guardrails.progress`. */
+      /** The rule that applied, a key of `guardrails.progress`. */
       rule?: string
-      /** What was seen, cut to 600 characters. */
+      /** The evidence, cut to 600 characters. */
       evidence: string
       message: string
     }
   | { type: 'budget_warning'; message: string; remainingTokens: number | null; remainingCost: number | null }
-  /** Requests leave `dropped` messages of the transcript out from here on; `before` and `after` are tokens. */
+  /** From here on requests omit `dropped` messages of the transcript. `before` and `after` are tokens. */
   | { type: 'context_fitted'; strategy: ContextStrategy; before: number; after: number; dropped: number }
   | ({ type: 'approval_requested' } & UnansweredCall<Tools>)
-  /** The server of a tool asks a person something in the middle of the call. */
+  /** A tool's server asks a person during a call. */
   | ({ type: 'elicitation_requested'; elicitation: Elicitation } & UnansweredCall<Tools>)
   | {
       type: 'shield'
@@ -132,17 +126,16 @@ export type EmittedEvent<Tools = AnyTools> =
       action: Exclude<ShieldAction, 'allow'>
       message: string | null
       durationMs: number
-      /** At `toolInput` and `toolOutput`, and at `input` where it is about why a person refuses a call. */
+      /** Set at `toolInput` and `toolOutput`, and at `input` for the reason of a rejected call. */
       callId?: string
     }
-  /** What memory found for a user message. */
   | { type: 'memory'; query: string; snippets: RetrievedSnippet[] }
   | StepStarted
   | StepProgress
   | StepCompleted
   /**
-   * A user message waits for the next turn; the run that says it begins with the other event. Only live, never in the log.
-   * `messageId`: the sender's id, which is `data.clientId` of the message that is said.
+   * A user message is queued for the next turn, whose run emits the other event. Live only, never in the log.
+   * `messageId` is the sender's id, stored as `data.clientId` of the message.
    */
   | { type: 'message_queued'; messageId: string }
   | { type: 'message_dequeued'; messageId: string }
@@ -150,7 +143,7 @@ export type EmittedEvent<Tools = AnyTools> =
   | { type: 'error'; code: string; message: string; recoverable: boolean }
   | { type: 'run_ended'; state: AgentState; reason: Reason }
 
-/** Only what has run is known to be a tool: the model may call what there is not. */
+/** Only successful results prove that a tool exists, because models can call unknown names. */
 type ToolOutcome<Tools> =
   | { status: Ran; name: keyof Tools & string }
   | { status: Exclude<ResultStatus, Ran>; name: string }
@@ -176,37 +169,33 @@ export type Step =
   | {
       stepType: 'inference'
       stepId: string
-      /** 1 for the first attempt. Each attempt is started and completed by itself. */
+      /** 1 for the first attempt. Each attempt is a step of its own. */
       attempt: number
-      /** The model is asked to sum up what the context window has no room for. */
+      /** The model summarizes messages that do not fit the context window. */
       summary?: true
     }
   | { stepType: 'tool_execution'; stepId: string; callId: string; name: string }
   /**
-   * `callId`: at `toolInput` and `toolOutput`, where each call has a step of its own, and at `input` where it is about
-   * why a person refuses a call.
+   * `callId`: set at `toolInput` and `toolOutput`, one step per call, and at `input` for the reason of a rejected
+   * call.
    */
   | { stepType: 'shield_call'; stepId: string; point: ShieldPoint; callId?: string }
   | { stepType: 'memory_retrieval'; stepId: string }
-  /** A tool that the provider itself runs, while the model answers: `web_search`, `code_interpreter`, … */
+  /** A tool that the provider runs during the answer, such as `web_search` or `code_interpreter`. */
   | { stepType: 'hosted'; stepId: string; name: string }
 
-/** What kinds of work a run consists of. */
 export type StepType = Step['stepType']
 
 type StepOf<Type extends StepType> = Extract<Step, { stepType: Type }>
 
-/** Work begins; exactly one `step_completed` follows. */
+/** Work started; exactly one `step_completed` follows. */
 export type StepStarted = {
   type: 'step_started'
   /** Milliseconds since the epoch. */
   startedAt: number
 } & Step
 
-/**
- * The progress of a tool; not emitted where shields screen results. Text and reasoning of an inference come only as
- * `stream_chunk`s with its `stepId`.
- */
+/** Progress of a tool. Not emitted if shields screen results. Text and reasoning are sent as `stream_chunk` events. */
 export type StepProgress = { type: 'step_progress'; progress: unknown } & StepOf<'tool_execution'>
 
 /**
@@ -222,8 +211,8 @@ export type StepProgress = { type: 'step_progress'; progress: unknown } & StepOf
 export type StepCompleted = {
   type: 'step_completed'
   /**
-   * Both in milliseconds since the epoch. An inference is completed when its response has come; where output shields
-   * screen it, the event follows the screening.
+   * In milliseconds since the epoch. An inference completes when its response has arrived. With output shields the
+   * event follows the screening.
    */
   startedAt: number
   completedAt: number
@@ -244,25 +233,24 @@ export type StepCompleted = {
   | (StepOf<'tool_execution'> & { payload: { toolCall: ToolCall; toolResponse: ToolStepResponse | null } })
   | (StepOf<'shield_call'> & { payload: { violation: ShieldViolation | null } })
   | (StepOf<'memory_retrieval'> & { payload: { retrievedContext: RetrievedSnippet[] | null } })
-  /** The call as the provider reports it; null where shields screen calls or answers, and where it did not end. */
+  /** The call as reported by the provider; null if shields screen calls or answers, or if it did not end. */
   | (StepOf<'hosted'> & { payload: { item: Json | null } })
 )
 
-/** What a model answered to one request. */
+/** The answer to one request. */
 export interface ModelStepResponse {
-  /** With output shields: the cleared text; null when they have not cleared it. */
+  /** With output shields, the cleared text, or null. */
   text: string | null
-  /** As `text`; absent when the model has not refused, and when output shields have not cleared it. */
+  /** Like `text`. Absent if the model did not refuse or the text is not cleared. */
   refusal?: string | null
   /**
-   * Null where tool-input shields screen calls (cleared calls come as `tool_call`), and where output shields have not
-   * cleared the text beside them.
+   * Null if tool-input shields screen calls (cleared calls are sent as `tool_call`), or if the text is not cleared.
    */
   toolCalls: ToolCall[] | null
   finishReason: string | null
-  /** The model that answered, as the provider names it. */
+  /** The provider's name of the model that answered. */
   model: string | null
-  /** Null when it is not known. */
+  /** Null if unknown. */
   usage: Usage | null
 }
 
@@ -270,34 +258,31 @@ export interface ModelStepResponse {
 export interface ToolStepResponse {
   /** `ok` is the only success. */
   status: ResultStatus
-  /** Set when `status` is `error`, `timeout` or `denied`: whether the failure may pass by itself. */
+  /** Whether the failure is temporary. Set when `status` is `error`, `timeout` or `denied`. */
   errorKind?: ToolErrorKind
-  /** Null where tool-output shields screen results: cleared results come as `tool_result`. */
+  /** Null if tool-output shields screen results (cleared results are sent as `tool_result`). */
   content: string | null
   /** True when `content` was cut to `toolCalls.maxResultChars`. */
   truncated?: true
 }
 
-/** The objections of the shields to a content. */
+/** Objections of shields to content. */
 export interface ShieldViolation {
-  /** The gravest of them all. */
+  /** The most severe action. */
   action: Exclude<ShieldAction, 'allow'>
-  /** In words for people; null when none had any. */
+  /** A message for people, or null. */
   message: string | null
-  /** Those that did not allow it. */
+  /** Shields that objected. */
   shields: string[]
 }
 
-/**
- * Something has happened in a sub-agent. An interface: as a part of the union, TypeScript 5 finds it circular.
- */
+/** An event of a sub-agent. An interface, because TypeScript 5 finds the union circular. */
 export interface ChildEvent {
   type: 'child_event'
-  /** The ids of the calls that lead to it, with slashes in between. */
+  /** Call ids leading to it, separated by slashes. */
   callId: string
-  /** The tools that lead to it, outermost first. */
+  /** Tools leading to it, outermost first. */
   path: string[]
-  /** Of a sub-agent's own sub-agent: what happened there. */
   event: AgentEvent
 }
 

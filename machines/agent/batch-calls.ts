@@ -41,25 +41,24 @@ export type ToolErrorKind = 'policy_denied' | 'transient' | 'failed'
 export interface ToolResult {
   /** `ok` is the only success. */
   status: ResultStatus
-  /** What the model reads. */
+  /** Read by the model. */
   content: string
-  /** What a page is shown in place of `content`: the `publicMessage` of a `ToolError`. */
+  /** Shown on pages instead of `content`: the `publicMessage` of a `ToolError`. */
   publicMessage?: string
-  /** The media that the model reads, too: pictures, sounds, documents. */
+  /** Media for the model: images, audio, documents. */
   media?: MediaPart[]
-  /** A model that is not known to take the media reads `content` alone. */
+  /** Models without known support for the media read `content` alone. */
   mediaOptional?: true
-  /** What the server of the tool sent for the app: no model reads it. */
+  /** Data of the tool's server for the app, hidden from the model. */
   appData?: JsonObject
   /** Set when `status` is `error`, `timeout` or `denied`. */
   errorKind?: ToolErrorKind
-  /** How long it ran; 0 when it never did. */
+  /** Duration; 0 if it never ran. */
   durationMs: number
-  /** The guard that refused it, when a guard did. */
+  /** The guard that refused the call. */
   refusedBy?: Reason
-  /** How the run of a sub-agent ended. */
   child?: ChildOutcome
-  /** The tool has returned `sleepUntil`: when the run is to go on, in milliseconds since the epoch. */
+  /** From `sleepUntil`: when the run continues, in milliseconds since the epoch. */
   wakeAt?: number
   /** True when `content` was cut to the size limit. */
   truncated?: true
@@ -69,85 +68,83 @@ export interface ToolResult {
 export interface BatchCall {
   id: string
   name: string
-  /** JSON text: the model's own, or a person's edit of it. */
+  /** JSON text, from the model or edited by a person. */
   arguments: string
   needs: CallNeeds
-  /** True when the provider runs the call: here it is only approved or rejected. */
+  /** The provider runs the call; it is only approved or rejected here. */
   hosted?: true
-  /** True when its tool was not loaded as the call came: it does not run, and its result loads the tool. */
+  /** The tool was not loaded. The call does not run, and its result loads the tool. */
   unloaded?: true
-  /** What the guards know of it. */
+  /** For the guards. */
   fact?: CallFact
-  /** True once it was handed to its tool. */
+  /** Handed to its tool. */
   started?: true
-  /** True when it was running as the process died: it may have had its effect already. */
+  /** Running when the process died, so it may have had its effect. */
   interrupted?: true
-  /** How often that was, from the second time on. */
+  /** Number of interruptions, from the second on. */
   interruptions?: number
-  /** True when `needsApproval` did not answer in time: the call does not run. */
+  /** `needsApproval` timed out, so the call does not run. */
   approvalTimedOut?: true
-  /** True once a person has let it run. */
   approved?: true
-  /** True while the arguments are uncleared: they are not shown, and the call does not run. */
+  /** The arguments are uncleared: hidden, and the call does not run. */
   unscreenedArguments?: true
-  /** True when a person changed the arguments before approving. */
+  /** A person changed the arguments before approving. */
   edited?: true
-  /** What its sub-agent has used, as far as it is in the run's totals. */
+  /** The usage of its sub-agent that is included in the run's totals. */
   childUsage?: Usage
-  /** What its sub-agent asked when it last rested; empty when it was paused. Or what its tool asked in the middle of the call. */
+  /** Open questions of its sub-agent, or empty if that was paused; or the questions of its tool. */
   questions?: ChildQuestion[]
-  /** What its tool wants to have when it is called again with the answers. */
+  /** State that its tool receives with the answers. */
   memo?: Json
-  /** When its sub-agent is to be woken, which sleeps. */
+  /** When its sleeping sub-agent continues. */
   wakeAt?: number
-  /** What it changes of the session's skills, once its result is a success. */
+  /** Skill change that applies when the call succeeds. */
   skill?: SkillChange
-  /** What its tool goes on from in another process: the id of a job at a service, for example. */
+  /** Handle that its tool continues from in another process, such as a job id. */
   handle?: Json
-  /** Who speaks once the batch is over and its result is a success. */
+  /** Handoff that applies when the call succeeds and the batch is over. */
   handoff?: Handoff
   result?: ToolResult
-  /** True while the result is uncleared: it is not shown or sent. */
+  /** The result is uncleared: hidden and not sent. */
   unscreenedResult?: true
-  /** When the result came, in milliseconds since the epoch. */
+  /** Time of the result, in milliseconds since the epoch. */
   settledAt?: number
 }
 
-/** What the call of a handoff changes: another agent speaks from the next request on. */
+/** A handoff: another agent continues from the next request. */
 export interface Handoff {
-  /** How the handoff calls the other agent. */
+  /** The handoff's name of the other agent. */
   to: string
-  /** The tools of the other agent. */
   tools: Record<string, ToolTraits>
 }
 
-/** What the machine knows of a tool. */
+/** The machine's view of a tool. */
 export interface ToolTraits {
-  /** Changes nothing: safe to repeat, and progress is not expected of it. */
+  /** Has no effects: safe to repeat, and not expected to make progress. */
   readOnly: boolean
-  /** Running it twice with one idempotency key has the effect of running it once. */
+  /** Running it twice with the same idempotency key has the effect of running it once. */
   idempotent: boolean
-  /** Repeats by design (waits for something); exempt from the repetition guards. */
+  /** Repeats by design, so repetition guards ignore it. */
   polling: boolean
-  /** Calls of it a run. Absent: no cap. */
+  /** Maximum number of calls per run. Absent: no cap. */
   maxCalls?: number
-  /** A result of it that is a success is the answer of the run. */
+  /** A successful result is the answer of the run. */
   endsRun?: true
-  /** The model is not told of it in full until it is loaded. */
+  /** Not fully described to the model until it is loaded. */
   deferred?: true
-  /** It goes on from the handle that a call has kept, so that such a call may be executed again. */
+  /** Continues from a call's handle, so an interrupted call may run again. */
   keepsHandle?: true
-  /** It loads deferred tools: into the request (`append`), or into its results (`dispatch`). */
+  /** Loads deferred tools: into the request (`append`), or through its results (`dispatch`). */
   loads?: 'append' | 'dispatch'
-  /** It belongs to the skills: no skill forbids it. */
+  /** Belongs to the skills, so no skill forbids it. */
   skill?: true
-  /** It hands the conversation to another agent. */
+  /** Hands the conversation to another agent. */
   handoff?: true
-  /** A sub-agent with a log of its own: an interrupted call resumes from that log. */
+  /** A sub-agent with its own log, from which an interrupted call resumes. */
   delegate?: true
 }
 
-/** Whether a call can run: it needs no answer first, and shields have cleared its arguments. */
+/** Whether a call needs no answer and its arguments are cleared. */
 export function isRunnable({ needs, result, unscreenedArguments }: BatchCall): boolean {
   return result === undefined && needs === 'nobody' && !unscreenedArguments
 }
@@ -160,7 +157,7 @@ export function isUnloadedTool(
   return Object.hasOwn(tools, name) && tools[name]?.deferred === true && !loaded.includes(name)
 }
 
-/** The index of a call that has no result yet; -1: there is none. */
+/** The index of an open call, or -1. */
 export function findOpenCallIndex(calls: readonly BatchCall[], callId: string): number {
   return calls.findIndex(({ id, result }) => result === undefined && id === callId)
 }
@@ -179,13 +176,10 @@ function getFirstFingerprint({ name, arguments: text, fact }: BatchCall): string
   return fact?.fingerprint ?? fingerprintCall(name, text)
 }
 
-/**
- * A question of a sub-agent, under the id that the call has there, and how it was answered. `own`: the call's tool asks, not a
- * sub-agent.
- */
+/** A sub-agent's question, with its call id there, and its answer. `own`: the question of the call's tool. */
 export type ChildQuestion = PendingCall & { answer?: ChildAnswer; fromTool?: true }
 
-/** Plain JSON: it is kept until the sub-agent resumes. */
+/** Plain JSON, kept until the sub-agent resumes. */
 export type ChildAnswer =
   | { type: 'approve'; arguments?: string }
   | { type: 'reject'; why: string }

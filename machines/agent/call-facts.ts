@@ -7,7 +7,7 @@ import { withheldArguments, withheldName } from './screening.js'
 type Tools = Readonly<Record<string, Pick<ToolTraits, 'readOnly' | 'polling'>>>
 type ObservedCall = Pick<BatchCall, 'name' | 'arguments' | 'fact' | 'unscreenedArguments'>
 
-/** A call as the guards see it. Evidence shows its arguments, except uncleared ones. */
+/** A call as guards see it. Uncleared arguments are omitted. */
 export function toCallFact(
   tools: Tools,
   { name, arguments: text, unscreenedArguments }: ObservedCall,
@@ -19,7 +19,7 @@ export function toCallFact(
   return unscreenedArguments ? { ...fact, name: known ? name : withheldName, shown: withheldArguments } : fact
 }
 
-/** The result of a call as the guards that are on see it. */
+/** A call's result as the enabled guards see it. */
 export function toResultFact(
   tools: Tools,
   call: ObservedCall,
@@ -27,7 +27,7 @@ export function toResultFact(
   config: GuardrailsConfig,
 ): ResultFact {
   const { status, content, durationMs, child } = result
-  // A call that a log of an older version has left open lacks what this version compares.
+  // Open calls of early logs lack values that are compared today.
   const fact = call.fact !== undefined && 'key' in call.fact ? call.fact : toCallFact(tools, call, config)
   const ending = {
     ok: status === 'ok',

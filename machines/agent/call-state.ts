@@ -5,13 +5,13 @@ import type { BatchCall, ToolResult, ToolTraits } from './batch-calls.js'
 type Tools = Record<string, ToolTraits>
 
 /**
- * A call that was running when the process died, and may have had an effect that must not come twice. `now`: the tools of
- * the resuming program, where they differ: it has to allow a second run, too.
+ * Whether a call was running when the process died and may have had an effect that must not be repeated. `now`: the
+ * tools of the resuming program, which must also allow a repetition.
  */
 export function isInDoubt({ tools }: AgentContext, call: BatchCall, now: Tools = tools): boolean {
-  // A call that only loads its tool had no effect, either.
+  // Loading a tool has no effect.
   if (!isUnderWay(call) || call.unloaded) return false
-  // What did not exist had no effect.
+  // An unknown tool had no effect.
   if (!Object.hasOwn(tools, call.name)) return false
   return !canRunTwice(tools, call) || !canRunTwice(now, call)
 }
@@ -20,12 +20,12 @@ export function isUnderWay({ started, result }: BatchCall): boolean {
   return started === true && result === undefined
 }
 
-/** The tools of the program that resumes the run, from its event. */
+/** The tools of the resuming program. */
 export function findResumedTools(event: AgentMachineEvent): Tools | undefined {
   return event.type === 'RESUMED' ? event.tools : undefined
 }
 
-/** A call that has kept a handle goes on from it. */
+/** A call with a handle continues from it. */
 function canRunTwice(tools: Tools, { name, handle }: BatchCall): boolean {
   const traits = Object.hasOwn(tools, name) ? tools[name] : undefined
   const goesOn = traits?.keepsHandle === true && handle !== undefined
@@ -34,7 +34,7 @@ function canRunTwice(tools: Tools, { name, handle }: BatchCall): boolean {
 
 type Batch = Pick<AgentContext, 'tools' | 'calls'>
 
-/** The first call of the batch whose tool ends the run, and that has succeeded. */
+/** The first successful call whose tool ends the run. */
 export function findEndingCall({ tools, calls }: Batch): BatchCall | undefined {
   return calls.find(
     (call) => hasSucceeded(call) && Object.hasOwn(tools, call.name) && tools[call.name]?.endsRun,
@@ -42,8 +42,8 @@ export function findEndingCall({ tools, calls }: Batch): BatchCall | undefined {
 }
 
 /**
- * The call whose result is the answer, where one of the batch is: of a tool that ends the run, or else, where `stopWhen`
- * has ended it, the last that has succeeded.
+ * The call whose result is the answer: a call of a tool that ends the run, or the last successful call when
+ * `stopWhen` ended the run.
  */
 export function findAnsweringCall(batch: Batch): BatchCall | undefined {
   return findEndingCall(batch) ?? batch.calls.findLast(hasSucceeded)

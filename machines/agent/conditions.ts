@@ -22,30 +22,30 @@ import { type InputScreening, toList } from './screening.js'
 import { addToTotals, findBudgetReason, isNearBudget } from './budget-totals.js'
 import { listUnclearedInput } from './mask-uncleared.js'
 
-/** The named guards of the chart. Pure and total: they read context and event, and never throw. */
+/** The guards of the chart. They are pure, read context and event, and never throw. */
 interface ConditionScope {
   context: AgentContext
   event: AgentMachineEvent
 }
 
-// Features: substates that a configuration does not use are bypassed.
+// Features: unused substates are bypassed.
 
 export const hasInputShields = ({ context }: ConditionScope): boolean => context.features.inputShields
 export const hasCallShields = ({ context }: ConditionScope): boolean => context.features.callShields
-/** Memory is asked once for each user message. */
+/** Memory is searched once per user message. */
 export const hasRetrieval = ({ context }: ConditionScope): boolean =>
   context.features.retrieval && context.retrieved === null
 export const hasContextFitting = ({ context }: ConditionScope): boolean => context.features.fitting
-/** The agent's author is asked about each step once, whatever becomes of the request. */
+/** The plan of a step is requested once, for all its attempts. */
 export const asksForPlan = ({ context }: ConditionScope): boolean =>
   context.features.prepareStep === true && findNextPlan(context) === null
 export const isInteractive = ({ context }: ConditionScope): boolean => context.config.interactive
 
-/** User messages and steering that shields have not screened. */
+/** User messages and steering without a screening. */
 export const hasUnclearedInput = ({ context }: ConditionScope): boolean =>
   listUnclearedInput(context).length > 0
 
-/** A shield blocks, or a content has no screening: shields fail closed. */
+/** A shield blocks, or content has no screening: shields fail closed. */
 export const isBlocked = ({ context, event }: ConditionScope): boolean => {
   const output = 'output' in event ? (event.output as unknown) : null
   if (event.type !== 'xstate.done.actor.inputShields') return isBlockVerdict(output)
@@ -61,14 +61,13 @@ function isBlockVerdict(screening: unknown): boolean {
   return action === 'block' || typeof action !== 'string' || typeof content !== 'string'
 }
 
-/** The response has text, and output shields have to clear it. */
 export const needsOutputScreening = ({ context, event }: ConditionScope): boolean => {
   if (event.type !== 'xstate.done.actor.model' && event.type !== 'xstate.done.actor.conclusion') return false
   const { text, refusal } = event.output.response
   return context.features.outputShields && (text !== '' || (refusal !== null && refusal !== ''))
 }
 
-/** The answer is the last word of a run that was stopped. */
+/** The answer is the last one of a stopped run. */
 export const isConclusion = ({ context }: ConditionScope): boolean => context.reason !== null
 
 // Limits.
@@ -80,11 +79,10 @@ export const isPastDeadline = ({ context, event }: ConditionScope): boolean =>
 
 export const isPausing = ({ context }: ConditionScope): boolean => context.pausing
 
-/** The run has been asked to sleep, and the time is still to come. */
 export const isAsleep = ({ context, event }: ConditionScope): boolean =>
   context.wakeAt !== null && getEventTime(event) < context.wakeAt
 
-/** A resume that names a date which is still to come. */
+/** A resume with a future date. */
 export const isForLater = ({ event }: ConditionScope): boolean => findLaterResume(event) !== null
 
 export const isAtStepCap = ({ context }: ConditionScope): boolean =>
@@ -92,13 +90,12 @@ export const isAtStepCap = ({ context }: ConditionScope): boolean =>
 
 export const concludesAtStepCap = (scope: ConditionScope): boolean => canConclude(scope) && isAtStepCap(scope)
 
-/** The model has asked for more tool calls than the run may have. */
 export const isOverCallCap = ({ context }: ConditionScope): boolean => context.callCounts?.isOver === true
 
 export const concludesAtCallCap = (scope: ConditionScope): boolean =>
   canConclude(scope) && isOverCallCap(scope)
 
-/** Whether one last request may be made: `onLimit` asks for it, and budget is left. */
+/** Whether `onLimit` allows one last request within the budget. */
 const canConclude = (scope: ConditionScope): boolean =>
   scope.context.config.limits.onLimit === 'conclude' && !isBudgetSpent(scope)
 
@@ -107,7 +104,7 @@ export const isStoppedByCap = ({ context: { reason } }: ConditionScope): boolean
 
 export const isBudgetSpent = ({ context }: ConditionScope): boolean => findBudgetReason(context) !== null
 
-/** The budget right after a response: a natural end may be let through, a batch may be finished first. */
+/** The budget right after a response. A natural end or the current batch may be allowed to finish. */
 export const isOverBudget = (scope: ConditionScope): boolean => {
   const { response, config } = scope.context
   if (!isBudgetSpent(scope)) return false
@@ -117,7 +114,6 @@ export const isOverBudget = (scope: ConditionScope): boolean => {
   return !(natural && config.budget.onOvershoot === 'complete')
 }
 
-/** The usual step: the response asks for calls, and budget is left. */
 export const asksWithinBudget = ({ context, event }: ConditionScope): boolean => {
   if (event.type !== 'xstate.done.actor.model') return false
   const { response } = event.output
@@ -125,7 +121,7 @@ export const asksWithinBudget = ({ context, event }: ConditionScope): boolean =>
   return findBudgetReason({ config: context.config, ...addToTotals(context, response.usage) }) === null
 }
 
-/** The reserve of the budget is to be spent on last words, and only the reserve is left. */
+/** The reserve may be spent on last words, and only the reserve is left. */
 export const concludesNearBudget = ({ context }: ConditionScope): boolean =>
   context.config.limits.onNearBudget === 'conclude' && isNearBudget(context)
 
@@ -134,28 +130,26 @@ export const isStoppedByBudget = ({ context: { reason } }: ConditionScope): bool
 
 // Failed requests.
 
-/** A shared budget is empty, and the run waits until there is some again. */
+/** A shared budget is empty, and the run waits for the next window. */
 export const waitsForBudget = ({ event }: ConditionScope): boolean => findBudgetWait(event) !== null
 
-/** The limit of the run, or a budget that it shares, does not allow the request, or the search of memory: nothing was sent. */
+/** The run's limit or a shared budget refuses the request or the memory search. Nothing was sent. */
 export const isRefusedByBudget = ({ event }: ConditionScope): boolean => {
-  // Memory is searched by an actor of its own, whose failures no event of the machine's list has.
+  // The memory actor's failures are not in the event union.
   const isRequest = event.type === 'xstate.error.actor.model'
   if (!isRequest && (event.type as string) !== 'xstate.error.actor.retrieval') return false
   const { code } = (('error' in event ? event.error : null) as Partial<ModelActorError> | null) ?? {}
   return code === 'token_budget' || code === 'shared_budget'
 }
 
-/**
- * A failed attempt can cost tokens, too: no other follows when they were the last. One that is too long has no other.
- */
+/** A failed attempt can use up the budget, and a request that is too long cannot be retried. */
 export const isSpentByFailure = (scope: ConditionScope): boolean => {
   const failure = readModelFailure(scope)
   if (failure?.usage == null || failure.kind === 'context_overflow') return false
   return findBudgetReason({ ...scope.context, ...addToTotals(scope.context, failure.usage) }) !== null
 }
 
-/** A summary is a model's answer, too: it can be the one that uses the budget up. */
+/** A summary can use up the budget. */
 export const isSpentBySummary = ({ context, event }: ConditionScope): boolean => {
   if (event.type !== 'xstate.done.actor.fitting' || event.output.usage === null) return false
   return findBudgetReason({ ...context, ...addToTotals(context, event.output.usage) }) !== null
@@ -168,20 +162,20 @@ export const mayRetry = (scope: ConditionScope): boolean => {
   return failure !== null && canRetry({ ...failure, attempt, rateLimits }, config.retry)
 }
 
-/** The provider refuses content that the request can do without. Each refusal counts once, so the attempts end. */
+/** The provider refuses content that the request can omit. Each refusal counts once, so attempts end. */
 export const maySendWithout = ({ context, event }: ConditionScope): boolean => {
   const refusal = readRefusal(event)
   return refusal !== null && isNewRefusal(context.refusals ?? [], refusal) && !isRefusedQuestion(refusal)
 }
 
-/** The run was paused between two attempts: what was to be waited for is not over. */
+/** Paused between two attempts: the back-off is not over. */
 export const isBackingOff = ({ context, event }: ConditionScope): boolean =>
   context.attempt > 1 && getEventTime(event) < context.backOffUntil
 
 /** A pending pause comes before a back-off. */
 export const pausesRetry = (scope: ConditionScope): boolean => isPausing(scope) && mayRetry(scope)
 
-/** The failure that a model actor rejected with; null for any other event or error. */
+/** The failure of a model actor, or null. */
 function readModelFailure({ event }: ConditionScope): ModelActorError | null {
   if (event.type !== 'xstate.error.actor.model') return null
   const error: unknown = event.error
@@ -203,7 +197,7 @@ export const mayReprompt = (scope: ConditionScope): boolean => decideEmptyAnswer
 export const mayRetryEmptyAnswer = (scope: ConditionScope): boolean => decideEmptyAnswer(scope) === 'retry'
 export const isEmpty = (scope: ConditionScope): boolean => decideEmptyAnswer(scope) === 'give_up'
 
-/** The answer does not fit the output schema. Of what ends a turn otherwise, a refusal or a cut, none is asked. */
+/** The answer does not fit the output schema. Refused and truncated answers are not checked. */
 export const isInvalid = ({ context: { response, outputProblem } }: ConditionScope): boolean =>
   outputProblem !== null && (response === 'answer' || response === 'empty')
 export const mayRepair = (scope: ConditionScope): boolean =>
@@ -219,14 +213,14 @@ function decideEmptyAnswer({ context }: ConditionScope): ReturnType<typeof recov
 
 // Guards' verdicts.
 
-/** One of the guards built in has just halted the run. */
+/** A built-in guard has just halted the run. */
 export const isHalted = ({ context }: ConditionScope): boolean => context.verdict !== null
-/** Whether user guards are asked about the calls: not when every call is refused already, or only loads its tool. */
+/** Whether user guards check the calls: not if all are refused or only load tools. */
 export const consultsOnCalls = ({ context: { features, calls } }: ConditionScope): boolean =>
   features.userGuards && calls.some((call) => call.result === undefined && !call.unloaded)
 /**
- * Whether the author's code is asked about the results: guards, `stopWhen`, or the output schema about a result that is the
- * answer. Not when every call has only loaded its tool.
+ * Whether user code checks the results: guards, `stopWhen`, or the output schema for a result that is the answer. Not
+ * if all calls only load tools.
  */
 export const consultsOnResults = ({ context }: ConditionScope): boolean => {
   const { userGuards, stopWhen, structuredOutput } = context.features
@@ -234,23 +228,23 @@ export const consultsOnResults = ({ context }: ConditionScope): boolean => {
   return asks && !context.calls.every((call) => call.unloaded)
 }
 
-/** One of the user's guards has just halted the run. */
+/** A user guard has just halted the run. */
 export const userGuardHalts = ({ event }: ConditionScope): boolean =>
   (event.type === 'xstate.done.actor.callGuards' || event.type === 'xstate.done.actor.resultGuards') &&
   event.output.findings.some(({ action }) => action === 'halt')
 
-/** A tool's result is the answer of the run. */
+/** A tool's result is the answer. */
 export const isAnswered = ({ context, event }: ConditionScope): boolean =>
   findEndingCall(context) !== undefined ||
   (event.type === 'xstate.done.actor.resultGuards' && event.output.stops === true)
 
-/** The same, where shields have to clear answers. */
+/** Like `isAnswered`, with shields that must clear it. */
 export const hasResultToClear = (scope: ConditionScope): boolean =>
   scope.context.features.outputShields && isAnswered(scope)
 
 export const pausesOnHalt = ({ context }: ConditionScope): boolean => context.verdict?.onHalt === 'pause'
 
-/** A pause is concluded when its guard says so, and when that costs neither budget nor step that is not there. */
+/** The guard asks for last words, and a step and budget are left. */
 export const concludesOnHalt = (scope: ConditionScope): boolean =>
   pausesOnHalt(scope)
     ? scope.context.verdict?.lastWords !== undefined && !isBudgetSpent(scope) && !isAtStepCap(scope)
@@ -261,7 +255,7 @@ export const hasSteering = ({ context }: ConditionScope): boolean => context.ste
 // The batch.
 
 export const hasRunnableCalls = ({ context }: ConditionScope): boolean => context.calls.some(isRunnable)
-/** Whether a person has changed the arguments of a call: shields screen them like the model's own. */
+/** Edited arguments are screened like the model's. */
 export const hasCallsToScreen = ({ context }: ConditionScope): boolean =>
   context.calls.some((call) => call.unscreenedArguments && call.result === undefined)
 export const hasResultsToScreen = ({ context }: ConditionScope): boolean =>
@@ -270,10 +264,9 @@ export const hasCallsToApprove = (scope: ConditionScope): boolean =>
   countMissingAnswers(scope, 'approval') > 0
 export const hasClientCalls = (scope: ConditionScope): boolean => countMissingAnswers(scope, 'client') > 0
 
-/** Sub-agents that were paused together with the run. */
+/** Sub-agents paused together with the run. */
 export const hasPausedChildren = ({ context }: ConditionScope): boolean => context.calls.some(isChildPaused)
 
-/** Whether the usage of a sub-agent uses the budget up. */
 export const isSpentByChild = (scope: ConditionScope): boolean => {
   const usage = findChildUsage(scope.event)
   return (
@@ -283,11 +276,11 @@ export const isSpentByChild = (scope: ConditionScope): boolean => {
   )
 }
 
-/** A sub-agent that no retry can help: the batch ends without its other calls. */
+/** A sub-agent failed permanently, so the batch ends without its other calls. */
 export const isTerminalDelegation = (scope: ConditionScope): boolean =>
   scope.event.type === 'TOOL_RESULT' && haltsBatch(scope.context, scope.event.result) && isOpenCall(scope)
 
-/** Whether every call that ran when the process died is in doubt. */
+/** Whether all calls that ran when the process died are in doubt. */
 export const isAllInDoubt = ({ context, event }: ConditionScope): boolean => {
   const underWay = context.calls.filter(isUnderWay)
   return underWay.length > 0 && underWay.every((call) => isInDoubt(context, call, findResumedTools(event)))
@@ -296,14 +289,14 @@ export const isAllInDoubt = ({ context, event }: ConditionScope): boolean => {
 export const isOpenCall = ({ context, event }: ConditionScope): boolean =>
   'callId' in event && findOpenCallIndex(context.calls, event.callId) >= 0
 
-/** The result of the last open call: the batch is complete. */
+/** The last open call has its result. */
 export const isLastOfBatch = (scope: ConditionScope): boolean =>
   !scope.context.features.resultShields &&
   !hasResultsToScreen(scope) &&
   hasExactlyOne(scope.context.calls, (call) => call.result === undefined) &&
   isOpenCall(scope)
 
-/** The result of the last call that is running: the batch need not be declared done. */
+/** The last running call has its result. */
 export const isLastResult = (scope: ConditionScope): boolean =>
   hasExactlyOne(scope.context.calls, (call) => call.started === true && call.result === undefined) &&
   isOpenCall(scope)
@@ -320,12 +313,12 @@ function isOpenCallThatNeeds({ context, event }: ConditionScope, needs: string):
   if (!('callId' in event)) return false
   const call = context.calls.find(({ id }) => id === event.callId)
   const question = call ? undefined : findQuestion(context.calls, event.callId)?.question
-  // An uncleared call is not open for answers.
+  // Uncleared calls are not open for answers.
   const isOpen = call
     ? call.result === undefined && call.needs === needs && !call.unscreenedArguments
     : question !== undefined && isAnsweredBy(question.needs, needs)
   if (!isOpen) return false
-  // Some providers number their calls anew in every step: a late answer must not meet the wrong one.
+  // Some providers reuse call ids in each step. A late answer must not match the wrong call.
   const { fingerprint, messageId } = event as { fingerprint?: string; messageId?: string }
   if (messageId !== undefined && messageId !== getAskingMessageId(context, question)) return false
   if (fingerprint === undefined || !call)
@@ -333,7 +326,7 @@ function isOpenCallThatNeeds({ context, event }: ConditionScope, needs: string):
   return fingerprint === getCallFingerprint(call)
 }
 
-/** How many answers of this kind are missing: none, one, or more, which is 2. */
+/** Number of missing answers: 0, 1, or 2 for more. */
 function countMissingAnswers({ context }: ConditionScope, needs: string): number {
   let count = 0
   for (let at = context.calls.length - 1; at >= 0 && count < 2; at--) {
@@ -347,7 +340,7 @@ function countMissingAnswers({ context }: ConditionScope, needs: string): number
   return Math.min(count, 2)
 }
 
-/** Searches from the end, where calls finish last: of thousands of calls, each result reads a few. */
+/** Searches from the end, where calls finish last, so each of thousands of results reads few calls. */
 function hasExactlyOne(calls: readonly BatchCall[], isIt: (call: BatchCall) => boolean): boolean {
   const last = calls.findLastIndex(isIt)
   return last >= 0 && calls.findLastIndex((call, at) => at < last && isIt(call)) < 0

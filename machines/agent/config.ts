@@ -3,24 +3,22 @@ import type { RetryConfig } from '../../guards/retry.js'
 import type { GuardrailsConfig } from '../../guards/roster.js'
 import type { ContextStrategy } from './fit.js'
 
-/**
- * The configuration of a run with every default filled in: plain JSON. `null` and 0 are off where the key says so.
- */
+/** The complete configuration of a run, as plain JSON. `null` and 0 disable a key where noted. */
 export interface AgentConfig {
-  /** What ends a run whatever it does. Each run may override them, key by key. */
+  /** Limits of a run. Each run can override them. */
   limits: {
-    /** Steps a run, exactly. A step is one accepted model response. null = off. */
+    /** Steps per run. A step is one accepted model response. null = off. */
     maxSteps: number | null
     /**
-     * Tool calls a run, exactly. The calls beyond it do not run, and the run ends. A call of a sub-agent is one call; what the
-     * sub-agent itself calls is counted by its own limits. null = off.
+     * Tool calls per run. Excess calls do not run, and the run ends. A sub-agent counts as one call and has its own
+     * limits. null = off.
      */
     maxToolCalls: number | null
-    /** Tool calls a response. The others get a result that says so, and the run goes on. null = off. */
+    /** Tool calls per response. Excess calls get an error result, and the run continues. null = off. */
     maxToolCallsPerResponse: number | null
-    /** Milliseconds that the run may take. 0 = off. Stands still in WAITING_FOR_INPUT and PAUSED. */
+    /** Duration of a run in milliseconds. 0 = off. Paused in WAITING_FOR_INPUT and PAUSED. */
     timeoutMs: number
-    /** Tokens, input and output together. 0 = off. */
+    /** Input and output tokens. 0 = off. */
     tokenBudget: number
     /** Output tokens. 0 = off. */
     outputTokens: number
@@ -34,52 +32,46 @@ export interface AgentConfig {
      */
     onNearBudget: 'warn' | 'conclude'
   }
-  /** How the limits of tokens and cost are counted, and what happens where they are crossed. */
+  /** How token and cost limits are counted. */
   budget: {
-    /** Whether the totals are those of the session, earlier runs included, or of this run alone. */
+    /** Whether totals cover the session or this run alone. */
     scope: 'session' | 'run'
-    /** Whether cached input tokens count against tokenBudget. */
+    /** Whether cached input tokens count. */
     countCached: boolean
-    /** A final answer that crosses the line: `exceeded` keeps it and says so, `complete` lets the natural end win. */
+    /** A final answer above the limit: `exceeded` ends in BUDGET_EXCEEDED, `complete` in COMPLETED. */
     onOvershoot: 'exceeded' | 'complete'
-    /** True: the calls of the response that crosses the line still run. False: they are closed as not executed. */
+    /** True: the calls of the response that exceeds the limit still run. False: they are closed as not executed. */
     finishBatch: boolean
-    /** True: a request whose estimated input alone crosses the line is not sent. */
+    /** True: a request whose estimated input exceeds the limit is not sent. */
     preflight: boolean
-    /** With a `costLimit`, where no price is known: `error` refuses to start, `warn` runs without counting cost. */
+    /** With a `costLimit` and an unknown price: `error` refuses to start, `warn` does not count cost. */
     onUnknownPrice: 'error' | 'warn'
-    /** A response without usage: its tokens are estimated, or count as none. */
+    /** Tokens of a response without usage: estimated, or zero. */
     onMissingUsage: 'estimate' | 'zero'
   }
-  /** Failures that a second attempt may mend. */
+  /** Failures to retry. */
   retry: RetryConfig
-  /** Whether answers are streamed. The result is the same. */
+  /** Whether to stream answers. The result is the same. */
   stream: boolean
-  /**
-   * Milliseconds. No bytes for this long, in a stream or in a whole answer that has begun, is a recoverable error. 0 =
-   * off.
-   */
+  /** Milliseconds without bytes, in a stream or a started answer, before a recoverable error. 0 = off. */
   streamIdleMs: number
-  /**
-   * Milliseconds that the session store may take for one answer; a store that takes longer ends the run (`store_error`).
-   * 0 = off.
-   */
+  /** Milliseconds for one call of the session store. Slower calls end the run (`store_error`). 0 = off. */
   storeTimeoutMs: number
   /**
    * Milliseconds. How long an answer may bring no content: comments and empty pieces keep it alive no longer than this (some
    * providers send them while a slow model thinks), and a whole answer has to begin within it. 0 = off.
    */
   contentIdleMs: number
-  /** What counts as an answer. */
+  /** What counts as a complete answer. */
   completion: {
-    /** A stream that closes without an end: `retry` it as incomplete, or `accept` what came, with a warning. */
+    /** A stream that closes without an end marker: `retry`, or `accept` with a warning. */
     onMissingEnd: 'retry' | 'accept'
-    /** How often an answer that does not fit the output schema is asked for again. 0 = off. */
+    /** How often to ask again for an answer that does not fit the output schema. 0 = off. */
     maxOutputRepairs: number
   }
-  /** The model's window, and what happens when the transcript outgrows it. */
+  /** The context window, and how the transcript is trimmed to it. */
   context: {
-    /** Tokens that a request may have: instructions, tools and messages. 0 = off. */
+    /** Tokens of a request: instructions, tools and messages. 0 = off. */
     window: number
     /**
      * What happens to a transcript that is longer. `sliding_window`: the oldest messages are left out · `compact`: the
@@ -88,16 +80,16 @@ export interface AgentConfig {
      */
     strategy: ContextStrategy
   }
-  /** How the calls of a response are carried out. */
+  /** How calls run. */
   toolCalls: {
-    /** Calls of one batch that run at once. */
+    /** Concurrent calls of a batch. */
     concurrency: number
     /**
-     * Milliseconds a call may take whose tool has no `timeoutMs` of its own; then the model reads that it was abandoned. Waiting
+     * Milliseconds per call, unless its tool has a `timeoutMs`. The model then reads that it was abandoned. Waiting
      * for people, clients and sub-agents does not count. 0 = off.
      */
     timeoutMs: number
-    /** Characters of a result that the model gets to read; what is cut is marked. */
+    /** Characters of a result for the model. Cuts are marked. */
     maxResultChars: number
     /**
      * What becomes of a call that was running when the process died, and that may not simply run again (its tool is
@@ -106,11 +98,11 @@ export interface AgentConfig {
      */
     onInterrupted: 'result' | 'approval'
   }
-  /** True: a natural end waits for the next user message instead of ending the run. */
+  /** True: a natural end waits for the next user message. */
   interactive: boolean
-  /** What watches a run. `null` switches a guard off. */
+  /** Guards. `null` disables one. */
   guardrails: GuardrailsConfig & {
-    /** Continuations of a truncated answer, a run. 0 = off. */
+    /** Continuations of truncated answers per run. 0 = off. */
     maxTokensRecoveries: number
     /** isNearBudget(): remaining tokens at or under this. */
     reserveTokens: number
@@ -121,7 +113,7 @@ export interface AgentConfig {
   }
 }
 
-/** Numbers that `null` switches off, as it does `limits.maxSteps` and every guard. */
+/** Keys that `null` disables. */
 type CanBeOff =
   | 'timeoutMs'
   | 'tokenBudget'
@@ -142,7 +134,7 @@ type Setting<Key, Value> =
   | (Key extends CanBeOff ? null : never)
   | undefined
 
-/** A loop whose rules `presets` reproduces. */
+/** A loop whose rules a preset reproduces. */
 export type PresetName = 'aar' | 'openhuman' | 'openhumanTask' | 'llamaStack' | 'strands'
 
 /**

@@ -12,7 +12,7 @@ import type { UnclearedAnswer, ContinuedAnswer } from './screening.js'
 import type { StepPlan } from './step-plan.js'
 import { noUsage, type Usage } from './usage.js'
 
-/** Which optional substates this agent uses; the others are bypassed by guards on their incoming edges. */
+/** Optional substates that this agent uses. The others are bypassed. */
 export interface Features {
   inputShields: boolean
   outputShields: boolean
@@ -20,106 +20,104 @@ export interface Features {
   resultShields: boolean
   retrieval: boolean
   fitting: boolean
-  /** Guards that the agent's author has defined. */
   userGuards: boolean
-  /** An answer is an object that has to fit a schema. */
+  /** The answer must fit a schema. */
   structuredOutput: boolean
-  /** The agent's author decides after each batch whether the run ends with it. Absent: no. */
+  /** Whether user code decides after each batch if the run ends. Absent: no. */
   stopWhen?: boolean
-  /** The agent's author decides what each request is made of. Absent: no. */
+  /** Whether user code prepares each request. Absent: no. */
   prepareStep?: boolean
 }
 
-/** A user message that has no place in the transcript yet. */
+/** A user message that is not in the transcript yet. */
 export type NewMessage = Pick<UserMessage, 'content'> & Partial<Pick<UserMessage, 'data'>>
 
-/** What holds in a fork alone. */
+/** Settings of a fork. */
 export interface ForkTerms {
-  /** Stands in place of the agent's instructions, also of those of a step. */
+  /** Replaces the agent's instructions and those of a step. */
   instructions?: string
-  /** Every call that is not read-only asks for approval: the session that was forked may have had its effect. */
+  /** All calls that are not read-only ask for approval, because the original session may have had their effects. */
   askFirst?: true
 }
 
-/** What a session hands from one run to the next: plain JSON. */
+/** Session state passed from one run to the next, as plain JSON. */
 export interface SessionState {
-  /** The transcript so far. */
   messages: Message[]
   /** Totals of all runs. */
   usage: Usage
   guardrails: GuardrailsState
-  /** Whether the session has had its one budget warning. */
+  /** Whether the session has had its budget warning. */
   warnedOfBudget: boolean
-  /** What requests leave out of the transcript; null while all of it fits. */
+  /** Messages that requests omit; null if all fit. */
   fit: Fit | null
-  /** The deferred tools that the session has loaded, in this order. Absent: none. */
+  /** Loaded deferred tools, in load order. Absent: none. */
   loaded?: readonly string[]
-  /** Absent: it is no fork, or one without terms. */
+  /** Absent: not a fork, or a fork without settings. */
   terms?: ForkTerms
-  /** Ends of earlier runs. Absent: all of them answered in full. */
+  /** Ends of earlier runs. Absent: all were complete answers. */
   turnEnds?: readonly TurnEnd[]
-  /** Content that providers have refused. Absent: none. */
+  /** Content refused by providers. Absent: none. */
   refusals?: readonly Refusal[]
-  /** How many messages the session has numbered, where its branches have messages that the transcript does not hold. */
+  /** Number of messages in the session, including branches that are not in the transcript. */
   lastMessageNumber?: number
 }
 
-/** Everything a run starts from. Plain JSON: it is the first entry of the journal. */
+/** The input of a run, as plain JSON. It is the first entry of the log. */
 export interface AgentInput extends Omit<SessionState, 'fit'>, Partial<Pick<SessionState, 'fit'>> {
-  /** Milliseconds since the epoch, as everywhere in the machine. */
+  /** Milliseconds since the epoch. */
   now: number
   runId: string
   sessionId: string
   config: AgentConfig
   tools: Record<string, ToolTraits>
   features: Features
-  /** What the user says now. */
+  /** The new user messages. */
   input: NewMessage[]
-  /** The agent that speaks, as a handoff calls it. Absent: the session's first agent. */
+  /** The handoff name of the current agent. Absent: the session's first agent. */
   speaker?: string
 }
 
-/** What a guard has to say; the chart decides where it leads. */
+/** The verdict of a guard; the chart decides what follows. */
 export interface GuardrailVerdict {
   guard: Reason
-  /** Which of the user's own it is, when `guard` is `user_guard`. */
+  /** The user guard, when `guard` is `user_guard`. */
   userGuard?: string
-  /** Which of its rules speaks, where it has several. */
+  /** The rule that applied, for guards with several. */
   rule?: string
   evidence: string
   message: string
   onHalt: 'error' | 'pause'
-  /** What the model reads when it is asked for last words before the run pauses; absent, it is not asked. */
+  /** The request for last words before a pause. Absent: no last words. */
   lastWords?: string
 }
 
-/** What the machine knows of its run: plain JSON, and all that guards and actions read. */
+/** The machine's context, as plain JSON. Guards and actions read nothing else. */
 export interface AgentContext {
   runId: string
   sessionId: string
   config: AgentConfig
-  /** Of the agent that speaks. */
+  /** Tools of the current agent. */
   tools: Record<string, ToolTraits>
   features: Features
-  /** The agent that speaks, as a handoff calls it; null: the session's first agent. */
+  /** The handoff name of the current agent; null: the session's first agent. */
   speaker: string | null
 
-  /** The transcript; its last batch is completed in call order whenever the run rests. */
+  /** The transcript. Its last batch is complete, in call order, whenever the run rests. */
   messages: Message[]
-  /** How many messages the session has numbered. */
+  /** Number of messages in the session. */
   lastMessageNumber: number
-  /** What requests leave out of the transcript; null while all of it fits. */
+  /** Messages that requests omit; null if all fit. */
   fit: Fit | null
-  /** The deferred tools that the session has loaded, in this order. */
+  /** Loaded deferred tools, in load order. */
   loaded: readonly string[]
   /** See `SessionState`. */
   terms?: ForkTerms
   /** See `SessionState`. */
   turnEnds?: readonly TurnEnd[]
   refusals?: readonly Refusal[]
-  /** What the user said and the transcript does not hold yet: taken in at the start and after each reply. */
+  /** User messages that are not in the transcript yet. Read at the start and after each reply. */
   inbox: NewMessage[]
-  /** What memory found for the present user message; null while it has not been asked. Rides on every request. */
+  /** Snippets for the current user message, added to each request; null before the search. */
   retrieved: RetrievedSnippet[] | null
   /** Steering that waits for the next safe point. */
   steering: string[]
@@ -132,59 +130,59 @@ export interface AgentContext {
   pausing: boolean
 
   steps: number
-  /** Attempts of the present step; 1 is the first. */
+  /** Attempts of the current step, from 1. */
   attempt: number
-  /** Rate limits among them. */
+  /** Attempts that failed with a rate limit. */
   rateLimits: number
-  /** Refusals of content among them. Absent: none. */
+  /** Attempts that failed with refused content. Absent: none. */
   resends?: number
   backOffUntil: number
-  /** Absolute end of the run's time; null when it has none. */
+  /** The deadline; null without a time limit. */
   deadline: number | null
-  /** The time that is left while the clock is stopped; null while it runs. */
+  /** Remaining time while the clock is stopped; null while it runs. */
   timeLeft: number | null
-  /** Until when the run sleeps, or is about to; null when it does not. */
+  /** Wake time of a run that sleeps or is about to; otherwise null. */
   wakeAt: number | null
 
   usage: { run: Usage; session: Usage }
   warnedOfBudget: boolean
 
-  /** What the last response was. */
+  /** The kind of the last response. */
   response: ResponseKind | null
-  /** Text of an answer that was cut off and is being continued. */
+  /** Text of a truncated answer that is being continued. */
   continuedText: string
-  /** The same text before screening, where output shields exist: they screen the joined answer, not its parts. */
+  /** The unscreened text of that answer, because output shields screen the joined answer. */
   unscreenedText: ContinuedAnswer | null
   output: string
-  /** Continuations, re-prompts, retries and repairs used since the last user message. */
+  /** Recoveries since the last user message: continuations, re-prompts, retries and repairs. */
   recoveries: number
   reprompts: number
   emptyRetries: number
   outputRepairs: number
-  /** Why the last answer does not fit the output schema; null when it does, or when nothing has to. */
+  /** Why the last answer does not fit the output schema; otherwise null. */
   outputProblem: string | null
 
-  /** The answer that waits for the shields; null otherwise. */
+  /** The answer that waits for shields, or null. */
   pendingAnswer: UnclearedAnswer | null
-  /** The step of an answer that is not emitted yet, because shields screen it or its calls; null otherwise. */
+  /** The step of an answer that shields still screen, or null. */
   unemittedStep: string | null
 
-  /** The current batch, and the index of its assistant message in `messages`. */
+  /** The current batch, and the index of its message in `messages`. */
   calls: BatchCall[]
   batchAt: number
-  /** Number of that assistant message; its results are numbered right after it. */
+  /** Number of that message. Its results are numbered after it. */
   batchNumber: number
   /** Whether a call of the last batch failed. */
   lastBatchFailed: boolean
 
   guardrails: GuardrailsState
-  /** The skills whose instructions hold, in the order in which they were loaded. */
+  /** Active skills, in load order. */
   skills: ActiveSkill[]
-  /** What the caps on tool calls have counted since the last user message; null while none counts. */
+  /** Counts for the caps on tool calls since the last user message; null without caps. */
   callCounts: CallCounts | null
-  /** What was decided about the step that is asked, or has just been; null: nothing. */
+  /** The plan of the current step, or null. */
   plan: StepPlan | null
-  /** Rides on the next request only. */
+  /** For the next request only. */
   nudges: string[]
   verdict: GuardrailVerdict | null
 }
@@ -232,8 +230,8 @@ export function createContext(input: AgentInput): AgentContext {
 }
 
 /**
- * The context with something changed. It is copied key by key, because that is what engines are good at: a spread of so
- * many keys takes ten times as long, and six times the memory.
+ * A changed copy of the context. Copied key by key, because a spread of this many keys takes ten times as long and
+ * six times the memory.
  */
 export function patchContext(context: AgentContext, patch: Partial<AgentContext>): AgentContext {
   const copy: AgentContext = {
@@ -292,13 +290,13 @@ export function patchContext(context: AgentContext, patch: Partial<AgentContext>
   return Object.assign(copy, patch)
 }
 
-/** How many messages a transcript has numbered: one that goes on from a branch has gaps in its numbers. */
+/** Number of messages in the session. A transcript that continues from a branch has gaps. */
 export function countNumbered(messages: readonly Message[]): number {
   const last = messages.at(-1)
   return Math.max(messages.length, (last && parseMessageNumber(last.id)) ?? 0)
 }
 
-/** What starts anew with each user message. */
+/** Counters that each user message resets. */
 export const freshCounters = {
   steps: 0,
   attempt: 1,

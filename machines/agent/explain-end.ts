@@ -6,13 +6,13 @@ import type { Reason, RunFailure } from './run-result.js'
 import { findOutputProblem } from './to-result.js'
 import { getBudgetTotals, toBudgetLimits } from './budget-totals.js'
 
-/** The error of a run that did not complete: what happened, and what to do. */
+/** The error of a run that did not complete: what happened and what to do. */
 export function explainEnd(context: AgentContext, reason: Reason): RunFailure {
   const { error } = context
-  // A shared budget that could not be asked is none that is used up.
+  // An unavailable shared budget is not an exhausted one.
   const isUnasked = reason === 'shared_budget' && error?.code !== reason
   if (error !== null && (isUnasked || !isLimit(reason))) return error
-  // The request that was refused because of the budget says what it would have needed.
+  // A refused request names the amount it would have needed.
   const wasRefused = (reason === 'token_budget' || reason === 'shared_budget') && error?.code === reason
   return {
     code: reason,
@@ -36,7 +36,7 @@ function isLimit(reason: Reason): boolean {
   return limitReasons.includes(reason)
 }
 
-/** A note for runs that a limit ended: their output is not validated. */
+/** A note for runs ended by a limit, whose output is not validated. */
 function formatUnvalidatedNote(context: AgentContext, reason: Reason): string {
   return isLimit(reason) && findOutputProblem(context) !== null ? ' The output was not validated.' : ''
 }

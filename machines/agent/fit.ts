@@ -1,47 +1,47 @@
 import type { Usage } from './usage.js'
 
-/** How a transcript that outgrows the model's window is shortened for it. */
+/** How to trim a transcript that exceeds the model's window. */
 export type ContextStrategy = 'sliding_window' | 'compact' | 'summarize' | 'none'
 
 /**
- * What requests leave out of the transcript: the messages from `head` up to `from`, but for those in `kept`. Indices
- * into the transcript, which itself keeps everything, so a fit can be drawn anew at any time.
+ * The messages that requests omit: from `head` up to `from`, except `kept`. These are indices into the transcript,
+ * which stays complete, so a fit can be recomputed at any time.
  */
 export interface Gap {
-  /** How many messages are kept from the beginning. */
+  /** Number of messages kept at the start. */
   head: number
-  /** The index of the first message after the gap. */
+  /** Index of the first message after the gap. */
   from: number
-  /** User messages in between that stay, ascending: what a turn that outgrows the window is about. Absent: none. */
+  /** Indices of user messages kept within the gap, ascending. They hold the task of a turn that exceeds the window. */
   keep?: number[]
 }
 
 export interface Fit extends Gap {
-  /** The text that the model reads in place of the gap: a marker or a summary. Null: none. */
+  /** The text that replaces the gap: a marker, a summary, or null. */
   note: string | null
   /**
-   * The first `length` characters of the note are the model's summary of what this gap left out: it can be smaller than
-   * the fit's own after a summary that failed. Absent: nothing was summed up.
+   * The first `length` characters of the note are a summary of this gap. The gap can be smaller than the fit's after
+   * a failed summary. Absent: no summary.
    */
   summary?: Gap & { length: number }
 }
 
-/** What the fitting actor resolves with. */
+/** Output of the fitting actor. */
 export interface CompactionOutput {
-  /** Null: everything fits. */
+  /** Null if everything fits. */
   fit: Fit | null
-  /** How the fit was made: a summary that failed falls back to `compact`. */
+  /** The strategy used. A failed summary falls back to `compact`. */
   strategy: ContextStrategy
-  /** Tokens of the request as it was, and as it is now. */
+  /** Tokens of the request before and after trimming. */
   before: number
   after: number
-  /** What a summary cost. */
+  /** Usage of the summary. */
   usage: Usage | null
-  /** What did not work as configured, in one sentence. */
+  /** One sentence on what did not work as configured. */
   warning: string | null
 }
 
-/** How many messages a gap leaves out. */
+/** Number of messages in a gap. */
 export function countDropped(gap: Gap | null): number {
   return gap === null ? 0 : gap.from - gap.head - (gap.keep?.length ?? 0)
 }

@@ -11,22 +11,22 @@ import type { SkillChange } from './skills.js'
 import type { StepPlan } from './step-plan.js'
 import type { Usage } from './usage.js'
 
-/** Every event carries the time at which it happened: the machine itself has no clock. */
+/** Events carry their time, because the machine has no clock. */
 interface EventBase {
-  /** Milliseconds since the epoch. The runtime stamps it on events that lack one. */
+  /** Milliseconds since the epoch. The runtime adds it if missing. */
   now?: number
-  /** The event holds uncleared content: it is not shown from the log. */
+  /** The event contains uncleared content, which is masked when the log is shown. */
   withheld?: true
-  /** The number of the inbox message that carried it. */
+  /** Number of the inbox message that carried it. */
   inbox?: number
-  /** Its sender's idempotency key: a second message with the same key is the same message. */
+  /** The sender's idempotency key. Messages with the same key count once. */
   key?: string
 }
 
-/** The part of an answer that came before its request was stopped; the runtime adds it to the event that stops it. */
+/** The part of an answer received before its request was stopped. The runtime adds it to the stopping event. */
 export interface PartialAnswer {
   text: string
-  /** An estimate of what it cost. */
+  /** Estimated usage. */
   usage: Usage | null
 }
 
@@ -42,19 +42,18 @@ export type ControlEvent = EventBase &
     | { type: 'CANCEL'; why?: string; partial?: PartialAnswer }
     | { type: 'PAUSE' }
     /**
-     * Ends a pause, or withdraws one that the run has not taken yet. `at`, in milliseconds since the epoch: not before then.
+     * Ends a pause, or withdraws one that has not taken effect. `at`: not before this time, in milliseconds since the
+     * epoch.
      */
     | { type: 'RESUME'; at?: number }
-    /** Guidance that reaches the model at the next safe point, without resetting any counter. */
+    /** Guidance for the model at the next safe point. Resets no counter. */
     | { type: 'STEER'; text: string }
     /** The next user message of an interactive run. */
     | { type: 'REPLY'; messages: NewMessage[] }
-    /**
-     * `arguments`: JSON text that replaces the model's. `fingerprint`, `messageId`: of the call that was asked about.
-     */
+    /** `arguments`: JSON text that replaces the model's. `fingerprint`, `messageId`: identify the call. */
     | { type: 'APPROVE'; callId: string; arguments?: string; fingerprint?: string; messageId?: string }
     | { type: 'REJECT'; callId: string; why: string; fingerprint?: string; messageId?: string }
-    /** The result of a call that the client executes. */
+    /** The result of a call that the client runs. */
     | {
         type: 'TOOL_OUTPUT'
         callId: string
@@ -66,31 +65,31 @@ export type ControlEvent = EventBase &
       }
   )
 
-/** An event of the machine's own actors. */
+/** An event of the machine's actors. */
 export type ActorEvent = EventBase &
-  /** `usage`: of a sub-agent, as far as it is not reported yet. */
+  /** `usage`: unreported usage of a sub-agent. */
   (
     | { type: 'TOOL_RESULT'; callId: string; result: ToolResult; usage?: Usage }
     /** The usage of a sub-agent since its last report. */
     | { type: 'CHILD_USAGE'; callId: string; usage: Usage }
     /**
-     * A sub-agent waits for answers; without questions, it was paused, or sleeps until `wakeAt`. Or a tool asks in the middle of
-     * its call: `memo` is what it wants to have when it is called again with the answers.
+     * A sub-agent waits for answers. Without questions, it was paused or sleeps until `wakeAt`. Or a tool asks during
+     * its call, and receives `memo` with the answers.
      */
     | { type: 'CHILD_WAITING'; callId: string; questions: ChildQuestion[]; wakeAt?: number; memo?: Json }
-    /** A call has found deferred tools, or has called one: they are loaded before its result comes. */
+    /** A call found or called deferred tools, which are loaded before its result. */
     | { type: 'TOOLS_LOADED'; callId: string; names: readonly string[] }
-    /** A running call loads a skill, or takes one back; it counts when the call succeeds. */
+    /** A running call loads or unloads a skill. Takes effect when the call succeeds. */
     | { type: 'SKILL_CHANGED'; callId: string; change: SkillChange }
-    /** A running call keeps what its tool goes on from in another process. */
+    /** A running call stores a handle for another process. */
     | { type: 'HANDLE_SAVED'; callId: string; handle: Json }
-    /** A running call hands the conversation to another agent; it counts when the call succeeds, and its batch is over. */
+    /** A running call hands the conversation over. Takes effect when the call succeeds and the batch is over. */
     | { type: 'HANDED_OFF'; callId: string; to: string; tools: Record<string, ToolTraits> }
     | { type: 'BATCH_DONE' }
     | { type: 'DEADLINE'; partial?: PartialAnswer }
     /**
-     * A stored run resumes in a new process: its current substate is entered again. `tools`: those of the resuming
-     * program, where they differ from those at the start.
+     * A stored run resumes in a new process and re-enters its substate. `tools`: those of the resuming program, if
+     * they differ.
      */
     | { type: 'RESUMED'; tools?: Record<string, ToolTraits> }
     /**
@@ -99,7 +98,7 @@ export type ActorEvent = EventBase &
      * `notStarted`: started calls that it has not begun.
      */
     | { type: 'RELEASED'; usage?: Usage; notStarted?: readonly string[] }
-    /** The session's log could not be written: later events would be lost. */
+    /** The log could not be written, so later events would be lost. */
     | { type: 'STORE_FAILED'; failure: { code: string; message: string }; partial?: PartialAnswer }
     | (DoneActorEvent<ModelOutput, 'model'> & { type: 'xstate.done.actor.model' })
     | (ErrorActorEvent<ModelActorError, 'model'> & { type: 'xstate.error.actor.model' })
@@ -116,10 +115,9 @@ export type ActorEvent = EventBase &
     | (DoneActorEvent<UserGuardsOutput, 'resultGuards'> & { type: 'xstate.done.actor.resultGuards' })
   )
 
-/** Every event of the machine: from people and programs, and from its own actors. */
 export type AgentMachineEvent = ControlEvent | ActorEvent
 
-/** When an event happened; the initial event carries it in its input. */
+/** The time of an event. The initial event has it in its input. */
 export function getEventTime(event: { now?: number; input?: { now?: number } }): number {
   return event.now ?? event.input?.now ?? 0
 }

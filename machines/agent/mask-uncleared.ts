@@ -10,7 +10,7 @@ import {
 } from './screening.js'
 import type { UserMessage } from './messages.js'
 
-/** Whether an event holds content that shields have not cleared: such content is masked where events are shown. */
+/** Whether an event contains uncleared content, which is masked when events are shown. */
 export function hasUnclearedContent(event: AgentMachineEvent, features: Features): boolean {
   switch (event.type) {
     case 'xstate.done.actor.model':
@@ -34,7 +34,7 @@ export function hasUnclearedContent(event: AgentMachineEvent, features: Features
   }
 }
 
-/** The state of a run as it may be shown: uncleared content is masked. A run cannot be resumed from it. */
+/** The visible state of a run, with uncleared content masked. A run cannot resume from it. */
 export function maskContext(context: AgentContext): AgentContext {
   const { features, inbox, steering, pendingAnswer, unscreenedText, continuedText, calls } = context
   return {
@@ -57,14 +57,14 @@ function maskBatchCall(call: BatchCall, { tools, features }: AgentContext): Batc
   return { ...shown, result: { ...result, content: withheldResult } }
 }
 
-/** What its tool keeps to go on from is content of the tool, as its result is. */
+/** A tool's handle is tool content, like its result. */
 function maskKept(call: BatchCall): BatchCall {
   const { memo, handle } = call
   if (memo === undefined && handle === undefined) return call
   return { ...call, ...(memo !== undefined && { memo: null }), ...(handle !== undefined && { handle: null }) }
 }
 
-/** The user messages since the last answer that shields have not screened. */
+/** Unscreened user messages since the last answer. */
 export function listUnclearedInput({ features, messages }: AgentContext): UserMessage[] {
   if (!features.inputShields) return []
   const spoken = messages.findLastIndex(({ role }) => role === 'assistant')
@@ -74,7 +74,7 @@ export function listUnclearedInput({ features, messages }: AgentContext): UserMe
     .filter((message) => message.data?.['screened'] !== true)
 }
 
-/** The transcript as it may be shown: uncleared messages are masked. */
+/** The visible transcript: uncleared messages are masked. */
 export function maskMessages(context: AgentContext): AgentContext['messages'] {
   const unseen = listUnclearedInput(context)
   if (unseen.length === 0) return context.messages
@@ -83,7 +83,7 @@ export function maskMessages(context: AgentContext): AgentContext['messages'] {
   )
 }
 
-/** A message whose content is replaced by a placeholder; it is marked as screened. */
+/** Replaces a message's content by a placeholder and marks it as screened. */
 export function maskMessage(message: UserMessage, content: string): UserMessage {
   return { ...message, content, data: { ...message.data, screened: true, withheld: true } }
 }

@@ -7,32 +7,28 @@ export type ContentPart =
   | { type: 'input_audio'; input_audio: { data: string; format: 'wav' | 'mp3' } }
   | { type: 'file'; file: { file_data?: string; file_id?: string; filename?: string } }
 
-/** A part that is no text: a picture, a sound, a document. */
+/** A media part: an image, audio or a document. */
 export type MediaPart = Exclude<ContentPart, { type: 'text' }>
 
-/** A call that the model asks for. `arguments` is the JSON text exactly as the model wrote it. */
+/** A call by the model. `arguments` is the exact JSON text that it wrote. */
 export interface ToolCall {
-  /** Its result carries the same. */
+  /** Its result has the same id. */
   id: string
-  /** The only kind there is. */
   type: 'function'
-  /** What is called, and with what. */
   function: { name: string; arguments: string }
-  /** Provider data that must be sent back with the call (Gemini's thought signatures, for example). */
+  /** Provider data to send back with the call, such as Gemini's thought signatures. */
   extra_content?: Json
-  /** The model has made it through `call_tool`: requests show it as it was written. */
+  /** Made through `call_tool`. Requests show the original call. */
   dispatched?: true
-  /**
-   * Set where it is the provider that would carry it out, and it asks whether it may: approved or rejected as it is.
-   */
+  /** The provider runs the call and asks for approval. It is approved or rejected unchanged. */
   hosted?: HostedCallOrigin
 }
 
-/** Where a call is carried out that is not the agent's own. */
+/** Origin of a call that the provider runs. */
 export interface HostedCallOrigin {
-  /** The API and the provider, as in `ProviderItems`. */
+  /** The API and provider, as in `ProviderItems`. */
   from: string
-  /** What the provider calls the server that has the tool. The call's name begins with it. */
+  /** The provider's name of the tool's server. The call's name starts with it. */
   server: string
 }
 
@@ -41,46 +37,43 @@ interface MessageBase {
   id: string
   /** Milliseconds since the epoch. */
   createdAt: number
-  /** Written by the loop, not by a person: no `user_message` event, and no user interface shows it. */
+  /** Written by the loop: no `user_message` event, and hidden from user interfaces. */
   internal?: true
-  /** Notes of ours about the message; never sent to a model. `reason` says why an internal message exists. */
+  /** Internal notes, never sent to a model. `reason` explains an internal message. */
   data?: JsonObject
 }
 
-/** Words of the loop's own to the model: a continuation, a summary. `instructions` are not in the transcript. */
+/** A message of the loop to the model, such as a summary. `instructions` are not in the transcript. */
 export interface SystemMessage extends MessageBase {
   role: 'system'
-  /** What it says. */
   content: string
 }
 
-/** What the user said. */
 export interface UserMessage extends MessageBase {
   role: 'user'
-  /** A text, or parts: texts, images, audio, files. */
+  /** A text, or parts: text, images, audio, files. */
   content: string | ContentPart[]
 }
 
-/** What the model said, or the calls that it asked for. */
 export interface AssistantMessage extends MessageBase {
   role: 'assistant'
-  /** Its words; null when there are none. */
+  /** The text; null if there is none. */
   content: string | null
-  /** The calls; each has exactly one result right after this message, in this order, unless it waits for an answer. */
+  /** The calls. Each has one result right after this message, in call order, unless it waits for an answer. */
   tool_calls?: ToolCall[]
-  /** Why it declined, in its own words. */
+  /** The refusal text. */
   refusal?: string
-  /** What the model thought aloud. Shown to people, not sent back. */
+  /** Reasoning, shown to people and not sent back. */
   reasoning?: string
   /** Structured reasoning that some providers want back unchanged (OpenRouter). */
   reasoning_details?: Json[]
-  /** The pictures, sounds and documents that it made. */
+  /** Generated media. */
   media?: MediaPart[]
-  /** Its sources: pages and documents that the provider has read. */
+  /** Sources: pages and documents that the provider read. */
   annotations?: Annotation[]
-  /** What the provider that wrote it wants back with it. */
+  /** Items to send back to the provider that wrote the message. */
   provider_items?: ProviderItems
-  /** Which of several models has said it: see `withFallbacks`. */
+  /** The model that answered: see `withFallbacks`. */
   by?: string
 }
 
@@ -90,11 +83,11 @@ export type Annotation =
   | { type: 'file_citation'; file_citation: { filename: string; title?: string } }
 
 /**
- * Items that a provider wants back with a message, complete, in order and unchanged: encrypted reasoning, calls of the
- * provider's own tools. Only that provider can read them.
+ * Items that a provider wants back with a message, complete, in order and unchanged, such as encrypted reasoning or
+ * hosted calls. Only that provider can read them.
  */
 export interface ProviderItems {
-  /** Whose they are: the API and the provider. No other is sent them. */
+  /** The API and provider. Sent to no other. */
   from: string
   /**
    * As the provider gave them, but for what the message itself says, its words and its calls: there, they have the
@@ -107,18 +100,18 @@ export interface ProviderItems {
 /** The result of one call. */
 export interface ToolMessage extends MessageBase {
   role: 'tool'
-  /** The call's `id`. */
+  /** The `id` of the call. */
   tool_call_id: string
-  /** What the model reads. */
+  /** Read by the model. */
   content: string
-  /** The pictures, sounds and documents that it returned, too; `content` has a line in words for each. */
+  /** Returned media. `content` has a line of text for each. */
   media?: MediaPart[]
 }
 
-/** A message of the transcript: plain JSON in the Chat Completions shape, plus `id`, `createdAt` and notes. */
+/** A message of the transcript, as plain JSON: Chat Completions plus `id`, `createdAt` and notes. */
 export type Message = SystemMessage | UserMessage | AssistantMessage | ToolMessage
 
-/** The text of what the user said last: what memory is searched for. */
+/** Text of the last user message, used to search memory. */
 export function getLastUserText(messages: readonly Message[]): string {
   const last = messages.findLast((message) => message.role === 'user' && !message.internal)
   if (last?.role !== 'user') return ''
@@ -127,20 +120,16 @@ export function getLastUserText(messages: readonly Message[]): string {
   return content.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('\n')
 }
 
-/** What memory found for a user message: data for the model, never instructions. */
+/** A memory snippet for a user message. It is data for the model, never instructions. */
 export interface RetrievedSnippet {
-  /** Where it comes from, for people and for the model: a file name, a URL, a title. */
+  /** Source for people and the model: a file name, a URL, a title. */
   source: string
-  /** What it says. */
   text: string
-  /** How well it fits; higher is better. What the numbers mean is the retriever's own. */
+  /** Relevance, higher is better. The scale depends on the retriever. */
   score?: number
 }
 
-/**
- * The agent that speaks after a transcript: the one that it was last handed to. Null: the session's first agent. The notes stand on the
- * results of the calls that handed it over.
- */
+/** The agent that continues a transcript, from the handoff notes on its results. Null: the session's first agent. */
 export function findSpeaker(messages: readonly Message[]): string | null {
   for (let at = messages.length - 1; at >= 0; at--) {
     const message = messages[at]
@@ -150,34 +139,34 @@ export function findSpeaker(messages: readonly Message[]): string | null {
   return null
 }
 
-/** The agent that a note names; undefined for anything else that stands there. */
+/** The agent named by a note, or undefined. */
 export function readHandoff(note: unknown): string | undefined {
   const { to } = (note ?? {}) as { to?: unknown }
   return typeof to === 'string' ? to : undefined
 }
 
-/** The step that is under way, or comes next: unique within a session's transcript. */
+/** The id of the current or next step, unique within a session. */
 export function getStepId(context: { runId: string; steps: number; lastMessageNumber: number }): string {
   return `${context.runId}.${context.lastMessageNumber}.${context.steps + 1}`
 }
 
-/** Which step of its run has this id; null where it has none of ours. */
+/** The number of a step in its run, or null for a foreign id. */
 export function parseStepNumber(stepId: string): number | null {
   const [, number] = /\.(\d+)$/.exec(stepId) ?? []
   return number === undefined ? null : Number(number)
 }
 
-/** Messages of a session are counted from one. */
+/** Message numbers of a session start at 1. */
 export function formatMessageId(number: number): string {
   return `m${number}`
 }
 
-/** The message that a step of this id becomes, when it becomes one: known while it is still being written. */
+/** The id of the message that a step produces, known while it streams. */
 export function getMessageIdOfStep(stepId: string): string {
   return formatMessageId(Number(stepId.split('.').at(-2)) + 1)
 }
 
-/** A message's number; null for one that came with an id of its own. */
+/** The number of a message, or null for a foreign id. */
 export function parseMessageNumber(id: string): number | null {
   const [, number] = /^m(\d+)$/.exec(id) ?? []
   return number === undefined ? null : Number(number)

@@ -5,7 +5,7 @@ import type { MediaKind, Refusal } from './refusals.js'
 import type { TokenUsage, Usage } from './usage.js'
 
 /**
- * One whole answer of a model, whatever the wire looked like.
+ * A complete answer of a model, independent of the wire format.
  *
  * @example
  * const response: ModelResponse = {
@@ -20,33 +20,33 @@ import type { TokenUsage, Usage } from './usage.js'
  * }
  */
 export interface ModelResponse {
-  /** What it says; empty when it only calls tools. */
+  /** The text; empty for a response with only tool calls. */
   text: string
-  /** What it thought aloud; empty when it did not. */
+  /** Reasoning; may be empty. */
   reasoning: string
-  /** Why it declined; null when it did not. */
+  /** The refusal, or null. */
   refusal: string | null
-  /** Their ids are unique within the answer; a call whose id is '' gets one that is unique in the session. */
+  /** Ids are unique within the answer. An empty id is replaced by one that is unique in the session. */
   toolCalls: ToolCall[]
-  /** As the provider wrote it (`stop`, `length`, `tool_calls`, `content_filter`, …); null when it never came. */
+  /** The provider's reason (`stop`, `length`, `tool_calls`, `content_filter`, …), or null. */
   finishReason: string | null
-  /** False when the stream closed with neither a finish reason nor `[DONE]`. */
+  /** False if the stream closed without a finish reason or `[DONE]`. */
   complete: boolean
-  /** Null when the provider reported none: it is estimated then, and so is usage that cannot be read. */
+  /** Null if the provider reported none or invalid usage; it is then estimated. */
   usage: TokenUsage | null
-  /** The model that answered, as the provider names it. */
+  /** The provider's name of the model that answered. */
   model: string | null
-  /** Structured reasoning that the provider wants back unchanged. */
+  /** Structured reasoning to send back unchanged. */
   reasoningDetails?: Json[]
-  /** Pictures, sounds and documents that it made. */
+  /** Generated media. */
   media?: MediaPart[]
-  /** What it rests on. */
+  /** Sources. */
   annotations?: Annotation[]
-  /** Further items that this provider wants back with the answer; they are sent to no other provider. */
+  /** Items to send back to this provider only. */
   providerItems?: ProviderItems
-  /** Which of several models has answered: see `withFallbacks`. */
+  /** The model that answered: see `withFallbacks`. */
   by?: string
-  /** What the provider calls the answer: for telemetry, and kept nowhere else. */
+  /** The provider's id of the answer, for telemetry only. */
   id?: string
 }
 
@@ -61,7 +61,7 @@ export interface ModelResponse {
 export type FailureKind = 'transient' | 'rate_limit' | 'incomplete' | 'context_overflow' | 'fatal'
 
 /**
- * A request that failed, as plain data.
+ * A failed request, as plain data.
  *
  * @example
  * throw new ModelError({
@@ -75,21 +75,21 @@ export type FailureKind = 'transient' | 'rate_limit' | 'incomplete' | 'context_o
  * })
  */
 export interface ModelFailure {
-  /** Whether, and how often, it is tried again. */
+  /** Determines whether and how often to retry. */
   kind: FailureKind
-  /** Machine-readable: the provider's own code where it has one, else `connection`, `idle_timeout`, `http_503`, … */
+  /** The provider's code, or `connection`, `idle_timeout`, `http_503`, … */
   code: string
   /** One sentence for people. */
   message: string
-  /** HTTP status, when there was one. */
+  /** HTTP status, if any. */
   status: number | null
-  /** What the provider asked us to wait, in milliseconds (`Retry-After-ms` before `Retry-After`). */
+  /** Requested wait in milliseconds (`Retry-After-ms` before `Retry-After`). */
   retryAfterMs: number | null
-  /** Text that had been received before the failure. */
+  /** Text received before the failure. */
   partialText: string
-  /** Tokens that the failed attempt is known to have cost. */
+  /** Known usage of the failed attempt. */
   usage: TokenUsage | null
-  /** The content that the provider refuses: the request may go out again without it. Absent: the failure is another one. */
+  /** Content that the provider refuses and the request can omit. Absent: a different failure. */
   refused?: RefusedContent
 }
 
@@ -104,26 +104,23 @@ export type RefusedContent =
   | { what: 'reasoning'; never?: true }
   | { what: 'messages' }
 
-/** The required fields of a failure; the others default to unknown. */
+/** Required fields of a failure. */
 export type FailureDetails = Pick<ModelFailure, 'kind' | 'code' | 'message'> & Partial<ModelFailure>
 
-/** A failure with every field. */
 export function createModelFailure(words: FailureDetails): ModelFailure {
   return { status: null, retryAfterMs: null, partialText: '', usage: null, ...words }
 }
 
-/** What the request actor resolves with. */
+/** Output of the request actor. */
 export interface ModelOutput {
   response: Omit<ModelResponse, 'usage'> & { usage: Usage }
-  /**
-   * For each call of the response, in its order: who has to act on it before it can run, if that could be found out.
-   */
+  /** For each call, in order: who must act before it can run, if known. */
   calls: { id: string; needs: CallNeeds; approvalTimedOut?: true }[]
-  /** Output shields have seen the reasoning; without this it is left out where there are any. */
+  /** Output shields have seen the reasoning. Otherwise it is omitted if there are any. */
   reasoningCleared?: true
-  /** With an output schema, for an answer: what does not fit, or null when all of it does. */
+  /** With an output schema: why the answer does not fit, or null. */
   outputProblem?: string | null
-  /** The tools that had another description or schema at the run's last request: only for those who read the log. */
+  /** Tools whose description or schema changed since the run's last request, for readers of the log. */
   changedTools?: string[]
 }
 
@@ -133,22 +130,20 @@ export interface ModelOutput {
  */
 export type CallNeeds = 'nobody' | 'approval' | 'client' | 'child'
 
-/**
- * What the request actor rejects with. `jitter` of `toJitter` is drawn by the actor: the machine knows no randomness.
- */
+/** Rejection of the request actor. It draws `jitter` (`toJitter`), because the machine has no randomness. */
 export interface ModelActorError extends Omit<ModelFailure, 'usage' | 'refused'> {
   jitter: number
-  /** What the failed attempt is known to have cost. */
+  /** Known usage of the failed attempt. */
   usage: Usage | null
-  /** The id of the shared budget that did not allow the request: nothing was sent. */
+  /** The shared budget that refused the request. Nothing was sent. */
   budget?: string
-  /** When the run goes on that waits for that budget, in milliseconds since the epoch. Absent: it does not wait. */
+  /** When a run that waits for that budget continues, in milliseconds since the epoch. Absent: it does not wait. */
   wakeAt?: number
-  /** The content that the provider refuses, and that the request can do without. */
+  /** Content that the provider refuses and the request can omit. */
   refusal?: Refusal
 }
 
-/** What a response is to the loop. */
+/** Classifies a response for the loop. */
 export function classifyResponse({
   text,
   refusal,

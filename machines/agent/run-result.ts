@@ -2,7 +2,7 @@ import type { GuardName } from '../../guards/roster.js'
 import type { Message } from './messages.js'
 import type { Usage } from './usage.js'
 
-/** Where a run can be: at work in the first two, at rest in all others; see `FinalState` for its ends. */
+/** The states of a run: the first two are active, the others resting or final. */
 export type AgentState =
   | 'RUNNING'
   | 'WAITING_FOR_TOOL'
@@ -32,7 +32,6 @@ const knownStates: Record<AgentState, true> = {
 
 export const agentStates = Object.keys(knownStates) as readonly AgentState[]
 
-/** Whether a run is at work there; at rest, or at its end, in every other state. */
 export function isWorkState(state: AgentState | null | undefined): state is 'RUNNING' | 'WAITING_FOR_TOOL' {
   return state === 'RUNNING' || state === 'WAITING_FOR_TOOL'
 }
@@ -42,10 +41,9 @@ export function isRestState(state: AgentState | null | undefined): state is 'WAI
   return state === 'WAITING_FOR_INPUT' || state === 'PAUSED'
 }
 
-/** How a run can end. */
 export type FinalState = Exclude<AgentState, 'RUNNING' | 'WAITING_FOR_TOOL' | 'WAITING_FOR_INPUT' | 'PAUSED'>
 
-/** Why a run is in its state: one word of a closed list. */
+/** Why a run is in its state. */
 export type Reason =
   | 'end_turn'
   | 'max_tokens'
@@ -78,13 +76,13 @@ export type Reason =
   | 'sleeping'
 
 export interface RunFailure {
-  /** The reason again, or the provider's own code (`insufficient_quota`, `model_not_found`, …). */
+  /** The reason, or the provider's code (`insufficient_quota`, `model_not_found`, …). */
   code: string
-  /** A sentence that says what happened and what to do. */
+  /** A sentence that states what happened and what to do. */
   message: string
-  /** True when trying again later, or resuming, can succeed. */
+  /** Whether a retry or resume can succeed. */
   recoverable: boolean
-  /** The id of the shared budget that did not allow the next request. */
+  /** The shared budget that refused the next request. */
   budget?: string
 }
 
@@ -99,7 +97,7 @@ export interface TurnEnd {
   wakeAt?: number
 }
 
-/** In place of an agent's tools (`{ add: { a: number; b: number } }`): whatever they are, they fit. */
+/** For `Tools`: matches the tools of any agent. */
 export type AnyTools = never
 
 /**
@@ -125,7 +123,6 @@ export type PendingCall<Tools = AnyTools> = UnansweredCall<Tools> &
  *   if (call.needs === 'elicitation') run.addToolOutput(call, { action: 'accept', content: { seat: '12A' } })
  */
 export type Elicitation = {
-  /** Who asks. */
   server: string
   message: string
 } & ElicitationMode
@@ -133,10 +130,9 @@ export type Elicitation = {
 type ElicitationMode =
   /** A form: a flat object of texts, numbers, yes or no, and choices. */
   | { mode: 'form'; schema: ElicitationSchema; url?: never }
-  /** A page to open, http or https; `accept` says that the person agrees to, not that all is done there. */
+  /** A page to open (http or https). `accept` means that the person agrees, not that the task there is done. */
   | { mode: 'url'; url: string; schema?: never }
 
-/** A JSON Schema of the few forms that a person can be asked for. */
 export interface ElicitationSchema {
   type: 'object'
   properties: Record<string, ElicitationField>
@@ -149,25 +145,25 @@ export interface ElicitationField {
   title?: string
   description?: string
   default?: ElicitationValue
-  /** Of a text: characters. */
+  /** For a text, in characters. */
   minLength?: number
   maxLength?: number
   format?: 'email' | 'uri' | 'date' | 'date-time'
-  /** Of a number. */
+  /** For a number. */
   minimum?: number
   maximum?: number
-  /** A choice: one of these. */
+  /** A choice of one. */
   enum?: string[]
-  /** Their names. */
+  /** Display names. */
   enumNames?: string[]
   oneOf?: { const: string; title: string }[]
-  /** Several of them. */
+  /** A choice of several. */
   items?: { type?: 'string'; enum?: string[]; anyOf?: { const: string; title: string }[] }
   minItems?: number
   maxItems?: number
 }
 
-/** What a field of a form is answered with. */
+/** The value of a form field. */
 export type ElicitationValue = string | number | boolean | string[]
 
 /**
@@ -180,35 +176,35 @@ export type ElicitationAnswer =
   | { action: 'accept'; content?: Record<string, ElicitationValue> }
   | { action: 'decline' | 'cancel'; content?: never }
 
-/** A call of the run's own, or one of a sub-agent's: `path` tells them apart. */
+/** A call of the run or of a sub-agent; `path` distinguishes them. */
 export type UnansweredCall<Tools = AnyTools> = OwnUnansweredCall<Tools> | SubAgentUnansweredCall
 
-/** One for each tool, so that comparing `name` says which it is. */
+/** One type per tool, so that comparing `name` narrows it. */
 type OwnUnansweredCall<Tools> = {
   [Name in keyof Tools & string]: UnansweredCallBase & { name: Name; path?: never }
 }[keyof Tools & string]
 
 interface SubAgentUnansweredCall extends UnansweredCallBase {
   name: string
-  /** The sub-agent that asks, by the names of the tools that lead to it, outermost first. */
+  /** Tool names that lead to the sub-agent, outermost first. */
   path: string[]
 }
 
 interface UnansweredCallBase {
-  /** Of a sub-agent's call: the ids of the calls that lead to it, with slashes in between. */
+  /** Call ids that lead to it, separated by slashes. */
   callId: string
-  /** JSON text. */
+  /** JSON. */
   arguments: string
-  /** Of name and arguments: an answer that carries it is refused for any other call. */
+  /** Identifies name and arguments. An answer with another fingerprint is refused. */
   fingerprint: string
   /**
    * The message that makes the call; of a sub-agent's call, with the messages that lead to it and slashes in between. A
    * model may make the same call again, under the same id: an answer with a `messageId` is refused for the other one.
    */
   messageId?: string
-  /** It was running when the process died, and may have had its effect already. */
+  /** Running when the process died, so it may have had its effect. */
   interrupted?: true
-  /** The provider carries it out, with these arguments: it can be approved or rejected, and not be edited. */
+  /** The provider runs it, so it can be approved or rejected but not edited. */
   hosted?: true
 }
 
@@ -226,13 +222,13 @@ export type RunResult<Output = unknown, Tools = AnyTools> =
   | PausedResult
   | StoreErrorResult
 
-/** The result of a run so far, in any state. */
+/** Fields of a result in any state. */
 interface CommonResult {
-  /** The model's last answer; the parts of a continued answer are joined. Never an internal message. */
+  /** The model's last answer, with continued parts joined. Never an internal message. */
   output: string
-  /** The whole transcript of the session. Every tool call in it has its result, except those that wait. */
+  /** The session's transcript. Each call has its result, except those that wait. */
   messages: readonly Message[]
-  /** What this run has used. */
+  /** Usage of this run. */
   usage: Usage
   /** Accepted model responses of this run. */
   steps: number
@@ -244,15 +240,14 @@ interface CommonResult {
 export interface CompletedResult<Output = unknown> extends EndedResult<Output> {
   state: 'COMPLETED'
   reason: 'end_turn' | 'max_tokens' | 'refusal' | 'content_filter'
-  /** The end could not be written to the store. */
+  /** Set if the end could not be written to the store. */
   error?: RunFailure
 }
 
-/** The run was cancelled. */
 export interface CancelledResult<Output = unknown> extends EndedResult<Output> {
   state: 'CANCELLED'
   reason: 'cancelled'
-  /** The end could not be written to the store. */
+  /** Set if the end could not be written to the store. */
   error?: RunFailure
 }
 
@@ -260,41 +255,39 @@ export interface CancelledResult<Output = unknown> extends EndedResult<Output> {
 export interface StoppedResult<Output = unknown> extends EndedResult<Output> {
   state: 'TIMED_OUT' | 'MAX_STEPS' | 'BUDGET_EXCEEDED' | 'BLOCKED' | 'ERROR'
   reason: Exclude<Reason, 'end_turn' | 'refusal' | 'content_filter' | 'cancelled' | WaitingReason>
-  /** What happened, and what to do. */
   error: RunFailure
 }
 
 type WaitingReason = 'approval' | 'tool_output' | 'message' | 'paused' | 'sleeping'
 
 interface EndedResult<Output> extends CommonResult {
-  /** True in PAUSED and WAITING_FOR_INPUT, and where a store could not be written: the same run can be resumed. */
+  /** Whether the run can be resumed: in PAUSED, WAITING_FOR_INPUT, and after a store failure. */
   resumable: false
   /**
-   * With an output schema: `output` as an object, validated. Made by the runtime: if you run the machine without it,
-   * call `agent.withObject(result)`.
+   * With an output schema: the validated object. The runtime creates it. With the bare machine, call
+   * `agent.withObject(result)`.
    */
   object?: Output
-  /** With an output schema: why there is no `object`. `output` is the raw text then. */
+  /** With an output schema: why there is no `object`. `output` is the raw text. */
   outputProblem?: string
   pending?: never
 }
 
-/** The run waits for a person, for the client, or for the next message. */
 export interface WaitingResult<Tools = AnyTools> extends RestingResult {
   state: 'WAITING_FOR_INPUT'
   reason: 'approval' | 'tool_output' | 'message'
-  /** The calls that wait; none where a message is waited for. */
+  /** Waiting calls; empty when a message is awaited. */
   pending: PendingCall<Tools>[]
   error?: never
 }
 
-/** The run rests until it is resumed: `pause()` was called, a guard halted it, or it sleeps. */
+/** The run rests until it is resumed: by `pause()`, a guard, or a sleep. */
 export interface PausedResult extends RestingResult {
   state: 'PAUSED'
   reason: Exclude<Reason, 'approval' | 'tool_output' | 'message'>
-  /** When it goes on, where it sleeps: milliseconds since the epoch. */
+  /** Wake time of a sleeping run, in milliseconds since the epoch. */
   wakeAt?: number
-  /** Why a guard halted it, or what failed and is tried again. */
+  /** Why a guard paused it, or the failure to be retried. */
   error?: RunFailure
   pending?: never
 }
@@ -330,7 +323,7 @@ export interface RunInProgress extends CommonResult {
   state: 'RUNNING' | 'WAITING_FOR_TOOL'
   reason: Reason
   resumable: false
-  /** What failed and is tried again. */
+  /** The failure to be retried. */
   error?: RunFailure
   object?: never
   outputProblem?: never

@@ -1,13 +1,12 @@
 import type { AssistantMessage } from './messages.js'
 import type { ToolResult } from './batch-calls.js'
 
-/** Where content is screened: what the user says, what a tool is given, what it returns, what the model answers. */
+/** Where content is screened: user input, tool input, tool output, and answers. */
 export type ShieldPoint = 'input' | 'toolInput' | 'toolOutput' | 'output'
 
-/** From the mildest to the one that wins. */
+/** From mildest to strongest; the strongest wins. */
 export type ShieldAction = 'allow' | 'warn' | 'redact' | 'block'
 
-/** The finding of one shield. */
 export interface ShieldFinding {
   shield: string
   action: ShieldAction
@@ -15,32 +14,32 @@ export interface ShieldFinding {
   durationMs: number
 }
 
-/** The screening of a content by all shields of a point: plain JSON. */
+/** The result of all shields at one point, as plain JSON. */
 export interface Screening {
-  /** The gravest of all actions. */
+  /** The strongest action. */
   action: ShieldAction
-  /** The messages that go with that action; always there when it is `block`. */
+  /** The messages for that action; always present for `block`. */
   message: string | null
-  /** The cleared content; unusable when the action is `block`. */
+  /** The cleared content; unusable for `block`. */
   content: string
-  /** One a shield, in list order. */
+  /** One per shield, in list order. */
   findings: ShieldFinding[]
 }
 
-/** The screening of a user message, or of one part of it. */
+/** The screening of a user message or of one of its parts. */
 export interface InputScreening extends Screening {
-  /** Which of the messages that were screened, from 0. */
+  /** Index of the screened message. */
   index: number
-  /** The part's index; null when the content is one text. */
+  /** Index of the part; null for a text message. */
   part: number | null
 }
 
-/** The screening of a call's arguments, or of its result. */
+/** The screening of a call's arguments or result. */
 export interface CallScreening extends Screening {
   callId: string
-  /** What stands in place of the call's name, where that is no tool's and a shield objects to it. */
+  /** Replacement for an unknown tool name that a shield objects to. */
   name?: string
-  /** Shields have objected to what can be read of its pictures and documents: they are left out. */
+  /** Shields object to the readable text of its media, so they are omitted. */
   withoutMedia?: true
   /** The screening of the reason, by input shields, where a person rejected the call. */
   asInput?: Omit<Screening, 'content'>

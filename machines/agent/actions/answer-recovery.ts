@@ -12,7 +12,6 @@ import { getEventTime } from '../machine-events.js'
 import { closeOpenCalls, withInternalMessage, withResults } from './update-transcript.js'
 import { emitAfterScreening } from './emit-after-screening.js'
 
-/** Continues a truncated answer. Closes a truncated call with a result that says so. */
 export const continueAnswer = toAction((context, event, emit) => {
   const now = getEventTime(event)
   const recoveries = context.recoveries + 1
@@ -39,7 +38,7 @@ export const continueAnswer = toAction((context, event, emit) => {
   return { recoveries, ...withInternalMessage(context, asked, 'max_tokens_recovery', now) }
 })
 
-/** An answer that does not fit the output schema is asked for again, with what is wrong with it. */
+/** Asks again for an answer that does not fit the output schema, and includes the errors. */
 export const askForRepair = toAction((context, event, emit) => {
   const outputRepairs = context.outputRepairs + 1
   const problem = context.outputProblem ?? ''
@@ -58,7 +57,8 @@ export const askForRepair = toAction((context, event, emit) => {
 })
 
 /**
- * After a failed tool, an empty answer usually means that the model does not know what to do next: a message tells it.
+ * An empty answer after a failed tool usually means that the model does not know how to continue, so a message tells
+ * it.
  */
 export const reprompt = toAction((context, event, emit) => {
   const reprompts = context.reprompts + 1

@@ -7,17 +7,13 @@ import { toAction } from '../update-action.js'
 import { getEventTime } from '../machine-events.js'
 import type { Reason } from '../run-result.js'
 
-/** A finding of a built-in guard or of a user's guard. */
 export interface AppliedFinding extends GuardrailVerdict {
   action: 'nudge' | 'block' | 'halt'
-  /** Which calls a block refuses. */
+  /** The calls that a block refuses. */
   refuses: (call: BatchCall) => boolean
 }
 
-/**
- * Applies the findings of guards: a halt becomes the run's verdict, a block refuses calls, a nudge goes with the next
- * request.
- */
+/** Applies findings: a halt sets the run's verdict, a block refuses calls, and a nudge goes with the next request. */
 export function applyFindings(
   context: AgentContext,
   said: readonly AppliedFinding[],
@@ -57,7 +53,7 @@ function pickVerdict({
   }
 }
 
-/** One pass, however many calls there are. */
+/** A single pass, because a batch can have thousands of calls. */
 function blockCalls(
   calls: readonly BatchCall[],
   refuses: AppliedFinding['refuses'],
@@ -71,7 +67,7 @@ function blockCalls(
   )
 }
 
-/** A guard stops the run: closes the calls that did not run, and emits why. */
+/** A guard stops the run. Closes the calls that did not run, and emits the reason. */
 export const announceHalt = toAction((context, event, emit) => {
   const { verdict } = context
   if (verdict === null) return undefined

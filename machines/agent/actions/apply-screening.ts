@@ -26,7 +26,7 @@ import { emitAfterScreening, withCurrentCalls } from './emit-after-screening.js'
 
 type Emit = (announcement: EmittedEvent) => void
 
-/** The user's messages as the shields cleared them. Before that they are not emitted and not sent to a model. */
+/** Stores and emits the user's messages as cleared by the shields. */
 export const applyInputScreening = toAction((context, event, emit) => {
   if (event.type !== 'xstate.done.actor.inputShields') return undefined
   const screenings = toList(event.output) as readonly InputScreening[]
@@ -58,7 +58,7 @@ function toScreenedMessage(
   }
 }
 
-/** A message's content as the shields cleared it. */
+/** The screened content of a message. */
 export function withScreenedTexts(
   content: UserMessage['content'],
   screenings: readonly InputScreening[],
@@ -67,14 +67,14 @@ export function withScreenedTexts(
   return content.flatMap((part, i): ContentPart[] => {
     const screening = screenings.find((one) => one.part === i)
     if (screening?.action !== 'redact') return [part]
-    // The text of a file continues as a text part. A text that was merged into another part is left out.
+    // A file's extracted text becomes a text part. Text merged into another part is omitted.
     const { content: text } = screening
     if (text === '') return []
     return part.type === 'text' ? [{ ...part, text }] : [{ type: 'text', text }]
   })
 }
 
-/** A block answers with the shield's message; the blocked content is not repeated. */
+/** Answers with the shield's message instead of the blocked content. */
 export const keepShieldMessage = toAction((context, event, emit) => {
   const content = getBlockMessage(event)
   const error = { code: 'shield', message: content, recoverable: false }
@@ -106,7 +106,7 @@ export const keepShieldMessage = toAction((context, event, emit) => {
 
 const noPieces = { continuedText: '', unscreenedText: null, output: '' }
 
-/** Forbidden content can span several parts of a continued answer: then no part of it stays. */
+/** Forbidden content can span several parts of a continued answer, so all parts are masked. */
 function maskPiece(message: Message, pieces: readonly string[]): Message {
   if (message.role !== 'assistant' || !pieces.includes(message.id)) return message
   const {
@@ -121,20 +121,19 @@ function maskPiece(message: Message, pieces: readonly string[]): Message {
   return { ...said, content: refusedAnswer, data: { withheld: true } }
 }
 
-/** Emits the findings about an answer, whatever its verdict. */
 export const emitOutputFindings = toAction((_context, event, emit) => {
   if (event.type === 'xstate.done.actor.outputShields') emitFindings(event.output, 'output', null, emit)
   return undefined
 })
 
-/** Puts an answer that the shields have cleared into the transcript. */
+/** Adds a cleared answer to the transcript. */
 export const releaseAnswer = toAction((context, event, emit) => {
   const last = context.messages.at(-1)
   if (event.type !== 'xstate.done.actor.outputShields' || context.pendingAnswer === null) return undefined
   const { isRefusal, isPiece, stepId, text, reasoning = {} } = context.pendingAnswer
   const { content, outputProblem = context.pendingAnswer.outputProblem ?? context.outputProblem } =
     event.output
-  // The answer is the result of a tool: the transcript has it as such.
+  // The transcript already has the answer as a tool result.
   if (last?.role !== 'assistant') return { outputProblem, pendingAnswer: null, output: content }
   const { data: _withheld, ...said } = last
   const cleared: AssistantMessage = isRefusal
@@ -155,14 +154,13 @@ export const releaseAnswer = toAction((context, event, emit) => {
     ...joinPieces(context, isPiece, content),
   }
   const unemittedStep = context.unemittedStep ?? stepId
-  // Shields screen its calls next.
   if (context.calls.some((call) => call.unscreenedArguments)) return { ...next, unemittedStep }
   return { ...next, ...emitAfterScreening({ ...context, messages, unemittedStep }, emit) }
 })
 
 /**
- * A call whose arguments a shield refused gets the refusal as its result, and the loop continues. The screened calls
- * take their place in the transcript, and are emitted now.
+ * A call with refused arguments gets the refusal as its result, and the loop continues. Screened calls are added to
+ * the transcript and emitted.
  */
 export const applyCallScreening = toAction((context, event, emit) => {
   if (event.type !== 'xstate.done.actor.callShields') return undefined
@@ -195,13 +193,12 @@ export const applyCallScreening = toAction((context, event, emit) => {
   return { ...told, messages, calls: told.calls.map(({ unscreenedArguments: _unchecked, ...call }) => call) }
 })
 
-/** A provider runs its call unchanged or not at all: a redaction becomes a block. */
+/** A provider runs its calls unchanged, so a redaction becomes a block. */
 function blockHostedRedaction({ hosted }: BatchCall, screening: CallScreening): CallScreening {
   if (!hosted || screening.action !== 'redact') return screening
   return { ...screening, action: 'block', message: screening.message ?? refusedCallText }
 }
 
-/** A call as the shields cleared it. */
 function toScreenedCall(call: BatchCall, { action, content, name }: Partial<CallScreening>): BatchCall {
   const named = { ...call, ...(name !== undefined && { name }) }
   if (action === 'redact') return { ...named, arguments: content ?? withheldArguments }
@@ -210,7 +207,7 @@ function toScreenedCall(call: BatchCall, { action, content, name }: Partial<Call
   return { ...refused, arguments: withheldArguments }
 }
 
-/** Redacted arguments may be invalid JSON, which no message can carry: then they become `{}`. */
+/** Redaction can break the JSON, which messages cannot carry. Falls back to `{}`. */
 function withJsonArguments(call: BatchCall): BatchCall {
   return isJson(call.arguments) ? call : { ...call, arguments: withheldArguments }
 }
@@ -224,7 +221,7 @@ function isJson(text: string): boolean {
   }
 }
 
-/** Finds the screening of each call. A call without a screening is refused: shields fail closed. */
+/** A call without a screening is refused: shields fail closed. */
 function createScreeningLookup(output: unknown): (call: BatchCall) => CallScreening {
   const known = new Map((toList(output) as readonly CallScreening[]).map((one) => [one.callId, one]))
   return ({ id }) =>
@@ -240,7 +237,6 @@ function createScreeningLookup(output: unknown): (call: BatchCall) => CallScreen
 const refusedCallText = 'A shield refused the arguments of this call.'
 const refusedEditText = 'The user changed the arguments before approving, and they were refused'
 
-/** Emits results as the shields cleared them. */
 export const applyResultScreening = toAction((context, event, emit) => {
   if (event.type !== 'xstate.done.actor.resultShields') return undefined
   const screeningOf = createScreeningLookup(event.output)
@@ -264,7 +260,7 @@ export const applyResultScreening = toAction((context, event, emit) => {
   return { calls }
 })
 
-/** A shield that blocks the reason of a rejection blocks only the reason. */
+/** Blocking the reason of a rejection does not block the rejection. */
 const rejectedWithoutReason = {
   status: 'rejected' as const,
   content: 'Rejected by the user, for a reason that a shield has withheld.',

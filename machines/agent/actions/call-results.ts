@@ -34,10 +34,7 @@ export const recordResult = toAction((context, event, emit) => {
   return { ...spent, calls }
 })
 
-/**
- * A run that is resumed in the middle of a batch: a running call may have had its effect. It runs again only if its
- * tool may run twice.
- */
+/** Closes calls that were running when the process died, unless their tool may run twice. */
 export const closeInterruptedCalls = toAction((context, event, emit) => {
   const inDoubt = context.calls.filter((call) => isInDoubt(context, call, findResumedTools(event)))
   if (inDoubt.length === 0) return undefined
@@ -59,17 +56,17 @@ export const closeInterruptedCalls = toAction((context, event, emit) => {
   }
 })
 
-/** What a call changes of the skills counts once it has a result that is a success. */
+/** Skill changes apply when the call has succeeded. */
 export const noteSkillChange = toAction((context, event) =>
   event.type === 'SKILL_CHANGED' ? noteOnCall(context, event.callId, { skill: event.change }) : undefined,
 )
 
-/** A call that has a handle goes on from it in another process. */
+/** Another process continues the call from its handle. */
 export const noteHandle = toAction((context, event) =>
   event.type === 'HANDLE_SAVED' ? noteOnCall(context, event.callId, { handle: event.handle }) : undefined,
 )
 
-/** What a handoff changes counts once its call has a result that is a success, and the batch is over. */
+/** A handoff applies when its call has succeeded and the batch is over. */
 export const noteHandoff = toAction((context, event) => {
   if (event.type !== 'HANDED_OFF') return undefined
   const { callId, to, tools } = event
@@ -88,13 +85,13 @@ function noteOnCall(
   }
 }
 
-/** The program that resumes the run may have other tools than the one that started it. */
+/** The resuming program may have different tools. */
 export const noteTools = toAction((_context, event) => {
   const tools = findResumedTools(event)
   return tools && { tools }
 })
 
-/** The batch has ended: a call that was started and never reported has an unknown outcome. */
+/** A call that started and never reported has an unknown outcome. */
 export const closeStartedCalls = toAction((context, event, emit) => {
   const started = context.calls.filter((call) => call.started)
   if (started.every((call) => call.result !== undefined)) return undefined
@@ -151,8 +148,7 @@ export const approve = toAction((context, event, emit) => {
     const result = { status: 'rejected' as const, content: hostedEditRejection, durationMs: 0 }
     return { calls: settleCall(context.calls, event.callId, result, getEventTime(event), emit) }
   }
-  // Records of uncleared content are marked `withheld`; logs of older versions, which did not screen edits, have no
-  // mark.
+  // Records of uncleared content are marked `withheld`.
   const unchecked =
     context.features.callShields && event.withheld ? { unscreenedArguments: true as const } : {}
   return {
@@ -160,14 +156,14 @@ export const approve = toAction((context, event, emit) => {
       if (call.id !== event.callId || call.needs !== 'approval' || call.result !== undefined) return call
       const free = { needs: 'nobody' as const, approved: true as const }
       if (edited === undefined) return { ...call, ...free }
-      // What was asked about the arguments before does not hold for these.
+      // Earlier questions about the arguments no longer apply.
       const { questions: _questions, memo: _memo, ...fresh } = call
       return { ...fresh, arguments: edited, edited: true as const, ...unchecked, ...free }
     }),
   }
 })
 
-/** A provider runs only the call that it asked for, unchanged. */
+/** A provider runs its calls unchanged. */
 const hostedEditRejection = 'Rejected by the user, who wants it with other arguments.'
 
 export const reject = toAction((context, event, emit) => {
@@ -176,7 +172,7 @@ export const reject = toAction((context, event, emit) => {
   if (answered) return { calls: answered }
   const content = event.why === '' ? 'Rejected by the user.' : `${rejectionPrefix}${event.why}`
   const result = { status: 'rejected' as const, content, durationMs: 0 }
-  // The model reads the reason, so shields screen it; logs of older versions did not mark it.
+  // The model reads the reason, so shields screen it.
   const calls = event.withheld
     ? addUnclearedResult(context.calls, event.callId, result, getEventTime(event))
     : settleCall(context.calls, event.callId, result, getEventTime(event), emit)

@@ -7,7 +7,7 @@ import { emitResult } from './update-transcript.js'
 
 type Emit = (announcement: EmittedEvent) => void
 
-/** An uncleared call as it may be shown: its id, and its name where that is the name of a tool. */
+/** The visible part of an uncleared call: its id, and its name if it is a known tool. */
 export function maskToolCall(call: ToolCall, tools: AgentContext['tools']): ToolCall {
   const { name } = call.function
   return {
@@ -19,7 +19,7 @@ export function maskToolCall(call: ToolCall, tools: AgentContext['tools']): Tool
   }
 }
 
-/** A message with its calls as they are now; uncleared calls stay masked. */
+/** A message with its current calls; uncleared calls are masked. */
 export function withCurrentCalls(message: AssistantMessage, calls: readonly BatchCall[]): AssistantMessage {
   if (message.tool_calls === undefined) return message
   const shown = message.tool_calls.map((asked): ToolCall => {
@@ -31,10 +31,7 @@ export function withCurrentCalls(message: AssistantMessage, calls: readonly Batc
   return { ...message, tool_calls: shown }
 }
 
-/**
- * Emits events that waited for shields: the answer with its calls as the transcript has them, then the results of these
- * calls.
- */
+/** Emits events that waited for shields: the answer with its calls, then their results. */
 export function emitAfterScreening(
   context: Pick<AgentContext, 'unemittedStep' | 'messages' | 'batchAt' | 'calls'>,
   emit: Emit,
@@ -50,7 +47,7 @@ export function emitAfterScreening(
   const calls = context.calls.map((call) => {
     if (!call.unscreenedArguments || call.result === undefined) return call
     const { unscreenedArguments: _unchecked, ...known } = call
-    // A result that result shields still screen is emitted later.
+    // Uncleared results are emitted later.
     if (!call.unscreenedResult) emitResult(known, call.result, emit)
     return known
   })

@@ -21,8 +21,8 @@ import {
 import type { Reason } from '../run-result.js'
 
 /**
- * Active skills refuse calls of tools that they do not allow, the caps refuse calls that are too many, and the guards check the
- * calls, before any of them runs.
+ * Checks calls before any of them runs. Skills refuse disallowed tools, caps refuse excess calls, and guards check
+ * the rest.
  */
 export const judgeCalls = toAction((context, event, emit) => {
   const now = getEventTime(event)
@@ -34,7 +34,7 @@ export const judgeCalls = toAction((context, event, emit) => {
   const calls = (capped ?? context).calls.map((call) =>
     call.unloaded ? call : extendObject(call, { fact: toCallFact(context.tools, call, guardrails) }),
   )
-  // What only loads its tool costs no guard.
+  // Loading a tool does not count for guards.
   const facts = calls.flatMap(({ fact, unloaded }) => (fact && !unloaded ? [fact] : []))
   if (facts.length === 0) return capped
   const fact = createCallsFact(facts, guardrails)
@@ -42,7 +42,6 @@ export const judgeCalls = toAction((context, event, emit) => {
   return capped ? { ...capped, ...judged } : judged
 })
 
-/** The guards check the results of a batch. */
 export const judgeResults = toAction((context, event, emit) => {
   const lastBatchFailed = context.calls.some(
     (call) => !call.unloaded && call.result && call.result.status !== 'ok',
@@ -57,7 +56,6 @@ export const judgeResults = toAction((context, event, emit) => {
   return { lastBatchFailed, ...observeFact(context, fact, getEventTime(event), emit) }
 })
 
-/** Gives the guards a fact and applies their findings. */
 function observeFact(
   context: AgentContext,
   fact: Fact,
@@ -73,7 +71,7 @@ function observeFact(
   return { guardrails, ...applyFindings(context, said, now, emit) }
 }
 
-/** Which calls a finding refuses, asked in the order of the calls. */
+/** Tests which calls a finding refuses. Call it in call order. */
 export function createRefusalTest(finding: Finding): (call: Pick<BatchCall, 'fact'>) => boolean {
   if (finding.action !== 'block') return () => false
   const { fingerprints, spare = 0 } = finding
@@ -89,8 +87,8 @@ export function createRefusalTest(finding: Finding): (call: Pick<BatchCall, 'fac
 }
 
 /**
- * Refuses the calls of tools that the plan of the step leaves out, or that an active skill does not allow, and each handoff after the
- * first; undefined where every call is allowed.
+ * Refuses calls that the step plan or an active skill does not allow, and all handoffs but the first. Undefined if
+ * all calls are allowed.
  */
 export function narrowCalls(
   context: AgentContext,
@@ -116,7 +114,7 @@ const leftOut: ToolResult = {
   durationMs: 0,
 }
 
-/** A conversation goes on under one agent: of several handoffs in one answer, the first counts. Undefined where there are no two. */
+/** The first of several handoffs in one answer, or undefined. */
 function findFirstHandoff(context: AgentContext): BatchCall | undefined {
   if (context.calls.length < 2) return undefined
   const [first, second] = context.calls.filter((call) => isHandoff(context, call))
@@ -134,7 +132,7 @@ const handedOver: ToolResult = {
   durationMs: 0,
 }
 
-/** The active skill that does not allow a tool; undefined: it may be called. */
+/** The active skill that forbids a tool, or undefined. */
 function findForbiddingSkill({ skills, tools }: AgentContext, name: string): ActiveSkill | undefined {
   if (Object.hasOwn(tools, name) && tools[name]?.skill) return undefined
   return skills.find(({ allowedTools }) => allowedTools !== undefined && !allowedTools.includes(name))
@@ -142,20 +140,19 @@ function findForbiddingSkill({ skills, tools }: AgentContext, name: string): Act
 
 function createRefusal({ tools }: AgentContext, { name, allowedTools = [] }: ActiveSkill): ToolResult {
   const allowed = allowedTools.length === 0 ? 'no tools' : `only ${allowedTools.join(', ')}`
-  // The agent that goes on with a session may have no skills.
+  // The agent that continues a session may have no skills.
   const way = Object.hasOwn(tools, 'unload_skill') ? ' Or take the skill back with unload_skill.' : ''
   const content = `Not executed: the skill '${name}' is loaded, and allows ${allowed}.${way}`
   return { status: 'blocked', content, durationMs: 0 }
 }
 
-/** The reason that a call which a cap refuses was refused for. */
 const reasonByCap: Record<CallCap, Reason> = {
   run: 'max_tool_calls',
   response: 'max_tool_calls_per_response',
   tool: 'max_calls',
 }
 
-/** Refuses the calls of a response that are more than the run, a response, or their tools may have; undefined without caps. */
+/** Refuses calls above the caps of the run, the response or their tools. Undefined without caps. */
 export function capCalls(
   context: AgentContext,
   now: number,
@@ -163,7 +160,7 @@ export function capCalls(
 ): Pick<AgentContext, 'calls' | 'callCounts'> | undefined {
   const caps = findCaps(context)
   if (caps === null) return undefined
-  // A call that was refused before uses nothing up, nor does one that only loads its tool.
+  // Refused calls and calls that only load a tool do not count.
   const counted = context.calls.filter(({ result, unloaded }) => result === undefined && !unloaded)
   const { counts, met } = countCalls(
     context.callCounts ?? noCallCounts,
@@ -184,9 +181,8 @@ export function capCalls(
   return { calls, callCounts: counts }
 }
 
-/** Null where nothing caps any of these calls. */
 function findCaps({ config, tools, calls }: AgentContext): CallCaps | null {
-  // A log of an older version has no such limits.
+  // Absent in early logs.
   const { maxToolCalls: run = null, maxToolCallsPerResponse: response = null } = config.limits as Partial<
     AgentContext['config']['limits']
   >
@@ -196,7 +192,7 @@ function findCaps({ config, tools, calls }: AgentContext): CallCaps | null {
   return isCapped ? { run, response, tool } : null
 }
 
-/** Applies the findings of the user's own guards. */
+/** Applies the findings of user guards. */
 export const applyUserGuards = toAction((context, event, emit) => {
   if (event.type !== 'xstate.done.actor.callGuards' && event.type !== 'xstate.done.actor.resultGuards')
     return undefined

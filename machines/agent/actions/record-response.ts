@@ -12,7 +12,7 @@ import { joinPieces } from './update-transcript.js'
 import { maskToolCall } from './emit-after-screening.js'
 import { findAnsweringCall } from '../call-state.js'
 
-/** An accepted response is one step: it is paid for and in the transcript before anything is decided about it. */
+/** Records an accepted response as one step. It is paid for and in the transcript before it is judged. */
 export const recordResponse = toAction((context, event, emit) => {
   if (event.type !== 'xstate.done.actor.model' && event.type !== 'xstate.done.actor.conclusion')
     return undefined
@@ -20,7 +20,7 @@ export const recordResponse = toAction((context, event, emit) => {
   const kind = classifyResponse(response)
   const stepId = getStepId(context)
   const number = context.lastMessageNumber + 1
-  // Half a JSON object cannot be continued: the model is asked again.
+  // A truncated JSON object cannot be continued, so the model is asked again.
   const isPiece = kind === 'truncated' && !context.features.structuredOutput
   const pendingAnswer = toUnclearedAnswer(context, event.output, stepId, isPiece)
   const heard =
@@ -49,7 +49,7 @@ export const recordResponse = toAction((context, event, emit) => {
     rateLimits: 0,
     response: kind,
     outputProblem: pendingAnswer ? null : (event.output.outputProblem ?? null),
-    // A conclusion is the last answer of a stopped run: the reason of the stop stays.
+    // A conclusion is the last answer of a stopped run, which keeps its reason.
     error: event.type === 'xstate.done.actor.conclusion' ? context.error : null,
     nudges: [],
     calls: response.toolCalls.map((call, i) => ({
@@ -75,7 +75,6 @@ export const recordResponse = toAction((context, event, emit) => {
       ? { pendingAnswer }
       : joinPieces(context, isPiece, response.text || response.refusal || '')),
     ...(context.resends && { resends: 0 }),
-    // The answer is complete.
     ...(!pendingAnswer && !isPiece && { unscreenedText: null }),
   }
 })
@@ -114,7 +113,7 @@ function pickReasoning({
   }
 }
 
-/** An answer with text waits for the output shields, where there are any. */
+/** An answer that waits for output shields. */
 function toUnclearedAnswer(
   { features }: AgentContext,
   { response, reasoningCleared, outputProblem = null }: ModelOutput,
@@ -129,7 +128,7 @@ function toUnclearedAnswer(
   return { stepId, text: held, isRefusal, isPiece, reasoning, outputProblem }
 }
 
-/** Logs of older versions have reasoning that no shield screened. */
+/** Early logs contain unscreened reasoning. */
 function withoutReasoning({
   reasoningDetails: _details,
   providerItems: _items,
@@ -140,7 +139,7 @@ function withoutReasoning({
   return { ...response, reasoning: '' }
 }
 
-/** The message with its uncleared parts masked: its calls, and its text where output shields screen it. */
+/** Masks the calls of the message, and its text if output shields screen it. */
 function maskUnclearedMessage(
   whole: AssistantMessage,
   needsOutputScreening: boolean,
@@ -169,8 +168,8 @@ const missingEndWarning: EmittedEvent = {
 }
 
 /**
- * The result of a tool becomes the answer of the run. Nothing is added to the transcript, which has the result already.
- * Output shields screen it like any answer.
+ * Uses the result of a tool as the answer of the run. The transcript already contains it. Output shields screen it
+ * like any answer.
  */
 export const takeResult = toAction((context, event) => {
   const { runId, steps, batchNumber, features } = context

@@ -9,7 +9,7 @@ import { addRefusal, countAttempts, isNewRefusal, readRefusal } from '../refusal
 import { findBudgetWait } from './sleep.js'
 import { spendUsage } from './spend-usage.js'
 
-/** Counts the cost of a failed attempt, keeps its error, and remembers the content that the provider refuses. */
+/** Counts the cost of a failed attempt, and keeps its error and the refused content. */
 export const noteFailure = toAction((context, event, emit) => {
   const failure = readActorError(event)
   return {
@@ -25,7 +25,6 @@ export const noteFailure = toAction((context, event, emit) => {
   }
 })
 
-/** Announces that the request goes out again without the content that the provider refuses. */
 export const leaveOutRefused = toAction((context, event, emit) => {
   const { message, usage } = readActorError(event)
   const refusal = readRefusal(event)
@@ -58,22 +57,21 @@ function rememberRefusal(
   return { refusals: addRefusal(refusals, refusal) }
 }
 
-/** The reason of a run that ends with a failure that it cannot recover from. */
+/** The reason of a run that ends with an unrecoverable failure. */
 export const setFailureReason = toAction((_context, event) => ({ reason: toFailureReason(event) }))
 
 function toFailureReason(event: AgentMachineEvent): Reason {
   const { kind, budget } = readActorError(event)
-  // The context is fitted by an actor of its own, whose failures no event of the machine's list has.
+  // The fitting actor's failures are not in the event union.
   const isOfFitting = (event.type as string) === 'xstate.error.actor.fitting'
   const isOfModel = event.type === 'xstate.error.actor.model'
   if (kind === 'context_overflow' && (isOfModel || isOfFitting)) return 'context_overflow'
-  // The budget could not be asked, or cannot be: the provider was not asked, either.
+  // The budget store failed, so the provider was not asked.
   if (budget !== undefined) return 'shared_budget'
   if (!isOfModel) return 'internal'
   return kind === 'incomplete' ? 'incomplete_response' : 'provider_error'
 }
 
-/** Schedules and emits the next attempt. */
 export const scheduleRetry = toAction((context, event, emit) => {
   const failure = readActorError(event)
   const { rateLimits, config } = context
@@ -89,7 +87,7 @@ export const scheduleRetry = toAction((context, event, emit) => {
   }
 })
 
-/** The text of an answer that was stopped midway is kept and marked. */
+/** Keeps and marks the text of an answer that was stopped midway. */
 export const keepPartial = toAction((context, event, emit) => {
   const { text, usage } = readPartialAnswer(event)
   const cost = spendUsage(context, usage, emit, { isCut: true })
@@ -126,7 +124,7 @@ function readPartialAnswer(event: AgentMachineEvent): { text: string; usage: Mod
   return { text: isAnswer ? readActorError(event).partialText : '', usage: null }
 }
 
-/** An actor's rejection with every field in place, whatever it was. */
+/** Completes the fields of an actor's rejection. */
 function readActorError(event: AgentMachineEvent): ModelActorError {
   const error = 'error' in event ? (event.error as Partial<ModelActorError> | null | undefined) : undefined
   return {

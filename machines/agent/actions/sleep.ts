@@ -4,11 +4,11 @@ import { type AgentMachineEvent, getEventTime } from '../machine-events.js'
 import type { ModelActorError } from '../model-response.js'
 import { isChildPaused } from '../sub-agent-questions.js'
 
-/** Until when the run sleeps: the latest date that a result of the batch, or a sub-agent that sleeps, has asked for. */
+/** The run sleeps until the latest date requested by a result or a sleeping sub-agent. */
 export const noteSleep = toAction((context, event) => {
   const now = getEventTime(event)
   const dates = context.calls.flatMap((call): number[] => {
-    // A sub-agent that sleeps is woken by its run alone, also where its time has come by now.
+    // Only its run wakes a sleeping sub-agent, even if its time has passed.
     if (isChildPaused(call)) return isTime(call.wakeAt) ? [call.wakeAt] : []
     const { status, wakeAt } = call.result ?? {}
     return status === 'ok' && isTime(wakeAt) && wakeAt > now ? [wakeAt] : []
@@ -16,19 +16,19 @@ export const noteSleep = toAction((context, event) => {
   return dates.length === 0 ? undefined : sleepUntil(context, Math.max(...dates))
 })
 
-/** A resume with a date that is still to come: the run sleeps from its next safe point on. */
+/** A resume with a future date: the run sleeps at its next safe point. */
 export const noteWakeTime = toAction((context, event) => {
   const at = findLaterResume(event)
   return at === null ? undefined : sleepUntil(context, at)
 })
 
-/** A shared budget is empty: the run sleeps until there is some again. */
+/** An empty shared budget: the run sleeps until the next window. */
 export const sleepForBudget = toAction((context, event) => {
   const at = findBudgetWait(event)
   return at === null ? undefined : sleepUntil(context, at)
 })
 
-/** The run rests, and is told when to go on. */
+/** Sets the wake time of a resting run. */
 export const postpone = toAction(({ state }, event, emit) => {
   const wakeAt = findLaterResume(event)
   if (wakeAt === null || state === null) return undefined
@@ -42,20 +42,20 @@ function sleepUntil({ wakeAt }: AgentContext, at: number): Pick<AgentContext, 'w
   return { wakeAt: Math.max(wakeAt ?? at, at) }
 }
 
-/** When a run goes on whose request a shared budget could not pay for; null for any other event, and for one that does not wait. */
+/** The time at which a run that waits for a shared budget continues, or null. */
 export function findBudgetWait(event: AgentMachineEvent): number | null {
   if (event.type !== 'xstate.error.actor.model') return null
   const { code, wakeAt } = (event.error as Partial<ModelActorError> | null) ?? {}
   return code === 'shared_budget' && isTime(wakeAt) ? wakeAt : null
 }
 
-/** The date of a resume, if it is still to come. */
+/** The future date of a resume, or null. */
 export function findLaterResume(event: AgentMachineEvent): number | null {
   const at = event.type === 'RESUME' ? event.at : undefined
   return isTime(at) && at > getEventTime(event) ? at : null
 }
 
-/** Whether it is a time that dates have: a log may have been written by another program. */
+/** Logs can come from other programs, so times are checked. */
 function isTime(at: unknown): at is number {
   return typeof at === 'number' && Math.abs(at) <= 8.64e15
 }

@@ -8,19 +8,18 @@ import { toAction } from '../update-action.js'
 import { findChildUsage, isChildPaused } from '../sub-agent-questions.js'
 import type { AgentMachineEvent } from '../machine-events.js'
 
-/** What goes with an expense. */
 interface Expense {
-  /** The call whose sub-agent has spent it. */
+  /** The call whose sub-agent spent it. */
   callId?: string
-  /** The request was for a summary. */
+  /** A request for a summary. */
   summary?: true
-  /** The run stopped the answer itself: the provider reports no usage. */
+  /** The run stopped the answer, so the provider reports no usage. */
   isCut?: true
 }
 
 /**
- * The one place where usage is counted: it is added to the totals and emitted. So the `usage` events of a run add up to
- * the usage of its result.
+ * The only place that counts usage. It adds to the totals and emits, so the `usage` events add up to the usage of the
+ * result.
  */
 export function spendUsage(
   context: AgentContext,
@@ -29,7 +28,7 @@ export function spendUsage(
   { callId, summary, isCut }: Expense = {},
 ): Partial<Pick<AgentContext, 'usage' | 'warnedOfBudget'>> {
   if (step === null) return {}
-  // A sub-agent emits these warnings itself.
+  // Sub-agents emit these warnings themselves.
   if (callId === undefined && !isCut) for (const warning of listBudgetWarnings(context, step)) emit(warning)
   const { usage } = addToTotals(context, step)
   const { run, session } = usage
@@ -39,7 +38,7 @@ export function spendUsage(
   return { usage, ...(hasWarned && { warnedOfBudget: true }) }
 }
 
-/** Warnings about usage that the budget cannot count, once a run. */
+/** Warnings about usage that the budget cannot count, once per run. */
 function listBudgetWarnings({ config, usage }: AgentContext, { estimated, cost }: Usage): EmittedEvent[] {
   const { costLimit } = config.limits
   return [
@@ -62,7 +61,7 @@ const unknownPriceWarning: EmittedEvent = {
     'The price of the model is not known, so limits.costLimit cannot stop this run. Give it in prices.',
 }
 
-/** The one warning of a session, when its budget is nearly used up. */
+/** The single warning of a session when its budget is nearly used up. */
 function warnNearBudget(
   spent: Pick<AgentContext, 'config' | 'usage'>,
   hasWarned: boolean,
@@ -80,7 +79,7 @@ function warnNearBudget(
   return true
 }
 
-/** Adds the usage of a sub-agent to the run's own, as it happens. */
+/** Adds a sub-agent's usage to the run as it happens. */
 export const addChildUsage = toAction(spendForChild)
 
 export function spendForChild(
@@ -101,7 +100,7 @@ export function spendForChild(
   }
 }
 
-/** A sub-agent rests, or a tool asks. It has not ended, so its call stays open. */
+/** The sub-agent is not done, so its call stays open. */
 export const noteChildRest = toAction((context, event) => {
   if (event.type !== 'CHILD_WAITING') return undefined
   return {
@@ -115,7 +114,6 @@ export const noteChildRest = toAction((context, event) => {
   }
 })
 
-/** Ends the pause of the sub-agents, too. */
 export const resumeChildren = toAction((context) => ({
   calls: context.calls.map((call) => (isChildPaused(call) ? { ...call, needs: 'nobody' as const } : call)),
 }))

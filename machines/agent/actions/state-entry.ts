@@ -9,39 +9,33 @@ import { findBudgetReason, findNearReason } from '../budget-totals.js'
 import { maskMessages } from '../mask-uncleared.js'
 import { spendUsage } from './spend-usage.js'
 
-/** Sets the reason of the next state. */
 export const setReason = toAction<{ reason: Reason }>((_context, _event, _tell, { reason }) => ({ reason }))
 
-/** Of last words, the reason is there. A request that the budget refuses is not made, so nothing is spent yet. */
+/** After last words the reason is already set. A request that the budget refuses is not sent. */
 export const setBudgetReason = toAction((context) => {
   const { reason, error } = context
   const refused = error?.code === 'shared_budget' ? 'shared_budget' : 'token_budget'
   return { reason: findBudgetReason(context) ?? (reason === 'cost_limit' ? reason : refused) }
 })
 
-/** Only the reserve of a limit is left. */
 export const setNearReason = toAction((context) => ({ reason: findNearReason(context) }))
 
-/** A cap ends the run: that of its steps, or that of its tool calls. */
+/** The run reached the cap of its steps or tool calls. */
 export const setCapReason = toAction(({ reason, steps, config }) => ({
-  // After last words, the reason is there, and the steps may be used up, too.
+  // After last words the reason is already set, and the steps may be used up too.
   reason:
     reason === 'max_tool_calls' || !isAtStepCap(steps, config.limits.maxSteps)
       ? 'max_tool_calls'
       : 'max_steps',
 }))
 
-/**
- * The pause comes from a guard, from a call of `pause()`, from what has asked to sleep, or from a shared budget that is empty; only
- * the last two end by themselves.
- */
+/** A pause comes from a guard, `pause()`, a sleep, or an empty shared budget. Only the last two end by themselves. */
 export const setPauseReason = toAction(({ verdict, pausing, wakeAt, error }) =>
   verdict === null && !pausing && wakeAt !== null
     ? { reason: error?.code === 'shared_budget' ? ('shared_budget' as const) : ('sleeping' as const) }
     : { reason: verdict?.guard ?? ('paused' as const), wakeAt: null },
 )
 
-/** Sets the reason from the way in which the model ended its turn. */
 export const setAnswerReason = toAction(({ response }) => ({
   reason: (response && reasonByResponse[response]) ?? 'end_turn',
 }))
@@ -52,10 +46,10 @@ const reasonByResponse: Partial<Record<NonNullable<AgentContext['response']>, Re
   truncated: 'max_tokens',
 }
 
-/** A non-final state is entered; only states of rest keep the reason that led to them. */
+/** Enters a non-final state. Only resting states keep the reason. */
 export const enter = toAction<{ state: AgentState }>((context, _event, emit, { state }) => {
   const rests = state === 'PAUSED' || state === 'WAITING_FOR_INPUT'
-  // A run that is resumed enters the state that it is in.
+  // A resumed run re-enters its current state.
   const reason = rests || context.state === state ? context.reason : null
   if (context.state === null) emit({ type: 'run_started', sessionId: context.sessionId })
   if (context.state !== state) {
@@ -65,7 +59,7 @@ export const enter = toAction<{ state: AgentState }>((context, _event, emit, { s
   return { state, reason, ...(state === 'PAUSED' && { pausing: false }) }
 })
 
-/** A final state is entered: one `error` event unless all is well, then the one terminal event. */
+/** Enters a final state. Emits an `error` event unless the run completed, then the terminal event. */
 export const finish = toAction<{ state: FinalState }>((context, _event, emit, { state }) => {
   const reason = context.reason ?? 'internal'
   const error = state === 'COMPLETED' || state === 'CANCELLED' ? null : explainEnd(context, reason)
@@ -82,7 +76,7 @@ export const finish = toAction<{ state: FinalState }>((context, _event, emit, { 
   return { state, reason, error, messages, pausing: false, wakeAt: null }
 })
 
-/** The warning omits the text where shields screen input: it is not cleared. */
+/** Omits the text if input shields have not cleared it. */
 function createSteeringWarning({ steering, features }: AgentContext): EmittedEvent {
   const said = features.inputShields ? 'what it was steered to' : steering.join(' | ')
   return {
@@ -92,14 +86,14 @@ function createSteeringWarning({ steering, features }: AgentContext): EmittedEve
   }
 }
 
-/** The log cannot be written any more: its records are safe, and later events would be lost. */
+/** The log cannot be written anymore. Its records are safe, and later events would be lost. */
 export const noteStoreFailure = toAction((_context, event) =>
   event.type === 'STORE_FAILED'
     ? { error: { code: event.failure.code, message: event.failure.message, recoverable: true } }
     : undefined,
 )
 
-/** Counts the request that the process drops. A call that has not begun runs in the process that resumes the run. */
+/** Counts the dropped request. Calls that have not started run in the process that resumes the run. */
 export const noteRelease = toAction((context, event, emit) => {
   if (event.type !== 'RELEASED') return undefined
   const { usage = null, notStarted = [] } = event

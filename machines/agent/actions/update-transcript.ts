@@ -10,7 +10,7 @@ import { changeSkills } from '../skills.js'
 
 type Emit = (announcement: EmittedEvent) => void
 
-/** The transcript with user messages added; they are announced, unless shields are to see them first. */
+/** Adds user messages to the transcript, and emits them unless shields screen them first. */
 export function withUserMessages(
   context: AgentContext,
   drafts: readonly NewMessage[],
@@ -33,7 +33,7 @@ export function withUserMessages(
   }
 }
 
-/** The transcript with an internal message: sent to the model, and not shown to people. */
+/** Adds an internal message, which the model reads and people do not see. */
 export function withInternalMessage(
   context: AgentContext,
   content: string,
@@ -51,7 +51,6 @@ export function withInternalMessage(
   return { messages: context.messages.concat(message), lastMessageNumber: context.lastMessageNumber + 1 }
 }
 
-/** One call of the batch, settled. */
 export function settleCall(
   calls: readonly BatchCall[],
   callId: string,
@@ -62,10 +61,7 @@ export function settleCall(
   return replaceOpenCall(calls, callId, (call) => closeCall(call, result, now, emit))
 }
 
-/**
- * Settles a call with a result from outside; where result shields exist, the result stays uncleared until they screen
- * it.
- */
+/** Settles a call with an external result, which stays uncleared until result shields screen it. */
 export function receiveResult(
   context: AgentContext,
   callId: string,
@@ -78,7 +74,7 @@ export function receiveResult(
     : settleCall(context.calls, callId, result, now, emit)
 }
 
-/** Sets an uncleared result of one call: it is not emitted before shields clear it. */
+/** Sets an uncleared result, which is not emitted. */
 export function addUnclearedResult(
   calls: readonly BatchCall[],
   callId: string,
@@ -90,7 +86,7 @@ export function addUnclearedResult(
   )
 }
 
-/** The batch with one call changed. Copied as a whole, because each of thousands of calls changes it once. */
+/** Replaces one call. Copies the whole array, because each of thousands of calls changes it once. */
 function replaceOpenCall(
   calls: readonly BatchCall[],
   callId: string,
@@ -103,7 +99,7 @@ function replaceOpenCall(
   return copy
 }
 
-/** Masks and emits the results that are uncleared when the run stops. */
+/** Masks and emits uncleared results when the run stops. */
 export function maskUnclearedResults(calls: readonly BatchCall[], now: number, emit: Emit): BatchCall[] {
   return calls.map((call) => {
     if (!call.unscreenedResult) return call
@@ -118,7 +114,7 @@ export function maskUnclearedResults(calls: readonly BatchCall[], now: number, e
   })
 }
 
-/** Every open call closed: one that never ran reads `notExecuted`, one that was running has an unknown outcome. */
+/** Closes all open calls. Calls that never ran read `notExecuted`; running ones have an unknown outcome. */
 export function closeOpenCalls(
   context: AgentContext,
   notExecuted: string,
@@ -130,7 +126,7 @@ export function closeOpenCalls(
   )
 }
 
-/** Sets the result of a call, and emits it unless the call itself is not emitted yet. */
+/** Sets the result of a call, and emits it if the call itself was emitted. */
 export function closeCall(call: BatchCall, result: ToolResult, now: number, emit: Emit): BatchCall {
   if (!call.unscreenedArguments) emitResult(call, result, emit)
   return extendObject(call, { result, settledAt: now })
@@ -166,7 +162,7 @@ function createClosingResult(call: BatchCall, notExecuted: string): ToolResult {
 
 const interruptedText = 'Interrupted: the run stopped while this call was running. Its outcome is unknown.'
 
-/** The transcript with the results of the batch right after the message that called, in call order. */
+/** Adds the results of the batch after the message that called, in call order. */
 export function withResults(context: AgentContext, calls: readonly BatchCall[]): Message[] {
   const results = calls.flatMap((call, i): ToolMessage[] => {
     if (call.result === undefined) return []
@@ -192,7 +188,7 @@ export function withResults(context: AgentContext, calls: readonly BatchCall[]):
   return context.messages.slice(0, context.batchAt + 1).concat(results)
 }
 
-/** The skills after the calls of the batch that have changed them; nothing where none has. */
+/** Applies the skill changes of the batch. */
 export function applySkillChanges(
   { skills: before, batchNumber }: AgentContext,
   calls: readonly BatchCall[],
@@ -208,7 +204,7 @@ export function applySkillChanges(
   return { skills }
 }
 
-/** Who speaks after the calls of a batch that is over; nothing where none has handed the conversation over. */
+/** Applies the handoff of a finished batch. */
 export function applyHandoff(
   { speaker }: AgentContext,
   calls: readonly BatchCall[],
@@ -221,7 +217,7 @@ export function applyHandoff(
   return { speaker: to, tools, skills: [] }
 }
 
-/** The note answers a provider's approval request: text alone never approves a call. */
+/** Answers a provider's approval request. Text alone never approves a call. */
 function createMessageNotes(call: BatchCall, status: ResultStatus, note: string): Pick<ToolMessage, 'data'> {
   const { hosted, result, unscreenedResult } = call
   const data = {
@@ -229,7 +225,7 @@ function createMessageNotes(call: BatchCall, status: ResultStatus, note: string)
     ...(status === 'ok' && call.skill && { skill: { ...call.skill } }),
     ...(status === 'ok' && call.handoff && { handoff: { to: call.handoff.to } }),
     ...(!unscreenedResult && result?.publicMessage !== undefined && { publicMessage: result.publicMessage }),
-    // So many characters at the beginning are a note to the model, which people are not shown.
+    // Length of the leading note to the model, which is hidden from people.
     ...(note !== '' && { noteLength: note.length }),
     ...(status === 'ok' && hosted && { approved: true }),
     ...(result?.media && result.mediaOptional && { mediaOptional: true }),
@@ -239,7 +235,7 @@ function createMessageNotes(call: BatchCall, status: ResultStatus, note: string)
 
 const maskedResult = { status: 'blocked', content: withheldResult } as const
 
-/** The model's last words stay the output; a continued answer is joined from its pieces. */
+/** The output is the model's last text; a continued answer is joined from its pieces. */
 export function joinPieces(
   context: AgentContext,
   isPiece: boolean,

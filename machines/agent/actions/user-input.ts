@@ -5,7 +5,7 @@ import { freshCounters } from '../context.js'
 import { getEventTime } from '../machine-events.js'
 import { withUserMessages } from './update-transcript.js'
 
-/** A new user message starts a turn: it joins the transcript, and what is the turn's starts anew. */
+/** A new user message starts a turn. It is added to the transcript, and counters of the turn are reset. */
 export const takeInput = toAction((context, event, emit) => ({
   ...withUserMessages(context, context.inbox, getEventTime(event), emit),
   guardrails: startTurn(context.guardrails),
@@ -33,20 +33,19 @@ export const queueSteering = toAction((context, event) =>
 )
 
 /**
- * Steering is a user message that resets no counter. At the step cap only one last request can come, before which shields
- * do not look any more: so what they would have to see is not delivered.
+ * Steering is a user message that resets no counter. At the step cap only one last request follows, without further
+ * screening, so unscreened steering is not delivered.
  */
 export const deliverSteering = toAction((context, event, emit) => {
   const { steering, steps, config, features } = context
   if (steering.length === 0 || (features.inputShields && isAtStepCap(steps, config.limits.maxSteps)))
     return undefined
   const drafts = context.steering.map((content) => ({ content, data: { reason: 'steering' } }))
-  // What is said to a run that is about to sleep keeps it awake, as it wakes one that sleeps.
+  // A message keeps a run awake that is about to sleep.
   const told = { steering: [], reason: null, wakeAt: null }
   return { ...withUserMessages(context, drafts, getEventTime(event), emit), ...told }
 })
 
 export const notePause = toAction((context) => (context.pausing ? undefined : { pausing: true }))
 
-/** The run continues as if there had been no pause. */
 export const withdrawPause = toAction(() => ({ pausing: false }))
