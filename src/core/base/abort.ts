@@ -9,7 +9,7 @@ export class CallAbort {
   #controller: AbortController | undefined
   #aborted: { reason: unknown } | undefined
   #followers: Set<() => void> | undefined
-  /** Of its one owner; told before the others. */
+  /** Called before the followers. */
   onAbort: (() => void) | undefined
 
   get aborted(): boolean {
@@ -32,7 +32,6 @@ export class CallAbort {
     if (this.#aborted) throw this.#aborted.reason
   }
 
-  /** The first reason stays. Default: an `AbortError`, as of an AbortController. */
   abort(reason: unknown = new DOMException('This operation was aborted', 'AbortError')): void {
     if (this.#aborted) return
     this.#aborted = { reason }
@@ -44,7 +43,7 @@ export class CallAbort {
 
   /** Calls back when it aborts, without a signal. Returns what ends that. */
   follow(callback: () => void): () => void {
-    // Of its own, so that one function can follow twice.
+    // A new function, so that one callback can follow twice.
     const follower = (): void => callback()
     const followers = (this.#followers ??= new Set())
     followers.add(follower)
@@ -52,7 +51,7 @@ export class CallAbort {
   }
 }
 
-/** Why a call stops that another process goes on with: what it has begun elsewhere is still needed. */
+/** The reason when another process resumes the run: work that the call started elsewhere is still needed. */
 export const createLeftReason = (): DOMException =>
   new DOMException('Another process goes on with the run.', 'LeftError')
 
@@ -71,9 +70,9 @@ const lazySignalProperty: PropertyDescriptor & ThisType<AbortHolder> = {
 }
 
 /**
- * Gives `target` a `signal` of its own that is created at its first use. Own, so that a copy by `{ ...target }`
- * has it, too. One getter for all: V8 makes a kind of object for each getter that stands in a literal, and keeps what it
- * can see until the old generation is collected.
+ * Gives `target` an own `signal` property that is created at its first use, so `{ ...target }` copies it. All
+ * targets share one getter: V8 creates a hidden class per getter in a literal and keeps what it references
+ * until the old generation is collected.
  */
 export function attachSignal<Target extends object>(
   target: Target,
@@ -85,7 +84,7 @@ export function attachSignal<Target extends object>(
   }
 }
 
-/** What the `signal` stands for that `attachSignal` has given it; undefined for any other signal. */
+/** The `CallAbort` behind a `signal` from `attachSignal`; undefined for any other signal. */
 export function findCallAbort(target: { readonly signal: AbortSignal }): CallAbort | undefined {
   const isOurs = Object.getOwnPropertyDescriptor(target, 'signal')?.get === lazySignalProperty.get
   return isOurs ? (target as { signal: AbortSignal } & AbortHolder)[abortKey] : undefined
@@ -106,7 +105,6 @@ const waitersBySignal = new WeakMap<AbortSignal, AbortWaiters>()
 export function onAbort(signal: AbortSignal | CallAbort, callback: () => void): () => void {
   if (signal instanceof CallAbort) return signal.follow(callback)
   const { callbacks, stop } = waitersBySignal.get(signal) ?? listenForAbort(signal)
-  // Of its own, so that one function can wait twice.
   const waiter = (): void => callback()
   callbacks.add(waiter)
   return () => {
@@ -114,7 +112,10 @@ export function onAbort(signal: AbortSignal | CallAbort, callback: () => void): 
   }
 }
 
-/** As `onAbort`, also for a signal that has aborted already: calls back at once then. Tells the message of its reason. */
+/**
+ * Like `onAbort`, but also calls back at once if the signal has already aborted. Passes the message of the
+ * reason.
+ */
 export function whenAborted(signal: AbortSignal, callback: (why: string | undefined) => void): () => void {
   const tell = (): void => callback(signal.reason instanceof Error ? signal.reason.message : undefined)
   if (!signal.aborted) return onAbort(signal, tell)
@@ -140,9 +141,9 @@ function listenForAbort(signal: AbortSignal): AbortWaiters {
 }
 
 /**
- * Does `work` with an abort of its own and gives up at once when `outer` aborts, whatever the work is waiting for. The
- * own one aborts when `outer` does and when the work fails, which frees its connections; no listener stays on `outer`,
- * which may live for many requests.
+ * Runs `work` with a new abort and rejects as soon as `outer` aborts. The new abort follows `outer` and also
+ * aborts when the work fails, which frees its connections. No listener stays on `outer`, which may outlive
+ * many requests.
  */
 export async function runAbortable<Result>(
   outer: AbortSignal | CallAbort,
@@ -165,7 +166,7 @@ export async function runAbortable<Result>(
 }
 
 interface TimeoutOptions<Result> {
-  /** What is limited, in the words of the abort's reason. Default: `The call`. */
+  /** Subject of the abort message. Default: `The call`. */
   what?: string
   /** Milliseconds; more than 0. */
   timeoutMs: number
@@ -173,13 +174,13 @@ interface TimeoutOptions<Result> {
   /** Aborted at the timeout. When it is aborted earlier, the timer is cleared. */
   abort: CallAbort
   timedOut: () => Result
-  /** The result of work that is aborted earlier. Default: the work alone decides. */
+  /** The result when the work is aborted earlier. Default: wait for the work. */
   stopped?: () => Result
 }
 
 /**
- * Gives work that never rejects a limited time. At the timeout the result is `timedOut()`, whether the work heeds its
- * signal or not; what it brings later is dropped.
+ * Limits the time of work that never rejects. At the timeout the result is `timedOut()`, even if the work
+ * ignores its signal; a later result is dropped.
  */
 export function runWithTimeout<Result>(
   limit: TimeoutOptions<Result>,
@@ -188,7 +189,7 @@ export function runWithTimeout<Result>(
   const { what = 'The call', timeoutMs, clock, abort, timedOut, stopped } = limit
   return new Promise((resolve) => {
     const timer = clock.setTimeout(() => {
-      // Before the abort: work that heeds it must not get its say first.
+      // Before the abort, so that work that reacts to it cannot resolve first.
       resolve(timedOut())
       abort.abort(timeoutError(what, timeoutMs))
     }, timeoutMs)
@@ -203,15 +204,13 @@ export function runWithTimeout<Result>(
   })
 }
 
-/** How long work is waited for, and what it is worth afterwards. */
 export interface Deadline<Result> {
   /** Milliseconds. */
   ms: number
-  /** Default: the platform's. */
   clock?: Clock
-  /** What is thrown when it takes longer. Default: a DOMException `TimeoutError`. */
+  /** The error of a timeout. Default: a DOMException `TimeoutError`. */
   late?: () => Error
-  /** Given what comes too late. */
+  /** Receives a result that arrives too late. */
   onLate?: ((result: Result) => void) | undefined
 }
 

@@ -16,7 +16,6 @@ export interface Clock {
   elapsed?(): number
   /** Calls back once after `ms` milliseconds; returns what `clearTimeout` takes. */
   setTimeout(fn: () => void, ms: number): unknown
-  /** Forgets a timer; one that is over is no error. */
   clearTimeout(id: unknown): void
 }
 
@@ -41,8 +40,7 @@ export const systemClock: Clock = {
 const wholeClocks = new WeakMap<Clock, Clock>()
 
 /**
- * A clock of the user's in whole milliseconds, as records and dates are: `performance.now()` tells parts of them. The same object for
- * the same clock.
+ * A user's clock in whole milliseconds, like records and dates. Returns the same object for the same clock.
  */
 export function toWholeClock(given: Clock): Clock {
   if (given === systemClock || Object(given) !== given) return given
@@ -62,7 +60,7 @@ export function toWholeClock(given: Clock): Clock {
 /** The time of a store in whole milliseconds. */
 export const toWholeTime = (now: () => number) => (): number => Math.floor(now())
 
-/** What has passed on a clock, in milliseconds: of two moments in one process. */
+/** Milliseconds elapsed on a clock. Compare only values of one process. */
 export function readElapsed(clock: Clock): number {
   return clock.elapsed ? clock.elapsed() : clock.now()
 }
@@ -78,8 +76,8 @@ export function unrefTimer(timer: unknown): void {
 }
 
 /**
- * The time of one run in one process, in milliseconds since the epoch. It begins where it is told to, or by the clock, and
- * passes steadily from there: setting the clock neither shortens nor prolongs what a run waits for.
+ * The time of one run in one process, in milliseconds since the epoch. It advances steadily from its start,
+ * so setting the system clock does not change how long a run waits.
  */
 export class RunClock {
   readonly #clock: Clock
@@ -96,7 +94,7 @@ export class RunClock {
     return this.#base + Math.round(readElapsed(this.#clock) - this.#from)
   }
 
-  /** By the clock from here on, but never back: nothing of the run waits for a time. */
+  /** Synchronizes with the clock, but never backwards. Call it when nothing in the run waits for a time. */
   resetToClock(): void {
     this.#base = Math.max(this.now(), this.#clock.now())
     this.#from = readElapsed(this.#clock)

@@ -2,8 +2,8 @@ import { readProperty, toJson } from './json.js'
 import { type ModelActorError, createModelFailure } from '../../../machines/agent/model-response.js'
 
 /**
- * What every error class of Statewright has: a stable `code`, a sentence that says what to do, and the key, call or
- * option that it is about.
+ * Base class of all Statewright errors: a stable `code`, a message with a remedy, and the key, call or option
+ * in question.
  *
  * @example if (error instanceof StatewrightError && error.code === 'session_busy') await later()
  */
@@ -21,8 +21,8 @@ export class StatewrightError extends Error {
   }
 
   /**
-   * Whether the same call can succeed later without a change: the session was another's, the store was
-   * away. For queues and engines that try again.
+   * Whether the same call can succeed later without a change, for example when the session was busy. For
+   * queues and engines that retry.
    *
    * @example if (error instanceof StatewrightError && !error.retryable) throw error
    */
@@ -62,7 +62,7 @@ export class ConfigError extends StatewrightError {
 }
 
 /**
- * A call that the run's present state does not allow: a second answer to an approval, a reply to a final run.
+ * A call that the current state of the run does not allow, such as a second answer to an approval request.
  *
  * @example
  * try {
@@ -91,7 +91,7 @@ export function describeError(error: unknown): string {
   for (const cause of listCauses(error)) {
     const text = describeCause(cause)
     if (!parts.some((part) => part.includes(text))) parts.push(text)
-    // An error of ours says in its own words what it was caused by, as far as that helps.
+    // Our own errors already name their cause.
     if (isStatewrightError(cause)) break
   }
   return parts.join(': ').replaceAll('.: ', ': ')
@@ -110,7 +110,6 @@ function describeCause(error: unknown): string {
   return `${json} was thrown`
 }
 
-/** Never throws, whatever a value does when it is asked what it is. */
 function isStatewrightError(error: unknown): boolean {
   try {
     return error instanceof StatewrightError
@@ -119,7 +118,7 @@ function isStatewrightError(error: unknown): boolean {
   }
 }
 
-/** What was thrown, by the plain data that was made of it: in this process alone, and never in a log. */
+/** Thrown errors by their plain data. In this process only, never in a log. */
 const thrownByPlain = new WeakMap<object, { error: unknown }>()
 
 export function rememberThrown<Plain extends object>(plain: Plain, error: unknown): Plain {
@@ -127,7 +126,7 @@ export function rememberThrown<Plain extends object>(plain: Plain, error: unknow
   return plain
 }
 
-/** Code and message of a failure; its `cause` is what was thrown, where it was thrown here. JSON leaves the cause out. */
+/** Adds the thrown error as `cause`, if it was thrown in this process. JSON omits it. */
 export function attachCause<Failure extends { code: string; message: string }>(
   failure: Failure,
   plain: object,
@@ -142,8 +141,8 @@ export function hasThrown(plain: object): boolean {
 }
 
 /**
- * Whatever an actor rejected with, as plain data that the machine understands. The request actor rejects with plain
- * failures already; this is for everything else.
+ * The rejection of an actor as plain data for the machine. The request actor already rejects with plain
+ * failures.
  */
 export function toPlainError(error: unknown): ModelActorError {
   if (isPlainFailure(error)) return error

@@ -1,15 +1,15 @@
 import type { Json } from '../../../machines/agent/json.js'
 
-/** Deeper values are named, not shown: no reader needs them, and the stack has an end. */
+/** Deeper values are only named, so that the stack does not overflow. */
 const maxDepth = 200
 
 /** Values that are shown. A list of a billion holes is one line of code. */
 const maxValues = 1_000_000
 
 /**
- * Any value as plain JSON. What JSON knows is kept as `JSON.stringify` keeps it, `toJSON` included; what it does not
- * (BigInt, functions, Maps, Sets, Errors, binary data, cycles, getters that throw) is described instead of being
- * dropped or thrown about. Never throws.
+ * Any value as plain JSON. Like `JSON.stringify`, including `toJSON`, but values without a JSON form (BigInt,
+ * functions, Maps, Sets, Errors, binary data, cycles, throwing getters) are described instead of dropped.
+ * Never throws.
  */
 export function toJson(value: unknown): Json {
   return convert(value, '', { ancestors: [], left: maxValues }) ?? null
@@ -64,7 +64,7 @@ function convertObject(value: object, key: string, walk: Walk): Json {
   }
 }
 
-/** Kinds are told by their tags: values may come from another realm, where `instanceof` fails. */
+/** By tag, because `instanceof` fails for values of another realm. */
 function convertShape(value: object, walk: Walk): Json {
   const tag = getTag(value)
   if (Array.isArray(value) || tag === 'Set') return convertList(value as Iterable<unknown>, walk)
@@ -171,9 +171,8 @@ const literalPattern = /true|false|null/y
 const escapePattern = /\\(?:["\\/bfnrt]|u[\da-fA-F]{4})/y
 
 /**
- * Finds what is wrong with a text that `JSON.parse` refuses; null when nothing is. Engines word their errors
- * differently and some give no position, but a person who repairs a long text needs one. Does not recurse, so that any
- * depth of nesting can be read.
+ * Finds the first error in a text that `JSON.parse` rejects; null if there is none. Engines word their errors
+ * differently, and some give no position. Not recursive, so nesting depth is unlimited.
  * @param options.uniqueKeys whether an object that has a key twice is wrong, too: `JSON.parse` takes the last in silence
  */
 export function findJsonProblem(
@@ -261,7 +260,7 @@ export function findJsonProblem(
 
 const describeDuplicateKey = (key: string): string => `the key ${key} is given twice; keep one`
 
-/** Index after the string that opens at `start`, or what is wrong with it. */
+/** The index after the string that opens at `start`, or its problem. */
 function findStringEnd(text: string, start: number): number | JsonProblem {
   for (let at = start + 1; at < text.length; at += 1) {
     const code = text.charCodeAt(at)

@@ -1,18 +1,18 @@
 import { StatewrightError } from './errors.js'
 
 /**
- * What a platform gives besides time: chance, and the turns of its event loop. Time is the clock's (`clock.ts`). With both of
- * their own, tests play a run a second time exactly as it was.
+ * Randomness and event loop of the platform; time comes from `clock.ts`. Tests replace both to replay a run
+ * exactly.
  */
 export interface Platform {
   /** A number from 0, below 1. */
   random(): number
-  /** Of a platform that has none: `undefined`. */
+  /** Undefined if the platform has none. */
   createUuid(): string | undefined
   fillWithChance(bytes: Uint8Array<ArrayBuffer>): Uint8Array
   /** Calls back once everything else that waits in this process, or in this page, has had its turn. */
   runNextTurn(work: () => void): void
-  /** Calls back a moment later: the caller has had the time to look at what it was just given. */
+  /** Calls back after the caller could subscribe to what it received. */
   runSoon(work: () => void): void
 }
 
@@ -52,7 +52,7 @@ export function createId(): string {
   return id
 }
 
-/** Version 4, for pages that did not come over https: they have no `randomUUID`. */
+/** UUID version 4 for pages without https, which have no `randomUUID`. */
 function formatUuid(bytes: Uint8Array): string {
   const hex = Array.from(bytes, (byte, i) => {
     const marked = i === 6 ? (byte & 0x0f) | 0x40 : i === 8 ? (byte & 0x3f) | 0x80 : byte
@@ -61,7 +61,7 @@ function formatUuid(bytes: Uint8Array): string {
   return hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')
 }
 
-/** Settles once the event loop has had its turn: what else waits in this process, or in this page, runs first. */
+/** Resolves after one turn of the event loop, so that other work can run. */
 export async function yieldToEventLoop(): Promise<void> {
   await new Promise<void>((resolve) => {
     getPlatform().runNextTurn(resolve)
@@ -71,12 +71,12 @@ export async function yieldToEventLoop(): Promise<void> {
 /** Milliseconds of long work before it yields, so that runs and other pages go on. */
 export const stretchMs = 8
 
-/** Calls that begin in one turn of the event loop: each takes up to half a millisecond besides what its tool does. */
+/** Calls started per turn of the event loop. Each takes up to 0.5 ms plus the tool itself. */
 export const startsPerTick = 50
 
 /**
- * The outcomes of `work`, in the order of `items`. All work runs at once, but so many begin in one turn of the event loop.
- * Throws the signal's reason when it aborts before all have begun.
+ * Runs `work` for all items at once and returns the outcomes in order. At most `startsPerTick` start per turn
+ * of the event loop. Throws the signal's reason if it aborts before all have started.
  */
 export async function runStaggered<Item, Outcome>(
   items: readonly Item[],
@@ -90,7 +90,7 @@ export async function runStaggered<Item, Outcome>(
       signal.throwIfAborted()
     }
     const outcome = work(item)
-    // A failure is thrown below, once all have begun.
+    // Rethrown below, after all have started.
     outcome.catch(() => undefined)
     begun.push(outcome)
   }

@@ -9,10 +9,10 @@ export function stripControls(text: string): string {
   return text.replaceAll('\r\n', '\n').replaceAll(controlCharacters, '')
 }
 
-// Bidirectional overrides too: they reorder what is read.
+// Includes bidirectional overrides, which reorder text.
 const controlCharacters = /[^\P{Cc}\t\n]|[\u202a-\u202e\u2066-\u2069]/gu
 
-/** A text with its percent escapes read, `a%20b` as `a b`; as it stands where one of them is none. */
+/** Decodes percent escapes; returns the text unchanged if one is invalid. */
 export function decodePercent(text: string): string {
   try {
     return decodeURIComponent(text)
@@ -22,8 +22,8 @@ export function decodePercent(text: string): string {
 }
 
 /**
- * What a tool returned, as the text that the model reads: a string as it is, nothing as 'Done.', anything else as JSON.
- * At most `maxChars` characters; `truncated` says that it was cut. Never throws.
+ * A tool's return value as text for the model: strings unchanged, nothing as 'Done.', anything else as JSON.
+ * At most `maxChars` characters; `truncated` marks a cut. Never throws.
  */
 export function formatValue(value: unknown, maxChars: number): { content: string; truncated?: true } {
   return limitText(toText(value), maxChars)
@@ -36,7 +36,7 @@ export function limitText(text: string, maxChars: number): { content: string; tr
 function toText(value: unknown): string {
   if (value === undefined || value === null) return 'Done. The tool returned nothing.'
   const json = typeof value === 'string' ? value : toJson(value)
-  // Descriptions of what is not JSON are sentences already.
+  // A description of a value without a JSON form is a string already.
   if (typeof json === 'string') return json
   try {
     return JSON.stringify(json)
@@ -76,7 +76,7 @@ function isBetween(code: number, low: number, high: number): boolean {
 /** The candidate that a mistyped name was probably meant to be; undefined when none is close. */
 export function findNearestName(name: string, candidates: readonly string[]): string | undefined {
   const wanted = normalizeName(name)
-  // Longer input is no typo of a key, and comparing it would cost its length times the key's.
+  // Longer input is not a typo, and the comparison costs the product of both lengths.
   if (wanted === '' || wanted.length > 64) return undefined
   const tolerance = Math.max(1, Math.floor(wanted.length / 3))
   let best: string | undefined
@@ -100,7 +100,7 @@ function isPrefix(wanted: string, candidate: string): boolean {
   return wanted.length >= 4 && wanted !== candidate && candidate.startsWith(wanted)
 }
 
-/** Characters of a name that are compared: no tool's name is longer. */
+/** No tool name is longer. */
 const maxComparedChars = 64
 
 /** `names`, the most similar to `wanted` first, ties in their own order. Letter case does not matter. */

@@ -38,19 +38,19 @@ function isWithin(value: unknown, most: number): value is number {
 }
 
 /**
- * Freezes plain data and everything in it; what is frozen already was so to the ground. What a run tells is what its
- * machine goes on with: it is frozen once, when it is first told, which costs less than a copy for every listener, and
- * holds in production, too. To change it, make a copy: `structuredClone(message)`.
+ * Deep-freezes plain data; frozen data is assumed to be deep-frozen already. Events share objects with the
+ * machine: freezing once costs less than a copy per listener. To change an object, copy it with
+ * `structuredClone`.
  */
 export function freezeOnce<Value>(value: Value): Value {
   if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value
   Object.freeze(value)
-  // Of a plain object these are its own keys, and no list of them has to be made.
+  // Plain objects have only own keys, so this needs no key list.
   for (const key in value) freezeOnce(value[key])
   return value
 }
 
-/** Freezes a plain value and everything in it. The value must be a tree: no cycles. */
+/** Deep-freezes a plain value without cycles. */
 export function deepFreeze<Value>(value: Value): Value {
   if (typeof value !== 'object' || value === null) return value
   for (const inner of Object.values(value)) deepFreeze(inner)
@@ -62,13 +62,13 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** What an argument has to be: a test, and the phrase that the refusal gives for it. */
+/** A test for an argument, and its description for the error. */
 export interface ArgumentRule {
   is: (value: unknown) => boolean
   phrase: string
 }
 
-/** An object, or a class, with these keys; what they hold is looked at where it is used. */
+/** An object or a class with these keys. Their values are checked where they are used. */
 export function objectRule(keys: readonly PropertyKey[], phrase: string): ArgumentRule {
   return {
     is: (value) =>

@@ -4,7 +4,7 @@ import type { BatchCall } from '../../../machines/agent/batch-calls.js'
 import { getChildSessionId } from '../sessions/child-session.js'
 import type { AgentRuntime } from './runtime.js'
 
-/** Whether the open call of a sub-agent has a session of its own: it rests, or was under way. */
+/** Whether the open call of a sub-agent has a session, because it is settled or was started. */
 export function hasOpenChild(
   { tools }: Pick<AgentContext, 'tools'>,
   { name, questions, started, result }: BatchCall,
@@ -23,16 +23,16 @@ export function listOpenChildren(context: AgentContext): string[] {
 }
 
 /**
- * Whether a sub-agent may go on in the store though its call is closed: the process that closed it may have died, or have lost the
- * store, before it could write the end there. A run that completed has seen to all of them.
+ * Whether sub-agents of closed calls may still be active in the store: the process that closed the call may
+ * have crashed or lost the store before writing their end. A completed run has ended all of them.
  */
 export function mayHaveLeftChildren({ state, tools }: AgentContext): boolean {
   return state !== 'COMPLETED' && Object.values(tools).some(({ delegate }) => delegate === true)
 }
 
 /**
- * Calls of sub-agents that an event has closed though their logs do not end: they rest, or were interrupted, in the store of
- * a process that is gone, or what they did here could not be written.
+ * Closed calls of sub-agents whose logs have no end, because their process is gone or the log could not be
+ * written.
  */
 export function findAbandonedCalls(
   runtime: AgentRuntime,

@@ -23,24 +23,22 @@ import type { Binding, AgentRuntime } from './runtime.js'
 import { indexBudgets } from '../budgets/reserve-in-all.js'
 import type { SharedBudget } from '../budgets/shared-budget.js'
 
-/** The parts of an agent, besides its plain configuration. */
+/** The parts of an agent apart from its plain configuration. */
 export interface AgentParts {
   model: ModelProvider
   instructions: string | null
   tools: ToolSet
-  /** What its skills are. Absent: it has none. */
   skills?: readonly SkillInfo[]
   /** The guards of its author's own. */
   guards: readonly UserGuard[]
-  /** Its instructions, where they are written anew for each step; those of `instructions` are then the index of skills alone. */
+  /** Writes the instructions for each step. `instructions` then contains only the skill index. */
   writeInstructions?: WriteInstructions
   /** The index of its skills. */
   skillIndex?: string
-  /** Decides what each request is made of. */
   prepareStep?: PrepareStep
-  /** What a step may ask in place of `model`. */
+  /** Models that a step may use instead of `model`. */
   models?: Readonly<Record<string, ModelProvider>>
-  /** Whether a run ends with the results of a batch. Absent: it never does by this. */
+  /** Whether a run ends with the results of a batch. */
   stopWhen?: StopWhen
   sampling: Sampling
   toolChoice: ToolChoice | undefined
@@ -57,21 +55,20 @@ export interface AgentParts {
   clock: Clock
   /** What takes the machine's transitions. */
   interpreter: Interpreter
-  /** What its runs share with others, to spend from. Absent: nothing. */
+  /** Shared budgets of its runs. */
   budgets?: BudgetsOption | undefined
   /** What measures its runs. */
   telemetry: Telemetry | undefined
 }
 
-/** What `prepareStep` is asked about: the request that comes next. */
+/** The input of `prepareStep`. */
 export interface StepQuestion {
   /** The number of the step: 1 is the first after a user message. */
   readonly step: number
   /** The transcript; frozen. */
   readonly messages: readonly Message[]
-  /** What the run has used so far. */
   readonly usage: Usage
-  /** The app's own object, as it was handed to the run. */
+  /** The app's object passed to the run. */
   readonly context: unknown
   /** How the calls of the last response have ended, in call order; empty at the first step. */
   readonly lastResults: readonly StepResult[]
@@ -80,7 +77,7 @@ export interface StepQuestion {
 /** How a call has ended. */
 export type StepResult = Pick<GuardedResult, 'id' | 'name' | 'arguments' | 'status' | 'content'>
 
-/** What one request is made of, in place of what the agent has. What is left out stays. */
+/** Overrides for one request. Omitted keys keep the agent's settings. */
 export interface StepSettings {
   /** A name in `models` of the agent. */
   model?: string | undefined
@@ -91,13 +88,13 @@ export interface StepSettings {
   instructions?: string | undefined
   /** Key by key over the agent's own. */
   sampling?: Sampling | undefined
-  /** What the request has in place of the transcript, which stays as it is. */
+  /** Replaces the transcript in this request; the transcript itself does not change. */
   messages?: readonly (Message | HistoryMessage)[] | undefined
 }
 
 /**
- * Decides what the next request is made of: asked once a step. What it returns is in the log, so that a resume, a replay or
- * a fork does the same without asking it again.
+ * Configures the next request; called once per step. Its result is logged, so a resume, replay or fork
+ * repeats it without a call.
  *
  * @example
  * const prepareStep: PrepareStep = ({ step }) => (step > 3 ? { model: 'small', tools: ['search'] } : {})
@@ -107,12 +104,12 @@ export type PrepareStep = (
   question: StepQuestion,
 ) => StepSettings | undefined | Promise<StepSettings | undefined>
 
-/** Instructions that are written anew for each step. */
+/** Writes the instructions for each step. */
 export type WriteInstructions = (context: unknown) => string | Promise<string>
 
 /**
- * The parts of a session's agent as those of the agent that speaks. Throws a plain failure where no handoff of the agent leads to it:
- * a session can outlive the handoff.
+ * The parts of the agent that the conversation was handed to. Throws a plain failure if no handoff leads to
+ * it any more.
  */
 export function toSpeaker(parts: AgentParts, speaker: string | null | undefined): AgentParts {
   if (speaker == null) return parts
@@ -127,13 +124,16 @@ export function isLostSpeaker(tools: ToolSet, speaker: string | null | undefined
   return speaker != null && !tools.team?.find(speaker)
 }
 
-/** The tools of the agent that speaks; those of the first agent where it is not known. */
+/** The tools of the current agent, or of the first agent if it is unknown. */
 export function getSpeakerTools(tools: ToolSet, speaker: string | null | undefined): ToolSet {
   const member = speaker == null ? undefined : tools.team?.find(speaker)
   return (member as Pick<AgentParts, 'tools'> | undefined)?.tools ?? tools
 }
 
-/** Tools as the machine of a run sees them. Without a store no sub-agent has a log from which a call of it could go on. */
+/**
+ * Tools as the machine sees them. Without a store, a sub-agent's call cannot be resumed, so `delegate` is
+ * dropped.
+ */
 export function getTraits(
   { traits }: ToolSet,
   { store }: Pick<Binding, 'store'>,

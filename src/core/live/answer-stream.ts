@@ -8,7 +8,7 @@ export interface Emitter {
   emit(announcement: EmittedEvent): void
 }
 
-/** What of an answer has been shown. */
+/** The part of an answer that subscribers have received. */
 export interface ShownAnswer {
   stepId: string
   attempt: number
@@ -18,8 +18,8 @@ export interface ShownAnswer {
 }
 
 /**
- * One attempt's streamed answer. Whatever happens, it announces exactly one chunk with `finished: true`; what arrives
- * after that is dropped. The first chunk of a later attempt has `reset`: readers drop what the step has shown so far.
+ * The streamed answer of one attempt. It always emits exactly one chunk with `finished: true` and ignores
+ * later input. The first chunk of a retry has `reset`: readers drop the earlier text of the step.
  */
 export class AnswerStream {
   readonly stepId: string
@@ -31,7 +31,6 @@ export class AnswerStream {
   #reset: boolean
   readonly #emitter: Emitter
 
-  /** `before`: the stream of the attempt before, where that is not closed. */
   constructor(stepId: string, attempt: number, teller: Emitter, before: AnswerStream | null = null) {
     this.stepId = stepId
     this.attempt = attempt
@@ -56,7 +55,7 @@ export class AnswerStream {
     this.#emitter.emit(this.#chunk(text, reasoning, false))
   }
 
-  /** A part of a call. What it takes back is taken back before. */
+  /** Emits part of a call, after a reset if one is due. */
   writeCall(part: { callId: string; name: string; index: number; delta: string }): void {
     if (!this.#open) return
     if (this.#reset) this.#emitter.emit(this.#chunk('', '', false))
@@ -65,13 +64,13 @@ export class AnswerStream {
     this.#emitter.emit({ type: 'tool_call_delta', stepId, attempt, ...part })
   }
 
-  /** Takes back what it has shown, where that is anything: the next chunk says so. */
+  /** Drops the emitted text; the next chunk has `reset`. */
   restart(): void {
     this.#text = ''
     this.#reset ||= this.#begun
   }
 
-  /** Takes back what it has shown, and shows this. */
+  /** Replaces the emitted text. */
   replaceText(text: string): void {
     this.#reset = true
     this.#text = text

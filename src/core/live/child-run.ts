@@ -18,11 +18,11 @@ export class ChildRun {
   #run: DelegateRun | undefined
   #end: RunResult | undefined
   #total: Usage = noUsage
-  /** What of it is in the totals of the run above. */
+  /** The usage already counted by the parent run. */
   #reported: Usage
   #isPausing = false
   #isWithdrawn = false
-  /** The latest context of its run; undefined until it has begun. */
+  /** Undefined until the run starts. */
   #latest: AgentContext | undefined
   #isCancelled = false
   #isReleasing = false
@@ -50,12 +50,12 @@ export class ChildRun {
     return this.#end === undefined && this.#run !== undefined && workStates.includes(this.#run.state)
   }
 
-  /** Whether its log may say that it goes on: the log could not be written, or could not be opened. */
+  /** Whether its log may lack an end because it could not be written or opened. */
   get isUnwritten(): boolean {
     return this.#end?.reason === 'store_error' || this.#isNotBegun
   }
 
-  /** Calls back when its end may be missing in its log: an end that could not be written has an error that is recoverable. */
+  /** Calls back if its end could not be written, so that its log may lack it. */
   onUnsaved(listener: () => void): void {
     const tell = ({ error }: RunResult): void => {
       if (error?.recoverable === true) listener()
@@ -63,7 +63,7 @@ export class ChildRun {
     this.#run?.result.then(tell, () => undefined)
   }
 
-  /** Takes in each state of the run at once: an end comes before it is durable. */
+  /** Observes each state at once: an end is seen before it is durable. */
   readonly watch = (context: AgentContext): void => {
     this.#latest = context
     this.#total = context.usage.run
@@ -74,12 +74,12 @@ export class ChildRun {
     this.#onEnd(this.#end)
   }
 
-  /** Told when it has used something and has not ended. */
+  /** Called when it has used tokens and has not ended. */
   onUsage(listener: () => void): void {
     this.#onUsage = listener
   }
 
-  /** What it has used since this was asked last. */
+  /** The usage since the last call. */
   takeUsage(): Usage | null {
     const usage = subtractUsage(this.#reported, this.#total)
     if (usage !== null) this.#reported = addUsage(this.#reported, usage)
@@ -92,7 +92,7 @@ export class ChildRun {
     if (this.#isCancelled) this.cancel()
   }
 
-  /** There is no run: it was refused, or it has no log. */
+  /** The run was refused, or has no log. */
   markNotBegun(): void {
     this.#isNotBegun = true
     this.#isOpened()
@@ -149,7 +149,7 @@ export class ChildRun {
     else this.#isWithdrawn = true
   }
 
-  /** Resumes it if it rests in a pause that was withdrawn meanwhile; returns whether it does. */
+  /** Resumes it if it is settled in a pause that was withdrawn in the meantime; returns whether it does. */
   resumeWithdrawnPause(): boolean {
     const isWithdrawn = this.#isWithdrawn
     this.#isWithdrawn = false
@@ -187,7 +187,7 @@ function parseStoredOutput({ content, media, isError }: Extract<ChildAnswer, { t
   return media ? new ToolContent(content, media) : content
 }
 
-/** What the model reads of a sub-agent that has ended. Only one that has completed has succeeded. */
+/** The result that the model reads for a sub-agent that has ended. Only a completed one is a success. */
 export function toChildResult(
   result: RunResult,
   durationMs: number,
@@ -249,17 +249,17 @@ function describeProgress({ output, steps, messages }: RunResult): string {
   return `It had said nothing so far. In ${steps} steps it called ${counts.join(', ')}.`
 }
 
-/** What a sub-agent's provider says about the account and about the configuration: no second try mends either. */
+/** Provider errors about the account or the configuration. A retry does not help. */
 const quota = /insufficient|billing|balance|payment|credit|quota|hard_limit|http_402/i
 const configuration =
   /model|api_?key|auth|permission|forbidden|denied|access|unsupported|not_?found|deployment|parameter|invalid_(request|value|type)|unknown_(url|parameter)|http_4(00|01|03|04|05|22)\b/i
-/** What a provider objects to in the content may pass with other content. */
+/** Errors about the content can pass with other content. */
 const content = /content|prompt|policy|safety|moderation|filter/i
 
 /**
- * The code of a sub-agent's error, as the guard against terminal delegation knows it: `provider_quota` when the account
- * is exhausted, `provider_config` when model, key or parameters were rejected. Judged by the code of the failed request and
- * by what its message says of the status and of the account, and only when trying again is no use. Any other code stays.
+ * The error code for the guard against terminal delegation: `provider_quota` if the account is exhausted,
+ * `provider_config` if model, key or parameters were rejected. Derived from the code and message of the
+ * failed request, and only if a retry does not help.
  */
 function toChildErrorCode({ state, reason, error }: RunResult): string | null {
   if (error === undefined) return null

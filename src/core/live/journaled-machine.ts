@@ -25,8 +25,8 @@ import { toPlainError } from '../base/errors.js'
 import type { FoldedRun } from '../sessions/fold-session.js'
 
 /**
- * The agent machine, which also takes what a user says as its input: a text, or messages. Only an actor that is restored
- * from a snapshot needs none. Where tools want a `context`, it takes only what `agent.createInput` returned.
+ * The agent machine. Its input can also be a text or messages. Only an actor restored from a snapshot needs
+ * no input. If tools require a `context`, the input must come from `agent.createInput`.
  */
 export type AgentMachine<AppContext = unknown> =
   typeof agentMachine extends StateMachine<
@@ -66,11 +66,9 @@ export type AgentMachine<AppContext = unknown> =
 export interface JournaledOptions extends RuntimeOptions {
   /** What takes the machine's transitions. */
   interpreter: Interpreter
-  /** What a caller passes as `input`, as the machine's own input and the run's binding. */
+  /** Converts the `input` of an actor to machine input and binding. */
   open(input: unknown): { input: AgentInput; binding: Binding }
-  /**
-   * What a run that is restored from this snapshot is bound to; undefined for a snapshot that an app has kept itself.
-   */
+  /** The binding for a restored snapshot; undefined for a snapshot kept by the app. */
   findBinding(snapshot: object): Binding | undefined
   /** The tools that an agent has in this program, for a run that is bound to this. */
   toolsFor(binding: Binding, speaker: string | null): Record<string, ToolTraits>
@@ -79,11 +77,10 @@ export interface JournaledOptions extends RuntimeOptions {
 }
 
 /**
- * The agent machine with a write-ahead journal: an event is made plain, stamped with the time, appended, then applied.
- * What it starts runs after `transition()` returns and awaits `journal.flush()`, so no effect precedes its durable
- * cause. It works embedded in other machines, where an inspector does not.
- *
- * `machine` becomes it, so it must be a copy of the caller's own, as `provide` makes one: one costs a millisecond and more.
+ * The agent machine with a write-ahead log: each event is made plain, timestamped, appended, then applied.
+ * Effects start after `transition()` and await `journal.flush()`, so none precedes its durable cause. It also
+ * works as a child of other machines, where an inspector does not. It modifies `machine`, which must be a
+ * copy made by `provide`; a copy costs over a millisecond.
  */
 export function createJournaledMachine(machine: AgentMachine, options: JournaledOptions): AgentMachine {
   // oxlint-disable-next-line unbound-method -- XState binds these to the machine; provide is called on it below
@@ -117,7 +114,7 @@ export function createJournaledMachine(machine: AgentMachine, options: Journaled
     }) as AgentMachine['getInitialSnapshot'],
 
     restoreSnapshot: ((snapshot, scope) => {
-      /** A snapshot has no `context` of an app: it comes with the input of the actor that restores it. */
+      /** A snapshot has no app `context`; it comes with the input of the actor. */
       const contextOfInput = (actor: { options?: { input?: unknown } }): Binding => {
         const { input } = actor.options ?? {}
         const bound = typeof input === 'object' && input !== null ? options.findBinding(input) : undefined
@@ -159,10 +156,10 @@ export function createJournaledMachine(machine: AgentMachine, options: Journaled
 
     transition: ((snapshot, event, scope) => {
       const runtime = findRuntime(scope.self as AnyActorRef)
-      // A pure `transition()` runs on an actor that never starts: nothing to stamp, nothing to log.
+      // A pure `transition()` uses an actor that never starts.
       if (!runtime?.started) return transition(snapshot, event, scope)
-      // The closing chunk and the ends of steps are emitted first, after the transition: a subscriber that reacts to
-      // them finds the answer in the transcript.
+      // The closing chunk and the step ends are emitted after the transition, so that subscribers find the
+      // answer in the transcript.
       const scene = { context: snapshot.context, event }
       // The same attempt is made when there is budget again.
       const isOver = endsRequest.has(event.type) && !needsOutputScreening(scene) && !waitsForBudget(scene)
@@ -177,7 +174,7 @@ export function createJournaledMachine(machine: AgentMachine, options: Journaled
       const cut = stopsRequest.has(event.type)
         ? collectPartialAnswer(runtime, snapshot.context.pendingAnswer === null ? text : '', event)
         : null
-      // At a rest the run's clock is stopped: set it anew.
+      // The run's clock stops at a rest.
       if (isRestState(snapshot.context.state) && snapshot.context.attempt === 1) runtime.time.resetToClock()
       const sealed = sealEvent(event, snapshot.context.features, runtime.time.now(), cut)
       runtime.isLeft = runtime.hasLostRun(sealed)

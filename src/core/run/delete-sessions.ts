@@ -105,7 +105,6 @@ async function cancelRun(parts: StoreParts, sessionId: string): Promise<void> {
   try {
     await sendToStoredSession(parts, sessionId, { type: 'cancel', why: 'Its session is deleted.' })
   } catch (error) {
-    // It has ended, or takes no messages: its session is free soon, or busy to the end.
     if (!(error instanceof UsageError)) throw error
   }
 }

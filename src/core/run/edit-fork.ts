@@ -52,7 +52,7 @@ function withAskFirst(standing: FoldedSession, { tools }: AgentParts): FoldedSes
   return { ...asking, run: { ...run, context: { ...run.context, terms, calls } } as typeof run }
 }
 
-/** The call of a sub-agent that waits for more answers: what a person has approved of it meanwhile, it has not read. */
+/** The sub-agent's call waits for more answers, and it has not read the approvals given so far. */
 function withoutApprovals(call: BatchCall): BatchCall {
   const questions = (call.questions ?? []).map(({ answer, ...asked }) =>
     answer === undefined || asked.needs === 'approval' ? asked : { ...asked, answer },
@@ -75,7 +75,7 @@ async function applyToFork(
   const { terms } = { ...last, ...change.context }
   const fit = keepFit(last, before, messages)
   const state = { ...standing.state, messages, fit, ...(terms && { terms }) }
-  // The ended run answered other content: the fork keeps the conversation, and the next run continues from it.
+  // The run answered other content. The fork keeps the conversation, and the next run continues it.
   if (run === null) return { state, run: null, edit: written }
   const context: AgentContext = { ...run.context, messages, fit, ...change.context }
   const machine = { ...toMachineState(run), value: change.place(run.value) }
@@ -121,13 +121,13 @@ async function editMessage(
   const { withheld: _withheld, ...data } = message.data ?? {}
   const { data: _data, ...rest } = message
   const next: UserMessage = { ...rest, content, ...(Object.keys(data).length > 0 && { data }) }
-  // Memory was searched for what the user said before.
+  // The retrieved memory belongs to the previous user message.
   const isAskedAnew = standing.run?.context.features.retrieval === true && said.at(-1) === message
   const change = { context: {}, place: (value: unknown) => moveBeforeRequest(value, isAskedAnew) }
   return { messages: replaceMessage(messages, message, next), written: { message: id, content }, change }
 }
 
-/** The author of the fork writes them, as the author of the agent has: no shield looks at them. */
+/** Written by the author of the fork, so no shield checks them. */
 async function editInstructions(
   { instructions }: Extract<ForkEdit, { instructions: string }>,
   { messages, standing }: EditScene,
@@ -245,7 +245,7 @@ function findAskingMessage(messages: readonly Message[], callId: string): Assist
   )
 }
 
-/** Items that a provider wants back unchanged belong to its own answer: an edited answer has none of them. */
+/** Items that a provider requires unchanged belong to its original response. */
 function withArguments(message: AssistantMessage, callId: string, text: string): AssistantMessage {
   const { reasoning_details: _details, provider_items: _items, ...said } = message
   const calls = (message.tool_calls ?? []).map(({ extra_content: _extra, ...call }) =>
@@ -258,7 +258,7 @@ function replaceMessage(messages: readonly Message[], message: Message, next: Me
   return messages.map((one) => (one === message ? next : one))
 }
 
-/** The fit stays unless the edit is inside its gap: the note of the gap describes the messages as they were. */
+/** The compaction stays unless the edit is inside its gap, because the gap note describes those messages. */
 function keepFit(
   { fit }: Pick<AgentContext, 'fit'>,
   before: readonly Message[],
@@ -268,7 +268,7 @@ function keepFit(
   return fit !== null && at >= fit.head && at < fit.from ? null : fit
 }
 
-/** A request that is under way, or waited for, is made anew, from the safe point before it: it may be longer now. */
+/** A request in progress is rebuilt from the safe point before it, because it may be longer now. */
 function moveBeforeRequest(value: unknown, isAskedAnew: boolean): unknown {
   const { preparing, asking } = (value as { RUNNING?: Record<string, unknown> }).RUNNING ?? {}
   const isBefore = preparing === 'fittingContext' || asking === 'requesting' || asking === 'backingOff'

@@ -21,9 +21,8 @@ export interface StoreParts {
 }
 
 /**
- * Carries out the `cancel` that lies in the inbox of a session that no process holds, with nothing but the store: the
- * machine needs neither model nor tools for it. A process that takes the session at this moment reads the message
- * itself.
+ * Applies a `cancel` from the inbox of a session without lease owner, using only the store. A process that
+ * takes the session at this moment reads the message itself.
  */
 export async function cancelStoredRun(
   parts: StoreParts,
@@ -40,7 +39,7 @@ export async function cancelStoredRun(
   })
 }
 
-/** Takes a session for as long as `work` takes. `sent`: a process holds it, and reads its inbox itself. */
+/** Holds the session while `work` runs. Returns `sent` if another process holds it and reads its inbox. */
 export async function withFreeSession(
   { store, clock }: StoreParts,
   sessionId: string,
@@ -60,7 +59,7 @@ export async function withFreeSession(
   }
 }
 
-/** Writes the event that has led a stored run to a rest, and returns the number of the last event that it tells. */
+/** Writes the event that settles a stored run, and returns the number of its last event. */
 export async function writeRest(
   { log, folded }: AcquiredSession,
   event: AgentMachineEvent,
@@ -75,9 +74,8 @@ export async function writeRest(
 }
 
 /**
- * Ends the run of a session that was taken, by an event that leads to a final state. The session is free afterwards, its
- * inbox is empty, and its sub-agents are cancelled. `waiting`: what is in the inbox, where the caller has read it. Returns
- * where the session stands then.
+ * Ends the run of an acquired session with an event that leads to a final state. Afterwards the session is
+ * released, its inbox empty and its sub-agents cancelled. `waiting`: the inbox, if already read.
  */
 export async function endStoredRun(
   parts: StoreParts,
@@ -92,7 +90,7 @@ export async function endStoredRun(
   // The clock of the process that worked at the run may be ahead of ours: time never runs backwards in a run.
   const event: AgentMachineEvent = { now: Math.max(clock.now(), folded.at), ...ending }
   const moved = takeEvent(run, event)
-  // While the session is ours: what comes later is for a later run.
+  // Later messages belong to a later run.
   const found = waiting ?? (await readInbox(store, log.sessionId))
   const lastEventSeq = await writeRest(taken, event, moved)
   // An end always wins: other messages are discarded. Queued ones wait for the next turn.
@@ -140,8 +138,8 @@ const unfinishedStates = agentStates.filter((state) => isWorkState(state) || isR
 const [retryMs, mostRetries] = [leaseMs / 3, 4]
 
 /**
- * Ends the run of a sub-agent whose call has been closed in the log of the run above. A process that has died keeps the
- * session for as long as its lease lasts: then it is tried again, which is no reason for this process to stay. Never rejects.
+ * Ends the run of a sub-agent whose call was closed by its parent. After a crash, the session is held until
+ * its lease expires, so this retries without keeping the process alive. Never rejects.
  */
 export async function endChildSession(parts: StoreParts, child: string, tries = mostRetries): Promise<void> {
   if (await hasEnded(parts, child)) return
@@ -171,9 +169,9 @@ async function hasEnded(parts: StoreParts, child: string): Promise<boolean> {
 }
 
 /**
- * Carries out the `resume` with a date that lies in the inbox of a session that no process holds, with nothing but the store: the
- * run sleeps from now on. Where other messages came before it, or its date is over, the session is woken at that date, and
- * hears all of them then.
+ * Applies a dated `resume` from the inbox of a session without lease owner, using only the store: the run
+ * sleeps until then. If other messages come first, or the run does not sleep, an alarm wakes the session at
+ * that date.
  */
 export async function postponeStoredRun(
   parts: StoreParts,
@@ -211,7 +209,7 @@ export async function endAbandonedChild(
     await journal?.flush()
     await endChildSession({ store, clock }, getChildSessionId(context, callId))
   } catch {
-    // That the call is closed is not in the log: another process goes on with the run, and with its sub-agents.
+    // The log does not say that the call is closed. Another process resumes the run and its sub-agents.
   }
 }
 

@@ -17,7 +17,7 @@ interface Listener {
   of: EventFilter
   next(event: AgentEvent): void
   complete(): void
-  /** The run was refused: the warning is for those who take no errors. */
+  /** `warning`: for listeners without an error callback. */
   refused(error: unknown, warning: AgentEvent): void
 }
 
@@ -73,8 +73,8 @@ export class EventHub {
   }
 
   /**
-   * Notifies the current listeners, one notification after the other: a listener may cause the next one before the
-   * others have received the first.
+   * Notifies listeners one event at a time: a listener may cause the next event before the others have
+   * received the first.
    */
   #notify(news: (listener: Listener) => void): void {
     if (this.#listeners.length === 0) return
@@ -165,7 +165,7 @@ export class EventHub {
         next: (event) => {
           queue.push(event)
         },
-        // The last event is not the end: the result may still have to become durable.
+        // The result may still have to become durable.
         complete: () => undefined,
         refused: (error) => {
           queue.end({ error })
@@ -236,7 +236,7 @@ export class EventHub {
   }
 }
 
-/** Only those who want objects in parts need it. */
+/** Only `object$` needs it. */
 const loadPartialObjects = loadOnce(() => import('../structured/partial-objects.js'))
 
 /** Reads objects from the pieces of answers. Pieces wait until the parser is loaded. */
@@ -271,8 +271,8 @@ interface PendingRead<Value> {
 }
 
 /**
- * What an iterator gives: values as they come, however many ask at once and whenever. After its end it gives what has
- * come until then; after `return()` nothing more.
+ * An async iterator over pushed values with any number of concurrent reads. After the end it returns the
+ * remaining values; after `return()` nothing.
  */
 export class EventQueue<Value> implements AsyncIterator<Value, undefined> {
   readonly #values: Value[] = []
@@ -294,7 +294,7 @@ export class EventQueue<Value> implements AsyncIterator<Value, undefined> {
     else this.#values.push(value)
   }
 
-  /** Nothing comes any more; `failure` is thrown once, after what has come. */
+  /** No more values follow. `failure` is thrown once, after the values. */
   end(failure: { error: unknown } | null = null): void {
     if (this.#isOver) return
     this.#isOver = true
@@ -328,7 +328,7 @@ export class EventQueue<Value> implements AsyncIterator<Value, undefined> {
   }
 }
 
-/** The reader may be gone: a rejection stays handled. */
+/** The reader may be gone, so the rejection counts as handled. */
 function ignoreRejection<Answer>(answer: Promise<Answer>): Promise<Answer> {
   answer.catch(() => undefined)
   return answer

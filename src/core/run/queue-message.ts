@@ -19,8 +19,8 @@ import { unknownSessionError } from '../sessions/store/store-refusals.js'
 import { hasSameWords, toMessages, type UserInput } from '../sessions/user-input.js'
 
 /**
- * Leaves a user message in the inbox of a session, for the turn that begins with it. A message that was queued or said
- * before is not queued again.
+ * Puts a user message into the inbox of a session, for its next turn. A message with a known id is not queued
+ * again.
  * @throws {UsageError} `queue_full`, `invalid_input`, `interactive_run`, `sub_agent_session`, `message_changed`
  */
 export async function queueMessage(
@@ -50,7 +50,7 @@ export async function queueMessage(
   if (said[0] && earlier && !hasSameWords(said[0].content, earlier)) throw messageChangedError(messageId)
   if (known) return { message: known.message, status: listed.holder === null ? 'waiting' : 'sent' }
   if (isSaid(messages, messageId)) return { message: queued, status: 'applied' }
-  // It was told with `when: 'now'`.
+  // It was sent with `when: 'now'`.
   if (keys.includes(messageId)) return { message: inbox, status: 'applied' }
   checkQueueRoom(found, text, id)
   const put = await store.inbox?.put(id, text)

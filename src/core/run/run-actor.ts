@@ -41,13 +41,13 @@ export type AgentSnapshot = SnapshotFrom<AgentMachine>
 
 export interface ActorListener {
   onSnapshot: (snapshot: AgentSnapshot) => void
-  /** For bugs of the machine only: an agent that fails reaches a final state. */
+  /** Only bugs of the machine: an agent that fails reaches a final state. */
   onBroken: (error: unknown) => void
 }
 
 /**
- * The actor of a run and its queue of control events: the only way into the run. Events wait for the actor to be
- * created, and at a rest for the session: another process may hold it, so this one reacquires it first.
+ * The actor of a run and its queue of control events, the only way into the run. Events wait until the actor
+ * is created. At a rest they wait until the session is reacquired, because another process may hold it.
  */
 export class RunActor {
   readonly #hub: EventHub
@@ -178,7 +178,7 @@ export class RunActor {
     if (!actor) return
     const { status, context } = actor.getSnapshot()
     const isAtRest = status === 'active' && !isWorkState(context.state)
-    // The session stays held: the messages are applied before another process may take it.
+    // The session stays held, so that messages are applied before another process can take it.
     this.#leavesRest = isAtRest && this.#pending.length > 0
     if (status !== 'active' || (isAtRest && !this.#leavesRest)) {
       actor.start()

@@ -53,7 +53,7 @@ export class MaxStepsError extends RunError {
   override readonly name = 'MaxStepsError'
 }
 /**
- * BUDGET_EXCEEDED: `code` says which of `token_budget`, `output_tokens` and `cost_limit`.
+ * BUDGET_EXCEEDED with the `code` `token_budget`, `output_tokens` or `cost_limit`.
  *
  * @example
  * try {
@@ -105,7 +105,7 @@ export class BlockedError extends RunError {
   override readonly name = 'BlockedError'
 }
 /**
- * A guard halted the run: in ERROR, or in PAUSED, from where it can go on.
+ * A guard halted the run in ERROR, or in PAUSED, from where it can be resumed.
  *
  * @example
  * try {
@@ -131,7 +131,7 @@ export class InvalidOutputError extends RunError {
   override readonly name = 'InvalidOutputError'
 }
 /**
- * The run rests and waits: for an approval, a client tool, a message, or to be resumed.
+ * The run is settled and waits for an approval, a client tool, a message or a resume.
  *
  * @example
  * try {
@@ -177,8 +177,8 @@ export function orThrow<Output>(result: RunResult<Output>): RunResult<Output> {
 }
 
 /**
- * The object of a run whose agent has an output schema; throws as `orThrow` does, and an `InvalidOutputError` for a run
- * that completed without one: the model declined, was filtered, or was cut off.
+ * The typed output of a run. Throws like `orThrow`, and an `InvalidOutputError` for a completed run without
+ * one: the model declined, was filtered or was cut off.
  *
  * @example const { city } = objectOrThrow(await agent.run('Where was it?').result)
  */

@@ -14,7 +14,7 @@ import { warnProcess } from '../base/platform.js'
 import { StatewrightError, UsageError, describeError } from '../base/errors.js'
 import { freezeOnce } from '../base/values.js'
 
-/** What a run begins from: its input, or the state in which it was left. */
+/** The start of a run: new input, or a stored state. */
 export interface RunOrigin {
   /** The machine's input, bound to this run. */
   input?: object
@@ -22,7 +22,6 @@ export interface RunOrigin {
   snapshot?: MachineState
   /** Where the run is written ahead, when its session is kept in a store. */
   log?: SessionLog
-  /** The id of the queued message that it begins with. */
   queuedId?: string
 }
 
@@ -37,13 +36,12 @@ export interface ParentLink {
   onEvent: (event: AgentEvent) => void
 }
 
-/** What a run is made of. */
 export interface RunParts {
   machine: AgentMachine
   clock: Clock
   /** The tools of an agent of the session. Null: of its first agent. */
   tools: (speaker: string | null | undefined) => ToolSet
-  /** The result with its output as an object, where the agent has a schema for it. Never throws or rejects. */
+  /** Adds the parsed output if the agent has a schema. Never throws or rejects. */
   withObject: (result: RunResult) => RunResult | Promise<RunResult>
   runId: string
   session: Session
@@ -53,15 +51,15 @@ export interface RunParts {
   /** Settles when the run may start; a rejection refuses it. */
   ready?: Promise<void> | undefined
   inspect: Inspector | undefined
-  /** Of a sub-agent's run. */
+  /** Only for the run of a sub-agent. */
   above?: ParentLink
 }
 
 const noListeners: readonly (() => void)[] = []
 
 /**
- * The promise of the next rest: renewed whenever the run continues. A result is made when it is read: a run that is
- * answered a thousand times in a row makes no thousand results.
+ * The promise of the next rest, renewed when the run continues. Results are created lazily, because a run can
+ * rest many times.
  */
 export class RestPromise<Result> {
   /** Settles the promise that was handed out. */
@@ -81,8 +79,8 @@ export class RestPromise<Result> {
   }
 
   /**
-   * Reaches a rest whose result takes its time, unless the run has gone on, or rested anew, by then. `unkept` makes the
-   * result of a rest that could not be kept; null when there is no such rest.
+   * Reaches a rest whose result takes time, unless the run has continued by then. `unkept` creates the result
+   * of a rest that could not be stored, or null if there is none.
    */
   async reachLater(
     kept: Promise<void> | undefined,
@@ -101,7 +99,7 @@ export class RestPromise<Result> {
     if (result !== null) this.reach(() => result)
   }
 
-  /** A rest can be reached again without being left: one of several approvals was answered. */
+  /** A rest can be reached again without leaving it, for example after one of several approvals. */
   reach(make: () => Result): void {
     this.#make = make
     this.#reached = true
@@ -138,13 +136,16 @@ export class RestPromise<Result> {
     const promise = new Promise<Result>((resolve, reject) => {
       this.#open = { resolve, reject }
     })
-    // A refusal rejects the result; without a handler it is no unhandled rejection.
+    // Without a handler, a refused run must not be an unhandled rejection.
     promise.catch(() => undefined)
     return promise
   }
 }
 
-/** The result of an end that could not be written: it carries the store's error, because the answer is paid for. */
+/**
+ * The result of an end that could not be written. It carries the store's error, because the answer is paid
+ * for.
+ */
 export function toUnsavedResult(result: RunResult, error: unknown): RunResult | null {
   if (isRestState(result.state)) return null
   return { error: { ...createStoreFailedEvent(error).failure, recoverable: true }, ...result } as RunResult
@@ -168,7 +169,6 @@ function describeRefusal(error: unknown): { code: string; message: string } {
   }
 }
 
-/** A method that the run cannot take as it stands. */
 export function wrongStateError(method: string, state: string, why: string): UsageError {
   const text = `${method}(): the run is ${state} and ${why}. Await run.result, or watch run.state$, before you call it.`
   return new UsageError('wrong_state', text, method)

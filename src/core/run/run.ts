@@ -47,8 +47,8 @@ import type { Session } from '../sessions/session.js'
 const doNothing = (): void => undefined
 
 /**
- * One run of an agent: a handle on its actor, and nothing else. Iterate it for its events, or await `result`: both end
- * where the run rests.
+ * A handle on one run of an agent. Iterate over it for its events, or await `result`. Both end when the run
+ * settles.
  *
  * @example
  * for await (const event of run) if (event.type === 'stream_chunk') process.stdout.write(event.text)
@@ -57,7 +57,7 @@ const doNothing = (): void => undefined
 export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<AgentEvent<Tools>> {
   /** Of this run alone; a run that is resumed keeps it. */
   readonly id: string
-  /** Of the session that it belongs to: pass it to `run` or `resume` to continue. */
+  /** The session of the run. Pass it to `run` or `resume` to continue. */
   readonly sessionId: string
   readonly #session: Session
   readonly #tools: RunParts['tools']
@@ -116,7 +116,9 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   }
 
   /**
-   * With `output`: the object of the answer while it streams, not validated. Each value replaces the one before.
+   * With `output`: the partial object of the answer while it streams, not validated. Each value replaces the
+   * previous one.
+   *
    * @example run.object$.subscribe((plan) => console.log(plan))
    */
   get object$(): Observable<DeepPartial<Output>> {
@@ -139,9 +141,9 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   }
 
   /**
-   * Settles when the run holds its session and its start is stored; rejects when it is refused: the session is busy or has a run that
-   * waits (`session_busy`, `unfinished_run`), the store cannot be read, a price is not known. The same with a store and
-   * without one. A refused run emits a `warning`; it is never an unhandled rejection.
+   * Resolves when the run holds its session and its start is stored. Rejects when the run is refused because
+   * the session is busy or has an unfinished run (`session_busy`, `unfinished_run`), the store cannot be
+   * read, or a price is unknown. A refused run emits a `warning` and is never an unhandled rejection.
    *
    * @example
    * const run = agent.run(message, { session })
@@ -153,8 +155,10 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   }
 
   /**
-   * The result of the run at its next rest: a final state, PAUSED or WAITING_FOR_INPUT. Never rejects for what an agent
-   * does: `orThrow(result)` throws for that. Rejects with a ConfigError when the run is refused before it starts.
+   * The result when the run next settles in a final state, PAUSED or WAITING_FOR_INPUT. Failures of the agent
+   * do not reject it (`orThrow(result)` throws them). Rejects with a ConfigError if the run is refused before
+   * its start.
+   *
    * @example const { state, reason, output } = await run.result // COMPLETED end_turn …
    */
   get result(): Promise<RunResult<Output, Tools>> {
@@ -168,8 +172,8 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   }
 
   /**
-   * Ends the run in CANCELLED, whatever it is doing: in-flight calls are aborted. After a final state this does
-   * nothing.
+   * Ends the run in CANCELLED and aborts in-flight calls. Does nothing after a final state.
+   *
    * @example run.cancel('The user has closed the page.')
    */
   cancel(why?: string): void {
@@ -187,8 +191,10 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   }
 
   /**
-   * Goes on from PAUSED; `result` is then the promise of the next rest. Withdraws a `pause()` that the run has not taken
-   * yet. `at`, a Date or milliseconds since the epoch: it sleeps until then; see `sleepUntil`.
+   * Continues from PAUSED; `result` is then the promise of the next rest. Withdraws a `pause()` that has not
+   * taken effect. With `at` (a Date or milliseconds since the epoch) the run sleeps until then; see
+   * `sleepUntil`.
+   *
    * @example if ((await run.result).state === 'PAUSED') run.resume()
    * @throws {UsageError} `wrong_state` when the run is not PAUSED and no pause has been asked for, `invalid_input`
    */
@@ -222,11 +228,10 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   }
 
   /**
-   * Lets a call run; `editedInput` replaces the arguments that the model gave. `call` is its id, or the call as
-   * `pending` and `approval_requested` tell of it: then an answer that comes late is refused for any other call of the
-   * same id, as with its `fingerprint`, and comparing its `name` types what `editedInput` may be. An edit that does not
-   * fit the tool's schema is refused, and the call waits on; a schema that checks asynchronously refuses it with a
-   * `warning` (`answer_refused`).
+   * Lets a call run; `editedInput` replaces its arguments. `call` is its id, or the call from `pending` or
+   * `approval_requested`. The latter refuses a late answer for another call with the same id, and its `name`
+   * types `editedInput`. An edit that does not fit the tool's schema is refused and the call keeps waiting;
+   * with an asynchronous schema the refusal is a `warning` (`answer_refused`).
    *
    * @example for (const call of result.pending ?? []) if (call.needs === 'approval') run.approve(call)
    * @throws {UsageError} `unknown_call`, `already_answered`, `stale_answer`, `invalid_input`
@@ -330,7 +335,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     try {
       await this.#log?.close()
     } catch {
-      // The run is refused for a reason of its own.
+      // The run already reports its own refusal.
     }
   }
 
@@ -363,7 +368,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     try {
       const refusal = await problem
       if (refusal) throw refusal
-      // Another answer may have come meanwhile.
+      // Another answer may have arrived in the meantime.
       getAwaitedCall(this.#actor.forecast?.context, callId, 'approval', { fingerprint, messageId })
       this.#send({ type: 'APPROVE', callId, fingerprint, arguments: text })
     } catch (error) {
@@ -385,7 +390,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     if (atFinal) {
       this.#unfollow?.()
       this.#session.release(this.id)
-      // After the end, the rest before it is no result: the store may have ended the run.
+      // After the end, the previous rest is not the result: the store may have ended the run.
       this.#rest.leave()
     }
     const kept = this.#log?.rest(context)

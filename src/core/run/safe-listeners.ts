@@ -3,13 +3,13 @@ import { Observable } from 'rxjs/internal/Observable'
 import type { InspectionEvent, Observer as InspectionObserver } from 'xstate'
 import { ConfigError } from '../base/errors.js'
 
-// The same class as that of 'rxjs', whose two hundred files Node would all load.
+// The class that 'rxjs' exports, without loading its two hundred files in Node.
 
 type Report = (error: unknown) => void
 
 /**
- * An observable whose subscribers may throw: what they throw is reported instead of reaching `uncaughtException`. That
- * holds for what is piped from it, too.
+ * An observable that reports errors thrown by its subscribers instead of raising `uncaughtException`. This
+ * also holds for piped observables.
  */
 export class SafeObservable<T> extends Observable<T> {
   readonly #report: Report
@@ -39,7 +39,7 @@ export class SafeObservable<T> extends Observable<T> {
             ...(complete && { complete }),
           }
         : observerOrNext
-    // Operators subscribe with subscribers of their own, which pass errors down the pipe: those stay as they are.
+    // Operators use subscribers that pass errors down the pipe.
     if ('destination' in observer) return super.subscribe(observer)
     return super.subscribe({
       next: this.#guard(observer.next?.bind(observer)),
@@ -59,10 +59,9 @@ export class SafeObservable<T> extends Observable<T> {
   }
 }
 
-/** What XState tells an inspector: every actor, event, snapshot and transition. */
+/** Receives XState's inspection events: actors, events, snapshots and transitions. */
 export type Inspector = InspectionObserver<InspectionEvent> | ((event: InspectionEvent) => void)
 
-/** Throws a ConfigError for what is no inspector. */
 export function checkInspector(inspector: Inspector | undefined): Inspector | undefined {
   if (inspector === undefined || typeof inspector === 'function') return inspector
   if (typeof inspector === 'object' && inspector !== null && typeof inspector.next === 'function')
@@ -74,7 +73,7 @@ export function checkInspector(inspector: Inspector | undefined): Inspector | un
   )
 }
 
-/** XState calls inspectors in the middle of a transition: one that throws is reported once, and not called again. */
+/** XState calls inspectors during a transition. One that throws is reported once and not called again. */
 export function safeInspector(
   inspector: Inspector,
   report: (thrown: unknown) => void,

@@ -33,7 +33,7 @@ import {
 import { cancelStoredRun, type StoreParts, postponeStoredRun } from './end-stored-run.js'
 import { setAlarm } from '../sessions/alarm.js'
 
-/** What the messages of an inbox will make of a run. */
+/** The effect of an inbox on a run. */
 interface InboxForecast {
   run: FoldedRun
   /** The last message that was looked at. */
@@ -42,7 +42,6 @@ interface InboxForecast {
   keys: Map<string, number>
 }
 
-/** Of the record with this number and checksum. */
 interface KeptForecast extends InboxForecast {
   head: number
   check: string
@@ -71,7 +70,7 @@ async function forecastInbox(
   const { message: from } = foreseen
   for (const found of (await store.inbox?.read(sessionId, from)) ?? []) {
     const { message } = found
-    // A store of one's own may know nothing of where to begin.
+    // Custom stores may ignore the start position.
     if (message <= from || message >= until) continue
     const event = parseInboxMessage(found)
     if (event?.key !== undefined) foreseen.keys.set(event.key, message)
@@ -106,19 +105,18 @@ export interface SendParts extends StoreParts {
   tools?: ToolSet
 }
 
-/** What a message is told with. */
 export interface SendOptions {
-  /** An idempotency key: a message that was told with it before is not told again. */
+  /** Idempotency key: a message with a known key is not sent again. */
   key?: string | undefined
   /** The last record of the log that the sender has seen: once anything else has come, an answer is refused. */
   at?: number | undefined
-  /** What lies in the inbox, where that is not the event itself. */
+  /** The inbox text, if it differs from the event. */
   kept?: string
 }
 
 /**
- * Puts a message into a session's inbox, for the process that holds or resumes it. A `cancel` of a session that no
- * process holds is applied here: it needs only the store.
+ * Puts a message into the inbox of a session, for the process that holds or resumes it. A `cancel` of a
+ * session without lease owner is applied at once, because it needs only the store.
  */
 export async function sendToStoredSession(
   parts: SendParts,
@@ -147,7 +145,7 @@ export async function sendToStoredSession(
   })
 }
 
-/** The last message that this process is telling each session of a store: the next one is looked at behind it. */
+/** The pending send per session and store; sends to one session are sequential. */
 const pendingTells = new WeakMap<SessionStore, Map<string, Promise<unknown>>>()
 
 function serializeTells(store: SessionStore, id: string, work: () => Promise<Receipt>): Promise<Receipt> {
@@ -192,7 +190,7 @@ async function tellNow(
   }
   if (event.type === 'CANCEL') return { message: number, status: await cancelStoredRun(parts, id, number) }
   const { wakeAt, agent, version } = listed.summary ?? {}
-  // What is said to a session that sleeps wakes it, where a process wakes it at all.
+  // A message wakes a sleeping session if a process watches for alarms.
   if (wakeAt !== undefined && (event.type === 'STEER' || (event.type === 'RESUME' && event.at === undefined)))
     await setAlarm(store, id, 0, {
       ...(agent !== undefined && { name: agent }),
@@ -201,7 +199,7 @@ async function tellNow(
   // A user message that no run has read waits for the next turn.
   if (telling.kept !== undefined) return { message: number, status: 'waiting' }
   try {
-    // Since it was looked at, its holder may have let it go, or others may have told it something.
+    // The lease owner may have released it, or other messages may have arrived.
     if (isHeld || number - 1 !== fit.last)
       await checkTell(parts, {
         id,
@@ -226,15 +224,15 @@ interface SendRequest extends SendOptions {
   before?: number
 }
 
-/** What the machine is told, and after which message of the inbox. */
+/** The machine event for a message, and the inbox message that it follows. */
 interface FittingEvent {
   event: ControlEvent
   last: number | null
 }
 
 /**
- * What the machine is told, if the run takes it as it stands, and as what was told before will leave it. The receipt of
- * a message that was told before.
+ * The machine event for this message, validated against the run's state after all pending messages. Returns
+ * the receipt if it was sent before.
  */
 async function checkTell(
   { store, tools }: SendParts,
@@ -279,7 +277,7 @@ function bindToMessage(message: EventMessage, event: ControlEvent): EventMessage
 
 const getState = ({ context }: FoldedRun) => context.state ?? 'RUNNING'
 
-/** An answer as the machine takes it: for the very call that waits. */
+/** The machine event for an answer to the pending call. */
 async function toAnswerEvent(
   message: Extract<SessionMessage, { callId: string }>,
   { context }: FoldedRun,

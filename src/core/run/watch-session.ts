@@ -19,7 +19,7 @@ import {
   takeEvent,
 } from '../sessions/fold-session.js'
 
-/** The events of a log's records: the machine is pure, so folding the records emits the same events again. */
+/** The events of a log's records. The machine is pure, so folding the records emits the same events again. */
 class LoggedEvents {
   readonly #id: string
   #standing: FoldedSession | undefined
@@ -38,7 +38,6 @@ class LoggedEvents {
     return this.#standing?.run ?? null
   }
 
-  /** One record more, and what it announces. */
   takeRecord(record: LogRecord): readonly EmittedEvent[] {
     this.#standing ??= createFoldedSession([record])
     this.#announced = []
@@ -169,9 +168,9 @@ class SessionWatch {
   readonly #undo: (() => void)[] = []
   #live: LiveSession | undefined
   #unlisten: () => void = () => undefined
-  /** The attempt of which something was left out. */
+  /** The attempt that lost part of its text. */
   #lost: string | null = null
-  /** The answer, as `#lost`, that was under way when the live events began. */
+  /** The attempt in progress when the live events started. */
   #joined: string | null = null
 
   constructor(
@@ -187,7 +186,7 @@ class SessionWatch {
     this.#last = `${after.record}.${after.told}`
   }
 
-  /** Reads up to where the watch begins. */
+  /** Reads up to the start of the watch. */
   async begin(): Promise<void> {
     const live = getLiveSessions(this.#store)
     if ((await this.#store.get(this.#id)) === null && !live.get(this.#id)) throw unknownSessionError(this.#id)
@@ -263,7 +262,7 @@ class SessionWatch {
     this.#ready.push({ ...announcement, ...stamp })
   }
 
-  /** To the run, where it is here: first what its present answer has shown so far. */
+  /** Subscribes to the run if it is in this process. First emits the text of its current answer. */
   #listenLive(): void {
     const live = getLiveSessions(this.#store).get(this.#id)
     if (live === this.#live) return

@@ -14,7 +14,7 @@ export interface GuardedCall {
   readonly arguments: Json
   /** The same as the model (or the person who approved the call) wrote them. */
   readonly argumentsText: string
-  /** What its tool says of itself; false when there is none. */
+  /** As declared by the tool. */
   readonly readOnly: boolean
   /** As `readOnly`. */
   readonly polling: boolean
@@ -24,20 +24,20 @@ export interface GuardedCall {
 export interface GuardedResult extends GuardedCall {
   /** `ok` is the only success. */
   readonly status: ResultStatus
-  /** What the model gets to read. */
+  /** The content that the model reads. */
   readonly content: string
   /** Why its tool failed; null when it did not, or never ran. */
   readonly errorKind: ToolErrorKind | null
 }
 
-/** What a guard is told: plain JSON, deep-frozen. */
+/** The input of a guard: plain JSON, deep-frozen. */
 export type GuardFact =
-  /** The model asks for these calls; none of them has run. Those that another guard has refused are left out. */
+  /** The model requests these calls; none has run. Calls refused by another guard are omitted. */
   | { readonly type: 'calls'; readonly calls: readonly GuardedCall[] }
-  /** The batch has ended: a result a call, in call order. */
+  /** The batch has ended with one result per call, in call order. */
   | { readonly type: 'results'; readonly results: readonly GuardedResult[] }
 
-/** What a guard says about a fact. Messages are cut to 2,000 characters, evidence to 600. */
+/** The verdict of a guard. Messages are cut to 2,000 characters, evidence to 600. */
 export type GuardVerdict =
   | undefined
   | true
@@ -49,11 +49,11 @@ export type GuardVerdict =
    * their result.
    */
   | { readonly action: 'block'; readonly message: string; readonly callIds?: readonly string[] }
-  /** The run stops. `message` tells people what happened and what to do; `evidence`, what was seen. */
+  /** Stops the run. `message` tells people how to react; `evidence` is the observation. */
   | { readonly action: 'halt'; readonly message: string; readonly evidence?: string }
 
 /**
- * What a guard is asked about.
+ * The context of a verdict.
  *
  * @example
  * defineGuard({
@@ -63,11 +63,10 @@ export type GuardVerdict =
  * })
  */
 export interface GuardContext {
-  /** What has just happened. */
   readonly fact: GuardFact
-  /** Aborts when the verdict is not needed any more: the run was stopped, or `timeoutMs` has passed. */
+  /** Aborts when the verdict is no longer needed: the run was stopped, or `timeoutMs` has passed. */
   readonly signal: AbortSignal
-  /** The app's own object, as it was handed to the run. */
+  /** The app's object passed to the run. */
   readonly context: unknown
 }
 
@@ -87,11 +86,11 @@ export interface GuardContext {
 export interface GuardDefinition<State> {
   /** Unique in its agent: 1 to 64 letters, digits, `_`, `-` and `.`. Its state is stored under it. */
   readonly name: string
-  /** What it remembers when a turn begins: plain JSON. Default null. */
+  /** The state at the start of a turn, plain JSON. Default: null. */
   readonly initial?: State
   /**
-   * Told every fact in order; returns what to remember from now on: plain JSON, at most 2 KB of it. The state that it
-   * is given is frozen. Without it, the guard remembers nothing.
+   * Called for every fact in order; returns the next state, plain JSON of at most 2 KB. The state passed to
+   * it is frozen. Without it, the guard has no state.
    */
   readonly observe?: (state: State, fact: GuardFact) => State
   /** Asked after each fact, and may take its time. */
@@ -101,8 +100,8 @@ export interface GuardDefinition<State> {
   /** Milliseconds that a verdict may take: 1 to 2,147,483,647. Default 5000. */
   readonly timeoutMs?: number
   /**
-   * When it throws, takes too long, or returns what is no verdict or no state: `halt` (the default) stops the run,
-   * because a guard that fails may have missed something; `ignore` goes on with a `warning`.
+   * When the guard throws, times out, or returns an invalid verdict or state: `halt` (default) stops the run,
+   * because a failing guard may have missed something; `ignore` continues with a `warning`.
    */
   readonly onError?: 'halt' | 'ignore'
 }
@@ -183,17 +182,17 @@ function checkDefinition(definition: unknown): GuardDefinition<Json> & { initial
 
 /** What `stopWhen` is asked about. */
 export interface StopQuestion {
-  /** How the calls of the last response have ended, in call order. Those that only loaded their tool are left out. */
+  /** The results of the last batch in call order, without calls that only loaded a tool. */
   readonly results: readonly GuardedResult[]
   /** The steps of the run so far; 1 after the first response. */
   readonly step: number
-  /** The app's own object, as it was handed to the run. */
+  /** The app's object passed to the run. */
   readonly context: unknown
 }
 
 /**
- * Whether the run ends with the results of the last calls: asked once a batch. True: the last result that is a success is
- * the output.
+ * Whether the run ends with the results of the last batch; called once per batch. True makes the last
+ * successful result the output.
  *
  * @example
  * const stopWhen: StopWhen = ({ results }) => results.some(({ name, status }) => name === 'book' && status === 'ok')
