@@ -22,6 +22,7 @@ export function turnOfAnswer({ response }: ModelOutput): Turn {
 export function turnOfFailure({ kind, code, partialText, usage }: ModelActorError): Turn {
   if (kind === 'incomplete') return { raw: { body: openEnded(partialText, usage) } }
   const error = { message: 'The request cannot be answered.', code }
+  if (code === 'content_filter' && usage) return { raw: { body: toStream([toCost(usage), { error }]) } }
   if (code === 'content_filter') return { status: 400, error }
   if (partialText !== '') return { text: partialText, errorInStream: { after: 1, error } }
   return { status: statuses[kind], ...(kind === 'context_overflow' && { error }) }
@@ -29,18 +30,19 @@ export function turnOfFailure({ kind, code, partialText, usage }: ModelActorErro
 
 const statuses = { transient: 503, rate_limit: 429, context_overflow: 400, fatal: 401 }
 
-/** A stream that closes with neither finish reason nor `[DONE]`, though it has told what it cost. */
+/** A stream that closes without a finish reason and `[DONE]`, after its usage. */
 function openEnded(content: string, usage: Usage | null): string {
   const text = { choices: [{ index: 0, delta: { role: 'assistant', content }, finish_reason: null }] }
-  const cost = {
-    choices: [],
-    usage: {
-      prompt_tokens: usage?.inputTokens ?? 0,
-      completion_tokens: usage?.outputTokens ?? 0,
-      total_tokens: usage?.totalTokens ?? 0,
-    },
-  }
-  return [text, ...(usage ? [cost] : [])]
+  return toStream([text, ...(usage ? [toCost(usage)] : [])])
+}
+
+function toCost({ inputTokens, outputTokens, totalTokens }: Usage): object {
+  const usage = { prompt_tokens: inputTokens, completion_tokens: outputTokens, total_tokens: totalTokens }
+  return { choices: [], usage }
+}
+
+function toStream(chunks: readonly object[]): string {
+  return chunks
     .map((chunk) => {
       const data = { id: 'c', object: 'chat.completion.chunk', created: 0, model: 'm', ...chunk }
       return `data: ${JSON.stringify(data)}\n\n`
