@@ -16,14 +16,12 @@ import { listTransitions, type DeclaredTransition, type DefinedTransition } from
 export interface MachineAction {
   /** The action's name; `xstate.emit`, `xstate.spawnChild`, `xstate.raise`, … for the built-in ones. */
   type: string
-  /** What it is given; undefined without any. */
   params: unknown
 }
 
 /** What one event does to a machine, all its microsteps together. */
 export interface Macrostep {
   snapshot: AnyMachineSnapshot
-  /** In the order in which they were taken. */
   taken: DefinedTransition[]
   actions: MachineAction[]
 }
@@ -50,11 +48,10 @@ export interface ObservedMachine {
 const maxIterations = 1_000
 
 /**
- * Watches which transitions a machine takes. All that depends on XState's insides is in this file.
- *
- * It works on a private copy, so the machine stays as it is, and whatever wraps it (a journal, for example) stays out
- * of the way. The inspection events of the microsteps name the transitions that were selected; a marker among their
- * actions tells which of these were taken, as conflicts between parallel regions are settled after that.
+ * Watches which transitions a machine takes. All dependencies on XState's internals are in this file. It
+ * works on a private copy, so the machine and its wrappers (such as a journal) do not change. Inspection
+ * events name the selected transitions; a marker action shows which of them were taken after conflicts
+ * between parallel regions.
  */
 export function observeMachine(original: AnyStateMachine): ObservedMachine {
   const machine: AnyStateMachine = new StateMachine(original.config, original.implementations)
@@ -94,7 +91,7 @@ export function observeMachine(original: AnyStateMachine): ObservedMachine {
     Object.assign(definition, { guard: watched })
   }
 
-  /** Not on a transition without any effect: an action would make `snapshot.can()` say that it has one. */
+  /** A transition without effects gets no marker, because `snapshot.can()` would then report an effect. */
   function mark(definition: AnyTransitionDefinition): void {
     if (definition.target === undefined && definition.actions.length === 0) return
     const marker = (): void => void definition
@@ -108,7 +105,7 @@ export function observeMachine(original: AnyStateMachine): ObservedMachine {
     const taken: DefinedTransition[] = []
     const actions: MachineAction[] = []
     const executed = new Set<AnyTransitionDefinition>()
-    // A fresh actor each time: its system would refuse the same systemId twice.
+    // A new actor each time, because its system would refuse the same systemId twice.
     const self = createEmptyActor()
     self.system.inspect((inspected) => {
       if (inspected.type !== '@xstate.microstep' || inspected.actorRef !== self) return

@@ -17,7 +17,7 @@ export function describeValue(value: StateValue): string {
   return parts.length === 1 ? (parts[0] ?? '') : parts.length === 0 ? '' : `(${parts.join(', ')})`
 }
 
-/** The state value, and the status where it says more: `COMPLETED (done)`. */
+/** The state value, with the status if it adds information: `COMPLETED (done)`. */
 export function describeState({ value, status }: Pick<AnyMachineSnapshot, 'value' | 'status'>): string {
   const name = describeValue(value) || '(root)'
   return status === 'active' ? name : `${name} (${status})`

@@ -36,7 +36,7 @@ import { watchIdle } from './watch-idle.js'
 export interface AskScope {
   parts: AgentParts
   runtime: AgentRuntime
-  /** As the agent stood when the work began. */
+  /** The agent's context when the actor started. */
   context: AgentContext
   abort: CallAbort
 }
@@ -50,11 +50,11 @@ export interface AskOptions<Output> {
   /** Right before the request is sent. */
   onSend?: () => Promise<void> | undefined
   onDelta: (text: string, reasoning: string) => void
-  /** Absent: the parts of calls are of no use. */
+  /** Absent: parts of calls are not needed. */
   onToolCall?: ModelRequestOptions['onToolCallDelta'] | undefined
-  /** A tool of the provider's own begins to work, or has ended. */
+  /** A provider-run tool has started or ended. */
   onHosted?: ModelRequestOptions['onHostedCall']
-  /** The next fallback model is asked: the deltas so far are dropped. */
+  /** The next fallback model is asked and the deltas so far are dropped. */
   onFallback?: () => void
   /** The text of an answer that failed midway, as far as it may be known. */
   getKnownText: (partialText: string) => string
@@ -63,8 +63,8 @@ export interface AskOptions<Output> {
 }
 
 /**
- * The one way to ask a model: no request leaves before the log is durable, without a price or a budget that is needed,
- * or without a limit on its silence; and every outcome is classified and paid for. Rejects with a plain failure.
+ * The only way to ask a model. No request is sent before the log is durable, without a required price or
+ * budget, or without a silence limit. Every outcome is classified and billed. Rejects with a plain failure.
  */
 export async function askModel<Output>(
   { parts, runtime, context, abort }: AskScope,
@@ -82,7 +82,7 @@ export async function askModel<Output>(
   }: AskOptions<Output>,
 ): Promise<Output> {
   const { config } = context
-  // Before anything is timed: a slow store is no silence of the provider.
+  // Before any timing, because a slow store is not a silent provider.
   await runtime.waitUntilDurable()
   const request = withAcceptedMessages(given, parts.model, context)
   const hold = hasSharedBudgets(parts, runtime)
@@ -199,7 +199,7 @@ export async function askModel<Output>(
 /** Only agents with shared budgets load it. */
 const loadHold = loadOnce(() => import('./budget-hold.js'))
 
-/** Reserves what the request may cost. Rejects with a plain failure: nothing was sent. */
+/** Reserves the maximum cost of the request. Rejects with a plain failure if nothing was sent. */
 async function openHold(scope: HoldScope): Promise<BudgetHold> {
   try {
     const { BudgetHold } = await loadHold()
@@ -212,7 +212,7 @@ async function openHold(scope: HoldScope): Promise<BudgetHold> {
   }
 }
 
-/** A provider with fallback models leaves out what each of them refuses. */
+/** A provider with fallback models filters per model. */
 function withAcceptedMessages(
   request: ModelRequest,
   model: ModelProvider,
@@ -238,7 +238,7 @@ function findRefusal(
   })
 }
 
-/** What providers have warned a run of: most say it with every request. */
+/** Warnings already emitted per run, because most providers repeat them with every request. */
 const warningsByRun = new WeakMap<AgentRuntime, Set<string>>()
 
 function warnOnce(runtime: AgentRuntime, code: unknown, message: unknown): void {
@@ -250,7 +250,7 @@ function warnOnce(runtime: AgentRuntime, code: unknown, message: unknown): void 
   runtime.emit({ type: 'warning', code: truncate(scrubEvidence(code), 100), message: words })
 }
 
-/** `budget.preflight`: a request whose input alone crosses the line is not sent. */
+/** `budget.preflight`: does not send a request whose input alone exceeds the budget. */
 function checkPreflightBudget(request: ModelRequest, context: AgentContext): void {
   const { budget, limits } = context.config
   if (!budget.preflight || limits.tokenBudget === 0) return
@@ -265,8 +265,8 @@ function checkPreflightBudget(request: ModelRequest, context: AgentContext): voi
 }
 
 /**
- * The message of a failure that people and logs may have. A provider can repeat what it was sent, so its message passes the
- * output shields like an answer.
+ * The failure message for people and logs. Providers can repeat request content, so it passes the output
+ * shields like an answer.
  */
 async function screenFailureMessage(
   { message }: ModelFailure,
@@ -323,7 +323,7 @@ function toRequestInfo(
   }
 }
 
-/** The same request to another model: in place of one that is given up, or of the one that was thought of first. */
+/** Describes the same request sent to another model. */
 function switchModelInfo(
   given: TelemetryRequestInfo,
   next: NamedModel,
@@ -346,9 +346,7 @@ function noteWait({ waits }: TelemetryRequestInfo, wait: { limiter: string } | n
   else for (const one of waits) one.until ??= now
 }
 
-/**
- * The endpoint that the provider reports, checked: a host name or an address, and a port. Anything else becomes null.
- */
+/** The endpoint reported by the provider, if it is a valid host and port, else null. */
 function readEndpoint(given: NamedModel['endpoint']): TelemetryRequestInfo['endpoint'] {
   const { host, port }: { host?: unknown; port?: unknown } = given ?? {}
   if (typeof host !== 'string' || !/^[\w.:-]{1,255}$/.test(host)) return null

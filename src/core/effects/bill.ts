@@ -24,7 +24,7 @@ interface BillItem {
   estimated: boolean
 }
 
-/** The cost of one request, over all models that it asks and however it ends: each model has its own price. */
+/** The cost of one request over all models that it asks, each at its price. */
 export class Bill {
   readonly #prices: PriceBook
   readonly #request: ModelRequest
@@ -53,10 +53,7 @@ export class Bill {
     this.#reasoning += reasoning
   }
 
-  /**
-   * From here on, this model is asked; `failure`: why the one before was given up. What that has cost, as far as it is
-   * known.
-   */
+  /** Continues with another model. `failure` is the reason, and its known cost. */
   switchModel(next: AskedModel, failure: ModelFailure | null): Usage | null {
     const spent = failure && this.#findFailureItem(failure)
     if (spent) this.#givenUp.push(spent)
@@ -66,8 +63,8 @@ export class Bill {
   }
 
   /**
-   * The whole answer is there; what is done with it may take longer. `total`: the tokens, where nothing else is told of
-   * them; what of it was output is estimated.
+   * The whole answer has arrived, although its processing may take longer. `total` is the token count if the
+   * response has no usage; its output share is estimated.
    */
   receive({ usage, ...response }: ModelResponse, total: number | null): void {
     const guess = usage === null && (this.#estimates || total !== null)
@@ -89,7 +86,7 @@ export class Bill {
     return items.length === 0 ? null : this.#sumItems(items)
   }
 
-  /** The cost so far; null for nothing. An answer that is stopped is estimated: its provider reports no usage. */
+  /** The cost so far, null for none. A stopped answer is estimated, because its provider reports no usage. */
   getUsageSoFar(): Usage | null {
     const last = this.#answer ?? this.#estimateItem()
     const items = last ? [...this.#givenUp, last] : this.#givenUp
@@ -99,7 +96,7 @@ export class Bill {
 
   #findFailureItem({ usage, partialText, kind }: ModelFailure): BillItem | null {
     if (usage !== null) return { model: this.#asked, tokens: usage, estimated: false }
-    // What was wrong with it was found when it was whole.
+    // The problem was found in the whole answer.
     if (this.#answer !== null) return this.#answer
     return this.#estimateItem(partialText, kind === 'incomplete')
   }
@@ -130,7 +127,7 @@ export class Bill {
   }
 }
 
-/** So many tokens, with as much output as is estimated. */
+/** Splits a total into input and the estimated output. */
 function splitTotal({ outputTokens, reasoningTokens }: TokenUsage, totalTokens: number): TokenUsage {
   const output = Math.min(outputTokens, totalTokens)
   return {
@@ -159,7 +156,9 @@ function toUsage({ tokens, estimated }: BillItem, cost: number | null): Usage {
 export class OverBudgetError extends ModelError {
   /** The shared budget that it is about; undefined for the limits of the run itself. */
   readonly budget: string | undefined
-  /** When a run goes on that waits for it, in milliseconds since the epoch; undefined: it does not wait. */
+  /**
+   * Time at which a waiting run continues, in milliseconds since the epoch; undefined if it does not wait.
+   */
   readonly wakeAt: number | undefined
 
   constructor(
@@ -172,7 +171,7 @@ export class OverBudgetError extends ModelError {
   }
 }
 
-/** The code by which the machine knows what a budget said. */
+/** The machine's code for a budget error. */
 export const toBudgetCode = ({ code }: BudgetError): string =>
   code === 'budget_exceeded'
     ? 'shared_budget'
@@ -186,10 +185,10 @@ export function toRefusedSearch(error: BudgetError): ModelActorError {
   return rememberThrown(refused, error)
 }
 
-/** The codes by which the machine knows that a budget refused a request. */
+/** The machine's codes for requests refused by a budget. */
 const ourCodes = /^(token_budget|shared_budget(_\w+)?)$/
 
-/** The same code from a provider does not mean our budget: it gets a prefix. */
+/** Prefixes the same code from a provider, which does not refer to our budget. */
 export function withoutOurCode(
   failure: ModelFailure,
   error: unknown,

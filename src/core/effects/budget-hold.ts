@@ -31,7 +31,7 @@ export class BudgetHold {
   #held: HeldAmount[] = []
   /** Whether something may have been paid for. */
   #isAsked = false
-  /** What models have used that were given up for another: that is settled. */
+  /** Settled usage of models that were replaced. */
   #before = { usd: 0, tokens: 0 }
 
   private constructor(scope: HoldScope, model: AskedModel) {
@@ -55,7 +55,7 @@ export class BudgetHold {
     this.#isAsked = true
   }
 
-  /** Another model is asked; `spent` is what the one before has used. @throws as `open` */
+  /** Switches to another model. `spent` is the usage of the previous one. */
   async switchModel(next: AskedModel, failure: ModelFailure | null, spent: Usage | null): Promise<void> {
     if (spent !== null)
       this.#before = {
@@ -71,7 +71,7 @@ export class BudgetHold {
   /** The whole answer is there. */
   async settleAnswer(usage: Usage, isReported: boolean): Promise<void> {
     if (isReported) learnInputTokens(this.#model, this.#scope.request, usage.inputTokens)
-    // Without usage, and without an estimate, what it cost is not known.
+    // The cost is unknown without usage and without an estimate.
     await this.#settle(isReported || usage.estimated ? this.#takeBefore(toPaid(usage)) : null)
   }
 
@@ -81,7 +81,7 @@ export class BudgetHold {
     await this.#settle(usage === null ? this.#judgeFailure(failure, error) : this.#takeBefore(toPaid(usage)))
   }
 
-  /** The request was stopped. `usage`: what is known of it so far. */
+  /** The request was stopped. `usage` is the known part. */
   async settleStopped(usage: Usage | null): Promise<void> {
     if (!this.#isAsked) return this.#settle({ usd: 0, tokens: 0 })
     await this.#settle(usage === null ? null : this.#takeBefore(toPaid(usage)))
@@ -129,7 +129,7 @@ export class BudgetHold {
     }
   }
 
-  /** Null: what was paid is not known, and counts as it was reserved. Only the first counts. */
+  /** Null if the cost is unknown; the reservation then counts in full. Only the first call counts. */
   async #settle(paid: Paid | null): Promise<void> {
     const held = this.#held
     this.#held = []
@@ -147,7 +147,7 @@ export class BudgetHold {
 interface Paid {
   usd: number | null
   tokens: number
-  /** It was estimated: a stopped answer may have cost a little more, but no more than was reserved. */
+  /** An estimate. A stopped answer may have cost slightly more, up to the reservation. */
   estimated?: boolean
 }
 
@@ -166,7 +166,10 @@ function countTokens({ inputTokens, outputTokens }: Usage): number {
   return inputTokens + outputTokens
 }
 
-/** Empty: the run ends, or waits. A store that is away may come back: the request is tried again. */
+/**
+ * An exhausted budget ends the run or makes it wait. An unavailable store may recover, so the request is
+ * retried.
+ */
 function toOverBudgetError(error: unknown, budget: string, now: number): OverBudgetError {
   const message = describeError(error)
   if (!(error instanceof BudgetError)) {
@@ -174,7 +177,7 @@ function toOverBudgetError(error: unknown, budget: string, now: number): OverBud
   }
   return new OverBudgetError(
     { kind: 'fatal', code: toBudgetCode(error), message },
-    // The budget has a clock of its own, and the run sleeps by the time of its session.
+    // The budget has another clock than the session that sleeps.
     { budget, ...(error.waitMs !== null && { wakeAt: now + error.waitMs }) },
   )
 }
@@ -182,13 +185,13 @@ function toOverBudgetError(error: unknown, budget: string, now: number): OverBud
 /** The most that a request may use and cost. */
 interface WorstCase {
   inputTokens: number
-  /** Null where the request has no cap of its own. */
+  /** Null if the request has no output cap. */
   outputCap: number | null
 }
 
 const nameOf = ({ provider, model }: AskedModel): string => `${provider}/${model}`
 
-/** The worst case of a request: its input as estimated with a margin, and the cap of its output. */
+/** The worst case of a request, as estimated input with a margin and the output cap. */
 export function findWorstCase(model: AskedModel, request: ModelRequest): WorstCase {
   return {
     inputTokens: addInputMargin(nameOf(model), estimateRequestTokens(request)),
@@ -196,12 +199,12 @@ export function findWorstCase(model: AskedModel, request: ModelRequest): WorstCa
   }
 }
 
-/** A model counted the input of a request: the next worst case is not below that. */
+/** Calibrates the worst case with the input tokens that a model counted. */
 export function learnInputTokens(model: AskedModel, request: ModelRequest, inputTokens: number): void {
   learnInputCount(nameOf(model), estimateRequestTokens(request), inputTokens)
 }
 
-/** What a request costs that uses all of it, in USD; null when the price is not known. All of the input may be written to a cache. */
+/** The cost of the worst case in USD, null without a price. All of the input may be written to a cache. */
 export async function priceWorstCase(
   prices: PriceBook,
   { provider, model }: AskedModel,
@@ -220,7 +223,7 @@ export async function priceWorstCase(
   return plain === null || written === null ? (plain ?? written) : Math.max(plain, written)
 }
 
-/** `sampling.maxTokens`, unless the body says otherwise. */
+/** `sampling.maxTokens`, unless the body overrides it. */
 function findOutputCap(maxTokens: number | undefined, extraBody: JsonObject): number | null {
   for (const key of ['max_completion_tokens', 'max_tokens', 'max_output_tokens']) {
     const cap = extraBody[key]

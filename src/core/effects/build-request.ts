@@ -23,7 +23,7 @@ import {
 import type { Usage } from '../../../machines/agent/usage.js'
 import { askModel, type AskScope } from './ask-model.js'
 
-/** The next request. `conclude` asks for a last answer, in which no tool can be called. */
+/** The next request. `conclude` requests a final answer without tool calls. */
 export function buildRequest(parts: AgentParts, context: AgentContext, conclude: boolean): ModelRequest {
   const forbids = conclude && context.fit === null && canForbidCalls(parts)
   const toolChoice = conclude ? (forbids ? 'none' : undefined) : parts.toolChoice
@@ -61,7 +61,7 @@ function addToolIndex({ instructions, tools: { deferred } }: AgentParts, search:
 
 const indexes = new WeakMap<readonly Tool[], string>()
 
-/** Loaded tools come last, in the order in which they were loaded: providers keep what comes before in their caches. */
+/** Loaded tools come last, in loading order, to keep the cached prefix stable. */
 function appendLoadedTools(
   { deferred }: ToolSet,
   offered: readonly ToolSpec[],
@@ -85,9 +85,9 @@ const appended = new WeakMap<
 >()
 
 /**
- * Tools come first in what providers keep in their caches: a request without them would be paid for in full. They stay where
- * the model is known to heed that none may be called, and where the answer itself is no call; not where the transcript had to
- * be fitted, whose room is scarce.
+ * Tools are part of the cached prefix, so a request without them would be paid in full. They stay in the
+ * request if the model respects a ban on calls and the answer itself is not a call, unless the transcript was
+ * compacted and room is scarce.
  */
 function canForbidCalls({ model, tools: { offered: tools }, output, extraBody }: AgentParts): boolean {
   if (model.canForbidCalls !== true || tools.length === 0) return false
@@ -128,7 +128,7 @@ export async function retrieveSnippets(
   }
 }
 
-/** The outcome of a request for a summary: a text or a short problem, and the usage. */
+/** The summary or a short problem, with the usage. */
 export interface Summary {
   text: string | null
   problem: string
@@ -136,8 +136,8 @@ export interface Summary {
 }
 
 /**
- * One attempt at a summary. Nothing of it is shown: no `stream_chunk`; a step that says `summary`. Rejects only when it
- * is stopped; every failure is an outcome.
+ * One attempt at a summary. It emits no `stream_chunk`, only a step marked as summary. Rejects only when
+ * stopped; every failure is an outcome.
  */
 export async function requestSummary(scope: AskScope, request: ModelRequest): Promise<Summary> {
   const { context, abort } = scope

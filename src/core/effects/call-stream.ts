@@ -22,8 +22,8 @@ interface StreamedCall {
 }
 
 /**
- * Emits the parts of an answer's calls under the ids that the calls will have. A call whose id the run may change, the one
- * that takes the final answer, and those that are made through `call_tool` only come whole.
+ * Emits the parts of an answer's calls under their final ids. Calls whose id may change, the final tool and
+ * calls through `call_tool` are only emitted whole.
  */
 export class CallStream {
   readonly #stream: AnswerStream
@@ -42,13 +42,13 @@ export class CallStream {
     this.#wholeTools = wholeTools
   }
 
-  /** Another model answers: its calls are counted anew. */
+  /** Another model answers, so calls are counted from zero. */
   restart(): void {
     this.#calls = new Map()
     this.#ids = new Set()
   }
 
-  /** Ignores what a provider must not send: it is not worth a failed run. */
+  /** Ignores invalid deltas instead of failing the run. */
   write({ index, ...given }: ToolCallDelta): void {
     if (!Number.isInteger(index)) return
     const [id, name, added] = [given.id, given.name, given.arguments].map(asText) as [string, string, string]
@@ -65,7 +65,7 @@ export class CallStream {
     if (call.state !== 'empty') return
     const trimmed = call.pending.trim()
     if (isPlaceholder(trimmed)) {
-      // A model may write blanks without end: they are not kept.
+      // Drops the unlimited whitespace that some models emit.
       call.pending = trimmed
       return
     }
@@ -134,7 +134,7 @@ export async function clearReasoning<Response extends Reasoning>(
     (await screenReasoning(texts, parts, scene)) === texts
   const keeps = async (value: Json | undefined): Promise<boolean> =>
     value !== undefined && said === reasoning && isClear(listTexts(value).join('\n'))
-  // Of pictures and documents what is text in them, as everywhere.
+  // Only the text of pictures and documents, as everywhere.
   const readable = (media ?? []).map(getReadableText).filter((text) => text !== '')
   return {
     ...rest,
@@ -169,7 +169,7 @@ function listTexts(value: Json): string[] {
 }
 
 /**
- * Keys whose values only the provider reads: in such ids and ciphertexts shields would find false secrets and card
+ * Values that only the provider reads. In ids and ciphertexts shields would find false secrets and card
  * numbers.
  */
 const keysWithoutText = new Set(
@@ -181,13 +181,13 @@ const keysWithoutText = new Set(
 /** Where the deltas of an answer go. */
 export interface DeltaSink {
   write(text: string, reasoning: string): void
-  /** Takes back what was written: another answer begins. */
+  /** Drops the written text because another answer starts. */
   restart(): void
-  /** No delta comes any more: what was not released by now waits for the whole answer to be cleared. */
+  /** No more deltas. Unreleased text waits for the screening of the whole answer. */
   finish?(): Promise<void>
 }
 
-/** Of a stream what output shields have cleared; never its reasoning. */
+/** The part of a stream that output shields have cleared, without reasoning. */
 export function createClearedStream(
   parts: AgentParts,
   stream: AnswerStream,
@@ -229,7 +229,7 @@ interface UsedIds {
 const noIds: ReadonlySet<string> = new Set()
 const usedByRun = new WeakMap<AgentRuntime, UsedIds>()
 
-/** Returns the id of a call of the next message: the provider's, unless an earlier message of the session has it. */
+/** Returns the id for a call of the next message, unique in the session. */
 export function createCallNamer(runtime: AgentRuntime, context: AgentContext): (id: string) => string {
   return (id) => nameCall(id, context.lastMessageNumber + 1, collectUsedIds(runtime, context))
 }

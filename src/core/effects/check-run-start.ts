@@ -8,7 +8,7 @@ import type { AgentRuntime } from '../live/runtime.js'
 import type { SkillInfo } from '../tools/tool-outcomes.js'
 import type { ToolSpec } from '../models/provider.js'
 
-/** A cost limit needs known costs, past and future: a run without them does not start. */
+/** Refuses a run with a cost limit if past or future costs are unknown. */
 export async function checkPriceKnown(
   { model, prices }: Pick<AgentParts, 'model' | 'prices'>,
   { limits, budget }: AgentConfig,
@@ -77,7 +77,7 @@ export async function checkTokenizerInstalled(
 /** Runs that were looked at, with the skills that were active then. */
 const checked = new WeakMap<AgentRuntime, readonly ActiveSkill[]>()
 
-/** Emits a warning for each active skill whose file is no longer what the session has loaded. Once, until skills change. */
+/** Warns once for each active skill whose file differs from the loaded version. */
 export function warnOfChangedSkills(
   runtime: AgentRuntime,
   active: readonly ActiveSkill[],
@@ -104,10 +104,13 @@ interface Told {
 
 const nothing: readonly string[] = []
 
-/** What the last request of each run has told its model of. */
+/** The skills already reported per run. */
 const told = new WeakMap<AgentRuntime, Told>()
 
-/** Emits a warning for each tool that is another one than at the run's last request: the list of a server may change. */
+/**
+ * Warns of each tool that has changed since the run's last request, because an MCP server can change its
+ * list.
+ */
 export function warnOfChangedTools(
   runtime: AgentRuntime,
   speaker: string | null,
@@ -115,7 +118,7 @@ export function warnOfChangedTools(
 ): void {
   const before = told.get(runtime)
   if (before?.specs === specs) return
-  // Each agent of a handoff has tools of its own.
+  // Agents of a handoff have different tools.
   const changes = before?.speaker === speaker ? findChanges(before.specs, specs) : []
   const known = before?.changed ?? nothing
   const changed = changes.length === 0 ? known : [...known, ...changes.map(({ name }) => name)]
@@ -142,7 +145,7 @@ function findChanges(
   })
 }
 
-/** The names that the record of an answer has; null: no tool has changed. */
+/** The changed tools for the record of an answer, null for none. */
 export function takeChangedTools(runtime: AgentRuntime): string[] | null {
   const last = told.get(runtime)
   if (last === undefined || last.changed.length === 0) return null

@@ -31,8 +31,8 @@ import { createModelFailure, type ModelActorError } from '../../../machines/agen
 import { readOutput } from '../structured/read-output.js'
 
 /**
- * Asks the user's own guards about the batch at hand; what they throw or forget to return is plain data already. Of results,
- * it also finds out whether one is the answer of the run.
+ * Asks the user guards about the current batch. Errors and missing verdicts become plain data. For results,
+ * it also determines whether one is the answer of the run.
  */
 export async function consultGuards(
   parts: AgentParts,
@@ -89,14 +89,14 @@ function toGuardedCall({ tools }: AgentContext, { id, name, arguments: text }: B
 function readArguments(text: string): Json {
   if (text.trim() === '') return {}
   try {
-    // Freezing reaches as deep as any reader would: what is nested too deeply for that counts as unreadable.
+    // Content nested too deeply to freeze counts as unreadable.
     return deepFreeze((JSON.parse(text) as Json) ?? {})
   } catch {
     return null
   }
 }
 
-/** A verdict of a user's guard, checked; null says that all is well. */
+/** A checked verdict; null means no objection. */
 type CheckedGuardVerdict =
   | { action: 'nudge'; message: string }
   | { action: 'block'; message: string; callIds: string[] | null }
@@ -105,7 +105,7 @@ type CheckedGuardVerdict =
 
 const longestMessage = 2000
 
-/** Reads what `verdict()` returned. Returns a sentence about what is wrong with it. */
+/** Reads the return value of `verdict()`, or returns the problem as a sentence. */
 function readGuardVerdict(
   value: unknown,
   fact: GuardFact,
@@ -127,13 +127,13 @@ function readGuardVerdict(
     return { said: { action, ...words, evidence: typeof evidence === 'string' ? evidence : null } }
   }
   const callIds = given === undefined ? null : toList(given)
-  // An empty list refuses nothing: a guard that filters the calls need not check whether any are left.
+  // An empty list refuses nothing, so guards need not check for remaining calls.
   if (callIds?.length === 0) return { said: null }
   const problem = findBlockProblem(callIds, fact)
   return problem === null ? { said: { action, ...words, callIds: callIds as string[] | null } } : { problem }
 }
 
-/** What is no list holds one thing, and that is no id of a call. */
+/** A value that is not a list becomes a list with one invalid id. */
 function toList(value: unknown): unknown[] {
   return Array.isArray(value) ? [...(value as unknown[])] : [undefined]
 }
@@ -166,11 +166,11 @@ interface GuardAnswer {
   guard: UserGuard
   state: Json
   said: CheckedGuardVerdict
-  /** What the guard has done wrong. */
+  /** The guard's error. */
   failure?: string
 }
 
-/** Tells all guards a fact and asks what they say, all at once. Whatever they do becomes plain data: never rejects. */
+/** Passes a fact to all guards in parallel and collects their verdicts. Never rejects. */
 async function consultUserGuards(
   guards: readonly UserGuard[],
   states: UserStates,

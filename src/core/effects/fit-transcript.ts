@@ -23,7 +23,7 @@ export async function loadCounter({ tokenizer, model }: AgentParts): Promise<Tok
   return createTokenCounter(counting, model.echoesReasoning)
 }
 
-/** What each strategy does without asking the model. */
+/** The strategies without a model request. */
 const strategies: Record<ContextStrategy, FitStrategy> = {
   sliding_window: fitSlidingWindow,
   compact: fitCompact,
@@ -31,7 +31,6 @@ const strategies: Record<ContextStrategy, FitStrategy> = {
   none: fitNothing,
 }
 
-/** `self`: the actor that does the work. */
 export type FitScope = AskScope & { self: AnyActorRef }
 
 export async function fitTranscript(given: FitScope, counter: TokenCounter): Promise<CompactionOutput> {
@@ -64,7 +63,7 @@ export async function fitTranscript(given: FitScope, counter: TokenCounter): Pro
   return done(plain, { strategy: 'compact', usage, warning: formatNoSummary(problem) })
 }
 
-/** Messages that the agent's author has chosen are not fitted: they have to fit. */
+/** Messages chosen by the agent's author are not compacted, so they must fit. */
 function checkPlannedSize(parts: AgentParts, context: AgentContext, counter: TokenCounter): CompactionOutput {
   const { window, strategy } = context.config.context
   const size = counter.request(buildRequest(parts, context, false))
@@ -77,7 +76,7 @@ function checkPlannedSize(parts: AgentParts, context: AgentContext, counter: Tok
   })
 }
 
-/** The fit with a summary; without one, what the problem was (empty: there was nothing to sum up). */
+/** The fit with a summary, or the problem (empty if there was nothing to summarize). */
 async function tryFitWithSummary(
   situation: FitSituation,
   scope: FitScope,
@@ -122,7 +121,7 @@ export function toActorError(error: unknown): ModelActorError {
   return error instanceof StatewrightError ? { ...plain, code: error.code } : plain
 }
 
-/** A request that no fit makes small enough: says how much it needs, and what takes it. */
+/** The error for a request that cannot fit, with its size and largest parts. */
 function contextOverflowError(
   situation: FitSituation,
   strategy: ContextStrategy,
@@ -152,18 +151,18 @@ function contextOverflowError(
 type BuildRequest = (fit: Fit | null) => ModelRequest
 
 interface FitCheck {
-  /** The fit that serves; the one that has been outgrown, where there is a situation. */
+  /** The valid fit, or the outgrown one together with a situation. */
   readonly fit: Fit | null
   /** Tokens of the request as it would be now. */
   readonly before: number
-  /** Null: the request fits. */
+  /** Null if the request fits. */
   readonly situation: FitSituation | null
 }
 
 /** A fit is given up only for a transcript that has room to grow without it. */
 const comfortable = 3 / 4
 
-/** Whether the next request fits as it is. A fit that was made once serves until it is outgrown. */
+/** Whether the next request fits. An existing fit stays valid until it is outgrown. */
 export function checkFit(
   { messages, fit, config }: Pick<AgentContext, 'messages' | 'fit' | 'config'>,
   counter: TokenCounter,

@@ -17,8 +17,8 @@ import type { ModelProvider, ToolSpec } from '../models/provider.js'
 import type { ToolSet } from '../tools/tool-set.js'
 
 /**
- * Asks the agent's author what the next request is made of. Rejects with a plain failure that names the option and the key
- * that is wrong.
+ * Asks the agent's author for the settings of the next request. Rejects with a plain failure that names the
+ * invalid option and key.
  */
 export async function prepareStep(
   parts: AgentParts,
@@ -141,7 +141,7 @@ function readMessages(
 function readWhole(given: readonly unknown[], now: number, refuse: Refuse): Message[] {
   const last = given.at(-1) as { role?: unknown } | null | undefined
   try {
-    // What a run takes ends with the user; a request may end with the results of calls.
+    // Run input ends with a user message; a request may end with tool results.
     const isAfterCalls = last?.role === 'tool' || (last as { internal?: unknown } | null)?.internal === true
     const { history, newMessages } = readConversation(isAfterCalls ? [...given, closing] : given, now)
     const own = isAfterCalls ? newMessages.slice(0, -1) : newMessages
@@ -197,10 +197,7 @@ function createFailure(option: 'instructions' | 'prepareStep', problem: string):
   return { ...failure, usage: null, jitter: 1 }
 }
 
-/**
- * The agent as the next step has it; without a context, as it is. Throws a plain failure where it has no model of the planned
- * name.
- */
+/** The agent's parts for the next step. Throws a plain failure if the planned model does not exist. */
 export function applyPlan(given: AgentParts, context: AgentContext | null): AgentParts {
   const plan = context && findNextPlan(context)
   const parts = given.models ? { ...given, model: getMarkedModel(given.model) } : given
@@ -222,7 +219,7 @@ export function applyPlan(given: AgentParts, context: AgentContext | null): Agen
   }
 }
 
-/** The agent's own choice of a tool, where the step has that tool. */
+/** The agent's tool choice, if the step has that tool. */
 function keepChoice({ toolChoice }: AgentParts, tools: readonly string[]): AgentParts['toolChoice'] {
   const isLeft = typeof toolChoice === 'object' ? tools.includes(toolChoice.name) : tools.length > 0
   return isLeft ? toolChoice : undefined
@@ -240,7 +237,7 @@ function getModel({ models = {} }: AgentParts, name: string): ModelProvider {
   throw { ...failure, usage: null, jitter: 1 }
 }
 
-/** What the request offers. What finds and calls deferred tools is offered only with them. */
+/** The tools of the request. The search and call tools are offered only with deferred tools. */
 function narrowTools(set: ToolSet, names: readonly string[]): ToolSet {
   const { search } = set
   const dispatcher = search?.dispatcher?.name
@@ -276,7 +273,7 @@ function narrowSpecs(
 
 const narrowed = new WeakMap<readonly ToolSpec[], Map<string, readonly ToolSpec[]>>()
 
-/** What the request has in place of the transcript; null: the transcript. */
+/** The messages that replace the transcript in the request; null for the transcript. */
 export function findPlannedMessages(
   context: AgentContext,
   transcript: readonly Message[] = context.messages,

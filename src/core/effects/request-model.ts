@@ -34,9 +34,9 @@ import { warnOfChangedSkills, takeChangedTools, warnOfChangedTools } from './che
 import { extendObject } from '../../../guards/lib/json.js'
 import type { ModelStepResponse } from '../../../machines/agent/announcements.js'
 
-/** `self`: the actor that does it; `stream`: where its deltas go. */
+/** `self` is the actor that runs it; `stream` receives its deltas. */
 export interface RequestScope {
-  /** Whether this is the last request, in which no tool can be called. */
+  /** Whether this is the last request, without tool calls. */
   conclude: boolean
   abort: CallAbort
   self: AnyActorRef
@@ -46,7 +46,7 @@ export interface RequestScope {
 }
 
 /**
- * One attempt at one response. Deltas are emitted as they come; what the machine learns is the whole answer, or a
+ * One attempt at one response. Deltas are emitted as they arrive; the machine gets the whole answer, or a
  * failure as plain data.
  */
 export function requestModel(
@@ -54,7 +54,7 @@ export function requestModel(
   { conclude, abort, self, runtime, context, stream }: RequestScope,
 ): Promise<ModelOutput> {
   const { config, features } = context
-  // Last words are no step of their own.
+  // A final answer does not count as a step.
   const parts = applyPlan(given, conclude ? null : context)
   warnOfChangedSkills(runtime, context.skills, parts.skills)
   warnOfChangedTools(runtime, context.speaker, parts.tools.specs)
@@ -171,8 +171,8 @@ function incompleteError(response: ModelResponse): ModelError {
 type ReportedHostedCall = Readonly<Record<keyof HostedCall, unknown>>
 
 /**
- * Tells the calls of tools that the provider itself runs as steps. One that does not end by itself ends with the request.
- * Its input and output are content of the model: where shields screen that, they are left out.
+ * Emits provider-run tools as steps. An open one ends with the request. Input and output are content of the
+ * model, so they are omitted if shields screen that.
  */
 function createHostedSteps(
   runtime: AgentRuntime,
@@ -203,9 +203,8 @@ function createHostedSteps(
 }
 
 /**
- * A response that calls the final tool, as the answer that it gives: the arguments of its first such call are the text.
- * What the model said beside it becomes its reasoning, and its other calls are not made, whichever they are: the model
- * has its answer. Any other response is returned as it is.
+ * Converts a response that calls the final tool into an answer, with the call's arguments as its text and its
+ * text as reasoning. Other calls are dropped. Returns other responses unchanged.
  */
 function readFinalAnswer(response: ModelResponse, finalTool: string | undefined): ModelResponse {
   const call = response.toolCalls.find(({ function: { name } }) => name === finalTool)
@@ -219,7 +218,7 @@ function readFinalAnswer(response: ModelResponse, finalTool: string | undefined)
   }
 }
 
-/** What is told of calls that came with the final answer; null when there were none. */
+/** The warning for calls dropped with the final answer, null for none. */
 function describeDroppedCalls(response: ModelResponse, finalTool: string | undefined): string | null {
   const names = response.toolCalls.map(({ function: { name } }) => name)
   const answer = names.findIndex((name) => name === finalTool)
@@ -262,12 +261,12 @@ function getClearedWords(
   const { text, refusal } = getWords(response)
   if (text === '' && refusal === undefined) return { text }
   const said = messages[batchAt]
-  // A message in place of an uncleared answer has `data` that says so.
+  // A message that replaces an uncleared answer has `data` that marks it.
   if (pendingAnswer !== null || said?.role !== 'assistant' || said.data !== undefined) return { text: null }
   return getWords({ ...response, text: said.content ?? '', refusal: said.refusal ?? null })
 }
 
-/** A request for a summary; `written` is asked for what came of it. */
+/** A request for a summary; `written` provides its outcome. */
 export function createSummaryStep(
   context: AgentContext,
   written: () => Summary | null,

@@ -71,8 +71,8 @@ class ToolBatch implements RunBatchOptions {
   }
 
   /**
-   * Another process resumes the run. The log says that the whole batch has started. An event names the calls that have
-   * not begun and must not run twice, so that the other process runs them.
+   * Another process resumes the run. The log says that the whole batch has started, so an event names the
+   * non-repeatable calls that have not, and the other process runs them.
    */
   #halt(): void {
     const { context, sendBack } = this.#scope
@@ -156,7 +156,7 @@ class ToolBatch implements RunBatchOptions {
     return null
   }
 
-  /** What a shield would change of a question is not asked: a form with gaps has no meaning. */
+  /** A question changed by a shield is not asked, because a form with gaps has no meaning. */
   async #isCleared({ id: callId, name: toolName }: RunnableCall, { elicitations }: Ask): Promise<boolean> {
     const { runtime, context, abort } = this.#scope
     const scope = { runtime, context, signal: abort.signal }
@@ -209,7 +209,7 @@ class ToolBatch implements RunBatchOptions {
     this.#ended += 1
     const usage = runtime.hasChildren ? this.#subAgents.takeUsage(callId, result) : null
     if (haltsBatch(context, result)) {
-      // The run is about to be halted: what has not been started never will be.
+      // The run is about to halt, so queued calls never start.
       for (const { id } of this.#calls.slice(this.#begun)) {
         sendBack({ type: 'TOOL_RESULT', callId: id, result: notStarted })
       }
@@ -231,7 +231,7 @@ class ToolBatch implements RunBatchOptions {
   }
 }
 
-/** Shields screen only `content`: what else there is of a result is not shown. */
+/** Shields screen only `content`, so the other fields of a result are dropped. */
 function withoutUnseen(result: ToolResult): ToolResult {
   delete result.publicMessage
   delete result.appData
@@ -258,8 +258,8 @@ const notStarted: ToolResult = {
 type ToolWork = StepWork<'tool_execution', ToolResult>
 
 /**
- * A call that a tool executes. Where shields screen results, the events leave out what the tool returned. Events are
- * built when they are emitted, because many runs may be parked in such calls.
+ * A call executed by a tool. If shields screen results, its events omit the return value. Events are built
+ * lazily because many runs may be parked in such calls.
  */
 export class ToolStep implements ToolWork {
   readonly #context: AgentContext

@@ -22,11 +22,9 @@ import { runStaggered } from '../base/platform.js'
 import type { StepWork } from '../live/open-steps.js'
 import type { ShieldScene } from '../shields/define-shield.js'
 
-/* The effects that only agents with shields load: the screenings of input, calls, results and output. */
+/** The screenings of input, calls, results and output. Only agents with shields load them. */
 
-/**
- * Shows the shields what the user has said: each part of a message, and its texts as the model reads them, together.
- */
+/** Screens the user messages. Each part is screened, and all texts together. */
 export async function screenInput(
   parts: AgentParts,
   { signal, self, runtime, context }: EffectScope,
@@ -50,7 +48,7 @@ export async function screenInput(
 type ScreenText = (text: string) => Promise<Screening>
 type PartScreening = Omit<InputScreening, 'index'>
 
-/** What shields say of each part of a content, and of its texts together. */
+/** Screens each part of a content, and its texts together. */
 export async function screenContent(
   content: UserMessage['content'],
   look: ScreenText,
@@ -61,7 +59,7 @@ export async function screenContent(
     return text === '' ? [] : [{ ...(await look(text)), part }]
   })
   const screenings = (await Promise.all(looks)).flat()
-  // A message without text is screened, too: a message without a screening counts as blocked.
+  // A message without text is screened too, because an unscreened message counts as blocked.
   if (screenings.length === 0) return [{ ...(await look('')), part: null }]
   const seen = screenings.some(({ action }) => action === 'block')
     ? screenings
@@ -93,10 +91,7 @@ async function screenJoinedTexts(
   return screenings
 }
 
-/**
- * Shows the shields an answer as a whole, with the pieces that it continues; what of it was held back is shown when they
- * have cleared it.
- */
+/** Screens a whole answer with the pieces that it continues. The held-back text is emitted once cleared. */
 export async function screenOutput(
   parts: AgentParts,
   { signal, self, runtime, context }: EffectScope,
@@ -133,7 +128,9 @@ async function findRedactedProblem(
   return { outputProblem: reading.ok ? null : reading.problem }
 }
 
-/** The screening of the whole answer, for its last part. The earlier parts were shown, so they stay as they are. */
+/**
+ * The screening of a whole answer, reduced to its last part. The earlier parts were already emitted and stay.
+ */
 function toLastPiece(pieces: string, screening: Screening): Screening {
   const { action, content, message } = screening
   if (action === 'block') return screening
@@ -166,7 +163,7 @@ export async function screenCalls(
       screenText(parts, { runtime, context, signal }, 'toolInput', content, { callId, toolName })
     const screening = { ...(await look(text)), callId }
     if (parts.tools.get(toolName) !== undefined) return screening
-    // A name that is no tool's is what the model says, like its arguments.
+    // An unknown tool name is model output, like its arguments.
     const named = await look(toolName)
     if (named.action !== 'block' && named.action !== 'redact') return screening
     return { ...named, action: 'block' as const, content: '', callId, name: withheldName }
@@ -217,7 +214,7 @@ async function screenToolResult(
   const screening = await look(words)
   const readable = media.map(getReadableText).filter((text) => text !== '')
   if (readable.length === 0 || screening.action === 'block') return screening
-  // A file cannot be redacted: it passes unchanged, or is left out.
+  // A file cannot be redacted, so it passes unchanged or is dropped.
   const { action, findings } = await look(readable.join('\n'))
   if (action !== 'block' && action !== 'redact') return screening
   const content = `${screening.content}\n${withheldMedia}`
@@ -253,7 +250,7 @@ function createShieldSteps(
     })
 }
 
-/** What shields said, without what they said it of. */
+/** The report of shields without the screened content. */
 type ShieldReport = Omit<Screening, 'content'>
 type ShieldStep = Extract<Step, { stepType: 'shield_call' }>
 

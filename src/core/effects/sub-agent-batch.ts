@@ -23,7 +23,7 @@ import type { AgentRuntime } from '../live/runtime.js'
 import { getChildSessionId } from '../sessions/child-session.js'
 import { ChildRun, toChildResult } from '../live/child-run.js'
 
-/** What the actor of a batch gives to its tools and sub-agents. */
+/** The scope shared by the tools and sub-agents of a batch. */
 export interface BatchScope {
   runtime: AgentRuntime
   context: AgentContext
@@ -35,7 +35,7 @@ export interface BatchScope {
   sendBack: (event: AgentMachineEvent) => void
 }
 
-/** The sub-agents of one batch: they share the run's budget, and pause and stop together with the run. */
+/** The sub-agents of one batch. They share the run's budget and pause and stop together with it. */
 export class SubAgentBatch {
   /** `self`, the actor of the batch, is the parent of theirs. */
   readonly #scope: BatchScope
@@ -51,7 +51,7 @@ export class SubAgentBatch {
     return (this.#scope.agent.getSnapshot() as { context: AgentContext }).context
   }
 
-  /** Carries out a call of a sub-agent. Null: it rests, and has said so. Never rejects. */
+  /** Runs a sub-agent's call. Null if it is settled and has reported its questions. Never rejects. */
   async execute(
     tool: Tool,
     delegate: Delegate,
@@ -97,7 +97,7 @@ export class SubAgentBatch {
     }
   }
 
-  /** Waits until the sub-agent ends or rests. A pause that it took and that has been withdrawn since is no rest: it is resumed. */
+  /** Waits until the sub-agent ends or settles. A pause that was withdrawn in the meantime is resumed. */
   async #nextRest(child: ChildRun): Promise<RunResult> {
     const result = await child.waitForRest()
     const goesOn = result.state === 'PAUSED' && !this.#context.pausing && child.resumeWithdrawnPause()
@@ -226,7 +226,7 @@ export class SubAgentBatch {
     return usage !== null && findBudgetReason({ ...context, ...addToTotals(context, usage) }) !== null
   }
 
-  /** The others are stopped before the run is, so that what they have used is counted, too. */
+  /** Others stop before the run does, so that their usage is counted. */
   #stopOthers(child: ChildRun | undefined): Usage | null {
     return this.#scope.runtime.stopChildren(child)
   }
@@ -261,7 +261,7 @@ function addUsages(a: Usage | null, b: Usage | null): Usage | null {
   return a && b ? addUsage(a, b) : (a ?? b)
 }
 
-/** The event of a sub-agent as this run emits it. An event of its own sub-agent gets a longer path. */
+/** The event of a sub-agent as the parent emits it. Each level extends its path. */
 function toChildEvent(
   event: Extract<EmittedEvent, { type: 'child_event' }>['event'],
   callId: string,
@@ -313,8 +313,8 @@ const hasContentByType: Record<AgentEvent['type'], boolean> = {
 }
 
 /**
- * Whether an event of a sub-agent may be emitted where shields screen results: the sub-agent's answer is the result of
- * its call, and shields screen it when the call has ended.
+ * Whether a sub-agent's event may be emitted when shields screen results. Its answer is the result of its
+ * call, which is screened when the call ends.
  */
 function isContentFree(event: AgentEvent): boolean {
   return !hasContentByType[event.type === 'child_event' ? event.event.type : event.type]

@@ -10,7 +10,7 @@ export interface IdleWatch {
   readonly onActivity: ModelRequestOptions['onActivity']
   /** The work, given up at once when it goes silent: also by a provider that does not heed its signal. */
   readonly rejectOnSilence: <Result>(work: Promise<Result>) => Promise<Result>
-  /** Whether the request waits for its turn, which is no silence; afterwards it counts from anew. */
+  /** Whether the request is queued, which is not silence. The timer restarts afterwards. */
   readonly hold: (isHeld: boolean) => void
   readonly stop: () => void
 }
@@ -19,9 +19,8 @@ export interface IdleWatch {
 type Limits = Pick<AgentConfig, 'streamIdleMs'> & Partial<Pick<AgentConfig, 'contentIdleMs'>>
 
 /**
- * Ends an answer that has gone silent, or in which nothing but keep-alives comes. One timer for the whole answer: it looks
- * at the times of what came last. A whole answer says nothing until it is there, so that its silence counts from its
- * first piece. `outer` has no other listener.
+ * Ends an answer that is silent, or that contains only keep-alives. Uses one timer per answer. An answer
+ * without streaming is silent from its first piece. `outer` has no other listener.
  */
 export function watchIdle(outer: CallAbort, limits: Limits, stream: boolean, clock: Clock): IdleWatch {
   const { streamIdleMs, contentIdleMs = defaultConfig.contentIdleMs } = limits

@@ -36,7 +36,7 @@ export interface TableGuard {
   builtin: BuiltinGuard
 }
 
-/** What a transition does, taken in one leaf. */
+/** The effects of a transition in one leaf state. */
 export interface Plan {
   to: Leaf
   /** Whether other states are active afterwards, or a history state remembers something. */
@@ -65,7 +65,7 @@ export interface Entry {
   actions: readonly TableAction[]
   invokes: readonly Invoke[]
   childIds: readonly string[]
-  /** The actions of `initial`, where the state is entered by it. */
+  /** The actions of `initial`, if it enters the state. */
   initialActions: readonly TableAction[]
 }
 
@@ -85,15 +85,15 @@ export interface TableAction {
   type: string
   /** A value, or a function of context and event. */
   params: unknown
-  /** What an action of this package does, without XState around it. */
+  /** An action of this package, run without XState's wrapper. */
   step: ContextStep | undefined
   /** A function of the user's, or an action of XState's own; undefined where it is missing. */
   implementation: BuiltinAction | ((info: never, params: never) => void) | undefined
 }
 
 /**
- * A chart as tables, filled as they are asked for: XState works out candidates, exits, entries and the state value anew
- * at each transition. The chart itself stays XState's; `provide()` makes another machine, with tables of its own.
+ * A chart as lazily filled tables. XState computes candidates, exits, entries and the state value at each
+ * transition. The chart itself stays XState's, and `provide()` creates another machine with separate tables.
  */
 export class ChartTables {
   readonly #machine: AnyStateMachine
@@ -128,18 +128,17 @@ export class ChartTables {
     return leaf
   }
 
-  /** The branches for an event, in the order in which they are tried. */
+  /** The branches for an event, in evaluation order. */
   listBranches(leaf: Leaf, type: string): readonly Branch[] {
     const known = leaf.branches.get(type)
     if (known) return known
     const inwardsOut = leaf.nodes.toReversed()
     const branches = inwardsOut.flatMap((node) => this.#toBranches(listCandidates(node, type)))
-    // Only types that the chart names: the tables do not grow with what is sent.
+    // Only for types named in the chart, so that sent events do not grow the tables.
     if (inwardsOut.some(({ transitions }) => transitions.has(type))) leaf.branches.set(type, branches)
     return branches
   }
 
-  /** What a transition does in this leaf. */
   getPlan(leaf: Leaf, transition: AnyTransitionDefinition, { historyValue }: AnyMachineSnapshot): Plan {
     const known = leaf.plans.get(transition)
     if (known) return known
@@ -283,7 +282,7 @@ function listAncestors(node: AnyStateNode, below?: AnyStateNode): AnyStateNode[]
   return ancestors
 }
 
-/** Every state is a descendant of `undefined`: what a transition leaves that reenters the root. */
+/** Every state is a descendant of `undefined`, the parent of the root. */
 function isDescendant(node: AnyStateNode, ancestor: AnyStateNode | undefined): boolean {
   return ancestor === undefined || listAncestors(node).includes(ancestor)
 }
@@ -296,7 +295,10 @@ function toStateValue(nodes: readonly AnyStateNode[]): StateValue {
   return above.reduce<StateValue>((value, key) => ({ [key]: value }), leaf)
 }
 
-/** The transitions of one state for an event: the exact type before wildcards, long wildcards before short ones. */
+/**
+ * The transitions of one state for an event, exact types before wildcards and long wildcards before short
+ * ones.
+ */
 function listCandidates({ transitions }: AnyStateNode, type: string): AnyTransitionDefinition[] {
   const byType: Map<string, AnyTransitionDefinition[]> = transitions
   const wild = [...byType.keys()]
@@ -305,7 +307,7 @@ function listCandidates({ transitions }: AnyStateNode, type: string): AnyTransit
   return [type, ...wild].flatMap((descriptor) => byType.get(descriptor) ?? [])
 }
 
-/** `*` matches every type, `a.b.*` those that begin with the tokens `a` and `b`. */
+/** `*` matches every type; `a.b.*` matches types that start with the tokens `a` and `b`. */
 function matchesWildcard(type: string, descriptor: string): boolean {
   if (descriptor === '*') return true
   if (!descriptor.endsWith('.*')) return false
@@ -315,7 +317,7 @@ function matchesWildcard(type: string, descriptor: string): boolean {
   return wildAt === wanted.length - 1 && wanted.slice(0, -1).every((token, i) => token === tokens[i])
 }
 
-/** The state to which a target leads: for a history state, the one that it remembers, or the initial one. */
+/** The target state; a history state resolves to its stored or initial states. */
 function resolveHistory(target: AnyStateNode, history: HistoryValue): AnyStateNode {
   if (target.type !== 'history') return target
   return history[target.id]?.[0] ?? target.parent?.initial.target[0] ?? target
@@ -331,7 +333,7 @@ function findDomain(
   return common ?? (reenter ? undefined : source.machine.root)
 }
 
-/** The states that are entered, and those of them whose `initial` transition is taken. */
+/** The entered states, and the states entered through `initial`. */
 function collectEntered(
   transition: AnyTransitionDefinition,
   target: AnyStateNode,
@@ -367,7 +369,7 @@ function collectEntered(
   return { entered: [...entered], byInitial }
 }
 
-/** What the history states of states that are left remember. */
+/** The values that history states store on exit. */
 function listRemembered(left: readonly AnyStateNode[], { nodes }: Leaf): [string, AnyStateNode[]][] {
   return left.flatMap((node) =>
     Object.values<AnyStateNode>(node.states)

@@ -18,9 +18,9 @@ interface LightOptions {
 }
 
 /**
- * A child actor that waits for one thing: a request, or a batch. It is what XState's `Actor` is for such logic, with the
- * same inspection events, but without the mailbox, scope and functions of its own that each of XState's actors has.
- * It emits nothing and has no children.
+ * A child actor for one task, a request or a batch. It replaces XState's `Actor` for such logic with the same
+ * inspection events, but without a mailbox, scope and closures per actor. It emits nothing and has no
+ * children.
  */
 export class LightActor {
   readonly logic: AnyLogic
@@ -51,7 +51,7 @@ export class LightActor {
     this._snapshot = logic.getInitialSnapshot(this.#scope, input)
   }
 
-  /** Logic gets the actor itself as its scope: it has all that such logic uses. */
+  /** The actor is its own scope, because it has all members that such logic uses. */
   get #scope(): never {
     return this as never
   }
@@ -64,7 +64,7 @@ export class LightActor {
     return this
   }
 
-  /** XState's callbacks and promises get this function; nothing subscribes to what is emitted. */
+  /** Required by XState's callbacks and promises; nothing subscribes to it. */
   emit(): void {}
 
   start(): this {
@@ -216,7 +216,7 @@ function tellError(observer: Observer<Snapshot<unknown>>, error: unknown): void 
   })
 }
 
-/** What an observer throws goes to the platform, as XState does it. */
+/** Rethrows observer errors globally, like XState. */
 function report(work: () => void): void {
   try {
     work()
@@ -227,7 +227,9 @@ function report(work: () => void): void {
   }
 }
 
-/** Marks logic whose actors wait for one thing, emit nothing and have no children: the tables give them light actors. */
+/**
+ * Marks logic with a single task, without emits and children, so that the tables create light actors for it.
+ */
 export function toLightLogic<Logic extends object>(logic: Logic): Logic {
   return Object.assign(logic, { isLight: true })
 }

@@ -22,18 +22,18 @@ import { type ActionArguments, type BuiltinAction, type TransitionScope, toStop 
 type Children = Record<string, AnyActorRef | undefined>
 
 /**
- * One event and everything that follows from it before the machine rests, in XState's order: the transition that the
- * event selects, then `always` transitions and raised events. Actions, inspectors and subscribers see what XState would
- * give them.
+ * One event and everything that follows before the machine settles, in XState's order. After the selected
+ * transition, `always` transitions and raised events run. Actions, inspectors and subscribers see the same as
+ * with XState.
  */
 export class Macrostep {
   readonly #tables: ChartTables
   readonly #scope: TransitionScope
-  /** The event that is being taken: the one that came, or a raised one. */
+  /** The current event, sent or raised. */
   #event: AnyEventObject
   #snapshot: AnyMachineSnapshot
   #leaf: Leaf
-  /** What the actions of the present transition have changed; the snapshot has it after them. */
+  /** The context after the actions of the current transition, before the snapshot has it. */
   #context: unknown
   #children: Children
   #isChanged = false
@@ -246,7 +246,7 @@ export class Macrostep {
     this.#execute(stop, info, actorRef)
   }
 
-  /** What a machine that has ended leaves running. Its last snapshot still names it. */
+  /** Stops the children of a machine that has ended. Its last snapshot still names them. */
   #stopChildren(): void {
     for (const child of Object.values(this.#children))
       this.#resolve(toStop(child), undefined, undefined, undefined)

@@ -20,10 +20,9 @@ type Transition = (
 ) => AnyMachineSnapshot
 
 /**
- * The machine's `transition`, walked from tables: the same snapshots, actions and inspection events as XState's own, at
- * less than half of its garbage. XState takes what the tables leave to it: the end of an actor (`xstate.stop`), a failed
- * actor that no transition handles, snapshots of other machines, and charts with parts that the tables do not know.
- *
+ * The machine's `transition` computed from tables, with the same snapshots, actions and inspection events as
+ * XState and less than half of its garbage. XState itself handles the end of an actor (`xstate.stop`),
+ * unhandled actor errors, snapshots of other machines, and charts with unsupported parts.
  * @param tables for tests: the tables of the machine, or spoilt ones
  */
 export function createTableTransition(
@@ -54,7 +53,7 @@ function isTaken(type: string): boolean {
   return type !== 'xstate.stop' && type !== 'xstate.init'
 }
 
-/** What is wrong with a chart, by its config: `provide()` makes machines of the same one. */
+/** The problem of a chart by its config, because `provide()` creates machines with the same one. */
 const problems = new WeakMap<object, string | null>()
 const reported = new Set<string>()
 
@@ -74,7 +73,7 @@ function canUseTables(
   return false
 }
 
-/** Not in production: the machine does the same either way, and only its cost is another. */
+/** Development only, because behaviour is the same and only the cost differs. */
 function warnInDevelopment(sentence: string): void {
   const { process } = globalThis as { process?: Partial<NodeJS.Process> }
   if (process?.env?.NODE_ENV !== 'production') warnProcess(sentence, 'interpreter')
@@ -86,8 +85,9 @@ type PureTransition<Machine extends AnyStateMachine> = (
 ) => ReturnType<typeof transition<Machine>>
 
 /**
- * XState's function `transition` for one machine, by tables: the next snapshot and the actions that a running actor would
- * execute. It starts nothing. XState creates an actor of the machine for each event; this creates one actor in all.
+ * XState's `transition` for one machine, computed from tables. Returns the next snapshot and the actions that
+ * a running actor would execute, and starts nothing. XState creates an actor per event; this creates one in
+ * total.
  */
 export function createPureTransition<Machine extends AnyStateMachine>(
   machine: Machine,
@@ -104,7 +104,7 @@ export function createPureTransition<Machine extends AnyStateMachine>(
   }
 }
 
-/** The scope of an actor that is never started: what it is told to do has no effect. */
+/** The scope of an actor that never starts, so its effects do nothing. */
 function createInertScope(): TransitionScope {
   const self = createEmptyActor()
   const ignore = (): void => undefined

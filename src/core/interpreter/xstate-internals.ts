@@ -10,8 +10,8 @@ import {
 } from 'xstate'
 
 /**
- * What the tables rely on in XState beside its documented interface. This file names all of it;
- * `findChangedInternal` finds what another version of XState has changed.
+ * The undocumented parts of XState that the tables use. `findChangedInternal` detects changes in other
+ * versions of XState.
  */
 
 /** The members of a machine's snapshot, in XState's order. */
@@ -42,7 +42,7 @@ export interface ActorSystemInternals {
   _sendInspectionEvent: (event: object) => void
 }
 
-/** The scope in which an actor takes an event. */
+/** The scope in which an actor processes an event. */
 export type TransitionScope = Omit<AnyActorScope, 'system' | 'actionExecutor'> & {
   system: ActorSystemInternals
   actionExecutor: (action: {
@@ -61,7 +61,6 @@ export interface ActionArguments {
   system: unknown
 }
 
-/** What the actions of one microstep share. */
 export interface ActionExtra {
   /** Events that the machine takes before it rests: `raise`, and states that are done. */
   internalQueue: AnyEventObject[]

@@ -24,7 +24,7 @@ export function beginTelemetry(
   }
 }
 
-/** A run's telemetry, whatever it does: work is done once, and what it gives is what it gave. */
+/** The telemetry of a run. Work is executed once, and its result is returned even if the telemetry throws. */
 export class SafeTelemetry implements RunTelemetry {
   readonly #telemetry: Telemetry
   readonly #run: RunTelemetry
@@ -96,7 +96,7 @@ export class SafeTelemetry implements RunTelemetry {
   }
 }
 
-/** It is in every log that runs are kept in: a `traceparent` has 55 characters. */
+/** A `traceparent` has 55 characters, and every log stores the link. */
 const maxLink = 200
 
 /** Several telemetries have a list of links, as JSON. */
@@ -114,12 +114,12 @@ export interface MeasuringOptions {
   readonly model: TelemetryRunInfo['model']
 }
 
-/** A run that begins in this process. */
+/** A run that starts in this process. */
 interface MeasuredStart {
   runId: string
-  /** What it starts from; null when it is restored. */
+  /** The input of the run; null if it is restored. */
   input: { sessionId: string } | null
-  /** What the log has kept of an earlier process. */
+  /** The link logged by an earlier process. */
   link: string | null | undefined
   above: TelemetryParent | undefined
   /** The agent actor. */
@@ -146,7 +146,7 @@ export function measureRun(
 }
 
 /**
- * The telemetry of an agent; undefined without one, and for an empty list.
+ * The telemetry of an agent; undefined for none and for an empty list.
  * @throws {ConfigError} `invalid_config` for what is none
  */
 export function checkTelemetry(given: Telemetry | readonly Telemetry[] | undefined): Telemetry | undefined {
@@ -167,9 +167,9 @@ function combineTelemetry(all: readonly Telemetry[]): Telemetry {
 
 class CombinedRun implements RunTelemetry {
   readonly parts: readonly RunTelemetry[]
-  /** In the order of the telemetries; null for one that could not begin. */
+  /** Null for a telemetry that failed to start. */
   readonly #runs: readonly (SafeTelemetry | null)[]
-  /** What was thrown and is not reported yet. */
+  /** An error that is not reported yet. */
   #thrown: { error: unknown } | null = null
 
   constructor(all: readonly Telemetry[], run: TelemetryRunInfo) {
@@ -215,7 +215,7 @@ class CombinedRun implements RunTelemetry {
     this.#throwNoted()
   }
 
-  /** The run reports what is thrown here as one warning. */
+  /** Reports a pending error as one warning. */
   #throwNoted(): void {
     const thrown = this.#thrown
     this.#thrown = null
@@ -223,7 +223,7 @@ class CombinedRun implements RunTelemetry {
   }
 }
 
-/** Where another process had one telemetry, each is given its link: it knows its own. */
+/** A link of an earlier process with one telemetry is passed to all. */
 function splitLinks(link: string | null, count: number): readonly (string | null)[] {
   try {
     const links: unknown = JSON.parse(link ?? '')
