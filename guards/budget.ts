@@ -1,10 +1,10 @@
-/** What has been used so far. A `Usage` is one. */
+/** Usage so far. A `Usage` satisfies it. */
 export interface BudgetTotals {
   inputTokens: number
   outputTokens: number
   /** Part of inputTokens. */
   cachedInputTokens: number
-  /** USD; null when a price was not known, which never trips. */
+  /** USD; null if a price was unknown, which never exceeds a limit. */
   cost: number | null
 }
 
@@ -26,7 +26,7 @@ export interface BudgetReserve {
   costFraction: number
 }
 
-/** What is left of each limit, never below 0; null when the limit is off or, for cost, when it is not known. */
+/** The rest of each limit, at least 0; null if the limit is off or the cost unknown. */
 export interface BudgetRemaining {
   tokens: number | null
   outputTokens: number | null
@@ -35,7 +35,7 @@ export interface BudgetRemaining {
 
 export type BudgetReason = 'token_budget' | 'output_tokens' | 'cost_limit'
 
-/** The first limit that is reached: tokens, output tokens, cost. Reaching is enough. */
+/** The first limit reached: tokens, output tokens, cost. */
 export function findCrossedLimit(totals: BudgetTotals, limits: BudgetLimits): BudgetReason | null {
   const left = getRemaining(totals, limits)
   if (left.tokens === 0) return 'token_budget'
@@ -46,7 +46,7 @@ export function findCrossedLimit(totals: BudgetTotals, limits: BudgetLimits): Bu
 
 export type NearReason = Exclude<BudgetReason, 'output_tokens'>
 
-/** The first limit of which the reserve is left, or less: tokens, cost. */
+/** The first limit with only its reserve left: tokens, cost. */
 export function findNearLimit(
   totals: BudgetTotals,
   limits: BudgetLimits,
@@ -66,7 +66,7 @@ export function getRemaining(totals: BudgetTotals, limits: BudgetLimits): Budget
   }
 }
 
-/** What the user reads: what is used, and the key to raise. */
+/** The message for users: the usage, and the key to raise. */
 export function formatBudgetMessage(
   reason: BudgetReason,
   totals: BudgetTotals,
@@ -93,7 +93,7 @@ function getCostLeft(cost: number, limit: number): number {
   return cost * slack >= limit ? 0 : limit - cost
 }
 
-/** Six significant digits: cents of a cent, without the noise of binary fractions. */
+/** Six significant digits, without floating-point noise. */
 function formatUsd(amount: number): string {
   return String(Number(amount.toPrecision(6)))
 }

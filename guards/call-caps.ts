@@ -1,31 +1,28 @@
-/** How many calls were let run since the last user message, and how many were asked for. */
+/** Calls since the last user message. */
 export interface CallCounts {
-  /** Calls that ran, or were handed to a person, a client or a guard. */
+  /** Calls that ran, or were passed to a person, a client or a guard. */
   calls: number
-  /** Whether a call was refused because all calls of the run are used. */
+  /** Whether a call was refused because the run's cap is used up. */
   isOver: boolean
-  /** The same by tool, for tools that have a cap of their own. */
+  /** Per tool, for tools with a cap. */
   byTool: Readonly<Record<string, number>>
 }
 
-/** null is no cap. */
+/** null means no cap. */
 export interface CallCaps {
-  /** Calls of the run. */
   run: number | null
-  /** Calls of one response. */
   response: number | null
-  /** Calls of one tool. */
   tool: (name: string) => number | null
 }
 
-/** The cap that a call meets. */
+/** The cap that refuses a call. */
 export type CallCap = 'run' | 'response' | 'tool'
 
 export const noCallCounts: CallCounts = { calls: 0, isOver: false, byTool: {} }
 
 /**
- * Counts the calls of one response, in their order. `met` says for each call which cap refuses it; null: it may run. A refused
- * call uses nothing up.
+ * Counts the calls of a response in order. `met` has the cap that refuses each call, or null. Refused calls do not
+ * count.
  */
 export function countCalls(
   before: CallCounts,
@@ -52,7 +49,7 @@ export function countCalls(
   return { counts: { calls, isOver, byTool: Object.fromEntries(byTool) }, met }
 }
 
-/** What the model reads in place of a result. */
+/** The result that the model reads. */
 export function formatCapMessage(cap: CallCap, name: string, most: number): string {
   const words = {
     run: `all ${most} tool calls of this run are used.`,
@@ -62,17 +59,15 @@ export function formatCapMessage(cap: CallCap, name: string, most: number): stri
   return `Not executed: ${words[cap]}`
 }
 
-/** What the user reads. */
 export function formatCallCapEnd(maxToolCalls: number): string {
   return `The model asked for more than the ${maxToolCalls} tool calls of this run. Raise limits.maxToolCalls to let it make more.`
 }
 
-/** Whether all steps of a run are used. A step is one accepted model response; null is no cap. */
+/** Whether a run has used all its steps. null means no cap. */
 export function isAtStepCap(steps: number, maxSteps: number | null): boolean {
   return maxSteps !== null && steps >= maxSteps
 }
 
-/** What the user reads. */
 export function formatStepCapMessage(maxSteps: number): string {
   const used = maxSteps === 1 ? 'The one step of this run is' : `All ${maxSteps} steps of this run are`
   return `${used} used. Raise limits.maxSteps to let it go on for longer.`

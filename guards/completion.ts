@@ -1,16 +1,15 @@
-/** What a response is to the loop. */
+/** The kind of a response. */
 export type ResponseKind =
-  /** Text, and the turn ends. */
+  /** Text that ends the turn. */
   | 'answer'
-  /** Calls to carry out, whatever text comes with them. */
+  /** Tool calls, with or without text. */
   | 'calls'
-  /** Cut off at the output limit. */
   | 'truncated'
-  /** Cut off while it asked for calls: none of them may run, the last may be incomplete. */
+  /** Truncated during calls. None of them may run, because the last may be incomplete. */
   | 'truncatedCalls'
-  /** Withheld by the provider's content filter, in whole or in part; calls in it never run. */
+  /** Withheld by the provider's content filter, at least in part. Its calls never run. */
   | 'filtered'
-  /** The model declines; final at once. */
+  /** The model declined. Final. */
   | 'refusal'
   /** Neither text nor calls. */
   | 'empty'
@@ -18,9 +17,9 @@ export type ResponseKind =
 export interface ResponseFacts {
   text: string
   refusal: string | null
-  /** How many calls it asks for. */
+  /** Number of calls. */
   calls: number
-  /** As the provider wrote it; null when it never came. */
+  /** As sent by the provider; null if missing. */
   finishReason: string | null
 }
 

@@ -4,11 +4,11 @@ import { type CallFact, ok, type Rule } from './types.js'
 import { type NamedCalls, nameCalls } from './lib/words.js'
 
 export interface DuplicatesState {
-  /** The call that comes most often in the last response, and how often; null when that is not too often. */
+  /** The most frequent call of the last response, if there are too many copies; otherwise null. */
   due: { count: number; named: NamedCalls } | null
 }
 
-/** Part of `progress.stale`: of identical calls in one response, only the first `blockAt` run. */
+/** Part of `progress.stale`: only the first `blockAt` of identical calls in one response run. */
 export const duplicates: Rule<DuplicatesState, { blockAt: number }, 'no_progress'> = {
   reasons: ['no_progress'],
   initial: { due: null },

@@ -4,7 +4,7 @@ import { readAnswer } from './lib/answers.js'
 import { type OutcomeDigests, digestOutcome } from './lib/outcome-digest.js'
 import type { CallFact, ChildOutcome, Fact, ResultFact } from './types.js'
 
-/** A call as the guards see it. This is where its arguments are hashed: make it once a call and keep it. */
+/** A call as guards see it. Hashes the arguments, so create it once per call. */
 export function createCallFact(
   name: string,
   argumentsText: string,
@@ -19,27 +19,26 @@ export function createCallFact(
   return fact
 }
 
-/** How a call ended. */
+/** The end of a call. */
 export interface CallEnding {
   ok: boolean
   errorKind: ResultFact['errorKind']
-  /** Whether it was never carried out, and who refused it; null for a call that was closed because the run stopped. */
+  /** Whether it never ran, and who refused it; null for a call closed when the run stopped. */
   refused: boolean
   refusedBy: ResultFact['refusedBy']
-  /** What the model reads. */
+  /** Read by the model. */
   content: string
   durationMs: number
   child?: ChildOutcome
 }
 
-/** A result as the guards that are on see it: its content is read for those that compare it, each time once. */
+/** A result as the enabled guards see it. Its content is hashed once, if a guard compares it. */
 export function createResultFact(call: CallFact, ending: CallEnding, config: GuardrailsConfig): ResultFact {
   const { content, child } = ending
   const { repeatedOutput, progress } = config
   const isCompared = progress !== null && !ending.refused
   const { digest: outcome, shape } = isCompared ? digestOutcome(content) : notCompared
-  // Key by key: it is made for each result, and to spread two objects into a third takes longer than to compare
-  // results.
+  // Assigns key by key, because spreading two objects costs more than comparing results.
   const fact: ResultFact = {
     name: call.name,
     fingerprint: call.fingerprint,
@@ -78,7 +77,7 @@ function fingerprintFactBatch(calls: readonly CallFact[], config: GuardrailsConf
   return needsBatchFingerprint(config) ? fingerprintBatch(calls.map(({ fingerprint }) => fingerprint)) : ''
 }
 
-/** Whether a guard is on that compares whole batches, and what came of them. */
+/** Whether an enabled guard compares whole batches and their results. */
 function needsBatchFingerprint({ repeatedCall, cycle }: GuardrailsConfig): boolean {
   return (repeatedCall ?? cycle) != null
 }

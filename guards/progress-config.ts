@@ -1,6 +1,6 @@
 import { type OnHalt, onHalt, type Setting, type Settings } from './lib/settings.js'
 
-/** Counts that lead to a nudge and to a halt. Null means never. */
+/** Counts for a nudge and a halt. Null means never. */
 export interface Steps {
   /** The model reads one hint. */
   nudgeAt: number | null
@@ -8,7 +8,7 @@ export interface Steps {
   haltAt: number | null
 }
 
-/** The same for a rule that knows which calls to refuse. */
+/** Like `Steps`, for a rule that can refuse calls. */
 export interface StepsWithBlock extends Steps {
   /** From this count on the calls are refused. The run continues. */
   blockAt: number | null
@@ -30,14 +30,14 @@ export interface ProgressConfig {
    *   a nudge, also when other calls come between
    */
   stale: StepsWithBlock | null
-  /** Different batches that bring nothing new: A B A B, a cycle of any length. Default: 4, 6, 20, as above. */
+  /** Different batches without news: A B A B, a cycle of any length. Default: 4, 6, 20, as above. */
   mixed: StepsWithBlock | null
   /**
    * Every call fails. Default: 7, 11; sessions that ended well had up to 8. After the nudge, another call with another
    * error counts for a sixth, because the first rows of an import may all be bad.
    */
   failing: Steps | null
-  /** One tool, one error, other arguments. Default: 5, 8; up to 6 ended well. */
+  /** The same tool and error with different arguments. Default: 5, 8; up to 6 ended well. */
   sameError: Steps | null
   /** Calls of tools that do not exist. Default: 2, 6. */
   unknownTools: Steps | null
@@ -49,21 +49,21 @@ export interface ProgressConfig {
   transient: Steps | null
   /** Which calls count as waiting. */
   waiting: WaitingConfig | null
-  /** How many pairs of call and result of a turn are remembered, at most 64, because guard state is small. */
+  /** Maximum number of remembered call-result pairs per turn, at most 64, because guard state is small. */
   memory: number
   /** After a `pause` (default), `resume()` continues the run. Policy denials end in ERROR either way. */
   onHalt: OnHalt
-  /** Whether the model gets one last request without tools before a pause, so that there is an answer. Default true. */
+  /** Whether a pausing halt asks for last words first, in one request without tools. Default true. */
   lastWords: boolean
 }
 
-/** A successful call that waits is never refused. One that took ten times `ms` counts for a tenth of `weight`. */
+/** A successful call that waits is never refused. One that took ten times `ms` counts as a tenth of `weight`. */
 export interface WaitingConfig {
-  /** A call waits that took this many milliseconds. Default 3000. */
+  /** Minimum duration of a waiting call, in milliseconds. Default 3000. */
   ms: number
-  /** Longer results, in characters, are not a wait, unless the call took ten times `ms`. Default 300. */
+  /** Maximum result length of a waiting call, in characters, unless it took ten times `ms`. Default 300. */
   chars: number
-  /** The weight of such a call. Default 1/3. */
+  /** Weight of a waiting call. Default 1/3. */
   weight: number
   /**
    * The weight of a call whose result reports work in progress (`running`, `queued`, `in progress`, `eta 4 min`), or whose

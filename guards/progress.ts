@@ -16,9 +16,9 @@ import { type NamedCalls, formatTimes, lastWordsAsked, nameCalls } from './lib/w
 import { toEvidence } from './lib/evidence.js'
 
 export interface ProgressState extends Staleness, Streaks {
-  /** The last nudge, so that the next one has other words. */
+  /** The last nudge, so that the next one is worded differently. */
   lastNudge: string | null
-  /** The result of the last fact. */
+  /** The verdict on the last fact. */
   due: ProgressDue | null
 }
 
@@ -107,7 +107,7 @@ function observeResults(
   const { failing, unknownTools, refused, transient, tools } = streaks
   const due = findDue([...stale, ...broken], state.lastNudge)
   const lastNudge = due?.action === 'nudge' ? formatSaid(due) : state.lastNudge
-  // Key by key: to spread two objects into a third costs as much as all the rest.
+  // Assigns key by key, because spreading two objects costs as much as everything else.
   return {
     pairs,
     stale: row,
@@ -124,7 +124,7 @@ function observeResults(
   }
 }
 
-/** A result whose words report a temporary failure is one, however the tool returned it. */
+/** A result whose words report a temporary failure, however the tool returned it. */
 function readTransient(result: ResultFact): ResultFact {
   return result.says === 'transient' ? { ...result, ok: false, errorKind: 'transient' } : result
 }
@@ -180,19 +180,18 @@ export interface ProgressDue {
   action: 'nudge' | 'block' | 'halt'
   rule: ProgressRule
   count: number
-  /** The count that halts. */
   haltAt: number | null
   named: NamedCalls
   /** Whether a person, a shield or another guard refused the repeated calls. */
   refused: boolean
-  /** Which of two wordings. */
+  /** One of two wordings. */
   wording: number
 }
 
 interface Words {
-  /** After `You have`, or `The model has`. Without a full stop. */
+  /** Follows `You have` or `The model has`. No full stop. */
   done: (tools: string, count: number, refused: boolean) => string
-  /** Two wordings, so that no nudge has the words of the one before. */
+  /** Two wordings, so that consecutive nudges differ. */
   advice: readonly [string, string]
   /** A remedy for people, other than a higher limit. */
   remedy: string
@@ -280,7 +279,7 @@ const words: Record<ProgressRule, Words> = {
   },
 }
 
-/** The key of `guardrails.progress` that has the numbers of a rule. */
+/** The key of `guardrails.progress` with a rule's numbers. */
 export function toSetting({ rule }: Pick<ProgressDue, 'rule'>): Exclude<ProgressRule, 'recurring'> {
   return rule === 'recurring' ? 'stale' : rule
 }
@@ -289,27 +288,27 @@ function formatDone({ rule, named, count, refused }: ProgressDue, who = 'You hav
   return `${who} ${words[rule].done(named.tools, count, refused)}.`
 }
 
-/** The model reads it with its next request. */
+/** Read by the model with its next request. */
 export function formatProgressNudge(due: ProgressDue): string {
   const { advice, remedy } = words[due.rule]
   const forDeveloper = remedy === markPolling ? ` (For the developer: ${markPolling}.)` : ''
   return `${formatDone(due)} ${advice[due.wording === 1 ? 1 : 0]}${forDeveloper}`
 }
 
-/** The model reads it as the result of a call that was refused. */
+/** Read by the model as the result of a refused call. */
 export function formatProgressRefusal(due: ProgressDue): string {
   const left = due.haltAt === null ? null : Math.max(1, due.haltAt - due.count)
   const end = left === null ? '' : ` After ${left === 1 ? 'one' : left} more like this the run stops.`
   return `Not executed. ${formatDone(due)} ${words[due.rule].advice[due.count % 2 === 0 ? 0 : 1]}${end}`
 }
 
-/** People read it when the run stops. */
+/** Read by people when the run stops. */
 export function formatProgressHalt(due: ProgressDue): string {
   const { rule, haltAt } = due
   return `${formatDone(due, 'The model has')} To allow more, raise guardrails.progress.${toSetting(due)}.haltAt (now ${haltAt}); ${words[rule].remedy}.`
 }
 
-/** The model reads it before the run pauses. */
+/** Read by the model before the run pauses. */
 export function formatLastWordsPrompt(due: ProgressDue): string {
   return `${formatDone(due)} ${lastWordsAsked}`
 }

@@ -1,30 +1,30 @@
-/** How often a failed request is made again, and how long is waited before. */
+/** How often to retry a failed request, and the delays. */
 export interface RetryConfig {
-  /** Attempts a step on recoverable errors, the first included. */
+  /** Attempts per step on recoverable errors, including the first. */
   maxAttempts: number
-  /** Attempts a step on rate limits, counted apart. */
+  /** Attempts per step on rate limits, counted separately. */
   rateLimitAttempts: number
-  /** Milliseconds before the second attempt; twice as long before each further one, times a jitter of 0.5 to 1.5. */
+  /** Milliseconds before the second attempt. Doubles for each further one, times a jitter of 0.5 to 1.5. */
   baseDelayMs: number
-  /** Milliseconds that a delay never exceeds. A Retry-After of the provider counts instead where there is one. */
+  /** Maximum delay in milliseconds, unless the provider sends a Retry-After. */
   maxDelayMs: number
-  /** Milliseconds. The longest Retry-After that is waited out; a longer one ends the run at once. */
+  /** Longest Retry-After to wait for, in milliseconds. A longer one ends the run. */
   maxRetryAfterMs: number
 }
 
-/** An attempt to make a request, which has failed. */
+/** A failed attempt. */
 export interface FailedAttempt {
-  /** `rate_limit`, `transient` and `incomplete` may pass with time; nothing else does. */
+  /** `rate_limit`, `transient` and `incomplete` are retried. */
   kind: string
-  /** Which attempt of its step it was, from 1. */
+  /** Number of the attempt in its step, from 1. */
   attempt: number
-  /** How many of those before it ended at a rate limit. */
+  /** Number of earlier attempts that hit a rate limit. */
   rateLimits: number
-  /** What the provider asked us to wait, in milliseconds; null when it did not say. */
+  /** Requested wait in milliseconds, or null. */
   retryAfterMs: number | null
 }
 
-/** Whether another attempt follows. Rate limits are counted apart: they say nothing about the request. */
+/** Whether another attempt follows. Rate limits are counted separately, because they do not depend on the request. */
 export function canRetry(failed: FailedAttempt, config: RetryConfig): boolean {
   if ((failed.retryAfterMs ?? 0) > config.maxRetryAfterMs) return false
   switch (failed.kind) {
@@ -39,7 +39,7 @@ export function canRetry(failed: FailedAttempt, config: RetryConfig): boolean {
 }
 
 /**
- * How long is waited before it, in milliseconds: exponential back-off, unless the provider said how long to wait.
+ * The delay before it in milliseconds: exponential back-off, or the provider's wait.
  * @param jitter of `toJitter`: guards know no chance
  */
 export function getRetryDelayMs(failed: FailedAttempt, config: RetryConfig, jitter: number): number {
@@ -50,14 +50,12 @@ export function getRetryDelayMs(failed: FailedAttempt, config: RetryConfig, jitt
   return Math.round(failed.retryAfterMs ?? backOff * jitter)
 }
 
-/**
- * What a delay is multiplied by, 0.5 to 1.5, from a random number of 0 to 1: many who failed at once come back apart.
- */
+/** A factor of 0.5 to 1.5 from a random number of 0 to 1, so that retries spread out. */
 export function toJitter(random: number): number {
   return 0.5 + random
 }
 
-/** Attempts of the step that failed in the same way before. */
+/** Earlier attempts of the step that failed in the same way. */
 function countEarlierAttempts({ kind, attempt, rateLimits }: FailedAttempt): number {
   return kind === 'rate_limit' ? rateLimits : attempt - 1 - rateLimits
 }

@@ -5,57 +5,56 @@ import { terminalDelegation } from './terminal-delegation.js'
 import type { Fact, Guard, Rule } from './types.js'
 
 /**
- * The guards that watch calls and their results, by the keys of their configuration; who knows more about a cause
- * stands before who knows less. Their state, their configuration, the reasons of a run and who reads any of these follow
- * from this table: another guard is a file beside it, a line in it, and its tests.
+ * The guards of calls and results, by configuration key. Guards that know more about a cause come first. State,
+ * configuration and reasons derive from this table: a new guard is a file, a line here, and its tests.
  */
 export const roster = {
-  /** Sub-agents that no second try helps. */
+  /** Sub-agents that failed permanently. */
   terminalDelegation,
   ...presetGuards,
-  /** The default policy: progress is news. */
+  /** The default guard against lack of progress. */
   progress,
 }
 
-/** The same, and what is configured under a key of another. */
+/** Adds the rules configured under another guard's key. */
 const all = { ...roster, duplicates }
 
 type All = typeof all
 type Roster = typeof roster
 
-/** What each guard remembers. */
+/** State of each guard. */
 export type GuardStates = { [Key in keyof All]: All[Key]['initial'] }
 
-/** The reason of a run that one of them has halted. */
+/** The reason of a run that a guard halted. */
 export type GuardName = Roster[keyof Roster]['reasons'][number]
 
-/** What the guards that watch tool calls need to know. `null` is off. The `guardrails` of an `AgentConfig` is one. */
+/** Configuration of the guards; `null` disables one. The `guardrails` of an `AgentConfig` satisfies it. */
 export type GuardrailsConfig = { [Key in keyof Roster]: Roster[Key]['defaults'] | null } & {
   /**
-   * Identical consecutive batches that execute, where `repeatedCall` is on. Giving a number switches that guard on;
-   * `null` switches it off, and `progress.stale` with it.
+   * Identical consecutive batches that run, if `repeatedCall` is on. A number enables that guard; `null` disables it
+   * and `progress.stale`.
    */
   maxRepeatedToolSteps: number
 }
 
-/** The key of a guard's configuration. */
+/** A guard's configuration key. */
 export type GuardKey = keyof Roster
 
-/** The guards of the roster, whatever each remembers and is told. */
+/** The guards of the roster, with their types erased. */
 export const guards = Object.entries(roster) as readonly [GuardKey, Guard<object, object, GuardName>][]
 
-/** All that observes. */
+/** All rules. */
 export const rules = Object.entries(all) as readonly [keyof All, AnyRule][]
 
 export type AnyRule = Rule<object, object, GuardName>
 
-/** The reasons of runs that a guard has halted. */
+/** Reasons of runs that a guard halted. */
 export const guardNames: ReadonlySet<GuardName> = new Set(guards.flatMap(([, { reasons }]) => reasons))
 
-/** The configuration in which none of them is on. */
+/** The configuration with all guards off. */
 export const noGuards = Object.fromEntries(guards.map(([key]) => [key, null])) as Record<GuardKey, null>
 
-/** The settings of a guard; null when it is off. */
+/** The settings of a guard; null if it is off. */
 export function findSettings(key: keyof GuardStates, config: GuardrailsConfig): object | null {
   switch (key) {
     case 'duplicates':
@@ -63,12 +62,12 @@ export function findSettings(key: keyof GuardStates, config: GuardrailsConfig): 
     case 'repeatedCall':
       return repeatedCallSettings(config)
     default:
-      // A log of an older version has no configuration of a guard that it did not know.
+      // Missing in logs that predate the guard.
       return config[key] ?? null
   }
 }
 
-/** The part of a fact that a guard observes. Where the failing guard is on, only that guard sees failures. */
+/** The part of a fact that a guard observes. If the failing guard is on, only it sees failures. */
 export function filterFact(key: keyof GuardStates, fact: Fact, config: GuardrailsConfig): Fact {
   if (key !== 'progress' || config.failing === null || fact.type !== 'results') return fact
   return { ...fact, results: fact.results.filter((result) => result.ok || result.refused) }

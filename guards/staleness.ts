@@ -4,16 +4,15 @@ import { isAmount, isCount, isListOf, isText, isTextOrNull } from './lib/stored.
 import { addPart, hasReached, type Tally, weighResult } from './tally.js'
 import type { CallFact, ResultFact } from './types.js'
 
-/** How long the turn has had no news, and the pairs that it has seen. */
+/** Consecutive batches without news, and the call-result pairs seen in the turn. */
 export interface Staleness {
   pairs: Pair[]
-  /** Batches in a row without news. */
   stale: number
-  /** The batch that they all are; null when they differ, or when there are none. */
+  /** The repeated batch; null if they differ or there is none. */
   batch: string | null
-  /** Whether the last of them waited for something. */
+  /** Whether the last of them waited. */
   waits: boolean
-  /** Index in the transcript of the last news that may have changed something: after it, a call is a new question. */
+  /** Transcript index of the last news that may have changed something. A call after it is a new question. */
   changedAt: number
 }
 
@@ -27,20 +26,20 @@ export type Pair = readonly [pair: string, times: number, at: number]
 
 export const noStaleness: Staleness = { pairs: [], stale: 0, batch: null, waits: false, changedAt: -1 }
 
-/** How many pairs are remembered at most: guard state is small. */
+/** Maximum number of pairs, because guard state is small. */
 const mostPairs = 64
 
-/** The weight of a repetition after a change, because it may check the change. */
+/** Weight of a repetition after a change, which may check the change. */
 const afterChange = 1 / 3
 
 interface SeenResult {
   pair: string
   result: ResultFact
-  /** The same call with the same outcome; null when there is none. */
+  /** The same call with the same outcome, or null. */
   same: Pair | null
-  /** The latest of the same call with an outcome of the same shape. */
+  /** The last pair of the same call with an outcome of the same shape. */
   similar: Pair | null
-  /** Whether the progress guard has refused the call. A refused call never counts as new. */
+  /** Whether the progress guard refused the call. A refused call is never news. */
   isOwn: boolean
 }
 
@@ -77,7 +76,8 @@ export function countStaleness(
   const weights = seen.map(({ result }) => weighAskedResult(result, config))
   const waits = Math.max(copies, ...weights) < 1
   const parts = seen.map((one, index) => (weights[index] ?? 1) * (isCheck(one, changedAt) ? afterChange : 1))
-  // The nudge about work in progress comes at once. Then the calls wait, which delays the halt, and are never refused.
+  // The nudge about work in progress comes at once. The calls then count as waiting, which delays the halt, and are
+  // never refused.
   const isFirst = waits && before.stale < (config.stale?.nudgeAt ?? 0)
   const isNudged = isFirst && calls.some(({ says }) => says === 'under_way')
   const stale = addPart(before.stale, isNudged ? 1 : Math.max(copies, ...parts))
@@ -88,12 +88,12 @@ export function countStaleness(
   return [{ pairs, stale, batch, waits, changedAt }, tallies]
 }
 
-/** After a batch of polls, time has passed, so that earlier calls may be made again. */
+/** Polls let time pass, so earlier calls may be repeated. */
 export function resetAfterWait(state: Staleness): Pick<Staleness, 'stale' | 'batch' | 'waits'> {
   return state.stale === 0 ? state : { stale: 0, batch: null, waits: false }
 }
 
-/** The rule that refuses a batch before it runs, because it will bring no news. */
+/** The rule that refuses a batch without news before it runs. */
 export function findStaleBatch(
   { pairs, stale, batch, waits }: Staleness,
   calls: readonly CallFact[],
@@ -106,7 +106,7 @@ export function findStaleBatch(
   return calls.every(({ key }) => pairs.some(([pair]) => pair.startsWith(key))) ? 'mixed' : null
 }
 
-/** Requests leave out the messages from `head` up to `from`, so that their calls may be made again. */
+/** Requests omit the messages from `head` up to `from`, so their calls may be repeated. */
 export function forgetPairs(pairs: Pair[], head: number, from: number): Pair[] {
   const left = pairs.filter(([, , at]) => at < head || at >= from)
   return left.length === pairs.length ? pairs : left
@@ -130,7 +130,7 @@ function isPair(value: unknown): value is Pair {
 
 const shapeLength = 5
 
-/** The reason of a refusal is not compared, because its words may differ each time. */
+/** Reasons of refusals are not compared, because their words vary. */
 function formatPair({ key, ok, refused, errorKind, shape, outcome }: ResultFact): string {
   if (refused) return `${key}!`
   if (errorKind === 'policy_denied') return `${key}~`
@@ -147,8 +147,8 @@ function findPairOfCall(pairs: readonly Pair[], { key }: CallFact): Pair {
 }
 
 /**
- * The results of one batch, by their pairs. Identical calls with the same result count once. Calls that were
- * refused as identical ones are left out; then `copies` is the number of identical calls that ran.
+ * The results of a batch by pair. Identical calls with the same result count once. Calls refused as duplicates are
+ * omitted; `copies` is then the number of identical calls that ran.
  */
 function groupIdentical(
   results: readonly ResultFact[],
@@ -178,7 +178,7 @@ function weighAskedResult(result: ResultFact, config: ProgressConfig): number {
   return result.refusedBy === 'other' ? 2 : weighResult(result, config)
 }
 
-/** Whether something may have changed since the last run of the call. */
+/** Whether something may have changed since the call last ran. */
 function isCheck({ result, similar }: SeenResult, changedAt: number): boolean {
   return similar !== null && !result.refused && result.errorKind !== 'policy_denied' && similar[2] < changedAt
 }

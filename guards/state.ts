@@ -16,28 +16,28 @@ import { restoreUserStates, type UserStates } from './user-state.js'
 const version = 1
 
 /**
- * The state of all guards, as it is stored with the session: plain JSON of bounded size however long a run is: under
- * 8 KB for the guards built in, and at most `mostUserState` for each of the user's own.
+ * State of all guards, stored with the session. Plain JSON of bounded size: under 8 KB for built-in guards, and at
+ * most `mostUserState` per user guard.
  */
 export interface GuardrailsState extends GuardStates {
   version: typeof version
   user: UserStates
 }
 
-/** One for all: who has learned something makes another. */
+/** A shared constant, because guards never mutate it. */
 export function getInitialGuardrails(): GuardrailsState {
   return initial
 }
 
-/** Whether any guard watches the calls; without one, nothing about them need be hashed or remembered. */
+/** Whether any guard watches calls. If not, they are not hashed or remembered. */
 export function isWatching(config: GuardrailsConfig): boolean {
   return rules.some(([key]) => findSettings(key, config) !== null)
 }
 
-/** Tells every guard that is on. */
+/** Passes a fact to every enabled guard. */
 export function observeAll(state: GuardrailsState, fact: Fact, config: GuardrailsConfig): GuardrailsState {
   const next = mapRules((key, guard) => {
-    // A log of an older version has no state of a guard that it did not know.
+    // Missing in logs that predate the guard.
     const before: object | undefined = state[key]
     const settings = findSettings(key, config)
     if (settings === null) return before ?? guard.initial
@@ -46,7 +46,7 @@ export function observeAll(state: GuardrailsState, fact: Fact, config: Guardrail
   return { version, ...next, user: state.user }
 }
 
-/** Requests leave out the messages from `head` up to `from`: what was learned from them may be asked for again. */
+/** Requests omit the messages from `head` up to `from`, so the model may ask again for what they contained. */
 export function forgetDroppedMessages(state: GuardrailsState, head: number, from: number): GuardrailsState {
   let isSame = true
   const after = mapRules((key, guard) => {
@@ -58,13 +58,10 @@ export function forgetDroppedMessages(state: GuardrailsState, head: number, from
   return isSame ? state : { ...state, ...after }
 }
 
-/** A finding, and what its guard does when it halts. */
+/** A finding, and how its guard halts. */
 export type GuardrailFinding = Finding<GuardName> & { onHalt: OnHalt }
 
-/**
- * What the guards say after the last fact, the weightiest first: halts before blocks before nudges, and among equals
- * the guard that knows most about the cause.
- */
+/** Findings after the last fact, most severe first: halts, blocks, nudges, then roster order. */
 export function collectFindings(state: GuardrailsState, config: GuardrailsConfig): GuardrailFinding[] {
   const all: GuardrailFinding[] = []
   for (const [key, guard] of rules) {
@@ -80,8 +77,8 @@ export function collectFindings(state: GuardrailsState, config: GuardrailsConfig
 }
 
 /**
- * Resuming after a guard's halt resets that guard alone; a name that is no guard's changes nothing. `userGuard` says
- * which of the user's own it was, when the name is `user_guard`.
+ * Resuming after a halt resets that guard alone. Unknown names change nothing. `userGuard` names the user guard if
+ * the name is `user_guard`.
  */
 export function resetGuard(state: GuardrailsState, name: string, userGuard?: string): GuardrailsState {
   if (name === 'user_guard' && userGuard !== undefined) {
@@ -92,18 +89,17 @@ export function resetGuard(state: GuardrailsState, name: string, userGuard?: str
   return { ...state, ...Object.fromEntries(halted.map(([key, { initial }]) => [key, initial])) }
 }
 
-/** A new user message: every streak is the run's and starts anew. */
+/** A new user message resets every streak. */
 export function startTurn(_state: GuardrailsState): GuardrailsState {
   return getInitialGuardrails()
 }
 
-/** `note`: what could not be used and starts anew. */
+/** `note`: state that was unusable and reset. */
 export type RestoredGuardrails = { state: GuardrailsState; note?: string } | { error: string }
 
 /**
- * The state that a session was stored with. What is missing, because the session is new or an older version knew fewer
- * guards, starts anew; so does, with a note, what is damaged. A newer version is refused, because dropping what it
- * knows would switch guards off in silence.
+ * Restores stored state. Missing state is initialized, and damaged state too, with a note. State of a newer version
+ * is refused, because ignoring it would disable guards silently.
  */
 export function restoreGuardrails(stored: unknown): RestoredGuardrails {
   if (stored === undefined || stored === null) return { state: getInitialGuardrails() }
@@ -127,7 +123,7 @@ export function restoreGuardrails(stored: unknown): RestoredGuardrails {
   return lost.length > 0 ? { state, note: formatDamaged(lost) } : { state }
 }
 
-/** Something for each guard, under its key. */
+/** A value per guard, by key. */
 function mapRules(of: (key: keyof GuardStates, guard: AnyRule) => object): GuardStates {
   const made: Partial<Record<keyof GuardStates, object>> = {}
   for (const [key, guard] of rules) made[key] = of(key, guard)

@@ -5,41 +5,39 @@ import { isAmount, isCount, isListOf, isRecord, isText } from './lib/stored.js'
 import { addPart, hasReached, type Tally, weighFailure } from './tally.js'
 import type { ResultFact } from './types.js'
 
-/** Failed batches in a row, and the failures of each tool. */
+/** Consecutive failed batches, and the failures of each tool. */
 export interface Streaks {
   failing: number
   unknownTools: number
   refused: number
   transient: number
-  /** The tools that failed when they were last used; the latest is last. */
+  /** Tools that failed when last used, latest last. */
   tools: ToolStreak[]
 }
 
 interface ToolStreak {
-  /** The name, or its digest when it is long. */
+  /** The name, or a digest if it is long. */
   tool: string
-  /** The last error, and how often in a row it came for other arguments. */
+  /** The last error, and its consecutive count with other arguments. */
   error: string
   errors: number
   /** The call that failed last. */
   key: string
-  /** Index in the transcript of the last failure. */
+  /** Transcript index of the last failure. */
   at?: number
 }
 
 export const noStreaks: Streaks = { failing: 0, unknownTools: 0, refused: 0, transient: 0, tools: [] }
 
-/** How many tools are remembered. */
+/** Maximum number of remembered tools. */
 const mostTools = 10
 
-/**
- * The weight of another call that fails with another error, after the nudge. The first rows of an import may all be bad.
- */
+/** Weight of a different call with a different error after the nudge. The first rows of an import may all be bad. */
 const otherFailure = 1 / 6
 
 /**
- * Counts a batch. Calls that only poll are not among `results`. The model reads the results of a batch at once, so each tool
- * counts once.
+ * Counts a batch. Calls that only poll are excluded. Each tool counts once, because the model reads the results of a
+ * batch together.
  * @param earlier the counts, and the pairs before this batch
  * @param changedAt index in the transcript of the last change, this batch included
  */
@@ -107,7 +105,7 @@ function countError(
   const { outcome: error, key } = failure
   if (before?.error !== error) return { tool, error, errors: 1, key, at }
   const count = addPart(before.errors, key === before.key ? 0 : weighFailure(failure, true))
-  // A check that fails after each change is how changes are made. It leads to a nudge at most.
+  // A check that fails after each change is normal work. It leads to a nudge at most.
   const isCheck = changedAt > (before.at ?? at)
   const errors = isCheck ? Math.max(before.errors, Math.min(count, sameError?.nudgeAt ?? 0)) : count
   return { tool, error, errors, key, at }

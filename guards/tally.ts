@@ -2,8 +2,8 @@ import type { ProgressConfig, Steps } from './progress-config.js'
 import type { ResultFact } from './types.js'
 
 /**
- * Keys of `guardrails.progress`, and `recurring`, which counts toward the nudge of `stale`. Of several findings, the first in
- * this order is used, because its rule knows most about the cause.
+ * Keys of `guardrails.progress`, and `recurring`, which counts toward the nudge of `stale`. The first in this order
+ * wins, because its rule knows most about the cause.
  */
 export const progressRules = [
   'policyDenied',
@@ -25,11 +25,10 @@ export interface Tally {
   before: number
   after: number
   steps: Steps | null
-  /** The calls that were counted. */
   calls: readonly ResultFact[]
 }
 
-/** A halt from its count on, a nudge when its count is reached. */
+/** A halt from its count on; a nudge at its count. */
 export function decideAction({ before, after, steps }: Tally): 'nudge' | 'halt' | null {
   if (steps === null || after <= before) return null
   if (hasReached(after, steps.haltAt)) return 'halt'
@@ -40,7 +39,7 @@ export function hasReached(count: number, at: number | null | undefined): boolea
   return at != null && count >= at - precision
 }
 
-/** A sum of parts, rounded, because it is stored. */
+/** Adds a fraction, rounded for storage. */
 export function addPart(count: number, part: number): number {
   return Math.round((count + part) * 1e6) / 1e6
 }
@@ -51,7 +50,7 @@ const precision = 0.001
 /** A wait of this many times `waiting.ms` costs time, not tokens. */
 const longWait = 10
 
-/** How much a result counts: less when its call waited for something, or asked about work in progress. */
+/** The weight of a result. Waiting calls and polls for progress count less. */
 export function weighResult(result: ResultFact, { waiting }: ProgressConfig): number {
   if (waiting === null || !result.ok) return 1
   const { durationMs, size } = result
@@ -62,8 +61,8 @@ export function weighResult(result: ResultFact, { waiting }: ProgressConfig): nu
 }
 
 /**
- * How much a failure counts among other failures. An absent name is an answer, not a fault of the tool. An error that names a
- * word of the arguments may be about that word, and with the same error as before it is.
+ * The weight of a failure among failures. A missing name is an answer, not a fault of the tool. An error that quotes
+ * an argument may be about that argument, and about the same one if it repeats.
  */
 export function weighFailure({ says }: ResultFact, isSameError: boolean): number {
   if (says === 'absent') return 1 / 16

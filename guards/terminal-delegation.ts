@@ -7,7 +7,6 @@ import { type ChildOutcome, type Guard, ok } from './types.js'
 
 /** A sub-agent whose account is exhausted or whose model is misconfigured. */
 export interface TerminalDelegationConfig {
-  /** What a halt does. */
   onHalt: OnHalt
 }
 
@@ -26,8 +25,8 @@ const whatToDo = {
 type TerminalCode = keyof typeof whatToDo
 
 /**
- * A sub-agent that no second try can help, by the structured result of its run: the account is exhausted, or the
- * configuration wrong. A child that reached a limit of its own is unfinished, not terminal.
+ * A sub-agent that failed permanently, according to its structured result: an exhausted account or a wrong
+ * configuration. A sub-agent that reached one of its limits is unfinished, not terminal.
  */
 export const terminalDelegation: Guard<
   TerminalDelegationState,
@@ -76,7 +75,7 @@ export const terminalDelegation: Guard<
   },
 }
 
-/** Whether a sub-agent ended in a way that no second try can help. */
+/** Whether a sub-agent failed permanently. */
 export function isTerminalChild(
   child: ChildOutcome | undefined,
 ): child is ChildOutcome & { code: TerminalCode } {

@@ -2,102 +2,97 @@ import type { AnswerMeaning } from './lib/answers.js'
 import type { OnHalt, Settings } from './lib/settings.js'
 import type { ProgressConfig } from './progress-config.js'
 
-/** A call that the model asks for, as the guards see it. Made by `createCallFact`. */
+/** A call as guards see it, from `createCallFact`. */
 export interface CallFact {
   name: string
-  /** See fingerprint.ts: equal exactly when name and arguments mean the same. */
+  /** Equal exactly if name and arguments are equivalent; see fingerprint.ts. */
   fingerprint: string
-  /** Short, and equal also for calls that differ in blanks at the ends of texts and lines. See `identifyCall`. */
+  /** Short. Also equal for calls that differ only in blanks at the ends of strings and lines. See `identifyCall`. */
   key: string
-  /** The arguments for people, cut. */
+  /** Shortened arguments for people. */
   shown: string
   polling: boolean
   readOnly: boolean
 }
 
-/** How the run of a sub-agent ended, from its structured result. */
+/** The end of a sub-agent's run, from its structured result. */
 export interface ChildOutcome {
   /** The child's `AgentState`. */
   state: string
-  /** The code of its error; null when it had none. */
+  /** Its error code, or null. */
   code: string | null
-  /** The message of its error, or empty. */
+  /** Its error message; may be empty. */
   message: string
 }
 
-/** How a call ended, as the guards see it. */
+/** A result as guards see it. */
 export interface ResultFact extends CallFact {
   ok: boolean
-  /** Null when it succeeded or never ran. */
+  /** Null if it succeeded or never ran. */
   errorKind: 'failed' | 'transient' | 'policy_denied' | 'unknown_tool' | null
-  /** It was never carried out: refused, or closed as the run stopped. */
+  /** It never ran: refused, or closed when the run stopped. */
   refused: boolean
-  /** Who refused it: the progress guard, or a person, a shield or another guard. Null: it was not refused. */
+  /** The progress guard, or a person, a shield or another guard. Null if it was not refused. */
   refusedBy: 'progress' | 'other' | null
-  /** Digest of what came back: equal results have equal digests. Empty when no guard that is on compares them. */
+  /** Digest of the result. Empty if no enabled guard compares it. */
   digest: string
-  /** The same without what changes by itself, and short: see outcome-digest.ts. Empty when no guard that is on asks. */
+  /** Short digest without volatile parts; see outcome-digest.ts. Empty if no enabled guard needs it. */
   outcome: string
-  /** The same without digits. Empty as `outcome` is. */
+  /** The same without digits. Empty like `outcome`. */
   shape: string
-  /** The meaning of the result's words for its call: see `readAnswer`. */
+  /** The meaning of the result for its call; see `readAnswer`. */
   says?: AnswerMeaning
-  /** Characters that came back. */
+  /** Length of the result in characters. */
   size: number
-  /** How long it ran, in milliseconds; 0 where it is not known. */
+  /** Duration in milliseconds; 0 if unknown. */
   durationMs: number
-  /** Set when the tool is a sub-agent. */
+  /** Set for a sub-agent. */
   child?: ChildOutcome
 }
 
-/**
- * What happens in a run that guards care about. Made by `createCallsFact` and `createResultsFact`, so that each is
- * hashed once.
- */
+/** An observation of a run, from `createCallsFact` and `createResultsFact`, so that each is hashed once. */
 export type Fact =
   /**
-   * The model asked for this batch; nothing of it has run. `batch` is the batch's fingerprint; empty when no guard that
-   * is on compares batches.
+   * The model asked for a batch that has not run yet. `batch` is its fingerprint, empty if no enabled guard compares
+   * batches.
    */
   | { type: 'calls'; batch: string; calls: CallFact[] }
-  /** The batch has ended. `outcome` is the fingerprint of all its results; empty as `batch` is. */
+  /** The batch ended. `outcome` is the fingerprint of all results, empty like `batch`. */
   | {
       type: 'results'
       batch: string
       outcome: string
       results: ResultFact[]
-      /** Where in the transcript the message is that called. */
+      /** Transcript index of the message that called. */
       at: number
     }
   /** An answer without calls. */
   | { type: 'text' }
 
-/** What a guard says when it says something. */
+/** A guard's finding. */
 export type Finding<Reason extends string = string> = {
-  /** The reason that a halt of it gives. */
+  /** The reason of a halt. */
   guard: Reason
-  /** Which of the guard's rules speaks, where it has several: a key of its configuration. */
+  /** The rule that applied, a key of the guard's configuration. */
   rule?: string
   evidence: string
 } & (
   | {
-      /** `message` is guidance for the model (nudge) or a sentence for the user that says what to do (halt). */
+      /** `message` guides the model (nudge) or tells the user what to do (halt). */
       action: 'nudge' | 'halt'
       message: string
-      /** What the halt does, where the guard's configuration does not say it for all of its rules. */
+      /** How to halt, if it depends on the rule. */
       onHalt?: OnHalt
-      /**
-       * What the model reads when it is asked for last words before the run pauses. Default: a sentence for all guards.
-       */
+      /** The request for last words before a pause. Default: a common sentence. */
       lastWords?: string
     }
   | {
-      /** Refuse calls; `message` is what the model reads as their result. */
+      /** Refuses calls; `message` is their result for the model. */
       action: 'block'
       message: string
-      /** The fingerprints or keys of the calls; null: every call of the batch. */
+      /** Fingerprints or keys of the calls; null: the whole batch. */
       fingerprints: string[] | null
-      /** How many calls of each kind may run before the others are refused. Default 0. */
+      /** Number of calls of each kind that may run. Default 0. */
       spare?: number
     }
 )
@@ -105,31 +100,31 @@ export type Finding<Reason extends string = string> = {
 export type Verdict<Reason extends string = string> = { action: 'ok' } | Finding<Reason>
 
 /**
- * A rule watches for one thing: pure, with plain JSON of bounded size as its state. `observe` receives every fact in
- * order; `verdict` is called after each. None of them throws.
+ * A rule for one pattern. It is pure, and its state is plain JSON of bounded size. `observe` receives each fact in
+ * order, then `verdict` is called. Neither throws.
  */
 export interface Rule<State, Told, Reason extends string = string> {
-  /** What a run's `reason` is when it halts; what halts for several reasons begins anew after each. */
+  /** The `reason` of a halted run. A guard with several reasons resets after each. */
   reasons: readonly Reason[]
   initial: State
   observe(state: State, fact: Fact, config: Told): State
   verdict(state: State, config: Told): Verdict<Reason>
-  /** A state that was stored as JSON; null when it is none of this guard's. */
+  /** Restores stored state; null if it is invalid. */
   restore(stored: unknown): State | null
-  /** Requests leave out the messages from `head` up to `from`. The state itself where that changes nothing. */
+  /** Requests omit the messages from `head` up to `from`. Returns the same state if nothing changes. */
   forget?(state: State, head: number, from: number): State
 }
 
-/** A rule with a configuration of its own: its place is in the roster, under the key of that. */
+/** A rule with its own configuration, listed in the roster under its key. */
 export interface Guard<State, Config, Reason extends string = string, Told = Config>
   extends Rule<State, Told, Reason> {
-  /** What each key of its configuration may be. */
+  /** The type of each configuration key. */
   settings: Settings<Config>
-  /** Its configuration when it is on and nothing else is said. */
+  /** The configuration when it is enabled without settings. */
   defaults: Config
-  /** On unless it is switched off. Default: off unless a key of it is given. */
+  /** Enabled by default. Otherwise setting a key enables it. */
   isOn?: true
-  /** What the progress guard watches for in its place: naming this guard takes it out of its hands. */
+  /** The rules of the progress guard that it replaces when configured. */
   insteadOf?: readonly (keyof ProgressConfig)[]
 }
 

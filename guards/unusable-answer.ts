@@ -9,14 +9,14 @@ export interface EmptyAnswerConfig {
 export interface EmptyAnswerFacts {
   /** Whether a call of the last batch failed. */
   afterFailure: boolean
-  /** Re-prompts and retries used since the last user message. */
+  /** Used since the last user message. */
   reprompts: number
   retries: number
 }
 
 /**
- * What follows an answer with neither text nor calls: a re-prompt after a failed tool, where models fall silent, a
- * plain retry otherwise, then ERROR/empty_response. With the guard off it is accepted and ends the turn.
+ * What follows an empty answer: a re-prompt after a failed tool, otherwise a plain retry, then ERROR/empty_response.
+ * With the guard off, it ends the turn.
  */
 export function recoverEmptyAnswer(
   { afterFailure, reprompts, retries }: EmptyAnswerFacts,
@@ -27,13 +27,13 @@ export function recoverEmptyAnswer(
   return retries < config.retries ? 'retry' : 'give_up'
 }
 
-/** What the model reads when it fell silent after a failed tool. */
+/** Sent to the model after a failed tool. */
 export const repromptText =
   'A tool call failed and you gave no answer. Tell the user what failed and what you can do without it, ' +
   'or try another way.'
 
 /**
- * Whether an answer that does not fit the output schema is asked for again.
+ * Whether to ask again for an answer that does not fit the output schema.
  * @param used repairs since the last user message
  * @param allowed `completion.maxOutputRepairs`; 0 is off
  */
@@ -41,18 +41,18 @@ export function repairOutput(used: number, allowed: number): 'ask_again' | 'give
   return used < allowed ? 'ask_again' : 'give_up'
 }
 
-/** What the model reads. `problem` names each part of the answer that does not fit. */
+/** Sent to the model. `problem` names each part that does not fit. */
 export function formatRepairPrompt(problem: string): string {
   return `${problem}\n\nGive the whole answer again, corrected: one JSON object, and nothing around it.`
 }
 
-/** What the user reads when no repair is left. */
+/** Shown to users when no repair is left. */
 export function formatInvalidOutputMessage(problem: string, allowed: number): string {
   return `${problem}\n\nThe output is kept as it came. Simplify the schema, raise completion.maxOutputRepairs (${allowed}), or try another model.`
 }
 
 /**
- * Whether an answer that was cut off at the output limit is continued, or taken as it is.
+ * Whether to continue a truncated answer, or accept it.
  * @param used continuations since the last user message
  * @param allowed `guardrails.maxTokensRecoveries`; 0 is off
  */
@@ -60,19 +60,19 @@ export function recoverTruncation(used: number, allowed: number): 'continue' | '
   return used < allowed ? 'continue' : 'give_up'
 }
 
-/** What the model reads when its text was cut. */
+/** Sent to the model when its text was truncated. */
 export const continueText =
   'Your answer was cut off at the output limit. Continue exactly where it stopped, without repeating any of it.'
 
-/** What it reads when the text is an object that has to fit a schema: half of one cannot be continued. */
+/** Sent when a structured answer was truncated, because half an object cannot be continued. */
 export const restartText =
   'Your answer was cut off at the output limit. Give the whole answer again from its beginning, and make it shorter.'
 
-/** What the model reads as the result of each call of a response that was cut. */
+/** The result of each call of a truncated response. */
 export const truncatedCall =
   'Not executed: the response was cut off at the output limit, so the arguments may be incomplete.'
 
-/** What the model reads after such results. */
+/** Sent to the model after such results. */
 export const continueCalls =
   'Your response was cut off at the output limit, and none of its calls was executed. ' +
   'Make them again with shorter arguments, or fewer of them at a time.'

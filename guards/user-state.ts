@@ -2,15 +2,15 @@ import type { Json } from './lib/json.js'
 import { isRecord } from './lib/stored.js'
 import type { OnHalt } from './lib/settings.js'
 
-/** What one guard of a user's own may remember: bytes of its JSON. What grows with a run is no state of a guard. */
+/** Maximum state of a user guard, in bytes of JSON. */
 export const mostUserState = 2048
 
-/** The states of the guards that users define, by the guards' names. */
+/** States of user guards, by name. */
 export type UserStates = Record<string, Json>
 
 /**
- * A value as the state of a user's guard: a copy of it, or what keeps it from being one. Properties that are undefined
- * are left out, as JSON does; everything else that JSON would change is refused. Never throws.
+ * Copies a value as guard state, or returns why it cannot be. Undefined properties are omitted, like in JSON; other
+ * values that JSON would change are refused. Never throws.
  */
 export function toUserState(value: unknown): { state: Json } | { problem: string } {
   try {
@@ -31,7 +31,7 @@ export function toUserState(value: unknown): { state: Json } | { problem: string
 
 const notJson = 'is not plain JSON (null, booleans, finite numbers, texts, lists and plain objects of these)'
 
-/** States that come back from a store; null when they are none. */
+/** Restores stored states; null if they are invalid. */
 export function restoreUserStates(stored: unknown): UserStates | null {
   if (!isRecord(stored)) return null
   const states: [string, Json][] = []
@@ -43,13 +43,13 @@ export function restoreUserStates(stored: unknown): UserStates | null {
   return Object.fromEntries(states)
 }
 
-/** What a guard remembers, or what it begins with. */
+/** The state of a guard, or its initial state. */
 export function getUserState(states: UserStates, name: string, initial: Json): Json {
   const state = Object.hasOwn(states, name) ? states[name] : undefined
   return state === undefined ? initial : state
 }
 
-/** The copy is finite, so the comparison ends however the value is built. */
+/** The copy is finite, so the comparison terminates. */
 function isSame(value: unknown, copy: Json): boolean {
   if (typeof copy !== 'object' || copy === null) return value === copy
   if (Array.isArray(copy)) {
@@ -67,37 +67,37 @@ function isSame(value: unknown, copy: Json): boolean {
   )
 }
 
-/** A class's instance would come back without its class. */
+/** Class instances would lose their class. */
 function isPlain(value: unknown): value is Record<string, unknown> {
   if (!isRecord(value)) return false
   const prototype: unknown = Object.getPrototypeOf(value)
   return prototype === null || Object.getPrototypeOf(prototype) === null
 }
 
-/** What one of the user's own guards says about a batch. */
+/** A finding of a user guard. */
 export interface UserFinding {
   action: 'nudge' | 'block' | 'halt'
   /** The guard's name. */
   guard: string
-  /** What was seen, at most 600 characters; it names the guard. */
+  /** Evidence of at most 600 characters; includes the guard's name. */
   evidence: string
   /** For the model (nudge, block) or for people (halt). */
   message: string
   onHalt: OnHalt
-  /** The calls that a block refuses; null: every open call of the batch. */
+  /** The calls to block; null: every open call of the batch. */
   callIds: string[] | null
 }
 
-/** The answer of all the user's guards: what `consultGuards` resolves with. Plain JSON. */
+/** The result of all user guards, returned by `consultGuards`. Plain JSON. */
 export interface UserGuardsOutput {
-  /** What the guards remember from now on; those that remember nothing are left out. */
+  /** New guard states. Guards without state are omitted. */
   states: UserStates
-  /** The weightiest first. */
+  /** Most severe first. */
   findings: UserFinding[]
-  /** Guards that failed, where that is to be ignored: a sentence each. */
+  /** Failures of guards that are configured to be ignored, one sentence each. */
   warnings: string[]
   /** `stopWhen` ends the run with these results. Absent: it does not. */
   stops?: true
-  /** Why the result that is the answer does not fit the output schema. Absent: it does, or nothing has to. */
+  /** Why the result that is the answer does not fit the output schema. Absent: it fits, or none is required. */
   outputProblem?: string
 }

@@ -1,7 +1,7 @@
 interface AnsweredCall {
   name: string
   readOnly: boolean
-  /** The arguments for people. */
+  /** The arguments, for people. */
   shown: string
 }
 
@@ -14,10 +14,10 @@ interface AnsweredCall {
  */
 export type AnswerMeaning = 'under_way' | 'transient' | 'absent' | 'absent_named' | null
 
-/** A longer output is more than an answer. */
+/** A longer output is more than a status. */
 const longest = 300
 
-/** Reads at most 300 characters of a result. Other words and other languages mean nothing: `null`. */
+/** Reads at most 300 characters of a result. Unknown words and other languages yield `null`. */
 export function readAnswer(
   call: AnsweredCall,
   { ok, errorKind, content }: { ok: boolean; errorKind: string | null; content: string },
@@ -107,7 +107,7 @@ const absent = new RegExp(
   'i',
 )
 
-/** Absent is a part that the tool itself needs. */
+/** What is missing is required by the tool itself. */
 const needs = /\b(?:command|module|package|library|executable|interpreter|import)\b/i
 
 /** `python: not found`, as shells write it. */
@@ -119,7 +119,7 @@ function readFailure({ shown }: AnsweredCall, content: string): AnswerMeaning {
   if (transientWords.test(content)) return 'transient'
   if (!absent.test(content) || needs.test(content) || shell.test(content)) return null
   const named = new Set(listWords(content))
-  // The names of arguments are the same in every call.
+  // Argument names are the same in every call.
   const asked = listWords(shown.replaceAll(/"[^"\\]{1,64}"\s?:/g, ' '))
   return asked.some((word) => named.has(word)) ? 'absent_named' : 'absent'
 }
@@ -128,7 +128,7 @@ function listWords(text: string): string[] {
   return (text.toLowerCase().match(/[a-z_]{3,}/g) ?? []).filter((word) => !common.has(word))
 }
 
-/** Words of errors and of addresses that name nothing. */
+/** Words common in errors and addresses. */
 const common: ReadonlySet<string> = new Set(
   (
     'not found such the does exist error failed http https www com org net html page file link url site name user ' +

@@ -30,7 +30,7 @@ export function canonicalForms(text: string): { exact: string; tidied: string } 
   }
 }
 
-/** A text without the blanks around it and at the ends of its lines. */
+/** Trims a text and the ends of its lines. */
 export function tidy(text: string): string {
   if (isTidy(text)) return text
   return text
@@ -44,9 +44,9 @@ function isTidy(text: string): boolean {
   return text.trim() === text && !(text.includes('\n') && /[^\S\n]\n/.test(text))
 }
 
-/** Whether every string of a JSON text is written in it as it will be: then none need be looked through again. */
+/** Whether no string of a JSON text contains escapes, so that none needs rewriting. */
 function escapesNothing(text: string): boolean {
-  // A surrogate may be a lone one, which has to be escaped.
+  // A lone surrogate must be escaped.
   return !text.includes('\\') && !/[\ud800-\udfff]/.test(text)
 }
 
@@ -56,7 +56,7 @@ function inQuotes(text: string): string {
 
 type Writer = (text: string) => string
 
-/** An array or object that is being written. `keys` is null for an array. */
+/** An open array or object. `keys` is null for an array. */
 interface Open {
   keys: string[] | null
   values: (Json | undefined)[]
@@ -95,7 +95,7 @@ function opened(value: Json[] | { [key: string]: Json }): Open {
   return { keys, values: keys.map((key) => value[key]), next: 0 }
 }
 
-/** Whole numbers come first, by their size, as they stand in every object; then names. */
+/** Integer keys first, in numeric order like in objects, then names. */
 function inOrder(keys: string[]): string[] {
   const [first] = keys
   if (first === undefined || !isIndex(first)) return keys.sort()

@@ -1,7 +1,4 @@
-/**
- * At most `length` characters (UTF-16 units) of a text, ending in `…` when something is missing. Never half a code
- * point.
- */
+/** Cuts a text to `length` UTF-16 units, ending in `…`. Never splits a code point. */
 export function truncate(text: string, length: number): string {
   return text.length <= length ? text : `${takeHead(text, length)}…`
 }
@@ -16,7 +13,7 @@ function endsInHalf(text: string): boolean {
   return last >= 0xd800 && last <= 0xdbff
 }
 
-/** The same on one line: control characters and lone surrogates become spaces. */
+/** Like `truncate`, on one line: control characters and lone surrogates become spaces. */
 export function truncateLine(text: string, length: number): string {
   return text.length <= length ? toLine(text) : `${toLine(takeHead(text, length))}…`
 }

@@ -4,11 +4,11 @@ const redacted = '[redacted]'
 
 /** A `…` at the end stands for the rest of a secret that was cut off. Every pattern runs in linear time. */
 const secrets: [pattern: RegExp, replacement: string][] = [
-  // Private keys, also one whose end was cut off.
+  // Private keys, also truncated ones.
   [/-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[^]*?(?:-----END [A-Z ]{0,40}PRIVATE KEY-----|$)/g, redacted],
   // Passwords in URLs: scheme://user:password@host
   [/(:\/\/[^\s/?#:@]{0,256}:)[^\s/?#@]{1,512}(?:@|…)/g, `$1${redacted}@`],
-  // API keys that are known by how they start.
+  // API keys with known prefixes.
   [
     new RegExp(
       // At the start of a word, or after an escape such as \n in JSON text.
@@ -35,15 +35,15 @@ const secrets: [pattern: RegExp, replacement: string][] = [
   ],
 ]
 
-/** Longer texts are cut before they are scrubbed, so that scrubbing takes bounded time whatever comes in. */
+/** Longer texts are cut first, to bound the time. */
 const longest = 8000
 
-/** The text without API keys, bearer tokens, private keys and passwords, as far as their form is recognizable. */
+/** Removes API keys, bearer tokens, private keys and passwords of recognizable form. */
 export function scrubEvidence(text: string): string {
   return secrets.reduce((rest, [pattern, replacement]) => rest.replace(pattern, replacement), text)
 }
 
-/** Evidence that may be shown and logged: secrets scrubbed, at most 600 characters. */
+/** Evidence that is safe to show and log: secrets removed, at most 600 characters. */
 export function toEvidence(text: string): string {
   return truncate(scrubEvidence(truncate(text, longest)), 600)
 }

@@ -14,16 +14,16 @@ export function fingerprintCall(name: string, argumentsText: string): string {
   return identifyCall(name, argumentsText).fingerprint
 }
 
-/** The digests that identify a call, the most exact first. */
+/** The digests that identify a call, most exact first. */
 export interface CallDigests {
   fingerprint: string
-  /** Short, and equal also for calls that differ in blanks alone, around a string or at the ends of its lines. */
+  /** Short. Also equal for calls that differ only in blanks around strings or at line ends. */
   key: string
 }
 
 export function identifyCall(name: string, argumentsText: string): CallDigests {
   const forms = canonicalForms(argumentsText)
-  // The name is written as JSON, so that nothing in it can pass for the start of the arguments.
+  // The name is encoded as JSON, so that it cannot run into the arguments.
   const start = JSON.stringify(name)
   const [kind, exact, tidied] = forms
     ? ['json', forms.exact, forms.tidied]
@@ -35,7 +35,7 @@ export function identifyCall(name: string, argumentsText: string): CallDigests {
   }
 }
 
-/** Arguments with each value cut at this many characters. */
+/** Arguments with each value cut to this length. */
 export function cutValues(argumentsText: string, most: number): string {
   try {
     const values: unknown = JSON.parse(argumentsText)
@@ -50,17 +50,17 @@ export function cutValues(argumentsText: string, most: number): string {
   }
 }
 
-/** 40 bits: a turn holds few calls, and their keys are remembered by the dozen. */
+/** 40 bits are enough for the few calls of a turn. */
 export const keyLength = 10
 
-/** One fingerprint for several, in whatever order they come; how often each comes counts. */
+/** One fingerprint for several, independent of order. Counts duplicates. */
 export function fingerprintBatch(fingerprints: readonly string[]): string {
   const [first] = fingerprints
   if (first !== undefined && fingerprints.length === 1) return first
   return sha256([...fingerprints].sort().join(' '))
 }
 
-/** Arguments as people get to see them: one line of at most 200 characters. */
+/** Arguments for people: one line of at most 200 characters. */
 export function formatArguments(text: string): string {
   return truncateLine(text, 200)
 }

@@ -1,8 +1,8 @@
-/** The digests of a result. Short, because many are stored. */
+/** Digests of a result. Short, because many are stored. */
 export interface OutcomeDigests {
-  /** Equal for outputs that differ only in parts that change by themselves. */
+  /** Ignores volatile parts. */
   digest: string
-  /** Equal also for outputs that differ in digits. */
+  /** Also ignores digits. */
   shape: string
 }
 
@@ -10,8 +10,8 @@ const unit = String.raw`(?:[nuµμm]?s|sec(?:ond)?s?|m(?:in(?:ute)?s?)?|h(?:(?:o
 const apart = String.raw`["'\\ ]{0,4}`
 
 /**
- * Parts that change by themselves. Days and the first digits of an epoch stay, because another day is an answer. Other
- * numbers are progress. Each pattern starts with a character, not with a lookbehind, and is bounded, to be fast.
+ * Volatile parts. Days and leading epoch digits stay, because another day is an answer. Other numbers are progress.
+ * For speed, each pattern starts with a character and is bounded.
  */
 const volatile = new RegExp(
   [
@@ -23,7 +23,7 @@ const volatile = new RegExp(
     // UUIDs, and hexadecimal words with both digits and letters.
     String.raw`[\da-f]{8}(?<!\w[\da-f]{8})(?:(?:-[\da-f]{4}){3}-[\da-f]{12}|[\da-f]{4,120}(?<=(?:\d[a-f]|[a-f]\d)[\da-f]{0,126}))(?!\w)`,
     String.raw`0x(?<!\w0x)[\da-f]{1,64}(?!\w)`,
-    // Ids that are new for each call. Ids of things that people work with are answers.
+    // Ids that are new in each call. Ids of things that people work with are answers.
     String.raw`((?:request|trace|span|correlation|session|connection|invocation|process)[ _-]?id)${apart}[:=]${apart}[\w.-]{1,128}`,
     String.raw`(pid)(?<![a-z]pid)["'\\ :=]{1,8}[\w.-]{1,128}`,
     String.raw`\(node:\d{1,9}(?=\))`,
@@ -36,7 +36,7 @@ const volatile = new RegExp(
 
 const days = /\d{4}-\d\d?-\d\d?T?/g
 
-/** A letter or a digit, but not of the key of a JSON object. */
+/** A letter or digit outside JSON keys. */
 const other = /[a-z\d](?!\w{0,64}"\s?:)|[^\0-\x7f·]/i
 
 /** Longer texts are compared by their ends. */
@@ -50,14 +50,14 @@ export function digestOutcome(text: string): OutcomeDigests {
   if (text.length <= longest) return digestText(text)
   const head = text.slice(0, longest / 2)
   const tail = text.slice(-longest / 2)
-  // Whole lines, so that a wider clock in one of them does not move the others out.
+  // Cuts at line ends, so that a wider clock in one line does not shift the others.
   const end = head.lastIndexOf('\n')
   return digestText(`${end > 0 ? head.slice(0, end) : head}\n…\n${tail.slice(tail.indexOf('\n') + 1)}`)
 }
 
 function digestText(text: string): OutcomeDigests {
   const rest = text.replace(volatile, '$1$2·')
-  // A result with nothing else (a time, a duration, a new id) is the answer.
+  // If only volatile parts are present (a time, a duration, a new id), they are the answer.
   const compared = rest === text || other.test(rest.replace(days, '')) ? rest : text
   let [low, high, shape] = [-0x7ee3623b, 0x41c6ce57, 0x2b3c4d5e]
   for (let at = 0; at < compared.length; at += 1) {

@@ -1,8 +1,8 @@
 type Hash = (algorithm: 'sha256', text: string, encoding: 'hex') => string
 
 /**
- * Node's own hash, where there is one: eight times faster, and it gives the same digits. Asked of the running process,
- * so that nothing of Node is imported where there is none.
+ * Node's hash if available: eight times faster with equal results. Taken from the running process, so that browsers
+ * import nothing of Node.
  */
 const native: Hash | undefined = (
   globalThis as { process?: { getBuiltinModule?: (name: string) => { hash?: Hash } | undefined } }
@@ -14,8 +14,8 @@ export const sha256: (text: string) => string = native
   : portableSha256
 
 /**
- * The same wherever there is no Node: browsers, workers, edge runtimes, whose own is asynchronous. FIPS 180-4, section
- * 6.2, letter by letter. Own code, because it takes 0.75 kB of a page, gzipped, and `@noble/hashes` takes 2.8 kB.
+ * For platforms without Node, whose own hash is asynchronous. FIPS 180-4, section 6.2. Takes 0.75 kB gzipped in a
+ * page; `@noble/hashes` takes 2.8 kB.
  */
 export function portableSha256(text: string): string {
   const blocks = padded(new TextEncoder().encode(text))
@@ -62,7 +62,7 @@ function stir(hash: Int32Array, w: Int32Array): void {
   for (const [i, word] of [a, b, c, d, e, f, g, h].entries()) hash[i] = of(hash, i) + word
 }
 
-/** The message, a bit that is set, zeros, and its length in bits, to a multiple of 64 bytes. */
+/** The message, a set bit, zeros, and its length in bits, padded to a multiple of 64 bytes. */
 function padded(message: Uint8Array): DataView {
   const bytes = new Uint8Array((((message.length + 8) >> 6) + 1) * 64)
   bytes.set(message)
@@ -77,7 +77,7 @@ const first = /* @__PURE__ */ Int32Array.from(firstPrimes(8), (prime) => fractio
 
 const constants = /* @__PURE__ */ Int32Array.from(firstPrimes(64), (prime) => fraction(Math.cbrt(prime)))
 
-/** The first 32 bits of what stands after the point. */
+/** The first 32 bits after the point. */
 function fraction(root: number): number {
   return (root - Math.floor(root)) * 2 ** 32
 }

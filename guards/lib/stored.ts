@@ -1,6 +1,6 @@
 import type { NamedCalls } from './words.js'
 
-/** Checks on state that comes back from a store, where anything may have happened to it. */
+/** Checks on state from a store, which may be damaged. */
 export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
@@ -9,7 +9,7 @@ export function isCount(value: unknown): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
 }
 
-/** A count of which parts may be less than one. */
+/** A non-negative number. */
 export function isAmount(value: unknown): value is number {
   return typeof value === 'number' && Number.isFinite(value) && value >= 0
 }
@@ -18,7 +18,7 @@ export function isTextOrNull(value: unknown): value is string | null {
   return value === null || typeof value === 'string'
 }
 
-/** A list of at most `most` items that are all of one kind. */
+/** A list of at most `most` items of one type. */
 export function isListOf<Item>(
   value: unknown,
   isItem: (item: unknown) => item is Item,

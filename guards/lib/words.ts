@@ -2,13 +2,13 @@ import { truncateLine } from './cut.js'
 import { toEvidence } from './evidence.js'
 import type { CallFact } from '../types.js'
 
-/** The calls that a verdict is about, for people and the model. Short, because it is part of a guard's state. */
+/** The calls of a verdict, for people and the model. Short, because it is part of a guard's state. */
 export interface NamedCalls {
   /** The tools: `read_file`, or `read_file, grep and 3 more`. */
   tools: string
-  /** The calls with their arguments, secrets scrubbed. */
+  /** The calls with arguments, secrets removed. */
   calls: string
-  /** How many calls. */
+  /** Number of calls. */
   number: number
 }
 
@@ -37,7 +37,7 @@ export function formatTools(calls: readonly CallFact[]): string {
   return truncateLine(more > 0 ? `${first} and ${more} more` : first, 96)
 }
 
-/** Models also call tools without a name. */
+/** Models can call tools without a name. */
 function formatName(name: string): string {
   return name === '' ? "''" : truncateLine(name, 64)
 }
@@ -47,6 +47,6 @@ export function formatTimes(count: number): string {
   return count === 2 ? 'twice' : `${count} times`
 }
 
-/** What the model reads before the run pauses. */
+/** The request for last words before a pause. */
 export const lastWordsAsked =
   'The run stops here: say what you have done and found so far, and what is missing.'

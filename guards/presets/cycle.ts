@@ -9,19 +9,18 @@ import { formatTools } from '../lib/words.js'
 
 /** Batches in a period of 2 to `maxPeriod` with stable results. */
 export interface CycleConfig {
-  /** The longest round that is recognised, in batches: 2 to 8. */
+  /** Maximum period in batches, 2 to 8. */
   maxPeriod: number
-  /** Whole periods seen before the nudge. */
+  /** Whole periods before the nudge. */
   nudgeAt: number
-  /** Whole periods seen before the halt. */
+  /** Whole periods before the halt. */
   haltAt: number
-  /** What a halt does. */
   onHalt: OnHalt
-  /** Whether a halt that pauses first asks the model for last words, in one request without tools. Default true. */
+  /** Whether a pausing halt asks for last words first, in one request without tools. Default true. */
   lastWords?: boolean
 }
 
-/** A batch that ended: what was asked, what came back, and its tools for people. */
+/** A finished batch: its calls, its results, and its tools for people. */
 interface Round {
   batch: string
   outcome: string
@@ -29,30 +28,29 @@ interface Round {
 }
 
 export interface CycleState {
-  /** The last rounds, oldest first: as many as the longest period. */
+  /** The last rounds, oldest first, up to the longest period. */
   rounds: Round[]
-  /** For the periods 2, 3, …: how many of the latest rounds in a row equalled the one a period before. */
+  /** For each period from 2: number of latest rounds that equal the one a period before. */
   matches: number[]
-  /** Rounds that did not belong to a standing cycle and left it standing. */
+  /** Rounds outside a cycle that did not break it. */
   strangers: number
-  /** What the last fact led to. */
+  /** The verdict on the last fact. */
   due: { action: 'nudge' | 'halt'; period: number; periods: number } | null
 }
 
 const initial: CycleState = { rounds: [], matches: [], strangers: 0, due: null }
 
-/** Keeps the state small whatever the configuration says. */
+/** Bounds the state. */
 const longestPeriod = 8
 
-/** The outcome of one result is no fingerprint: what tells two apart may stand at its end. */
+/** Keeps both ends, because results can differ at their ends. */
 function shortenOutcome(outcome: string): string {
   return shortenFingerprint(digest(outcome))
 }
 
 /**
- * Batches that go round in circles with stable results: A, B, A, B, … A changed result clears it, and so does a
- * successful call that may have changed something and is not part of it. Calls outside of it that only read, or fail,
- * do not: as many of them as the longest period leave it standing.
+ * Batches in a cycle with stable results: A, B, A, B, … A changed result clears it, and so does a successful foreign
+ * call that may have changed something. Foreign calls that only read, or fail, do not, up to the longest period.
  */
 export const cycle: Guard<CycleState, CycleConfig, 'cycle'> = {
   reasons: ['cycle'],
@@ -147,12 +145,12 @@ function findDue(
   return due
 }
 
-/** Two whole periods make a cycle that can be left and taken up again. */
+/** Two whole periods make a cycle that can be interrupted and continued. */
 function hasCycle({ rounds, matches }: CycleState): boolean {
   return matches.some((matched, index) => matched >= index + 2 && isCycle(rounds, index + 2))
 }
 
-/** One batch over and over is no cycle: that is what the repeated-call guard watches. */
+/** A single repeated batch is the repeated-call guard's case. */
 function isCycle(rounds: readonly Round[], period: number): boolean {
   return new Set(rounds.slice(-period).map((round) => round.batch)).size > 1
 }

@@ -6,25 +6,24 @@ import { type NamedCalls, formatTimes, nameCalls } from '../lib/words.js'
 import { toEvidence } from '../lib/evidence.js'
 
 /**
- * Failures in a row, by kind, counted once a batch. Each number is the failure that halts; a nudge comes one before.
- * `identical` ones agree in tool, arguments and error class.
+ * Consecutive failures by kind, counted once per batch. Each number is the failure that halts; a nudge comes one
+ * before. `identical` failures agree in tool, arguments and error class.
  */
 export interface FailingConfig {
-  /** Identical failures that pass by no waiting. */
+  /** Identical permanent failures. */
   identical: number
-  /** Failures of any calls in a row; transient ones, and those of tools that do not exist, do not count. */
+  /** Consecutive failures of any calls, except transient ones and unknown tools. */
   any: number
   /** Identical transient failures. */
   transientIdentical: number
-  /** Transient failures of any calls in a row. */
+  /** Consecutive transient failures of any calls. */
   transientAny: number
-  /** Identical refusals by a policy (`ToolError('policy_denied', …)`). */
+  /** Identical policy denials (`ToolError('policy_denied', …)`). */
   policyDenied: number
-  /** What becomes of the call that fails again. */
+  /** What happens to a call that fails again. */
   onRepeat: OnRepeat
-  /** What a halt does. */
   onHalt: OnHalt
-  /** Whether a halt that pauses first asks the model for last words, in one request without tools. Default true. */
+  /** Whether a pausing halt asks for last words first, in one request without tools. Default true. */
   lastWords?: boolean
 }
 
@@ -32,23 +31,22 @@ const failureKinds = ['failed', 'unknown_tool', 'transient', 'policy_denied'] as
 
 export type ToolFailureKind = NonNullable<ResultFact['errorKind']>
 
-/** What a failure counts against: a key of `guardrails.failing`. */
+/** The count that a failure adds to: a key of `guardrails.failing`. */
 export type FailureRule = 'identical' | 'any' | 'transientIdentical' | 'transientAny' | 'policyDenied'
 
-/** One call that fails in one way. */
 export interface Failure {
-  /** The beginning of the call's. */
+  /** Prefix of the call's fingerprint. */
   fingerprint: string
   kind: ToolFailureKind
   count: number
 }
 
-/** Failures since the last success, counted once a batch, because the model learns of a batch at once. */
+/** Failures since the last success, counted once per batch, because the model reads a batch at once. */
 export interface Failures {
   identical: Failure[]
-  /** Batches of which a call failed for good. */
+  /** Batches with a permanent failure. */
   any: number
-  /** Batches of which a call failed in passing. */
+  /** Batches with a transient failure. */
   transientAny: number
 }
 
@@ -61,7 +59,7 @@ export interface FailureTally {
   calls: CallFact[]
 }
 
-/** How many calls are remembered: the latest. */
+/** Maximum number of remembered calls. */
 export const mostFailures = 12
 
 export const identicalRule: Record<ToolFailureKind, FailureRule> = {
@@ -71,7 +69,7 @@ export const identicalRule: Record<ToolFailureKind, FailureRule> = {
   policy_denied: 'policyDenied',
 }
 
-/** The streaks that runs of failures of any call feed; an unknown tool feeds none, it says nothing about the world. */
+/** The streaks of failures of any call. An unknown tool counts toward none. */
 const anyRule: Record<ToolFailureKind, 'any' | 'transientAny' | null> = {
   failed: 'any',
   policy_denied: 'any',
@@ -80,8 +78,8 @@ const anyRule: Record<ToolFailureKind, 'any' | 'transientAny' | null> = {
 }
 
 /**
- * Counts the results of a batch. A success ends every streak, except that of a call which did not succeed in the same
- * batch: a success beside it is no excuse. Transient failures of a polling batch do not count.
+ * Counts the results of a batch. A success ends every streak, except that of a call that failed in the same batch.
+ * Transient failures of a polling batch do not count.
  */
 export function countFailures(before: Failures, results: readonly ResultFact[]): [Failures, FailureTally[]] {
   if (results.every((result) => result.ok)) return [noFailures, []]
@@ -115,7 +113,7 @@ function forgiveSuccesses(before: Failures, results: readonly ResultFact[]): Fai
   return { ...noFailures, identical: before.identical.filter((one) => unsuccessful.has(one.fingerprint)) }
 }
 
-/** The failures that count, by kind, each call once. */
+/** Failures by kind, each call once. */
 function groupFailures(results: readonly ResultFact[]): { kind: ToolFailureKind; calls: ResultFact[] }[] {
   const excused = isPolling(results) ? 'transient' : null
   return failureKinds
@@ -131,7 +129,6 @@ interface FailingDue {
   rule: FailureRule
   count: number
   named: NamedCalls
-  /** The calls to refuse. */
   fingerprints: string[]
 }
 
@@ -170,12 +167,12 @@ const cause: Record<FailureRule, (tools: string, count: number, refused: string)
     'Permit the call in the tool, or tell the agent in its instructions not to make it.',
 }
 
-/** What the model reads one failure before the end. */
+/** Read by the model, one failure before the halt. */
 function formatNudge({ rule, count, named }: FailingDue): string {
   return advice[rule](named.tools, count)
 }
 
-/** What the model reads as the result of a call that was refused. */
+/** The result of a refused call. */
 function formatRefusal({ rule, count, named }: FailingDue): string {
   const what = rule === 'policyDenied' ? 'was denied by policy' : 'has failed'
   return (
@@ -184,7 +181,6 @@ function formatRefusal({ rule, count, named }: FailingDue): string {
   )
 }
 
-/** What the user reads. */
 function formatHalt({ rule, count, named, fingerprints }: FailingDue, config: FailingConfig): string {
   const refused = fingerprints.length > 0 ? ', was refused and asked for again' : ''
   return (
@@ -203,15 +199,15 @@ function formatEvidence({ rule, count, named }: FailingDue): string {
 }
 
 export interface FailingState extends Failures {
-  /** Calls that were refused in this run. */
+  /** Calls refused in this run. */
   refused: string[]
-  /** What the last fact led to. */
+  /** The verdict on the last fact. */
   due: FailingDue | null
 }
 
 /**
- * Failures in a row: of one call in one way, and of any calls. A nudge comes one before the number that halts. With
- * `onRepeat: 'block'` a call that failed that often is refused when it is asked for again; streaks of any calls halt.
+ * Consecutive failures: of one call in the same way, and of any calls. A nudge comes one before the halt. With
+ * `onRepeat: 'block'`, a call that failed that often is refused; streaks of any calls halt.
  */
 export const failing: Guard<FailingState, FailingConfig, 'repeated_failure' | 'policy_denied'> = {
   reasons: ['repeated_failure', 'policy_denied'],

@@ -7,7 +7,7 @@ export type Refusals = readonly string[]
 
 export const mostRefusals = 12
 
-/** The beginning of a fingerprint, as guards remember it: a dozen of them are told apart by it. */
+/** A prefix is enough to distinguish a dozen fingerprints. */
 export function shortenFingerprint(fingerprint: string): string {
   return fingerprint.slice(0, 16)
 }

@@ -13,37 +13,36 @@ export interface RepeatedCallConfig {
    */
   haltAt: 'next' | 'reached'
   /**
-   * `unchanged` counts batches that succeed with unchanged results; `all` is blind to results. Where `failing` is on,
-   * `all` counts the batches of which every call succeeds.
+   * `unchanged` counts successful batches with unchanged results; `all` ignores results. If `failing` is on, `all`
+   * counts batches in which all calls succeed.
    */
   counts: 'unchanged' | 'all'
-  /** How many characters of each argument are compared; null: all. Default null. */
+  /** Number of characters of each argument to compare; null: all. Default null. */
   valueChars?: number | null
-  /** What becomes of the repeated call. */
+  /** What happens to the repeated call. */
   onRepeat: OnRepeat
-  /** What a halt does. */
   onHalt: OnHalt
-  /** Whether a halt that pauses first asks the model for last words, in one request without tools. Default true. */
+  /** Whether a pausing halt asks for last words first, in one request without tools. Default true. */
   lastWords?: boolean
 }
 
 export interface RepeatedCallState {
-  /** The batch that is being repeated; null when there is none. */
+  /** The repeated batch, or null. */
   batch: string | null
-  /** Its results, as long as they do not change; null before it has succeeded. */
+  /** Its results while they are unchanged; null before a success. */
   outcome: string | null
-  /** How often in a row it counted. */
+  /** Consecutive count. */
   count: number
-  /** Batches that were refused in this run. */
+  /** Batches refused in this run. */
   refused: string[]
-  /** What the last fact led to. */
+  /** The verdict on the last fact. */
   due: { action: 'nudge' | 'block' | 'halt'; asked: boolean; named: NamedCalls } | null
 }
 
 export type RepeatedCallLimits = RepeatedCallConfig & {
-  /** Identical consecutive batches that execute. */
+  /** Identical consecutive batches that run. */
   maxRepeatedToolSteps: number
-  /** Whether the failing guard is on: failures are its business alone. */
+  /** Whether the failing guard handles failures. */
   leavesFailures: boolean
 }
 

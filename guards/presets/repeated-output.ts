@@ -6,24 +6,23 @@ import { type OnHalt, onHalt } from '../lib/settings.js'
 import { type Guard, type ResultFact, ok } from '../types.js'
 import { type NamedCalls, formatTimes, nameCalls } from '../lib/words.js'
 
-/** Consecutive rounds of successful calls with the same results, whatever the arguments. */
+/** Consecutive rounds of successful calls with equal results, whatever their arguments. */
 export interface RepeatedOutputConfig {
-  /** The round that trips. */
+  /** The number of rounds that halts. */
   rounds: number
-  /** Halt even when a tool of the round is not readOnly (else that is a nudge). */
+  /** Whether to halt even if a tool of the round is not readOnly. Otherwise that is a nudge. */
   strict: boolean
-  /** What a halt does. */
   onHalt: OnHalt
-  /** Whether a halt that pauses first asks the model for last words, in one request without tools. Default true. */
+  /** Whether a pausing halt asks for last words first, in one request without tools. Default true. */
   lastWords?: boolean
 }
 
 export interface RepeatedOutputState {
-  /** What the tools of the last round brought back; null when the streak is broken. */
+  /** Results of the last round; null if the streak is broken. */
   output: string | null
-  /** How many rounds in a row brought it. */
+  /** Number of consecutive rounds. */
   rounds: number
-  /** What the last fact led to. */
+  /** The verdict on the last fact. */
   due: { action: 'nudge' | 'halt'; named: NamedCalls } | null
 }
 
@@ -82,7 +81,7 @@ export const repeatedOutput: Guard<RepeatedOutputState, RepeatedOutputConfig, 'r
   },
 }
 
-/** Each output once, whatever the tools: three searches that find nothing are the same news as one. */
+/** Each output once: three searches that find nothing equal one. */
 function fingerprintOutput(results: readonly ResultFact[]): string {
   return fingerprintBatch([...new Set(results.map((result) => result.digest))])
 }

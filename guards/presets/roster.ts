@@ -4,21 +4,21 @@ import { type RepeatedCallConfig, repeatedCall } from './repeated-call.js'
 import { repeatedOutput } from './repeated-output.js'
 
 /**
- * The guards of `presets`: each is off by default and takes the place of rules of `progress`, so that a preset has the
- * exact thresholds of the loop that it reproduces.
+ * The guards of `presets`. Each is off by default and replaces rules of `progress`, so that a preset has the exact
+ * thresholds of the loop that it reproduces.
  */
 export const presetGuards = {
-  /** Takes the place of all that `progress` says about failures and refusals. */
+  /** Replaces all rules of `progress` about failures and refusals. */
   failing,
-  /** Takes the place of `progress.stale`. */
+  /** Replaces `progress.stale`. */
   repeatedCall,
-  /** Takes no part of `progress`. */
+  /** Replaces nothing. */
   repeatedOutput,
-  /** Takes the place of `progress.mixed`. */
+  /** Replaces `progress.mixed`. */
   cycle,
 }
 
-/** What `repeatedCall` is told: its own settings, and two keys beside them. */
+/** The settings of `repeatedCall`, with two related keys. */
 export function repeatedCallSettings(config: {
   maxRepeatedToolSteps: number
   repeatedCall: RepeatedCallConfig | null
