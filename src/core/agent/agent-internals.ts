@@ -19,10 +19,10 @@ export interface AgentInternals {
   store: SessionStore | undefined
   /** How `defineAgents` calls it; set there. */
   label: AgentLabel | undefined
-  /** What its runs in a store are begun and brought back with. Absent without a store. */
+  /** Starts and resumes runs in the store. Undefined without a store. */
   stored: StoredRuns | undefined
   parts: AgentParts
-  /** All that the log of a session says. */
+  /** Reads the whole log of a session. */
   readFolded: (id: string) => Promise<FoldedSession>
   /** See `beginQueuedRun`. */
   beginQueuedRun: (id: string, options: QueuedRunOptions) => Promise<(() => Run) | null>
@@ -65,7 +65,10 @@ const listMembers = ({ team }: AgentParts['tools']): Preparing[] =>
 const preparesSteps = ({ prepareStep, writeInstructions }: Preparing): boolean =>
   prepareStep !== undefined || writeInstructions !== undefined
 
-/** Whether two processes have the same agent, as far as its model can see: hashed once, and anew when its tools change. */
+/**
+ * Identifies an agent by the parts that its model sees, so that processes can compare it. Cached until its
+ * tools change.
+ */
 export function createDefinitionFactory(
   parts: AgentParts,
 ): (label: AgentLabel | undefined) => AgentDefinition {

@@ -37,10 +37,9 @@ import type { WatchedEvent, WatchOptions } from '../run/watch-session.js'
 import type { Session } from '../sessions/session.js'
 
 /**
- * What `createAgent` takes: the options below, and the sections of the configuration (`limits`, `budget`, `retry`,
- * `context`, `toolCalls`, `guardrails`, …).
- *
- * `Schema`: of the output; `never` for an agent that answers in free text. `Tools`: the list of them.
+ * The options of `createAgent`, together with the sections of the configuration (`limits`, `budget`, `retry`,
+ * `context`, `toolCalls`, `guardrails`, …). `Schema` is the output schema, or `never` for free text; `Tools`
+ * is the list of tools.
  *
  * @example
  * const options: AgentOptions = {
@@ -56,26 +55,29 @@ export interface AgentOptions<
   Schema extends InputSchema = InputSchema,
   Tools extends readonly ToolEntry[] = readonly ToolEntry[],
 > extends AgentConfigInput {
-  /** The model: `openaiChat(…)`, or a provider of your own. */
+  /** The model, for example `openaiChat(…)` or a custom provider. */
   model: ModelProvider
   /**
-   * The system prompt: a text, or a function of the app's `context` that is asked once a step. Default: none. See docs/steps.md.
+   * The system prompt, or a function of the app's `context` called once per step. Default: none. See
+   * docs/steps.md.
    */
   instructions?: string | WriteInstructions
   /** Models by name, which `prepareStep` can choose instead of `model`. */
   models?: Readonly<Record<string, ModelProvider>>
-  /** Decides what each request is made of: its model, tools, instructions, sampling and messages. See docs/steps.md. */
+  /**
+   * Configures each request with its model, tools, instructions, sampling and messages. See docs/steps.md.
+   */
   prepareStep?: PrepareStep
-  /** What the model may call: tools, named groups of them, MCP servers, and other agents (`asTool`). */
+  /** Tools, named groups of tools, MCP servers, and other agents (`asTool`). */
   tools?: Tools
-  /** Instructions that the model loads when a task needs them: what `skills()` of `statewright/skills` returns. */
+  /** Instructions that the model loads on demand, from `skills()` of `statewright/skills`. */
   skills?: AgentSkills
   /**
-   * What the answer has to be: a zod object, any other Standard Schema that can say its JSON Schema, or a plain JSON
-   * Schema of an object. `result.object` is the answer, validated. See docs/structured-output.md.
+   * The schema of the answer, as a zod object, another Standard Schema with JSON Schema support, or a plain
+   * JSON Schema of an object. `result.object` is the validated answer. See docs/structured-output.md.
    */
   output?: Schema | OutputOptions<Schema>
-  /** Guards of your own, beside those that are built in: what `defineGuard` returns. */
+  /** Custom guards from `defineGuard`, in addition to the built-in ones. */
   guards?: readonly UserGuard[]
   /**
    * Asked after each batch of calls: true ends the run in COMPLETED, and the last result that is a success is its output. See
@@ -89,22 +91,22 @@ export interface AgentOptions<
   /** Merged into every request body last; `null` removes a key. */
   extraBody?: JsonObject
   /**
-   * Prices of models that the built-in table does not know, or knows wrongly. `null`: the cost of a run is not computed, so
-   * the table (80 kB in a page) is never loaded, and `usage.cost` is null.
+   * Prices that extend or override the built-in table. `null` disables cost computation; then the table (80
+   * kB in a page) is never loaded and `usage.cost` is null.
    */
   prices?: PriceOverrides | null
-  /** Time for tests. Default: the system's. */
+  /** A clock for tests. Default: the system clock. */
   clock?: Clock
-  /** Told everything that XState tells inspectors, of every run. See docs/stately.md for Stately's. */
+  /** Receives XState's inspection events of every run. See docs/stately.md for Stately's inspector. */
   inspect?: Inspector
   /**
-   * Where sessions are kept, so that they outlive the process: `memoryStore()`, `fileStore()`, `postgresStore()`, or
-   * one of your own. Default: none; sessions live in memory, as long as the agent does.
+   * A persistent session store, such as `memoryStore()`, `fileStore()`, `postgresStore()` or a custom one.
+   * Default: none; sessions live in memory with the agent.
    */
   store?: SessionStore
   /** What looks at the content that goes into a run, into a tool, out of a tool, and out of the run. */
   shields?: ShieldsOptions
-  /** Asked about each user message before the model is; what it finds rides on the turn's requests, as data. */
+  /** Queried with each user message. The results are added to the requests of the turn as data. */
   memory?: Retriever
   /**
    * What measures the runs: `otel()` of `statewright/otel` makes OpenTelemetry's spans and metrics of them. A list measures
@@ -117,26 +119,28 @@ export interface AgentOptions<
    */
   interpreter?: Interpreter
   /**
-   * What its runs share with others, to spend from: budgets that `createBudget` of `statewright/fleet` makes, or a function that
-   * gets the tags of the session and returns them. A request is made only when each of them has what it may cost. Those of a
-   * sub-agent are those of the run that calls it, and its own. See docs/fleet.md.
+   * Shared budgets from `createBudget` of `statewright/fleet`, or a function that returns them for the
+   * session's tags. A request is made only if each of them covers its cost. A sub-agent also uses the budgets
+   * of its parent. See docs/fleet.md.
    */
   budgets?: BudgetsOption
-  /** Counts tokens for `context.window`. Default: the package gpt-tokenizer (o200k_base), loaded when needed. */
+  /**
+   * Counts tokens for `context.window`. Default: the package gpt-tokenizer (o200k_base), loaded on demand.
+   */
   tokenizer?: Tokenizer
 }
 
 /**
- * What a run may be given beside its input.
+ * The options of one run.
  *
  * @example agent.run('And in May?', { session: 'ann', signal: controller.signal, limits: { maxSteps: 5 } })
  */
 export interface RunOptions {
-  /** A session, or the id of one: in the agent's store, or kept in its memory. Default: a new one. */
+  /** A session, or its id in the agent's store or memory. Default: a new session. */
   session?: Session | string
   /** What `store.list({ tags })` finds the session by. They replace the session's tags of the same name. Needs a `store`. */
   tags?: SessionTags
-  /** Documents that go with the input, marked as data: what `loadAttachment` gave. */
+  /** Documents from `loadAttachment` that are sent with the input, marked as data. */
   attachments?: readonly RunAttachment[]
   /** Cancels the run when it aborts. */
   signal?: AbortSignal
@@ -147,9 +151,9 @@ export interface RunOptions {
    * Needed where the `execute` of a tool wants one.
    */
   context?: unknown
-  /** Where the run's events are written ahead: `memoryJournal()`, or one of your own. Not beside a `store`. */
+  /** A write-ahead log of the run's events, such as `memoryJournal()`. Cannot be combined with a `store`. */
   journal?: Journal
-  /** Shared budgets besides those of the agent. A run that is resumed has to be given them again. */
+  /** Additional shared budgets. A resume must pass them again. */
   budgets?: BudgetsOption
   /** In place of the agent's. */
   inspect?: Inspector
@@ -162,20 +166,20 @@ export interface RunOptions {
  */
 export interface BranchOptions extends Omit<RunOptions, 'session' | 'journal' | 'inspect'> {
   /**
-   * The user's message at which the branch begins: its id in the transcript, its `clientId`, or the id of its answer. It must be
-   * on the branch that the session is on.
+   * The user message at which the branch starts, by its transcript id, its `clientId` or the id of its
+   * answer. It must be on the current branch.
    */
   from: string
-  /** What the user says in place of that message. Default: the message is said once more, and gets another answer. */
+  /** Replaces the user message. Default: the same message gets another answer. */
   edit?: UserInput
   /**
-   * What tells the request from others, up to 500 characters. When the session is on the branch that this key began, the run is
-   * refused (`already_branched`), so that a request that comes twice makes one branch.
+   * An idempotency key of up to 500 characters. If the session is on the branch started with this key, the
+   * run is refused (`already_branched`), so a repeated request creates one branch.
    */
   key?: string
 }
 
-/** What a run may be given that is brought back: what no store can keep. */
+/** The options of a resume, which a store cannot keep. */
 export interface ResumeOptions {
   /** Cancels the run when it aborts. */
   signal?: AbortSignal
@@ -188,8 +192,8 @@ export interface ResumeOptions {
 }
 
 /**
- * `Output` is what `result.object` is, `Tools` what its tools are called and given, `Context` what they want as
- * `context`: where they want one, `run` and `resume` demand it.
+ * `Output` is the type of `result.object`, `Tools` the names and inputs of its tools, `Context` the `context`
+ * that they require. With a required context, `run` and `resume` demand it.
  */
 export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
   extends ContextCarrier<Context> {
@@ -204,9 +208,9 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
    */
   run(input: RunInput, ...options: OptionsFor<RunOptions, Context>): Run<Output, Tools>
   /**
-   * Starts a run on a new branch of a session in the store: an earlier message is answered once more, or an edit of it is. The
-   * session goes on from there. What it leaves stays in the log as another branch, and its usage stays in the totals. Calls that
-   * ran have run.
+   * Starts a run on a new branch of a stored session. It answers an earlier message again, or an edited one,
+   * and the session continues from there. The previous messages stay in the log as another branch, and their
+   * usage stays in the totals. Tool calls are not undone.
    *
    * @example
    * const { output } = await agent.branch('ann', { from: 'm1' }).result // another answer
@@ -227,7 +231,7 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
    */
   listBranches(sessionId: string): Promise<SessionBranch[]>
   /**
-   * Puts a session back on one of its branches: the next run goes on from there. Nothing happens when the session is on it.
+   * Selects a branch of a session; the next run continues from it. Does nothing if it is selected already.
    *
    * @example
    * await agent.selectBranch('ann', 1)
@@ -237,10 +241,10 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
    */
   selectBranch(sessionId: string, branch: number): Promise<void>
   /**
-   * Brings back the latest run of a session in the store, as it was left by another process or another handle. One
-   * that was interrupted goes on by itself: finished results are kept, an unfinished model call is made again, an
-   * unfinished tool call runs again only if its tool is `readOnly` or `idempotent` (see `toolCalls.onInterrupted`).
-   * One that rests is at rest: answer it, or `resume()` it. One that has ended is returned as it ended.
+   * Resumes the latest run of a stored session. An interrupted run continues by itself with its finished
+   * results. An unfinished model request is repeated, an unfinished tool call only if its tool is `readOnly`
+   * or `idempotent` (see `toolCalls.onInterrupted`). A settled run waits for an answer or `resume()`. An
+   * ended run is returned unchanged.
    *
    * @example
    * const run = await agent.resume('ann')
@@ -250,10 +254,10 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
    */
   resume(sessionId: string, ...options: OptionsFor<ResumeOptions, Context>): Promise<Run<Output, Tools>>
   /**
-   * Sends a message to a session of the store, from any process that reaches the store. The process that holds the session
-   * applies messages in the order in which they were told, as if its own run handle had been called. At a rest,
-   * `resume` applies them. A message is durable, applied at most once, and in the log. A `cancel` of a session that no
-   * process holds takes effect at once. Messages that a run has not read by its end are dropped.
+   * Sends a message to a stored session from any process with access to the store. The lease owner applies
+   * messages in order, like calls on its run handle; at a rest, `resume` applies them. A message is durable,
+   * logged, and applied at most once. A `cancel` takes effect at once if the session has no lease owner.
+   * Messages not read before the run ends are dropped.
    *
    * @example
    * const stop = (id: string) => agent.send(id, { type: 'cancel', why: 'The user has closed the page.' })
@@ -267,10 +271,10 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
    */
   send(sessionId: string, message: SessionMessage): Promise<Receipt>
   /**
-   * The events of a session of the store, from any process: from its log, as it grows, and where this process runs the
-   * session also what is told live, streamed text above all. It begins with the first record, or after `after`, and ends
-   * at the next rest unless `until` says otherwise. Who comes in the middle of an answer gets one chunk with all of it so
-   * far (`reset`). A reader that is slow gets every event of the log, and of what is told live the first thousand that wait.
+   * The events of a stored session, from any process. They come from its log as it grows, and live (with
+   * streamed text) if this process runs the session. Starts with the first record, or after `after`, and ends
+   * when the session settles unless `until` is set. A reader that joins during an answer gets one chunk with
+   * the text so far (`reset`). A slow reader gets all logged events and up to a thousand live ones.
    *
    * @example
    * const show = async (id: string, lastEventId?: string) => {
@@ -281,8 +285,8 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
    */
   watch(sessionId: string, options?: WatchOptions): AsyncIterable<WatchedEvent<Tools>>
   /**
-   * A session of the store as it stood after record `to`, or as one of its branches stands; default: as it stands. Runs and writes
-   * nothing.
+   * The state of a stored session after record `to`, or on a branch. Default: the current state. Runs and
+   * writes nothing.
    *
    * @example
    * const { run, messages } = await agent.replay('ann', { to: 12 })
@@ -292,12 +296,10 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
    */
   replay(sessionId: string, options?: { to?: number; branch?: number }): Promise<SessionSnapshot>
   /**
-   * A new session that begins where another stood after record `seq`; default: where it stands. Resolves with its id:
-   * `resume` it, or run something else in it. The other session is left as it is.
-   *
-   * With an `edit`, a message of the user's, a call's arguments or its result are otherwise there, checked as if they
-   * came in now. What comes after them in the transcript stays: take the record at which nothing does. A run that has
-   * ended is not kept then, only its conversation.
+   * Creates a session that starts after record `seq` of another one, by default after its last. Resolves with
+   * its id for `resume` or `run`. The other session does not change. An `edit` changes a user message, or a
+   * call's arguments or result, with the checks of new input. Later messages of the transcript stay, so
+   * choose the record before them. An ended run is then dropped and only its conversation kept.
    *
    * @example
    * const run = await agent.resume(await agent.fork('ann', 12))
@@ -308,8 +310,8 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
    */
   fork(sessionId: string, seq?: number, options?: ForkOptions): Promise<string>
   /**
-   * Reads a session of the store, to use it elsewhere: for `createInput()`, or to keep it as `session.toJSON()`. Calls that wait for
-   * an answer are closed in the copy; the store keeps the session as it is.
+   * Reads a stored session for use elsewhere, with `createInput()` or `session.toJSON()`. Pending calls are
+   * closed in the copy; the stored session does not change.
    *
    * @example const input = agent.createInput('And now?', { session: await agent.readSession('ann') })
    * @throws {StoreError} `unknown_session`, `corrupt_log`, …
@@ -317,9 +319,9 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
    */
   readSession(sessionId: string): Promise<Session>
   /**
-   * Gives a session of the store a title for lists: `summary.title` of `store.list()`, the command line and the studio show it. Also
-   * while a run works on the session. White space counts as one blank. Null: the default again, which is the session's name, or the
-   * beginning of its first message.
+   * Sets the title of a stored session for lists, in `summary.title` of `store.list()`, the command line and
+   * the studio. Also possible during a run. Whitespace is collapsed. Null restores the default, which is the
+   * session's name or the start of its first message.
    *
    * @example
    * await agent.rename('ann', 'The trip to Lisbon')
@@ -339,8 +341,8 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
    */
   deleteSession(sessionId: string): Promise<boolean>
   /**
-   * Deletes all sessions of an owner out of the store, as `deleteSession` does, in batches. It cancels runs at work first. Returns how
-   * many sessions were deleted, those of sub-agents included. When it fails, the same call deletes the rest.
+   * Deletes all sessions of an owner from the store in batches, like `deleteSession`. Cancels active runs
+   * first. Returns the number of deleted sessions, sub-agents included. After a failure, call it again.
    *
    * @example const erase = (user: string) => agent.deleteSessions({ tags: { user } }) // or { prefix: user }
    *
@@ -349,15 +351,15 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
    */
   deleteSessions(owner: SessionOwner): Promise<number>
   /**
-   * The XState machine with this agent's actors provided: for `createActor`, `useMachine`, or `invoke` in a machine of
-   * your own. Its input is a text, messages, or the result of `createInput()`; where tools want a `context`, only the latter.
+   * The XState machine with this agent's actors, for `createActor`, `useMachine` or `invoke`. Its input is a
+   * text, messages, or the result of `createInput()`. If tools require a `context`, only the latter.
    *
    * @example createActor(agent.machine, { input: 'What changed last week?' }).start()
    */
   readonly machine: AgentMachine<Context>
   /**
-   * Input for one actor of `machine`, with a run's options. The session is read from memory, not from a store: what is
-   * there comes with `readSession`. Only `run()` writes back to it.
+   * Creates the input of one actor of `machine` with the options of a run. The session is read from memory;
+   * use `readSession` for stored sessions. Only `run()` updates the session.
    *
    * @example
    * const actor = createActor(agent.machine, { input: agent.createInput('Go.', { limits: { maxSteps: 5 } }) })
@@ -368,8 +370,8 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
     ...options: OptionsFor<Omit<RunOptions, 'signal' | 'inspect' | 'tags'>, Context>
   ): AgentInput
   /**
-   * The output of an actor of `machine`, with its `object`, or its `outputProblem`. For programs that run the machine without
-   * `run()`; without an output schema, the result as it is.
+   * Adds `object` or `outputProblem` to the output of an actor of `machine`. For programs that do not use
+   * `run()`. Without an output schema, the result is unchanged.
    *
    * @example
    * const actor = createActor(agent.machine, { input: 'Go.' }).start()
@@ -379,8 +381,8 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
   /** The whole configuration, defaults filled in; frozen. */
   readonly config: AgentConfig
   /**
-   * This agent as a tool of another: a call runs it, as a child of the run that calls, on that run's budget. Throws a
-   * ConfigError for what cannot be a tool.
+   * Wraps this agent as a tool. A call runs it as a child of the calling run, on that run's budget. Throws a
+   * ConfigError for invalid options.
    *
    * @example
    * const lead = createAgent({ model, tools: [researcher.asTool({ name: 'research', description: '…', maxSteps: 20 })] })
@@ -390,9 +392,9 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
   ): Tool<InputOf<Schema>, Context, Name, ArgumentsOf<Schema>>
 }
 
-/** A document that goes with what the user says; `loadAttachment` of `statewright/memory` reads one. */
+/** A document sent with user input, read by `loadAttachment` of `statewright/memory`. */
 export interface RunAttachment {
-  /** Where it comes from, for people and the model: a file name, a URL. */
+  /** The source for people and the model, such as a file name or URL. */
   name: string
   /** All of its text. */
   text: string

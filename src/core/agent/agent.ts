@@ -50,8 +50,8 @@ import { checkPriceKnown, checkSearchInstalled, checkTokenizerInstalled } from '
 const loadStored = loadOnce(() => import('./store-methods.js'))
 
 /**
- * An agent: a model, its tools, and the limits of the loop between them. Options are checked here; a missing key or an
- * unknown price is found when a run starts.
+ * Creates an agent from a model, its tools and the limits of the loop. Options are checked here; a missing
+ * key or an unknown price is found when a run starts.
  *
  * @example
  * const agent = createAgent({
@@ -100,7 +100,7 @@ export function assembleAgent(
   const configOf = ({ limits }: RunOptions): AgentConfig =>
     limits === undefined ? config : overrideLimits(config, limits)
 
-  /** What has to be known before anything is sent. */
+  /** The checks before the first request. */
   const ready = async ({ config, usage, speaker }: AgentInput, inherited?: PriceBook): Promise<void> => {
     const { model, tools: spoken } = toSpeaker(parts, speaker)
     await checkPriceKnown({ model, prices: inherited ?? prices }, config, usage)
@@ -143,7 +143,6 @@ export function assembleAgent(
 
   const inStore = async () => (await loadStored()).createStoreMethods(made)
 
-  /** A run of a session in the store begins where its log ends. */
   const begin = async (start: RunStart): Promise<RunOrigin> =>
     (await loadStored()).beginRun(getStoredRuns(made), start)
 
@@ -206,7 +205,7 @@ export function assembleAgent(
           tools.search !== undefined
         return run({ ...handle, origin: { input }, ready: waits ? ready(input) : undefined })
       } catch (error) {
-        // The session is another run's, or does not take this one: said as with a store.
+        // The session is busy or invalid. The run is refused, as with a store.
         return run({ ...handle, origin: Promise.reject(error) })
       }
     },
@@ -249,7 +248,7 @@ export function assembleAgent(
   return agent
 }
 
-/** The inputs of an agent's runs. What belongs to a run and is no part of its log is bound to the input. */
+/** Creates the inputs of an agent's runs. Data of a run that is not logged is bound to its input. */
 class RunInputs {
   readonly bindings = new WeakMap<object, Binding>()
   readonly #parts: AgentParts

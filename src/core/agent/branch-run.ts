@@ -20,7 +20,7 @@ import { StoreError } from '../sessions/store/store-error.js'
 import { Session } from '../sessions/session.js'
 import type { Run } from '../run/run.js'
 
-/** Begins a run on a new branch of a session. */
+/** Starts a run on a new branch of a session. */
 export async function beginBranch(
   stored: StoredRuns,
   given: BranchOptions,
@@ -71,7 +71,7 @@ function planBranch(
   const tree = folded.branches ?? unbranched
   if (key !== undefined && getBranch(tree).key === key) throw alreadyBranchedError(key)
   refuseUnfinishedRun(folded, sessionId)
-  // The run's own: in the session's, a message that no shield has seen is masked.
+  // The messages of the run, because in the session's, unscreened messages are masked.
   const messages: readonly Message[] = folded.run?.context.messages ?? folded.state.messages
   const at = findTurnIndex(messages, from)
   const message = messages[at]
@@ -156,20 +156,20 @@ function tooManyBranchesError(sessionId: string): UsageError {
   )
 }
 
-/** What a queued run is begun with. */
 export interface QueuedRunOptions {
   /**
-   * What the sender of the message with this id gives its run: the app's own object, and tags. Undefined where the message is
-   * not to be said here.
+   * The app's context and tags from the sender of this message; undefined if the message must not be
+   * processed here.
    */
   findSender: (messageId: string) => Pick<RunStart, 'context' | 'tags'> | undefined
-  /** Whether the run may begin although the one before it was stopped. */
+  /** Whether the run may start after a stopped one. */
   afterStop: boolean
 }
 
 /**
- * Takes a session whose next run begins with the first message of its queue; the returned function begins it, and a
- * subscriber right after misses nothing. Null: no message waits, the session is at work or waits, or another process has it.
+ * Acquires a session whose next run starts with a queued message. The returned function starts it, so that a
+ * subscriber right after misses nothing. Null if no message waits, the session is active or waiting, or
+ * another process holds it.
  */
 export async function beginQueuedRun(
   stored: StoredRuns,

@@ -7,9 +7,9 @@ import { internalsByAgent } from './agent-internals.js'
 
 /** How an agent is offered to another one, which may hand the conversation to it. */
 export interface HandoffOptions<Name extends string = string> {
-  /** What it is called in the session: 1 to 50 letters, digits, `_` and `-`. The model calls `transfer_to_NAME`. */
+  /** Its name in the session, 1 to 50 letters, digits, `_` and `-`. The model calls `transfer_to_NAME`. */
   name: Name
-  /** What it is for and when to hand over, for the model. Default: a sentence with the name. */
+  /** Tells the model when to hand over. Default: a sentence with the name. */
   description?: string
 }
 
@@ -17,10 +17,9 @@ export interface HandoffOptions<Name extends string = string> {
 type AnyAgent = Pick<Agent, 'config'>
 
 /**
- * A tool that hands the conversation to another agent: the session goes on under that agent's instructions, tools and model, until it is
- * handed on. Limits, budgets, guards and shields stay those of the session's first agent. See docs/handoffs.md.
- *
- * `agent`: the other agent, or a function that returns it, where agents hand over to each other.
+ * A tool that hands the conversation to another agent. The session continues with its instructions, tools and
+ * model until the next handoff. Limits, budgets, guards and shields stay those of the first agent. See
+ * docs/handoffs.md. `agent` is the other agent, or a function that returns it for mutual handoffs.
  *
  * @example
  * const billing = createAgent({ model, instructions: 'You answer questions about bills.' })
@@ -114,7 +113,7 @@ export class HandoffTeam implements Team {
     return made
   }
 
-  /** Agents that are named later are looked up when a session begins. */
+  /** Agents given as functions are resolved when a session starts. */
   check(first: AgentParts, { isBegun }: { isBegun: boolean }): void {
     if (this.#checked.has(first)) return
     const members = isBegun ? this.#all : gather(this.#tools, false)
@@ -128,7 +127,7 @@ export class HandoffTeam implements Team {
   }
 }
 
-/** What is counted and hashed once knows parts by identity. */
+/** Caches and hashes identify parts by reference. */
 const mixed = new WeakMap<AgentParts, WeakMap<AgentParts, AgentParts>>()
 
 /** The agent that speaks has these parts as its own; all else is the first agent's. */
@@ -187,7 +186,7 @@ function checkOwnHandoffs(agent: AgentParts, withLater: boolean): void {
   }
 }
 
-/** Nothing that looks at content is lost without a word: it has to be the first agent's, too. */
+/** The first agent must have the same checks on content, so that a handoff cannot drop one. */
 function checkMember(name: string, member: AgentParts, first: AgentParts): void {
   const refuse = (key: string, what: string): never => {
     throw new ConfigError(

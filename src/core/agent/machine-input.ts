@@ -20,7 +20,7 @@ import { completeSnapshot } from '../sessions/complete-snapshot.js'
 export interface MachineInputOptions {
   /** Limits, guards and the other settings. Omitted keys take their defaults. Default: all defaults. */
   config?: AgentConfigInput
-  /** The traits of each tool, by name. Default: no tools. Omitted traits are `false`. */
+  /** Tool traits by name. Omitted traits are `false`. */
   tools?: Readonly<Record<string, Partial<ToolTraits>>>
   /** The optional states of the chart that the run visits. Default: none. */
   features?: Partial<Features>
@@ -35,8 +35,8 @@ export interface MachineInputOptions {
 }
 
 /**
- * Creates the input of the bare `agentMachine`, for actors of your own. Throws a ConfigError (`invalid_config`) for a setting that
- * does not exist or has a wrong value.
+ * Creates the input of the bare `agentMachine` for custom actors. Throws a ConfigError (`invalid_config`) for
+ * an unknown setting or an invalid value.
  *
  * @example
  * const input = createInput('What is 19 + 23?', { tools: { add: { readOnly: true } }, config: { limits: { maxSteps: 10 } } })
@@ -80,8 +80,8 @@ export function createInput(
 export type AnyAgentSnapshot = object
 
 /**
- * The calls of a snapshot that can be answered now: send `APPROVE`, `REJECT` or `TOOL_OUTPUT` with what is in them. Those of
- * sub-agents have a `path`. Empty where none waits.
+ * The pending calls of a snapshot. Answer them with `APPROVE`, `REJECT` or `TOOL_OUTPUT`. Calls of sub-agents
+ * have a `path`.
  *
  * @example
  * const actor = createActor(agent.machine, { input: 'Go.' }).start()
@@ -94,8 +94,8 @@ export function pendingCalls(snapshot: AnyAgentSnapshot): PendingCall[] {
 }
 
 /**
- * The calls of the current batch that a `runTools` actor of your own runs: without a result, without a question to a person or
- * to the client, and checked by the shields.
+ * The calls of the current batch for a custom `runTools` actor. They have no result, no open question and
+ * passed the shields.
  *
  * @example
  * const actor = createActor(agent.machine, { input: 'Go.' }).start()
@@ -107,8 +107,7 @@ export function runnableCalls(snapshot: AnyAgentSnapshot): BatchCall[] {
 }
 
 /**
- * What the run of a snapshot has come to: the output of its actor when it is done, and before that the same as far as it is
- * known, with the `state` that the run is in.
+ * The result of a snapshot's run. Before the end it has the data so far, with the `state` of the run.
  *
  * @example
  * const actor = createActor(agent.machine, { input: 'Go.' }).start()

@@ -20,7 +20,7 @@ import { defineGuard, type UserGuard } from '../user-guards/guard.js'
 import type { AgentOptions, ResumeOptions, RunOptions, RunAttachment } from './agent-options.js'
 import { findOtherName } from '../config/other-names.js'
 
-/** What stands beside the sections of the configuration, so that a mistyped one is recognised. */
+/** Known keys next to the configuration sections, for hints about mistyped ones. */
 const optionNames = [
   'model',
   'models',
@@ -157,10 +157,7 @@ function warnOfUnreachable(given: AgentConfigInput, config: AgentConfig): void {
   )
 }
 
-/**
- * The guards of an agent, checked. Throws a ConfigError: `duplicate_guard` when two have one name, `invalid_guard` for
- * what is none.
- */
+/** Checks the guards. Throws a ConfigError, `duplicate_guard` for a repeated name or `invalid_guard`. */
 function checkGuards(guards: readonly UserGuard[]): readonly UserGuard[] {
   if (!Array.isArray(guards)) throw new ConfigError('invalid_guard', 'guards must be an array.', 'guards')
   const names = new Set<string>()
@@ -193,8 +190,7 @@ function joinInstructions(own: string | undefined, skills: AgentSkills | undefin
 }
 
 /**
- * Whether every model that a run may ask can be asked: the agent's own, those of `models`, and those of the agents that it may hand
- * over to.
+ * Checks every model that a run may use, including `models` and handoff targets.
  * @throws {ConfigError} as `check` of the model, which says where the model stands if not in `model`; as `Team.check`
  */
 export function checkModels(parts: AgentParts): void {
@@ -241,12 +237,14 @@ const resumeOptionNames = [
   'inspect',
 ] as const satisfies (keyof ResumeOptions)[]
 
-/** The options of `resume`, refused as those of a run are. */
 export function checkResumeOptions(options: unknown): ResumeOptions {
   return checkRunOptions(options, 'resume()', resumeOptionNames)
 }
 
-/** The options of a run; a UsageError for one that does not exist (a limit beside `limits`, say) or cannot work. */
+/**
+ * Checks the options of a run. Throws a UsageError for an unknown or invalid one, such as a limit outside
+ * `limits`.
+ */
 export function checkRunOptions(
   options: unknown,
   call = 'run()',

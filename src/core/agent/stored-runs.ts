@@ -27,14 +27,13 @@ import type { SessionStore } from '../sessions/store/store.js'
 import type { ChildHost } from '../sub-agents/open-child.js'
 import { checkModels } from './read-parts.js'
 
-/** What the runs of an agent in its store are begun and brought back with. */
+/** Starts and resumes the runs of an agent in its store. */
 export interface StoredRuns extends Pick<ChildHost, 'bind' | 'bindSnapshot' | 'ready' | 'run'> {
   parts: AgentParts
   store: SessionStore
   definition: () => AgentDefinition
   /** How `defineAgents` calls the agent; undefined where it is in no such list. */
   label: () => AgentLabel | undefined
-  /** Told of every run of the agent. */
   inspect: Inspector | undefined
 }
 
@@ -53,7 +52,6 @@ export async function acquireSession(
   return taken
 }
 
-/** What a run begins with. */
 export interface RunStart {
   runId: string
   session: Session
@@ -63,13 +61,12 @@ export interface RunStart {
   /** The queued message that `said` is. */
   queued?: QueuedMessage | undefined
   tags: SessionTags | undefined
-  /** Shared budgets besides those of the agent. */
+  /** Additional shared budgets. */
   budgets?: BudgetsOption | undefined
-  /** The branch that it begins. */
   branch?: BranchStart | undefined
 }
 
-/** A run of a session in the store begins where its log ends. */
+/** Starts a run after the last record of its session. */
 export async function beginRun(stored: StoredRuns, start: RunStart): Promise<RunOrigin> {
   const { runId, session } = start
   return beginAcquiredRun(
@@ -79,7 +76,7 @@ export async function beginRun(stored: StoredRuns, start: RunStart): Promise<Run
   )
 }
 
-/** The same in a session that was taken already. It is given free when the run cannot begin. */
+/** Starts a run in an acquired session, which is released if the run cannot start. */
 export async function beginAcquiredRun(
   stored: StoredRuns,
   { log, folded }: AcquiredSession,
@@ -110,7 +107,7 @@ export async function beginAcquiredRun(
   }
 }
 
-/** What a run is given that is brought back. */
+/** The options of a resumed run. */
 export type RunResumption = Pick<RunParts, 'signal' | 'inspect'> & {
   context: unknown
   budgets?: BudgetsOption | undefined
@@ -122,8 +119,8 @@ export async function resumeRun(stored: StoredRuns, id: string, revival: RunResu
 }
 
 /**
- * The same in a session that was taken already: every way to go on with a run ends here. The session is given free when
- * there is nothing to bring back, or when another agent began it. A run that was brought back too often is ended.
+ * Resumes the run of an acquired session. The session is released if there is no run, or if another agent
+ * started it. A run that was resumed too often is ended.
  * @throws {UsageError} `unknown_session`, `nothing_to_resume`, `stranded`
  */
 export async function resumeAcquiredRun(
@@ -170,7 +167,7 @@ export async function resumeAcquiredRun(
 /** How often a run may be brought back before anything comes of it. */
 const maxResumes = 5
 
-/** A run that ends every process that goes on with it is ended in the log. Returns where the session stands then. */
+/** Ends a run that crashes every process that resumes it. Returns the session's state after that. */
 function endPoisonedRun(
   { parts, store }: StoredRuns,
   taken: AcquiredSession,

@@ -204,10 +204,10 @@ export function createJournaledMachine(machine: AgentMachine, options: Journaled
   })
 }
 
-/** Events that cut a request off: what had arrived of the answer is kept. */
+/** Events that stop a request and keep the partial answer. */
 const stopsRequest: ReadonlySet<string> = new Set(['CANCEL', 'DEADLINE', 'STORE_FAILED'])
 
-/** Events that end a request in progress: its outcome, or an event from outside. */
+/** Events that end a request, by its outcome or from outside. */
 const endsRequest: ReadonlySet<string> = new Set([
   'xstate.done.actor.model',
   'xstate.error.actor.model',
@@ -229,7 +229,7 @@ function collectPartialAnswer(
   event: AgentMachineEvent,
 ): PartialAnswer | null {
   const spent = runtime.openBill?.getUsageSoFar() ?? null
-  // Sub-agents are stopped before the run is: what they have used belongs to it.
+  // Sub-agents stop before the run does, because their usage belongs to it.
   const below = runtime.hasLostRun(event) ? runtime.takeChildrenUsage() : runtime.stopChildren()
   const usage = spent && below ? addUsage(spent, below) : (spent ?? below)
   return text === '' && usage === null ? null : { text, usage }
@@ -241,7 +241,7 @@ function createResumedEvent({ tools }: AgentContext, now: Record<string, ToolTra
   return isKnown ? { type: 'RESUMED' } : { type: 'RESUMED', tools: now }
 }
 
-/** Whether the run works from this event on: it was at rest, or its process is gone. */
+/** Whether the run starts working with this event, after a rest or in a new process. */
 function startsWork(event: AgentMachineEvent, before: AgentContext, after: () => AgentContext): boolean {
   return event.type === 'RESUMED' || (isRestState(before.state) && isWorkState(after().state))
 }
@@ -260,7 +260,7 @@ function sealEvent(
   return sealed
 }
 
-/** Is told what a log would keep of an actor. It never throws. */
+/** Observes the journal entries of an actor. Must not throw. */
 export interface ActorFollower {
   /** Called before the entry is applied. */
   onEntry(entry: JournalEntry): void
@@ -268,7 +268,10 @@ export interface ActorFollower {
   onReached(reached: FoldedRun): void
 }
 
-/** Tells of what an agent's actor takes from now on, beside its journal if it has one; what it returns ends that. */
+/**
+ * Passes the journal entries of a running actor to a follower, in addition to its journal. Returns a function
+ * that stops it.
+ */
 export function followRuntime({ binding }: AgentRuntime, follower: ActorFollower): () => void {
   const { journal } = binding
   let isOver = false

@@ -18,11 +18,11 @@ export interface StepEnding<Type extends StepType> extends Partial<Pick<StepComp
 /** A step as the actor that does the work describes it; `Output` is the actor's output. */
 export interface StepWork<Type extends StepType, Output> {
   readonly step: Extract<Step, { stepType: Type }>
-  /** Of the call that is carried out, where it is one. */
+  /** The id of the call, for the step of a call. */
   readonly callId?: string
-  /** Called when the end is emitted, with the context of that moment; null: the work has no output. */
+  /** Called when the end is emitted, with the current context. Null means no output. */
   toEnding(output: Output | null, context: AgentContext): StepEnding<Type>
-  /** Whether shields still screen the output: the end is emitted after that. */
+  /** Whether shields still screen the output. The end is emitted after that. */
   isUncleared?(context: AgentContext): boolean
 }
 
@@ -93,7 +93,7 @@ export class OpenSteps {
     })
   }
 
-  /** All at once: one event can end thousands. */
+  /** In one pass, because one event can end thousands of steps. */
   #dropEnded(): void {
     if (this.#open.some(({ isOver }) => isOver)) this.#open = this.#open.filter(({ isOver }) => !isOver)
   }
@@ -109,7 +109,7 @@ export class OpenSteps {
   }
 }
 
-/** What an event says of a step; null when it is not about it. */
+/** The end of a step by an event; null if the event does not concern it. */
 function findEnding(
   event: AgentMachineEvent,
   open: OpenStep,

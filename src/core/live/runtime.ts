@@ -20,30 +20,30 @@ import { createId } from '../base/platform.js'
 import { type SafeTelemetry, type MeasuringOptions, measureRun } from '../telemetry/safe-telemetry.js'
 import type { TelemetryParent } from '../telemetry/telemetry.js'
 
-/** What the app passes to one run besides its input. The model and the journal never get it. */
+/** Options of one run apart from its input. Neither the model nor the journal sees them. */
 export interface Binding {
   journal?: Journal | undefined
   /** The app's own object, handed to `execute`. */
   context?: unknown
-  /** How many events other processes have emitted for the run: the numbers continue from there. */
+  /** The number of events emitted by earlier processes. Numbering continues from there. */
   lastEventSeq?: number
-  /** Where the run's log is kept, and those of its sub-agents. */
+  /** The store of the run's log and the logs of its sub-agents. */
   store?: SessionStore
   /** How deep the run is nested: absent for one that people started. */
   depth?: number
   /** How deep runs below it may be nested. */
   maxDepth?: number
-  /** Of a sub-agent: its prices, with those of the run that calls it. */
+  /** For a sub-agent, its prices combined with the prices of the parent run. */
   prices?: PriceBook
-  /** What the run shares with others, to spend from, besides what its agent has. */
+  /** Shared budgets of the run, in addition to the agent's. */
   budgets?: BudgetsOption | undefined
-  /** Of a sub-agent: the shared budgets of the run that calls it. */
+  /** For a sub-agent, the shared budgets of the parent run. */
   budgetsAbove?: readonly SharedBudget[] | undefined
-  /** The tags of its session, as they are now. */
+  /** The current tags of the session. */
   tags?: () => Readonly<Record<string, string>>
   /** What telemetry has left in the log. */
   link?: string | null
-  /** Of a sub-agent, where the run that calls it is measured. */
+  /** For a sub-agent, the telemetry of the parent run. */
   above?: TelemetryParent | undefined
 }
 
@@ -63,40 +63,40 @@ interface MachineEventListener {
 export type AgentActorScope = ActorScope<never, AnyEventObject>
 
 /**
- * The parts of a running agent actor that are not state: its clock, its journal and the answer that is being streamed.
- * Looked up by the actor itself, never by a run id. Only this file and journaled-machine.ts know XState's actor scope.
+ * The non-state parts of a running agent actor, such as its clock, journal and current stream. Looked up by
+ * actor, never by run id. Only this file and journaled-machine.ts use XState's actor scope.
  */
 export class AgentRuntime {
-  /** The scope that the machine runs in: what it emits gets its stamp here. */
+  /** The scope of the machine. It stamps emitted events. */
   readonly scope: AgentActorScope
   readonly clock: Clock
   /** The clock of the machine's events. */
   readonly time: RunClock
   readonly binding: Binding
-  /** What responses cost: for a sub-agent, the prices of the run that calls it, too. */
+  /** The prices for responses. A sub-agent also uses the prices of the parent run. */
   readonly prices: PriceBook
   /** The telemetry of the run, if it has any. */
   telemetry: SafeTelemetry | undefined
   readonly #measuring: MeasuringOptions
   readonly #runId: string
-  /** What the run starts from, until it has; null when it is restored. */
+  /** The input until the run starts; null when restored. */
   #input: AgentInput | null
   readonly isRestored: boolean
   #started = false
   #seq: number
-  /** Makes the ids of a restored run's events differ from those of any other process. */
+  /** Makes the event ids of a restored run unique across processes. */
   readonly #origin: string
-  /** The events for late subscribers: the last change of state, and the requests since. */
+  /** Events for late subscribers, the last state change and the open requests since. */
   #currentEvents: AgentEvent[] = []
   #hasEmittedState = false
   #stream: AnswerStream | null = null
   #steps: OpenSteps | undefined
   #children: Map<string, ChildRun> | undefined
   #listener: MachineEventListener | undefined
-  /** The request that a model is asked at the moment: what it has cost so far is paid when it is stopped. */
+  /** The request in progress. Its cost so far is billed when it is stopped. */
   openBill: { getUsageSoFar(): Usage | null } | null = null
   #isHalted = false
-  /** This process stops, and another one goes on with the run: what calls have begun elsewhere is still needed. */
+  /** Another process resumes the run, so work started elsewhere is still needed. */
   isLeft = false
   #onHalt: (() => void) | undefined
 
@@ -176,7 +176,7 @@ export class AgentRuntime {
     return hasListener(this.scope.self as AnyActorRef, type)
   }
 
-  /** Tells of each event that the machine has taken; the very object that was sent. */
+  /** Listens to the events that the machine has taken, as the sent objects. */
   listenToEvents(listener: MachineEventListener): void {
     this.#listener = listener
   }
@@ -185,14 +185,14 @@ export class AgentRuntime {
     this.#listener?.onMachineEvent(event)
   }
 
-  /** Announces something now, as the agent actor: for deltas and progress, which never are machine events. */
+  /** Emits an event immediately, for deltas and progress that are not machine events. */
   emit(announcement: EmittedEvent): void {
     this.scope.emit(announcement)
   }
 
   /**
-   * Settles when what has happened so far is durable. No effect starts before; when it cannot be made durable, none
-   * starts at all, and the run ends.
+   * Resolves when all entries so far are durable. No effect starts before. If they cannot be stored, no
+   * effect starts and the run ends.
    */
   waitUntilDurable(): Promise<void> | undefined {
     // The caller is stopped by the process that halts the run.
@@ -237,7 +237,7 @@ export class AgentRuntime {
     return this.#stream
   }
 
-  /** What of the present answer has been shown. */
+  /** The part of the current answer that subscribers have received. */
   get answer(): ShownAnswer | null {
     if (this.#stream === null) return null
     const { stepId, attempt, text, hasCalls } = this.#stream
@@ -259,7 +259,7 @@ export class AgentRuntime {
     return stream?.text ?? ''
   }
 
-  /** What is being worked on, as far as it is announced. */
+  /** The steps in progress that were announced. */
   get steps(): OpenSteps {
     return (this.#steps ??= new OpenSteps(this.clock, this))
   }
@@ -296,22 +296,22 @@ export class AgentRuntime {
     return sum
   }
 
-  /** Whether this process can no longer write the log. The run is then what the log has so far. */
+  /** Whether this process can no longer write the log. The run is then in the last logged state. */
   hasLostRun(event: AgentMachineEvent): boolean {
     return event.type === 'STORE_FAILED' || this.binding.journal?.hasFailed === true
   }
 
   /**
-   * Hands the sub-agents over to the process that resumes this run. The log of a run that its process cannot write any
-   * more says that the run goes on, so its sub-agents do not end either.
+   * Releases the sub-agents to the process that resumes this run. If the log can no longer be written, it
+   * shows the run as active, so its sub-agents stay active too.
    */
   releaseChildren(): void {
-    // A sub-agent's log that cannot be written either is as it was.
+    // An unwritable log of a sub-agent stays unchanged.
     for (const child of this.#children?.values() ?? []) child.release().catch(() => undefined)
     this.#children?.clear()
   }
 
-  /** A sub-agent ends when its call is closed, at the latest. `onUnsaved` is told of an end that could not be written. */
+  /** Ends sub-agents whose calls are closed. `onUnsaved` is called for an end that could not be written. */
   endChildren(calls: readonly BatchCall[], onUnsaved: (callId: string) => void): void {
     for (const [callId, child] of this.#children ?? []) {
       if (calls.some(({ id, result }) => id === callId && result === undefined)) continue
@@ -321,7 +321,7 @@ export class AgentRuntime {
     }
   }
 
-  /** The events that late subscribers receive first: the current state, and the open requests. */
+  /** The events that late subscribers receive first, the current state and the open requests. */
   listCurrentEvents(context: AgentContext): readonly AgentEvent[] {
     const open = listAnswerableCalls(context)
     return this.#currentEvents.filter(
@@ -331,7 +331,9 @@ export class AgentRuntime {
     )
   }
 
-  /** A restored run emits its state and its open requests again: this process has no subscribers from before. */
+  /**
+   * A restored run emits its state and open requests again, because this process had no subscribers before.
+   */
   emitRestoredState(context: AgentContext): void {
     if (!this.isRestored || this.#hasEmittedState || context.state === null) return
     this.#hasEmittedState = true
@@ -375,7 +377,7 @@ export function findRuntime(actor: AnyActorRef): AgentRuntime | undefined {
   return runtimes.get(actor)
 }
 
-/** Where an actor works, and the agent as it stood when it was started. `self`: the actor. */
+/** The scope of an effect, with the agent's context when it started. `self` is the actor of the effect. */
 export interface EffectScope {
   signal: AbortSignal
   self: AnyActorRef
@@ -383,7 +385,7 @@ export interface EffectScope {
   context: AgentContext
 }
 
-/** For an invoked actor: the agent that invoked it, and the agent's current context. */
+/** The agent that invoked an actor, with its current context. */
 export function getAgent(child: AnyActorRef): {
   runtime: AgentRuntime
   context: AgentContext

@@ -14,27 +14,29 @@ import { formatResult } from '../tools/tool-content.js'
 import { readAnswer } from '../sessions/answer-reader.js'
 import { readTime } from '../base/clock.js'
 
-/** What an answer to a call may carry. */
 export interface AnswerOptions {
   /** As `pending` and `approval_requested` have it. */
   fingerprint?: string | undefined
-  /** As they have it, too: the same call, made again, is another one. */
+  /** The message that made the call. A repeated call is a different one. */
   messageId?: string | undefined
 }
 
-/** A call by its id, or as `pending` and `approval_requested` tell of it: an answer is then for that very call. */
+/**
+ * A call by its id, or as an object from `pending` and `approval_requested`. An object refers to exactly that
+ * call.
+ */
 export type CallReference =
   | string
   | (Pick<UnansweredCall, 'callId' | 'fingerprint' | 'messageId'> & { name?: string })
 
-/** The arguments that a person may give in place of the model's: the input type of the tool, or `unknown` when the tool is not known. */
+/** The type of edited arguments, which is the input type of the tool, or `unknown` for an unknown tool. */
 export type EditOf<Tools, Call> = [Tools] extends [never]
   ? unknown
   : [OwnName<Call>] extends [never]
     ? unknown
     : Tools[OwnName<Call> & keyof Tools]
 
-/** A sub-agent's tools go by names of their own. */
+/** Tools of sub-agents have separate names. */
 type OwnName<Call> = Call extends { name: infer Name; path?: never } ? Name : never
 
 /** @throws {UsageError} `invalid_input` for what names no call */
@@ -171,15 +173,15 @@ export function notWaitingError(sessionId: string, why: string): UsageError {
 /** Arguments that a person has given instead of the model's, as JSON text. */
 export interface EditedArguments {
   text: string
-  /** Set when the tool checks asynchronously: what is wrong with them, or null. */
+  /** The problem or null, for tools with an asynchronous schema. */
   problem?: Promise<UsageError | null>
 }
 
 type EditedCall = Pick<PendingCall, 'callId' | 'name' | 'path' | 'hosted'>
 
 /**
- * Checks the arguments that a person wrote in place of the model's. Wrong ones are refused to the person: the model did not
- * write them and could not correct them.
+ * Checks arguments edited by a person. Errors go to the person, because the model did not write them and
+ * could not correct them.
  * @throws {UsageError} `invalid_input` for what cannot be written as JSON, or does not fit the tool's schema
  */
 export function parseEditedArguments(
@@ -193,7 +195,7 @@ export function parseEditedArguments(
   if (text === undefined)
     throw refused(call, `What was given for call '${call.callId}' cannot be written as JSON.`)
   const tool = findTool(call, tools)
-  // The run answers that there is no such tool.
+  // The run reports an unknown tool to the model.
   if (tool === undefined) return { text }
   const parsed = fitArguments(tool, readJson(text))
   if (parsed instanceof Promise) {
@@ -222,7 +224,7 @@ function toJsonText(value: unknown): string | undefined {
   }
 }
 
-/** The tool of a call, which may be that of a sub-agent. */
+/** The tool of a call, possibly a sub-agent's. */
 export function findTool({ name, path = [] }: EditedCall, tools: ToolSet): Tool | undefined {
   let known: ToolsByName | undefined = tools
   for (const through of path) known = known?.get(through)?.delegate?.tools
@@ -230,7 +232,8 @@ export function findTool({ name, path = [] }: EditedCall, tools: ToolSet): Tool 
 }
 
 /**
- * The event for the result of a client's call, or for what a person answers to an elicitation. An Error is an error result.
+ * The event for the result of a client call or the answer to an elicitation. An Error becomes an error
+ * result.
  * @throws {UsageError} `invalid_answer`
  */
 export function toToolOutputEvent(
@@ -252,14 +255,14 @@ export function toToolOutputEvent(
   }
 }
 
-/** An output as `run.addToolOutput` takes it: one that failed is an Error, whatever it says. */
+/** The output value for `run.addToolOutput`; a failed one becomes an Error. */
 export function toOutputValue({ value, isError }: { value: unknown; isError?: boolean }): unknown {
   if (isError !== true || value instanceof Error) return value
   return new Error(formatResult(value, Infinity).content)
 }
 
 /**
- * Ends a pause or a sleep, or puts it off until a date.
+ * Ends a pause or a sleep, or sets its date.
  * @throws {UsageError} `invalid_input` for options that are no object, and for what is no date
  */
 export function toResumeEvent(options: { at?: Date | number }): ControlEvent {

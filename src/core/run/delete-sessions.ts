@@ -10,7 +10,7 @@ import type { StoreParts } from './end-stored-run.js'
 import { sendToStoredSession } from './send-to-stored-session.js'
 
 /**
- * Whose sessions are meant: those with this prefix, those with these tags, or those that have both.
+ * Selects sessions by prefix, by tags, or by both.
  *
  * @example const owner: SessionOwner = { tags: { user: 'ann' } }
  */
@@ -42,7 +42,7 @@ export async function deleteSessions(parts: StoreParts, owner: SessionOwner): Pr
         found += 1
         deleted += await deleteWhenFree(parts, id)
       }
-      // Sessions that were written meanwhile have moved to the front of the list.
+      // Sessions written in the meantime have moved to the front of the list.
     } while (found > 0)
   }
   await parts.store.purge?.()
@@ -62,7 +62,7 @@ function checkOwner(owner: SessionOwner): ListOptions {
   return { ...(prefix !== null && { prefix }), ...(tags.length > 0 && { tags: Object.fromEntries(tags) }) }
 }
 
-/** Page by page. A store of one's own may list other owners' sessions, too: they are left out. */
+/** Reads page by page. Filters again, because custom stores may ignore the filter. */
 export async function* listSessions(
   store: SessionStore,
   options: ListOptions,
