@@ -20,31 +20,31 @@ import { parseSummary } from '../../core/sessions/store/summary-text.js'
 import { createTableTimers } from '../../core/sessions/store/timers.js'
 import { type ObjectSession, type ObjectStorage, openTables } from './object-tables.js'
 
-/** Where the sessions are. */
+/** Options of `durableObjectStore`. */
 export interface DurableObjectStoreOptions {
-  /** `ctx.storage` of an object whose class is in `new_sqlite_classes`. Its alarm is the store's. */
+  /** `ctx.storage` of an object whose class is in `new_sqlite_classes`. The store uses its alarm. */
   storage: ObjectStorage
   /** Milliseconds since the epoch. Default: `Date.now`. */
   now?: () => number
 }
 
-/** How soon the alarm rings, at the earliest. */
+/** Minimum delay of the alarm. */
 const soonestMs = 10
 /**
- * The same after it has rung: an alarm that is set to the time at which it rings is forgotten, and the clock of the object may be
- * behind that time.
+ * Minimum delay after the alarm has rung. An alarm set to its own ringing time is dropped, and the object's clock may
+ * lag behind.
  */
 const soonestAgainMs = 1000
-/** What nothing here has woken is for agents of another deployment, or for another program. */
+/** Retry delay for due sessions that nothing here can wake. They belong to another deployment or program. */
 const overdueMs = 60_000
 
-/** Cloudflare runs one instance of an object at a time, so that leases of another one are void. */
+/** Cloudflare runs one instance of an object at a time, so leases of other instances are void. */
 const instances = new WeakMap<ObjectStorage, string>()
 
 /**
- * Sessions in the storage of a Durable Object. Give each session an object of its own, which has its sub-agents' sessions, too.
- * Nothing leaves an object, requests to models included, before what it has written is durable. Its alarm rings when a session is
- * to be woken: see `wakeSessions`.
+ * Sessions in the storage of a Durable Object. Give each session an object of its own, which also stores the sessions
+ * of its sub-agents. Cloudflare holds output, including model requests, until writes are durable. The alarm rings
+ * when a session is due: see `wakeSessions`.
  *
  * @example
  * const openStore = (ctx: { storage: ObjectStorage }) => durableObjectStore({ storage: ctx.storage }) // in the object's constructor
@@ -58,7 +58,7 @@ export function durableObjectStore(options: DurableObjectStoreOptions): SyncSess
   const tables = translateErrors(() => openTables(storage))
   const timers = createTableTimers(now, tables.timers)
   let isClosed = false
-  /** Until when all that is due has been read. */
+  /** All timers due before this time have been read. */
   let readUntil = Number.MIN_SAFE_INTEGER
 
   const use = <Value>(work: () => Value): Value => {
@@ -68,8 +68,8 @@ export function durableObjectStore(options: DurableObjectStoreOptions): SyncSess
   const write = <Value>(work: () => Value): Value => use(() => storage.transactionSync(work))
 
   /**
-   * Changes timers, and sets the alarm to the first; `isRung`: it has rung, and what was due has been read and woken. An object whose
-   * alarm cannot be set is reset by Cloudflare.
+   * Changes timers and sets the alarm to the first one. `isRung`: the alarm has rung, and due timers were read and
+   * woken. Cloudflare resets an object whose alarm cannot be set.
    */
   const writeTimers = <Value>(work: () => Value, isRung = false): Value => {
     const value = write(work)
@@ -86,7 +86,7 @@ export function durableObjectStore(options: DurableObjectStoreOptions): SyncSess
   const findHolder = ({ lease }: ObjectSession): string | null =>
     lease?.instance === instance && lease.expiresAt > now() ? lease.holder : null
 
-  /** The session of a lease that is its latest, whether or not it has run out. */
+  /** The session for which this is the latest lease, expired or not. */
   const findOwned = ({ sessionId, token }: Lease): ObjectSession | null => {
     const row = tables.session(sessionId)
     return row?.lease?.token === token ? row : null

@@ -3,7 +3,7 @@ import { compareTimes, type StoredTimer, type TimerTable } from '../../core/sess
 
 type Value = string | number | null
 
-/** What is used of `ctx.storage`, of a Durable Object with SQLite. */
+/** The part of `ctx.storage` that is used, of a Durable Object with SQLite. */
 export interface ObjectStorage {
   readonly sql: { exec(query: string, ...values: Value[]): { toArray(): Record<string, unknown>[] } }
   transactionSync<Result>(work: () => Result): Result
@@ -11,26 +11,26 @@ export interface ObjectStorage {
   deleteAlarm(): Promise<void>
 }
 
-/** What is known of a session besides its log and its inbox. */
+/** A session's row. */
 export interface ObjectSession {
   id: string
   createdAt: number
   updatedAt: number
   head: number
-  /** How many messages have been put into the inbox. */
+  /** Number of messages put into the inbox. */
   lastMessage: number
-  /** JSON text. */
+  /** JSON. */
   summary: string | null
   title: string | null
-  /** The latest lease; `instance`: the one of the object that holds it. */
+  /** The latest lease. `instance`: the object instance that holds it. */
   lease: { token: string; holder: string; instance: string; expiresAt: number } | null
 }
 
-/** A text of any length under a number: a record of a log, or a message of an inbox. */
+/** A numbered text: a log record or an inbox message. */
 export type Item = Pick<LogRecord, 'seq' | 'at' | 'data' | 'check'> & { type: string }
 type Kind = 'record' | 'message'
 
-/** A row holds 2 MB: a longer text has several. In units of UTF-16, none of which takes more than 3 bytes. */
+/** A row holds 2 MB, so longer texts are split. Counted in UTF-16 units of at most 3 bytes each. */
 const maxPart = 500_000
 
 const tablesSql = `
@@ -43,7 +43,7 @@ const tablesSql = `
   CREATE TABLE IF NOT EXISTS statewright_timers (id TEXT PRIMARY KEY, at INTEGER NOT NULL, data TEXT NOT NULL) STRICT;
 `
 
-/** The tables of the store, made in an object that does not have them. */
+/** Opens the tables, and creates missing ones. */
 export function openTables({ sql }: ObjectStorage) {
   const run = <Row>(query: string, ...values: Value[]): Row[] => sql.exec(query, ...values).toArray() as Row[]
   run(tablesSql)
@@ -89,13 +89,13 @@ export function openTables({ sql }: ObjectStorage) {
       const query = "DELETE FROM statewright_items WHERE session = ? AND kind = 'message' AND seq = ?"
       run(query, session, message)
     },
-    /** The last snapshot at or before a record; 1: there is none. */
+    /** Sequence number of the last snapshot up to a record; 1 if there is none. */
     findSnapshot(session: string, to: number): number {
       const query = `SELECT max(seq) AS seq FROM statewright_items
         WHERE session = ? AND kind = 'record' AND seq <= ? AND type = 'snapshot'`
       return run<{ seq: number | null }>(query, session, to)[0]?.seq ?? 1
     },
-    /** The last message of an inbox; 0: there is none. */
+    /** Number of the last inbox message; 0 if there is none. */
     findLastMessage(session: string): number {
       const query = "SELECT max(seq) AS seq FROM statewright_items WHERE session = ? AND kind = 'message'"
       return run<{ seq: number | null }>(query, session)[0]?.seq ?? 0
@@ -116,7 +116,7 @@ export function openTables({ sql }: ObjectStorage) {
         run('DELETE FROM statewright_timers WHERE id = ?', id)
       },
     } satisfies TimerTable,
-    /** When the first timer is due; one that was due at `past` counts as `then`. Null: there is none. */
+    /** Time of the first timer, or null. A timer due at `past` counts as due at `then`. */
     findFirstTime(past: number, then: number): number | null {
       const query = 'SELECT min(CASE WHEN at > ? THEN at ELSE ? END) AS at FROM statewright_timers'
       return run<{ at: number | null }>(query, past, then)[0]?.at ?? null
@@ -124,7 +124,7 @@ export function openTables({ sql }: ObjectStorage) {
   }
 }
 
-/** No piece ends within a surrogate pair: SQLite keeps text as UTF-8. */
+/** Never splits a surrogate pair, because SQLite stores UTF-8. */
 function splitText(text: string): string[] {
   const pieces: string[] = []
   let from = 0

@@ -15,14 +15,14 @@ import { StoreError } from '../../core/sessions/store/store-error.js'
 
 type WakeOptions<Context = unknown> = Pick<HostFunctions<Context>, 'context'>
 
-/** Another request to the object works on the session. */
+/** Retry delay while another request to the object holds the session. */
 const busyMs = 1000
-/** What failed may succeed later. */
+/** Retry delay after a failure. */
 const againMs = 60_000
 
 /**
- * Runs the sessions whose time has come to their next rest: what the object's `alarm` does. A session that fails is tried again a minute
- * later, and one that another request works on a second later; the others go on.
+ * Runs due sessions until they settle. Call it in the object's `alarm`. A failed session is retried a minute later,
+ * and one that another request holds a second later.
  *
  * @example
  * const agents = defineAgents({ clerk: createAgent({ model, store: memoryStore() }) }) // with durableObjectStore in an object
@@ -45,14 +45,13 @@ export async function wakeSessions(agents: Agents, options: WakeOptions = {}): P
   const wake = async ({ session }: DueAlarm): Promise<SleepLeft> => {
     try {
       const rest = await runSession(agents, await addHostValues(options, { session }, false))
-      // By the clock of the run, which is behind the alarm by the time that its last event took to be written.
+      // The run's clock lags behind the alarm by the time that its last write took.
       return rest.wakeMs ?? null
     } catch (error) {
       if (error instanceof StoreError && error.code === 'session_busy') return busyMs
-      // The session was deleted.
       if (error instanceof UsageError && error.code === 'not_begun') return null
       failures.push(error)
-      // A log that cannot be read does not get better.
+      // An unreadable log stays unreadable.
       return error instanceof StoreError && !error.retryable ? null : againMs
     }
   }
@@ -60,7 +59,7 @@ export async function wakeSessions(agents: Agents, options: WakeOptions = {}): P
   // Again for those whose time has come meanwhile.
   // oxlint-disable-next-line no-await-in-loop -- one after the other
   while (hasWoken) hasWoken = await wakeSleepers(agents, store, wake)
-  // The alarm that has rung is set to what comes next.
+  // Sets the alarm to the next timer.
   await store.timers?.set([])
   if (failures.length > 0) throw failures[0]
 }

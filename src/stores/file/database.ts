@@ -12,10 +12,10 @@ import { dirname } from 'node:path'
 import Database from 'libsql'
 import { StoreError } from '../../core/sessions/store/store-error.js'
 
-/** How long a write waits for other processes' writes, which take microseconds. */
+/** How long a write waits for writes of other processes, which take microseconds. */
 const busyMs = 5000
 
-/** Pages of 4 KiB in the write-ahead log before they move to the database, for which the disk is waited for. */
+/** Size of the write-ahead log in 4 KiB pages before a checkpoint, which waits for the disk. */
 const checkpointPages = 4000
 
 /** In `user_version` of the database. */
@@ -83,10 +83,10 @@ const schemaSql = `
 `
 
 /**
- * Opens the database of a file store, and makes what is not there yet. Throws what SQLite and the file system throw.
+ * Opens the database of a file store and creates missing tables.
  *
- * The file is attached to a connection without one: a connection that is closed lives on until its statements are
- * collected, and would keep its files and locks until then. What is attached can be let go of at once.
+ * The file is attached to an in-memory connection, because a closed connection keeps its files and locks until its
+ * statements are collected. An attached file can be detached at once.
  */
 export function openDatabase(file: string, sync: 'normal' | 'full'): Database.Database {
   makeFile(file)
@@ -96,7 +96,6 @@ export function openDatabase(file: string, sync: 'normal' | 'full'): Database.Da
     useWriteAheadLog(database)
     // NORMAL survives a process crash; FULL also survives a power loss.
     database.exec(`PRAGMA log.synchronous = ${sync}; PRAGMA fullfsync = ${sync === 'full' ? 1 : 0};`)
-    // What is deleted is overwritten with zeros.
     database.exec('PRAGMA log.secure_delete = ON')
     database.exec(`PRAGMA log.wal_autocheckpoint = ${checkpointPages}`)
     database.exec('BEGIN IMMEDIATE')
@@ -109,28 +108,27 @@ export function openDatabase(file: string, sync: 'normal' | 'full'): Database.Da
   }
 }
 
-/** Empties the write-ahead log, which still has what was deleted. False while another process reads from it. */
+/** Removes deleted content from the write-ahead log. Returns false while another process reads from it. */
 export function emptyWriteAheadLog(database: Database.Database): boolean {
   const [row] = database.prepare('PRAGMA log.wal_checkpoint(TRUNCATE)').raw().all() as [[number]]
   return row[0] === 0
 }
 
-/** Lets go of the files and their locks, whatever was going on. */
+/** Releases the files and their locks, also in the middle of a transaction. */
 export function closeDatabase(database: Database.Database): void {
   for (const last of ['ROLLBACK', 'DETACH log']) {
     try {
       database.exec(last)
     } catch {
-      // Nothing had begun, or nothing is attached.
+      // No transaction is open, or nothing is attached.
     }
   }
   database.close()
 }
 
 /**
- * SQLite gives its other files the mode of the database, so that it must exist with the right one beforehand. `wx`,
- * because a file that is there must not be opened and closed here: that would drop the locks which this process
- * holds on it for another store.
+ * SQLite copies the mode of the database to its other files, so it must exist with the right mode. `wx` because
+ * opening and closing an existing file would drop the locks that this process holds on it.
  */
 function makeFile(file: string): void {
   makeFolder(dirname(file))
@@ -143,7 +141,10 @@ function makeFile(file: string): void {
   accessSync(dirname(file), constants.W_OK)
 }
 
-/** Makes a folder and its parents. The `recursive` option of Node's mkdir never returns below /proc, where mkdir fails with ENOENT. */
+/**
+ * Creates a folder and its parents. Node's `recursive` mkdir never returns below /proc, where mkdir fails with
+ * ENOENT.
+ */
 function makeFolder(dir: string): void {
   try {
     mkdirSync(dir, { mode: 0o700 })
@@ -156,7 +157,7 @@ function makeFolder(dir: string): void {
   }
 }
 
-/** Two processes that switch a new file at once do not wait for each other as they do later: the loser tries again. */
+/** Two processes that switch a new file at once do not wait for each other, so the loser retries. */
 function useWriteAheadLog(database: Database.Database): void {
   const until = Date.now() + busyMs
   for (;;) {
@@ -192,7 +193,7 @@ function createSchema(database: Database.Database, file: string): void {
   database.exec(schemaSql)
 }
 
-/** What SQLite or the file system throws, as an error that says what to do. `file` is the database. */
+/** Converts errors of SQLite and the file system. `file` is the database. */
 export function toFileStoreError(error: unknown, file: string): StoreError {
   const { code = '', message } = error as { code?: string; message?: string }
   const folder = dirname(file)
@@ -214,7 +215,7 @@ export function toFileStoreError(error: unknown, file: string): StoreError {
       options,
     )
   }
-  // The statements and values are always the same: when they do not fit (3091: a text for a number), the tables are not ours.
+  // Statements and values are fixed, so a mismatch (3091: text for a number) means that the tables are not ours.
   if (/^SQLITE_(CORRUPT|NOTADB|ERROR|CONSTRAINT)|_3091$/.test(code)) {
     return new StoreError(
       'corrupt_log',
@@ -240,7 +241,7 @@ export function toFileStoreError(error: unknown, file: string): StoreError {
   )
 }
 
-/** On a full disk SQLite reports some failures, of its index of the write-ahead log for one, as a plain I/O error. */
+/** On a full disk SQLite reports some failures, such as one of the WAL index, as a plain I/O error. */
 function isDiskFull(code: string, folder: string): boolean {
   if (code === 'SQLITE_FULL' || code === 'ENOSPC' || code === 'EDQUOT') return true
   if (!code.startsWith('SQLITE_IOERR')) return false
@@ -252,16 +253,15 @@ function isDiskFull(code: string, folder: string): boolean {
 }
 
 /**
- * Text is read as bytes, and numbers as numbers whatever is there: text that is no UTF-8, which only a damaged file has,
- * would end the process inside libsql. Whether a record is what was written, its checksum tells.
+ * Text is read as bytes and numbers are cast, because invalid UTF-8 from a damaged file would crash the process
+ * inside libsql. Checksums detect changed records.
  */
 export const selectBytes = (column: string) => `CAST(${column} AS BLOB)`
 export const selectInteger = (column: string) => `CAST(${column} AS INTEGER)`
 
-/** What `bytes` gave. */
 export const decodeText = (value: Buffer | null): string => value?.toString('utf8') ?? ''
 
-/** SQL, prepared. */
+/** Prepares a statement. */
 export type Prepare = (sql: string) => Statement
 
 export interface Statement {

@@ -11,7 +11,7 @@ import {
 import type { BudgetValues, ReservationValues, Statements } from './file-statements.js'
 import { decodeText } from './database.js'
 
-/** The budgets in the file of a store. `write` is one transaction, `use` one look. */
+/** Budgets in a store file. `write` runs a transaction, `use` a read. */
 export function createFileBudgets(
   write: <Value>(work: (sql: Statements) => Value) => Value,
   now: () => number,

@@ -2,7 +2,7 @@ import type { DigestTable, LogDigest } from '../../core/sessions/store/log-diges
 import { createdAtSql, headSql } from './list-sessions.js'
 import { decodeText, type Prepare, selectBytes, selectInteger } from './database.js'
 
-/** Made when digests are first asked for. A trigger, so that an older Statewright deletes them with their sessions, too. */
+/** Created on first use. A trigger deletes digests with their sessions. */
 const digestTableSql = `
   CREATE TABLE IF NOT EXISTS log.digests (
     session_id TEXT PRIMARY KEY,
@@ -21,7 +21,7 @@ const columns = [
   selectBytes('data'),
 ].join(', ')
 
-/** The SQL of the digests, prepared once; `create` has been called before. */
+/** Prepared digest statements. Call `create` first. */
 export function prepareDigestStatements(one: Prepare, execute: (sql: string) => void) {
   const prepare = () => ({
     read: one(`SELECT ${columns} FROM digests WHERE session_id IN (SELECT value FROM json_each(?))`).raw(),
@@ -43,7 +43,7 @@ export function prepareDigestStatements(one: Prepare, execute: (sql: string) => 
 
 type Ask = <Value>(work: (sql: { digests: ReturnType<typeof prepareDigestStatements> }) => Value) => Value
 
-/** The digests in the file of a store. `write` is one transaction, `use` one look. */
+/** Digests in a store file. `write` runs a transaction, `use` a read. */
 export function createFileDigests(write: Ask, use: Ask): DigestTable {
   write((sql) => sql.digests.create())
   return {

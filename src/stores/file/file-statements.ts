@@ -27,7 +27,7 @@ const recordColumns = [
   ...['type', 'data', 'checksum'].map(selectBytes),
 ].join(', ')
 
-/** The SQL of the file store, prepared once. What is read is read to its end: a half-read statement holds its files. */
+/** Prepared statements of the file store. Every read is completed, because an open statement keeps its files open. */
 export function prepareStatements(database: Database.Database) {
   const one = (sql: string) => database.prepare(sql)
   const begin = one('BEGIN IMMEDIATE')
@@ -73,13 +73,11 @@ export function prepareStatements(database: Database.Database) {
   return {
     begin: () => begin.run(),
     commit: () => commit.run(),
-    /** Also when SQLite has rolled back by itself, as it does on some errors. */
+    /** Also after SQLite has rolled back by itself, as it does on some errors. */
     rollback() {
       try {
         database.exec('ROLLBACK')
-      } catch {
-        // There was nothing left to roll back.
-      }
+      } catch {}
     },
     session(id: string): SessionRow | null {
       const [row] = session.all([id])
@@ -95,7 +93,7 @@ export function prepareStatements(database: Database.Database) {
     },
     renew: ({ sessionId, token }: Lease, expiresAt: number): boolean =>
       renew.run([expiresAt, sessionId, token]).changes > 0,
-    /** Whether it was the session's latest. */
+    /** Returns whether it was the session's latest lease. */
     release({ sessionId, token }: Lease): boolean {
       const isOurs = release.run([sessionId, token]).changes > 0
       relist.run([sessionId])
@@ -105,7 +103,7 @@ export function prepareStatements(database: Database.Database) {
     insert(sessionId: string, { seq, at, type, data, check }: LogRecord, time: number) {
       insert.run([sessionId, seq, at, type, data, check, time])
     },
-    /** A record and all that has to be true for it, as one statement: false when something is not. */
+    /** Appends a record and checks its preconditions in one statement. Returns false if one fails. */
     follow({ sessionId, token }: Lease, { seq, at, type, data, check }: LogRecord, time: number): boolean {
       return follow.run([sessionId, seq, at, type, data, check, time, token]).changes > 0
     },
@@ -150,7 +148,6 @@ function readLogRecord(row: unknown): LogRecord {
 
 const columns = `${selectBytes('id')}, ${selectInteger('at')}, ${selectBytes('data')}`
 
-/** The SQL of the timers, prepared once. */
 function prepareTimerStatements(one: Prepare) {
   const get = one(`SELECT ${columns} FROM timers WHERE id = ?`).raw()
   const set = one(
@@ -172,7 +169,7 @@ function prepareTimerStatements(one: Prepare) {
       listDue.all([time, after.at, after.id, limit]).map(readTimer),
     list: (prefix: string, limit: number, after: string): StoredTimer[] =>
       list.all([after, prefix, limit]).map(readTimer),
-    /** Whether it was at that time. */
+    /** Returns whether the timer was at that time. */
     move: (id: string, from: number, to: number | null): boolean =>
       (to === null ? remove.run([id, from]) : move.run([to, id, from])).changes > 0,
   }
@@ -183,7 +180,6 @@ function readTimer(row: unknown): StoredTimer {
   return { id: decodeText(id), at, data: decodeText(data) }
 }
 
-/** The SQL of the inboxes, prepared once. */
 function prepareInboxStatements(one: Prepare) {
   const count = one('UPDATE sessions SET last_message = last_message + 1 WHERE id = ?')
   const put = one(
@@ -206,7 +202,7 @@ function prepareInboxStatements(one: Prepare) {
     (rows as [Buffer, number][]).map(([id, inbox]) => ({ sessionId: decodeText(id), inbox }))
 
   return {
-    /** The number of the message. */
+    /** Returns the number of the message. */
     put(sessionId: string, time: number, message: string): number {
       count.run([sessionId])
       put.run([time, message, sessionId])
@@ -218,7 +214,7 @@ function prepareInboxStatements(one: Prepare) {
         at,
         text: decodeText(words),
       })),
-    /** The number of the last message; 0: there is none. */
+    /** Number of the last message; 0 if there is none. */
     last: (sessionId: string): number => (last.all([sessionId]) as [number | null][])[0]?.[0] ?? 0,
     remove(sessionId: string, message: number) {
       remove.run([sessionId, message])
@@ -229,7 +225,7 @@ function prepareInboxStatements(one: Prepare) {
   }
 }
 
-/** Made when budgets are first asked for, so that folders without budgets stay as they are. */
+/** Created on first use. */
 const budgetTablesSql = `
   CREATE TABLE IF NOT EXISTS log.budgets (
     id TEXT PRIMARY KEY,
@@ -266,7 +262,7 @@ const reservationColumns = [
 export type BudgetValues = [Buffer, Buffer, number, number, number, number, number, number]
 export type ReservationValues = [Buffer, number, number, number, number, Buffer | null]
 
-/** The SQL of the budgets, prepared once; `create` has been called before. */
+/** Prepared budget statements. Call `create` first. */
 export function prepareBudgetStatements(one: Prepare, execute: (sql: string) => void) {
   const prepare = () => ({
     row: one(`SELECT ${rowColumns} FROM budgets WHERE id = ?`).raw(),

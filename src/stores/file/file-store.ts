@@ -31,21 +31,20 @@ import { systemClock, toWholeTime } from '../../core/base/clock.js'
 import type { LeaseRow, SessionRow } from './list-sessions.js'
 import { type Statements, prepareStatements } from './file-statements.js'
 
-/** Where the sessions are, and what they survive. */
+/** Options of `fileStore`. */
 export interface FileStoreOptions {
-  /** The folder, on a local disk; made when it is not there. Its one file is `sessions.db`. */
+  /** A folder on a local disk, created if missing. It contains one file, `sessions.db`. */
   dir: string
-  /** `normal` survives the end of the process at any point, `full` a power failure, too. Default: `normal`. */
+  /** `normal` survives a process crash, `full` also a power loss. Default: `normal`. */
   sync?: 'normal' | 'full'
   /** Milliseconds since the epoch. Default: `Date.now`. */
   now?: () => number
 }
 
 /**
- * Sessions in a folder on disk, for any number of processes of one machine. The folder and its files are readable by
- * their owner only. A lease whose process has ended is void at once. Every call blocks until it is done: an append
- * takes some 50 microseconds, or as long as the disk needs with `sync: 'full'`.
- *
+ * Sessions in a local folder, for any number of processes on one machine. Only the owner can read the files. The
+ * lease of a process that has ended is void at once. Calls are synchronous. An append takes about 50 microseconds, or
+ * a disk sync with `sync: 'full'`.
  * @throws {StoreError} at once, when the folder cannot be used
  * @example
  * const store = fileStore({ dir: '.sessions' })
@@ -66,13 +65,13 @@ export function fileStore(options: FileStoreOptions): SyncSessionStore {
   let digests: DigestTable | undefined
 
   const use = <Value>(work: (sql: Statements) => Value): Value => {
-    // Statements would work on after the database is closed.
+    // Statements would still work after the database is closed.
     const sql = open
     if (sql === null) throw closedStoreError(file)
     return translateErrors(file, () => work(sql))
   }
 
-  /** One transaction, begun as a writer so that what it reads stays true until it ends. */
+  /** Runs a write transaction. It takes the write lock first, so that its reads stay valid. */
   const write = <Value>(work: (sql: Statements) => Value): Value =>
     use((sql) => {
       sql.begin()
@@ -128,7 +127,7 @@ export function fileStore(options: FileStoreOptions): SyncSessionStore {
       const { sessionId, token } = lease
       checkRecords(sessionId, records)
       const [only] = records
-      // What most appends are. Where it fails, the longer way tells why.
+      // The common append. If it fails, the slow path finds out why.
       const told = use((sql) =>
         only && records.length === 1 && !summary && sql.follow(lease, only, now())
           ? { inbox: sql.inbox.last(sessionId) }

@@ -1,17 +1,16 @@
 import { type Listing, compareListed, toIdRange } from '../../core/sessions/store/list-options.js'
 import { type Prepare, decodeText, selectBytes, selectInteger } from './database.js'
 
-/** The time of the last write of a session that is held: its row is not updated with each record. */
+/** Last write of a held session, whose row is not updated with each record. */
 const heldWrittenAtSql = `max(sessions.listed_at, coalesce(
   (SELECT written_at FROM records WHERE session_id = id ORDER BY seq DESC LIMIT 1), 0))`
 
-/** Up to so many sessions, to sort those of an owner is faster than to go through all in their order. */
+/** Below this count, sorting one owner's sessions beats scanning the ordered index. */
 const fewSessions = 1000
 
-/** A condition, with its values. */
 type Condition = readonly [sql: string, ...values: unknown[]]
 
-/** Where sessions are looked for: an index that has them in the order of a list, or has few of them. */
+/** Where to look for sessions: an index that is in list order or has few entries. */
 interface Source {
   from: string
   time: string
@@ -20,8 +19,8 @@ interface Source {
 }
 
 /**
- * The sessions of a list, the one written last first. Those that no process writes to stand in an index in this order, one for
- * each state that is asked for; the few others are looked at one by one.
+ * Lists sessions, last written first. Idle sessions are in an index in this order, one per state. The few held
+ * sessions are checked one by one.
  */
 export function listSessions(one: Prepare, listing: Listing): SessionRow[] {
   const { states, limit } = listing
@@ -69,7 +68,7 @@ function createRestingSource(one: Prepare, { prefix, tags, parent }: Listing): S
   }
   const [time, id] = ['sessions.listed_at', 'id']
   if (prefix === null || parent !== null) {
-    // A plus keeps an index out.
+    // The plus sign disables the index.
     const conditions = prefix === null ? [resting] : [resting, toPrefixCondition(prefix, '+id')]
     return { from: parent === null ? 'sessions' : 'sessions INDEXED BY children_of', time, id, conditions }
   }
@@ -84,7 +83,7 @@ function createRestingSource(one: Prepare, { prefix, tags, parent }: Listing): S
     : { from: 'sessions', time, id, conditions: [resting, toPrefixCondition(prefix, '+id')] }
 }
 
-/** What is asked of a session besides its owner. */
+/** Conditions other than the owner. */
 function createConditions(
   { agent, parent, children, since, before, after }: Listing,
   { time, id, state }: { time: string; id: string; state: string | null },
@@ -113,7 +112,7 @@ const toPrefixCondition = (prefix: string, id: string): Condition => [
   ...toIdRange(prefix),
 ]
 
-/** The rarest tag first: its sessions are looked through. */
+/** Puts the rarest tag first, because its sessions are scanned. */
 function sortByCount(one: Prepare, tags: Listing['tags']): Listing['tags'] {
   if (tags.length <= 1) return tags
   return tags
@@ -127,11 +126,11 @@ function countUpTo(one: Prepare, which: string, values: readonly unknown[]): num
   return (row as [number])[0]
 }
 
-/** A session's row, as far as it says who may write. */
+/** The part of a session's row that decides who may write. */
 export interface LeaseRow {
   token: string | null
   holder: string | null
-  /** Where the holder runs; see process-identity.ts. */
+  /** Process of the lease owner; see process-identity.ts. */
   process: string | null
   expiresAt: number
 }
@@ -141,13 +140,11 @@ export interface SessionRow extends LeaseRow {
   head: number
   createdAt: number
   updatedAt: number
-  /** JSON text. */
   summary: string | null
-  /** What the session was given. */
   title: string | null
 }
 
-/** From the records themselves: to write a session's row with each of them would double what is written. */
+/** Read from the records, because updating the row with each record would double the writes. */
 const createWrittenAtSql = (seq: string) =>
   `coalesce((SELECT written_at FROM records WHERE session_id = id AND seq = ${seq}), 0)`
 export const headSql = 'coalesce((SELECT max(seq) FROM records WHERE session_id = id), 0)'

@@ -1,7 +1,7 @@
 import type { BudgetStore, ReserveOptions, StoredBudget } from '../../core/budgets/budget-store.js'
 import { forgottenMs } from '../../core/budgets/ledger.js'
 
-/** Asks the database of a store. */
+/** Runs a query on the store's database. */
 export type Query = <Row extends object>(text: string, values: unknown[]) => Promise<Row[]>
 
 interface BudgetRow {
@@ -18,8 +18,8 @@ interface BudgetRow {
 }
 
 /**
- * The budgets in a database. A reservation is one statement, and so is a settlement: the row of the budget is locked and looked
- * at again where another writer was first.
+ * Budgets in Postgres. A reservation and a settlement are one statement each. They lock the budget's row and evaluate
+ * it again after another writer.
  */
 export async function openPostgresBudgets(
   query: Query,
@@ -31,7 +31,7 @@ export async function openPostgresBudgets(
   return {
     async reserve(asked) {
       const [row] = await query<BudgetRow>(sql.reserve, toReserveValues(asked, time()))
-      // No row: the budget is not there, and the window that was asked for is not the current one.
+      // No row: the budget does not exist, and the requested window is not the current one.
       const none = { budget: asked.budget, terms: asked.terms, windowAt: asked.windowAt, live: 0 }
       const nothing = { spent: { nanoUsd: 0, tokens: 0 }, reserved: { nanoUsd: 0, tokens: 0 } }
       const { id, now, granted } = row as BudgetRow
@@ -89,7 +89,7 @@ function toStoredBudget(row: BudgetRow): StoredBudget {
   }
 }
 
-/** Made when budgets are first asked for. Two that begin at once: the second waits, and finds everything made. */
+/** Created on first use. Of two concurrent transactions, the second waits and finds the tables. */
 const createTablesSql = (schema: string): string => `
   SELECT pg_advisory_xact_lock(hashtext('statewright'), hashtext('${schema}'));
   CREATE TABLE IF NOT EXISTS "${schema}".budgets (
@@ -114,18 +114,18 @@ const createTablesSql = (schema: string): string => `
   );
   CREATE INDEX IF NOT EXISTS budget_expiry ON "${schema}".budget_reservations (budget, expires_at);`
 
-/** `$2` is the time, or null for the server's own. */
+/** `$2` is the time, or null for the server's clock. */
 function createStatements(schema: string) {
   const budgets = `"${schema}".budgets`
   const reservations = `"${schema}".budget_reservations`
   const now = `coalesce($2::bigint, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint)`
   const columns = 'id, terms, window_at, spent_usd, spent_tokens, reserved_usd, reserved_tokens, live'
-  /** As `limitTotal`: totals of a server go further than numbers of JavaScript. */
+  /** Like `limitTotal`, because Postgres totals can exceed safe JavaScript integers. */
   const limit = (total: string) => `least(${Number.MAX_SAFE_INTEGER}, greatest(0, ${total}))`
-  /** Of the window that the budget is in now. */
+  /** For the budget's current window. */
   const lost = (what: string) =>
     `(SELECT coalesce(sum(${what}), 0)::bigint FROM expired e WHERE e.window_at = b.window_at AND b.window_at = $4::bigint)`
-  /** A window that has not begun yet was opened by a wrong clock: what was spent in it counts in the current one. */
+  /** A wrong clock opened a window that has not started yet. Its spending counts in the current one. */
   const spent = (what: string) => `
     CASE WHEN b.window_at < $4::bigint THEN 0
       WHEN b.window_at > $4::bigint THEN ${limit(`b.spent_${what} + b.reserved_${what}`)}
@@ -142,9 +142,9 @@ function createStatements(schema: string) {
 
   return {
     /**
-     * $1 budget, $3 terms, $4 window, $5 reservation, $6 and $7 the amount, $8 and $9 the allowance, $10 milliseconds, $11 whether
-     * what is lost counts, $12 milliseconds after which a lost reservation is forgotten, $13 the next window. Reservations that
-     * another statement has locked are left to it. Outside the window only the stored row is returned.
+     * $1 budget, $3 terms, $4 window, $5 reservation, $6 and $7 amount, $8 and $9 allowance, $10 milliseconds, $11
+     * whether lost reservations count, $12 milliseconds until a lost reservation is deleted, $13 next window.
+     * Reservations locked by another statement are skipped. Outside the window, only the stored row is returned.
      */
     reserve: `
       WITH moment AS (
@@ -184,7 +184,7 @@ function createStatements(schema: string) {
       SELECT ${columns}, NULL, ${now} FROM (SELECT 1) one LEFT JOIN ${budgets} ON id = $1
       WHERE NOT EXISTS (SELECT FROM moment)`,
 
-    /** $1 reservation, $2 and $3 what was paid. */
+    /** $1 reservation, $2 and $3 amount paid. */
     settle: `
       WITH gone AS (
         DELETE FROM ${reservations} WHERE id = $1 RETURNING budget, window_at, usd, tokens, lost

@@ -8,10 +8,9 @@ interface DigestRow {
   data: string
 }
 
-/** The digests in a database. */
 export async function openPostgresDigests(query: Query, schema: string): Promise<DigestTable> {
   const digests = `"${schema}".digests`
-  // A user without the right to create needs it no more once they are there.
+  // Users without the right to create tables need only that they exist.
   const there = await query(
     `SELECT tablename FROM pg_catalog.pg_tables WHERE schemaname = $1 AND tablename = 'digests'`,
     [schema],
@@ -32,7 +31,7 @@ export async function openPostgresDigests(query: Query, schema: string): Promise
     },
 
     async put(all) {
-      // A session that is deleted meanwhile waits until this has ended, and takes its digest with it.
+      // A concurrent deletion of the session waits for this and then deletes its digest.
       await query(
         `INSERT INTO ${digests} (session_id, head, created_at, data)
         SELECT s.id, s.head, s.created_at, g.data
@@ -51,7 +50,7 @@ export async function openPostgresDigests(query: Query, schema: string): Promise
   }
 }
 
-/** Made when digests are first asked for. Two that begin at once: the second waits, and finds everything made. */
+/** Created on first use. Of two concurrent transactions, the second waits and finds the table. */
 const createTableSql = (schema: string): string => `
   SELECT pg_advisory_xact_lock(hashtext('statewright'), hashtext('${schema}'));
   CREATE TABLE IF NOT EXISTS "${schema}".digests (

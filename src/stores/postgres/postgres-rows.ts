@@ -31,7 +31,7 @@ export function toLogRecord({ seq, at, type, data, checksum }: RecordRow): LogRe
   return { seq: Number(seq), at: Number(at), type, data, check: checksum }
 }
 
-/** What a group of appends is written with: one array a column, as `unnest` takes them. */
+/** The parameters for a group of appends: one array per column, as `unnest` takes them. */
 export function toAppendValues(group: readonly PendingAppend[], time: number | null): unknown[] {
   const records = group.flatMap(({ lease, records: own }) =>
     own.map((record) => ({ sessionId: lease.sessionId, ...record })),
@@ -110,37 +110,37 @@ export function toListedSession(row: EntryRow): ListedSession {
   }
 }
 
-/** One append, with the callbacks that settle it. */
+/** An append, with the callbacks that settle it. */
 export interface PendingAppend {
   lease: Lease
   records: readonly LogRecord[]
   summary: SessionSummary | undefined
-  /** Whether the session is given free with it. */
+  /** Whether the lease is released with it. */
   isLast: boolean
-  /** Null: the store did not take it, and why has to be looked for. */
+  /** Null if the store refused it and the reason must be found. */
   settle(answer: Appended | null): void
   fail(error: unknown): void
 }
 
-/** How many groups are under way at once: while one is written, the next gathers. */
+/** One group is written while the next one collects. */
 const maxGroupsUnderWay = 2
 
-/** How many appends go into one statement. */
+/** Maximum number of appends per statement. */
 const maxGroupSize = 100
 
 /**
- * Gathers the appends that come while others are written, and writes them as one: two hundred sessions of a process are
- * not two hundred round trips. Of one session one append is under way at a time: what overlaps comes after it.
+ * Groups concurrent appends into one statement, so that many sessions of a process share a round trip. A session has
+ * one append in flight at a time; further ones wait.
  */
 export class AppendGroups {
   #waiting: PendingAppend[] = []
   #underWay = 0
-  /** Sessions of the groups that are under way. */
+  /** Sessions of the groups in flight. */
   readonly #written = new Set<string>()
   #isDue = false
   readonly #write: (group: readonly PendingAppend[]) => Promise<void>
 
-  /** `write` settles every append of the group, and never rejects. */
+  /** `write` settles each append of the group and never rejects. */
   constructor(write: (group: readonly PendingAppend[]) => Promise<void>) {
     this.#write = write
   }

@@ -4,25 +4,22 @@ import { ConfigError, StatewrightError } from '../../core/base/errors.js'
 
 const schemaVersion = 1
 
-/**
- * Makes the tables that are not there yet. Nothing is asked for that a user without the right to create would need
- * once they are there.
- */
+/** Creates missing tables. If they exist, no right to create is needed. */
 export async function prepareSchema(pool: Pool, schema: string): Promise<void> {
   if ((await currentVersion(pool, schema)) === schemaVersion) return
   const client = await pool.connect()
-  // A pool does not listen to a client that is in use. Its next query rejects with the same error.
+  // A pool does not listen to clients in use. Their next query rejects with the same error.
   client.on('error', ignoreError)
   try {
     await client.query('BEGIN')
-    // Two that begin at once: the second waits here, and finds everything made. Any number that is ours will do.
+    // Of two concurrent transactions, the second waits here and finds the tables.
     await client.query(`SELECT pg_advisory_xact_lock(hashtext('statewright'), hashtext($1))`, [schema])
     if ((await currentVersion(client, schema)) === null) await client.query(createSchemaSql(schema))
     await client.query('COMMIT')
     client.off('error', ignoreError)
     client.release()
   } catch (error) {
-    // Closed instead of returned to the pool: whatever is open on it ends with it.
+    // Closed instead of returned to the pool, which also ends open transactions.
     client.release(true)
     throw error
   }
@@ -30,7 +27,7 @@ export async function prepareSchema(pool: Pool, schema: string): Promise<void> {
 
 const ignoreError = (): void => undefined
 
-/** Null: there are no tables. Asks the catalog itself, because a backend may remember that a name meant nothing. */
+/** The version, or null without tables. Queries the catalog, because a connection may cache that a name is unknown. */
 async function currentVersion(client: Pool | PoolClient, schema: string): Promise<number | null> {
   const found = await client.query(
     `SELECT FROM pg_catalog.pg_tables WHERE schemaname = $1 AND tablename = 'schema_version'`,
@@ -114,7 +111,7 @@ const createSchemaSql = (schema: string): string => `
   CREATE TABLE "${schema}".schema_version (version integer NOT NULL);
   INSERT INTO "${schema}".schema_version VALUES (${schemaVersion});`
 
-/** Where the sessions are, for people: never a user or a password. */
+/** A description of the database without user and password. */
 export function describePlace(options: object): string {
   const { connectionString } = options as { connectionString?: string }
   try {
@@ -125,11 +122,11 @@ export function describePlace(options: object): string {
   }
 }
 
-/** What the server or the connection to it reports, as an error that says what to do. `place` holds no password. */
+/** Converts errors of the server and connection. `place` contains no password. */
 export function toPostgresError(error: unknown, place: string): StatewrightError {
   if (error instanceof StatewrightError) return error
   const code = getCode(error)
-  // Without its cause: that one holds the whole text, with the password.
+  // Without its cause, which contains the URL with the password.
   if (code === 'ERR_INVALID_URL' || error instanceof URIError) {
     return new ConfigError(
       'invalid_store',
@@ -158,7 +155,7 @@ function classifyCode(code: string): [StoreErrorCode, string] {
   ]
 }
 
-/** Node reports a host with several addresses as one error without a message that has one for each. */
+/** Node reports a host with several addresses as an aggregate error without a message. */
 function getReason(error: unknown): string {
   const { message, errors } = error as { message?: string; errors?: unknown[] }
   if (message) return message
@@ -170,7 +167,7 @@ function getCode(error: unknown): string {
   return typeof code === 'string' ? code : ''
 }
 
-/** Whether the server has looked at a statement and refused it for what is in it, so that nothing of it was kept. */
+/** Whether the server refused a statement for its content, so that it wrote nothing. */
 export function isStatementRefused(error: unknown): boolean {
   return /^(22|23|54)/.test(getCode(error instanceof StatewrightError ? error.cause : error))
 }

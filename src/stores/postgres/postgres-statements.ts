@@ -1,9 +1,9 @@
 import { type Listing, toIdRange } from '../../core/sessions/store/list-options.js'
 
 /**
- * The SQL of the Postgres store. Each is one statement, and so one round trip and one transaction, whose conditions the
- * server looks at again after it has waited for another writer. `$1` is the session, `$2` the time, or null for the
- * server's own.
+ * The statements of the Postgres store. Each is one round trip and one transaction, and the server evaluates its
+ * conditions again after waiting for another writer. `$1` is the session, `$2` the time, or null for the server's
+ * clock.
  */
 export function createStatements(schema: string) {
   const sessions = `"${schema}".sessions`
@@ -17,7 +17,7 @@ export function createStatements(schema: string) {
   const entry = `s.id, created_at, updated_at, head, summary, title, holder, process, ${isHeld} AS held`
 
   return {
-    /** $3 token, $4 holder, $5 process, $6 milliseconds; $7 the token of a holder that is gone, or null. */
+    /** $3 token, $4 holder, $5 process, $6 milliseconds, $7 the token of a dead holder, or null. */
     acquire: `
       INSERT INTO ${sessions} AS s (id, token, holder, process, expires_at)
       VALUES ($1, $3, $4, $5, ${expiry('$6')})
@@ -33,7 +33,7 @@ export function createStatements(schema: string) {
     renew: `
       UPDATE ${sessions} SET expires_at = ${expiry('$4')} WHERE id = $1 AND token = $3 RETURNING expires_at`,
 
-    /** $1 sessions, $3 tokens, $4 milliseconds. Rows are locked in one order, because another statement may lock several. */
+    /** $1 sessions, $3 tokens, $4 milliseconds. Rows are locked in a fixed order to avoid deadlocks. */
     renewAll: `
       WITH kept AS (
         SELECT s.id FROM ${sessions} s
@@ -43,7 +43,7 @@ export function createStatements(schema: string) {
       UPDATE ${sessions} s SET expires_at = ${expiry('$4')} FROM kept
       WHERE s.id = kept.id RETURNING s.token, s.expires_at`,
 
-    /** $1 session, $2 token. A session without records is forgotten. */
+    /** $1 session, $2 token. Deletes a session without records. */
     release: `
       WITH forgotten AS (
         DELETE FROM ${sessions} WHERE id = $1 AND token = $2 AND head = 0
@@ -56,10 +56,10 @@ export function createStatements(schema: string) {
       SELECT inbox FROM freed`,
 
     /**
-     * Of many sessions at once, each by itself all or none. $1 sessions, $3 tokens, $4 the heads that the records follow, or
-     * null without records, $5 how many there are, $6 new summaries, or null, $7, $8 and $16 their states, agents and parents;
-     * $9 the records' sessions, then their columns; $15 whether the session is given free with it, which one without records
-     * is not; $17 the sessions of the summaries' tags, then their columns. Rows are locked in one order, because another statement may lock several.
+     * Appends to many sessions; each succeeds or fails as a whole. $1 sessions, $3 tokens, $4 previous heads, or null
+     * without records, $5 record counts, $6 new summaries, or null, $7, $8 and $16 their states, agents and parents,
+     * $9 the sessions of the records, then record columns, $15 whether to release the lease (not without records),
+     * $17 the sessions of the tags, then tag columns. Rows are locked in a fixed order to avoid deadlocks.
      */
     append: `
       WITH asked AS (
@@ -116,16 +116,16 @@ export function createStatements(schema: string) {
 
     get: `SELECT ${entry} FROM ${sessions} s WHERE head > 0 AND id = $1`,
 
-    /** The sessions of a list: what is asked of them, for one state or any. `$1` is null. */
+    /** Lists sessions by conditions, for one state or any. `$1` is null. */
     list: (asked: Listing): { text: string; values: unknown[] } =>
       createListStatement({ sessions, tags }, entry, asked),
 
-    /** $1 names, $2 values. The rarest first, as far as a thousand sessions tell. */
+    /** $1 names, $2 values. Rarest first, counted up to a thousand sessions. */
     sortTags: `
       SELECT a.name, a.value FROM unnest($1::text[], $2::text[]) AS a (name, value)
       ORDER BY (SELECT count(*) FROM (SELECT FROM ${tags} t WHERE t.name = a.name AND t.value = a.value LIMIT 1000) c)`,
 
-    /** $3 text. The session's row is locked until this ends: messages are numbered in the order in which they become visible. */
+    /** $3 text. Locks the session's row, so that message numbers follow the order of visibility. */
     put: `
       WITH counted AS (
         UPDATE ${sessions} s SET last_message = last_message + 1, inbox = last_message + 1 WHERE id = $1 AND head > 0
@@ -135,10 +135,10 @@ export function createStatements(schema: string) {
       )
       SELECT last_message, holder, process, held FROM counted`,
 
-    /** $1 session, $2 the number after which. */
+    /** $1 session, $2 number of the previous message. */
     messages: `SELECT message, at, text FROM ${inbox} WHERE session_id = $1 AND message > $2 ORDER BY message`,
 
-    /** $1 session, $2 numbers. While the last message is one of them, none has come since this began to look. */
+    /** $1 session, $2 numbers. If the last message is among them, no newer message exists. */
     take: `
       WITH gone AS (DELETE FROM ${inbox} WHERE session_id = $1 AND message = ANY($2::bigint[]))
       UPDATE ${sessions} SET inbox = coalesce((
@@ -150,22 +150,21 @@ export function createStatements(schema: string) {
 
     listUnread: `SELECT session_id AS id, max(message) AS inbox FROM ${inbox} GROUP BY session_id`,
 
-    /** $3 the token of a holder that is gone, or null. */
+    /** $3 the token of a dead holder, or null. */
     remove: `
       DELETE FROM ${sessions} s WHERE id = $1 AND (NOT ${isHeld} OR token = $3) RETURNING head`,
   }
 }
 
-/** Tables of the store, by their names in SQL. */
+/** SQL names of the tables. */
 interface Tables {
   sessions: string
   tags: string
 }
 
 /**
- * The sessions of a list, the one written last first. Those that no process writes to stand in an index in this order, one for
- * each state or for the first tag that is asked for; the others are as many as there are runs at work. `$1` is no session, `$2`
- * the time.
+ * Lists sessions, last written first. Idle sessions are in an index in this order, by state or by the first tag. The
+ * held sessions are as few as the active runs. `$1` is unused, `$2` is the time.
  */
 function createListStatement(
   { sessions, tags: tagTable }: Tables,

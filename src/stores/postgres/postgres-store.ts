@@ -46,25 +46,24 @@ import { openPostgresDigests } from './postgres-digests.js'
 import { createStatements } from './postgres-statements.js'
 import { createPostgresTimers } from './postgres-timers.js'
 
-/** How the database is reached, and where in it the sessions are. */
+/** The connection and the schema. */
 export type PostgresStoreOptions = (
   | { /** `postgres://USER:PASSWORD@HOST:PORT/DATABASE` */ connectionString: string }
   | { /** A `Pool` of the package `pg`, which `close` leaves open. */ pool: pg.Pool }
 ) & {
-  /** Where the tables are; made on first use. Lower-case letters, digits and `_`. Default: `statewright`. */
+  /** The schema for the tables, created on first use. Lower-case letters, digits and `_`. Default: `statewright`. */
   schema?: string
-  /** Milliseconds since the epoch. Default: the server's clock, so that all machines agree on when a lease ends. */
+  /** Milliseconds since the epoch. Default: the server's clock, so that all machines agree on leases. */
   now?: () => number
 }
 
-/** How long to wait for a connection, and for an answer, in milliseconds: a server that hangs must not hang a run. */
+/** Timeout for connections and queries, so that a hanging server does not block runs. */
 const connectMs = 10_000
 const answerMs = 30_000
 
 /**
- * Sessions in Postgres, for any number of processes and machines. It connects on first use and after a lost connection;
- * an append is one round trip, as durable as the server's `synchronous_commit` makes it. Needs the package `pg`.
- *
+ * Sessions in Postgres, for any number of processes and machines. Connects on first use and reconnects. An append is
+ * one round trip, as durable as the server's `synchronous_commit`. Needs the package `pg`.
  * @throws {ConfigError} for options that make no sense
  * @example
  * const store = postgresStore({ connectionString: 'postgres://localhost/app' })
@@ -109,7 +108,7 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
   const time = () => (now ? Math.floor(now()) : null)
   const sessionOf = async (id: string) => (await query<SessionRow>(sql.session, [id, time()]))[0]
 
-  /** The sessions of the first are looked through. */
+  /** The sessions of the first tag are scanned. */
   const sortTags = async (tags: Listing['tags']): Promise<Listing['tags']> => {
     if (tags.length <= 1) return tags
     const columns = [tags.map(([name]) => name), tags.map(([, value]) => value)]
@@ -135,7 +134,7 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
     try {
       await write(group)
     } catch (error) {
-      // Nothing of a statement that the server refuses is kept: what is wrong with one is not the others' fault.
+      // A refused statement writes nothing. Retry one by one, so that one bad append does not fail the others.
       const isRefused = group.length > 1 && isStatementRefused(error)
       if (isRefused) await Promise.all(group.map(alone))
       else for (const one of group) one.fail(error)
@@ -151,7 +150,7 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
       const take = async (goneToken: string | null) => {
         const values = [sessionId, time(), token, holder, getProcessIdentity(), ttl, goneToken]
         const [row] = await query<AcquiredRow>(sql.acquire, values).catch((error) => {
-          // The store may have granted the lease although the answer was lost.
+          // The lease may have been granted although the answer was lost.
           releaseLater(store, { sessionId, token, holder, expiresAt: 0 }, systemClock)
           throw error
         })
@@ -211,7 +210,7 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
     },
 
     async get(sessionId) {
-      // A database refuses what it cannot write, such as NUL.
+      // Postgres refuses characters such as NUL.
       if (!isSessionId(sessionId)) return null
       const [row] = await query<EntryRow>(sql.get, [sessionId, time()])
       return row ? toListedSession(row) : null
@@ -304,11 +303,14 @@ async function makePool(connectionString: string): Promise<pg.Pool> {
 
 const guardedPools = new WeakSet<pg.Pool>()
 
-/** A broken idle connection is not an error: the next query opens another one, or reports the problem. Without a listener, the process would end. */
+/**
+ * Ignores errors of idle connections, because the next query reconnects or reports the problem. Without a listener,
+ * the process would crash.
+ */
 function ignoreIdleErrors(pool: pg.Pool): void {
   if (guardedPools.has(pool)) return
   guardedPools.add(pool)
-  // A pool of another package may not emit events.
+  // Pools of other packages may not emit events.
   pool.on?.('error', () => undefined)
 }
 

@@ -8,7 +8,7 @@ interface TimerRow {
 
 type Query = <Row extends object>(text: string, values: unknown[]) => Promise<Row[]>
 
-/** The timers of a schema: each method is one statement. `time` is null for the server's clock. */
+/** Timers in Postgres. Each method is one statement. `time` is null for the server's clock. */
 export function createPostgresTimers(query: Query, schema: string, time: () => number | null): SessionTimers {
   const table = `"${schema}".timers`
   const now = `coalesce($1::bigint, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint)`
@@ -19,7 +19,7 @@ export function createPostgresTimers(query: Query, schema: string, time: () => n
     },
 
     async set(timers) {
-      // Of two with one id, the last counts; one statement cannot change a row twice.
+      // A statement cannot update a row twice, so the last timer per id wins.
       const last = [...new Map(timers.map((timer) => [timer.id, timer])).values()]
       await query(
         `INSERT INTO ${table} (id, at, data) SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[])
