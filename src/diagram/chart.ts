@@ -153,7 +153,7 @@ function formatCondition(
 /**
  * A diagram that cannot be drawn.
  *
- * - `bad_coverage`: the value is not a `Coverage` of this machine
+ * - `bad_coverage`: The value is not a `Coverage` of this machine
  * - `unknown_state`: `subject` does not name a state with nested states
  * - `layout_failed`: Graphviz rejected the graph; the message is from Graphviz
  *
@@ -172,7 +172,7 @@ export function unknownStateError(state: string, chart: Chart): DiagramError {
   const names = flattenStates(chart.root).filter(({ id, states }) => id !== '(root)' && states.length > 0)
   return new DiagramError(
     'unknown_state',
-    `'${state}' is no state with nested states. ${names.length === 0 ? 'This machine has none.' : `There are: ${names.map(({ id }) => id).join(', ')}.`}`,
+    `'${state}' is not a state with nested states. ${names.length === 0 ? 'This machine has none.' : `States with nested states: ${names.map(({ id }) => id).join(', ')}.`}`,
     state,
   )
 }
@@ -198,7 +198,8 @@ export function readTransitionCounts(value: unknown, chart: Chart): TransitionCo
     throw badCoverageError(`at '${issue?.path.join('.') ?? ''}': ${issue?.message ?? 'another shape'}`)
   }
   const { machine, transitions } = parsed.data
-  if (machine !== chart.id) throw badCoverageError(`it is of the machine '${machine}', not of '${chart.id}'`)
+  if (machine !== chart.id)
+    throw badCoverageError(`it belongs to the machine '${machine}', not to '${chart.id}'`)
   const ids = new Set(flattenStates(chart.root).flatMap((state) => state.transitions.map(({ id }) => id)))
   const stale = transitions.find(({ id }) => !ids.has(id))
   if (stale) throw badCoverageError(`the machine has no transition '${stale.id}'`)
@@ -208,7 +209,7 @@ export function readTransitionCounts(value: unknown, chart: Chart): TransitionCo
 function badCoverageError(why: string): DiagramError {
   return new DiagramError(
     'bad_coverage',
-    `This is no coverage of the machine: ${why}. Write it anew with 'statewright paths', or with generatePaths().`,
+    `Not a coverage of this machine: ${why}. Generate it again with 'statewright paths' or generatePaths().`,
     'coverage',
   )
 }

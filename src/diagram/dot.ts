@@ -12,7 +12,7 @@ import { agentLook, isMainTransition, type Look, palette, toneColors } from './l
 
 /** Options for drawing a chart with Graphviz. */
 export interface DotOptions {
-  /** Draws only this compound state. Targets outside it appear as row labels. Default: the whole machine. */
+  /** Draws only this compound state. Targets outside it appear as row labels. Defaults to the whole machine. */
   state?: string | undefined
   /** Shows how often each transition was taken and highlights transitions that were never taken. */
   counts?: TransitionCounts | undefined
@@ -34,7 +34,7 @@ export type Places = ReadonlyMap<string, { x: number; y: number }>
 const maxTransitionsWithLines = 30
 
 /**
- * Renders a chart in Graphviz's DOT language: one card per state, one row per transition, edges from row to
+ * Renders a chart in Graphviz's DOT language with one card per state, one row per transition, edges from row to
  * card. Use it with your own Graphviz installation; `toSvg` renders it for you.
  *
  * @example await writeFile('machine.dot', toDot(toChart(machine)))
@@ -92,7 +92,7 @@ export function toDot(chart: Chart, options: DotOptions = {}): string {
     return `start_${getName(id)}`
   }
 
-  /** The node where an edge ends: the card, or the entry dot of a compound state. */
+  /** The card where an edge ends, or the entry dot of a compound state. */
   function findLanding(id: string): string {
     const isEntered = (states.get(id)?.states.length ?? 0) > 0
     return isEntered ? toMarkerName(id) : getName(id)
@@ -110,7 +110,7 @@ export function toDot(chart: Chart, options: DotOptions = {}): string {
         if (isEnd && !isMainTransition(look, transition)) continue
         const to = findLanding(target)
         const drawn = lines.get(to)
-        // Only one edge is drawn per target: the main row, or else the last row.
+        // Only one edge is drawn per target, from the main row or else the last row.
         if (!drawn || !isMainTransition(look, drawn.transition)) lines.set(to, { transition, row })
       }
     }

@@ -43,7 +43,7 @@ const margin = 24
 const rowGap = 160
 const laneHeight = 30
 
-/** Whether the machine is small enough for a flow: one initial state and few other states with few nested states. */
+/** Whether the machine is small enough for a flow, with one initial state and few other states with few nested states. */
 export function isFlow({ root }: Chart): boolean {
   const live = root.states.filter(({ type }) => type !== 'final')
   const [first] = root.initial

@@ -14,7 +14,7 @@ export interface Look {
   mainPath: readonly (readonly [from: string, to: string, by?: string])[]
   /**
    * Wording for overviews where a transition has no event: by guard name, or by the path of the source state.
-   * Default: the events that led to the source.
+   * Defaults to the events that led to the source.
    */
   words?: Readonly<Record<string, string>>
 }

@@ -11,7 +11,7 @@ import { agentLook, isMainTransition, type Look } from './look.js'
 /** The states of a machine or of a compound state, and the transitions between them. */
 export interface Overview {
   states: readonly OverviewState[]
-  /** For a compound state: the top-level states outside it that it leads to. */
+  /** The top-level states outside a compound state that it leads to. */
   outside: readonly ChartState[]
   /** Transitions declared by the machine or compound state itself, which apply in every nested state. */
   anywhere: readonly OverviewTransition[]

@@ -12,7 +12,7 @@ interface Inspected {
   snapshot?: unknown
 }
 
-const withheld = '[withheld: a shield decides what of it may be read]'
+const withheld = '[withheld: pending shield review]'
 
 /**
  * Withholds content pending shield review from inspection events. The shields are learned from the agent
@@ -26,7 +26,7 @@ function withholding(): <Event extends object>(event: Event) => Event {
     if (agent !== null) known.set(rootId, anyOf(known.get(rootId), agent.features))
     const features = known.get(rootId)
     if (features === undefined || !Object.values(looksOf(features)).includes(true)) return event
-    // An actor that executes a call reveals the call's result.
+    // Actors of a call reveal its result.
     const isHidden = features.resultShields && sessionId !== rootId
     return {
       ...event,

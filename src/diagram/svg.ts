@@ -15,7 +15,7 @@ const fontScale = 0.87
 
 /**
  * Draws a machine as SVG without a browser, using the optional package `@hpcc-js/wasm-graphviz`. It lays the
- * chart out twice: the second pass knows the card positions and routes each edge from the side facing its
+ * chart out twice. The second pass knows the card positions and routes each edge from the side facing its
  * target. The picture supports dark mode. Groups have `data-state` with a state's path, or `data-transition`
  * with transition ids, one per line.
  *

@@ -180,14 +180,14 @@ export function toScxml(chart: Chart): string {
   }
 
   function writeTransition({ event, targets, when, actions, reenter }: ChartTransition): string[] {
-    const given = formatAttributes({
+    const attributes = formatAttributes({
       ...(event !== '' && { event: toScxmlEvent(event) }),
       ...(when !== null && when !== 'else' && { cond: when }),
       ...(targets.length > 0 && { target: targets.map(getName).join(' ') }),
       ...(targets.length > 0 && !reenter && { type: 'internal' }),
     })
-    if (actions.length === 0) return [`<transition${given}/>`]
-    return [`<transition${given}>`, ...actions.map((name) => `  ${formatAction(name)}`), '</transition>']
+    if (actions.length === 0) return [`<transition${attributes}/>`]
+    return [`<transition${attributes}>`, ...actions.map((name) => `  ${formatAction(name)}`), '</transition>']
   }
 
   return [
@@ -239,12 +239,12 @@ function toXmlName(id: string): string {
   return /^[A-Za-z_]/.test(name) ? name : `_${name}`
 }
 
-function formatElement(tag: string, given: Readonly<Record<string, string>>): string {
-  return `<${tag}${formatAttributes(given)}/>`
+function formatElement(tag: string, attributes: Readonly<Record<string, string>>): string {
+  return `<${tag}${formatAttributes(attributes)}/>`
 }
 
-function formatAttributes(given: Readonly<Record<string, string>>): string {
-  return Object.entries(given)
+function formatAttributes(attributes: Readonly<Record<string, string>>): string {
+  return Object.entries(attributes)
     .map(([name, value]) => ` ${name}="${escapeXml(value)}"`)
     .join('')
 }

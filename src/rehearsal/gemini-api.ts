@@ -124,8 +124,8 @@ function formatError(
 }
 
 function createSignature(call: { name: string; args?: unknown }): string {
-  const said = JSON.stringify([call.name, call.args ?? {}])
-  return createHash('sha256').update(`rehearsal:${said}`).digest('base64')
+  const content = JSON.stringify([call.name, call.args ?? {}])
+  return createHash('sha256').update(`rehearsal:${content}`).digest('base64')
 }
 
 /** Gemini accepts this value for calls it did not make. */
@@ -185,10 +185,10 @@ function readGeminiRequest(sent: unknown): GeminiRequest {
 function toChatRequest(request: GeminiRequest, model: string, stream: boolean): ChatRequest {
   const { contents, systemInstruction, tools } = request
   let batch = 0
-  const messages = contents.flatMap(({ role, parts: said }): WireMessage[] => {
-    if (role === 'model') return [toAssistantMessage(said, ++batch)]
-    const results = said.filter(({ functionResponse }) => functionResponse !== undefined)
-    const rest = said.filter(({ functionResponse }) => functionResponse === undefined)
+  const messages = contents.flatMap(({ role, parts: content }): WireMessage[] => {
+    if (role === 'model') return [toAssistantMessage(content, ++batch)]
+    const results = content.filter(({ functionResponse }) => functionResponse !== undefined)
+    const rest = content.filter(({ functionResponse }) => functionResponse === undefined)
     return [
       ...results.map(
         ({ functionResponse }, i): WireMessage => ({
@@ -214,9 +214,9 @@ function toChatRequest(request: GeminiRequest, model: string, stream: boolean): 
   }
 }
 
-function toAssistantMessage(said: readonly Part[], batch: number): WireMessage {
-  const calls = said.flatMap(({ functionCall }) => (functionCall ? [functionCall] : []))
-  const words = said.filter(({ text, thought }) => text !== undefined && !thought)
+function toAssistantMessage(content: readonly Part[], batch: number): WireMessage {
+  const calls = content.flatMap(({ functionCall }) => (functionCall ? [functionCall] : []))
+  const words = content.filter(({ text, thought }) => text !== undefined && !thought)
   return {
     role: 'assistant',
     content: words.length > 0 ? joinText(words) : null,
@@ -235,17 +235,17 @@ function toCallId(batch: number, index: number): string {
 }
 
 function formatResult(response: Record<string, unknown> = {}): string {
-  const said = response['content'] ?? response['output'] ?? response
-  return typeof said === 'string' ? said : JSON.stringify(said)
+  const content = response['content'] ?? response['output'] ?? response
+  return typeof content === 'string' ? content : JSON.stringify(content)
 }
 
-function toContent(given: readonly Part[]): string | { type: string }[] {
-  if (given.every(({ text }) => text !== undefined)) return given.map(({ text }) => text).join('\n\n')
-  return given.map((one) =>
+function toContent(items: readonly Part[]): string | { type: string }[] {
+  if (items.every(({ text }) => text !== undefined)) return items.map(({ text }) => text).join('\n\n')
+  return items.map((one) =>
     one.text === undefined ? { type: 'media', ...one } : { type: 'text', text: one.text },
   )
 }
 
-function joinText(given: readonly Part[]): string {
-  return given.map(({ text = '' }) => text).join('')
+function joinText(items: readonly Part[]): string {
+  return items.map(({ text = '' }) => text).join('')
 }

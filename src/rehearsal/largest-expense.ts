@@ -3,7 +3,7 @@ import type { Scenario } from './scenario.js'
 const chunkDelayMs = 15
 
 /**
- * The scenario of `npm start`: an agent finds the largest expense in `examples/notes`. It is rate limited once,
+ * The scenario of `npm start`. An agent finds the largest expense in `examples/notes`. It is rate limited once,
  * calls tools in parallel, and runs out of output tokens in the middle of its answer.
  *
  * Expects the tools `list_files {}`, `read_file { path }` and `calculate { expression }`.

@@ -198,7 +198,7 @@ function findProblem(request: MessagesRequest): { message: string; param: string
       if (found !== null) return found
     }
     if (role === request.messages[i - 1]?.role)
-      return createProblem(`messages.${i}`, `has the role ${role}, like the one before.`)
+      return createProblem(`messages.${i}`, `has the role ${role} like the previous one.`)
   }
   return findMissingThought(request)
 }
@@ -211,7 +211,7 @@ function findBlockProblem(block: Block, at: string): ReturnType<typeof findProbl
         : null
     case 'thinking': {
       if (block['cache_control'] != null)
-        return createProblem(at, 'is a thought, which takes no cache_control.')
+        return createProblem(at, 'is a thought and must not have cache_control.')
       const isSigned = block['signature'] === createSignature(String(block['thinking']))
       return isSigned ? null : createProblem(`${at}.signature`, 'Invalid `signature` in `thinking` block.')
     }
@@ -277,9 +277,9 @@ function readMessagesRequest(sent: unknown): MessagesRequest {
   return parseRequest(messagesRequest, sent)
 }
 
-function toBlocks(given: string | readonly Block[] | undefined): readonly Block[] {
-  if (typeof given === 'string') return [{ type: 'text', text: given }]
-  return given ?? []
+function toBlocks(value: string | readonly Block[] | undefined): readonly Block[] {
+  if (typeof value === 'string') return [{ type: 'text', text: value }]
+  return value ?? []
 }
 
 /** Converts the request to Chat Completions, where tool results are separate messages. */
@@ -290,8 +290,8 @@ function toChatRequest(request: MessagesRequest): ChatRequest {
     model,
     messages: [
       ...(system === undefined ? [] : [{ role: 'system' as const, content: rules }]),
-      ...messages.flatMap(({ role, content: said }) =>
-        role === 'user' ? toUserMessages(toBlocks(said)) : [toAssistantMessage(toBlocks(said))],
+      ...messages.flatMap(({ role, content: body }) =>
+        role === 'user' ? toUserMessages(toBlocks(body)) : [toAssistantMessage(toBlocks(body))],
       ),
     ],
     ...(stream !== undefined && { stream }),
@@ -339,9 +339,9 @@ function toAssistantMessage(blocks: readonly Block[]): WireMessage {
   }
 }
 
-function toParts(given: unknown): string | Block[] {
-  if (typeof given === 'string') return given
-  const blocks: Block[] = Array.isArray(given) ? given : []
+function toParts(value: unknown): string | Block[] {
+  if (typeof value === 'string') return value
+  const blocks: Block[] = Array.isArray(value) ? value : []
   const [only] = blocks
   return blocks.length === 1 && only?.type === 'text' ? getText(only) : blocks
 }

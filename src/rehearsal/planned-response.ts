@@ -5,7 +5,7 @@ import type { Turn } from './turn-schema.js'
 /** The API-specific parts of a rehearsal. */
 export interface ProviderApi {
   name: 'chat' | 'responses' | 'messages' | 'gemini'
-  /** Maximum calls per message and maximum id length. Default: the limits of Chat Completions. */
+  /** Maximum calls per message and maximum id length. Defaults to the limits of Chat Completions. */
   limits?: CallLimits
   idPrefix: string
   /** Reads a body as a Chat Completions request. Some APIs have parts of it in the path. @throws Refusal */

@@ -38,7 +38,7 @@ export interface Rehearsal {
 }
 
 /**
- * Starts a loopback server that plays a scenario: each request gets the next turn, encoded for the requested
+ * Starts a loopback server that plays a scenario. Each request gets the next turn, encoded for the requested
  * API.
  *
  * Routes: `POST /v1/chat/completions` and `/v1/responses` (OpenAI), `POST /v1/messages` (Anthropic), `POST

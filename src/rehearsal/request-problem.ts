@@ -52,10 +52,10 @@ type Tool = NonNullable<ChatRequest['tools']>[number]
 type Call = NonNullable<WireMessage['tool_calls']>[number]
 
 function findRequestProblem({ tools, ...rest }: ChatRequest): RequestProblem | null {
-  if (tools?.length === 0) return createProblem('tools', 'is an empty list: leave it out.')
+  if (tools?.length === 0) return createProblem('tools', 'is an empty list; omit it.')
   if (tools && tools.length > maxTools)
     return createProblem('tools', `has ${tools.length} tools of at most ${maxTools}.`)
-  if (!tools && rest['tool_choice'] != null) return createProblem('tool_choice', 'stands without tools.')
+  if (!tools && rest['tool_choice'] != null) return createProblem('tool_choice', 'is set without tools.')
   const key = Object.keys(rest).find((name) => name !== 'messages' && !isWellFormed(rest[name]))
   return key === undefined ? null : createProblem(key, torn)
 }
@@ -72,7 +72,7 @@ function findToolProblem(
   if (name === undefined || !isValidName(name))
     return createProblem(`${at}.function.name`, describeBadName(name))
   if (tools.findIndex((other) => other.function?.name === name) < i)
-    return createProblem(`${at}.function.name`, `is '${name}', like that of another tool.`)
+    return createProblem(`${at}.function.name`, `is '${name}', which another tool has too.`)
   const problem = findSchemaProblem(
     asObject(parameters ?? { type: 'object' }) ?? {},
     /claude/i.test(model ?? ''),
@@ -131,7 +131,7 @@ function findTextProblem(
     if (content.length > maxTextLength)
       return createProblem(at, `has ${content.length} characters of at most ${maxTextLength}.`)
     return content.trim() === ''
-      ? createProblem(at, `is blank: a message of the role ${role} has to say something.`)
+      ? createProblem(at, `is blank; a message with the role ${role} needs content.`)
       : null
   }
   if (content.length === 0) return createProblem(at, 'is an empty list of parts.')
@@ -167,21 +167,21 @@ function findTurnProblem(messages: readonly WireMessage[], i: number): RequestPr
   if (role === 'system' && before !== undefined)
     return createProblem(
       at,
-      `has the role system after the role ${before}: one such message may stand, and first.`,
+      `has the role system after the role ${before}; only the first message may have it.`,
     )
   if (role === 'assistant' && (before === undefined || before === 'system'))
     return createProblem(
       at,
-      "is an answer without a question: the first message after the system message must be a user's.",
+      'is an answer without a question; the first message after the system message must be from the user.',
     )
   if (role === before && (role === 'user' || role === 'assistant'))
     return createProblem(
       at,
-      `has the role ${role}, like the message before it: users and assistants take turns.`,
+      `has the role ${role} like the previous message; user and assistant messages must alternate.`,
     )
   const isLast = i === messages.length - 1
   return isLast && role !== 'user' && role !== 'tool'
-    ? createProblem(at, `has the role ${role}: the last message is a user's or a tool's.`)
+    ? createProblem(at, `has the role ${role}; the last message must be from the user or a tool.`)
     : null
 }
 
@@ -210,7 +210,7 @@ function createProblem(param: string, what: string): RequestProblem {
 }
 
 const tooDeep = `is nested deeper than ${maxDepth} levels.`
-const torn = 'has half of a surrogate pair in it, which is no text in UTF-8.'
+const torn = 'contains an unpaired surrogate, which is not valid UTF-8.'
 
 function isValidName(name: string): boolean {
   return /^[a-zA-Z0-9_-]{1,64}$/.test(name)
@@ -235,8 +235,7 @@ export function findHistoryProblem(messages: readonly WireMessage[]): string | n
     if (message === undefined) break
     const { role, tool_calls: calls } = message
     const here = `messages[${i}]`
-    if (role === 'tool')
-      return `${here} is a result without a call right before it (${message.tool_call_id}).`
+    if (role === 'tool') return `${here} is a result without a preceding call (${message.tool_call_id}).`
     if (role !== 'assistant' && calls) return `${here} has the role ${role} and tool calls.`
     if (calls?.length === 0) return `${here} has an empty list of tool calls.`
     if (!calls && message.content == null && message.refusal == null) return `${here} has no content.`

@@ -42,7 +42,7 @@ function encodeEvents(
   envelope: Envelope,
   stop: number | undefined,
 ): Event[] {
-  const begun = {
+  const started = {
     ...createShell(turn, envelope),
     status: 'in_progress',
     incomplete_details: null,
@@ -55,8 +55,8 @@ function encodeEvents(
   const type = whole.incomplete_details === null ? 'response.completed' : 'response.incomplete'
   const ends = failure === undefined && stop === undefined && !isUnfinished(turn)
   return [
-    { type: 'response.created', response: begun },
-    { type: 'response.in_progress', response: begun },
+    { type: 'response.created', response: started },
+    { type: 'response.in_progress', response: started },
     ...deltas.slice(0, failure?.after ?? stop).flat(),
     ...(failure ? [{ type: 'error', error: failure.error }] : []),
     ...(ends ? [{ type, response: whole }] : []),
@@ -104,10 +104,15 @@ function toItems(turn: Turn, { include }: ChatRequest, envelope: Envelope): Item
       ? []
       : [{ id: `msg_${prefix}1`, type: 'message', status, role: 'assistant', content: parts }]),
     ...listCalls(turn, envelope).map(({ id, function: called }, i) => {
-      const { server: server_label, id: given } = turn.toolCalls?.[i] ?? {}
+      const { server: server_label, id: explicitId } = turn.toolCalls?.[i] ?? {}
       return server_label === undefined
         ? { id: `fc_${prefix}${i + 1}`, type: 'function_call', status, call_id: id, ...called }
-        : { id: given ?? `mcpr_${prefix}${i + 1}`, type: 'mcp_approval_request', server_label, ...called }
+        : {
+            id: explicitId ?? `mcpr_${prefix}${i + 1}`,
+            type: 'mcp_approval_request',
+            server_label,
+            ...called,
+          }
     }),
   ]
 }
@@ -142,11 +147,11 @@ function toTextParts(item: Item, { reasoning = '', text, refusal }: Turn): Part[
       },
     ]
   }
-  const said = [
+  const contents = [
     { type: 'output_text', field: 'text', text, more: { annotations: [] } },
     { type: 'refusal', field: 'refusal', text: refusal, more: {} },
   ].filter((one): one is typeof one & { text: string } => one.text !== undefined)
-  return said.map(({ type, field, text: words, more }, content_index) => ({
+  return contents.map(({ type, field, text: words, more }, content_index) => ({
     name: type,
     field,
     text: words,

@@ -52,23 +52,23 @@ function findItemProblem(
   }
   if (type === 'function_call') {
     if (!callId || callId.length > 64) return 'must have a call_id of 1 to 64 characters.'
-    if (calls.has(callId)) return `has the call_id '${callId}', like another call.`
+    if (calls.has(callId)) return `has the call_id '${callId}', which another call has too.`
     calls.set(callId, false)
   }
   if (type === 'mcp_approval_request') {
     const missing = ['server_label', 'name', 'arguments'].find((key) => typeof item[key] !== 'string')
     if (missing !== undefined) return `must have the text '${missing}'.`
-    if (typeof id !== 'string' || requests.has(id)) return 'must have an id that no other request has.'
+    if (typeof id !== 'string' || requests.has(id)) return 'must have a unique id.'
     requests.set(id, false)
   }
   if (type === 'mcp_approval_response') {
     const asked = String(item['approval_request_id'])
     if (typeof item['approve'] !== 'boolean') return "must have 'approve': true or false."
-    if (requests.get(asked) !== false) return `answers '${asked}', and no such approval is asked for.`
+    if (requests.get(asked) !== false) return `answers '${asked}', but no such approval was requested.`
     requests.set(asked, true)
   }
   if (type === 'function_call_output') {
-    if (!calls.has(callId ?? '')) return `is the output of '${callId}', and no such call was made.`
+    if (!calls.has(callId ?? '')) return `is the output of '${callId}', but no such call was made.`
     calls.set(callId ?? '', true)
   }
   return null

@@ -63,7 +63,7 @@ export class ScenarioPlayer {
     throw new Refusal(
       404,
       'unknown_url',
-      `Unknown request URL: ${method} ${path}. There is POST /v1/chat/completions, /v1/responses, /v1/messages and /v1beta/models/NAME:generateContent, and GET /v1/models.`,
+      `Unknown request URL: ${method} ${path}. Available: POST /v1/chat/completions, /v1/responses, /v1/messages and /v1beta/models/NAME:generateContent, and GET /v1/models.`,
     )
   }
 
@@ -135,7 +135,7 @@ export class ScenarioPlayer {
     const name = model.startsWith('rehearsal/') ? model.slice('rehearsal/'.length) : ''
     if (scenarios.has(name)) return name
     const known = this.#listModels().data.map(({ id }) => id)
-    const message = `The model '${model}' does not exist. There is ${known.join(', ')}.`
+    const message = `The model '${model}' does not exist. Available: ${known.join(', ')}.`
     throw new Refusal(404, 'model_not_found', message, 'model')
   }
 
@@ -190,7 +190,7 @@ function answerOrigin(
     throw new Refusal(
       403,
       'rehearsal_origin',
-      `Pages of ${origin} may not talk to this rehearsal. Allow them with the option origins: ['${origin}'].`,
+      `Pages from ${origin} may not send requests to this rehearsal. Allow them with the option origins: ['${origin}'].`,
     )
   }
   response.setHeader('access-control-allow-origin', origin)

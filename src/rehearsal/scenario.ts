@@ -84,7 +84,7 @@ export function parseScenario(value: unknown, origin = 'The scenario'): Scenario
 /** Validates the result of a turn function. @throws RehearsalError `invalid_scenario` */
 export function parseTurn(value: unknown): Turn {
   const { data, error } = turnSchema.safeParse(value)
-  if (error) throw invalidScenarioError('invalid_scenario', 'What the turn function returned', error)
+  if (error) throw invalidScenarioError('invalid_scenario', 'The result of the turn function', error)
   return data
 }
 
@@ -92,7 +92,7 @@ export function parseTurn(value: unknown): Turn {
  * Reads and validates a scenario file (JSON).
  *
  * @example const rehearsal = await startRehearsal(await loadScenario('test/scenarios/refund.json'))
- * @throws {RehearsalError} `unreadable_scenario` when there is no such file, `invalid_scenario` with the path of the
+ * @throws {RehearsalError} `unreadable_scenario` if the file is missing, `invalid_scenario` with the path of the
  * first mistake
  */
 export async function loadScenario(path: string): Promise<Scenario> {
@@ -132,7 +132,7 @@ export interface RehearsalOptions {
   /** Scenarios by name. Requests for the model `rehearsal/NAME` play NAME. */
   scenarios?: Record<string, Scenario> | undefined
   /**
-   * Returns the conversation of a request. Each conversation plays its scenario from the start. Default: the
+   * Returns the conversation of a request. Each conversation plays its scenario from the start. Defaults to the
    * header `x-rehearsal-conversation`, else the body's `user`, else one shared conversation.
    */
   conversation?: ((request: ChatRequest, headers: IncomingHttpHeaders) => string) | undefined
@@ -153,7 +153,7 @@ export interface RehearsalOptions {
    * machine; `*` allows all. Default: none.
    */
   origins?: readonly string[] | undefined
-  /** Clock for turn delays and request times. Default: the system clock. */
+  /** Clock for turn delays and request times. Defaults to the system clock. */
   clock?: Clock | undefined
 }
 
@@ -191,7 +191,7 @@ export function parseOptions(value: Scenario | RehearsalOptions): RehearsalSetti
   if (scenario !== undefined) scenarios.set('', parseScenario(scenario))
   if (scenarios.size === 0) {
     const message =
-      'There is nothing to rehearse: pass a scenario ({ turns: […] }), or options with scenario or scenarios.'
+      'No scenario to play. Pass a scenario ({ turns: […] }), or options with scenario or scenarios.'
     throw new RehearsalError('invalid_options', message, 'scenario')
   }
   return { ...settings, scenarios }

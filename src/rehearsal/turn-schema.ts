@@ -3,7 +3,7 @@ import * as z from 'zod'
 
 const count = z.int().nonnegative()
 const milliseconds = z.number().nonnegative()
-const headers = z.record(z.string(), z.string()).refine(isValidHeaders, 'these are no valid HTTP headers')
+const headers = z.record(z.string(), z.string()).refine(isValidHeaders, 'these are not valid HTTP headers')
 
 const toolCall = z.strictObject({
   /** Default `call_PLAY_N`, unique within the conversation. */
@@ -81,7 +81,7 @@ const fields = z.strictObject({
   toolCalls: z.array(toolCall).optional(),
   /** Default `tool_calls` with calls, else `stop`. */
   finishReason: z.string().optional(),
-  /** Default: an estimate of four characters per token. `null`: the provider reports no usage. */
+  /** Defaults to an estimate of four characters per token. `null`: the provider reports no usage. */
   usage: usage.nullable().optional(),
 
   /** Default 200, or 500 with `error`. From 400 on, the body is `error`. */
@@ -101,7 +101,7 @@ const fields = z.strictObject({
   chunkDelayMs: milliseconds.optional(),
   /**
    * How the bytes are split into writes: all at once, byte by byte, or pieces of these sizes followed by the
-   * rest. Default: one server-sent event per write.
+   * rest. Defaults to one server-sent event per write.
    */
   split: z
     .union([z.enum(['whole', 'bytes']), z.array(z.int().positive())], "expected 'whole', 'bytes' or sizes")
@@ -136,7 +136,7 @@ export const turnSchema = fields.check(({ value, issues }) => {
     refuse(made, 'is never sent: `raw` is the whole response')
   } else if (value.error !== undefined || (value.status ?? 200) >= 400) {
     refuse([...answer, ...ending], 'is never sent: the response is an error')
-    if ((value.status ?? 500) < 400) refuse(['error'], 'needs a status of 400 or more; see errorInStream')
+    if ((value.status ?? 500) < 400) refuse(['error'], 'requires a status of 400 or more; see errorInStream')
   }
   if (value.hang !== undefined) refuse(['cutAfter'], 'never happens: the turn hangs')
   if (value.hang !== undefined || value.cutAfter !== undefined)

@@ -22,11 +22,7 @@ export function checkSkippedNames(names: readonly string[], checks: readonly { n
   const unknown = names.find((name) => !checks.some((check) => check.name === name))
   if (unknown === undefined) return
   const known = checks.map(({ name }) => name).join(', ')
-  throw new StatewrightError(
-    'bad_option',
-    `skip: there is no check '${unknown}'. There are: ${known}.`,
-    'skip',
-  )
+  throw new StatewrightError('bad_option', `skip: unknown check '${unknown}'. Available: ${known}.`, 'skip')
 }
 
 function toOrderedJson(value: unknown): string | undefined {

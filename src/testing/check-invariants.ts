@@ -141,7 +141,7 @@ function findBreach<TMachine extends AnyStateMachine>(
     return getErrorMessage(error)
   }
   if (typeof verdict === 'object' && verdict !== null && 'then' in verdict) {
-    const text = `The invariant '${invariant.name}' is asynchronous. It must answer at once.`
+    const text = `The invariant '${invariant.name}' is asynchronous. It must be synchronous.`
     throw new PathError('bad_option', text, invariant.name)
   }
   return verdict === false ? 'does not hold' : typeof verdict === 'string' ? verdict : undefined

@@ -30,7 +30,7 @@ export interface LogViolation {
  * const violation = checkSessionLog(await memoryStore().read('ann'))
  * if (violation) console.log(`Record ${violation.seq}: ${violation.message} (${violation.law})`)
  * @throws {StoreError} `corrupt_log` for a record that is damaged, `newer_log`, `unknown_state`
- * @throws {UsageError} `invalid_argument` for what is no list of records
+ * @throws {UsageError} `invalid_argument` if the argument is not a list of records
  */
 export function checkSessionLog(
   records: readonly LogRecord[],
@@ -81,7 +81,7 @@ function readEnd(records: readonly LogRecord[], sessionId: string): LogEntry | n
   }
 }
 
-/** A problem in a log: a violated rule, or an error while reading it. */
+/** A violated rule of a log, or an error while reading it. */
 export interface LogFault {
   /** Sequence number of the record; null if the log cannot be read. */
   seq: number | null

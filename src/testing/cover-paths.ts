@@ -23,7 +23,7 @@ export interface GeneratedPaths {
 }
 
 /**
- * Finds a small set of paths that takes every reachable transition: each guard's branch, `always`, `after`,
+ * Finds a small set of paths that takes every reachable transition, including each guard's branch, `always`, `after`,
  * `onDone`, `onError`, root handlers, and the initial macrostep. `coverage` explains transitions that cannot be
  * taken. No action is executed and no actor is started.
  *

@@ -11,7 +11,7 @@ import {
 import type { AnyStateNode } from 'xstate'
 import { expectArgument, objectRule } from '../core/base/values.js'
 
-/** What a set of paths covers. Plain JSON. */
+/** The coverage of a set of paths. Plain JSON. */
 export interface Coverage {
   /** Id of the machine. */
   machine: string
@@ -87,10 +87,10 @@ function countNames(names: readonly string[]): Map<string, number> {
 /** Explains why a transition is never taken. */
 export interface UncoveredTransition {
   /**
-   * - `source_unreached`: the declaring state is never active
-   * - `guard_false`: its guard never passed
-   * - `event_absent`: its event never happens while its source is active
-   * - `shadowed`: another branch or a nested state always handles the event
+   * - `source_unreached`: The declaring state is never active
+   * - `guard_false`: Its guard never passed
+   * - `event_absent`: Its event never happens while its source is active
+   * - `shadowed`: Another branch or a nested state always handles the event
    */
   reason: 'source_unreached' | 'guard_false' | 'event_absent' | 'shadowed'
   /** With `guard_false`: the guard that blocked it. */
@@ -124,10 +124,10 @@ export function explainUncovered(
     .map((other) => other.declared.id)
   if (isOffered(declared, exploration) || instead.length > 0) {
     const others = instead.length > 0 ? `: ${instead.join('; ')}` : ''
-    return { reason: 'shadowed', instead, message: `another transition always comes first${others}` }
+    return { reason: 'shadowed', instead, message: `another transition always takes precedence${others}` }
   }
   const event = describeEventType(declared.event)
-  const message = `the event '${event}' never happens while ${declared.source} is active: is it in the alphabet?`
+  const message = `the event '${event}' never happens while ${declared.source} is active. Check that the alphabet contains it`
   return { reason: 'event_absent', message }
 }
 

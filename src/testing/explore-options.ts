@@ -24,7 +24,7 @@ export interface ExploreProgress {
  * }
  */
 export interface ExploreOptions<TMachine extends AnyStateMachine = AnyStateMachine> {
-  /** Inputs to start from, explored together. Default: one start without input. */
+  /** Inputs to start from, explored together. Defaults to one start without input. */
   inputs?: NamedValues<InputFrom<TMachine>>
   /**
    * Events to try, in every state or as a function of it. Create actor events with {@link createDoneActorEvent}
@@ -87,8 +87,7 @@ export function resolveSpace(options: ExploreOptions, key = 'alphabet'): Explore
     throw badOptionError('options', 'an object with at least an alphabet')
   }
   const { inputs = [undefined], alphabet, limit = 20_000, serializeState, onProgress } = options
-  if (!Number.isInteger(limit) || limit < 1)
-    throw badOptionError('limit', 'a whole number of states, 1 or more')
+  if (!Number.isInteger(limit) || limit < 1) throw badOptionError('limit', 'an integer from 1')
   for (const [name, callback] of Object.entries({ serializeState, onProgress })) {
     if (callback !== undefined && typeof callback !== 'function') throw badOptionError(name, 'a function')
   }
@@ -108,7 +107,7 @@ function nameInputs(inputs: NamedValues<unknown>): NamedInput[] {
     ? inputs.map((value: unknown, i) => ({ label: `input ${i + 1}`, value }))
     : Object.entries(inputs).map(([label, value]) => ({ label, value }))
   if (named.length === 0)
-    throw badOptionError('inputs', 'at least one input; leave it out for a machine without input')
+    throw badOptionError('inputs', 'at least one input; omit it for a machine without input')
   return named
 }
 
@@ -138,7 +137,7 @@ function nameEvents(events: NamedValues<AnyEventObject>, key: string): NamedEven
     : Object.entries(events).map(([label, event]) => ({ event, label }))
   for (const entry of named) {
     if (typeof entry.event?.type !== 'string' || entry.event.type === '') {
-      throw badOptionError(key, `made of events with a type, unlike ${toSafeText(entry.event)}`)
+      throw badOptionError(key, `made of events with a type, but contains ${toSafeText(entry.event)}`)
     }
     entry.label ||= describeEvent(entry.event)
   }

@@ -60,13 +60,13 @@ export interface ExploredGraph<TMachine extends AnyStateMachine = AnyStateMachin
 }
 
 /**
- * Explores every reachable state and every event that takes a transition: the graph behind `checkProperties`,
+ * Explores every reachable state and every event that takes a transition. This is the graph behind `checkProperties`,
  * `generatePaths` and `checkInvariants`, for your own analyses. Stops at the limit and reports it.
  *
  * @example
  * const { states, bounded } = explore(machine, { alphabet })
  * const dead = states.filter(({ snapshot, moves }) => snapshot.status === 'active' && moves.length === 0)
- * @throws {PathError} what is wrong with the machine or the options
+ * @throws {PathError} for an invalid machine or invalid options
  */
 export function explore<TMachine extends AnyStateMachine>(
   machine: TMachine,
@@ -144,7 +144,7 @@ const progressEvery = 500
 /**
  * Visits every reachable state once, breadth first, so the first path to a state is a shortest one. `visit`
  * sees every step and returns false to stop. At the limit it throws, or with `stopsAtLimit` sets `bounded`.
- * @throws {PathError} `state_limit`, or what is wrong with the machine and the path that shows it
+ * @throws {PathError} `state_limit`, or a machine error with its path
  */
 export function exploreMachine(
   observed: ObservedMachine,
@@ -288,14 +288,14 @@ export function toMachineError(
     from && event
       ? `on ${event.label} in ${describeState(from.snapshot)}`
       : `at the start with ${input.label}`
-  const way = from && from.depth > 0 ? `\nThe way there:\n${formatPath(createPathTo(from))}` : ''
+  const way = from && from.depth > 0 ? `\nPath:\n${formatPath(createPathTo(from))}` : ''
   const options = { cause: error }
   const broken = observed.brokenGuard()
   if (broken) {
     const { guard, id } = broken.declared
     const missing = /^Guard '(.+?)' is not implemented/.exec(getErrorMessage(broken.error))?.[1]
     if (missing !== undefined) {
-      const text = `The guard '${missing}' has no implementation. Give one in setup({ guards }) or machine.provide().`
+      const text = `The guard '${missing}' has no implementation. Provide one in setup({ guards }) or machine.provide().`
       return new PathError('guard_missing', text, missing, options)
     }
     const text = `The guard '${guard}' threw ${where}: ${getErrorMessage(broken.error)}\nTransition: ${id}${way}`
@@ -303,10 +303,10 @@ export function toMachineError(
   }
   const message = getErrorMessage(error)
   if (message.startsWith('Infinite loop detected')) {
-    const text = `The machine never comes to rest ${where}: its always transitions or raised events go round for ever.`
+    const text = `The machine never settles ${where}: its always transitions or raised events form an endless loop.`
     return new PathError('endless_loop', text + way, undefined, options)
   }
-  const text = `An action, or a function that makes input or context, threw ${where}: ${message}${way}`
+  const text = `An action, or a function for input or context, threw ${where}: ${message}${way}`
   return new PathError('action_threw', text, undefined, options)
 }
 
@@ -314,8 +314,8 @@ export function stateLimitError(limit: number, vertices: readonly Vertex[]): Pat
   const growing = listGrowingKeys(vertices)
   const cause =
     growing.length > 0
-      ? `These keys of the context keep taking new values: ${growing.join(', ')}. Bound them`
-      : 'No single key of the context keeps growing: their combinations do. Offer fewer events, raise the limit'
+      ? `These context keys keep taking new values: ${growing.join(', ')}. Bound them`
+      : 'No single context key keeps growing, but their combinations do. Offer fewer events, raise the limit'
   return new PathError(
     'state_limit',
     `Stopped at the limit of ${limit} states; ${vertices.length} were seen, the deepest ${vertices.at(-1)?.depth ?? 0} ` +
@@ -361,8 +361,8 @@ function isRecord(value: unknown): value is Record<string, unknown> {
 export function coarseStatesError(input: string, label: string, expected: string, actual: string): PathError {
   return new PathError(
     'coarse_states',
-    `serializeState takes states for one that differ: starting with ${input}, '${label}' should have led to ` +
-      `${expected}, but led to ${actual}. Keep in its string whatever guards read.`,
+    `serializeState merges different states: starting with ${input}, '${label}' should have led to ` +
+      `${expected}, but led to ${actual}. Include everything that guards read.`,
     'serializeState',
   )
 }

@@ -13,7 +13,7 @@ export interface JestTestsOptions {
   harness?: string
   /** First line of the file, as a comment. Explain how the file is generated. */
   header?: string
-  /** Test runner to import from. Default: the globals `describe`, `test` and `expect`. */
+  /** Test runner to import from. Defaults to the globals `describe`, `test` and `expect`. */
   runner?: TestRunner
 }
 
@@ -105,7 +105,7 @@ function formatEvent({ event, label }: PathStep, path: MachinePath): string {
 export function formatLiteral(value: unknown, path: Pick<MachinePath, 'name'>, what: string): string {
   const found = findNonJson(value, new Set())
   if (found !== undefined) {
-    const text = `Path '${path.name}': ${what} holds ${found}, which JSON cannot hold. Use plain data in inputs and events.`
+    const text = `Path '${path.name}': ${what} contains ${found}, which JSON cannot represent. Use plain data in inputs and events.`
     throw new PathError('not_json', text, what)
   }
   return JSON.stringify(value).replaceAll('"__proto__":', '["__proto__"]:')
@@ -183,7 +183,7 @@ export interface StoryTestsOptions {
   options?: string
   /** First line of the file, as a comment. */
   header?: string
-  /** Test runner to import from. Default: the globals `describe`, `test` and `expect`. */
+  /** Test runner to import from. Defaults to the globals `describe`, `test` and `expect`. */
   runner?: TestRunner
 }
 

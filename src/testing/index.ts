@@ -53,6 +53,8 @@ export { recordSession } from './play/record-session.js'
 export { checkProperties, type PropertyReport } from './properties/check-properties.js'
 export {
   always,
+  canReach,
+  isFinal,
   decreases,
   leadsTo,
   never,
@@ -78,7 +80,6 @@ export {
 export type { MachineDifferenceKind } from './diff/machine-pair.js'
 export { explore, type ExploredGraph, type ExploredMove, type ExploredState } from './explore.js'
 export { formatPath, type MachinePath, type PathStep } from './machine-path.js'
-export { anyState, canReach, isFinal, type ReachReport, type StateCondition } from './can-reach.js'
 export {
   checkProvider,
   formatProviderReports,

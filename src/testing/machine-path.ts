@@ -77,7 +77,7 @@ export function createPathAlong(
 }
 
 /**
- * Formats a path, one line per step: the event and its target state.
+ * Formats a path as one line per step, with the event and its target state.
  *
  * @example for (const path of generatePaths(machine, { alphabet }).paths) console.log(formatPath(path))
  */

@@ -14,7 +14,7 @@ import type { ToolSet } from '../core/tools/tool-set.js'
 export function getInternals(agent: AnyAgent): AgentInternals {
   const internals = internalsByAgent.get((agent as AnyAgent | null) ?? ({} as AnyAgent))
   if (internals) return internals
-  throw new EvaluationError('not_an_agent', 'evaluate takes an agent that createAgent() has made.', 'agent')
+  throw new EvaluationError('not_an_agent', 'evaluate requires an agent created by createAgent().', 'agent')
 }
 
 /** The same agent with another store and optionally other parts. */

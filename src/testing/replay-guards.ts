@@ -21,7 +21,7 @@ export interface RecordedCall {
   name: string
   /** JSON text from the model. */
   arguments: string
-  /** What the model read. */
+  /** The result sent to the model. */
   result: string
   /** Default `ok`. */
   status?: ResultStatus | undefined
@@ -78,7 +78,7 @@ export interface GuardReplay {
  *
  * Throws a ConfigError for an invalid configuration.
  *
- * @param messages a transcript: `result.messages`, `session.messages`, or one of your own database
+ * @param messages a transcript: `result.messages`, `session.messages`, or messages from your database
  * @param config as for `createAgent`; only `preset` and `guardrails` are read
  * @param tools which of the tools are `readOnly` or `polling`
  * @example
@@ -122,8 +122,8 @@ export function replaySteps(
   let isOver = false
   const observeFact = (fact: Fact, step: number, when: ReplayedFinding['when']): Finding<GuardName>[] => {
     state = observeAll(state, fact, guardrails)
-    const said = collectFindings(state, guardrails)
-    for (const { action, guard, rule, message, evidence } of said) {
+    const findings = collectFindings(state, guardrails)
+    for (const { action, guard, rule, message, evidence } of findings) {
       const finding = { step, when, action, guard, ...(rule !== undefined && { rule }), message, evidence }
       if (action === 'halt' && isOver) continue
       replay.findings.push(finding)
@@ -131,7 +131,7 @@ export function replaySteps(
       replay.halt ??= finding
       isOver = true
     }
-    return said
+    return findings
   }
 
   for (const [index, { user = false, calls }] of steps.entries()) {
@@ -154,15 +154,15 @@ export function replaySteps(
     if (isOver) continue
     const results = calls.map((call, at) => {
       const fact = facts[at]
-      const asked = { ...call, ...(fact && { fact }) }
-      const by = refusals.filter(({ refuses }) => refuses(asked))[0]?.guard
+      const guardedCall = { ...call, ...(fact && { fact }) }
+      const by = refusals.filter(({ refuses }) => refuses(guardedCall))[0]?.guard
       const { status = 'ok', errorKind, durationMs = 0 } = call
       if (by === undefined) replay.calls.executed += 1
       else replay.calls.refused += 1
       const result = by
         ? { status: 'blocked' as const, content: '', durationMs: 0, refusedBy: by }
         : { status, content: call.result, durationMs, ...(errorKind && { errorKind }) }
-      return toResultFact(traits, asked, result, guardrails)
+      return toResultFact(traits, guardedCall, result, guardrails)
     })
     observeFact(createResultsFact(results, guardrails, index), index, 'after')
   }

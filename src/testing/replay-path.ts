@@ -37,7 +37,7 @@ export interface ReplayStep {
 /** Connects a path to the live machine and its real actors. */
 export interface ReplayHarness {
   start: (input: unknown) => unknown
-  /** Causes the event: the model answers, a tool fails, a person presses a button. `index` counts from 1. */
+  /** Causes the event (the model answers, a tool fails, a person presses a button). `index` counts from 1. */
   perform: (event: AnyEventObject, index: number) => unknown
   /** Resolves when the machine has settled. `expected` is the state in the path. */
   settled: (expected: RestingState) => unknown
@@ -52,7 +52,7 @@ export interface ReplayHarness {
 export interface ReplayOptions {
   /** Time limit per harness call in milliseconds. Default 10,000. */
   timeoutMs?: number
-  /** Clock for time limits. Default: the system clock. */
+  /** Clock for time limits. Defaults to the system clock. */
   clock?: ReplayClock
 }
 
@@ -153,7 +153,7 @@ function findParting(
   const { output } = snapshot()
   return write(expected.output) === write(output)
     ? null
-    : `should put out ${write(expected.output)}, but put out ${write(output)}`
+    : `should output ${write(expected.output)}, but output ${write(output)}`
 }
 
 function toRestingState({ value, status }: RestingState): RestingState {

@@ -12,8 +12,7 @@ const reports: Record<string, ProviderReport> = {}
 /** Features without an API in the package. */
 function skipFor(name: string): Record<string, string> {
   if (name.startsWith('openai v')) return { reasoning: 'OpenAI shows none of it in Chat Completions' }
-  if (name === 'openai responses v2')
-    return { 'usage that is missing': 'the package takes no answer without it' }
+  if (name === 'openai responses v2') return { 'missing usage': 'the package takes no answer without it' }
   return {}
 }
 

@@ -68,7 +68,7 @@ describe('eval', () => {
     expect(out).toMatch(/cost +< \$0\.0001/)
     expect(out).toMatch(/states +COMPLETED end_turn 3\n/)
     expect(out).toMatch(/\n {2}failed {2}capitals\.at\.1\n {4}exact 0\.00\n/)
-    expect(out).toMatch(/Look at one: statewright sessions show capitals\.at\.1 --store=file:kept\n$/)
+    expect(out).toMatch(/Inspect one: statewright sessions show capitals\.at\.1 --store=file:kept\n$/)
     const shown = await run(['sessions', 'show', 'capitals.at.1'])
     expect(shown.out).toContain('Warsaw')
     expect(
@@ -138,7 +138,7 @@ describe('eval', () => {
     const given = ['--score', 'score.mjs', '--concurrency', '1', '--out', 'report.json']
     const first = await evaluate(given, { signal: stop.signal })
     expect(first.code).toBe(130)
-    expect(first.out).toMatch(/Stopped before its end/)
+    expect(first.out).toMatch(/Stopped early/)
     const [, id = ''] = /Continue with the same command with --id (\S+)\.\n$/.exec(first.err) ?? []
     expect(await readReport('report.json')).toMatchObject({
       id,
@@ -227,7 +227,7 @@ describe('eval', () => {
     expect(await refused('cases.jsonl', ...agent, '--last', '3')).toMatch(/needs --from-store/)
     expect(await refused('cases.jsonl', ...agent, '--from-store')).toMatch(/not both/)
     expect(await refused('cases.jsonl', ...agent, '--against', 'cases.jsonl')).toMatch(
-      /is no report of an evaluation/,
+      /is not a report of an evaluation/,
     )
     expect(await refused('cases.jsonl', ...agent, '--out', 'no/report.json')).toMatch(
       /--out: there is no folder for/,
@@ -251,7 +251,7 @@ describe('eval', () => {
     const { code, err } = await run(['eval', 'cases.jsonl', '--agent', 'agent.mjs'])
     expect(code).toBe(2)
     expect(err).toMatch(
-      /cases\.jsonl: line 3 has the id "a" of line 1; line 4 has no id; line 5 is no JSON: .*\. A case is \{ "id", "input"/s,
+      /cases\.jsonl: line 3 has the id "a" of line 1; line 4 has no id; line 5 is not JSON: .*\. A case is \{ "id", "input"/s,
     )
   })
 })

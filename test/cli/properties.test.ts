@@ -52,10 +52,10 @@ describe('statewright properties', () => {
     const { code, out, err } = await cli(['properties', 'request.mjs', 'granted.mjs'], { cwd })
     expect({ code, err }).toEqual({ code: 1, err: '' })
     expect(out).toBe(`✓ there is a way: holds in all of 3 states
-✗ a request is granted in the end: 'granted' never holds, although each event of \`fair\` that stays possible happens
+✗ a request is granted in the end: 'granted' never holds, although every fair event that stays possible happens
 Starting with input 1:
   start → asking
-and then again and again:
+and then repeats:
   later  → postponed
   remind → asking
 2 properties: 1 hold, 1 broken
@@ -78,7 +78,7 @@ and then again and again:
     expect(await check('sign-off')).toMatchObject({ code: 0, err: '' })
     const { code, out } = await check('hasty-sign-off')
     expect(code).toBe(1)
-    expect(out).toContain('✗ a call waits until two people have signed it: is broken in running.working')
+    expect(out).toContain('✗ a call waits until two people have signed it: is violated in running.working')
   })
 
   test('loads TypeScript; tries each event once where neither module has an alphabet, and says so', async () => {
@@ -151,7 +151,7 @@ and then again and again:
     [['none.mjs', 'granted.mjs'], /'none.mjs' exports answer\. Export a machine/],
     [['request.mjs', 'none.mjs'], /'none.mjs' exports no properties\. It needs: export const properties/],
     [['request.mjs', 'empty.mjs'], /Pass at least one property by name/],
-    [['request.mjs', 'odd.mjs'], /The property 'odd' must be made by always, never/],
+    [['request.mjs', 'odd.mjs'], /The property 'odd' must be created by always, never/],
     [['request.mjs', 'thrown.mjs'], /'thrown'.*Oh\./],
     [['request.mjs', 'granted.mjs', '--limit', '0'], /--limit must be a whole number of at least 1/],
   ])('%j is refused in a sentence', async (args, pattern) => {

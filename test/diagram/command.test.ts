@@ -80,15 +80,18 @@ describe('statewright diagram', () => {
     [['a.mjs', 'b.mjs'], /One MODULE at a time: 'b.mjs'/],
     [['--format', 'json', '--overview'], /--overview goes with --format svg only/],
     [['--overview', '--coverage'], /--overview excludes/],
-    [['--overview', '--state', 'PAUSED'], /'PAUSED' is no state with nested states/],
-    [['--state', 'NOWHERE'], /'NOWHERE' is no state with nested states. There are: RUNNING, /],
+    [['--overview', '--state', 'PAUSED'], /'PAUSED' is not a state with nested states/],
+    [
+      ['--state', 'NOWHERE'],
+      /'NOWHERE' is not a state with nested states. States with nested states: RUNNING, /,
+    ],
     [['missing.mjs'], /there is no file 'missing.mjs'/],
     [['none.mjs'], /'none.mjs' exports nothing. Its default export must be a machine/],
     [['text.mjs'], /'text.mjs': Expected an XState v5 state machine, but found a string/],
     [['light.mjs', '--coverage'], /--coverage explores only the agent machine/],
     [['--coverage=missing.json'], /--coverage: there is no file 'missing.json'/],
     [['--coverage=text.mjs'], /'text.mjs' is not JSON/],
-    [['--coverage=other.json'], /of the machine 'light', not of 'agent'/],
+    [['--coverage=other.json'], /to the machine 'light', not to 'agent'/],
     [['--out', 'no/such/folder.svg'], /--out: there is no file 'no\/such\/folder.svg'/],
   ])('%j is refused in one sentence', async (args, message) => {
     const other = { machine: 'light', transitions: [] }

@@ -213,7 +213,7 @@ describe('the picture of the agent machine', () => {
       'BLOCKED',
       'ERROR',
     ])
-    expect(() => toOverview(chart, agentLook, 'PAUSED')).toThrow("'PAUSED' is no state with nested states")
+    expect(() => toOverview(chart, agentLook, 'PAUSED')).toThrow("'PAUSED' is not a state with nested states")
   })
 
   it('has words and lines only of states and guards that there are', () => {
@@ -327,7 +327,7 @@ describe('any machine', () => {
   it('of which a state is asked for that has no nested ones is refused with those that have', async () => {
     await expect(toSvg(toChart(workshop), { state: 'gone' })).rejects.toMatchObject({
       code: 'unknown_state',
-      message: "'gone' is no state with nested states. There are: both, both.left.",
+      message: "'gone' is not a state with nested states. States with nested states: both, both.left.",
     })
   })
 

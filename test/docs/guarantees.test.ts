@@ -42,10 +42,10 @@ test('a claim without tests, without rules, or with a test that does not exist i
   const claim = {
     name: 'It stops',
     text: 'It stops.',
-    rules: ['no event breaks the machine'],
+    rules: ['no event crashes the machine'],
     tests: ['test/graph/invariants.test.ts › in every reachable state: %s'],
   }
-  expect(renderClaim(claim)).toContain('no event breaks the machine')
+  expect(renderClaim(claim)).toContain('no event crashes the machine')
   expect(() => renderClaim({ ...claim, tests: [] })).toThrow('The claim "It stops" has no tests')
   expect(() => renderClaim({ ...claim, rules: [] })).toThrow('has no rules')
   expect(() => renderClaim({ ...claim, tests: ['test/docs/tables.test.ts › a'] })).toThrow(

@@ -66,10 +66,10 @@ const claims: Record<string, Omit<Claim, 'name'>> = {
   'It stops': {
     text: 'steps, time, tokens and cost have limits. An agent that repeats itself is nudged, then refused, then paused; `resume()` continues it ([configuration](configuration.md), [guardrails](guardrails.md)).',
     rules: [
-      'steps never exceed maxSteps, or by one to conclude',
-      'the calls that run never exceed the caps on tool calls',
-      'no request is made past the step limit or the budget',
-      'no step begins past the deadline, or when a pause was asked for',
+      'steps exceed maxSteps only to conclude, by one',
+      'executed calls never exceed the tool-call caps',
+      'no request exceeds the step limit or the budget',
+      'no step starts after the deadline or a pause request',
     ],
     tests: [
       'test/scenarios/steps.test.ts › limits.maxSteps › of %i is exactly that many model calls, and the last batch completes',
@@ -81,7 +81,7 @@ const claims: Record<string, Omit<Claim, 'name'>> = {
   },
   'Cancel always wins': {
     text: 'in every state. No tool or model call starts after it.',
-    rules: ['nothing starts when a run ends, and nothing runs while it rests'],
+    rules: ['no actor starts when a run ends or runs while it rests'],
     tests: [
       'test/graph/structure.test.ts › CANCEL is handled at the root, first and without a guard, and nowhere else',
       'test/machine/rules.test.ts › the rules of the machine, over random runs › holds: total, a valid history at every rest, one terminal event, cancel always wins',
@@ -90,8 +90,8 @@ const claims: Record<string, Omit<Claim, 'name'>> = {
   'Incomplete output has no effect': {
     text: 'a truncated call never runs, and a retry discards the text of the failed attempt.',
     rules: [
-      'only whole calls that wait for no answer are started, and all of them',
-      'a truncated answer is continued as long as recoveries are left',
+      'all complete calls that need no answer are started, and no others',
+      'a truncated answer is continued while recoveries remain',
     ],
     tests: [
       'test/scenarios/endings.test.ts › a truncated call › is never executed, even where its JSON parses: it is closed and the model asked again',
@@ -109,9 +109,9 @@ const claims: Record<string, Omit<Claim, 'name'>> = {
   'The history stays valid': {
     text: 'every call has exactly one result, however the run ends, so that every provider accepts it.',
     rules: [
-      'a model is only asked with a valid history',
+      'every request has a valid history',
       'a result is never replaced',
-      'each call is told its one result',
+      'each call gets exactly one result event',
     ],
     tests: [
       'test/machine/rules.test.ts › the rules of the machine, over random runs › holds: total, a valid history at every rest, one terminal event, cancel always wins',
@@ -122,8 +122,8 @@ const claims: Record<string, Omit<Claim, 'name'>> = {
   'It survives crashes': {
     text: 'with a store, another process resumes the run where it stopped. A call that must not repeat never runs twice ([resume](resume.md)).',
     rules: [
-      'no call is started twice, unless the run is resumed',
-      'a resumed run starts no call again that may not run twice',
+      'no call starts twice unless the run is resumed',
+      'a resumed run never restarts a call that must not run twice',
     ],
     tests: [
       'test/scenarios/durable-hostile.test.ts › a process that dies after any record › the next one comes to the same end at the same cost, and repeats no finished call',
@@ -132,7 +132,7 @@ const claims: Record<string, Omit<Claim, 'name'>> = {
   },
   'Shields fail closed': {
     text: 'content that shields have not checked is never emitted ([shields](shields.md)).',
-    rules: ['what no shield has cleared is neither told nor in the transcript'],
+    rules: ['content pending review is neither announced nor in the transcript'],
     tests: [
       'test/scenarios/shields.test.ts › a shield that %s blocks, unless it is told to fail open',
       'test/scenarios/shielded-calls.test.ts › a run that stops before the shields have seen the calls tells nothing of them › %s',
@@ -141,9 +141,9 @@ const claims: Record<string, Omit<Claim, 'name'>> = {
   '`run.result` never rejects for an agent outcome': {
     text: 'it has the `state` in which the run settled, and a one-word `reason`. If you prefer exceptions, `orThrow(await run.result)` throws `MaxStepsError`, `BudgetExceededError`, `TimedOutError`, `GuardrailError`, …, each with the result.',
     rules: [
-      'one terminal event, the last, and it says how the run ended',
-      'a result has what the type of its state says',
-      'every final state but COMPLETED and CANCELLED is explained by one error event',
+      'a run emits one terminal event, last, that states how it ended',
+      "a result has the fields of its state's type",
+      'every final state except COMPLETED and CANCELLED has exactly one error event',
     ],
     tests: [
       'test/scenarios/failures.test.ts › a failure that no second try mends › %s ends the run at once, with a code and what to do',
@@ -153,7 +153,7 @@ const claims: Record<string, Omit<Claim, 'name'>> = {
   },
   'The machine is pure': {
     text: 'a log of its events *is* the run. Tests generated from its graph take every transition on the live agent, and check its rules in every reachable state.',
-    rules: ['no event breaks the machine'],
+    rules: ['no event crashes the machine'],
     tests: [
       'test/scenarios/durable-hostile.test.ts › a process that dies after any record › a replay up to each record is what the live machine stood in then, byte for byte',
       'test/graph/paths.test.ts › the paths take every transition that the chart declares',

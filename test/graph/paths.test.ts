@@ -1,5 +1,12 @@
 import { agentMachine } from '../../machines/agent.machine.js'
-import { agentSpace, anyState, canReach, generatePaths, isFinal, replay } from '../../src/testing/index.js'
+import {
+  agentSpace,
+  canReach,
+  checkProperties,
+  generatePaths,
+  isFinal,
+  replay,
+} from '../../src/testing/index.js'
 import type { AgentContext } from '../../machines/agent/context.js'
 import { addUsage, noUsage } from '../../machines/agent/usage.js'
 import { Recorded, tokensOf } from '../support/spans.js'
@@ -71,16 +78,20 @@ test('the paths start with every input', () => {
 wholeTest(
   'from every state a final one can be reached, even if nobody cancels and no deadline passes',
   () => {
-    const patient = canReach(agentMachine, anyState, isFinal, {
-      ...space,
-      alphabet: (snapshot) =>
-        Object.fromEntries(
-          Object.entries(space.alphabet(snapshot)).filter(
-            ([, { type }]) => type !== 'CANCEL' && type !== 'DEADLINE',
+    const { patient } = checkProperties(
+      agentMachine,
+      { patient: canReach<typeof agentMachine>(isFinal) },
+      {
+        ...space,
+        alphabet: (snapshot) =>
+          Object.fromEntries(
+            Object.entries(space.alphabet(snapshot)).filter(
+              ([, { type }]) => type !== 'CANCEL' && type !== 'DEADLINE',
+            ),
           ),
-        ),
-    })
-    expect(patient.message).toMatch(/^From each of \d+ states there is a way to final\.$/)
+      },
+    )
+    expect(patient.message).toMatch(/^patient: holds in all of \d+ states$/)
     expect(patient.holds).toBe(true)
   },
 )

@@ -40,7 +40,7 @@ const mutants: Record<Name, { machine: typeof agentMachine; only: string; story:
   'every approval that is asked for is given, refused, or ended with the run, if people answer': {
     machine: agentMachine.provide({ guards: { awaitsApproval: () => false, isLastApproval: () => false } }),
     only: 'interactive',
-    story: /→ WAITING_FOR_INPUT\.approval\nand rests there for ever\.$/,
+    story: /→ WAITING_FOR_INPUT\.approval\nand rests there forever\.$/,
   },
   'from every state there is a way to an end': {
     machine: spoil((config) => {
@@ -55,7 +55,7 @@ const mutants: Record<Name, { machine: typeof agentMachine; only: string; story:
       config.on.CANCEL = '.RUNNING.asking.concluding'
     }),
     only: 'interactive',
-    story: /is broken in RUNNING\.asking\.concluding, before the wait is over\n.*\n.*\n {2}cancel/,
+    story: /is violated in RUNNING\.asking\.concluding before the goal holds\n.*\n.*\n {2}cancel/,
   },
   'no state but CANCELLED follows CANCEL': {
     machine: spoil((config) => {
@@ -67,7 +67,7 @@ const mutants: Record<Name, { machine: typeof agentMachine; only: string; story:
   'every run reaches an end': {
     machine: agentMachine.provide({ guards: { isLastApproval: () => false } }),
     only: 'interactive',
-    story: /→ WAITING_FOR_INPUT\.approval\nand rests there for ever\.$/,
+    story: /→ WAITING_FOR_INPUT\.approval\nand rests there forever\.$/,
   },
   'every cycle uses up a step, an attempt, an answer or a result': {
     machine: agentMachine.provide({
@@ -75,7 +75,7 @@ const mutants: Record<Name, { machine: typeof agentMachine; only: string; story:
       actions: { scheduleRetry: () => undefined },
     }),
     only: 'interactive',
-    story: /the rank is the same when the machine is in RUNNING\.asking\.requesting again\n[^]*back-off over/,
+    story: /the rank is unchanged when the machine returns to RUNNING\.asking\.requesting\n[^]*back-off over/,
   },
 }
 

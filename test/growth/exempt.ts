@@ -101,7 +101,6 @@ const reasons: Record<string, readonly string[]> = {
     'statewright/testing listAgentEvents',
     'statewright/testing agentSpace',
     'statewright/testing serializeAgentState',
-    'statewright/testing anyState',
     'statewright/testing canReach',
     'statewright/testing checkProperties',
     'statewright/testing always',

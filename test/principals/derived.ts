@@ -222,7 +222,6 @@ const reasons: Record<string, string[]> = {
     'createRecordedAgent',
     'recordSession',
     'formatPath',
-    'anyState',
     'canReach',
     'checkProperties',
     'always',

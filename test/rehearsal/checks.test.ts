@@ -36,13 +36,9 @@ describe('a history', () => {
     [
       'two results for a call',
       [user, calling('a'), result('a'), result('a')],
-      'messages[3] is a result without a call',
+      'messages[3] is a result without a preceding call',
     ],
-    [
-      'a result without a call',
-      [user, result('a')],
-      'messages[1] is a result without a call right before it (a).',
-    ],
+    ['a result without a call', [user, result('a')], 'messages[1] is a result without a preceding call (a).'],
     [
       'two calls with one id',
       [user, calling('a', 'a'), result('a'), result('a')],

@@ -124,7 +124,7 @@ test.each([
   [
     'one id for two calls',
     { input: [user, call, output, call, output] },
-    /input\[3\] has the call_id 'c1', like another/,
+    /input\[3\] has the call_id 'c1', which another/,
   ],
   [
     'reasoning without what it led to',
@@ -137,10 +137,10 @@ test.each([
     /'rs_1', which is not found/,
   ],
   ['an id that is too long', { input: [user, { ...call, call_id: 'c'.repeat(65) }] }, /1 to 64 characters/],
-  ['an approval that nobody asks for', { input: [user, allowed] }, /answers 'mcpr_1', and no such approval/],
+  ['an approval that nobody asks for', { input: [user, allowed] }, /answers 'mcpr_1', but no such approval/],
   ['an approval twice', { input: [user, asked, allowed, allowed] }, /answers 'mcpr_1'/],
   ['no yes and no no', { input: [user, asked, { ...allowed, approve: 'yes' }] }, /'approve': true or false/],
-  ['two requests of one id', { input: [user, asked, asked, allowed] }, /an id that no other request has/],
+  ['two requests of one id', { input: [user, asked, asked, allowed] }, /must have a unique id/],
   [
     'a request without its server',
     { input: [user, { ...asked, server_label: undefined }] },

@@ -134,7 +134,7 @@ describe('turns', () => {
     )
     expect(answers.map(({ message }) => message)).toEqual([
       'turns[0] failed: Bad day.',
-      'turns[1] failed: What the turn function returned is invalid at txt: there is no such key.',
+      'turns[1] failed: The result of the turn function is invalid at txt: there is no such key.',
       'turns[2] failed: Later.',
     ])
   })
@@ -200,7 +200,7 @@ describe('models', () => {
     for (const model of ['rehearsal/poems', 'gpt-5', 'rehearsal/__proto__']) {
       const { status, code, message } = await errorOf(await post(rehearsal, body({ model })))
       expect({ status, code }).toEqual({ status: 404, code: 'model_not_found' })
-      expect(message).toBe(`The model '${model}' does not exist. There is rehearsal/sums, rehearsal/tales.`)
+      expect(message).toBe(`The model '${model}' does not exist. Available: rehearsal/sums, rehearsal/tales.`)
     }
     expect(rehearsal.remaining).toBe(0)
   })

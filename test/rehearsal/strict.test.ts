@@ -82,7 +82,7 @@ const refused: [what: string, body: object, path: string, sentence: RegExp][] = 
     /two tool calls with the id call_1/,
   ],
   ['an open call', { messages: [ask, called({}), ask] }, 'messages', /no result/],
-  ['a result without a call', { messages: [ask, result] }, 'messages', /without a call/],
+  ['a result without a call', { messages: [ask, result] }, 'messages', /without a preceding call/],
   [
     'a result without an id',
     { messages: [ask, called({}), { ...result, tool_call_id: undefined }] },
@@ -134,7 +134,7 @@ const refused: [what: string, body: object, path: string, sentence: RegExp][] = 
     'messages[1]',
     /role system after the role user/,
   ],
-  ['two users', { messages: [ask, ask] }, 'messages[1]', /take turns/],
+  ['two users', { messages: [ask, ask] }, 'messages[1]', /must alternate/],
   [
     'an answer last',
     { messages: [ask, { role: 'assistant', content: 'Hi.' }] },

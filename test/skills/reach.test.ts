@@ -1,8 +1,7 @@
-import type { SnapshotFrom } from 'xstate'
 import { agentMachine } from '../../src/index.js'
-import { agentSpace, anyState, canReach } from '../../src/testing/index.js'
+import { agentSpace, canReach, checkProperties, type Moment, never } from '../../src/testing/index.js'
 
-type Snapshot = SnapshotFrom<typeof agentMachine>
+type Snapshot = Moment<typeof agentMachine>
 
 const space = agentSpace({ only: ['with skills', 'with skills and result shields'] })
 const isLoaded = ({ context }: Snapshot): boolean => context.skills.length > 0
@@ -13,16 +12,14 @@ const runs =
 
 test('while a skill allows look alone, no state has a call of another tool that runs', () => {
   const forbidden = (snapshot: Snapshot): boolean => isLoaded(snapshot) && runs('read')(snapshot)
-  expect(canReach(agentMachine, anyState, forbidden, space)).toMatchObject({
-    holds: false,
-    to: 0,
-    message: expect.stringContaining('No reachable state is') as string,
-  })
+  const { allowed } = checkProperties(agentMachine, { allowed: never<typeof agentMachine>(forbidden) }, space)
+  expect(allowed.holds).toBe(true)
 })
 
 test('its own tool runs then, the other one runs without it, and each skill that is loaded can be taken back', () => {
   const reach = (is: (snapshot: Snapshot) => boolean): number =>
-    canReach(agentMachine, anyState, is, space).to
+    checkProperties(agentMachine, { found: canReach<typeof agentMachine>(() => true, { from: is }) }, space)
+      .found.begun
   expect(reach((snapshot) => isLoaded(snapshot) && runs('look')(snapshot))).toBeGreaterThan(0)
   expect(reach((snapshot) => !isLoaded(snapshot) && runs('read')(snapshot))).toBeGreaterThan(0)
   expect(reach((snapshot) => isLoaded(snapshot) && runs('load_skill')(snapshot))).toBeGreaterThan(0)

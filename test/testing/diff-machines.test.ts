@@ -65,7 +65,7 @@ describe('diffMachines', () => {
       })
     const { differences } = diffMachines(machineOf('yes', 'a'), machineOf('no', 'a'), { events: go })
     expect(differences.map(({ kind, title }) => [kind, title])).toEqual([
-      ['emitted', 'a: GO → b: has another list of emitted events'],
+      ['emitted', 'a: GO → b: has a different list of emitted events'],
     ])
     expect(String(differences[0])).toContain('before → b (done), emits said {"word":"yes"}')
     const silent = (word: string) =>
@@ -119,7 +119,7 @@ describe('diffMachines', () => {
       })
     const { differences } = diffMachines(machineOf(1), machineOf(2), { events: go })
     expect(differences).toMatchObject([{ contexts: { step: 1, label: 'GO', keys: ['count.ticks'] } }])
-    expect(String(differences[0])).toContain("(the contexts differ since 'GO', in count.ticks)")
+    expect(String(differences[0])).toContain("(the contexts differ since 'GO' in count.ticks)")
   })
 
   test('an actor that runs in one machine alone reports to that one alone', () => {

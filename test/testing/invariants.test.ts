@@ -1,10 +1,11 @@
 import { createMachine, emit, setup } from 'xstate'
 import {
-  anyState,
   canReach,
+  checkProperties,
   checkInvariants,
   createDoneActorEvent,
   isFinal,
+  type Property,
   PathError,
 } from '../../src/testing/index.js'
 import { counter, detour, loop } from './machines.js'
@@ -138,30 +139,29 @@ test.each([
   expect(() => checkInvariants(detour, invariants as never, { alphabet: steps })).toThrow(PathError)
 })
 
-test('canReach says from how many states there is a way', () => {
-  expect(canReach(loop, anyState, isFinal, loopOptions)).toMatchObject({ holds: true, stuck: 0 })
-  expect(canReach(loop, 'paused', 'running.requesting', loopOptions).holds).toBe(false)
-  expect(canReach(detour, 'a', 'broken', { alphabet: steps })).toMatchObject({ holds: true, from: 1, to: 1 })
+test('canReach checks every state, or only those of from', () => {
+  const check = (property: Property) => checkProperties(loop, { way: property }, loopOptions).way
+  expect(check(canReach(isFinal))).toMatchObject({ holds: true })
+  expect(check(canReach('running.requesting', { from: 'paused' })).holds).toBe(false)
+  const { way } = checkProperties(detour, { way: canReach('broken', { from: 'a' }) }, { alphabet: steps })
+  expect(way).toMatchObject({ holds: true, begun: 1 })
 })
 
-test('canReach shows the nearest state that has no way', () => {
-  const reach = canReach(detour, anyState, 'a', { alphabet: steps })
-  expect(reach).toMatchObject({ holds: false, from: 6, stuck: 4 })
-  expect(reach.example?.steps.map(({ label }) => label)).toEqual(['start', 'LONG'])
-  expect(reach.message).toContain('4 of 6 states have no way to a')
+test('canReach shows the nearest state without a path', () => {
+  const { way } = checkProperties(detour, { way: canReach('a') }, { alphabet: steps })
+  expect(way).toMatchObject({ holds: false, begun: 6 })
+  expect(way.counterexample?.path.steps.map(({ label }) => label)).toEqual(['start', 'LONG'])
+  expect(way.message).toContain('there is no way from')
 })
 
-test('canReach says that a machine has no final state', () => {
-  const { message, holds } = canReach(detour, anyState, isFinal, { alphabet: steps })
-  expect(holds).toBe(false)
-  expect(message).toBe('No reachable state is final: the machine declares no final state.')
-})
-
-test('canReach says that nothing is where it should start from', () => {
+test('canReach proves nothing if no state satisfies from', () => {
   const machine = createMachine({ initial: 'a', states: { a: {}, b: {} } })
-  expect(canReach(machine, 'b', 'a', { alphabet: [] }).message).toBe('No reachable state is b.')
+  const { way } = checkProperties(machine, { way: canReach('a', { from: 'b' }) }, { alphabet: [] })
+  expect(way).toMatchObject({ holds: true, begun: 0 })
 })
 
-test('a state that the machine does not have is refused, with what was meant', () => {
-  expect(() => canReach(loop, 'requesting', isFinal, loopOptions)).toThrow('Did you mean running.requesting?')
+test('an unknown state is rejected with a suggestion', () => {
+  expect(() => checkProperties(loop, { way: canReach('requesting') }, loopOptions)).toThrow(
+    'Did you mean running.requesting?',
+  )
 })

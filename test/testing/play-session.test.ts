@@ -95,10 +95,7 @@ describe('a recorded session', () => {
       subAgents: [],
     })
     const { notCompared } = await played(plainOptions(), await store.read('s'))
-    expect(notCompared.map((what) => what.split(':')[0])).toEqual([
-      'the prompt',
-      'how tools look to the model',
-    ])
+    expect(notCompared.map((what) => what.split(',')[0])).toEqual(['the prompt', 'the tool specifications'])
   })
 
   it('fails after a change of its prompt, and says which line', async () => {
@@ -120,7 +117,7 @@ describe('a recorded session', () => {
       ['tools', 'clock', 'there'],
     ])
     expect(gone.message).toContain(
-      "Tool 'weather' is gone. The session calls it in step 1; the tools are now: clock.",
+      "Tool 'weather' is missing. The session calls it in step 1. Current tools: clock.",
     )
 
     const other = weather({
@@ -139,7 +136,7 @@ describe('a recorded session', () => {
     ])
     expect(changed.message).toContain('required: was ["city"], is ["city","unit"]')
     expect(changed.message).toMatch(
-      /Step 1: The arguments of weather\(city: "Paris"\) do not fit the schema of the tool any more: [^]*unit: Missing/,
+      /Step 1: The arguments of weather\(city: "Paris"\) no longer match the schema of the tool: [^]*unit: Missing/,
     )
   })
 
@@ -147,7 +144,7 @@ describe('a recorded session', () => {
     const { recording } = await recorded(plainOptions(), asked)
     const limits = await refusal(played({ ...plainOptions(), limits: { maxSteps: 1 } }, recording))
     expect(limits.differences).toMatchObject([{ by: 'state', step: 1, now: 'MAX_STEPS (done)' }])
-    expect(limits.message).toContain('limits.maxSteps was 50, and is 1')
+    expect(limits.message).toContain('limits.maxSteps was 50 and is now 1')
 
     const approval = await refusal(
       played({ ...plainOptions(), tools: [weather({ needsApproval: true })] }, recording),
@@ -158,7 +155,7 @@ describe('a recorded session', () => {
     ])
     const shields = { output: [defineShield({ name: 'x', check: () => ({ action: 'allow' }) })] }
     const shielded = await refusal(played({ ...plainOptions(), shields }, recording))
-    expect(shielded.message).toContain('it has shields that look at answers now')
+    expect(shielded.message).toContain('it now has output shields')
   })
 
   it('carries tools out where they are to be live, and compares what they return', async () => {
@@ -212,11 +209,11 @@ describe('what cannot be played is refused, and says what to do', () => {
   const take = async () => (await recorded(plainOptions(), asked)).recording
 
   test.each([
-    ['a text', () => '{}' as unknown as object, /invalid_recording.*parse it with JSON.parse/],
+    ['a text', () => '{}' as unknown as object, /invalid_recording.*Parse it with JSON.parse/],
     ['nothing', () => null as unknown as object, /invalid_recording/],
     ['an empty log', () => [], /invalid_recording.*no such session/],
     ['a list of something', () => [1, 2], /invalid_recording.*store\.read/],
-    ['a session as JSON', () => ({ version: 1, messages: [], usage: {} }), /invalid_recording.*no log in it/],
+    ['a session as JSON', () => ({ version: 1, messages: [], usage: {} }), /invalid_recording.*no log/],
   ])('%s', async (_what, given, expected) => {
     const { code, message } = await refusal(played(plainOptions(), given()))
     expect(`${code} ${message}`).toMatch(expected)
@@ -295,7 +292,7 @@ describe('shields', () => {
     expect(JSON.stringify(recording)).not.toContain(secret)
     const { state, notCompared } = await played(options, recording)
     expect(state).toBe('COMPLETED')
-    expect(notCompared).toContainEqual(expect.stringMatching(/^record \d+: shields have withheld/))
+    expect(notCompared).toContainEqual(expect.stringMatching(/^record \d+, where shields withheld/))
     await replaySession(createRecordedAgent(recording), recording)
     await played(options, recording, { tools: 'live' })
   })
@@ -323,7 +320,7 @@ describe('shields', () => {
     const { state, notCompared } = await replaySession(agent, recording)
     expect(state).toBe('RUNNING')
     expect(notCompared).toContainEqual(
-      expect.stringMatching(/^what came after record \d+: what shields have withheld/),
+      expect.stringMatching(/^everything after record \d+, which depends on content withheld/),
     )
   })
 })
@@ -368,7 +365,7 @@ describe('whatever happens in a session plays', () => {
     ])
     expect(await played(options, recording)).toMatchObject({ state: 'COMPLETED' })
     const strict = await refusal(played({ retry: { maxAttempts: 1 } }, recording))
-    expect(strict.message).toContain('retry.maxAttempts was 3, and is 1')
+    expect(strict.message).toContain('retry.maxAttempts was 3 and is now 1')
   })
 
   test('sub-agents, each on its own log, and a change of the prompt of one', async () => {
@@ -495,7 +492,7 @@ describe('what the page on it says', () => {
     const recording = await recordSession(agent, 's')
     await played(options, recording, { tools: 'live', context: 'the app' })
     expect(seen).toEqual(['the app', 'the app'])
-    expect((await refusal(played(options, recording))).message).toContain('give it as { context }')
+    expect((await refusal(played(options, recording))).message).toContain('Pass it as { context }')
     const isSame = () => {
       throw new Error('Never.')
     }

@@ -56,7 +56,7 @@ describe('leadsTo', () => {
   test('without fairness, a run may rest for ever', () => {
     expect(checkDetour(leadsTo('a', 'broken')).message).toBe(
       "it: 'broken' never holds: without `fair`, no event has to happen\n" +
-        'Starting with input 1:\n  start → a\nand rests there for ever.',
+        'Starting with input 1:\n  start → a\nand rests there forever.',
     )
   })
 
@@ -67,8 +67,8 @@ describe('leadsTo', () => {
 
   test('what is possible again and again need not happen: a lasso shows it', () => {
     expect(checkDetour(leadsTo('a', 'broken', { fair: true })).message).toBe(
-      "it: 'broken' never holds, although each event of `fair` that stays possible happens\n" +
-        'Starting with input 1:\n  start → a\nand then again and again:\n  SHORT → d\n  HOME  → a',
+      "it: 'broken' never holds, although every fair event that stays possible happens\n" +
+        'Starting with input 1:\n  start → a\nand then repeats:\n  SHORT → d\n  HOME  → a',
     )
   })
 
@@ -115,7 +115,7 @@ describe('until', () => {
     const { counterexample } = checkDetour(until(({ value }) => value !== 'c', 'broken', { from: 'b' }))
     expect(counterexample?.loop).not.toBeNull()
     const fair = checkDetour(until(({ value }) => value !== 'c', 'broken', { from: 'b', fair: ['ON'] }))
-    expect(fair.counterexample?.reason).toBe('is broken in c, before the wait is over')
+    expect(fair.counterexample?.reason).toBe('is violated in c before the goal holds')
     expect(fair.counterexample?.path.steps.map(({ label }) => label)).toEqual(['start', 'LONG', 'ON'])
   })
 
@@ -129,7 +129,7 @@ describe('canReach', () => {
     expect(checkDetour(canReach('broken')).holds).toBe(true)
     expect(checkDetour(canReach(isA)).message).toContain('there is no way from b\n')
     expect(checkDetour(canReach(({ value }) => value === 'e')).message).toContain(
-      'no state that can be reached is one',
+      'no reachable state satisfies it',
     )
   })
 })
@@ -161,8 +161,8 @@ describe('decreases', () => {
 
   test('shows a cycle that uses nothing up, and a step that gives something back', () => {
     expect(checkProperties(retry(false), { left }, options).left.message).toBe(
-      'left: the rank is the same when the machine is in asking again\n' +
-        'Starting with input 1:\n  start → asking\nand then again and again:\n  FAIL → waiting\n  GO   → asking',
+      'left: the rank is unchanged when the machine returns to asking\n' +
+        'Starting with input 1:\n  start → asking\nand then repeats:\n  FAIL → waiting\n  GO   → asking',
     )
     const grows = decreases(({ context }: Moment<ReturnType<typeof retry>>) => -context.left)
     expect(checkProperties(retry(true), { grows }, options).grows.message).toContain(
@@ -256,7 +256,7 @@ describe('a machine that is too large', () => {
         { alphabet: [{ type: 'TICK' }], ...(serializeState && { serializeState }) },
       )
     expect(check().ends.holds).toBe(true)
-    expect(() => check(() => '')).toThrow(/takes states for one that differ: .*'ends'/)
+    expect(() => check(() => '')).toThrow(/merges different states: .*'ends'/)
   })
 })
 
@@ -281,10 +281,10 @@ describe('what cannot be checked is refused', () => {
   })
 
   test('an answer that is none', () => {
-    bad('bad_option', /'late' must answer true or false at once.*a promise/, {
+    bad('bad_option', /'late' must synchronously return true or false.*a promise/, {
       late: always((() => Promise.resolve(true)) as never),
     })
-    bad('bad_option', /'silent' must answer true or false.*undefined/, {
+    bad('bad_option', /'silent' must synchronously return true or false.*undefined/, {
       silent: never((() => undefined) as never),
     })
     bad('bad_option', /rank of the property 'r' must be a number/, { r: decreases(() => 'x' as never) })
@@ -294,7 +294,7 @@ describe('what cannot be checked is refused', () => {
     bad('unknown_state', /no state 'brokn'/, { x: never('brokn') })
     bad(
       'bad_option',
-      /'x': the machine has no event of the type 'OFF' in \{ fair \}\. It has HOME, LONG, ON, SHORT/,
+      /'x': no event of the machine matches 'OFF' in \{ fair \}\. Event types: HOME, LONG, ON, SHORT/,
       {
         x: leadsTo('a', 'b', { fair: ['OFF'] }),
       },
@@ -304,7 +304,7 @@ describe('what cannot be checked is refused', () => {
   test('properties that are none', () => {
     bad('bad_option', /at least one property/, {})
     bad('bad_option', /at least one property/, undefined)
-    bad('bad_option', /'x' must be made by always/, { x: () => true })
+    bad('bad_option', /'x' must be created by always/, { x: () => true })
     expect(() => always(7 as never)).toThrow(/always\(p\) must be the dotted path/)
     expect(() => leadsTo('a', 'b', { fair: 'ON' as never })).toThrow(/must be a list of event types/)
     expect(() => decreases('a' as never)).toThrow(/must be a function/)
@@ -371,7 +371,7 @@ describe('stories as tests', () => {
 import { machine } from './m.js'
 
 describe('x', () => {
-  // isFinal never holds, although each event of \`fair\` that stays possible happens
+  // isFinal never holds, although every fair event that stays possible happens
   test('1. it\\'s over in the end', () => {
     const story = {
       steps: [],

@@ -238,7 +238,7 @@ export function createConsultation(
 export type Events = Record<string, AnyEventObject>
 
 /**
- * Times of an exploration: the usual one, one after every deadline, two wake times, and the reset of a shared
+ * Times of an exploration. They are the usual one, one after every deadline, two wake times, and the reset of a shared
  * budget.
  */
 export const early = 1_000

@@ -99,12 +99,12 @@ function renameCalls(events: Events, { messages, lastMessageNumber, steps }: Age
 function listEvents(snapshot: SnapshotFrom<typeof agentMachine>): Events {
   const { context, value } = snapshot
   const { config, state, deadline } = context
-  const asked = isModelAsked(value)
+  const isRequesting = isModelAsked(value)
   if (isWatching(config.guardrails)) {
     return {
       cancel,
-      ...(asked && { ...watchedModel, ...modelActorEvents.conclusion.inTime }),
-      ...(asked && config.guardrails.terminalDelegation && twoCalls),
+      ...(isRequesting && { ...watchedModel, ...modelActorEvents.conclusion.inTime }),
+      ...(isRequesting && config.guardrails.terminalDelegation && twoCalls),
       ...watchedActors,
       ...createCallsAllowed(context),
       ...(isExecuting(value) && listToolEvents(context, chooseOutcomes(config))),
@@ -118,7 +118,7 @@ function listEvents(snapshot: SnapshotFrom<typeof agentMachine>): Events {
       ...(!context.pausing && { pause }),
       ...(canSteer(context) && { steer }),
       'resumed in time': resumed,
-      ...(asked && sleepingModel),
+      ...(isRequesting && sleepingModel),
       ...ownGuards,
       ...listShieldEvents(context),
       ...(isExecuting(value) && { ...listToolEvents(context, ['ok']), ...listSleepEvents(context) }),
@@ -130,7 +130,7 @@ function listEvents(snapshot: SnapshotFrom<typeof agentMachine>): Events {
       cancel,
       ...(!context.pausing && { pause }),
       'resumed in time': resumed,
-      ...(asked && askingModel),
+      ...(isRequesting && askingModel),
       ...(isExecuting(value) && { ...listToolEvents(context, ['ok']), ...listAskEvents(context) }),
       ...(canAnswer(value) && { ...listAnswerEvents(context), ...listElicitationAnswers(context) }),
       ...((state === 'PAUSED' || context.pausing) && { resume }),
@@ -142,7 +142,7 @@ function listEvents(snapshot: SnapshotFrom<typeof agentMachine>): Events {
       ...(!context.pausing && { pause }),
       ...(canSteer(context) && { steer }),
       'resumed in time': resumed,
-      ...(asked && { ...delegatingModel, 'left midway': leftMidway }),
+      ...(isRequesting && { ...delegatingModel, 'left midway': leftMidway }),
       ...(isExecuting(value) && {
         ...listToolEvents(context, ['ok']),
         ...listChildEvents(context),
@@ -156,7 +156,7 @@ function listEvents(snapshot: SnapshotFrom<typeof agentMachine>): Events {
     return {
       cancel,
       'resumed in time': resumed,
-      ...(asked && deferringModel),
+      ...(isRequesting && deferringModel),
       ...ownGuards,
       ...(isExecuting(value) && { ...listToolEvents(context, ['ok']), ...listLoadEvents(context) }),
       ...(state === 'PAUSED' && { resume }),
@@ -166,7 +166,7 @@ function listEvents(snapshot: SnapshotFrom<typeof agentMachine>): Events {
     return {
       cancel,
       'resumed in time': resumed,
-      ...(asked && skilledModel),
+      ...(isRequesting && skilledModel),
       ...listShieldEvents(context),
       ...(isExecuting(value) && { ...listToolEvents(context, ['ok', 'error']), ...listSkillEvents(context) }),
     }
@@ -175,7 +175,7 @@ function listEvents(snapshot: SnapshotFrom<typeof agentMachine>): Events {
     return {
       cancel,
       'resumed in time': resumed,
-      ...(asked && handingModel),
+      ...(isRequesting && handingModel),
       ...listShieldEvents(context),
       ...(isExecuting(value) && {
         ...listToolEvents(context, ['ok', 'error']),
@@ -189,7 +189,7 @@ function listEvents(snapshot: SnapshotFrom<typeof agentMachine>): Events {
       cancel,
       ...(!context.pausing && { pause }),
       'resumed in time': resumed,
-      ...(asked && listRefusingEvents(context, isConcluding(value) ? 'conclusion' : 'model')),
+      ...(isRequesting && listRefusingEvents(context, isConcluding(value) ? 'conclusion' : 'model')),
       ...(isExecuting(value) && listToolEvents(context, ['ok'])),
       ...((state === 'PAUSED' || context.pausing) && { resume }),
     }
@@ -203,8 +203,8 @@ function listEvents(snapshot: SnapshotFrom<typeof agentMachine>): Events {
       ...listPlanEvents(context),
       ...listShieldEvents(context),
       ...(context.features.fitting && actors),
-      ...(asked && plannedModel),
-      ...(asked && config.limits.onNearBudget === 'conclude' && plannedConclusion),
+      ...(isRequesting && plannedModel),
+      ...(isRequesting && config.limits.onNearBudget === 'conclude' && plannedConclusion),
       ...(isExecuting(value) && listToolEvents(context, ['ok'])),
       ...((state === 'PAUSED' || context.pausing) && { resume }),
     }
@@ -217,9 +217,9 @@ function listEvents(snapshot: SnapshotFrom<typeof agentMachine>): Events {
     'resumed in time': createResumed(context),
     'store failed': storeFailed,
     ...(hurried && { deadline: deadlinePassed, 'resumed too late': { ...resumed, now: late } }),
-    ...(asked && { ...stoppedMidway, ...listModelEvents(context, hurried) }),
-    ...(asked && context.features.callShields && screenedModel),
-    ...(asked && hurried && { 'deadline midway': { ...deadlinePassed, partial } }),
+    ...(isRequesting && { ...stoppedMidway, ...listModelEvents(context, hurried) }),
+    ...(isRequesting && context.features.callShields && screenedModel),
+    ...(isRequesting && hurried && { 'deadline midway': { ...deadlinePassed, partial } }),
     ...actors,
     ...(context.features.stopWhen && stoppingResults),
     ...(context.features.stopWhen && context.features.structuredOutput && unfitResults),

@@ -79,8 +79,8 @@ export const agentInputs: Readonly<Record<string, AgentInput>> = {
     { ...noRetries, limits: { maxSteps: 1, tokenBudget }, retry: { maxAttempts: 2, rateLimitAttempts: 1 } },
     { fitting: true },
   ),
-  'with guards of its own': createInput({ ...noRetries, limits: { maxSteps: 2 } }, { userGuards: true }),
-  'with guards of its own and shields': createInput(
+  'with custom guards': createInput({ ...noRetries, limits: { maxSteps: 2 } }, { userGuards: true }),
+  'with custom guards and shields': createInput(
     { ...noRetries, limits: { maxSteps: 1 } },
     { userGuards: true, callShields: true },
   ),
@@ -211,7 +211,7 @@ export const agentInputs: Readonly<Record<string, AgentInput>> = {
     limits: { maxSteps: 2, tokenBudget },
     budget: { finishBatch: true, onOvershoot: 'complete' },
   }),
-  'watching repetition, beside guards of its own': createWatchingInput(
+  'watching repetition, beside custom guards': createWatchingInput(
     { repeatedCall: {} },
     {},
     { userGuards: true },

@@ -121,13 +121,13 @@ export function listSleepEvents({ calls }: AgentContext): Events {
   return { 'tool: sleeps': sleep(wakeTime), 'tool: sleeps until a time that is over': sleep(1) }
 }
 
-/** A tool asks a person one or two questions during its call. */
+/** A tool needs approval one or two questions during its call. */
 export function listAskEvents({ calls }: AgentContext): Events {
   const callId = calls.find(({ name, started, result }) => name === 'book' && started && !result)?.id
   if (callId === undefined) return {}
   const asks = (...ids: string[]): AnyEventObject =>
     stampEvent({ type: 'CHILD_WAITING', callId, questions: ids.map(createElicitation), memo: ids.length })
-  return { 'tool: asks a person': asks('ask'), 'tool: asks two things': asks('ask', 'too') }
+  return { 'tool: needs approval': asks('ask'), 'tool: asks two things': asks('ask', 'too') }
 }
 
 function createElicitation(callId: string): PendingCall & { own: true } {
@@ -183,8 +183,8 @@ export function listChildEvents({ calls }: AgentContext): Events {
       result: toolOutcomes.ok,
       usage: createUsage(1_000),
     }),
-    'sub-agent: asks a person': rests([createQuestion('q', 'approval')]),
-    'sub-agent: asks a person and the client': rests([
+    'sub-agent: needs approval': rests([createQuestion('q', 'approval')]),
+    'sub-agent: needs approval and the client': rests([
       createQuestion('q', 'approval'),
       createQuestion('r', 'client'),
     ]),

@@ -11,14 +11,14 @@ import { StoreError } from '../../core/sessions/store/store-error.js'
 /**
  * Faults of a model request:
  *
- * - `overloaded`: status 503, without a request
- * - `rate_limited`: status 429, retry after one second
- * - `refused`: status 400, not retryable
- * - `cut`: the connection breaks after half of the text
- * - `stalled`: nothing arrives after half of the text until the run gives up
- * - `truncated`: half of the text, the last call cut in its arguments, finish reason `length`
- * - `unfinished`: the whole text, but the stream closes without an end
- * - `empty`: an answer without content
+ * - `overloaded`: Status 503, without a request
+ * - `rate_limited`: Status 429, retry after one second
+ * - `refused`: Status 400, not retryable
+ * - `cut`: The connection breaks after half of the text
+ * - `stalled`: Nothing arrives after half of the text until the run gives up
+ * - `truncated`: Half of the text, the last call cut in its arguments, finish reason `length`
+ * - `unfinished`: The whole text, but the stream closes without an end
+ * - `empty`: An answer without content
  */
 export type ModelFault =
   | 'overloaded'
@@ -46,7 +46,7 @@ const modelFaults: FaultKind<ModelFault> = {
  * const { state } = await createAgent({ model: faulty }).run('Go.').result
  * faulty.certify() // throws where the fault did not happen
  *
- * @throws {ChaosError} `bad_option` for a plan that makes no sense
+ * @throws {ChaosError} `bad_option` for an invalid plan
  */
 export function chaosModel(
   model: ModelProvider,
@@ -54,9 +54,9 @@ export function chaosModel(
 ): ModelProvider & Chaos<ModelFault> {
   expectArgument('chaosModel(model)', model, objectRule(['request', 'provider', 'model'], 'a model'))
   const faults = new Faults(modelFaults, plan)
-  const request: ModelProvider['request'] = async (asked, options) => {
+  const request: ModelProvider['request'] = async (modelRequest, options) => {
     const { at, fault } = faults.next()
-    if (fault === undefined) return model.request(asked, options)
+    if (fault === undefined) return model.request(modelRequest, options)
     const refusal = refusals[fault]
     if (refusal) {
       options.onSent?.()
@@ -64,7 +64,7 @@ export function chaosModel(
       throw new ModelError(refusal)
     }
     // Fetches the answer first, then alters it.
-    const answer = await model.request(asked, { ...options, onDelta: ignore, onToolCallDelta: ignore })
+    const answer = await model.request(modelRequest, { ...options, onDelta: ignore, onToolCallDelta: ignore })
     options.signal.throwIfAborted()
     return bend(fault, answer, options, () => faults.land(at, fault))
   }
@@ -93,7 +93,7 @@ async function bend(
   { onDelta, onActivity, signal }: ModelRequestOptions,
   land: () => void,
 ): Promise<ModelResponse> {
-  const tell = (text: string): void => {
+  const send = (text: string): void => {
     onActivity('content')
     if (text !== '') onDelta(text, '')
   }
@@ -102,12 +102,12 @@ async function bend(
     return { ...answer, text: '', toolCalls: [], finishReason: 'stop' }
   }
   if (fault === 'unfinished') {
-    tell(answer.text)
+    send(answer.text)
     land()
     return { ...answer, finishReason: null, complete: false }
   }
   const text = half(answer.text)
-  tell(text)
+  send(text)
   land()
   if (fault === 'truncated')
     return { ...answer, text, toolCalls: cutLastCall(answer.toolCalls), finishReason: 'length' }
@@ -138,12 +138,12 @@ export function untilAborted(signal: AbortSignal): Promise<never> {
 /**
  * Faults of a tool call:
  *
- * - `throws`: throws before doing anything
- * - `lost_reply`: does its work, then throws
- * - `hangs`: waits until its signal aborts
- * - `deaf`: never ends and ignores its signal
- * - `undefined`: does its work and returns undefined
- * - `circular`: does its work and returns an object that cannot be serialized
+ * - `throws`: Throws before doing anything
+ * - `lost_reply`: Does its work, then throws
+ * - `hangs`: Waits until its signal aborts
+ * - `deaf`: Never ends and ignores its signal
+ * - `undefined`: Does its work and returns undefined
+ * - `circular`: Does its work and returns an object that cannot be serialized
  */
 export type ToolFault = 'throws' | 'lost_reply' | 'hangs' | 'deaf' | 'undefined' | 'circular'
 
@@ -163,7 +163,7 @@ const toolFaults: FaultKind<ToolFault> = {
  * await createAgent({ model, tools: [search] }).run('Go.').result
  * search.certify()
  *
- * @throws {ChaosError} `bad_option` for a plan that makes no sense, and for a tool that the run does not execute
+ * @throws {ChaosError} `bad_option` for an invalid plan, or a tool that the run does not execute
  */
 export function chaosTool<Given extends Tool>(
   tool: Given,
@@ -172,12 +172,12 @@ export function chaosTool<Given extends Tool>(
   expectArgument(
     'chaosTool(tool)',
     tool,
-    objectRule(['name', 'parameters', 'validate'], 'a tool, as defineTool makes it'),
+    objectRule(['name', 'parameters', 'validate'], 'a tool created by defineTool'),
   )
   const inner = tool.execute as Execute | undefined
   if (typeof inner !== 'function') {
-    const why = `'${tool.name}' is executed by its client or by a sub-agent, so no fault can land in it`
-    throw new ChaosError('bad_option', `chaosTool: ${why}. Take a tool with an execute.`, 'chaosTool')
+    const why = `'${tool.name}' is executed by its client or by a sub-agent, so it cannot have faults`
+    throw new ChaosError('bad_option', `chaosTool: ${why}. Use a tool with an execute function.`, 'chaosTool')
   }
   const faults = new Faults(toolFaults, plan)
   const execute: Execute = async (input, execution) => {
@@ -214,12 +214,12 @@ function createRing(): object {
 /**
  * Faults of a write (`append`):
  *
- * - `refused`: writes nothing and throws `store_unavailable`
- * - `lost_reply`: writes, then throws `store_unavailable`
- * - `disk_full`, `lease_lost`: writes nothing and throws that error
- * - `hangs`: writes nothing and never settles
- * - `dies`: writes nothing, and no later call settles, as if the process had died before the write
- * - `dies_after`: the same, after the write
+ * - `refused`: Writes nothing and throws `store_unavailable`
+ * - `lost_reply`: Writes, then throws `store_unavailable`
+ * - `disk_full`, `lease_lost`: Writes nothing and throws that error
+ * - `hangs`: Writes nothing and never settles
+ * - `dies`: Writes nothing, and no later call settles, as if the process had died before the write
+ * - `dies_after`: The same, after the write
  */
 export type StoreFault =
   | 'refused'
@@ -246,7 +246,7 @@ const storeFaults: FaultKind<StoreFault> = {
  * const { reason } = await createAgent({ model, store }).run('Go.', { session: 'ann' }).result
  * store.certify()
  *
- * @throws {ChaosError} `bad_option` for a plan that makes no sense
+ * @throws {ChaosError} `bad_option` for an invalid plan
  */
 export function chaosStore(
   store: SessionStore,

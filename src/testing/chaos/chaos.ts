@@ -38,7 +38,7 @@ export interface Chaos<Fault extends string> {
   certify(): void
 }
 
-/** `not_landed`: a fault did not happen, so the test proves nothing · `bad_option`: an invalid plan. */
+/** `not_landed`: a fault did not happen, so the test proves nothing · `bad_option`: invalid plan. */
 export type ChaosErrorCode = 'not_landed' | 'bad_option'
 
 /**
@@ -65,7 +65,7 @@ export class ChaosError extends StatewrightError {
 export interface FaultKind<Fault extends string> {
   /** For example `chaosModel`, used in error messages. */
   of: string
-  /** What is counted: `request`, `call`, `write`. */
+  /** The counted unit: `request`, `call`, `write`. */
   unit: string
   faults: readonly Fault[]
   /** Drawn if the plan names no faults. */
@@ -105,8 +105,8 @@ export class Faults<Fault extends string> implements Chaos<Fault> {
     if (!isPlanned(this.#plan)) {
       if (this.landed.length > 0) return
       const { seed, rate } = this.#plan
-      const why = `no fault has landed in ${times} (seed ${seed}, rate ${rate})`
-      throw new ChaosError('not_landed', `${of}: ${why}. Raise the rate, or take another seed.`, of)
+      const why = `no fault landed in ${times} (seed ${seed}, rate ${rate})`
+      throw new ChaosError('not_landed', `${of}: ${why}. Raise the rate or use another seed.`, of)
     }
     const missing = this.#plan.filter(
       ({ at, fault }) => !this.landed.some((one) => one.at === at && one.fault === fault),
@@ -116,7 +116,7 @@ export class Faults<Fault extends string> implements Chaos<Fault> {
     const what = missing.length === 1 ? `the fault ${list} did not land` : `the faults ${list} did not land`
     throw new ChaosError(
       'not_landed',
-      `${of}: ${what}, there have been ${times}. What the test has shown, it has shown without them.`,
+      `${of}: ${what}; there were ${times}. The test passed without the planned faults.`,
       of,
     )
   }
@@ -144,26 +144,26 @@ function checkPlan<Fault extends string>({ of, unit, faults }: FaultKind<Fault>,
   }
   const checkFault = (fault: unknown): void => {
     if (!(faults as readonly unknown[]).includes(fault))
-      refuse(`there is no fault '${String(fault)}'. There are: ${faults.join(', ')}.`)
+      refuse(`unknown fault '${String(fault)}'. Available: ${faults.join(', ')}.`)
   }
   if (typeof plan !== 'object' || plan === null)
-    refuse('the faults are a list of { at, fault }, or { seed, rate } for faults at random.')
+    refuse('faults must be a list of { at, fault }, or { seed, rate } for random faults.')
   if (Array.isArray(plan)) {
     if (plan.length === 0)
       refuse(`the list of faults is empty: name at least one, { at: 1, fault: '${faults[0]}' }.`)
     for (const planned of plan as readonly unknown[]) {
       const { at, fault } = (planned ?? {}) as Partial<PlannedFault<string>>
       if (!Number.isSafeInteger(at) || Number(at) < 1)
-        refuse(`at is the number of a ${unit}, a whole number from 1 (is ${String(at)}).`)
+        refuse(`at must be the number of a ${unit}, an integer from 1 (is ${String(at)}).`)
       checkFault(fault)
     }
     return
   }
   const { seed, rate, faults: drawn } = plan as Partial<RandomFaults<string>>
-  if (!Number.isSafeInteger(seed)) refuse(`seed is a whole number (is ${String(seed)}).`)
+  if (!Number.isSafeInteger(seed)) refuse(`seed must be an integer (is ${String(seed)}).`)
   if (typeof rate !== 'number' || !(rate >= 0 && rate <= 1))
-    refuse(`rate is a number from 0 to 1 (is ${String(rate)}).`)
+    refuse(`rate must be a number from 0 to 1 (is ${String(rate)}).`)
   if (drawn === undefined) return
-  if (!Array.isArray(drawn) || drawn.length === 0) refuse('faults is a list of at least one fault.')
+  if (!Array.isArray(drawn) || drawn.length === 0) refuse('faults must be a list of at least one fault.')
   for (const fault of drawn as readonly unknown[]) checkFault(fault)
 }

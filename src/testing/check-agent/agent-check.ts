@@ -23,7 +23,7 @@ export type AgentCheckClass = (typeof agentCheckClasses)[number]
 
 export type AgentNeed = 'tool' | 'askingTool' | 'words' | 'variety'
 
-/** One check. `run` returns a description of what it observed. */
+/** One check. `run` returns its observations. */
 export interface AgentCheckSpec {
   class: AgentCheckClass
   name: string
@@ -53,17 +53,17 @@ export function expectNormal(result: RunResult): void {
 
 /** Expects that a failure is not reported as a normal end. @throws CheckFailure */
 export function expectTold(result: RunResult, after = ''): void {
-  expectTrue(!isNormal(result), `told as a normal end${after} (${describeEnd(result)})`)
+  expectTrue(!isNormal(result), `reported as a normal end${after} (${describeEnd(result)})`)
 }
 
 export function toolOf({ facts }: AgentScene): SampledTool {
   if (facts.tool) return facts.tool
-  throw new NotAsked(noTool('runs without a person', facts.unsampled))
+  throw new NotAsked(noTool('runs without approval', facts.unsampled))
 }
 
 export function askingToolOf({ facts }: AgentScene): SampledTool {
   if (facts.askingTool) return facts.askingTool
-  throw new NotAsked(noTool('asks a person', facts.unsampled))
+  throw new NotAsked(noTool('needs approval', facts.unsampled))
 }
 
 function noTool(what: string, unsampled: readonly string[]): string {

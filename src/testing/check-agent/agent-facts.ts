@@ -13,7 +13,7 @@ export interface SampledTool {
   readonly varies: boolean
 }
 
-/** What the checks need to know about an agent. */
+/** Properties of an agent that the checks depend on. */
 export interface AgentFacts {
   /** A tool that runs without approval, preferably one that must not run twice. */
   readonly tool: SampledTool | null

@@ -36,10 +36,10 @@ export interface Execution {
   key: string
 }
 
-/** What a stand-in does instead of the tool. */
+/** The behavior of a stand-in. */
 export type Behavior = (execution: Execution, signal: AbortSignal) => unknown
 
-export interface SceneGiven {
+export interface SceneOptions {
   make: (model: ModelProvider) => AnyAgent
   facts: AgentFacts
   seed: number
@@ -59,7 +59,7 @@ export type SayOptions = Pick<RunOptions, 'signal' | 'limits'> & { session?: str
 
 export const sessionId = 'checked'
 
-/** The environment of one check: a store, a clock, and the processes that run the agent. */
+/** The store, the clock and the processes that run the agent in one check. */
 export class AgentScene {
   readonly facts: AgentFacts
   readonly input: string
@@ -70,12 +70,12 @@ export class AgentScene {
   readonly time = new SceneTime()
   readonly store: SessionStore
   behave: Behavior = ({ tool }) => `The result of ${tool}.`
-  readonly #given: SceneGiven
+  readonly #given: SceneOptions
   readonly #processes: AgentProcess[] = []
 
-  constructor(given: SceneGiven) {
-    const { facts, seed, input, context } = given
-    this.#given = given
+  constructor(options: SceneOptions) {
+    const { facts, seed, input, context } = options
+    this.#given = options
     this.facts = facts
     this.input = input
     this.context = context
@@ -115,8 +115,8 @@ export class AgentScene {
   }
 }
 
-interface ProcessGiven {
-  make: SceneGiven['make']
+interface ProcessOptions {
+  make: SceneOptions['make']
   script: Script
   faults: SceneFaults
   store: SessionStore
@@ -135,7 +135,7 @@ export class AgentProcess {
   #hungCalls = 0
   #isStopped = false
 
-  constructor(scene: AgentScene, { make, script, faults, store }: ProcessGiven) {
+  constructor(scene: AgentScene, { make, script, faults, store }: ProcessOptions) {
     this.#scene = scene
     this.clock = new LeapingClock(scene.time)
     const scripted = createScriptedModel(script, scene.seed, scene.facts)
@@ -148,7 +148,7 @@ export class AgentProcess {
     if (faults.tool && scene.facts.tool) tools.get(scene.facts.tool.name)
     const kept = faults.store ? this.#keep(chaosStore(store, faults.store)) : undefined
     this.#storeChaos = kept
-    // The agent must not affect the outside: no shared budgets, no telemetry.
+    // The agent must not affect the outside, so it has no shared budgets and no telemetry.
     const changes: Partial<AgentParts> = {
       tools,
       clock: this.clock,

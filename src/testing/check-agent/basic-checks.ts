@@ -30,13 +30,13 @@ export const basicChecks: readonly AgentCheckSpec[] = [
   {
     class: 'basics',
     name: 'answer',
-    title: 'A model that answers at once: the run ends with the answer',
+    title: 'The model answers immediately, and the run ends with the answer',
     async run(scene) {
       const result = await scene.open(turns(say('Hello.'))).say(scene.input)
       expectNormal(result)
       expectTrue(
         scene.requests.length > 0,
-        'the model that make() is given was not asked: hand it to createAgent',
+        'the model passed to make() was not called; pass it to createAgent',
       )
       return describeRun(scene, result)
     },
@@ -44,7 +44,7 @@ export const basicChecks: readonly AgentCheckSpec[] = [
   {
     class: 'basics',
     name: 'call',
-    title: 'A model that calls a tool: the call is executed once, and the model reads its result',
+    title: 'The model calls a tool; the call is executed once and the model receives its result',
     needs: ['tool'],
     async run(scene) {
       const tool = toolOf(scene)
@@ -52,7 +52,7 @@ export const basicChecks: readonly AgentCheckSpec[] = [
       expectNormal(result)
       expectTrue(scene.executions.length === 1, `${tool.name} was executed ${scene.executions.length} times`)
       const results = textsOf(scene.requests.at(-1)?.messages ?? [], 'tool')
-      expectTrue(results.length === 1, `the model read ${results.length} results`)
+      expectTrue(results.length === 1, `the model received ${results.length} results`)
       return `${tool.name}, ${endOf(result)}`
     },
   },
@@ -89,22 +89,22 @@ const text = (name: string, title: string, finishReason: string): AgentCheckSpec
     const process = scene.open(turns({ text: 'The first half', finishReason }, say(' and the second.')))
     const result = await process.say(scene.input)
     const isWhole = (result.output ?? '').includes('second')
-    expectTrue(!isNormal(result) || isWhole, `half an answer is told as a normal end: '${result.output}'`)
+    expectTrue(!isNormal(result) || isWhole, `half an answer is reported as a normal end: '${result.output}'`)
     return endOf(result)
   },
 })
 
 /** Incomplete output has no effect. */
 export const truncationChecks: readonly AgentCheckSpec[] = [
-  neverRuns('cut-call', 'A call cut by length in its arguments is not executed', undefined, 'truncated'),
+  neverRuns('cut-call', 'A call with arguments truncated by length is not executed', undefined, 'truncated'),
   neverRuns(
     'whole-looking-call',
-    'A call in an answer cut by length is not executed, though it looks whole',
+    'A call in an answer truncated by length is not executed, even if it looks complete',
     'length',
   ),
   neverRuns(
     'filtered-call',
-    'A call in an answer that a content filter stopped is not executed',
+    'A call in an answer stopped by a content filter is not executed',
     'content_filter',
   ),
   neverRuns('broken-stream', 'A call is not executed when the stream breaks after it', undefined, 'cut'),
@@ -114,8 +114,8 @@ export const truncationChecks: readonly AgentCheckSpec[] = [
     undefined,
     'unfinished',
   ),
-  text('cut-text', 'A text cut by length is continued, or told', 'length'),
-  text('filtered-text', 'A text that a content filter stopped is told', 'content_filter'),
+  text('cut-text', 'A text truncated by length is continued or reported', 'length'),
+  text('filtered-text', 'A text stopped by a content filter is reported', 'content_filter'),
 ]
 
 interface Stopped {
@@ -151,7 +151,7 @@ const after = (
     const request = scene.requests[before]
     expectTrue(request !== undefined, `no further request: ${describeEnd(again)}`)
     const said = textsOf(request.messages, 'user')
-    expectTrue(said.at(-1)?.includes('Again.') === true, 'the new message is not the last one of the user')
+    expectTrue(said.at(-1)?.includes('Again.') === true, 'the new message is not the last user message')
     return endOf(result)
   },
 })
@@ -168,7 +168,7 @@ async function cancelInCall(scene: AgentScene): Promise<Stopped> {
 /** A strict provider accepts the next request after every way to stop. */
 export const historyChecks: readonly AgentCheckSpec[] = [
   after('end', 'After a normal end', (scene) => play(scene, turns(callOf(toolOf(scene))))),
-  after('limit', 'After a limit of steps', (scene) => {
+  after('limit', 'After a step limit', (scene) => {
     const tool = toolOf(scene)
     return play(scene, turns(callOf(tool), callOf(tool, 1)), {}, { limits: { maxSteps: 2 } })
   }),
@@ -193,10 +193,10 @@ export const historyChecks: readonly AgentCheckSpec[] = [
   after('tool-throws', 'After a tool that throws', (scene) =>
     play(scene, turns(callOf(toolOf(scene))), { tool: [{ at: 1, fault: 'throws' }] }),
   ),
-  after('provider-refuses', 'After a provider that refuses the request after a call', (scene) =>
+  after('provider-refuses', 'After the provider rejects the request that follows a call', (scene) =>
     play(scene, turns(callOf(toolOf(scene))), { model: [{ at: 2, fault: 'refused' }] }),
   ),
-  after('broken-arguments', 'After arguments that are no JSON', (scene) =>
+  after('broken-arguments', 'After arguments that are not JSON', (scene) =>
     play(scene, turns({ calls: [{ name: toolOf(scene).name, text: '{"path":' }] })),
   ),
   after(
@@ -207,7 +207,7 @@ export const historyChecks: readonly AgentCheckSpec[] = [
   ),
   after(
     'refused-call',
-    'After a person has refused a call',
+    'After a person rejects a call',
     async (scene) => {
       const process = scene.open(turns(callOf(askingToolOf(scene))))
       const run = process.start(scene.input)

@@ -18,7 +18,7 @@ import {
   toolOf,
 } from './agent-check.js'
 import { readAgentFacts } from './agent-facts.js'
-import { AgentScene, type SceneGiven } from './agent-scene.js'
+import { AgentScene, type SceneOptions } from './agent-scene.js'
 import { approvalChecks, concurrencyChecks } from './race-checks.js'
 import { basicChecks, historyChecks, truncationChecks } from './basic-checks.js'
 import { cancelChecks, limitChecks, loopChecks } from './stop-checks.js'
@@ -58,13 +58,13 @@ export interface AgentCheck {
   class: AgentCheckClass
   /** For example `cancel/in-call`. */
   name: string
-  /** What was tried, as a sentence. */
+  /** The scenario as a sentence. */
   tried: string
   /** `unproven`: the planned fault did not land, so the check proves nothing. */
   outcome: 'kept' | 'broken' | 'skipped' | 'unproven'
-  /** What was observed; empty if there is nothing to report. */
+  /** Observations; may be empty. */
   seen: string
-  /** What is wrong, or why the check was skipped; null if it passed. */
+  /** The problem, or why the check was skipped; null if it passed. */
   problem: string | null
   /** The call that repeats this check. */
   repeat: string
@@ -117,7 +117,7 @@ export async function checkAgent<Context = unknown>(
   expectArgument(
     'checkAgent(make)',
     make,
-    functionRule('a function that makes the agent with the model that it is given'),
+    functionRule('a function that creates the agent with the given model'),
   )
   expectArgument('checkAgent(make, options)', options, optionsRule)
   const {
@@ -132,7 +132,13 @@ export async function checkAgent<Context = unknown>(
   const silent = createScriptedModel(() => ({ text: '' }), seed, { output: null })
   const { parts } = getInternals(make(silent) as AnyAgent)
   const facts = await readAgentFacts(parts, inputs, context)
-  const given: SceneGiven = { make: make as unknown as SceneGiven['make'], facts, seed, input, context }
+  const sceneOptions: SceneOptions = {
+    make: make as unknown as SceneOptions['make'],
+    facts,
+    seed,
+    input,
+    context,
+  }
   const report: AgentReport = { seed, checks: [], broken: [] }
   let stopped: string | undefined
   for (const spec of agentChecks) {
@@ -141,22 +147,27 @@ export async function checkAgent<Context = unknown>(
     if (only && !isBasic && !only.includes(name) && !only.includes(spec.class)) continue
     const why = skip[name] ?? skip[spec.class] ?? stopped
     // oxlint-disable-next-line no-await-in-loop -- one check after the other, each with the time to itself
-    const came = why === undefined ? await runCheck(spec, given, withinMs) : skipped(why)
-    if (isBasic && (came.outcome === 'broken' || came.outcome === 'unproven')) stopped = `${name} is broken`
+    const outcome = why === undefined ? await runCheck(spec, sceneOptions, withinMs) : skipped(why)
+    if (isBasic && (outcome.outcome === 'broken' || outcome.outcome === 'unproven'))
+      stopped = `${name} is broken`
     const repeat = `checkAgent(make, { only: ['${name}'], seed: ${seed} })`
-    report.checks.push({ class: spec.class, name, tried: spec.title, ...came, repeat })
-    if (came.outcome === 'broken' || came.outcome === 'unproven')
-      report.broken.push(`${name}: ${came.problem?.replace(/\.$/, '')}. Repeat it: ${repeat}`)
+    report.checks.push({ class: spec.class, name, tried: spec.title, ...outcome, repeat })
+    if (outcome.outcome === 'broken' || outcome.outcome === 'unproven')
+      report.broken.push(`${name}: ${outcome.problem?.replace(/\.$/, '')}. Repeat it: ${repeat}`)
   }
   return report
 }
 
-type Came = Pick<AgentCheck, 'outcome' | 'seen' | 'problem'>
+type Outcome = Pick<AgentCheck, 'outcome' | 'seen' | 'problem'>
 
-const skipped = (problem: string): Came => ({ outcome: 'skipped', seen: '', problem })
+const skipped = (problem: string): Outcome => ({ outcome: 'skipped', seen: '', problem })
 
-async function runCheck(spec: AgentCheckSpec, given: SceneGiven, withinMs: number): Promise<Came> {
-  const scene = new AgentScene(given)
+async function runCheck(
+  spec: AgentCheckSpec,
+  sceneOptions: SceneOptions,
+  withinMs: number,
+): Promise<Outcome> {
+  const scene = new AgentScene(sceneOptions)
   const late = (): Error => new CheckFailure(`it took longer than ${withinMs} ms`)
   try {
     checkNeeds(spec, scene)
@@ -189,7 +200,7 @@ function checkOptions(options: CheckAgentOptions): CheckAgentOptions {
     throw new StatewrightError('bad_option', `checkAgent: ${key} ${what}.`, key)
   }
   if (only !== undefined && !(Array.isArray(only) && only.length > 0))
-    refuse('only', 'is a list of at least one name')
+    refuse('only', 'must be a list of at least one name')
   for (const [key, list] of Object.entries({ only: only ?? [], skip: Object.keys(skip ?? {}) })) {
     const unknown = list.find(
       (name) => !agentChecks.some((spec) => nameOf(spec) === name || spec.class === name),
@@ -197,23 +208,23 @@ function checkOptions(options: CheckAgentOptions): CheckAgentOptions {
     if (unknown !== undefined)
       refuse(
         key,
-        `names '${unknown}', which is no check. The classes are ${agentCheckClasses.join(', ')}; a report has the names`,
+        `names the unknown check '${unknown}'. The classes are ${agentCheckClasses.join(', ')}; a report lists the names`,
       )
   }
   if (seed !== undefined && !Number.isSafeInteger(seed)) refuse('seed', 'is a whole number')
   if (input !== undefined && (typeof input !== 'string' || input.trim() === ''))
-    refuse('input', 'is a non-empty string')
+    refuse('input', 'must be a non-empty string')
   if (withinMs !== undefined && !(Number.isFinite(withinMs) && withinMs > 0))
-    refuse('withinMs', 'is a number of milliseconds above 0')
+    refuse('withinMs', 'must be a positive number of milliseconds')
   if (inputs !== undefined && (typeof inputs !== 'object' || inputs === null))
-    refuse('inputs', 'is an object of inputs by the names of their tools')
+    refuse('inputs', 'must be an object of inputs by tool name')
   return options
 }
 
 const signs: Record<AgentCheck['outcome'], string> = { kept: '✓', broken: '✗', skipped: '–', unproven: '?' }
 
 /**
- * Formats a report: what was tried, what broke, and how to repeat it.
+ * Formats a report with scenarios, problems, and how to repeat each check.
  *
  * @example
  * console.log(formatAgentReport(await checkAgent((model) => createAgent({ model, tools: [add] }))))

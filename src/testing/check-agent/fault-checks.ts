@@ -57,8 +57,8 @@ const tool = (fault: ToolFault, title: string): AgentCheckSpec => ({
     const result = await process.say(scene.input)
     expectNormal(result)
     const results = textsOf(scene.requests.at(-1)?.messages ?? [], 'tool')
-    expectTrue(results.length === 1, `the model read ${results.length} results`)
-    return `the model reads '${results[0]?.slice(0, 60)}'`
+    expectTrue(results.length === 1, `the model received ${results.length} results`)
+    return `the model receives '${results[0]?.slice(0, 60)}'`
   },
 })
 
@@ -76,18 +76,18 @@ const store = (fault: StoreFault, title: string): AgentCheckSpec => ({
 })
 
 export const faultChecks: readonly AgentCheckSpec[] = [
-  passes('overloaded', 'Status 503 once: tried again'),
-  passes('rate_limited', 'Status 429 once: tried again'),
-  passes('cut', 'A stream that breaks once: tried again'),
-  told('refused', 'Status 400: told, and not tried again', 1),
-  told('empty', 'Answers without a word: told', 20),
-  told('stalled', 'A model that falls silent for ever: given up, and told', 20),
-  tool('throws', 'A tool that throws: the model reads it, and the run goes on'),
-  tool('undefined', 'A tool that returns undefined: the same'),
-  tool('circular', 'A tool that returns what no JSON has: the same'),
-  tool('deaf', 'A tool that never ends: given up after its time limit, and the run goes on'),
-  store('refused', 'A store that refuses a write: told'),
-  store('lost_reply', 'A store whose reply is lost: told'),
+  passes('overloaded', 'Status 503 once is retried'),
+  passes('rate_limited', 'Status 429 once is retried'),
+  passes('cut', 'A stream that breaks once is retried'),
+  told('refused', 'Status 400 is reported and not retried', 1),
+  told('empty', 'Answers without content are reported', 20),
+  told('stalled', 'A model that stalls forever is given up and reported', 20),
+  tool('throws', 'A tool throws; the model receives the error and the run continues'),
+  tool('undefined', 'A tool returns undefined; the run continues'),
+  tool('circular', 'A tool returns a value that JSON cannot hold; the run continues'),
+  tool('deaf', 'A tool never ends; it times out and the run continues'),
+  store('refused', 'A store that rejects a write is reported'),
+  store('lost_reply', 'A store whose reply is lost is reported'),
 ]
 
 /** Two steps of calls and an answer. It depends only on the messages, so another process can continue it. */
@@ -172,7 +172,7 @@ const resume = (fault: StoreFault, name: string, title: string): AgentCheckSpec 
       }
     }
     expectTrue(deaths > 0, 'the agent writes nothing into its store')
-    return `${formatCount(deaths, 'write')}, each with a death`
+    return `the process died at each of ${formatCount(deaths, 'write')}`
   },
 })
 
@@ -180,7 +180,11 @@ export const resumeChecks: readonly AgentCheckSpec[] = [
   resume(
     'dies',
     'before-each-write',
-    'The process dies before each of its writes: another comes to the same end, no call runs twice',
+    'The process dies before each of its writes; another one finishes the run and no call runs twice',
   ),
-  resume('dies_after', 'after-each-write', 'The process dies after each of its writes: the same'),
+  resume(
+    'dies_after',
+    'after-each-write',
+    'The process dies after each of its writes; another one finishes the run and no call runs twice',
+  ),
 ]

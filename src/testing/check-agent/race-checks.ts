@@ -40,7 +40,7 @@ const atOnce = (name: string, title: string, areTwo: boolean): AgentCheckSpec =>
     const said = textsOf(scene.requests[before]?.messages ?? [], 'user').join('\n')
     const lost = answered.find(({ text }) => !said.includes(text))?.text
     expectTrue(lost === undefined, `${JSON.stringify(lost)} was answered, and is not in the next request`)
-    return answered.length === 2 ? 'both were answered' : 'one was answered, the other told no'
+    return answered.length === 2 ? 'both were answered' : 'one was answered, the other refused'
   },
 })
 
@@ -85,12 +85,12 @@ async function runMany(scene: AgentScene): Promise<string> {
 }
 
 export const concurrencyChecks: readonly AgentCheckSpec[] = [
-  atOnce('two-runs', 'Two messages at once in one session: each has its answer, or is told no', false),
-  atOnce('two-processes', 'Two processes with a message each for one session at once', true),
+  atOnce('two-runs', 'Two simultaneous messages in one session are each answered or refused', false),
+  atOnce('two-processes', 'Two processes send a message to one session at the same time', true),
   {
     class: 'concurrency',
     name: 'many-runs',
-    title: `${manyRuns} runs at once: each reads the results of its own calls`,
+    title: `${manyRuns} concurrent runs each receive the results of their own calls`,
     needs: ['tool', 'variety'],
     run: runMany,
   },
@@ -165,7 +165,7 @@ function withOtherArguments(store: SessionStore, call: PendingCall): SessionStor
 export const approvalChecks: readonly AgentCheckSpec[] = [
   approvals(
     'approved-twice',
-    'Approved twice at once: executed once',
+    'A call approved twice at once is executed once',
     async (scene, { process, run, call }) => {
       refusalOf(() => run.approve(call))
       const second = refusalOf(() => run.approve(call))
@@ -175,72 +175,92 @@ export const approvalChecks: readonly AgentCheckSpec[] = [
   ),
   approvals(
     'refused',
-    'Refused: not executed, and the model reads why',
+    'A rejected call is not executed, and the model receives the reason',
     async (scene, { process, run, call }) => {
       run.reject(call, 'Not before Monday.')
       const seen = expectRuns(scene, 0, await process.rest(run))
       const read = JSON.stringify(scene.requests.at(-1)?.messages)
-      expectTrue(read.includes('Not before Monday.'), 'the model did not read the reason')
+      expectTrue(read.includes('Not before Monday.'), 'the model did not receive the reason')
       return seen
     },
   ),
-  approvals('refused-then-approved', 'Refused and approved at once: not executed', async (scene, waiting) => {
-    const { process, run, call } = waiting
-    run.reject(call, 'No.')
-    refusalOf(() => run.approve(call))
-    return expectRuns(scene, 0, await process.rest(run))
-  }),
-  approvals('late', 'Approved after a cancel: not executed', async (scene, { process, run, call }) => {
-    run.cancel('Enough.')
-    const result = await process.rest(run)
-    refusalOf(() => run.approve(call))
-    await nextTask(10)
-    return expectRuns(scene, 0, result)
-  }),
-  approvals('after-death', 'Approved after the process has died: executed once', async (scene, waiting) => {
-    const { next, run } = await takeOver(scene, waiting)
-    run.approve(waiting.call)
-    return expectRuns(scene, 1, await next.rest(run))
-  }),
+  approvals(
+    'refused-then-approved',
+    'A call rejected and approved at once is not executed',
+    async (scene, waiting) => {
+      const { process, run, call } = waiting
+      run.reject(call, 'No.')
+      refusalOf(() => run.approve(call))
+      return expectRuns(scene, 0, await process.rest(run))
+    },
+  ),
+  approvals(
+    'late',
+    'A call approved after a cancel is not executed',
+    async (scene, { process, run, call }) => {
+      run.cancel('Enough.')
+      const result = await process.rest(run)
+      refusalOf(() => run.approve(call))
+      await nextTask(10)
+      return expectRuns(scene, 0, result)
+    },
+  ),
+  approvals(
+    'after-death',
+    'A call approved after the process died is executed once',
+    async (scene, waiting) => {
+      const { next, run } = await takeOver(scene, waiting)
+      run.approve(waiting.call)
+      return expectRuns(scene, 1, await next.rest(run))
+    },
+  ),
   approvals(
     'refused-after-death',
-    'Refused after the process has died: not executed',
+    'A call rejected after the process died is not executed',
     async (scene, waiting) => {
       const { next, run } = await takeOver(scene, waiting)
       run.reject(waiting.call, 'No.')
       return expectRuns(scene, 0, await next.rest(run))
     },
   ),
-  approvals('two-processes', 'Approved by two processes at once: executed once', async (scene, waiting) => {
-    waiting.process.die()
-    const ends = await Promise.allSettled(
-      [1, 2].map(async () => {
-        const process = scene.open(turns())
-        const run = await process.resume()
-        await process.rest(run)
-        run.approve(waiting.call)
-        return process.rest(run)
-      }),
-    )
-    const [result] = ends.flatMap((end) => (end.status === 'fulfilled' ? [end.value] : []))
-    expectTrue(result !== undefined, 'neither process could go on with the session')
-    return expectRuns(scene, 1, result)
-  }),
-  approvals('altered', 'Other arguments in the stored state: not executed', async (scene, waiting) => {
-    waiting.process.die()
-    const next = scene.open(turns(), {}, withOtherArguments(scene.store, waiting.call))
-    const end = await next.resume().then(
-      async (run) => {
-        await next.rest(run)
-        refusalOf(() => run.approve(waiting.call))
-        return describeEnd(await next.rest(run))
-      },
-      (error: unknown) => (error instanceof StatewrightError ? error.code : String(error)),
-    )
-    const given = JSON.stringify(askingToolOf(scene).input(0))
-    const altered = scene.executions.filter(({ input }) => JSON.stringify(input) !== given)
-    expectTrue(altered.length === 0, `executed with ${JSON.stringify(altered[0]?.input)} (${end})`)
-    expectTrue((await scene.store.read(sessionId)).length > 0, 'there was no stored state')
-    return end
-  }),
+  approvals(
+    'two-processes',
+    'A call approved by two processes at once is executed once',
+    async (scene, waiting) => {
+      waiting.process.die()
+      const ends = await Promise.allSettled(
+        [1, 2].map(async () => {
+          const process = scene.open(turns())
+          const run = await process.resume()
+          await process.rest(run)
+          run.approve(waiting.call)
+          return process.rest(run)
+        }),
+      )
+      const [result] = ends.flatMap((end) => (end.status === 'fulfilled' ? [end.value] : []))
+      expectTrue(result !== undefined, 'neither process could continue the session')
+      return expectRuns(scene, 1, result)
+    },
+  ),
+  approvals(
+    'altered',
+    'A call with altered arguments in the stored state is not executed',
+    async (scene, waiting) => {
+      waiting.process.die()
+      const next = scene.open(turns(), {}, withOtherArguments(scene.store, waiting.call))
+      const end = await next.resume().then(
+        async (run) => {
+          await next.rest(run)
+          refusalOf(() => run.approve(waiting.call))
+          return describeEnd(await next.rest(run))
+        },
+        (error: unknown) => (error instanceof StatewrightError ? error.code : String(error)),
+      )
+      const given = JSON.stringify(askingToolOf(scene).input(0))
+      const altered = scene.executions.filter(({ input }) => JSON.stringify(input) !== given)
+      expectTrue(altered.length === 0, `executed with ${JSON.stringify(altered[0]?.input)} (${end})`)
+      expectTrue((await scene.store.read(sessionId)).length > 0, 'there was no stored state')
+      return end
+    },
+  ),
 ]

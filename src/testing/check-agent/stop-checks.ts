@@ -85,25 +85,30 @@ async function keepResult(scene: AgentScene, controller: AbortController): Promi
 }
 
 export const cancelChecks: readonly AgentCheckSpec[] = [
-  cancel('before', 'A signal that is aborted already: no request', false, async (scene, controller) => {
-    controller.abort()
-    const result = await scene.open(turns()).say(scene.input, { signal: controller.signal })
-    expectTrue(scene.requests.length === 0, `${scene.requests.length} requests (${describeEnd(result)})`)
-    return result
-  }),
-  cancel('in-answer', 'While the model falls silent in an answer', false, async (scene, controller) => {
+  cancel(
+    'before',
+    'With a signal that is already aborted, no request is made',
+    false,
+    async (scene, controller) => {
+      controller.abort()
+      const result = await scene.open(turns()).say(scene.input, { signal: controller.signal })
+      expectTrue(scene.requests.length === 0, `${scene.requests.length} requests (${describeEnd(result)})`)
+      return result
+    },
+  ),
+  cancel('in-answer', 'While the model stalls in an answer', false, async (scene, controller) => {
     const process = scene.open(turns(), { model: [{ at: 1, fault: 'stalled' }] })
     const run = process.start(scene.input, { signal: controller.signal })
     await process.untilFault()
     controller.abort()
     return run.result
   }),
-  inCall('in-call', 'While a call runs that obeys the signal', hang),
+  inCall('in-call', 'While a call runs that respects the signal', hang),
   inCall('in-deaf-call', 'While a call runs that never ends', () => new Promise(() => undefined)),
-  inCall('swallowed', 'A call that answers in spite of the abort', () => 'The text.'),
+  inCall('swallowed', 'While a call runs that returns in spite of the abort', () => 'The text.'),
   cancel('in-retry', 'While a retry waits', false, async (scene, controller) => {
     const process = scene.open(turns(), { model: [{ at: 1, fault: 'overloaded' }] })
-    if (process.agent.config.retry.maxAttempts <= 1) throw new NotAsked('the agent does not try again')
+    if (process.agent.config.retry.maxAttempts <= 1) throw new NotAsked('the agent does not retry')
     const run = process.start(scene.input, { signal: controller.signal })
     // Immediately, because some agents retry after a millisecond or less.
     run.events$.subscribe({
@@ -116,7 +121,12 @@ export const cancelChecks: readonly AgentCheckSpec[] = [
     expectTrue(scene.requests.length === 1, `${scene.requests.length} requests (${describeEnd(result)})`)
     return result
   }),
-  cancel('result-kept', 'Of two calls one had returned: its result is in the next request', true, keepResult),
+  cancel(
+    'result-kept',
+    'With one of two calls finished, its result is in the next request',
+    true,
+    keepResult,
+  ),
 ]
 
 /** The script answers after this many requests. Reaching it means that nothing stopped the run. */
@@ -141,7 +151,7 @@ const tokensOfStep = tokensOfTurn.input + tokensOfTurn.output
 export const limitChecks: readonly AgentCheckSpec[] = [
   limits({
     name: 'steps',
-    title: 'A limit of 3 steps allows 3 requests, and is told',
+    title: 'A limit of 3 steps allows 3 requests and is reported',
     async run(scene) {
       const process = scene.open(restless(scene))
       // With `onLimit: 'conclude'`, one more request is allowed.
@@ -155,7 +165,7 @@ export const limitChecks: readonly AgentCheckSpec[] = [
   }),
   limits({
     name: 'own-limit',
-    title: "The agent's own limits stop a model that calls for ever",
+    title: "The agent's limits stop a model that calls tools forever",
     async run(scene) {
       const result = await scene.open(restless(scene)).say(scene.input)
       const { length } = scene.requests
@@ -169,7 +179,7 @@ export const limitChecks: readonly AgentCheckSpec[] = [
   }),
   limits({
     name: 'token-budget',
-    title: 'A budget of 2.5 steps allows 3 requests, and is told',
+    title: 'A budget of 2.5 steps allows 3 requests and is reported',
     async run(scene) {
       const process = scene.open(restless(scene))
       const result = await process.say(scene.input, { limits: { tokenBudget: tokensOfStep * 2.5 } })
@@ -181,12 +191,12 @@ export const limitChecks: readonly AgentCheckSpec[] = [
   }),
   limits({
     name: 'paid-usage',
-    title: 'What was used before a limit is counted',
+    title: 'Usage before a limit is counted',
     async run(scene) {
       const result = await scene.open(restless(scene)).say(scene.input, { limits: { maxSteps: 2 } })
       const used = result.usage.totalTokens
       const due = tokensOfStep * scene.requests.length
-      expectTrue(used === due, `${used} tokens are counted, and ${due} were used (${describeEnd(result)})`)
+      expectTrue(used === due, `${used} tokens are counted, but ${due} were used (${describeEnd(result)})`)
       return `${used} tokens, ${endOf(result)}`
     },
   }),
@@ -216,7 +226,7 @@ const loops = (
 export const loopChecks: readonly AgentCheckSpec[] = [
   loops(
     'same-call',
-    'The same call, the same result',
+    'The same call with the same result',
     (scene) => () => callOf(toolOf(scene)),
     () => 'Nothing new.',
   ),
@@ -237,7 +247,7 @@ export const loopChecks: readonly AgentCheckSpec[] = [
   ),
   loops(
     'new-arguments',
-    'Another call each time, the same result',
+    'A different call each time with the same result',
     (scene) => (at) => callOf(toolOf(scene), at),
     () => 'Nothing found.',
     ['tool', 'variety'],

@@ -20,7 +20,7 @@ import {
 
 /** A changed transition with the shortest trace that shows the change. */
 export interface MachineDifference {
-  /** What differs first: the target state, the emitted events, or the output. */
+  /** The first difference in the target state, the emitted events, or the output. */
   kind: MachineDifferenceKind
   /** The transition taken before and after; null if none. If both are equal, its effect changed. */
   transition: Record<Side, string | null>
@@ -53,7 +53,7 @@ export interface MachineDiff {
 export interface DiffMachinesOptions<TMachine extends AnyStateMachine = AnyStateMachine> {
   /** Events to try in every state, or a function of the state. Like `alphabet` of `generatePaths`. */
   events: NamedValues<AnyEventObject> | ((snapshot: SnapshotFrom<TMachine>) => NamedValues<AnyEventObject>)
-  /** Inputs for both machines. Default: one start without input. */
+  /** Inputs for both machines. Defaults to one start without input. */
   inputs?: NamedValues<InputFrom<TMachine>>
   /** Maximum number of state pairs. Default 20,000. */
   limit?: number
@@ -75,7 +75,7 @@ export interface DiffMachinesOptions<TMachine extends AnyStateMachine = AnyState
  * const strict = machine.provide({ guards: {} })
  * const diff = diffMachines(machine, strict, { events: alphabet })
  * console.log(String(diff)) // → The machines behave alike in all of 2 pairs of states.
- * @throws {PathError} what is wrong with a machine or the options
+ * @throws {PathError} for an invalid machine or invalid options
  */
 export function diffMachines<TMachine extends AnyStateMachine>(
   before: TMachine,
@@ -178,9 +178,9 @@ function describeChange(
 ): string {
   const gone = before !== null && removed.includes(before)
   const isNew = after !== null && added.includes(after)
-  if (before === null && after === null) return `The machine starts with another ${nouns[kind]}`
-  if (before === after) return `${before ?? ''}: has another ${nouns[kind]}`
-  if (before === null) return `${after ?? ''}: is ${isNew ? 'new' : 'taken, where no transition was'}`
+  if (before === null && after === null) return `The machine starts with a different ${nouns[kind]}`
+  if (before === after) return `${before ?? ''}: has a different ${nouns[kind]}`
+  if (before === null) return `${after ?? ''}: is ${isNew ? 'new' : 'taken where no transition was before'}`
   if (after === null) return `${before}: is ${gone ? 'missing' : 'no longer taken'}`
   return `${before}: ${gone ? 'is missing' : 'is not taken'}; ${isNew ? 'the new' : 'in its place'} ${after}`
 }
@@ -200,8 +200,7 @@ function formatDifference({
   const [old, now] = [before.steps.at(-1), after.steps.at(-1)]
   const lines = [title, `Starting with ${before.input}:`]
   if (shared.length > 0) lines.push(formatPath({ steps: shared }))
-  if (contexts)
-    lines.push(`  (the contexts differ since '${contexts.label}', in ${contexts.keys.join(', ')})`)
+  if (contexts) lines.push(`  (the contexts differ since '${contexts.label}' in ${contexts.keys.join(', ')})`)
   lines.push(
     `  ${old?.label ?? 'start'}`,
     `    before → ${describeStep(old, kind)}`,

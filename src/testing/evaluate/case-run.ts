@@ -103,11 +103,11 @@ export class CaseRunner {
   }
 
   async #runInput(session: string, one: EvaluationCase): Promise<EndedCase | null> {
-    const { context, signal, budgets: given } = this.#options
-    const budgets = given && { budgets: given }
+    const { context, signal, budgets: sharedBudgets } = this.#options
+    const budgets = sharedBudgets && { budgets: sharedBudgets }
     const tags = this.#createTags(one)
-    const isBegun = await this.#isBegun(session, tags)
-    const run = isBegun
+    const isStarted = await this.#isBegun(session, tags)
+    const run = isStarted
       ? await this.#agent.resume(session, { context, ...budgets })
       : this.#agent.run(one.input, { session, tags, context, ...budgets })
     const result = await followRun(run, signal)
@@ -132,11 +132,11 @@ export class CaseRunner {
     const isOtherAgent = definition !== null && definition.hash !== this.#definition
     if (!isOtherAgent && folded.tags['input'] === tags['input']) return true
     const what = isOtherAgent
-      ? 'an agent with other instructions, tools or another model'
-      : 'another input of the same id'
+      ? 'an agent with different instructions, tools or model'
+      : 'different input for the same case id'
     throw new EvaluationError(
       'other_evaluation',
-      `Session '${session}' of evaluation '${id}' was begun with ${what}. Give this evaluation an id of its own, or delete ` +
+      `Session '${session}' of evaluation '${id}' was started with ${what}. Give this evaluation a new id or delete ` +
         "that session ('statewright sessions delete').",
       session,
     )
@@ -148,8 +148,8 @@ export class CaseRunner {
     one: EvaluationCase,
     recorded: NonNullable<EvaluationCase['recorded']>,
   ): Promise<EndedCase | null> {
-    const { store, context, signal, budgets: given } = this.#options
-    const budgets = given && { budgets: given }
+    const { store, context, signal, budgets: sharedBudgets } = this.#options
+    const budgets = sharedBudgets && { budgets: sharedBudgets }
     if ((await store.get(session)) !== null) await this.#player.deleteSession(session)
     const played = this.#playedTools.begin(session, recorded.calls)
     const ended: EndedCase = { result: null, usage: noUsage, steps: 0 }

@@ -30,11 +30,11 @@ export interface EvaluateOptions<Expected = unknown, Context = unknown> {
   score?: Scorer<Expected> | Readonly<Record<string, Scorer<Expected>>>
   /**
    * Id of the evaluation, without dots. Sessions are named `ID.CASE.1` and tagged `evaluation=ID`. With a
-   * `store`, the same id continues a stopped evaluation. Default: a new id.
+   * `store`, the same id continues a stopped evaluation. Defaults to a new id.
    */
   id?: string
   /**
-   * Where sessions are stored; null for nowhere. Default: the agent's store. Replayed sessions are not stored
+   * Where sessions are stored; null for nowhere. Defaults to the agent's store. Replayed sessions are not stored
    * by default.
    */
   store?: SessionStore | null
@@ -53,7 +53,7 @@ export interface EvaluateOptions<Expected = unknown, Context = unknown> {
    * a zero.
    */
   budgets?: BudgetsOption
-  /** Stops the evaluation. The report contains what was scored and is marked `interrupted`. */
+  /** Stops the evaluation. The report contains the scored runs and is marked `interrupted`. */
   signal?: AbortSignal
   /** Called when a run starts and when it is scored. */
   onProgress?: (progress: EvaluationProgress) => void
@@ -348,14 +348,15 @@ function checkEvaluateOptions(options: EvaluateOptions): EvaluateOptions {
     throw evaluationOptionError('options', 'must be { agent, cases, score, … }')
   expectKnownOptions('evaluate', options, optionNames)
   const { cases, id, store, concurrency, repeat, passAt, seed, signal, onProgress } = options
-  if (!Array.isArray(cases)) throw evaluationOptionError('cases', 'must be a list; await what reads it')
+  if (!Array.isArray(cases))
+    throw evaluationOptionError('cases', 'must be a list; await the function that reads it')
   if (id !== undefined && !(isSessionId(id) && !id.includes('.') && id.length <= 80))
     throw evaluationOptionError('id', 'must have 1 to 80 letters, digits and _ : @ -, and no dot')
   checkStore(store ?? undefined)
   checkBudgets(options.budgets)
   for (const [key, value] of Object.entries({ concurrency, repeat })) {
     if (value !== undefined && !(Number.isSafeInteger(value) && value >= 1))
-      throw evaluationOptionError(key, 'must be a whole number from 1')
+      throw evaluationOptionError(key, 'must be an integer from 1')
   }
   if (passAt !== undefined && !(typeof passAt === 'number' && passAt >= 0 && passAt <= 1))
     throw evaluationOptionError('passAt', 'must be a number from 0 to 1')

@@ -19,9 +19,9 @@ import type { ListedSession, SessionStore } from '../../core/sessions/store/stor
 export interface EvaluationCase<Expected = unknown> {
   /** Unique, up to 200 characters. */
   id: string
-  /** The user input: a text, messages, or a conversation that ends with the user. */
+  /** A text, messages, or a conversation that ends with the user. */
   input: RunInput
-  /** For the scorers: an answer, a pattern, or any other reference. */
+  /** An answer, a pattern, or any other reference for the scorers. */
   expected?: Expected
   /** The report groups scores by tag. */
   tags?: SessionTags
@@ -61,19 +61,19 @@ const keys = ['id', 'input', 'expected', 'tags', 'recorded']
 export function parseCases(text: string, name = 'The cases'): EvaluationCase[] {
   expectArgument('parseCases(text)', text, { is: (value) => typeof value === 'string', phrase: 'a text' })
   const problems: CaseProblem[] = []
-  const given: { line: number; value: unknown }[] = []
+  const rows: { line: number; value: unknown }[] = []
   for (const [i, row] of text
     .replace(/^\uFEFF/, '')
     .split(/\r?\n/)
     .entries()) {
     if (row.trim() === '') continue
     try {
-      given.push({ line: i + 1, value: JSON.parse(row) })
+      rows.push({ line: i + 1, value: JSON.parse(row) })
     } catch (error) {
-      problems.push({ line: i + 1, message: `is no JSON: ${describeError(error)}` })
+      problems.push({ line: i + 1, message: `is not JSON: ${describeError(error)}` })
     }
   }
-  return readCases(given, problems, { name, place: 'line' })
+  return readCases(rows, problems, { name, place: 'line' })
 }
 
 /** @throws {EvaluationError} `invalid_cases` */
@@ -86,13 +86,13 @@ export function checkCases(cases: readonly unknown[]): EvaluationCase[] {
 }
 
 function readCases(
-  given: readonly { line: number; value: unknown }[],
+  rows: readonly { line: number; value: unknown }[],
   problems: CaseProblem[],
   { name, place }: { name: string; place: string },
 ): EvaluationCase[] {
   const lines = new Map<string, number>()
   const cases: EvaluationCase[] = []
-  for (const { line, value } of given) {
+  for (const { line, value } of rows) {
     const problem = findProblem(value, lines, place)
     if (problem !== null) problems.push({ line, message: problem })
     const one = value as EvaluationCase
@@ -103,7 +103,7 @@ function readCases(
   const sorted = problems.toSorted((a, b) => a.line - b.line)
   const shown = sorted.slice(0, mostShown).map((one) => `${place} ${one.line} ${one.message}`)
   const rest = sorted.length > mostShown ? ` … and ${sorted.length - mostShown} more` : ''
-  const what = problems.length === 0 ? 'has no case in it' : `${shown.join('; ')}${rest}`
+  const what = problems.length === 0 ? 'contains no cases' : `${shown.join('; ')}${rest}`
   throw new EvaluationError(
     'invalid_cases',
     `${name}: ${what}. A case is { "id", "input", "expected"?, "tags"? }.`,
@@ -116,32 +116,32 @@ const mostShown = 10
 
 /** The problem of a case as the end of a sentence, or null. */
 function findProblem(value: unknown, lines: ReadonlyMap<string, number>, place: string): string | null {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return 'is no JSON object'
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return 'is not a JSON object'
   const { id, input, tags } = value as Record<string, unknown>
   if (id === undefined) return 'has no id'
   if (typeof id !== 'string' || id.trim() === '' || id.length > 200 || /[\0\p{Cs}]/u.test(id))
-    return 'has an id that is no text of 1 to 200 characters'
+    return 'has an id that is not a text of 1 to 200 characters'
   const earlier = lines.get(id)
   const shown = JSON.stringify(id)
   if (earlier !== undefined) return `has the id ${shown} of ${place} ${earlier}`
   const unknown = Object.keys(value).find((key) => !keys.includes(key))
-  if (unknown !== undefined) return `(${shown}) has the key '${unknown}', which cases do not have`
+  if (unknown !== undefined) return `(${shown}) has the unknown key '${unknown}'`
   if (input === undefined) return `(${shown}) has no input`
   try {
     readConversation(input, 0)
   } catch (error) {
-    return `(${shown}) has an input that cannot be said: ${describeError(error)}`
+    return `(${shown}) has an invalid input: ${describeError(error).replace(/\.$/, '')}`
   }
   const fault = tags === undefined ? null : findTagsFault(tags)
   return fault === null ? null : `(${shown}): tags ${fault}`
 }
 
 /**
- * - `invalid_cases`: cases cannot be read; `problems` names each line
- * - `invalid_option`, `not_an_agent`, `invalid_report`: an invalid argument of `evaluate`, `judge` or a
+ * - `invalid_cases`: Cases cannot be read; `problems` names each line
+ * - `invalid_option`, `not_an_agent`, `invalid_report`: An invalid argument of `evaluate`, `judge` or a
  *   comparison
- * - `other_evaluation`: the store has sessions of this evaluation id started with another agent or input
- * - `judge_failed`: a judge returned no verdict · `invalid_score`: a scorer returned no valid score
+ * - `other_evaluation`: The store has sessions of this evaluation id started with another agent or input
+ * - `judge_failed`: A judge returned no verdict · `invalid_score`: scorer returned no valid score
  */
 export type EvaluationErrorCode =
   | 'invalid_cases'
@@ -204,7 +204,7 @@ export interface SessionCasesOptions {
 const pageSize = 100
 
 /**
- * Converts stored sessions to cases: the recorded user input, the recorded tool results, and the last answer as
+ * Converts stored sessions to cases with the recorded user input, the recorded tool results, and the last answer as
  * `expected`. Forks, sessions of evaluations, and sessions without user input cleared by shields are skipped.
  *
  * @example
@@ -223,7 +223,7 @@ export async function readSessionCases(
   expectArgument('readSessionCases(store, options)', options, optionsRule)
   const { last = 100, ...which } = options
   if (!Number.isSafeInteger(last) || last < 1)
-    throw evaluationOptionError('last', 'must be a whole number from 1')
+    throw evaluationOptionError('last', 'must be an integer from 1')
   const cases: EvaluationCase<string>[] = []
   let after: ListedSession | undefined
   /* oxlint-disable no-await-in-loop -- one log at a time is in memory */
@@ -273,27 +273,28 @@ async function readResults(
   messages: readonly Message[],
 ): Promise<RecordedResult[]> {
   const results: RecordedResult[] = []
-  const asked = new Map<string, ToolCall['function']>()
-  const told = new Set<string>()
+  const callsById = new Map<string, ToolCall['function']>()
+  const announced = new Set<string>()
   for (const event of [...replayEvents(await store.read(id), id)].flatMap(({ events }) => events)) {
-    if (event.type === 'tool_call' && !event.call.hosted) asked.set(event.call.id, event.call.function)
+    if (event.type === 'tool_call' && !event.call.hosted) callsById.set(event.call.id, event.call.function)
     if (event.type !== 'tool_result') continue
-    told.add(event.callId)
-    const call = asked.get(event.callId)
+    announced.add(event.callId)
+    const call = callsById.get(event.callId)
     const { status, content, media, errorKind } = event
     const more = { ...(media && { media }), ...(errorKind && { errorKind }) }
     if (call && toolStatuses.has(status)) results.push({ ...call, result: { status, content, ...more } })
   }
-  return [...listEarlierResults(messages, told), ...results]
+  return [...listEarlierResults(messages, announced), ...results]
 }
 
 /** Results from a fork or a given conversation exist only in the transcript. */
-function listEarlierResults(messages: readonly Message[], told: ReadonlySet<string>): RecordedResult[] {
-  const asked = new Map<string, ToolCall>()
+function listEarlierResults(messages: readonly Message[], announced: ReadonlySet<string>): RecordedResult[] {
+  const callsById = new Map<string, ToolCall>()
   return messages.flatMap((message): RecordedResult[] => {
-    if (message.role === 'assistant') for (const call of message.tool_calls ?? []) asked.set(call.id, call)
-    if (message.role !== 'tool' || told.has(message.tool_call_id)) return []
-    const call = asked.get(message.tool_call_id)
+    if (message.role === 'assistant')
+      for (const call of message.tool_calls ?? []) callsById.set(call.id, call)
+    if (message.role !== 'tool' || announced.has(message.tool_call_id)) return []
+    const call = callsById.get(message.tool_call_id)
     if (!call || call.hosted) return []
     const { content, media } = message
     return [{ ...call.function, result: { status: 'ok', content, ...(media && { media }) } }]
@@ -310,9 +311,9 @@ function listTurns(messages: readonly Message[]): UserInputMessage[][] {
       continue
     }
     if (message.internal || message.data?.['withheld'] === true) continue
-    const said: UserInputMessage = { content: message.content }
-    if (isAnswered) turns.push([said])
-    else turns.at(-1)?.push(said)
+    const userMessage: UserInputMessage = { content: message.content }
+    if (isAnswered) turns.push([userMessage])
+    else turns.at(-1)?.push(userMessage)
     isAnswered = false
   }
   return turns

@@ -7,9 +7,9 @@ import type { Interval } from './summarize-cases.js'
 export const reportVersion = 1
 
 /**
- * - `passed`, `failed`: scored; the score does or does not reach `passAt`
- * - `error`: no score, because the model, the store or a scorer failed
- * - `diverged`: a replayed session made a call that could not be played
+ * - `passed`, `failed`: Scored; the score does or does not reach `passAt`
+ * - `error`: No score, because the model, the store or a scorer failed
+ * - `diverged`: A replayed session made a call that could not be played
  */
 export type CaseVerdict = 'passed' | 'failed' | 'error' | 'diverged'
 
@@ -139,7 +139,7 @@ export const reportRule: ArgumentRule = objectRule(
 
 export const comparisonRule: ArgumentRule = {
   is: (value) => value === null || value === undefined || objectRule(['pairs', 'regressions'], '').is(value),
-  phrase: 'what compareReports() returned, or left out',
+  phrase: 'the result of compareReports(), or omitted',
 }
 
 /**
@@ -157,18 +157,20 @@ export function parseReport(text: string, name = 'The report'): EvaluationReport
   const refuse = (what: string): EvaluationError =>
     new EvaluationError(
       'invalid_report',
-      `${name} is no report of an evaluation: ${what}. Name a file that statewright eval --out has written.`,
+      `${name} is not a report of an evaluation: ${what}. Pass a file written by statewright eval --out.`,
       name,
     )
   let value: Partial<EvaluationReport> | null
   try {
     value = JSON.parse(text) as Partial<EvaluationReport> | null
   } catch {
-    throw refuse('it is no JSON')
+    throw refuse('it is not JSON')
   }
-  if (value?.statewright !== 'evaluation') throw refuse('it is something else')
+  if (value?.statewright !== 'evaluation') throw refuse('it has another format')
   if (typeof value.version !== 'number' || value.version > reportVersion)
-    throw refuse(`it has version ${String(value.version)}, and this Statewright knows ${reportVersion}`)
+    throw refuse(
+      `it has version ${String(value.version)}, but this version of Statewright supports ${reportVersion}`,
+    )
   const isWhole = Array.isArray(value.cases) && value.cases.every(isCase) && Array.isArray(value.scorers)
   if (!isWhole) throw refuse('its cases are damaged')
   return value as EvaluationReport

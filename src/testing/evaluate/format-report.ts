@@ -29,7 +29,7 @@ export interface FormatReportOptions {
   color?: boolean
   /** Maximum number of failures, regressions and improvements to list. Default: 5. */
   most?: number
-  /** Appended to the suggested `sessions show` command, such as ` --store=file:./sessions`. Default: nothing. */
+  /** Appended to the suggested `sessions show` command, such as ` --store=file:./sessions`. Defaults to nothing. */
   commandOptions?: string
 }
 
@@ -66,7 +66,9 @@ export function formatReport(
     )
   const lines = [
     shorten(head, width),
-    ...(interrupted ? [paint('yellow', 'Stopped before its end: this is what was scored.')] : []),
+    ...(interrupted
+      ? [paint('yellow', 'Stopped early. The report contains only the runs scored so far.')]
+      : []),
     '',
     ...formatScores(report, width, paint),
     '',
@@ -163,8 +165,8 @@ function formatComparison(
   const nameWidth = Math.max(8, ...rows.map(([name]) => Math.min(20, name.length)))
   const { added, missing } = others
   const left = [
-    ...(added.length > 0 ? [`${formatCount(added.length, 'case')} only here`] : []),
-    ...(missing.length > 0 ? [`${formatCount(missing.length, 'case')} only there`] : []),
+    ...(added.length > 0 ? [`${formatCount(added.length, 'case')} only in this report`] : []),
+    ...(missing.length > 0 ? [`${formatCount(missing.length, 'case')} only in the baseline`] : []),
   ]
   const idWidth = Math.max(8, width - 30)
   const list = (title: string, style: Style, changes: typeof regressions): string[] => [
@@ -205,7 +207,7 @@ function formatFailures(
     }),
     ...(failures.length > most ? [paint('dim', `  … and ${formatCount(failures.length - most)} more`)] : []),
     ...(kept
-      ? ['', paint('dim', `Look at one: statewright sessions show ${quoteShellWord(kept)}${commandOptions}`)]
+      ? ['', paint('dim', `Inspect one: statewright sessions show ${quoteShellWord(kept)}${commandOptions}`)]
       : []),
   ]
 }
@@ -280,9 +282,9 @@ export function listFailures({ cases }: EvaluationReport): ShownFailure[] {
 export function describeFailure({ error, diverged, scores, failure, state, reason }: EvaluatedRun): string {
   if (error) return error.message
   if (diverged) return `${diverged.tool}(${diverged.arguments}): ${diverged.why}`
-  const said = Object.entries(scores)
+  const scoreLines = Object.entries(scores)
     .filter(([, { passed }]) => !passed)
     .map(([name, { score, why }]) => `${name} ${formatScore(score)}${why === undefined ? '' : `: ${why}`}`)
   const ended = state === 'COMPLETED' ? [] : [`${state ?? 'not begun'} (${failure?.code ?? reason ?? ''})`]
-  return [...ended, ...said].join(' · ')
+  return [...ended, ...scoreLines].join(' · ')
 }

@@ -107,7 +107,7 @@ const escapes: Record<string, string> = {
 /** Escapes text for HTML and quoted attributes and drops control characters. */
 const escapeHtml = (text: string): string =>
   text
-    // oxlint-disable-next-line no-control-regex -- these are what is left out
+    // oxlint-disable-next-line no-control-regex -- drops these characters
     .replaceAll(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]/g, '')
     .replaceAll(/[&<>"']/g, (letter) => escapes[letter] ?? letter)
 

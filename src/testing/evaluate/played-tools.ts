@@ -122,7 +122,7 @@ async function readCalls(
 async function findObstacle(tool: Tool, input: unknown, { context }: ToolExecution): Promise<string | null> {
   const what = 'the session has no such call'
   if (tool.delegate) return `${what}, and sub-agents do not run in a replay`
-  if (tool.client) return `${what}, and no client is there to carry it out`
+  if (tool.client) return `${what}, and no client can execute it`
   if (!tool.readOnly) return `${what}, and its tool is not readOnly`
   if (await needsPerson(tool, input, context)) return `${what}, and a person would have to approve it`
   return null

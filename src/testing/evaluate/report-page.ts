@@ -35,7 +35,7 @@ const mostRows = 1000
 const mostFailures = 200
 
 /**
- * Renders a report as one self-contained HTML page with plots: no scripts, no external resources, light and
+ * Renders a report as one self-contained HTML page with plots, without scripts or external resources, light and
  * dark.
  *
  * @example
@@ -84,7 +84,7 @@ function showHead(report: EvaluationReport): Markup {
   const when = new Date(startedAt).toISOString().slice(0, 16).replace('T', ' ')
   return html`<h1>Evaluation ${id}</h1>
 <p class="soft">${agent.model} · ${when} UTC · ${formatExtent(report)} · a score of ${passAt} passes · seed ${seed}</p>
-${interrupted === true && html`<p class="note">Stopped before its end: this is what was scored.</p>`}`
+${interrupted === true && html`<p class="note">Stopped early. The report contains only the runs scored so far.</p>`}`
 }
 
 function showTiles({ summary }: EvaluationReport): Markup {
@@ -198,14 +198,14 @@ function showFailure({ of, run }: ShownFailure): Markup {
   const why = describeFailure(run)
   const row = (name: string, words: string | null): Markup | false =>
     words !== null && words !== '' && html`<dt>${name}</dt><dd>${words}</dd>`
-  const said = Object.entries(scores).map(
-    ([name, given]) =>
-      `${name} ${formatScore(given.score)}${given.why === undefined ? '' : `: ${given.why}`}`,
+  const scoreLines = Object.entries(scores).map(
+    ([name, score]) =>
+      `${name} ${formatScore(score.score)}${score.why === undefined ? '' : `: ${score.why}`}`,
   )
   return html`<details><summary><b class="${verdict}">${verdict}</b> ${of.id}${
     why !== '' && html` <span class="soft">${why.length > 160 ? `${why.slice(0, 159)}…` : why}</span>`
   }</summary>
-<dl>${row('input', of.input)}${row('expected', of.expected ?? null)}${row('output', output)}${row('scores', said.join('\n'))}${row(
+<dl>${row('input', of.input)}${row('expected', of.expected ?? null)}${row('output', output)}${row('scores', scoreLines.join('\n'))}${row(
     'state',
     state === null ? 'not begun' : `${state} (${reason ?? ''})`,
   )}${row('why', why)}${row('guards', guards.map(({ guard, action, message }) => `${guard} ${action}: ${message}`).join('\n'))}${

@@ -44,7 +44,7 @@ function compareMember(
       ...found,
       message: `The agent '${name}': ${found.message}`,
     }))
-  const message = `No handoff leads to the agent '${name}' any more.`
+  const message = `No handoff leads to the agent '${name}' anymore.`
   return [{ by: 'tools', subject: name, recorded: 'there', now: 'gone', message }]
 }
 
@@ -69,7 +69,7 @@ function compareTools(
   const added = now
     .filter(({ name }) => !known.has(name))
     .map(({ name }): FoundDifference => {
-      const message = `Tool '${name}' is new: the model was not offered it when the session was recorded.`
+      const message = `Tool '${name}' is new; it was not offered when the session was recorded.`
       return { by: 'tools', subject: name, recorded: 'not there', now: 'there', message }
     })
   const isMoved =
@@ -79,14 +79,14 @@ function compareTools(
     string,
     string,
   ]
-  const message = `The tools come in another order: they were ${before}, and are ${after}.`
+  const message = `The order of the tools changed from ${before} to ${after}.`
   return [{ by: 'tools', subject: null, recorded: before, now: after, message }]
 }
 
 function compareTool(then: RecordedTool, now: RecordedTool): FoundDifference[] {
   const { name } = then
   const isOther = then.description !== now.description
-  const described = `Tool '${name}' is described otherwise:\n${formatTextDifference(then.description, now.description)}`
+  const described = `Tool '${name}' has a different description:\n${formatTextDifference(then.description, now.description)}`
   const text: FoundDifference = {
     by: 'tools',
     subject: name,
@@ -102,7 +102,7 @@ function compareTool(then: RecordedTool, now: RecordedTool): FoundDifference[] {
     subject: name,
     recorded: toCanonicalJson(then.parameters),
     now: toCanonicalJson(now.parameters),
-    message: `Tool '${name}' has another schema:\n${lines.join('\n')}`,
+    message: `Tool '${name}' has a different schema:\n${lines.join('\n')}`,
   }
   return [...(isOther ? [text] : []), ...(changes.length > 0 ? [schema] : [])]
 }
@@ -133,13 +133,13 @@ function createGoneDifference(
   const steps = called.get(name) ?? []
   const use = steps.length > 0 ? `The session calls it in ${steps.join(', ')}` : 'The session never calls it'
   const has = now.length > 0 ? now.map((tool) => tool.name).join(', ') : 'none'
-  const message = `Tool '${name}' is gone. ${use}; the tools are now: ${has}.`
+  const message = `Tool '${name}' is missing. ${use}. Current tools: ${has}.`
   return { by: 'tools', subject: name, recorded: 'there', now: 'gone', message }
 }
 
 function compareOutputs(then: RecordedAgent['output'], now: RecordedAgent['output']): FoundDifference[] {
   return listLeafChanges({ output: then ?? null }, { output: now ?? null }).map(({ path, before, after }) =>
-    createDifference('output', path, before, after, `What answers have to be has changed: ${path} was`),
+    createDifference('output', path, before, after, `The output format has changed: ${path} was`),
   )
 }
 
@@ -151,7 +151,7 @@ function createDifference(
   words: string,
 ): FoundDifference {
   const [recorded, now] = [formatValue(before), formatValue(after)]
-  return { by, subject, recorded, now, message: `${words} ${recorded}, and is ${now}.` }
+  return { by, subject, recorded, now, message: `${words} ${recorded} and is now ${now}.` }
 }
 
 const mostLines = 12
@@ -204,14 +204,14 @@ export function formatCall({ name, arguments: text }: { name: string; arguments:
 export const needsThenWords: Record<CallNeeds, string> = {
   nobody: 'ran by itself',
   approval: 'waited for a person to approve it',
-  client: 'was left to the client',
+  client: 'was executed by the client',
   child: 'waited for its sub-agent',
 }
 
 export const needsNowWords: Record<CallNeeds, string> = {
   nobody: 'runs by itself',
   approval: 'waits for a person to approve it',
-  client: 'is left to the client',
+  client: 'is executed by the client',
   child: 'waits for its sub-agent',
 }
 

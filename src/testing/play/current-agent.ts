@@ -71,11 +71,11 @@ export class CurrentAgent {
       }
       case 'snapshot': {
         const then = entry.state.context as AgentContext
-        const made = this.#createRunParts({
+        const runParts = this.#createRunParts({
           ...completeInput({ ...then, speaker: '', now: 0, input: [] }),
           speaker: then.speaker,
         })
-        return { ...entry, state: { ...entry.state, context: { ...then, ...made } } }
+        return { ...entry, state: { ...entry.state, context: { ...then, ...runParts } } }
       }
       case 'event':
         return { ...entry, event: await this.#adaptEvent(entry.event, row, context, found) }
@@ -165,7 +165,7 @@ export class CurrentAgent {
       const asks = tools.get(called.name)?.needsApproval
       const hint =
         typeof asks === 'function' && appContext === undefined
-          ? ' (Its needsApproval was asked without the app’s own object: give it as { context }.)'
+          ? ' (Its needsApproval was called without an app context. Pass it as { context }.)'
           : ''
       const [recorded, present] = [needsThenWords[then.needs], needsNowWords[now.needs]]
       const message = `${formatCall(called)} ${recorded}, and ${present} now.${hint}`
@@ -189,8 +189,8 @@ export class CurrentAgent {
     if ((now === null) !== (then === null)) {
       const message =
         now === null
-          ? `The answer fits the output schema now; it did not when it was recorded: ${then ?? ''}`
-          : `The answer does not fit the output schema any more: ${now}`
+          ? `The answer now matches the output schema; it did not when recorded: ${then ?? ''}`
+          : `The answer no longer matches the output schema: ${now}`
       found.push({ by: 'output', subject: 'output', recorded: then ?? 'fits', now: now ?? 'fits', message })
     }
     return { outputProblem: now }
@@ -217,7 +217,7 @@ export class CurrentAgent {
     const parsed = await parseArguments(tool, call.arguments)
     if (parsed.ok === hasRun) return undefined
     const [recorded, now] = parsed.ok ? ['did not fit', 'fit'] : ['fit', 'do not fit']
-    const words = parsed.ok ? 'fit the schema of the tool now' : 'do not fit the schema of the tool any more'
+    const words = parsed.ok ? 'now match the schema of the tool' : 'no longer match the schema of the tool'
     const why = parsed.ok ? result.content : parsed.message
     const message = `The arguments of ${formatCall(call)} ${words}: ${why}`
     this.reported.add(call.id)
@@ -235,7 +235,8 @@ export class CurrentAgent {
   ): ToolResult | undefined {
     if (now === null) return undefined
     const isScreened = features.resultShields || row.hidden === true
-    if (isScreened) this.notes.add(`what ${call.name} returns: shields look at it before it is kept`)
+    if (isScreened)
+      this.notes.add(`the results of ${call.name}, because shields review them before they are stored`)
     const isOther =
       then.status !== now.status ||
       (!isScreened &&
@@ -244,7 +245,7 @@ export class CurrentAgent {
     if (!isOther) return undefined
     this.reported.add(call.id)
     const statuses = then.status === now.status ? '' : ` (${then.status} then, ${now.status} now)`
-    const message = `${formatCall(call)} returns something else${statuses}:\n${formatTextDifference(then.content, now.content)}`
+    const message = `${formatCall(call)} returns a different result${statuses}:\n${formatTextDifference(then.content, now.content)}`
     found.push({ by: 'result', subject: call.name, recorded: then.content, now: now.content, message })
     return { ...now, durationMs: then.durationMs }
   }
@@ -315,7 +316,7 @@ export class LiveTools {
 
   #stopCall(key: string, call: RunningCall): void {
     this.#running.delete(key)
-    call.stop(new Error('The played run has gone on without this call.'))
+    call.stop(new Error('The replayed run continued without this call.'))
   }
 }
 

@@ -61,7 +61,7 @@ export interface SessionReplay {
  * // in a test: JSON.parse(readFileSync('ann.session.json', 'utf8'))
  * const { state, notCompared } = await replaySession(agent, recording)
  *
- * @throws {ReplayError} `session_differs`, with what is otherwise in its message and as `differences`;
+ * @throws {ReplayError} `session_differs`, with the differences in its message and in `differences`;
  * `invalid_recording`, `newer_recording`, `damaged_recording`, `not_an_agent`, `invalid_option`
  * @throws {StoreError} `corrupt_log`, `newer_log` for the records of a store
  */
@@ -73,7 +73,7 @@ export async function replaySession(
   const made = internalsByAgent.get(agent)
   if (!made) {
     const text =
-      'A session is played on an agent that createAgent() has made, in the same copy of Statewright. This is none.'
+      'A session can only be replayed on an agent created by createAgent() from the same copy of Statewright.'
     throw new ReplayError('not_an_agent', text, 'agent')
   }
   const { tools = 'log', context, limits = {}, isSame } = checkOptions(options)
@@ -99,13 +99,12 @@ function checkOptions(options: ReplaySessionOptions): ReplaySessionOptions {
   const refuse = (key: string, problem: string) =>
     new ReplayError('invalid_option', `${key}: ${problem}`, key)
   for (const key of Object.keys(options))
-    if (!optionNames.includes(key))
-      throw refuse(key, `there is no such option. There are: ${optionNames.join(', ')}.`)
+    if (!optionNames.includes(key)) throw refuse(key, `unknown option. Available: ${optionNames.join(', ')}.`)
   const { tools, limits, isSame } = options
   if (tools !== undefined && tools !== 'log' && tools !== 'live')
     throw refuse('tools', `must be 'log' or 'live' (is ${JSON.stringify(tools)}).`)
   if (isSame !== undefined && typeof isSame !== 'function')
-    throw refuse('isSame', 'must be a function of what was recorded and what came now.')
+    throw refuse('isSame', 'must be a function of the recorded and the current result.')
   try {
     if (limits === undefined) return options
     const whole = overrideLimits({} as AgentConfig, limits).limits
@@ -137,7 +136,7 @@ async function playRecording(
     // A missing tool has been reported already.
     if (!host) continue
     const deeper = { ...scene, recording: readRecording(child), parts: host.parts, config: host.config }
-    // oxlint-disable-next-line no-await-in-loop -- in the order in which they were called
+    // oxlint-disable-next-line no-await-in-loop -- in call order
     subAgents.push(await playRecording(deeper, [...path, tool], differences))
   }
   const { standing, calls, notes } = player
@@ -146,13 +145,13 @@ async function playRecording(
   const { tools: traits = {}, features } = standing.run?.context ?? {}
   const unseen = [...called.keys()].filter((name) => features?.resultShields && traits[name]?.delegate)
   const unknown = [
-    ...unseen.map((name) => `the runs of the sub-agent '${name}': shields look at what it returns alone`),
-    ...(isCut ? [`what came after record ${last}: what shields have withheld decided how it went on`] : []),
+    ...unseen.map((name) => `the runs of the sub-agent '${name}', because shields review only its result`),
+    ...(isCut ? [`everything after record ${last}, which depends on content withheld by shields`] : []),
     ...(recording.agent.instructions === undefined
-      ? ['the prompt: it was not known when this was recorded']
+      ? ['the prompt, which the recording does not contain']
       : []),
     ...(recording.agent.tools === undefined
-      ? ['how tools look to the model: it was not known when this was recorded']
+      ? ['the tool specifications, which the recording does not contain']
       : []),
   ]
   return {
@@ -203,11 +202,11 @@ function sessionDiffersError(session: string, differences: readonly SessionDiffe
   const more = differences.length - told.length
   if (more > 0) told.push(`… and ${more} more.`)
   const advice =
-    `If the change is intended, take a new recording: statewright sessions export ${quoteShellWord(session)} --as test --update, with the ` +
-    'options of the first recording; or record a new session of the changed agent.'
+    `If the change is intended, record it again: statewright sessions export ${quoteShellWord(session)} --as test --update, with the ` +
+    'options of the first recording, or record a new session of the changed agent.'
   return new ReplayError(
     'session_differs',
-    [`Session '${session}' does not play as it was recorded.`, ...told, advice].join('\n\n'),
+    [`Session '${session}' replays differently from its recording.`, ...told, advice].join('\n\n'),
     session,
     { differences },
   )

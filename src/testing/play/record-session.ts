@@ -39,25 +39,25 @@ import type { Message } from '../../../machines/agent/messages.js'
  * const taken = await recordSession(agent, 'ann')
  * const { state } = await replaySession(agent, taken)
  *
- * @param store where the session is. Default: the agent's own
+ * @param store where the session is. Defaults to the agent's own
  * @throws {ReplayError} `not_an_agent`, `invalid_option` for an agent without a store
  * @throws {StoreError} `unknown_session`, `corrupt_log`, `newer_log`, …
  */
 export async function recordSession(
   agent: Pick<Agent, 'config'>,
   sessionId: string,
-  { store: given }: { store?: SessionStore } = {},
+  { store: storeOption }: { store?: SessionStore } = {},
 ): Promise<Recording> {
   const internals = internalsByAgent.get(agent)
   if (!internals)
     throw new ReplayError(
       'not_an_agent',
-      'Only a session of an agent that createAgent() has made is recorded.',
+      'Only sessions of an agent created by createAgent() can be recorded.',
     )
-  const store = given ?? internals.store
+  const store = storeOption ?? internals.store
   if (!store) {
     const text =
-      'This agent has no store, so nothing of its sessions is kept. Give it one, or name one: { store }.'
+      'This agent has no store, so its sessions are not stored. Give the agent a store or pass { store }.'
     throw new ReplayError('invalid_option', text, 'store')
   }
   return takeRecording(store, checkSessionId(sessionId), toRecordedAgent(internals.parts, agent.config))
@@ -73,7 +73,7 @@ export async function takeRecording(
   const { records: shown, problem } = clearRecords(log, session)
   if (problem !== null) throw problem
   const kept = removeNeedless(shown)
-  const { reached, standing } = foldRecords(kept, session)
+  const { reached, folded } = foldRecords(kept, session)
   const { below, whole } = foldWholeLog(log, session)
   const subAgents: Recording['subAgents'] = []
   for (const [id, { callId, tool, speaker }] of below) {
@@ -90,7 +90,7 @@ export async function takeRecording(
   const end = reached.findIndex((place, i) => place !== whole.get(kept[i]?.seq ?? 0))
   const isWhole = end < 0
   const records = kept.map((record, i) => ({ ...record, reached: reached[i] ?? null }))
-  const messages = standing.run?.context.messages ?? standing.state.messages
+  const messages = folded.run?.context.messages ?? folded.state.messages
   return sealRecording({
     statewright: 'recording',
     version: recordingVersion,
@@ -117,34 +117,28 @@ function removeNeedless(records: readonly ClearedRecord[]): ClearedRecord[] {
 function foldRecords(
   records: readonly ClearedRecord[],
   session: string,
-): { reached: (string | null)[]; standing: FoldedSession } {
-  const standing = createFoldedSession(
+): { reached: (string | null)[]; folded: FoldedSession } {
+  const folded = createFoldedSession(
     records.slice(0, 1).map((record) => ({ ...record, data: '', check: '' })),
   )
   const reached = records.map(({ seq, at, hidden: _hidden, ...entry }) => {
-    applyOpenedRecord(
-      standing,
-      { seq, at, type: entry.type, data: '', check: '' },
-      entry,
-      session,
-      pureReducer,
-    )
-    return getPlace(standing)
+    applyOpenedRecord(folded, { seq, at, type: entry.type, data: '', check: '' }, entry, session, pureReducer)
+    return getPlace(folded)
   })
-  return { reached, standing }
+  return { reached, folded }
 }
 
 function foldWholeLog(
   log: readonly LogRecord[],
   session: string,
 ): { whole: Map<number, string | null>; below: Map<string, DelegatedCall> } {
-  const standing = createFoldedSession(log)
+  const folded = createFoldedSession(log)
   const whole = new Map<number, string | null>()
   const below = new Map<string, DelegatedCall>()
   for (const record of log) {
-    applyOpenedRecord(standing, record, openRecord(record, standing.head, session), session, pureReducer)
-    whole.set(record.seq, getPlace(standing))
-    const context = standing.run?.context
+    applyOpenedRecord(folded, record, openRecord(record, folded.head, session), session, pureReducer)
+    whole.set(record.seq, getPlace(folded))
+    const context = folded.run?.context
     // Result shields have not reviewed what the sub-agent emitted along the way.
     if (!context || context.features.resultShields) continue
     for (const [id, call] of listDelegated(context)) below.set(id, call)

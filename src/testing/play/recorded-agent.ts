@@ -32,8 +32,8 @@ export const standInByAgent = new WeakMap<object, StandIn>()
  * const { state } = await replaySession(createRecordedAgent(recording), recording)
  * const french = createRecordedAgent(recording, { instructions: 'Answer in French.' }) // replaySession rejects: another prompt
  *
- * @throws {ReplayError} as `replaySession` for what is no recording
- * @throws {ConfigError} for `changes` that no agent can be made of
+ * @throws {ReplayError} as `replaySession` for an invalid recording
+ * @throws {ConfigError} for invalid `changes`
  */
 export function createRecordedAgent(recording: object, changes: Partial<AgentOptions> = {}): Agent {
   const read = readRecording(recording)
@@ -57,8 +57,8 @@ class RecordedTeam {
 
   /** Only the log contains the tools of an agent after a handoff. */
   getAgent(name: string): Agent {
-    const made = this.#agents.get(name)
-    if (made) return made
+    const existing = this.#agents.get(name)
+    if (existing) return existing
     const { agent, records } = this.#recording
     const handed = records.flatMap((record) =>
       record.type === 'event' && record.event.type === 'HANDED_OFF' && record.event.to === name
@@ -136,7 +136,7 @@ function createTools({ tools }: RecordedAgent, known: Known | null, team: Record
     Object.keys(traits).map((name) => ({ name, description: 'Not recorded.', parameters: anyObject }))
   const search = Object.entries(traits).find(([, { loads }]) => loads)
   const own = search === undefined ? specs : specs.filter(({ name }) => !isOfSearch(name, search))
-  const made = own.map((spec): ToolEntry => {
+  const entries = own.map((spec): ToolEntry => {
     const { name, description, parameters } = spec
     const {
       delegate,
@@ -168,12 +168,12 @@ function createTools({ tools }: RecordedAgent, known: Known | null, team: Record
     const tool = child.asTool({ ...words, ...(endsRun && { endsRun }), ...(maxCalls && { maxCalls }) })
     return isDeferred ? { ...tool, defer: true } : tool
   })
-  if (search === undefined) return made
+  if (search === undefined) return entries
   // Search results come from the recording. The order of the tools is part of a request, so it is preserved.
   const place = own.findIndex((spec, i) => spec !== specs[i])
-  const at = place === -1 ? made.length : place
+  const at = place === -1 ? entries.length : place
   const loading = search[1].loads ?? 'append'
-  return [...made.slice(0, at), toolSearch({ loading, search: () => [] }), ...made.slice(at)]
+  return [...entries.slice(0, at), toolSearch({ loading, search: () => [] }), ...entries.slice(at)]
 }
 
 /** Whether a tool is the search itself or its dispatcher. */
@@ -181,7 +181,7 @@ function isOfSearch(name: string, [search, { loads }]: [string, ToolTraits]): bo
   return name === search || (loads === 'dispatch' && name === 'call_tool')
 }
 
-const standInMessage = 'This agent is made of a recording: nothing of it works but to be played.'
+const standInMessage = 'This agent was created from a recording and can only be replayed.'
 
 const silentModel: ModelProvider = {
   provider: 'recording',

@@ -13,12 +13,12 @@ import type { LogRecord } from '../../core/sessions/store/store.js'
 /**
  * The kind of a difference.
  *
- * - `prompt`: the instructions · `tools`: a tool is missing, new or described differently · `settings`:
- *   sampling, toolChoice, extraBody · `output`: the answer schema
- * - `arguments`: a tool accepts or rejects other arguments · `result`: a live tool returned something else ·
+ * - `prompt`: The instructions · `tools`: tool is missing, new or described differently · `settings`:
+ *   sampling, toolChoice, extraBody · `output`: answer schema
+ * - `arguments`: A tool accepts or rejects other arguments · `result`: live tool returned something else ·
  *   `approval`: who must act on a call
- * - `message`: the transcript differs · `guidance`: the guards' messages to the model differ
- * - `state`: the agent leads to another state · `chart`: this version of Statewright does
+ * - `message`: The transcript differs · `guidance`: guards' messages to the model differ
+ * - `state`: The agent leads to another state · `chart`: this version of Statewright does
  */
 export type DifferenceKind =
   | 'prompt'
@@ -53,9 +53,9 @@ export interface SessionDifference {
 }
 
 /**
- * - `session_differs`: the replay differs; see `differences`
- * - `invalid_recording`, `newer_recording`, `damaged_recording`: the recording cannot be replayed
- * - `not_an_agent`, `invalid_option`: an invalid argument
+ * - `session_differs`: The replay differs; see `differences`
+ * - `invalid_recording`, `newer_recording`, `damaged_recording`: The recording cannot be replayed
+ * - `not_an_agent`, `invalid_option`: An invalid argument
  */
 export type ReplayErrorCode =
   | 'session_differs'
@@ -165,16 +165,16 @@ export interface ReadableRecording extends Omit<Recording, 'records'> {
  * @throws {ReplayError} `invalid_recording`, `newer_recording`, `damaged_recording`
  * @throws {StoreError} `corrupt_log`, `newer_log` for records of a store
  */
-export function readRecording(given: unknown): ReadableRecording {
-  if (Array.isArray(given)) return fromRecords(given as LogRecord[])
-  if (typeof given === 'string')
-    throw invalidRecordingError('This is a text: parse it with JSON.parse, or import the file as JSON.')
-  if (typeof given !== 'object' || given === null) throw invalidRecordingError(`This is ${String(given)}.`)
-  const { statewright, version, check, ...rest } = given as Partial<Recording>
+export function readRecording(value: unknown): ReadableRecording {
+  if (Array.isArray(value)) return fromRecords(value as LogRecord[])
+  if (typeof value === 'string')
+    throw invalidRecordingError('This is a text. Parse it with JSON.parse or import the file as JSON.')
+  if (typeof value !== 'object' || value === null) throw invalidRecordingError(`This is ${String(value)}.`)
+  const { statewright, version, check, ...rest } = value as Partial<Recording>
   if (statewright !== 'recording') {
-    const isSession = 'messages' in given && 'usage' in given
+    const isSession = 'messages' in value && 'usage' in value
     throw invalidRecordingError(
-      isSession ? 'This is a session as JSON, which has no log in it.' : 'This is something else.',
+      isSession ? 'This is a session exported as JSON, which contains no log.' : 'This has another format.',
     )
   }
   if (typeof version !== 'number' || version < 1)
@@ -182,8 +182,8 @@ export function readRecording(given: unknown): ReadableRecording {
   if (version > recordingVersion) {
     throw new ReplayError(
       'newer_recording',
-      `The recording has version ${String(version)}; this Statewright knows versions up to ${recordingVersion}. ` +
-        'Play it with the newer Statewright that took it, or take it again with this one.',
+      `The recording has version ${String(version)}; this version of Statewright supports versions up to ${recordingVersion}. ` +
+        'Replay it with the newer Statewright, or record it again with this one.',
     )
   }
   const { session, agent, records, messages, subAgents } = rest
@@ -194,7 +194,7 @@ export function readRecording(given: unknown): ReadableRecording {
     records.every((record) => isObject(record) && typeof record.seq === 'number') &&
     (messages === null || Array.isArray(messages)) &&
     Array.isArray(subAgents)
-  if (!isWhole) throw damagedRecordingError(session, 'something of it is missing')
+  if (!isWhole) throw damagedRecordingError(session, 'parts are missing')
   const whole = {
     statewright,
     version: recordingVersion,
@@ -205,7 +205,7 @@ export function readRecording(given: unknown): ReadableRecording {
     subAgents,
   } as const
   if (check !== undefined && check !== computeCheck(whole))
-    throw damagedRecordingError(session, 'its checksum does not fit what is in it')
+    throw damagedRecordingError(session, 'its checksum does not match its content')
   return { ...whole, records: checkRecords(records, session) }
 }
 
@@ -216,12 +216,12 @@ function checkRecords(records: readonly RecordedEntry[], session: string): Recor
     const before = records[i - 1]
     if (!isWellFormed(record)) throw damagedRecordingError(session, `record ${record.seq} is incomplete`)
     if (before && record.seq <= before.seq)
-      throw damagedRecordingError(session, `record ${record.seq} is not in its place`)
+      throw damagedRecordingError(session, `record ${record.seq} is out of order`)
     const unknown = findUnknownFormat('version' in record ? record.version : logVersion, record.needs ?? [])
     if (unknown !== null) {
       throw new ReplayError(
         'newer_recording',
-        `The recording of session '${session}' ${unknown}. Play it with the newer Statewright that took it.`,
+        `The recording of session '${session}' ${unknown}. Replay it with the newer Statewright.`,
         session,
       )
     }
@@ -239,15 +239,14 @@ function isWellFormed(record: RecordedEntry): boolean {
   return type === 'opened' || (type === 'snapshot' && isObject(state) && isObject(state.context))
 }
 
-function fromRecords(given: readonly LogRecord[]): ReadableRecording {
+function fromRecords(value: readonly LogRecord[]): ReadableRecording {
   const session = '(records)'
-  if (given.length === 0)
-    throw invalidRecordingError('There is no record in it: the store has no such session.')
-  const isLog = given.every((record) => isObject(record) && typeof record.data === 'string')
-  if (!isLog)
-    throw invalidRecordingError('This is a list, but not one of the records that store.read() gives.')
-  let last = (given[0]?.type === 'snapshot' ? given[0].seq : 1) - 1
-  const records = given.map((record) => {
+  if (value.length === 0)
+    throw invalidRecordingError('It contains no records, so the store has no such session.')
+  const isLog = value.every((record) => isObject(record) && typeof record.data === 'string')
+  if (!isLog) throw invalidRecordingError('This is a list, but not one of log records from store.read().')
+  let last = (value[0]?.type === 'snapshot' ? value[0].seq : 1) - 1
+  const records = value.map((record) => {
     const entry = openRecord(record, last, session)
     last = record.seq
     return { seq: record.seq, at: record.at, ...entry }
@@ -267,7 +266,7 @@ function fromRecords(given: readonly LogRecord[]): ReadableRecording {
 function invalidRecordingError(what: string): ReplayError {
   return new ReplayError(
     'invalid_recording',
-    `A recording is what 'statewright sessions export ID --as test' writes, what recordSession() gives, or the records of store.read(). ${what}`,
+    `A recording must be the output of 'statewright sessions export ID --as test' or recordSession(), or the records of store.read(). ${what}`,
   )
 }
 
@@ -275,8 +274,8 @@ function damagedRecordingError(session: unknown, what: string): ReplayError {
   const id = typeof session === 'string' ? session : 'ID'
   return new ReplayError(
     'damaged_recording',
-    `The recording of session '${id}' is damaged: ${what}. Bring the file back from version control, or take it again: ` +
-      `statewright sessions export ${quoteShellWord(id)} --as test --update. If you have changed it on purpose, delete its "check".`,
+    `The recording of session '${id}' is damaged: ${what}. Restore the file from version control, or record it again: ` +
+      `statewright sessions export ${quoteShellWord(id)} --as test --update. If you changed it on purpose, delete its "check".`,
     id,
   )
 }

@@ -20,16 +20,16 @@ import { ReplayError, type SessionDifference } from './recording.js'
 import { describeEntry, formatTextDifference, formatValue } from './compare-agents.js'
 
 const featureWords: Record<keyof Features, string> = {
-  inputShields: 'shields that look at what the user says',
-  outputShields: 'shields that look at answers',
-  callShields: 'shields that look at calls',
-  resultShields: 'shields that look at results',
+  inputShields: 'input shields',
+  outputShields: 'output shields',
+  callShields: 'call shields',
+  resultShields: 'result shields',
   retrieval: 'a memory',
-  fitting: 'a context window to fit',
-  userGuards: 'guards of its own',
+  fitting: 'context trimming',
+  userGuards: 'custom guards',
   structuredOutput: 'an output schema',
   stopWhen: 'a stopWhen',
-  prepareStep: 'a prepareStep, or instructions that are a function',
+  prepareStep: 'a prepareStep or dynamic instructions',
 }
 
 /** Lists changes of the agent that may explain a different state. */
@@ -37,11 +37,11 @@ function explainDifference({ run: one }: FoldedSession, { run: other }: FoldedSe
   if (!one || !other) return []
   const [then, now] = [one.context, other.context]
   const settings = listLeafChanges(then.config, now.config).map(
-    ({ path, before, after }) => `${path} was ${formatValue(before)}, and is ${formatValue(after)}`,
+    ({ path, before, after }) => `${path} was ${formatValue(before)} and is now ${formatValue(after)}`,
   )
   const features = listLeafChanges(then.features, now.features).map(({ path, after }) => {
     const words = featureWords[path as keyof Features] ?? path
-    return after === true ? `it has ${words} now` : `it has ${words} no more`
+    return after === true ? `it now has ${words}` : `it no longer has ${words}`
   })
   const tools = Object.keys(then.tools)
     .filter((name) => now.tools[name] !== undefined)
@@ -106,7 +106,7 @@ export class SessionPlayer {
     const { seq: _seq, at: _at, hidden, reached, ...entry } = row
     // The snapshot contains nothing new.
     if (entry.type === 'snapshot' && this.#now.run) return
-    if (hidden) this.#agent.notes.add(`record ${row.seq}: shields have withheld or changed what was there`)
+    if (hidden) this.#agent.notes.add(`record ${row.seq}, where shields withheld or changed content`)
     const found: FoundDifference[] = []
     const now = await this.#agent
       .adaptEntry(entry as RecordContent, row, this.#now.run?.context, found)
@@ -135,7 +135,7 @@ export class SessionPlayer {
 
   #damagedError({ seq }: RecordingRow, cause: unknown): ReplayError {
     const { session } = this.#scene.recording
-    const text = `The recording of session '${session}' cannot be read on from record ${seq}: ${describeError(cause)}`
+    const text = `The recording of session '${session}' cannot be read past record ${seq}: ${describeError(cause)}`
     return new ReplayError('damaged_recording', text, session, { cause })
   }
 
@@ -154,7 +154,7 @@ export class SessionPlayer {
     if (reached !== undefined && reached !== then) {
       const [recorded, present] = [reached ?? 'nowhere', then ?? 'nowhere']
       const message =
-        `After ${after} (record ${row.seq}) the run stood in ${recorded}; this version of Statewright leads to ` +
+        `After ${after} (record ${row.seq}) the run was in ${recorded}; this version of Statewright leads to ` +
         `${present}.`
       this.#addDifference(row, { by: 'chart', subject: null, recorded, now: present, message })
       this.#isOver = true
@@ -163,11 +163,11 @@ export class SessionPlayer {
       const reasons = explainDifference(this.#then, this.#now)
       const why =
         reasons.length > 0
-          ? `\nWhat has changed of the agent:\n${reasons.map((line) => `  ${line}`).join('\n')}`
+          ? `\nChanges of the agent:\n${reasons.map((line) => `  ${line}`).join('\n')}`
           : found.length > 0
-            ? ' That follows from the difference above.'
+            ? ' This follows from the difference above.'
             : ''
-      const message = `After ${after} (record ${row.seq}) the run stood in ${recorded}, and stands in ${present} now.${why}`
+      const message = `After ${after} (record ${row.seq}) the run was in ${recorded} and is now in ${present}.${why}`
       this.#addDifference(row, { by: 'state', subject: null, recorded, now: present, message })
       this.#isOver = true
     }
@@ -185,12 +185,12 @@ export class SessionPlayer {
       const [recorded, present] = [other, message].map((one) =>
         one ? JSON.stringify(getContent(one)) : '(none)',
       ) as [string, string]
-      const text = `Message ${message.id} (${message.role}) is another one:\n${formatTextDifference(recorded, present)}`
+      const text = `Message ${message.id} (${message.role}) is different:\n${formatTextDifference(recorded, present)}`
       this.#addDifference(row, { by: 'message', subject: message.id, recorded, now: present, message: text })
     }
     const [before, after] = [then.nudges.join('\n\n'), now.nudges.join('\n\n')]
     if (before === after) return
-    const text = `What the guards tell the model with this request is something else:\n${formatTextDifference(before, after)}`
+    const text = `The guards' message to the model with this request is different:\n${formatTextDifference(before, after)}`
     this.#addDifference(row, { by: 'guidance', subject: null, recorded: before, now: after, message: text })
   }
 
@@ -198,14 +198,14 @@ export class SessionPlayer {
     const { recording } = this.#scene
     const fault = findSessionFault(this.#then)
     if (fault !== null) {
-      const text = `The recording of session '${recording.session}' leads nowhere (${fault}). Take it again.`
+      const text = `The recording of session '${recording.session}' is inconsistent (${fault}). Record it again.`
       throw new ReplayError('damaged_recording', text, recording.session)
     }
     const last = recording.records.at(-1)
     if (recording.messages === null || !last) return
     const messages = this.#then.run?.context.messages ?? this.#then.state.messages
     const at = recording.messages.findIndex(
-      (made, i) => messages[i] === undefined || digestMessage(messages[i]) !== made,
+      (digest, i) => messages[i] === undefined || digestMessage(messages[i]) !== digest,
     )
     if (at < 0 && messages.length === recording.messages.length) return
     const message = messages[at < 0 ? recording.messages.length : at]

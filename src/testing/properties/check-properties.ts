@@ -47,7 +47,7 @@ export interface PropertyReport {
  * if (!closing.holds) console.error(closing.message)
  * ```
  *
- * @throws {PathError} `property_threw`, `unknown_state`, `coarse_states`, … and what is wrong with the machine
+ * @throws {PathError} `property_threw`, `unknown_state`, `coarse_states`, …, or for an invalid machine
  */
 export function checkProperties<TMachine extends AnyStateMachine, Name extends string>(
   machine: TMachine,
@@ -70,7 +70,7 @@ export function checkProperties<TMachine extends AnyStateMachine, Name extends s
     const holds = counterexample ? false : bounded === null ? true : null
     const message = counterexample
       ? counterexample.toString()
-      : `${judge.name}: ${bounded === null ? `holds in ${states === 1 ? 'its one state' : `all of ${states} states`}` : `no breach in ${states} ${states === 1 ? 'state' : 'states'}. ${bounded}`}`
+      : `${judge.name}: ${bounded === null ? `holds in ${states === 1 ? 'its only state' : `all of ${states} states`}` : `no breach in ${states} ${states === 1 ? 'state' : 'states'}. ${bounded}`}`
     return [judge.name, { holds, states, begun, bounded, counterexample, message }]
   })
   return Object.fromEntries(reports) as Record<Name, PropertyReport>
@@ -94,7 +94,7 @@ function createJudges(machine: AnyStateMachine, properties: Readonly<Record<stri
   }
   return entries.map(([name, property]) => {
     if (kinds.has((property as Property | null)?.kind)) return createJudge(machine, name, property)
-    const text = `The property '${name}' must be made by always, never, leadsTo, until, canReach or decreases.`
+    const text = `The property '${name}' must be created by always, never, leadsTo, until, canReach or decreases.`
     throw new PathError('bad_option', text, name)
   })
 }
@@ -110,7 +110,7 @@ function expectFairTypes(
   const types = new Set([...[...offered.values()].flatMap((some) => [...some]), ...declared])
   for (const pattern of property.fair) {
     if ([...types].some((type) => matchesType(pattern, type))) continue
-    const text = `The property '${name}': the machine has no event of the type '${pattern}' in { fair }. It has ${[...types].sort().join(', ')}.`
+    const text = `The property '${name}': no event of the machine matches '${pattern}' in { fair }. Event types: ${[...types].sort().join(', ')}.`
     throw new PathError('bad_option', text, name)
   }
 }

@@ -8,7 +8,7 @@ import {
   type MomentNode,
 } from './moment-graph.js'
 
-/** A counterexample in the graph: a path from a start, and a repeated part. */
+/** A path from a start in the graph and a repeated part that violate a property. */
 export interface Breach {
   reason: string
   start: MomentNode
@@ -45,7 +45,7 @@ export function findBreach(graph: MomentGraph, judge: Judge): Finding {
       return findEndlessWait(graph, judge, wait)
     }
     case 'canReach':
-      return { breach: findDeadEnd(graph, (node) => node.verdict.q), begun: graph.nodes.length }
+      return findDeadEnd(graph, property.from === undefined ? () => true : ({ verdict }) => verdict.from)
     default:
       return { breach: findIdleCycle(graph), begun: graph.nodes.length }
   }
@@ -120,7 +120,7 @@ function findEndlessWait(graph: MomentGraph, judge: Judge, { begins, isOver, may
     const { node, isWaiting } = place
     if (isWaiting && !mayStay(node)) {
       const breach = createBreach(
-        `is broken in ${describeNode(node)}, before the wait is over`,
+        `is violated in ${describeNode(node)} before the goal holds`,
         listMoves(place),
         findStart(place),
       )
@@ -140,8 +140,8 @@ function findEndlessWait(graph: MomentGraph, judge: Judge, { begins, isOver, may
     isFair === undefined
       ? ': without `fair`, no event has to happen'
       : round.length === 0
-        ? ': no event of `fair` is possible there'
-        : ', although each event of `fair` that stays possible happens'
+        ? ': no fair event is possible there'
+        : ', although every fair event that stays possible happens'
   const breach = {
     reason: `${judge.goal} never holds${why}`,
     start: findStart(place),
@@ -164,7 +164,9 @@ function findStart(place: Place): MomentNode {
 }
 
 /** Unexplored nodes may lead anywhere, so they count as reaching the goal. */
-function findDeadEnd({ nodes }: MomentGraph, isGoal: (node: MomentNode) => boolean): Breach | undefined {
+function findDeadEnd({ nodes }: MomentGraph, isOrigin: (node: MomentNode) => boolean): Finding {
+  const isGoal = ({ verdict }: MomentNode): boolean => verdict.q
+  const origins = nodes.filter(isOrigin)
   const into = new Map<MomentNode, MomentNode[]>()
   for (const node of nodes) {
     for (const { to } of node.moves) {
@@ -175,13 +177,13 @@ function findDeadEnd({ nodes }: MomentGraph, isGoal: (node: MomentNode) => boole
   }
   const reaching = new Set(nodes.filter((node) => isGoal(node) || !node.isExpanded))
   for (const node of reaching) for (const source of into.get(node) ?? []) reaching.add(source)
-  const stuck = nodes.find((node) => !reaching.has(node))
-  if (!stuck) return undefined
+  const stuck = origins.find((node) => !reaching.has(node))
+  if (!stuck) return { breach: undefined, begun: origins.length }
   const { start, moves } = traceNode(stuck)
   const reason = nodes.some(isGoal)
     ? `there is no way from ${describeNode(stuck)}`
-    : 'no state that can be reached is one'
-  return createBreach(reason, moves, start)
+    : 'no reachable state satisfies it'
+  return { breach: createBreach(reason, moves, start), begun: origins.length }
 }
 
 /** A step that raises the rank, or a cycle to the same state value that does not lower it. */
@@ -209,7 +211,7 @@ function findValueCycle(
     if (value === undefined || !circling.has(value)) continue
     const loop = findWay(node, inside, (move) => isIdle(move) && values.get(move.to) === value, isIdle)
     if (loop.length === 0) continue
-    const reason = `the rank is the same when the machine is in ${describeNode(node)} again`
+    const reason = `the rank is unchanged when the machine returns to ${describeNode(node)}`
     return { reason, ...traceNode(node), loop }
   }
   return undefined

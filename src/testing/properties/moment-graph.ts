@@ -53,7 +53,7 @@ export function createJudge(machine: AnyStateMachine, name: string, property: Pr
       if (typeof answer === 'boolean') return answer
       const found =
         typeof answer === 'object' && answer !== null && 'then' in answer ? 'a promise' : typeof answer
-      const text = `The property '${name}' must answer true or false at once, but a condition of it returned ${found}.`
+      const text = `The property '${name}' must synchronously return true or false, but a condition returned ${found}.`
       throw new PathError('bad_option', text, name)
     },
     rank: (moment) => {

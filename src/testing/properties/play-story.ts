@@ -50,7 +50,7 @@ interface Walk {
 }
 
 /**
- * Replays one story on the machine and reports whether the property holds: a regression test for a
+ * Replays one story on the machine and reports whether the property holds. Use it as a regression test for a
  * counterexample of `checkProperties`. Write such tests with `generateStoryTests`.
  *
  * @example
@@ -128,8 +128,8 @@ export function playBreach(
 function coarseStoryError(name: string): PathError {
   return new PathError(
     'coarse_states',
-    `serializeState takes states for one that differ: the story that would break the property '${name}' does not when ` +
-      'it is played. Keep in its string whatever guards and properties read.',
+    `serializeState merges different states: the story that should violate the property '${name}' does not when ` +
+      'replayed. Include everything that guards and properties read.',
     'serializeState',
   )
 }
@@ -187,7 +187,7 @@ function judgeWalk(
       return judgeWait(observed, space, judge, walk, loop !== null, tell)
     case 'canReach': {
       const last = moments.at(-1)
-      return last && !leadsToGoal(observed, space, judge, last) ? tell('there is no way on', last) : null
+      return last && !leadsToGoal(observed, space, judge, last) ? tell('the goal is unreachable', last) : null
     }
     default:
       return judgeRanks(judge, walk, tell)
@@ -214,7 +214,7 @@ function judgeWait(
       isWaiting = false
     }
     if (isUntil && isWaiting && !judge.ask('p', moment))
-      return tell('is broken before the wait is over', moment)
+      return tell('is violated before the goal holds', moment)
   }
   const last = walk.moments.at(-1)
   if (!last || !isEndless || !isWaiting || !isRound(space, walk)) return null
@@ -296,12 +296,12 @@ function judgeRanks(judge: Judge, { moments, steps, loopFrom }: Walk, tell: Tell
     const [begin, end] = [moments[loopFrom - 1], moments[i]]
     if (!begin || !end || describeValue(begin.value) !== describeValue(end.value)) continue
     const isEffective = steps.slice(loopFrom, i + 1).every(({ transitions }) => transitions.length > 0)
-    if (isEffective && compare(i, loopFrom - 1) === 0) return tell('the rank is the same again', end)
+    if (isEffective && compare(i, loopFrom - 1) === 0) return tell('the rank is unchanged', end)
   }
   return null
 }
 
-/** A run that violates a property: a path and, for liveness properties, a loop after it. */
+/** A path that violates a property, followed by a loop for liveness properties. */
 export interface PropertyStory {
   property: string
   reason: string
@@ -340,8 +340,8 @@ export function createStory(
       const way = `${property}: ${reason}\nStarting with ${path.input}:\n${formatPath(path)}`
       if (loop === null) return way
       return loop.length === 0
-        ? `${way}\nand rests there for ever.`
-        : `${way}\nand then again and again:\n${formatPath({ steps: loop })}`
+        ? `${way}\nand rests there forever.`
+        : `${way}\nand then repeats:\n${formatPath({ steps: loop })}`
     },
   }
 }

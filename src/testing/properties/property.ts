@@ -1,3 +1,4 @@
+import { expectArgument, objectRule } from '../../core/base/values.js'
 import {
   type AnyEventObject,
   type AnyMachineSnapshot,
@@ -45,7 +46,7 @@ interface Parts<TMachine extends AnyStateMachine> {
     from: MomentCondition<TMachine> | undefined
     fair: Fairness
   }
-  canReach: { q: MomentCondition<TMachine> }
+  canReach: { q: MomentCondition<TMachine>; from?: MomentCondition<TMachine> | undefined }
   decreases: { rank: (moment: Moment<TMachine>) => number | readonly number[] }
 }
 
@@ -139,10 +140,30 @@ export function decreases<TMachine extends AnyStateMachine = AnyStateMachine>(
   )
 }
 
-export function createReachProperty<TMachine extends AnyStateMachine>(
+/**
+ * From every reachable state, or from each that satisfies `from`, a state that satisfies `q` can be reached.
+ *
+ * @example checkProperties(machine, { 'there is a way out': canReach(isFinal) }, { alphabet })
+ */
+export function canReach<TMachine extends AnyStateMachine = AnyStateMachine>(
   q: MomentCondition<TMachine>,
+  { from }: { from?: MomentCondition<TMachine> } = {},
 ): Property<TMachine> {
-  return { kind: 'canReach', q: expectCondition(q, 'canReach(q)') }
+  return {
+    kind: 'canReach',
+    q: expectCondition(q, 'canReach(q)'),
+    from: from === undefined ? undefined : expectCondition(from, 'canReach(q, { from })'),
+  }
+}
+
+/**
+ * Whether the machine is done. A condition for properties.
+ *
+ * @example checkProperties(machine, { 'there is a way out': canReach(isFinal) }, { alphabet })
+ */
+export const isFinal = (moment: { status: string }): boolean => {
+  expectArgument('isFinal(moment)', moment, objectRule(['status'], 'a moment or a snapshot'))
+  return moment.status === 'done'
 }
 
 function expectCondition<Condition>(condition: Condition, argument: string): Condition {

@@ -35,18 +35,18 @@ export const answerChecks: readonly ProviderCheckSpec[] = [
     async run(scene) {
       const { response, text, pieces, activity } = await askProvider(scene)
       expectSame('the text', response.text, sampleText)
-      expectSame('what it is to the loop', classifyResponse(response), 'answer')
+      expectSame('the kind of response', classifyResponse(response), 'answer')
       expectSame('complete', response.complete, true)
       expectSame('the calls', response.toolCalls, [])
-      expectTrue(activity > 0, 'onActivity has to be called when something of the answer arrives')
+      expectTrue(activity > 0, 'onActivity must be called when content arrives')
       expectSame(
         `whether the server was asked to stream`,
         Boolean(scene.server.requests[0]?.body.stream),
         scene.stream,
       )
       if (!scene.stream) return
-      expectSame('what onDelta was given', text, sampleText)
-      expectTrue(pieces > 3, `a streamed answer has to come in pieces, not in ${pieces}`)
+      expectSame('the text passed to onDelta', text, sampleText)
+      expectTrue(pieces > 3, `a streamed answer must arrive in several chunks, not ${pieces}`)
     },
   },
   {
@@ -73,15 +73,15 @@ export const answerChecks: readonly ProviderCheckSpec[] = [
     async run(scene) {
       const { response } = await askProvider(scene, { tools: [add] })
       expectSame('the text', response.text, 'Let me see.')
-      expectSame('what it is to the loop', classifyResponse(response), 'calls')
+      expectSame('the kind of response', classifyResponse(response), 'calls')
       expectSame('the calls', toPlainCalls(response.toolCalls), twoCalls)
       const ids = new Set(response.toolCalls.map(({ id }) => id))
-      expectTrue(ids.size === 2, 'each call needs an id of its own')
-      expectSame('the tools that the server was offered', listOfferedTools(scene), ['add'])
+      expectTrue(ids.size === 2, 'each call needs a unique id')
+      expectSame('the tools sent to the server', listOfferedTools(scene), ['add'])
     },
   },
   {
-    name: 'arguments that are empty',
+    name: 'empty arguments',
     turns: [{ toolCalls: [{ name: 'add' }] }],
     async run(scene) {
       const { response } = await askProvider(scene, { tools: [add] })
@@ -89,7 +89,7 @@ export const answerChecks: readonly ProviderCheckSpec[] = [
     },
   },
   {
-    name: 'results, and what goes back with them',
+    name: 'results and the messages sent with them',
     turns: [{ reasoning: 'Two sums.', text: 'Let me see.', toolCalls: twoCalls }, { text: 'Done.' }],
     async run(scene) {
       const first = await askProvider(scene, { tools: [add] })
@@ -104,7 +104,7 @@ export const answerChecks: readonly ProviderCheckSpec[] = [
       expectSame('the second answer', second.response.text, 'Done.')
       const { messages } = scene.server.requests[1]?.body ?? { messages: [] }
       expectSame(
-        'the roles that the server got',
+        'the roles sent to the server',
         messages.map(({ role }) => (role === 'developer' ? 'system' : role)),
         ['system', 'user', 'assistant', 'tool', 'tool', 'user'],
       )
@@ -112,16 +112,16 @@ export const answerChecks: readonly ProviderCheckSpec[] = [
         '3',
         '7',
       ])
-      const [system, said, , , , nudge] = messages.map(getMessageText)
+      const [system, userMessage, , , , nudge] = messages.map(getMessageText)
       expectSame(
-        'what the system, the user and the guards said',
-        [system, said, nudge],
+        'the system, user and guard messages',
+        [system, userMessage, nudge],
         ['Be brief.', 'Hello?', 'Do not repeat yourself.'],
       )
       const sent = messages[2]?.tool_calls ?? []
-      expectSame('the calls that went back', toPlainCalls(sent as ToolCall[]), twoCalls)
+      expectSame('the calls sent back', toPlainCalls(sent as ToolCall[]), twoCalls)
       expectSame(
-        'the calls that the results are of',
+        'the call ids of the results',
         messages.filter(({ role }) => role === 'tool').map((message) => message.tool_call_id),
         sent.map(({ id }) => id),
       )
@@ -133,11 +133,15 @@ export const answerChecks: readonly ProviderCheckSpec[] = [
     async run(scene) {
       const content = [{ type: 'text' as const, text: 'What is this?' }, picture]
       await askProvider(scene, { messages: [{ role: 'user', id: 'm1', createdAt: 0, content }] })
-      const [said] = scene.server.requests[0]?.body.messages ?? []
-      expectSame('the words beside the picture', said && getMessageText(said).trim(), 'What is this?')
+      const [userMessage] = scene.server.requests[0]?.body.messages ?? []
+      expectSame(
+        'the text next to the picture',
+        userMessage && getMessageText(userMessage).trim(),
+        'What is this?',
+      )
       expectTrue(
-        JSON.stringify(said).includes(pixel),
-        `the picture should be in the message, which is ${formatValue(said)}`,
+        JSON.stringify(userMessage).includes(pixel),
+        `the picture should be in the message, which is ${formatValue(userMessage)}`,
       )
     },
   },
@@ -162,7 +166,7 @@ export const answerChecks: readonly ProviderCheckSpec[] = [
     },
   },
   {
-    name: 'a prefix that stays',
+    name: 'a stable prefix',
     turns: [{ text: 'One.', toolCalls: [{ name: 'add' }] }, { text: 'Two.' }],
     async run(scene) {
       const answer = toMessage(await askProvider(scene, { tools: [add], instructions: 'Be brief.' }))
@@ -173,7 +177,7 @@ export const answerChecks: readonly ProviderCheckSpec[] = [
     },
   },
   {
-    name: 'histories as they happen',
+    name: 'real-world histories',
     turns: [{ text: 'Fine.' }],
     async run(scene) {
       const { response } = await askProvider(scene, { messages: troubledHistory })
@@ -194,29 +198,29 @@ export const answerChecks: readonly ProviderCheckSpec[] = [
     },
   },
   {
-    name: 'usage that is missing',
+    name: 'missing usage',
     turns: [{ text: 'Hi.', usage: null }],
     async run(scene) {
       expectSame('the usage', (await askProvider(scene)).response.usage, null)
     },
   },
   {
-    name: 'an answer that is cut off',
+    name: 'a truncated answer',
     turns: [{ text: 'Once upon', finishReason: 'length' }],
     async run(scene) {
       const { response } = await askProvider(scene)
-      expectSame('what it is to the loop', classifyResponse(response), 'truncated')
+      expectSame('the kind of response', classifyResponse(response), 'truncated')
       expectSame('the text', response.text, 'Once upon')
     },
   },
   {
-    name: 'an answer that is filtered',
+    name: 'a filtered answer',
     turns: [{ text: 'Once', finishReason: 'content_filter' }],
     async run(scene) {
       const kind = classifyResponse((await askProvider(scene)).response)
       expectTrue(
         kind === 'filtered' || kind === 'refusal',
-        `it should be filtered or a refusal to the loop, but is ${formatValue(kind)}`,
+        `it should be filtered or a refusal, but is ${formatValue(kind)}`,
       )
     },
   },

@@ -5,7 +5,7 @@ import { toModelFailure } from '../../core/models/to-model-failure.js'
 import type { ModelProvider, ModelRequest } from '../../core/models/provider.js'
 import { CheckFailure, formatValue } from '../check-assertions.js'
 
-/** One response of the test server: the fields of a rehearsal turn used by the checks. */
+/** The fields of a rehearsal turn that the checks use for one response of the test server. */
 export interface ProviderTurn {
   text?: string | undefined
   reasoning?: string | undefined

@@ -12,7 +12,7 @@ export interface ProviderCheck {
   /** `text`, `calls in parallel`, …, with the suffix `, whole` if not streamed. */
   name: string
   outcome: 'kept' | 'broken' | 'skipped'
-  /** What is wrong, or why it was skipped; null if it passed. */
+  /** The problem, or why it was skipped; null if it passed. */
   problem: string | null
 }
 
@@ -105,7 +105,7 @@ function findRefusal({ requests }: ProviderServer): string | null {
 }
 
 /**
- * Formats reports side by side: one row per check, one column per provider.
+ * Formats reports side by side, with one row per check and one column per provider.
  *
  * @example
  * const make = (url: string) => openaiChat({ model: 'any', baseURL: url, apiKey: 'none' })

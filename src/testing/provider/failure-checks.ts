@@ -11,7 +11,7 @@ import {
 /** A provider makes one attempt; the loop retries. */
 export const failureChecks: readonly ProviderCheckSpec[] = [
   {
-    name: 'a limit of rate',
+    name: 'a rate limit',
     turns: [{ status: 429, retryAfter: 7 }, createUnwantedTurn()],
     async run(scene) {
       const { kind, status, retryAfterMs } = await getFailure(scene)
@@ -39,47 +39,47 @@ export const failureChecks: readonly ProviderCheckSpec[] = [
     }),
   ),
   {
-    name: 'a key that is refused',
+    name: 'a rejected key',
     turns: [{ status: 401, error: { message: 'The key is invalid.' } }],
     async run(scene) {
       const { kind, status, message } = await getFailure(scene)
       expectSame('the failure', { kind, status }, { kind: 'fatal', status: 401 })
       expectTrue(
         message.includes('key'),
-        `its message should say what to do about the key, but says ${formatValue(message)}`,
+        `its message should explain what to do about the key, but is ${formatValue(message)}`,
       )
     },
   },
   {
-    name: 'a request that is refused',
+    name: 'a rejected request',
     turns: [{ status: 400, error: { message: 'temperature: must be at most 1' } }],
     async run(scene) {
       const { kind, message } = await getFailure(scene)
       expectSame('the kind of failure', kind, 'fatal')
       expectTrue(
         message.includes('temperature: must be at most 1'),
-        `its message should repeat the provider's reason, but says ${formatValue(message)}`,
+        `its message should repeat the provider's reason, but is ${formatValue(message)}`,
       )
     },
   },
   {
-    name: 'a request that is too long',
+    name: 'a request beyond the context window',
     turns: [{ status: 400, error: { message: 'prompt is too long: 210000 tokens > 200000 maximum' } }],
     async run(scene) {
       expectSame('the kind of failure', (await getFailure(scene)).kind, 'context_overflow')
     },
   },
   {
-    name: 'a connection that breaks',
+    name: 'a broken connection',
     only: 'stream',
     turns: [{ text: 'One two three four', chunkSize: 4, cutAfter: 2 }],
     async run(scene) {
       const { kind, partialText } = await getFailure(scene)
       expectTrue(
         kind === 'transient' || kind === 'incomplete',
-        `it should be tried again, but its kind is ${kind}`,
+        `it should be retried, but its kind is ${kind}`,
       )
-      expectSame('the text that had come', partialText, 'One two ')
+      expectSame('the text received so far', partialText, 'One two ')
     },
   },
   {
@@ -110,11 +110,11 @@ export const failureChecks: readonly ProviderCheckSpec[] = [
         (error: unknown) => toModelFailure(error).kind,
       )
       const isTriedAgain = outcome === 'transient' || outcome === 'incomplete'
-      expectTrue(isTriedAgain, `it should be tried again, but is ${outcome} to the loop`)
+      expectTrue(isTriedAgain, `it should be retried, but is ${outcome}`)
     },
   },
   {
-    name: 'a stream that cannot be read',
+    name: 'an unreadable stream',
     only: 'stream',
     turns: [{ raw: { headers: { 'content-type': 'text/event-stream' }, body: 'data: {"broken\n\n' } }],
     async run(scene) {
@@ -122,7 +122,7 @@ export const failureChecks: readonly ProviderCheckSpec[] = [
         ({ response }) => (response.complete ? `an answer, ${formatValue(response.text)}` : 'no answer'),
         () => 'no answer',
       )
-      expectSame('what came of it', outcome, 'no answer')
+      expectSame('the outcome', outcome, 'no answer')
     },
   },
   {
@@ -144,7 +144,7 @@ export const failureChecks: readonly ProviderCheckSpec[] = [
     },
   },
   {
-    name: 'an abort before anything comes',
+    name: 'an abort before the response',
     turns: [{ hang: true }],
     async run(scene) {
       const controller = new AbortController()
@@ -169,14 +169,14 @@ export const failureChecks: readonly ProviderCheckSpec[] = [
 ]
 
 function createUnwantedTurn() {
-  return { text: 'There must be no second request.' }
+  return { text: 'There must not be a second request.' }
 }
 
 function expectAttempts({ server }: ProviderScene, times: number): void {
   const { length } = server.requests
   expectTrue(
     length === times,
-    `one request is one attempt: the server should have been asked ${times} times, not ${length}`,
+    `the server should have received ${times} requests, not ${length}, because the loop does the retries`,
   )
 }
 
@@ -188,6 +188,6 @@ async function expectRejection(answer: Promise<unknown>, reason: Error): Promise
   if (error instanceof CheckFailure) throw error
   expectTrue(
     error === reason,
-    `it should have rejected with the signal's reason, but did with ${String(error)}`,
+    `it should have rejected with the signal's reason, but rejected with ${String(error)}`,
   )
 }

@@ -4,16 +4,15 @@ import { Broken, type Violation, toViolation } from './walk-table.js'
 
 /** Rules that relate the records of a log to each other. */
 const laws = {
-  sequence: 'Records are numbered one after the other.',
-  opening: 'A log begins with the one record that opens it, or as a part of a log with a snapshot.',
-  time: 'Within a run, time never runs backwards.',
-  count: 'The number of the last event that was emitted never falls within a run.',
-  start: 'A run starts with an id that no other has.',
-  inbox: 'A message of the inbox is taken once, and so is one with a key.',
-  withheld: 'What no shield has cleared yet is marked as withheld.',
-  facts: 'What a snapshot says of the session is what its log says.',
-  transcript:
-    'In a transcript, ids grow, and each call is followed by its one result, in the order of the calls.',
+  sequence: 'Records are numbered consecutively.',
+  opening: 'A log starts with its opening record, and a partial log with a snapshot.',
+  time: 'Time never goes backwards within a run.',
+  count: 'The number of emitted events never decreases within a run.',
+  start: 'A run starts with a unique id.',
+  inbox: 'An inbox message, or a message with a key, is applied once.',
+  withheld: 'Content pending shield review is marked as withheld.',
+  facts: 'A snapshot matches the log of its session.',
+  transcript: 'In a transcript, ids increase, and each call is followed by one result in call order.',
 }
 
 interface Standing {
@@ -67,7 +66,7 @@ function read(log: Standing, entry: Json, isPart: boolean): Partial<Standing> {
 }
 
 function readStart(log: Standing, { input, queued = 0 }: Json): Partial<Standing> {
-  if (log.runs.includes(input.runId)) throw broken('start', `There has been a run ${input.runId}.`)
+  if (log.runs.includes(input.runId)) throw broken('start', `The run ${input.runId} already exists.`)
   if (queued > 0 && queued <= log.queued)
     throw broken('inbox', `Message ${queued} has begun a run, or a later one has.`)
   const runs = [...log.runs, input.runId]
@@ -76,12 +75,12 @@ function readStart(log: Standing, { input, queued = 0 }: Json): Partial<Standing
 
 function readEvent(log: Standing, { at, event }: Json): Partial<Standing> {
   const { type, now = at, inbox = 0, key, tools } = event
-  if (at < log.at) throw broken('time', `It is at ${at}, and the record before it at ${log.at}.`)
-  if (now !== at) throw broken('time', `Its event is of ${now}, and the record of ${at}.`)
+  if (at < log.at) throw broken('time', `Its time is ${at}, but the previous record has ${log.at}.`)
+  if (now !== at) throw broken('time', `Its event has the time ${now}, but the record has ${at}.`)
   if (inbox > 0 && inbox <= log.inbox)
     throw broken('inbox', `Message ${inbox} of the inbox, or a later one, has been taken before.`)
   if (key !== undefined && log.keys.has(key))
-    throw broken('inbox', `The message with the key ${key} was taken.`)
+    throw broken('inbox', `The message with the key ${key} was applied before.`)
   if (!event.withheld && isUncleared(event, log.setup?.features ?? {}))
     throw broken('withheld', `${type} is not marked.`)
   const setup =
@@ -113,11 +112,11 @@ function readSnapshot(log: Standing, entry: Json, isPart: boolean): Partial<Stan
   if (isPart) return { ...seen, isWhole: false }
   if (log.runs.length === 0) {
     if (!log.isWhole) return seen
-    throw broken('facts', 'A snapshot comes before any run has started.')
+    throw broken('facts', 'A snapshot precedes the first run.')
   }
   const compare = (what: string, is: unknown, due: unknown): void => {
     const [one, other] = [JSON.stringify(sortKeys(is)), JSON.stringify(sortKeys(due))]
-    if (one !== other) throw broken('facts', `Its ${what} is ${one}, and the log’s ${other}.`)
+    if (one !== other) throw broken('facts', `Its ${what} is ${one}, but the log has ${other}.`)
   }
   if (selected === undefined) {
     compare('run', context.runId, log.runs.at(-1))
@@ -125,7 +124,7 @@ function readSnapshot(log: Standing, entry: Json, isPart: boolean): Partial<Stan
     const handed = context.speaker && log.setup?.handed?.[context.speaker]
     compare('tools', context.tools, isSame(context.tools, handed) ? handed : log.setup?.tools)
   } else if (log.isWhole && !(log.runs.includes(context.runId) && isEnd(String(state.value))))
-    throw broken('facts', `It returns to the run ${context.runId}, and no such run has ended.`)
+    throw broken('facts', `It returns to the run ${context.runId}, but no such run has ended.`)
   compare('number of runs', begun, log.begun)
   compare('inbox', [inbox, queued], [log.inbox, log.queued])
   return { setup: withHandoffs(context, log.setup?.handed), runs: seen.runs }
@@ -171,7 +170,10 @@ function checkTranscript({ messages, calls, batchAt, lastMessageNumber }: Json, 
       (isResting ? calls.some((call: Json) => call.id === id && call.result) : results.includes(id))
     const due = asked.map((call: Json) => call.id).filter(isDue)
     if (results.join() !== due.join())
-      throw broken('transcript', `The calls of ${id} are ${due.join()}, and its results ${results.join()}.`)
+      throw broken(
+        'transcript',
+        `The calls of ${id} are ${due.join()}, but its results are ${results.join()}.`,
+      )
   }
 }
 

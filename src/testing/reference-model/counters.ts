@@ -170,10 +170,7 @@ interface Totals {
 
 export function spend({ run, session }: Totals, usage: Usage): Totals {
   if (amounts.some((key) => !(usage[key] >= 0)) || (usage.cost ?? 0) < 0)
-    throw new Broken(
-      'usage: What is used is never less than nothing.',
-      `It has used ${JSON.stringify(usage)}.`,
-    )
+    throw new Broken('usage: Usage is never negative.', `The usage is ${JSON.stringify(usage)}.`)
   const add = (total: Usage): Usage => {
     const cost = total.cost === null || usage.cost === null ? null : total.cost + usage.cost
     return { ...Object.fromEntries(amounts.map((key) => [key, total[key] + usage[key]])), cost } as Usage

@@ -37,8 +37,8 @@ function judgeEntry(runs: Run[], entry: Json, opened: Json, details?: Details): 
       const ended = runs.filter(({ place }) => isEnd(place))
       if (runs.length > 0 && ended.length === 0)
         throw new Broken(
-          'start: A run starts where none is under way.',
-          `Another one stands in ${runs[0]?.place}.`,
+          'start: A run starts only if no other run is active.',
+          `Another run is in ${runs[0]?.place}.`,
         )
       return (ended.length > 0 ? ended : [undefined]).flatMap((before) =>
         settle(
@@ -53,10 +53,7 @@ function judgeEntry(runs: Run[], entry: Json, opened: Json, details?: Details): 
     }
     case 'event':
       if (runs.length === 0)
-        throw new Broken(
-          'start: A run starts before anything happens in it.',
-          `${event.type} comes before its start.`,
-        )
+        throw new Broken('start: A run starts before its events.', `${event.type} precedes the start.`)
       return narrow(runs, (run) => hear(run, moment, details))
     case 'snapshot': {
       const seen = readRun(state, details)
@@ -65,10 +62,7 @@ function judgeEntry(runs: Run[], entry: Json, opened: Json, details?: Details): 
       return [seen]
     }
     default:
-      throw new Broken(
-        'known: Every record is of a kind that the loop has.',
-        `There is no record of type '${type}'.`,
-      )
+      throw new Broken('known: Every record has a known type.', `'${type}' is not a record type.`)
   }
 }
 
@@ -135,10 +129,10 @@ export function checkSnapshot(run: Run, seen: Run, status: string, details?: Det
   // The table alone does not model sleeping sub-agents.
   if (!details && run.reason === 'paused' && seen.reason === 'sleeping') is['reason'] = due['reason']
   if (run.lastBatchFailed === 'perhaps') is['lastBatchFailed'] = run.lastBatchFailed
-  const law = 'snapshot: A snapshot is what its log leads to: its place, counters, totals and calls.'
+  const law = 'snapshot: A snapshot matches the place, counters, totals and calls its log leads to.'
   for (const key of Object.keys(due)) {
     const [one, other] = [JSON.stringify(is[key]), JSON.stringify(due[key])]
-    if (one !== other) throw new Broken(law, `Its ${key} is ${one}, and the log leads to ${other}.`)
+    if (one !== other) throw new Broken(law, `Its ${key} is ${one}, but the log leads to ${other}.`)
   }
   if ((status === 'done') !== isEnd(run.place)) throw new Broken(law, `It is ${status} in ${run.place}.`)
   return [seen]

@@ -52,7 +52,7 @@ export function toViolation(seq: number, error: unknown): Violation {
 }
 
 const split = (text = '', by: string): string[] => text.split(by).map((part) => part.trim())
-/** The rows of the table, plus one per actor: its failure ends the run. */
+/** The rows of the table, plus one per actor whose failure ends the run. */
 export const rows: readonly Row[] = readRows()
 
 function readRows(): Row[] {
@@ -81,17 +81,14 @@ export function settle(run: Run, moment: Moment, details?: Details): Run[] {
 export function hear(run: Run, moment: Moment, details?: Details): Run[] {
   const { type } = moment.event
   if (isEnd(run.place))
-    throw new Broken(
-      'end: A run’s end is its last record.',
-      `It has ended in ${run.place}, and ${type} comes.`,
-    )
+    throw new Broken('end: The end of a run is its last record.', `${type} follows the end in ${run.place}.`)
   const event = type.replace(/^xstate\.(done|error)\.actor\./, '$1 ')
   const { runs } = follow(details?.hear(run, moment) ?? run, event, moment, details)
   if (runs.length > 0) return runs
   const law = rows.find((row) => row.event === event)?.law
   throw new Broken(
-    law ?? 'known: Every event is of a kind that the loop has.',
-    `${type} comes while the run stands in ${run.place}.`,
+    law ?? 'known: Every event has a known type.',
+    `${type} happens while the run is in ${run.place}.`,
   )
 }
 

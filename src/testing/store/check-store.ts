@@ -119,7 +119,10 @@ export class StoreChecker {
     options: CheckStoreOptions = {},
   ) {
     if (typeof open !== 'function')
-      throw badOptionError('open', 'is a function that makes a store: ({ place, now }) => yourStore(…)')
+      throw badOptionError(
+        'open',
+        'must be a function that creates a store: ({ place, now }) => yourStore(…)',
+      )
     this.#open = open
     this.#options = options
     this.#withinMs = checkDuration('withinMs', options.withinMs ?? 60_000)
@@ -210,7 +213,7 @@ function explainMissing(ability: Ability, store: SessionStore, shared: boolean):
 
 function checkDuration(key: string, ms: number): number {
   if (Number.isFinite(ms) && ms > 0) return ms
-  throw badOptionError(key, 'is a number of milliseconds above 0')
+  throw badOptionError(key, 'must be a positive number of milliseconds')
 }
 
 function badOptionError(key: string, what: string): StatewrightError {

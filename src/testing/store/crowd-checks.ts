@@ -15,7 +15,7 @@ import type { Lease, LogRecord, SessionStore } from '../../core/sessions/store/s
 
 export const crowdChecks: readonly StoreCheckSpec[] = [
   {
-    name: 'two hundred sessions written at once lose nothing and keep their order',
+    name: 'two hundred concurrent sessions keep all records in order',
     async run({ store }) {
       const ids = Array.from({ length: 200 }, (_, index) => `session-${index}`)
       await Promise.all(
@@ -37,7 +37,7 @@ export const crowdChecks: readonly StoreCheckSpec[] = [
     },
   },
   {
-    name: 'of twenty who want a session at once, one gets it',
+    name: 'one of twenty concurrent writers acquires a session',
     async run({ store }) {
       const outcomes = await Promise.allSettled(
         Array.from({ length: 20 }, async (_, index) =>
@@ -46,11 +46,11 @@ export const crowdChecks: readonly StoreCheckSpec[] = [
       )
       const refusals = outcomes.flatMap((one) => (one.status === 'rejected' ? [getCode(one.reason)] : []))
       expectSame('how many got it', outcomes.length - refusals.length, 1)
-      expectSame('what the others were told', [...new Set(refusals)], ['session_busy'])
+      expectSame('the errors of the others', [...new Set(refusals)], ['session_busy'])
     },
   },
   {
-    name: 'of appends of one writer that overlap, each is kept whole or refused',
+    name: 'overlapping appends of one writer are stored completely or refused',
     async run({ store }) {
       const lease = await store.acquire('s', leaseRequest)
       await Promise.allSettled(
@@ -68,7 +68,7 @@ export const crowdChecks: readonly StoreCheckSpec[] = [
     },
   },
   {
-    name: 'another connection sees what is written, and is refused while the first one writes',
+    name: 'another connection reads the records and is refused while the first one writes',
     needs: 'shared',
     async run({ store, open, time }) {
       const other = await open()
@@ -78,7 +78,10 @@ export const crowdChecks: readonly StoreCheckSpec[] = [
       const error = await expectRefusal('acquire by another connection', 'session_busy', () =>
         other.acquire('s', leaseRequest),
       )
-      expectTrue(error.message.includes('run 4f2a'), 'the message of session_busy should name the holder')
+      expectTrue(
+        error.message.includes('run 4f2a'),
+        'the message of session_busy should name the lease owner',
+      )
       await expectRefusal('a delete by another connection', 'session_busy', () => other.delete('s'))
 
       await time.pass(100)
@@ -94,7 +97,7 @@ export const crowdChecks: readonly StoreCheckSpec[] = [
     },
   },
   {
-    name: 'a place that many open for the first time at once is good for all',
+    name: 'a new place can be opened by several stores at once',
     needs: 'shared',
     async run({ store, open }) {
       await Promise.all(
@@ -107,7 +110,7 @@ export const crowdChecks: readonly StoreCheckSpec[] = [
     },
   },
   {
-    name: 'a closed store says so, and closing it again is nothing',
+    name: 'a closed store throws store_unavailable, and close is idempotent',
     needs: 'shared',
     async run({ store, open }) {
       const other = await open()
@@ -140,7 +143,7 @@ const rounds = 60
 /** Random operations must behave as in the memory store. */
 export const anyOrderChecks: readonly StoreCheckSpec[] = [
   {
-    name: 'does what the store in memory does, whatever is asked of it',
+    name: 'random operations behave as in the memory store',
     async run({ store, time, seed }) {
       const by = createRandomChoices(seed)
       for (let round = 0; round < rounds; round += 1) {
@@ -172,7 +175,7 @@ async function compareStores(
     if (operation.type === 'wait') await time.pass(operation.ms)
     const before = operations.slice(Math.max(0, index - 9), index).map(describeOperation)
     const after = before.length === 0 ? '' : ` after ${before.join(', ')}`
-    expectSame(`what ${describeOperation(operation)} comes to${after} (seed ${seed})`, found, wanted)
+    expectSame(`the result of ${describeOperation(operation)}${after} (seed ${seed})`, found, wanted)
   }
   expectSame(
     `the log of ${operations.map(describeOperation).join(', ')} (seed ${seed})`,
@@ -216,8 +219,8 @@ class StoreSide {
     if (step.type === 'delete') return this.#store.delete(this.#id)
     if (step.type === 'read') return this.#store.read(this.#id, { from: step.from, to: step.to })
     if (step.type === 'acquire') {
-      const asked = { holder: `writer ${step.writer}`, ttlMs: step.ttl }
-      const lease = await this.#store.acquire(this.#id, asked)
+      const leaseOptions = { holder: `writer ${step.writer}`, ttlMs: step.ttl }
+      const lease = await this.#store.acquire(this.#id, leaseOptions)
       this.#leases.set(step.writer, lease)
       await this.#waitForExpiry(step.ttl)
       return this.#formatExpiry(lease)

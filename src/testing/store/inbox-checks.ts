@@ -25,7 +25,7 @@ async function writeSession(store: SessionStore, id: string): Promise<void> {
 
 export const inboxChecks: readonly StoreCheckSpec[] = [
   {
-    name: 'the inbox keeps messages in order, numbered, until they are removed; no number is used twice',
+    name: 'the inbox keeps numbered messages in order until they are removed and never reuses a number',
     needs: 'inbox',
     async run({ store, time }) {
       const inbox = getInbox(store)
@@ -37,7 +37,7 @@ export const inboxChecks: readonly StoreCheckSpec[] = [
       for (const [index, text] of texts.entries()) {
         await time.pass(5)
         times.push(time.now())
-        expectSame('what put tells', await inbox.put('s', text), { message: index + 1, holder: null })
+        expectSame('the result of put', await inbox.put('s', text), { message: index + 1, holder: null })
       }
       expectSame('the first number of another session', (await inbox.put('other', '{}')).message, 1)
       const found = await inbox.read('s')
@@ -54,49 +54,55 @@ export const inboxChecks: readonly StoreCheckSpec[] = [
       const rest = (await inbox.read('s')).map(({ message }) => message)
       expectSame('what is left of 1, 2, 3 when 1 and 3 are removed', rest, [2])
       await inbox.remove('s', [2])
-      expectSame('an inbox of which all was removed', await inbox.read('s'), [])
-      expectSame('the number after three that were removed', (await inbox.put('s', '{}')).message, 4)
-      expectSame('how many another session has', (await inbox.read('other')).length, 1)
+      expectSame('an inbox after removing everything', await inbox.read('s'), [])
+      expectSame('the number after three removed messages', (await inbox.put('s', '{}')).message, 4)
+      expectSame('the number of messages of another session', (await inbox.read('other')).length, 1)
     },
   },
   {
-    name: 'the inbox tells who held the session when a message came, and the holder with its next write',
+    name: 'put returns the lease owner, and the next write of the owner returns the last message number',
     needs: 'inbox',
     async run({ store, time }) {
       const inbox = getInbox(store)
       const lease = await store.acquire('s', { holder: 'run 4f2a', ttlMs: 60_000 })
       expectSame('the inbox of a new lease', lease.inbox ?? 0, 0)
-      expectSame('what append tells of no message', await store.append(lease, createRecords(1, 2)), {
+      expectSame('the result of append without messages', await store.append(lease, createRecords(1, 2)), {
         inbox: 0,
       })
       const { holder } = await inbox.put('s', '{}')
       expectTrue(
         holder?.includes('run 4f2a') === true,
-        `put should name the holder, 'run 4f2a', but told ${formatValue(holder)}`,
+        `put should name the lease owner, 'run 4f2a', but returned ${formatValue(holder)}`,
       )
-      expectSame('what append tells of one', await store.append(lease, [createRecord(3)]), { inbox: 1 })
-      expectSame('what it tells again', await store.append(lease, [createRecord(4)], createSummary('s')), {
+      expectSame('the result of append with one message', await store.append(lease, [createRecord(3)]), {
         inbox: 1,
       })
+      expectSame(
+        'the result of another append',
+        await store.append(lease, [createRecord(4)], createSummary('s')),
+        {
+          inbox: 1,
+        },
+      )
       await inbox.put('s', '{}')
-      expectSame('what a summary alone is told', await store.append(lease, [], createSummary('s')), {
+      expectSame('the result of writing only a summary', await store.append(lease, [], createSummary('s')), {
         inbox: 2,
       })
       await inbox.remove('s', [1, 2])
-      expectSame('what append tells when all are removed', await store.append(lease, [createRecord(5)]), {
+      expectSame('the result of append after removing all', await store.append(lease, [createRecord(5)]), {
         inbox: 0,
       })
       await inbox.put('s', '{}')
-      expectSame('what release tells', await store.release(lease), { inbox: 3 })
-      expectSame('who holds a session that was released', (await inbox.put('s', '{}')).holder, null)
+      expectSame('the result of release', await store.release(lease), { inbox: 3 })
+      expectSame('the owner of a released session', (await inbox.put('s', '{}')).holder, null)
       const next = await store.acquire('s', { holder: 'run 5', ttlMs: time.ms(100) })
       expectSame('the inbox of the next lease', next.inbox, 4)
       await time.pass(100)
-      expectSame('who holds a session whose lease has run out', (await inbox.put('s', '{}')).holder, null)
+      expectSame('the owner of a session with an expired lease', (await inbox.put('s', '{}')).holder, null)
     },
   },
   {
-    name: 'the inbox is of sessions with a record alone, and goes with them',
+    name: 'only sessions with records have an inbox, and it is deleted with them',
     needs: 'inbox',
     async run({ store }) {
       const inbox = getInbox(store)
@@ -109,10 +115,10 @@ export const inboxChecks: readonly StoreCheckSpec[] = [
       await inbox.put('s', '{}')
       await store.release(lease)
       await store.delete('s')
-      expectSame('the inbox of a session that was deleted', await inbox.read('s'), [])
+      expectSame('the inbox of a deleted session', await inbox.read('s'), [])
       await writeSession(store, 's')
-      expectSame('the inbox of a session that began anew', await inbox.read('s'), [])
-      expectSame('the first number of a session that began anew', (await inbox.put('s', '{}')).message, 1)
+      expectSame('the inbox of a recreated session', await inbox.read('s'), [])
+      expectSame('the first number of a recreated session', (await inbox.put('s', '{}')).message, 1)
       for (const strange of strangeIds) {
         expectSame(`the inbox of ${formatValue(strange)}`, await inbox.read(strange), [])
         await expectRefusal(`a message for ${formatValue(strange)}`, 'unknown_session', () =>
@@ -122,7 +128,7 @@ export const inboxChecks: readonly StoreCheckSpec[] = [
     },
   },
   {
-    name: 'the inbox takes messages of many at once, and numbers each by itself',
+    name: 'concurrent messages get unique numbers',
     needs: 'inbox',
     async run({ store }) {
       const inbox = getInbox(store)
@@ -130,7 +136,7 @@ export const inboxChecks: readonly StoreCheckSpec[] = [
       const put = await Promise.all(Array.from({ length: 40 }, async (_, n) => inbox.put('s', `${n}`)))
       const numbers = Array.from({ length: 40 }, (_, n) => n + 1)
       expectSame(
-        'the numbers that forty at once were told',
+        'the numbers of forty concurrent messages',
         put.map(({ message }) => message).sort((a, b) => a - b),
         numbers,
       )
@@ -145,7 +151,7 @@ export const inboxChecks: readonly StoreCheckSpec[] = [
     },
   },
   {
-    name: 'the inbox says which of many sessions have messages, where other processes can leave some',
+    name: 'findUnread returns the sessions with messages',
     needs: 'findUnread',
     async run({ store }) {
       const inbox = getInbox(store)
@@ -154,12 +160,14 @@ export const inboxChecks: readonly StoreCheckSpec[] = [
       await inbox.put('a', '{}')
       await inbox.put('c', '{}')
       const waiting = await inbox.findUnread?.(['a', 'b', 'nobody', '\u0000'])
-      expectSame('who waits of a, b and two that are none', waiting, [{ sessionId: 'a', inbox: 2 }])
-      expectSame('who waits of none', await inbox.findUnread?.([]), [])
+      expectSame('the sessions with messages among a, b and two unknown ids', waiting, [
+        { sessionId: 'a', inbox: 2 },
+      ])
+      expectSame('the sessions with messages among none', await inbox.findUnread?.([]), [])
     },
   },
   {
-    name: 'the inbox reads what comes after a message, and tells of every session that has messages',
+    name: 'the inbox reads after a message, and listUnread returns every session with messages',
     needs: 'listUnread',
     async run({ store }) {
       const inbox = getInbox(store)
@@ -172,13 +180,13 @@ export const inboxChecks: readonly StoreCheckSpec[] = [
       const unheard = [...((await inbox.listUnread?.()) ?? [])].sort((a, b) =>
         a.sessionId < b.sessionId ? -1 : 1,
       )
-      expectSame('who has messages, held or not', unheard, [
+      expectSame('the sessions with messages, leased or not', unheard, [
         { sessionId: 'a', inbox: 3 },
         { sessionId: 'c', inbox: 1 },
       ])
       await store.release(lease)
       await inbox.remove('a', [1, 2, 3])
-      expectSame('who has messages when one has heard them', await inbox.listUnread?.(), [
+      expectSame('the sessions with messages after one inbox is emptied', await inbox.listUnread?.(), [
         { sessionId: 'c', inbox: 1 },
       ])
     },
@@ -195,25 +203,21 @@ const listIds = (timers: readonly StoredTimer[]): string[] => timers.map(({ id }
 
 export const timerChecks: readonly StoreCheckSpec[] = [
   {
-    name: 'timers are read as they were set, and replaced by others of the same id',
+    name: 'timers are read back unchanged and replaced by id',
     needs: 'timers',
     async run({ store, time }) {
       const timers = getTimers(store)
-      expectSame('a timer that is not there', await timers.get('a'), null)
+      expectSame('a missing timer', await timers.get('a'), null)
       const strange = '{"text":"Grüße \u{1F600} \' \\" \\\\"}'
       await timers.set([createTimer('a', time.now(), strange), createTimer('b', time.now() + 60_000)])
       expectSame('a timer', (await timers.get('a'))?.data, strange)
       await timers.set([createTimer('a', 1_700_000_000_123, '{"v":2}')])
-      expectSame(
-        'a timer that was replaced',
-        await timers.get('a'),
-        createTimer('a', 1_700_000_000_123, '{"v":2}'),
-      )
+      expectSame('a replaced timer', await timers.get('a'), createTimer('a', 1_700_000_000_123, '{"v":2}'))
       await timers.set([])
     },
   },
   {
-    name: 'timers are due by the clock of the store, the first ones first, page by page',
+    name: "due timers follow the store's clock and are listed in order, page by page",
     needs: 'timers',
     async run({ store, time }) {
       const timers = getTimers(store)
@@ -231,7 +235,7 @@ export const timerChecks: readonly StoreCheckSpec[] = [
       const first = await timers.listDue({ limit: 2 })
       expectSame('a page of two', listIds(first.timers), ['b', 'c'])
       const rest = await timers.listDue({ limit: 2, after: first.timers.at(-1) })
-      expectSame('the page after it', listIds(rest.timers), ['a'])
+      expectSame('the next page', listIds(rest.timers), ['a'])
       await timers.set([createTimer('soon', (await timers.listDue({ limit: 1 })).now + time.ms(100))])
       expectSame('what is due before its time', listIds((await timers.listDue({ limit: 10 })).timers), [
         'b',
@@ -248,14 +252,14 @@ export const timerChecks: readonly StoreCheckSpec[] = [
     },
   },
   {
-    name: 'timers are listed by the beginning of their ids, page by page',
+    name: 'timers are listed by id prefix, page by page',
     needs: 'timers',
     async run({ store }) {
       const timers = getTimers(store)
       await timers.set(['x:b', 'x:a', 'x%c', 'y:a', 'x:_'].map((id) => createTimer(id, 1)))
       expectSame('the list', listIds(await timers.list({ prefix: 'x:', limit: 10 })), ['x:_', 'x:a', 'x:b'])
       expectSame('a page', listIds(await timers.list({ prefix: 'x:', limit: 2 })), ['x:_', 'x:a'])
-      expectSame('the page after it', listIds(await timers.list({ prefix: 'x:', limit: 2, after: 'x:a' })), [
+      expectSame('the next page', listIds(await timers.list({ prefix: 'x:', limit: 2, after: 'x:a' })), [
         'x:b',
       ])
     },
@@ -267,16 +271,16 @@ export const timerChecks: readonly StoreCheckSpec[] = [
       const timers = getTimers(store)
       await timers.set([createTimer('a', 1000)])
       expectSame('a move from another time', await timers.move({ id: 'a', from: 999, to: 2000 }), false)
-      expectSame('a move of no timer', await timers.move({ id: 'none', from: 1000, to: 2000 }), false)
+      expectSame('a move of a missing timer', await timers.move({ id: 'none', from: 1000, to: 2000 }), false)
       expectSame('a move', await timers.move({ id: 'a', from: 1000, to: 2000 }), true)
-      expectSame('where it is then', (await timers.get('a'))?.at, 2000)
+      expectSame('its time after the move', (await timers.get('a'))?.at, 2000)
       expectSame('a removal from another time', await timers.move({ id: 'a', from: 1000, to: null }), false)
       expectSame('a removal', await timers.move({ id: 'a', from: 2000, to: null }), true)
-      expectSame('a timer that was removed', await timers.get('a'), null)
+      expectSame('a removed timer', await timers.get('a'), null)
     },
   },
   {
-    name: 'of twenty who move a timer at once, one succeeds',
+    name: 'one of twenty concurrent moves of a timer succeeds',
     needs: 'timers',
     async run({ store, open }) {
       await getTimers(store).set([createTimer('a', 1000)])
@@ -289,7 +293,7 @@ export const timerChecks: readonly StoreCheckSpec[] = [
       )
       expectSame('how many succeeded', moved.filter(Boolean).length, 1)
       const timer = await getTimers(store).get('a')
-      expectSame('where it is then', timer?.at, 2000 + moved.indexOf(true))
+      expectSame('its time after the move', timer?.at, 2000 + moved.indexOf(true))
     },
   },
 ]

@@ -15,7 +15,7 @@ const createShortLease = (hundredths: number, ms: (hundredths: number) => number
 /** What every store does with the right to write. */
 export const leaseChecks: readonly StoreCheckSpec[] = [
   {
-    name: 'a lease is renewed with many others, and those that are lost are told apart',
+    name: 'renewAll renews several leases and omits lost ones',
     needs: 'renewAll',
     async run({ store, time }) {
       const leases = []
@@ -27,19 +27,19 @@ export const leaseChecks: readonly StoreCheckSpec[] = [
       const until = time.now() + time.ms(100)
       const renewed = (await store.renewAll?.(leases, time.ms(100))) ?? []
       const wanted = [c, a].map((lease, n) => ({ ...lease, expiresAt: renewed[n]?.expiresAt }))
-      expectSame('what renewAll gives back of three, the last of them released', renewed, wanted)
+      expectSame('the result of renewAll for three leases, the last of them released', renewed, wanted)
       for (const { sessionId, expiresAt } of renewed)
-        time.same(`when the lease of ${sessionId} runs out`, expiresAt, until)
+        time.same(`the expiry of the lease of ${sessionId}`, expiresAt, until)
       await time.pass(60)
       await store.append(c, [createRecord(1)])
-      await expectRefusal('to acquire what was renewed', 'session_busy', () =>
+      await expectRefusal('acquiring a renewed session', 'session_busy', () =>
         store.acquire('a', leaseRequest),
       )
-      expectSame('what renewAll gives back of none', await store.renewAll?.([], time.ms(100)), [])
+      expectSame('the result of renewAll without leases', await store.renewAll?.([], time.ms(100)), [])
     },
   },
   {
-    name: 'a lease is given to one writer, and others are told who that is',
+    name: 'a session has one lease owner, whose name others learn',
     async run({ store }) {
       await store.acquire('s', { holder: 'run 4f2a', ttlMs: 60_000 })
       const error = await expectRefusal('a second acquire', 'session_busy', () =>
@@ -47,20 +47,20 @@ export const leaseChecks: readonly StoreCheckSpec[] = [
       )
       expectTrue(
         error.message.includes('run 4f2a'),
-        `the message of session_busy should name the holder, 'run 4f2a', but is ${formatValue(error.message)}`,
+        `the message of session_busy should name the lease owner, 'run 4f2a', but is ${formatValue(error.message)}`,
       )
       expectSame('the subject of session_busy', error.subject, 's')
       await store.acquire('another', leaseRequest)
     },
   },
   {
-    name: 'a lease is free for the next when released, and release can be said twice',
+    name: 'a released session can be acquired, and release is idempotent',
     async run({ store }) {
       const first = await store.acquire('s', leaseRequest)
       await store.release(first)
       await store.release(first)
       const second = await store.acquire('s', leaseRequest)
-      expectTrue(second.token !== first.token, 'each lease needs a token of its own')
+      expectTrue(second.token !== first.token, 'each lease needs a unique token')
       await store.release(first)
       await expectRefusal('acquire, after the release of an older lease', 'session_busy', () =>
         store.acquire('s', leaseRequest),
@@ -68,13 +68,13 @@ export const leaseChecks: readonly StoreCheckSpec[] = [
     },
   },
   {
-    name: 'a lease says until when it lasts, and can be taken by another from then on',
+    name: 'a lease has an expiry time, after which others can acquire the session',
     async run({ store, time }) {
       const until = time.now() + time.ms(100)
       const first = await store.acquire('s', createShortLease(100, time.ms))
       time.same('expiresAt', first.expiresAt, until)
       await time.passAlmost(100)
-      await expectRefusal('acquire, before the lease of another has run out', 'session_busy', () =>
+      await expectRefusal('acquire before another lease has expired', 'session_busy', () =>
         store.acquire('s', leaseRequest),
       )
       await time.pass(time.isGiven ? 1 : 100)
@@ -84,12 +84,12 @@ export const leaseChecks: readonly StoreCheckSpec[] = [
     },
   },
   {
-    name: 'a lease that has run out cannot write, but can be renewed while no other process has taken the session',
+    name: 'an expired lease cannot write, but can be renewed until another process acquires the session',
     async run({ store, time }) {
       const lease = await store.acquire('s', createShortLease(100, time.ms))
       await store.append(lease, [createRecord(1)])
       await time.pass(100)
-      await expectRefusal('an append with a lease that has run out', 'lease_lost', () =>
+      await expectRefusal('an append with an expired lease', 'lease_lost', () =>
         store.append(lease, [createRecord(2)]),
       )
       const until = time.now() + time.ms(100)
@@ -103,15 +103,15 @@ export const leaseChecks: readonly StoreCheckSpec[] = [
     },
   },
   {
-    name: 'a lease that another process has taken over can neither write nor be renewed, nor free the session',
+    name: 'a lease taken over by another process can neither write, be renewed nor release the session',
     async run({ store, time }) {
       const stale = await store.acquire('s', createShortLease(1, time.ms, 'stale'))
       await time.pass(1)
       const lease = await store.acquire('s', leaseRequest)
-      await expectRefusal('an append with a lease that another has taken over', 'lease_lost', () =>
+      await expectRefusal('an append with a lease taken over by another', 'lease_lost', () =>
         store.append(stale, [createRecord(1)]),
       )
-      await expectRefusal('the renewal of a lease that another has taken over', 'lease_lost', () =>
+      await expectRefusal('the renewal of a lease taken over by another', 'lease_lost', () =>
         store.renew(stale, 1000),
       )
       await store.release(stale)
@@ -123,37 +123,32 @@ export const leaseChecks: readonly StoreCheckSpec[] = [
     },
   },
   {
-    name: 'a lease is lost with its release',
+    name: 'a released lease cannot be used',
     async run({ store }) {
       const lease = await store.acquire('s', leaseRequest)
       await store.append(lease, [createRecord(1)])
       await store.release(lease)
-      await expectRefusal('an append with a lease that was released', 'lease_lost', () =>
+      await expectRefusal('an append with a released lease', 'lease_lost', () =>
         store.append(lease, [createRecord(2)]),
       )
-      await expectRefusal('the renewal of a lease that was released', 'lease_lost', () =>
-        store.renew(lease, 1000),
-      )
+      await expectRefusal('the renewal of a released lease', 'lease_lost', () => store.renew(lease, 1000))
     },
   },
   {
-    name: 'a lease that an append gives back, and says so, is gone; one of an append that is refused is not',
+    name: 'an append can release its lease and reports it; a refused append keeps the lease',
     async run({ store }) {
       const lease = await store.acquire('s', leaseRequest)
       await expectRefusal('an append that does not follow the head, and is the last', 'out_of_order', () =>
         store.append(lease, [createRecord(2)], undefined, { release: true }),
       )
-      const told = await store.append(lease, [createRecord(1)], undefined, { release: true })
+      const receipt = await store.append(lease, [createRecord(1)], undefined, { release: true })
       const holder = (await store.get('s'))?.holder
-      if (!told?.released) {
-        expectTrue(
-          holder != null,
-          'append gives the session free when it is asked to, and does not say `released`',
-        )
+      if (!receipt?.released) {
+        expectTrue(holder != null, 'append released the session without returning `released`')
         await store.append(lease, [createRecord(2)])
         return
       }
-      expectSame('who holds a session that an append gave free', holder, null)
+      expectSame('the owner of a session released by an append', holder, null)
       await expectRefusal('an append after the last', 'lease_lost', () =>
         store.append(lease, [createRecord(2)]),
       )
@@ -164,13 +159,13 @@ export const leaseChecks: readonly StoreCheckSpec[] = [
     },
   },
   {
-    name: 'a lease of one session does not open another',
+    name: 'a lease is valid for one session only',
     async run({ store }) {
       const lease = await store.acquire('a', leaseRequest)
       await store.acquire('b', leaseRequest)
       for (const [sessionId, whose] of [
-        ['b', 'a session that another holds'],
-        ['c', 'a session that no process holds'],
+        ['b', 'a session leased by another'],
+        ['c', 'a session without a lease'],
       ] as const) {
         await expectRefusal(`an append to ${whose}`, 'lease_lost', () =>
           store.append({ ...lease, sessionId }, [createRecord(1)]),
@@ -179,7 +174,7 @@ export const leaseChecks: readonly StoreCheckSpec[] = [
     },
   },
   {
-    name: 'a lease refuses to last for what is no number of milliseconds from 0 up',
+    name: 'a lease duration must be a finite number from 0',
     async run({ store }) {
       const lease = await store.acquire('held', leaseRequest)
       for (const ttlMs of [Number.NaN, -1, Infinity]) {
@@ -193,7 +188,7 @@ export const leaseChecks: readonly StoreCheckSpec[] = [
     },
   },
   {
-    name: 'a lease is for ids that are allowed',
+    name: 'session ids are validated',
     async run({ store }) {
       for (const id of ['', '../x', 'a b', '.hidden', 'x'.repeat(201)]) {
         await expectRefusal(`a session of the id ${formatValue(id)}`, 'invalid_session', () =>

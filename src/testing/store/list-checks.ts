@@ -18,13 +18,13 @@ function expectHolder(what: string, listed: ListedSession | null | undefined, ho
   else
     expectTrue(
       listed?.holder?.includes(holder) === true,
-      `the holder of ${what} should name '${holder}', but is ${formatValue(listed?.holder)}`,
+      `the owner of ${what} should name '${holder}', but is ${formatValue(listed?.holder)}`,
     )
 }
 
 export const listChecks: readonly StoreCheckSpec[] = [
   {
-    name: 'the list has every session with a record, the one written last first, and tells who writes to it',
+    name: 'the list contains every session with records, newest first, with its lease owner',
     async run({ store, time }) {
       const times: number[] = []
       const leases = []
@@ -65,42 +65,42 @@ export const listChecks: readonly StoreCheckSpec[] = [
         list.map((entry) => entry.summary),
         ['a', 'c', 'b'].map((id) => createSummary(`about ${id}`)),
       )
-      expectHolder('a session that is written to', first, 'writer of a')
-      expectHolder('a session that was released', third, null)
+      expectHolder('a leased session', first, 'writer of a')
+      expectHolder('a released session', third, null)
 
       await time.pass(300)
       expectSame(
-        'the holders, when all leases have run out',
+        'the owners after all leases have expired',
         (await store.list()).map(({ holder }) => holder),
         [null, null, null],
       )
     },
   },
   {
-    name: 'the list has what is told of one session alone; of one without a record, nothing',
+    name: 'get returns the same entry as the list, and null without records',
     async run({ store, time }) {
-      const listed = async () => (await store.list()).find(({ id }) => id === 's') ?? null
-      expectSame('what is told of no session', await store.get('s'), null)
+      const findListed = async () => (await store.list()).find(({ id }) => id === 's') ?? null
+      expectSame('the entry of a missing session', await store.get('s'), null)
       const lease = await store.acquire('s', leaseRequest)
-      expectSame('what is told of a session that was only acquired', await store.get('s'), null)
+      expectSame('the entry of a session that was only acquired', await store.get('s'), null)
       await store.append(lease, createRecords(1, 2), createSummary('about s'))
       await store.append(await store.acquire('other', leaseRequest), createRecords(1, 3))
-      const told = await store.get('s')
-      expectSame('what is told of a session, as the list tells it', told, await listed())
-      expectSame('the head and the summary', [told?.head, told?.summary], [2, createSummary('about s')])
-      expectHolder('a session that is written to', told, 'run 1')
+      const listed = await store.get('s')
+      expectSame('the entry of a session, as in the list', listed, await findListed())
+      expectSame('the head and the summary', [listed?.head, listed?.summary], [2, createSummary('about s')])
+      expectHolder('a leased session', listed, 'run 1')
       await time.pass(10)
       await store.release(lease)
-      expectSame('what is told of a session that was released', await store.get('s'), await listed())
-      expectHolder('a session that was released', await store.get('s'), null)
+      expectSame('the entry of a released session', await store.get('s'), await findListed())
+      expectHolder('a released session', await store.get('s'), null)
       expectSame('whether it was deleted', await store.delete('s'), true)
-      expectSame('what is told of a session that was deleted', await store.get('s'), null)
+      expectSame('the entry of a deleted session', await store.get('s'), null)
       for (const strange of ['S', ...strangeIds])
-        expectSame(`what is told of ${formatValue(strange)}`, await store.get(strange), null)
+        expectSame(`the entry of ${formatValue(strange)}`, await store.get(strange), null)
     },
   },
   {
-    name: 'the list is told by state and agent, page by page, and nothing twice',
+    name: 'the list filters by state and agent and pages without duplicates',
     async run({ store, time }) {
       const states = ['RUNNING', 'PAUSED', 'COMPLETED', 'WAITING_FOR_INPUT'] as const
       const held: string[] = []
@@ -109,12 +109,12 @@ export const listChecks: readonly StoreCheckSpec[] = [
         // Several sessions share an updatedAt, so the id decides.
         if (n % 3 === 0) await time.pass(10)
         const lease = await store.acquire(id, leaseRequest)
-        const told = {
+        const listed = {
           ...createSummary(id),
           state: states[n % 4] ?? null,
           ...(n % 5 === 0 && { agent: 'billing' }),
         }
-        await store.append(lease, [createRecord(1)], told)
+        await store.append(lease, [createRecord(1)], listed)
         if (n % 7 === 0) {
           await time.pass(1)
           await store.append(lease, [createRecord(2)])
@@ -127,7 +127,7 @@ export const listChecks: readonly StoreCheckSpec[] = [
       const newestFirst = [...all].sort((a, b) => b.updatedAt - a.updatedAt || (a.id < b.id ? -1 : 1))
       expectSame('the list, by updatedAt and then by id', listIds(all), listIds(newestFirst))
       const holders = all.filter(({ holder }) => holder !== null)
-      expectSame('the sessions that a process holds', listIds(holders).sort(), held.sort())
+      expectSame('the leased sessions', listIds(holders).sort(), held.sort())
       for (const state of [
         undefined,
         'PAUSED',
@@ -137,9 +137,9 @@ export const listChecks: readonly StoreCheckSpec[] = [
       ] as const) {
         for (const agent of [undefined, 'billing', 'nobody']) {
           const wanted = all.filter(
-            ({ summary: told }) =>
-              (state === undefined || [state].flat().includes(told?.state as never)) &&
-              (agent === undefined || told?.agent === agent),
+            ({ summary: listed }) =>
+              (state === undefined || [state].flat().includes(listed?.state as never)) &&
+              (agent === undefined || listed?.agent === agent),
           )
           const asks = formatValue({ state, agent })
           expectSame(`the list of ${asks}`, await store.list({ state, agent }), wanted)
@@ -151,13 +151,13 @@ export const listChecks: readonly StoreCheckSpec[] = [
             if (page.length < 3) break
           }
           expectSame(`the list of ${asks} by pages of three`, listIds(pages), listIds(wanted))
-          expectSame(`what the pages of ${asks} tell`, pages, wanted)
+          expectSame(`the entries on the pages of ${asks}`, pages, wanted)
         }
       }
     },
   },
   {
-    name: 'the list refuses options that make no sense',
+    name: 'the list refuses invalid options',
     async run({ store }) {
       for (const [key, value] of [
         ['state', 7],
@@ -172,31 +172,31 @@ export const listChecks: readonly StoreCheckSpec[] = [
       ] as const) {
         const asks = `list(${formatValue({ [key]: value })})`
         const error = await expectRefusal(asks, 'invalid_option', () => store.list({ [key]: value }))
-        expectSame(`the subject of what ${asks} is refused with`, error.subject, key)
+        expectSame(`the subject of the error of ${asks}`, error.subject, key)
       }
     },
   },
   {
-    name: 'the list has the last summary that was written, or none',
+    name: 'the list contains the last written summary, or none',
     async run({ store }) {
-      const told = async () => {
+      const listed = async () => {
         const [listed] = await store.list()
         return [listed?.head, listed?.summary]
       }
       const lease = await store.acquire('s', leaseRequest)
       await store.append(lease, [createRecord(1)])
-      expectSame('head and summary, when none was written', await told(), [1, null])
+      expectSame('head and summary without a written summary', await listed(), [1, null])
       const first = createSummary('Quotes \' " \\ \u0000 and \u{1F600}')
       await store.append(lease, [createRecord(2)], first)
       await store.append(lease, [createRecord(3)])
-      expectSame('head and summary, when a record followed', await told(), [3, first])
+      expectSame('head and summary after another record', await listed(), [3, first])
       const renamed = { ...first, name: 'renamed', cost: 0.25 }
       await store.append(lease, [], renamed)
-      expectSame('head and summary, when another was written without records', await told(), [3, renamed])
+      expectSame('head and summary after writing only a summary', await listed(), [3, renamed])
     },
   },
   {
-    name: 'deleting removes a session with all its records, and says whether there was one',
+    name: 'delete removes a session with all its records and returns whether it existed',
     async run({ store }) {
       const lease = await store.acquire('s', leaseRequest)
       await store.append(lease, createRecords(1, 3), createSummary('gone'))
@@ -205,18 +205,18 @@ export const listChecks: readonly StoreCheckSpec[] = [
 
       expectSame('the first delete', await store.delete('s'), true)
       expectSame('the second delete', await store.delete('s'), false)
-      expectSame('a delete of what never was', await store.delete('nobody'), false)
-      expectSame('the log of a session that was deleted', await store.read('s'), [])
+      expectSame('a delete of a missing session', await store.delete('nobody'), false)
+      expectSame('the log of a deleted session', await store.read('s'), [])
       expectSame('the list', listIds(await store.list()), ['kept'])
 
       await store.append(await store.acquire('s', leaseRequest), [createRecord(1)])
-      expectSame('the log of a session that began anew', await store.read('s'), [createRecord(1)])
+      expectSame('the log of a recreated session', await store.read('s'), [createRecord(1)])
       const again = (await store.list()).find(({ id }) => id === 's')
-      expectSame('the summary of a session that began anew', again?.summary, null)
+      expectSame('the summary of a recreated session', again?.summary, null)
     },
   },
   {
-    name: 'purging leaves what was not deleted as it is, also while a process writes to it',
+    name: 'purge keeps sessions that were not deleted, even while a process writes to them',
     needs: 'purge',
     async run({ store }) {
       const held = await store.acquire('held', leaseRequest)
@@ -235,7 +235,7 @@ export const listChecks: readonly StoreCheckSpec[] = [
     },
   },
   {
-    name: 'a title stays with its session, whatever is appended, until it is taken back or the session is deleted',
+    name: 'a title survives appends until it is cleared or its session is deleted',
     needs: 'setTitle',
     async run({ store, time }) {
       const title = async (id: string) => (await store.get(id))?.summary?.title
@@ -251,10 +251,10 @@ export const listChecks: readonly StoreCheckSpec[] = [
       )
       const before = await store.get('s')
       await time.pass(10)
-      expectSame('a title for a session that is written to', await setTitle('s', "O'Hara; -- 東京 🚆"), true)
+      expectSame('a title for a leased session', await setTitle('s', "O'Hara; -- 東京 🚆"), true)
       const now = await store.get('s')
       expectSame('its title', now?.summary?.title, "O'Hara; -- 東京 🚆")
-      expectSame('what else is told of it', { ...now, summary: null }, { ...before, summary: null })
+      expectSame('the rest of its entry', { ...now, summary: null }, { ...before, summary: null })
       await store.append(lease, [createRecord(2)], createSummary('first message'))
       await store.release(lease)
       expectSame('its title after an append', await title('s'), "O'Hara; -- 東京 🚆")
@@ -263,37 +263,37 @@ export const listChecks: readonly StoreCheckSpec[] = [
         (await store.list()).map(({ id, summary }) => `${id}: ${summary?.title}`).sort(),
         ['other: other', "s: O'Hara; -- 東京 🚆"],
       )
-      expectSame('taking it back', await setTitle('s', null), true)
+      expectSame('clearing the title', await setTitle('s', null), true)
       expectSame('its title then', await title('s'), 'first message')
       await setTitle('s', 'Of the deleted session')
       await store.delete('s')
-      expectSame('a title for a session that was deleted', await setTitle('s', 'Given'), false)
+      expectSame('a title for a deleted session', await setTitle('s', 'Given'), false)
       await store.append(await store.acquire('s', leaseRequest), [createRecord(1)], createSummary('anew'))
-      expectSame('the title of a session that began anew', await title('s'), 'anew')
+      expectSame('the title of a recreated session', await title('s'), 'anew')
       for (const strange of strangeIds)
         expectSame(`a title for ${formatValue(strange)}`, await setTitle(strange, 'Given'), false)
     },
   },
   {
-    name: 'deleting is refused while a process writes to the session',
+    name: 'delete is refused while a process has the lease',
     async run({ store, time }) {
       const lease = await store.acquire('s', { holder: 'run 4f2a', ttlMs: time.ms(100) })
       await store.append(lease, [createRecord(1)])
       const error = await expectRefusal('a delete', 'session_busy', () => store.delete('s'))
       expectTrue(
         error.message.includes('run 4f2a'),
-        `the message of session_busy should name the holder, 'run 4f2a', but is ${formatValue(error.message)}`,
+        `the message of session_busy should name the lease owner, 'run 4f2a', but is ${formatValue(error.message)}`,
       )
       expectSame('the log', await store.read('s'), [createRecord(1)])
       await time.pass(100)
-      expectSame('a delete, when the lease has run out', await store.delete('s'), true)
-      await expectRefusal('the renewal of a lease of what was deleted', 'lease_lost', () =>
+      expectSame('a delete after the lease has expired', await store.delete('s'), true)
+      await expectRefusal("the renewal of a deleted session's lease", 'lease_lost', () =>
         store.renew(lease, 100),
       )
-      await expectRefusal('an append to what was deleted', 'lease_lost', () =>
+      await expectRefusal('an append to a deleted session', 'lease_lost', () =>
         store.append(lease, [createRecord(2)]),
       )
-      expectSame('the log of what was deleted', await store.read('s'), [])
+      expectSame('the log of a deleted session', await store.read('s'), [])
     },
   },
 ]

@@ -11,7 +11,7 @@ import {
 /** What every store does with records. */
 export const logChecks: readonly StoreCheckSpec[] = [
   {
-    name: 'the log is read as it was written, in order, over several appends',
+    name: 'the log returns the records in order across several appends',
     async run({ store }) {
       const lease = await store.acquire('s', leaseRequest)
       const written = [
@@ -25,7 +25,7 @@ export const logChecks: readonly StoreCheckSpec[] = [
     },
   },
   {
-    name: 'the log keeps every text that JSON can hold',
+    name: 'the log keeps every JSON text',
     async run({ store, seed }) {
       const lease = await store.acquire('s', leaseRequest)
       const { text, whole } = createRandomChoices(seed)
@@ -36,7 +36,7 @@ export const logChecks: readonly StoreCheckSpec[] = [
         const from = seq + 1
         const added = texts.map((value) => createRecord(++seq, JSON.stringify({ value })))
         await store.append(lease, added)
-        expectSame(`what was appended as ${from} to ${seq}`, await store.read('s', { from }), added)
+        expectSame(`the records ${from} to ${seq}`, await store.read('s', { from }), added)
       }
     },
   },
@@ -48,7 +48,7 @@ export const logChecks: readonly StoreCheckSpec[] = [
       await store.append(lease, [large, createRecord(2)])
       const log = await store.read('s')
       expectSame(
-        'what there is of each record',
+        'the length of each record',
         log.map(({ data }) => data.length),
         [large.data.length, createRecord(2).data.length],
       )
@@ -63,7 +63,7 @@ export const logChecks: readonly StoreCheckSpec[] = [
     },
   },
   {
-    name: 'the log is read in ranges, and a range that makes no sense has nothing in it',
+    name: 'the log is read in ranges, and an invalid range is empty',
     async run({ store }) {
       await store.append(await store.acquire('s', leaseRequest), createRecords(1, 9))
       const ranges: [range: Parameters<SessionStore['read']>[1], seqs: number[]][] = [
@@ -83,7 +83,7 @@ export const logChecks: readonly StoreCheckSpec[] = [
         const words = Object.entries(range ?? {}).map(([key, value]) => `${key}: ${value}`)
         const found = await store.read('s', range)
         expectSame(
-          `what is read of { ${words.join(', ')} }`,
+          `the range { ${words.join(', ')} }`,
           found.map(({ seq }) => seq),
           wanted,
         )
@@ -91,14 +91,14 @@ export const logChecks: readonly StoreCheckSpec[] = [
     },
   },
   {
-    name: 'the log is read from the last snapshot that the range reaches, or else from the beginning',
+    name: 'the log is read from the last snapshot in the range, or from the start',
     async run({ store }) {
       const lease = await store.acquire('s', leaseRequest)
       await store.append(lease, createRecords(1, 9))
       const reaches = async (to: number | undefined, wanted: number[]) => {
         const found = await store.read('s', { from: 'snapshot', ...(to !== undefined && { to }) })
         expectSame(
-          `what is read from the snapshot to ${to ?? 'the head'}`,
+          `the range from the snapshot to ${to ?? 'the head'}`,
           found.map(({ seq }) => seq),
           wanted,
         )
@@ -117,7 +117,7 @@ export const logChecks: readonly StoreCheckSpec[] = [
     },
   },
   {
-    name: 'the log takes only records that follow its head, and all of them or none',
+    name: 'an append must follow the head of the log and is atomic',
     async run({ store }) {
       const lease = await store.acquire('s', leaseRequest)
       await store.append(lease, createRecords(1, 2))
@@ -132,14 +132,14 @@ export const logChecks: readonly StoreCheckSpec[] = [
     },
   },
   {
-    name: 'the log refuses a record that it could not give back unchanged',
+    name: 'the log refuses records it could not return unchanged',
     async run({ store }) {
       const lease = await store.acquire('s', leaseRequest)
       for (const [what, bad] of [
         ['data with a NUL', createRecord(1, 'a\u0000b')],
-        ['data with half a surrogate pair', createRecord(1, 'a\ud800b')],
+        ['data with an unpaired surrogate', createRecord(1, 'a\ud800b')],
         ['an `at` of half a millisecond', { ...createRecord(1), at: 0.5 }],
-        ['an `at` that is no number', { ...createRecord(1), at: Number.NaN }],
+        ['an `at` that is not a number', { ...createRecord(1), at: Number.NaN }],
         ['no data', { ...createRecord(1), data: undefined as never }],
         ['a check with a NUL', { ...createRecord(1), check: '\u0000' }],
       ] as const) {

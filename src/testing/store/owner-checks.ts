@@ -41,7 +41,7 @@ async function write(
 
 export const ownerChecks: readonly StoreCheckSpec[] = [
   {
-    name: 'the list is told by prefix, tags, parent and time, page by page, without the sessions of sub-agents',
+    name: 'the list filters by prefix, tags, parent and time, pages, and excludes sub-agent sessions by default',
     async run({ store, time }) {
       const users = ['ann', 'anna', 'an', 'ann:x', 'Ann']
       for (let n = 0; n < 60; n += 1) {
@@ -54,10 +54,10 @@ export const ownerChecks: readonly StoreCheckSpec[] = [
         if (n % 10 === 0) await write(store, `${id}:run.1.1`, { parent: id, state, tags }, n % 20 === 0)
       }
       const all = await store.list({ children: true })
-      expectSame('how many are listed with those of sub-agents', all.length, 66)
+      expectSame('the number of sessions including sub-agents', all.length, 66)
       const times = [...new Set(all.map(({ updatedAt }) => updatedAt))]
       const [since, before] = [times.at(-4) ?? 0, times[3] ?? 0]
-      const asked: [ListOptions, (entry: ListedSession) => boolean][] = [
+      const queries: [ListOptions, (entry: ListedSession) => boolean][] = [
         [{}, () => true],
         ...users.map((prefix): [ListOptions, (entry: ListedSession) => boolean] => [
           { prefix },
@@ -78,7 +78,7 @@ export const ownerChecks: readonly StoreCheckSpec[] = [
             entry.id.startsWith('ann:') && hasTags({ plan: 'pro' })(entry) && entry.updatedAt >= since,
         ],
       ]
-      for (const [options, belongs] of asked) {
+      for (const [options, belongs] of queries) {
         for (const state of [undefined, 'PAUSED'] as const) {
           for (const children of [undefined, true] as const) {
             const wanted = all.filter(
@@ -100,7 +100,7 @@ export const ownerChecks: readonly StoreCheckSpec[] = [
     },
   },
   {
-    name: 'a session is found by the tags of its last summary, whatever their text',
+    name: 'a session is found by the tags of its last summary, with any text',
     async run({ store }) {
       for (const [n, text] of oddTexts.entries())
         await write(store, `s${n}`, {
@@ -113,10 +113,10 @@ export const ownerChecks: readonly StoreCheckSpec[] = [
         for (const tags of [{ is: text }, Object.fromEntries([[text, 'x']])]) {
           expectSame(`the list by ${formatValue(tags)}`, listIds(await store.list({ tags })), [`s${n}`])
         }
-        const told = (await store.get(`s${n}`))?.summary?.tags ?? {}
+        const tags = (await store.get(`s${n}`))?.summary?.tags ?? {}
         expectSame(
           `the tags with ${formatValue(text)}`,
-          [told['is'], Object.hasOwn(told, text) && told[text]],
+          [tags['is'], Object.hasOwn(tags, text) && tags[text]],
           [text, 'x'],
         )
       }
@@ -124,20 +124,20 @@ export const ownerChecks: readonly StoreCheckSpec[] = [
       await store.append(lease, [createRecord(2)], { ...createSummary('s0'), tags: { is: 'new' } })
       await store.append(lease, [createRecord(3)])
       const listNew = async () => listIds(await store.list({ tags: { is: 'new' } }))
-      expectSame('the list by a new tag, while its session is held', await listNew(), ['s0'])
+      expectSame('the list by a new tag while its session is leased', await listNew(), ['s0'])
       await store.release(lease)
       expectSame('the list by a new tag', await listNew(), ['s0'])
       const [first = ''] = oddTexts
       expectSame('the list by a former value', listIds(await store.list({ tags: { is: first } })), [])
       expectSame('the list by a former tag', listIds(await store.list({ tags: { [first]: 'x' } })), [])
       await store.delete('s0')
-      expectSame('the list by a tag of a session that was deleted', await listNew(), [])
+      expectSame('the list by a tag of a deleted session', await listNew(), [])
       await write(store, 's0', {})
-      expectSame('the list by a tag of a session that began anew', await listNew(), [])
+      expectSame('the list by a tag of a recreated session', await listNew(), [])
     },
   },
   {
-    name: 'the list refuses an owner that is missing, and options that contradict each other',
+    name: 'the list refuses missing owners and contradicting options',
     async run({ store }) {
       await write(store, 'ann:1', { tags: { user: 'ann' } })
       for (const [key, options] of [
@@ -169,7 +169,7 @@ export const ownerChecks: readonly StoreCheckSpec[] = [
       ] as const) {
         const asks = `list(${formatValue(options)})`
         const error = await expectRefusal(asks, 'invalid_option', () => store.list(options as ListOptions))
-        expectSame(`the subject of what ${asks} is refused with`, error.subject, key)
+        expectSame(`the subject of the error of ${asks}`, error.subject, key)
       }
     },
   },

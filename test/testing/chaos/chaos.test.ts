@@ -75,9 +75,7 @@ describe('a fault of a model', () => {
 
   test('is certified once the run has had it', async () => {
     const model = chaosModel(answers(), [{ at: 1, fault: 'cut' }])
-    expect(() => model.certify()).toThrow(
-      "the fault 'cut' at request 1 did not land, there have been 0 requests",
-    )
+    expect(() => model.certify()).toThrow("the fault 'cut' at request 1 did not land; there were 0 requests")
     const { state, output } = await createAgent({ model, retry }).run('Go.').result
     expect([state, output]).toEqual(['COMPLETED', 'The whole answer.'])
     expect(() => model.certify()).not.toThrow()
@@ -91,7 +89,7 @@ describe('a fault of a model', () => {
     await createAgent({ model, retry }).run('Go.').result
     expect(() => model.certify()).toThrow(ChaosError)
     expect(() => model.certify()).toThrow(
-      "the fault 'refused' at request 9 did not land, there have been 2 requests",
+      "the fault 'refused' at request 9 did not land; there were 2 requests",
     )
   })
 })
@@ -216,28 +214,22 @@ describe('faults at random', () => {
   test('are certified by the first that lands', async () => {
     expect((await play(1, 1)).certify()).toBeUndefined()
     const none = await play(1, 0)
-    expect(() => none.certify()).toThrow(
-      'no fault has landed in 20 requests (seed 1, rate 0). Raise the rate',
-    )
+    expect(() => none.certify()).toThrow('no fault landed in 20 requests (seed 1, rate 0). Raise the rate')
   })
 })
 
 test.each<[string, unknown, string]>([
-  ['no plan', undefined, 'the faults are a list of { at, fault }, or { seed, rate }'],
+  ['no plan', undefined, 'faults must be a list of { at, fault }, or { seed, rate }'],
   ['an empty list', [], 'the list of faults is empty'],
-  [
-    'a fault that is not there',
-    [{ at: 1, fault: 'slow' }],
-    "there is no fault 'slow'. There are: overloaded",
-  ],
+  ['a fault that is not there', [{ at: 1, fault: 'slow' }], "unknown fault 'slow'. Available: overloaded"],
   [
     'a place before the first',
     [{ at: 0, fault: 'cut' }],
-    'at is the number of a request, a whole number from 1 (is 0)',
+    'at must be the number of a request, an integer from 1 (is 0)',
   ],
-  ['a rate above 1', { seed: 1, rate: 2 }, 'rate is a number from 0 to 1 (is 2)'],
-  ['a seed that is no number', { seed: 'x', rate: 0 }, 'seed is a whole number (is x)'],
-  ['no faults to draw', { seed: 1, rate: 0, faults: [] }, 'faults is a list of at least one fault'],
+  ['a rate above 1', { seed: 1, rate: 2 }, 'rate must be a number from 0 to 1 (is 2)'],
+  ['a seed that is no number', { seed: 'x', rate: 0 }, 'seed must be an integer (is x)'],
+  ['no faults to draw', { seed: 1, rate: 0, faults: [] }, 'faults must be a list of at least one fault'],
 ])('a plan is refused that is %s', (_, plan, why) => {
   expect(() => chaosModel(answers(), plan as FaultPlan<ModelFault>)).toThrow(why)
 })

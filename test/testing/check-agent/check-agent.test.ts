@@ -81,7 +81,9 @@ test('an agent with the defaults keeps everything, and none of its tools is exec
   const report = await check(sound)
   expect(report.broken).toEqual([])
   expect(report.checks.filter(({ outcome }) => outcome !== 'kept')).toEqual([])
-  expect(report.checks.find(({ name }) => name === 'resume/after-each-write')?.seen).toMatch(/^\d+ writes/)
+  expect(report.checks.find(({ name }) => name === 'resume/after-each-write')?.seen).toMatch(
+    /at each of \d+ writes$/,
+  )
   expect(executed).toEqual([])
 })
 
@@ -227,8 +229,8 @@ describe('the report', () => {
     const reasons = new Set(report.checks.map(({ problem }) => problem))
     expect([...reasons]).toEqual([
       null,
-      'the agent has no tool that runs without a person',
-      'the agent has no tool that asks a person',
+      'the agent has no tool that runs without approval',
+      'the agent has no tool that needs approval',
       'tried elsewhere',
     ])
     expect(formatAgentReport(report)).toContain('Skipped: tried elsewhere')
@@ -236,7 +238,7 @@ describe('the report', () => {
 
   test('of an agent that does not work has one failure, and not fifty', async () => {
     const { broken, checks } = await check(() => sound({ ...silent }))
-    expect(broken).toEqual([expect.stringContaining('was not asked: hand it to createAgent')])
+    expect(broken).toEqual([expect.stringContaining('was not called; pass it to createAgent')])
     expect(checks.at(-1)).toMatchObject({ outcome: 'skipped', problem: 'basics/answer is broken' })
   })
 })
@@ -252,7 +254,7 @@ describe('the inputs of tools', () => {
 
   test('are asked for where none can be made up', async () => {
     const { checks } = await check(make, { only: ['basics'] })
-    expect(checks[1]?.problem).toBe('the agent has no tool that runs without a person; give inputs for exact')
+    expect(checks[1]?.problem).toBe('the agent has no tool that runs without approval; give inputs for exact')
     const given = await check(make, { only: ['basics'], inputs: { exact: { path: '/home/ada' } } })
     expect(given.checks[1]?.outcome).toBe('kept')
   })
@@ -302,9 +304,9 @@ describe('checkAgent refuses', () => {
     [
       'a check that is not there',
       { only: ['cancel/nothing'] },
-      "only names 'cancel/nothing', which is no check",
+      "only names the unknown check 'cancel/nothing'",
     ],
-    ['an empty list', { only: [] }, 'only is a list of at least one name'],
+    ['an empty list', { only: [] }, 'only must be a list of at least one name'],
     ['a seed that is no number', { seed: 0.5 }, 'seed is a whole number'],
     ['an input of a tool that is not there', { inputs: { nothing: {} } }, "the agent has no tool 'nothing'"],
     [
@@ -312,8 +314,8 @@ describe('checkAgent refuses', () => {
       { inputs: { read: { path: 7 } } },
       "tool 'read' does not take it",
     ],
-    ['an empty message', { input: ' ' }, 'input is a non-empty string'],
-    ['no time', { withinMs: 0 }, 'withinMs is a number of milliseconds above 0'],
+    ['an empty message', { input: ' ' }, 'input must be a non-empty string'],
+    ['no time', { withinMs: 0 }, 'withinMs must be a positive number of milliseconds'],
     [
       'an option that it does not know',
       { onl: ['cancel'] } as never,

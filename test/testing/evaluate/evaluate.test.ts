@@ -131,7 +131,9 @@ describe('evaluate', () => {
       const [run] = cases[0]?.runs ?? []
       expect(run).toMatchObject({ verdict: 'error', score: null, error: { scorer: name } })
       expect(run?.error?.message).toMatch(
-        name === 'throws' ? /^Scorer 'throws' threw: No such file\.$/ : /a score is a number from 0 to 1/,
+        name === 'throws'
+          ? /^Scorer 'throws' threw: No such file\.$/
+          : /A score must be a number from 0 to 1/,
       )
       expect(summary).toMatchObject({
         mean: null,
@@ -334,14 +336,14 @@ describe('evaluate', () => {
     expect(await readSessionCases(store)).toEqual([])
   })
 
-  test('refuses to go on with another agent, or with another input of the same id', async () => {
+  test('refuses to go on with another agent, or with different input for the same case id', async () => {
     const { model } = await answering(known)
     const store = memoryStore()
     const given = { store, cases: capitals.slice(0, 1), id: 'e' }
     await evaluate({ ...given, agent: createAgent({ model }) })
     const other = createAgent({ model, instructions: 'Be brief.' })
     await expect(evaluate({ ...given, agent: other })).rejects.toThrow(
-      /Session 'e\.fr\.1' .* was begun with an agent with other instructions.* an id of its own/s,
+      /Session 'e\.fr\.1' .* was started with an agent with different instructions.* a new id/s,
     )
     const cases = [{ id: 'fr', input: 'Something else?' }]
     await expect(evaluate({ ...given, cases, agent: createAgent({ model }) })).rejects.toMatchObject({
@@ -390,14 +392,14 @@ describe('evaluate', () => {
         (error: Error) => error.message,
       )
     expect(await refused({ scorer: exact })).toMatch(/evaluate has no option 'scorer'\. Did you mean score\?/)
-    expect(await refused({ agent: {} })).toMatch(/an agent that createAgent\(\) has made/)
-    expect(await refused({ repeat: 0 })).toMatch(/repeat must be a whole number from 1/)
-    expect(await refused({ concurrency: -1 })).toMatch(/concurrency must be a whole number from 1/)
+    expect(await refused({ agent: {} })).toMatch(/an agent created by createAgent\(\)/)
+    expect(await refused({ repeat: 0 })).toMatch(/repeat must be an integer from 1/)
+    expect(await refused({ concurrency: -1 })).toMatch(/concurrency must be an integer from 1/)
     expect(await refused({ passAt: Number.NaN })).toMatch(/passAt must be a number from 0 to 1/)
     expect(await refused({ id: 'a.b' })).toMatch(/no dot/)
     expect(await refused({ score: { 'a b': exact } })).toMatch(/score\['a b'\]/)
     expect(await refused({ score: {} })).toMatch(/score must be a function/)
-    expect(await refused({ cases: [] })).toMatch(/has no case in it/)
+    expect(await refused({ cases: [] })).toMatch(/contains no cases/)
     expect(
       await refused({
         cases: [
@@ -517,6 +519,6 @@ describe('judge', () => {
   test('refuses a judge without a rubric or a model', async () => {
     expect(() => judge({ rubric } as never)).toThrow(/model must be a ModelProvider/)
     const { model } = await answering(known)
-    expect(() => judge({ model } as never)).toThrow(/rubric must say/)
+    expect(() => judge({ model } as never)).toThrow(/rubric must describe/)
   })
 })

@@ -154,7 +154,7 @@ describe('a comparison', () => {
       JSON.stringify({ ...report, version: 2 }),
       JSON.stringify({ ...report, cases: [1] }),
     ])
-      expect(() => parseReport(text, 'base.json')).toThrow(/base\.json is no report of an evaluation: it/)
+      expect(() => parseReport(text, 'base.json')).toThrow(/base\.json is not a report of an evaluation: it/)
   })
 })
 
@@ -241,16 +241,16 @@ describe('a file of cases', () => {
 
   test.each([
     ['{"input":"x"}', 'line 2 has no id'],
-    ['{"id":"","input":"x"}', 'line 2 has an id that is no text'],
-    ['{"id":5,"input":"x"}', 'line 2 has an id that is no text'],
+    ['{"id":"","input":"x"}', 'line 2 has an id that is not a text'],
+    ['{"id":5,"input":"x"}', 'line 2 has an id that is not a text'],
     ['{"id":"a","input":"x"}', 'line 2 has the id "a" of line 1'],
     ['{"id":"b"}', 'line 2 ("b") has no input'],
-    ['{"id":"b","input":""}', 'line 2 ("b") has an input that cannot be said'],
-    ['{"id":"b","input":7}', 'line 2 ("b") has an input that cannot be said'],
-    ['{"id":"b","input":"x","expect":"y"}', `line 2 ("b") has the key 'expect'`],
+    ['{"id":"b","input":""}', 'line 2 ("b") has an invalid input'],
+    ['{"id":"b","input":7}', 'line 2 ("b") has an invalid input'],
+    ['{"id":"b","input":"x","expect":"y"}', `line 2 ("b") has the unknown key 'expect'`],
     ['{"id":"b","input":"x","tags":["y"]}', 'line 2 ("b"): tags must be an object'],
-    ['[]', 'line 2 is no JSON object'],
-    ['{"id":', 'line 2 is no JSON'],
+    ['[]', 'line 2 is not a JSON object'],
+    ['{"id":', 'line 2 is not JSON'],
   ])('that has %s is refused: %s', (line, says) => {
     const read = () => parseCases(`{"id":"a","input":"x"}\n${line}\n{"id":"z","input":"x"}`, 'cases.jsonl')
     expect(read).toThrow(says)

@@ -44,7 +44,7 @@ const mistakes: [what: string, wrap: Parameters<typeof mistaken>[0], broken: str
   [
     'tries again by itself',
     (request) => (asked, options) => request(asked, options).catch(() => request(asked, options)),
-    ['a limit of rate', 'an outage (503)', 'an outage (529)'],
+    ['a rate limit', 'an outage (503)', 'an outage (529)'],
   ],
   [
     'throws what says nothing',
@@ -53,12 +53,12 @@ const mistakes: [what: string, wrap: Parameters<typeof mistaken>[0], broken: str
         throw new Error('It failed.')
       }),
     [
-      'a limit of rate',
+      'a rate limit',
       'an outage (503)',
-      'a key that is refused',
-      'a request that is refused',
-      'a request that is too long',
-      'a connection that breaks',
+      'a rejected key',
+      'a rejected request',
+      'a request beyond the context window',
+      'a broken connection',
       'an error in a stream',
       'an abort midway',
     ],
@@ -66,7 +66,7 @@ const mistakes: [what: string, wrap: Parameters<typeof mistaken>[0], broken: str
   [
     'hears no signal',
     (request) => (asked, options) => request(asked, { ...options, signal: new AbortController().signal }),
-    ['an abort midway', 'an abort before anything comes', 'an abort before the request'],
+    ['an abort midway', 'an abort before the response', 'an abort before the request'],
   ],
   [
     'tells no pieces',
@@ -87,7 +87,7 @@ const mistakes: [what: string, wrap: Parameters<typeof mistaken>[0], broken: str
   [
     'loses the second call',
     answering(({ toolCalls }) => ({ toolCalls: toolCalls.slice(0, 1) })),
-    ['calls in parallel', 'results, and what goes back with them'],
+    ['calls in parallel', 'results and the messages sent with them'],
   ],
   [
     'has arguments of its own',
@@ -97,7 +97,7 @@ const mistakes: [what: string, wrap: Parameters<typeof mistaken>[0], broken: str
         function: { name: call.function.name, arguments: '[]' },
       })),
     })),
-    ['calls in parallel', 'arguments that are empty'],
+    ['calls in parallel', 'empty arguments'],
   ],
   ['counts nothing', answering(() => ({ usage: null })), ['usage']],
   [
@@ -105,27 +105,22 @@ const mistakes: [what: string, wrap: Parameters<typeof mistaken>[0], broken: str
     answering(() => ({
       usage: { inputTokens: 1, outputTokens: 1, totalTokens: 2, cachedInputTokens: 0, reasoningTokens: 0 },
     })),
-    ['usage', 'usage that is missing'],
+    ['usage', 'missing usage'],
   ],
   [
     'takes every end for a good one',
     answering(() => ({ complete: true, finishReason: 'stop' })),
-    [
-      'an answer that is cut off',
-      'an answer that is filtered',
-      'a stream without an end',
-      'a stream that cannot be read',
-    ],
+    ['a truncated answer', 'a filtered answer', 'a stream without an end', 'an unreadable stream'],
   ],
   [
     'forgets what was said',
     (request) => (asked, options) => request({ ...asked, messages: asked.messages.slice(0, 1) }, options),
-    ['results, and what goes back with them'],
+    ['results and the messages sent with them'],
   ],
   [
     'forgets the rules and the guards',
     (request) => (asked, options) => request({ ...asked, instructions: null, nudges: [] }, options),
-    ['results, and what goes back with them'],
+    ['results and the messages sent with them'],
   ],
   [
     'offers no tools',
@@ -136,7 +131,7 @@ const mistakes: [what: string, wrap: Parameters<typeof mistaken>[0], broken: str
     'puts the time into the rules',
     (request) => (asked, options) =>
       request({ ...asked, instructions: `Now: ${performance.now()}` }, options),
-    ['a prefix that stays'],
+    ['a stable prefix'],
   ],
 ]
 
@@ -164,18 +159,18 @@ it('a provider that sends what it is given is found out by what its server refus
   const skip = Object.fromEntries(
     whole.checks
       .map(({ name }) => [name.replace(', whole', ''), 'not asked'])
-      .filter(([name]) => name !== 'histories as they happen'),
+      .filter(([name]) => name !== 'real-world histories'),
   ) as Record<string, string>
   const { broken } = await checkProvider(naive, startRehearsal, { skip })
   expect(broken).toEqual([
-    expect.stringMatching(/^histories as they happen: the server refused a request: .*messages/),
-    expect.stringMatching(/^histories as they happen, whole: /),
+    expect.stringMatching(/^real-world histories: the server refused a request: .*messages/),
+    expect.stringMatching(/^real-world histories, whole: /),
   ])
 })
 
 it('a name that no check has is refused', async () => {
   await expect(checkProvider(chat, startRehearsal, { skip: { thinking: 'no' } })).rejects.toMatchObject({
     code: 'bad_option',
-    message: expect.stringMatching(/no check 'thinking'\. There are: text, /),
+    message: expect.stringMatching(/unknown check 'thinking'\. Available: text, /),
   })
 })

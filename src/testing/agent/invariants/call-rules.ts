@@ -15,40 +15,37 @@ import {
 } from './invariant-rule.js'
 
 export const callRules: readonly AgentInvariant[] = [
-  createRule('only whole calls that wait for no answer are started, and all of them', (change) => {
+  createRule('all complete calls that need no answer are started, and no others', (change) => {
     const { after } = change
     if (!hasStarted(change, 'runTools')) return null
     const open = after.calls.filter(({ result }) => result === undefined)
     if (after.response !== 'calls') return `the answer was ${after.response}`
     if (after.verdict) return `a guard has halted the run (${after.verdict.guard})`
     const wrong = open.filter((call) => isRunnable(call) !== (call.started === true))
-    if (wrong.length > 0) return `call ${wrong.map(({ id }) => id).join()} should not stand as it does`
+    if (wrong.length > 0) return `call ${wrong.map(({ id }) => id).join()} is in the wrong state`
     return !open.some(({ started }) => started) && 'there is nothing to run'
   }),
-  createRule('calls that wait for no answer run before a question is asked', ({ before, after }) => {
+  createRule('calls that need no answer run before the run waits for input', ({ before, after }) => {
     const isAsking = after.state === 'WAITING_FOR_INPUT' && before?.state !== 'WAITING_FOR_INPUT'
     const runnable = isAsking ? listRunnable(after) : []
     return runnable.length > 0 && `${runnable.join()} could run`
   }),
-  createRule('calls that can run have run before shields look at the results of the others', (change) => {
+  createRule('all runnable calls finish before shields review the results', (change) => {
     const runnable = hasTakenBranch(change, 'hasResultsToScreen') ? listRunnable(change.after) : []
     return runnable.length > 0 && `${runnable.join()} could run`
   }),
-  createRule(
-    'shields look anew when a person hands in one more result, or refuses one more call',
-    (change) => {
-      const { event, state, transitions } = change
-      const isAnswer = event.type === 'TOOL_OUTPUT' || event.type === 'REJECT'
-      const isOneMore = isAnswer && state === 'WAITING_FOR_TOOL.screeningResults'
-      return isOneMore && transitions.length > 0 && !hasStarted(change, 'screenResults') && 'they do not'
-    },
-  ),
-  createRule('shields look at edited arguments once each question is answered, and no sooner', (change) => {
-    const calls = hasTakenBranch(change, 'hasCallsToScreen') ? listAnswerableCalls(change.after) : []
-    const asked = calls.filter(({ needs }) => needs === 'approval').map(({ callId }) => callId)
-    return asked.length > 0 && `${asked.join()} waits for an approval`
+  createRule('shields review again when a person submits a result or rejects a call', (change) => {
+    const { event, state, transitions } = change
+    const isAnswer = event.type === 'TOOL_OUTPUT' || event.type === 'REJECT'
+    const isOneMore = isAnswer && state === 'WAITING_FOR_TOOL.screeningResults'
+    return isOneMore && transitions.length > 0 && !hasStarted(change, 'screenResults') && 'they do not'
   }),
-  createRule('no call is started twice, unless the run is resumed', (change) => {
+  createRule('shields review edited arguments only after every approval is decided', (change) => {
+    const calls = hasTakenBranch(change, 'hasCallsToScreen') ? listAnswerableCalls(change.after) : []
+    const requested = calls.filter(({ needs }) => needs === 'approval').map(({ callId }) => callId)
+    return requested.length > 0 && `${requested.join()} waits for an approval`
+  }),
+  createRule('no call starts twice unless the run is resumed', (change) => {
     const { event, before, after } = change
     if (!hasStarted(change, 'runTools') || event.type === 'RESUMED') return null
     const again = after.calls.find(
@@ -56,7 +53,7 @@ export const callRules: readonly AgentInvariant[] = [
     )
     return again && `'${again.id}' is`
   }),
-  createRule('a resumed run starts no call again that may not run twice', (change) => {
+  createRule('a resumed run never restarts a call that must not run twice', (change) => {
     const { event, before, after } = change
     if (!hasStarted(change, 'runTools') || event.type !== 'RESUMED') return null
     const again = after.calls.find(({ id, name, result, started, unloaded, handle }) => {
@@ -68,7 +65,7 @@ export const callRules: readonly AgentInvariant[] = [
     })
     return again && `'${again.id}' is started again`
   }),
-  createRule('what is loaded stays loaded, and only a call that runs loads more', (change) => {
+  createRule('loaded tools stay loaded, and only a running call loads more', (change) => {
     const { event, before, after } = change
     const then = before?.loaded ?? after.loaded
     if (then.some((name, i) => after.loaded[i] !== name)) return `${then.join()} was loaded`
@@ -78,7 +75,7 @@ export const callRules: readonly AgentInvariant[] = [
     if (event.type !== 'TOOLS_LOADED') return `${event.type} loads ${added.join()}`
     return !findCall(before?.calls, event.callId)?.started && `'${event.callId}' does not run`
   }),
-  createRule('a call of a deferred tool that is not loaded costs no guard and no cap', (change) => {
+  createRule('a call of an unloaded deferred tool affects neither guards nor caps', (change) => {
     const { after } = change
     const unloaded = after.calls.filter((call) => call.unloaded)
     const wrong = unloaded.find(({ fact, result }) => fact !== undefined || result?.refusedBy !== undefined)
@@ -90,13 +87,13 @@ export const callRules: readonly AgentInvariant[] = [
       'it halts the run'
     )
   }),
-  createRule('what a call that runs changes of the skills is noted with it', ({ event, before, after }) => {
+  createRule('a running call records its skill change', ({ event, before, after }) => {
     if (event.type !== 'SKILL_CHANGED') return null
     const call = findCall(before?.calls, event.callId)
     if (!call?.started || call.result) return null
-    return findCall(after.calls, event.callId)?.skill !== event.change && `'${call.id}' forgets it`
+    return findCall(after.calls, event.callId)?.skill !== event.change && `'${call.id}' does not record it`
   }),
-  createRule('a handle that a call keeps stays with it until its result', (change) => {
+  createRule('a call keeps its handle until it has a result', (change) => {
     const { event, before, after } = change
     const lost = before?.calls.find(({ id, handle, result }) => {
       const now = findCall(after.calls, id)
@@ -106,9 +103,9 @@ export const callRules: readonly AgentInvariant[] = [
     if (lost) return !isNewBatch(event.type) && `'${lost.id}' loses it`
     const call = event.type === 'HANDLE_SAVED' ? findCall(before?.calls, event.callId) : undefined
     if (event.type !== 'HANDLE_SAVED' || !call?.started || call.result) return null
-    return findCall(after.calls, call.id)?.handle !== event.handle && `'${call.id}' forgets it`
+    return findCall(after.calls, call.id)?.handle !== event.handle && `'${call.id}' does not record it`
   }),
-  createRule('a call with a handle goes on in another process', (change) => {
+  createRule('a call with a handle continues in another process', (change) => {
     const { event, before, after } = change
     if (event.type !== 'RESUMED' || !before) return null
     const stopped = before.calls.find(({ id, name, started, result, handle }) => {
@@ -119,45 +116,43 @@ export const callRules: readonly AgentInvariant[] = [
     })
     return stopped && after.state === 'WAITING_FOR_TOOL' && `'${stopped.id}' does not`
   }),
-  createRule('the skills that hold are those that the results in the transcript note', ({ after }) => {
+  createRule('active skills match the skill changes in the transcript', ({ after }) => {
     // A handoff unloads all skills at the end of its batch.
     if (after.calls.some(({ handoff }) => handoff)) return null
     const noted = findActiveSkills(after.messages)
     return JSON.stringify(after.skills) !== JSON.stringify(noted) && `${noted.length} are noted`
   }),
-  createRule('a call that runs and hands the conversation over is noted with it', (change) => {
+  createRule('a running call records its handoff', (change) => {
     const { event, before, after } = change
     if (event.type !== 'HANDED_OFF') return null
     const call = findCall(before?.calls, event.callId)
     if (!call?.started || call.result) return null
-    return findCall(after.calls, event.callId)?.handoff?.to !== event.to && `'${call.id}' forgets it`
+    return findCall(after.calls, event.callId)?.handoff?.to !== event.to && `'${call.id}' does not record it`
   }),
-  createRule('once a batch is over, the agent speaks that the transcript was last handed to', ({ after }) => {
+  createRule('after a batch, the active agent is the target of the last handoff', ({ after }) => {
     const speaker = findSpeaker(after.messages)
     return after.calls.length === 0 && after.speaker !== speaker && `it was handed to ${String(speaker)}`
   }),
-  createRule(
-    'an agent is told of as the one that speaks when it begins to, and has its own tools',
-    (change) => {
-      const { before, after } = change
-      const told = listAnnounced(change, 'handed_off')
-      const then = before?.speaker ?? null
-      if (told.length === 0) return then !== after.speaker && `${String(after.speaker)} speaks unannounced`
-      const [{ callId, from, to }] = told as [(typeof told)[number]]
-      if (told.length > 1 || from !== then || to !== after.speaker)
-        return `it is told from ${String(from)} to ${to}`
-      const own = findCall(before?.calls, callId)?.handoff?.tools
-      return own !== undefined && after.tools !== own && 'it has the tools of the former agent'
-    },
-  ),
-  createRule('one answer hands the conversation over once', ({ after, before, event }) => {
+  createRule('a handoff is announced when it takes effect, and the new agent has its own tools', (change) => {
+    const { before, after } = change
+    const announced = listAnnounced(change, 'handed_off')
+    const then = before?.speaker ?? null
+    if (announced.length === 0)
+      return then !== after.speaker && `${String(after.speaker)} is active without an announcement`
+    const [{ callId, from, to }] = announced as [(typeof announced)[number]]
+    if (announced.length > 1 || from !== then || to !== after.speaker)
+      return `it is announced from ${String(from)} to ${to}`
+    const own = findCall(before?.calls, callId)?.handoff?.tools
+    return own !== undefined && after.tools !== own && 'it has the tools of the previous agent'
+  }),
+  createRule('one answer causes at most one handoff', ({ after, before, event }) => {
     if (isNewBatch(event.type) || !before) return null
     const isHandoff = ({ name, started }: BatchCall): boolean =>
       started === true && after.tools[name]?.handoff === true
     const running = after.calls.filter(isHandoff)
     return running.length > 1 && `${running.map(({ id }) => id).join()} were started`
   }),
-  createRule('a loaded skill refuses the calls of tools that it does not allow', ({ after, transitions }) => {
+  createRule('a loaded skill refuses calls of tools it does not allow', ({ after, transitions }) => {
     if (!transitions.some((id) => id.startsWith('RUNNING.judging.judgingCalls'))) return null
     const isForbidden = ({ name, result }: BatchCall): boolean =>
       !result &&
@@ -166,64 +161,64 @@ export const callRules: readonly AgentInvariant[] = [
     const wrong = after.calls.find(isForbidden)
     return wrong && `'${wrong.id}' is not refused`
   }),
-  createRule('a call that the plan of its step leaves out never runs', (change) => {
+  createRule("a call excluded by the step's plan never runs", (change) => {
     const { after } = change
     const { plan, steps } = after
     if (!hasStarted(change, 'runTools') || plan?.step !== steps || !plan.tools) return null
     const wrong = after.calls.find(({ name, started }) => started && !plan.tools?.includes(name))
     return wrong && `'${wrong.id}' runs`
   }),
-  createRule('the author is asked about each step once, and before its request', (change) => {
+  createRule('prepareStep is called once per step, before the request', (change) => {
     const { after, before, event } = change
-    if (!after.features.prepareStep) return hasStarted(change, 'prepareStep') && 'nothing was to be asked'
+    if (!after.features.prepareStep)
+      return hasStarted(change, 'prepareStep') && 'the agent has no prepareStep'
     const isPlanned = after.plan?.step === after.steps + 1
-    if (hasStarted(change, 'prepareStep')) return isPlanned && 'the step has a plan'
+    if (hasStarted(change, 'prepareStep')) return isPlanned && 'the step already has a plan'
     if (event.type === ('xstate.done.actor.plan' as string) && before && change.transitions.length > 0)
       return after.plan?.step !== before.steps + 1 && 'the plan is lost'
     const isAsked = hasStarted(change, 'requestModel') && change.state === 'RUNNING.asking.requesting'
     return isAsked && !isPlanned && 'a request is made without a plan'
   }),
-  createRule('a call that needs approval runs only when it was approved', ({ before, after, event }) => {
+  createRule('a call that needs approval runs only after it is approved', ({ before, after, event }) => {
     const freed = after.calls.filter(
       ({ id, needs }) => needs === 'nobody' && findCall(before?.calls, id)?.needs === 'approval',
     )
     const wrong = freed.find(({ id }) => !(event.type === 'APPROVE' && event.callId === id))
-    return wrong && !isNewBatch(event.type) && `'${wrong.id}' was freed by ${event.type}`
+    return wrong && !isNewBatch(event.type) && `'${wrong.id}' was released by ${event.type}`
   }),
-  createRule('an answer of a person or a client counts for its call', (change) => {
+  createRule('an answer from a person or client applies to its call', (change) => {
     const { event, before } = change
     if (!('callId' in event)) return null
     const call = findCall(before?.calls, event.callId)
     if (call === undefined || call.result || change.transitions.length === 0) return null
     const now = findCall(change.after.calls, event.callId)
-    const told = listAnnounced(change, 'tool_result').find(({ callId }) => callId === event.callId)
-    if (now?.unscreenedResult) return told && 'its result is told before a shield has seen it'
+    const announced = listAnnounced(change, 'tool_result').find(({ callId }) => callId === event.callId)
+    if (now?.unscreenedResult) return announced && 'its result is announced before shields have reviewed it'
     switch (event.type) {
       case 'APPROVE':
         if (now?.needs !== 'nobody') return 'it is not approved'
         return event.arguments !== undefined && now.arguments !== event.arguments && 'the edit is lost'
       case 'REJECT':
-        return !(told?.status === 'rejected' && told.content.includes(event.why)) && 'it is not rejected'
+        return (
+          !(announced?.status === 'rejected' && announced.content.includes(event.why)) && 'it is not rejected'
+        )
       case 'TOOL_OUTPUT':
-        return !(told?.status === 'ok' && told.content === event.content) && 'its output is lost'
+        return !(announced?.status === 'ok' && announced.content === event.content) && 'its output is lost'
       case 'TOOL_RESULT':
-        return told?.content !== event.result.content && 'its result is lost'
+        return announced?.content !== event.result.content && 'its result is lost'
       default:
         return null
     }
   }),
-  createRule(
-    'an answer is taken from the one that a call waits for, and only for calls that wait',
-    (change) => {
-      const { event, before, transitions } = change
-      const needs = { APPROVE: 'approval', REJECT: 'approval', TOOL_OUTPUT: 'client' }[event.type as string]
-      if (needs === undefined || !('callId' in event) || !before) return null
-      const isAsked = listAnswerableCalls(before).some(
-        (one) => one.callId === event.callId && isAnsweredBy(one.needs, needs),
-      )
-      return !isAsked && transitions.length > 0 && `'${event.callId}' does not wait for that`
-    },
-  ),
+  createRule('only the party a call waits for can answer it, and only while it waits', (change) => {
+    const { event, before, transitions } = change
+    const needs = { APPROVE: 'approval', REJECT: 'approval', TOOL_OUTPUT: 'client' }[event.type as string]
+    if (needs === undefined || !('callId' in event) || !before) return null
+    const isAsked = listAnswerableCalls(before).some(
+      (one) => one.callId === event.callId && isAnsweredBy(one.needs, needs),
+    )
+    return !isAsked && transitions.length > 0 && `'${event.callId}' does not wait for this answer`
+  }),
   createRule('a result is never replaced', ({ before, after, event }) => {
     if (isNewBatch(event.type)) return null
     const changed = before?.calls.find(
@@ -233,49 +228,54 @@ export const callRules: readonly AgentInvariant[] = [
         findCall(after.calls, id) &&
         findCall(after.calls, id)?.result !== result,
     )
-    return changed && `that of '${changed.id}' was`
+    return changed && `the result of '${changed.id}' was`
   }),
-  createRule('when the runner ends, what it had started is closed, and nothing else', (change) => {
+  createRule('when the runner ends, exactly the calls it started are closed', (change) => {
     const { event, before, after } = change
     if (
       !/^(BATCH_DONE|xstate\.(done|error)\.actor\.tools)$/.test(event.type) ||
       change.transitions.length === 0
     )
       return null
-    const told = listAnnounced(change, 'tool_result').map(({ callId }) => callId)
+    const announced = listAnnounced(change, 'tool_result').map(({ callId }) => callId)
     const left = before?.calls.filter(({ started, result }) => started && !result).map(({ id }) => id) ?? []
-    if (left.some((id) => !told.includes(id))) return `${left.join()} stay open`
+    if (left.some((id) => !announced.includes(id))) return `${left.join()} stay open`
     const others = listOpenCalls(before?.calls.filter(({ started }) => !started))
     return (
-      after.state === 'WAITING_FOR_INPUT' && others.some((id) => told.includes(id)) && 'others were closed'
+      after.state === 'WAITING_FOR_INPUT' &&
+      others.some((id) => announced.includes(id)) &&
+      'others were closed'
     )
   }),
-  createRule('each approval is asked for once', (change) => {
-    const asked = listAnnounced(change, 'approval_requested').map(({ callId }) => callId)
+  createRule('each approval is requested once', (change) => {
+    const requested = listAnnounced(change, 'approval_requested').map(({ callId }) => callId)
     const isEntered =
       change.state === 'WAITING_FOR_INPUT.approval' && change.before?.state !== 'WAITING_FOR_INPUT'
-    const open = isEntered ? listAsked('approval', change.after) : []
-    return asked.sort().join() !== open.sort().join() && `asked for ${asked.join()}, open are ${open.join()}`
+    const open = isEntered ? listPending('approval', change.after) : []
+    return (
+      requested.sort().join() !== open.sort().join() && `requested: ${requested.join()}; open: ${open.join()}`
+    )
   }),
-  createRule('what a tool asks is told whenever the run comes to rest for people', (change) => {
-    const asked = listAnnounced(change, 'elicitation_requested').map(({ callId }) => callId)
-    const open = listAsked('elicitation', change.after)
+  createRule("a tool's questions are announced whenever the run starts waiting for input", (change) => {
+    const requested = listAnnounced(change, 'elicitation_requested').map(({ callId }) => callId)
+    const open = listPending('elicitation', change.after)
     const isEntered =
       change.after.state === 'WAITING_FOR_INPUT' && change.before?.state !== 'WAITING_FOR_INPUT'
-    const isWrong = asked.some((id) => !open.includes(id)) || (isEntered && asked.length !== open.length)
-    return isWrong && `told are ${asked.join()}, open are ${open.join()}`
+    const isWrong =
+      requested.some((id) => !open.includes(id)) || (isEntered && requested.length !== open.length)
+    return isWrong && `announced: ${requested.join()}; open: ${open.join()}`
   }),
-  createRule('a run waits only while a call waits for an answer', ({ state, after }) => {
+  createRule('a run waits for input only while a call does', ({ state, after }) => {
     if (state === 'WAITING_FOR_INPUT.approval')
-      return listAsked('approval', after).length === 0 && 'no call waits'
+      return listPending('approval', after).length === 0 && 'no call waits'
     return (
       state === 'WAITING_FOR_INPUT.toolOutput' &&
-      listAsked('client', after).length + listAsked('elicitation', after).length === 0 &&
+      listPending('client', after).length + listPending('elicitation', after).length === 0 &&
       'no call waits'
     )
   }),
   createRule(
-    'a sub-agent that rests keeps its call open, and goes on only when it has all its answers',
+    'a resting sub-agent keeps its call open and continues only after all its questions are answered',
     (change) => {
       const { event, before, after } = change
       if (event.type === 'CHILD_WAITING' && change.transitions.length > 0) {
@@ -291,10 +291,10 @@ export const callRules: readonly AgentInvariant[] = [
       const wrong = freed.find(({ questions = [] }) =>
         questions.length === 0 ? !/^(RESUME|STEER)$/.test(event.type) : !('callId' in event),
       )
-      return wrong && !isNewBatch(event.type) && `'${wrong.id}' was freed by ${event.type}`
+      return wrong && !isNewBatch(event.type) && `'${wrong.id}' was released by ${event.type}`
     },
   ),
-  createRule('an answer to a sub-agent is kept for it, and is no result of its call', (change) => {
+  createRule('an answer for a sub-agent is stored and is not the result of its call', (change) => {
     const { event, before, after, transitions } = change
     const answers = /^(APPROVE|REJECT|TOOL_OUTPUT)$/.test(event.type) && 'callId' in event
     if (!answers || !event.callId.includes('/') || transitions.length === 0) return null
@@ -302,7 +302,7 @@ export const callRules: readonly AgentInvariant[] = [
     const kept = (calls: readonly BatchCall[] = []): unknown =>
       findCall(calls, id ?? '')?.questions?.find(({ callId }) => callId === inside)?.answer
     if (kept(before?.calls) !== undefined) return 'it was answered before'
-    if (listAnnounced(change, 'tool_result').length > 0) return 'it is told as a result'
+    if (listAnnounced(change, 'tool_result').length > 0) return 'it is announced as a result'
     return kept(after.calls) === undefined && 'it is lost'
   }),
 ]
@@ -320,7 +320,7 @@ function listRunnable({ calls }: AgentContext): string[] {
 }
 
 /** Includes the questions of sub-agents. */
-function listAsked(needs: PendingCall['needs'], context: AgentContext): string[] {
+function listPending(needs: PendingCall['needs'], context: AgentContext): string[] {
   return listPendingCalls(context)
     .filter((one) => one.needs === needs)
     .map(({ callId }) => callId)

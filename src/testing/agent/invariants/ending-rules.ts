@@ -36,7 +36,7 @@ const reasons: Readonly<Record<string, readonly Reason[]>> = {
 }
 
 export const endingRules: readonly AgentInvariant[] = [
-  createRule('one terminal event, the last, and it says how the run ended', (change) => {
+  createRule('a run emits one terminal event, last, that states how it ended', (change) => {
     const { announced, isFinal, after } = change
     const ends = listAnnounced(change, 'run_ended')
     if (ends.length !== (isFinal ? 1 : 0)) return `${ends.length} were announced`
@@ -45,7 +45,7 @@ export const endingRules: readonly AgentInvariant[] = [
     const isRight = last?.type === 'run_ended' && last.state === after.state && last.reason === after.reason
     return !isRight && `the last event is ${JSON.stringify(last)}`
   }),
-  createRule('a result has what the type of its state says', ({ after, isFinal }) => {
+  createRule("a result has the fields of its state's type", ({ after, isFinal }) => {
     const { state, reason, error, pending, outputProblem, resumable, ...more } = toRunResult(after)
     const isWaiting = state === 'WAITING_FOR_INPUT'
     if ((pending !== undefined) !== isWaiting) return 'pending does not fit'
@@ -57,7 +57,7 @@ export const endingRules: readonly AgentInvariant[] = [
     const needsError = isFinal && state !== 'COMPLETED' && state !== 'CANCELLED'
     return needsError && error === undefined && 'the error is missing'
   }),
-  createRule('every final state but COMPLETED and CANCELLED is explained by one error event', (change) => {
+  createRule('every final state except COMPLETED and CANCELLED has exactly one error event', (change) => {
     const { after, isFinal, state } = change
     const errors = listAnnounced(change, 'error')
     const isError = isFinal && state !== 'COMPLETED' && state !== 'CANCELLED'
@@ -65,7 +65,7 @@ export const endingRules: readonly AgentInvariant[] = [
     return isFinal && (after.error !== null) !== isError && 'context.error does not fit'
   }),
   createRule(
-    'a context that cannot be fitted ends the run, and says whether it was too long',
+    'a context that cannot be trimmed ends the run and states whether it was too long',
     ({ event, after }) => {
       if (event.type !== ('xstate.error.actor.fitting' as string) || after.state !== 'ERROR') return null
       const { kind } = (event as unknown as { error: { kind: string } }).error
@@ -73,36 +73,30 @@ export const endingRules: readonly AgentInvariant[] = [
       return after.reason !== reason && `the failure was ${kind}, the reason is ${after.reason}`
     },
   ),
-  createRule(
-    'a log that cannot be written ends the run in ERROR, wherever it is',
-    ({ event, state, after }) => {
-      const isRight = state === 'ERROR' && after.reason === 'store_error' && after.error?.code === 'disk_full'
-      return event.type === 'STORE_FAILED' && !isRight && `it led to ${state} (${after.reason})`
-    },
-  ),
-  createRule('CANCEL reaches CANCELLED from wherever it comes', ({ event, state }) => {
+  createRule('a failed log write ends the run in ERROR from any state', ({ event, state, after }) => {
+    const isRight = state === 'ERROR' && after.reason === 'store_error' && after.error?.code === 'disk_full'
+    return event.type === 'STORE_FAILED' && !isRight && `it led to ${state} (${after.reason})`
+  }),
+  createRule('CANCEL leads to CANCELLED from any state', ({ event, state }) => {
     return event.type === 'CANCEL' && state !== 'CANCELLED' && `it led to ${state}`
   }),
-  createRule('nothing starts when a run ends, and nothing runs while it rests', (change) => {
+  createRule('no actor starts when a run ends or runs while it rests', (change) => {
     const { isFinal, isRest, started, running } = change
-    const begun = started.filter(({ src }) => src !== 'deadline').map(({ id }) => id)
-    if (isFinal && begun.length > 0) return `started: ${begun.join(', ')}`
+    const unexpected = started.filter(({ src }) => src !== 'deadline').map(({ id }) => id)
+    if (isFinal && unexpected.length > 0) return `started: ${unexpected.join(', ')}`
     return isRest && !isFinal && running.length > 0 && `running: ${running.join(', ')}`
   }),
-  createRule(
-    'a run that rests or concludes says why, in the word that fits; a run under way has no reason',
-    (change) => {
-      const { state, after } = change
-      const expected = reasons[state]
-      if (expected === undefined) {
-        // Every exit from these substates sets the reason again.
-        const isEnding = after.state === 'RUNNING' && after.reason !== null
-        return isEnding && !isAboutToEnd(change) && `${state} with reason ${after.reason}`
-      }
-      return !(after.reason && expected.includes(after.reason)) && `${state} with reason ${after.reason}`
-    },
-  ),
-  createRule('a run that a cap has ended says which it was', ({ state, after }) => {
+  createRule('a resting or concluding run has a matching reason; a running one has none', (change) => {
+    const { state, after } = change
+    const expected = reasons[state]
+    if (expected === undefined) {
+      // Every exit from these substates sets the reason again.
+      const isEnding = after.state === 'RUNNING' && after.reason !== null
+      return isEnding && !isAboutToEnd(change) && `${state} with reason ${after.reason}`
+    }
+    return !(after.reason && expected.includes(after.reason)) && `${state} with reason ${after.reason}`
+  }),
+  createRule('a run ended by a cap states which cap', ({ state, after }) => {
     if (state !== 'MAX_STEPS') return null
     const isReached =
       after.reason === 'max_steps'
@@ -111,7 +105,7 @@ export const endingRules: readonly AgentInvariant[] = [
     return !isReached && `it says ${after.reason}`
   }),
   createRule(
-    'a run that a guard has paused says which, and one whose budget is spent which it was',
+    'a run paused by a guard names the guard, and a run out of budget names the budget',
     (change) => {
       const { state, after } = change
       if (state === 'PAUSED')
@@ -120,104 +114,95 @@ export const endingRules: readonly AgentInvariant[] = [
       const isConcluded = after.config.limits.onNearBudget === 'conclude' && change.before?.reason != null
       const left = isConcluded ? change.before?.reason : refused
       const spent = state === 'BUDGET_EXCEEDED' ? (findBudgetReason(after) ?? left) : after.reason
-      return after.reason !== spent && `it says ${after.reason}, spent is ${spent}`
+      return after.reason !== spent && `the reason is ${after.reason}, but ${spent} is spent`
     },
   ),
+  createRule("a run completes only with an accepted answer, and with the answer's reason", (change) => {
+    const { state, after, event } = change
+    if (state !== 'COMPLETED') return null
+    if (event.type.startsWith('xstate.error.')) return `it completed by ${event.type}`
+    const fitting = {
+      answer: 'end_turn',
+      refusal: 'refusal',
+      filtered: 'content_filter',
+      truncated: 'max_tokens',
+    }
+    // Without the empty-answer guard, an empty answer counts as an answer.
+    const kind =
+      after.response === 'empty' && !after.config.guardrails.emptyAnswer ? 'answer' : after.response
+    const reason = fitting[kind as keyof typeof fitting]
+    if (after.outputProblem !== null) return 'the answer does not fit the output schema'
+    return reason !== after.reason && `the answer was ${after.response}, the reason is ${after.reason}`
+  }),
+  createRule('a tool result used as the answer is the output and was cleared by output shields', (change) => {
+    const { state, after, event } = change
+    const result = findLastResult(after)
+    // A model response is the answer itself, even if it is empty and adds nothing to the transcript.
+    const isOfModel = /^xstate\.done\.actor\.(model|conclusion)$/.test(event.type)
+    if (state !== 'COMPLETED' || result === undefined || isOfModel) return null
+    const isScreened = after.features.outputShields
+    if (isScreened && event.type !== 'xstate.done.actor.outputShields') return `it completed by ${event.type}`
+    const expectedOutput =
+      isScreened && 'output' in event ? (event.output as { content: string }).content : result
+    return after.output !== expectedOutput && `the output is ${after.output}`
+  }),
   createRule(
-    'a run completes only by an answer that was accepted, and for the reason that the answer gives',
-    (change) => {
-      const { state, after, event } = change
-      if (state !== 'COMPLETED') return null
-      if (event.type.startsWith('xstate.error.')) return `it completed by ${event.type}`
-      const fitting = {
-        answer: 'end_turn',
-        refusal: 'refusal',
-        filtered: 'content_filter',
-        truncated: 'max_tokens',
-      }
-      // Without the empty-answer guard, an empty answer counts as an answer.
-      const kind =
-        after.response === 'empty' && !after.config.guardrails.emptyAnswer ? 'answer' : after.response
-      const reason = fitting[kind as keyof typeof fitting]
-      if (after.outputProblem !== null) return 'the answer does not fit the output schema'
-      return reason !== after.reason && `the answer was ${after.response}, the reason is ${after.reason}`
-    },
-  ),
-  createRule(
-    'a result that is the answer is the output, and shields of answers have cleared it',
-    (change) => {
-      const { state, after, event } = change
-      const result = findLastResult(after)
-      // A model response is the answer itself, even if it is empty and adds nothing to the transcript.
-      const isOfModel = /^xstate\.done\.actor\.(model|conclusion)$/.test(event.type)
-      if (state !== 'COMPLETED' || result === undefined || isOfModel) return null
-      const isScreened = after.features.outputShields
-      if (isScreened && event.type !== 'xstate.done.actor.outputShields')
-        return `it completed by ${event.type}`
-      const said = isScreened && 'output' in event ? (event.output as { content: string }).content : result
-      return after.output !== said && `the output is ${after.output}`
-    },
-  ),
-  createRule(
-    'guards and stopWhen are asked about results before one of them is the answer',
+    'guards and stopWhen see results before one becomes the answer',
     ({ event, state, after: { features } }) => {
       const isResult = event.type === 'TOOL_RESULT' || event.type === 'xstate.done.actor.resultShields'
       const isAnswer = state === 'RUNNING.asking.screeningOutput' || state === 'COMPLETED'
       return isResult && isAnswer && (features.userGuards || features.stopWhen === true) && 'they were not'
     },
   ),
-  createRule('a model is asked only when the batch before is settled', (change) => {
+  createRule('a request is made only after the previous batch is settled', (change) => {
     return hasStarted(change, 'requestModel') && change.after.calls.length > 0 && 'calls are open'
   }),
-  createRule('the batch is settled when one of its results is to be cleared as the answer', (change) => {
+  createRule('a batch is settled before one of its results is reviewed as the answer', (change) => {
     const { event, state, after } = change
     const isResult = /^(TOOL_RESULT|xstate\.done\.actor\.result(Shields|Guards))$/.test(event.type)
     return (
       isResult && state === 'RUNNING.asking.screeningOutput' && after.calls.length > 0 && 'calls are open'
     )
   }),
-  createRule('no model is asked about a result that is the answer', (change) => {
+  createRule('no request follows a result that is the answer', (change) => {
     const { after, event } = change
     // A guard halted the run before it could end, and a user continued it.
     if (/^(RESUME|STEER|REPLY)$/.test(event.type)) return null
     if (!hasStarted(change, 'requestModel') || findLastResult(after) === undefined) return null
     return listLastResults(after).some(({ ends }) => ends) && 'one is'
   }),
-  createRule('no run ends by itself before steering is heard', ({ state, after, event }) => {
+  createRule('no run ends by itself while steering is pending', ({ state, after, event }) => {
     const isEnd = state === 'COMPLETED' || state === 'WAITING_FOR_INPUT.message'
     return isEnd && event.type.startsWith('xstate.') && after.steering.length > 0 && 'steering waits'
   }),
-  createRule(
-    'a failed request ends the run for the reason that the failure gives',
-    ({ event, state, after }) => {
-      if (event.type !== 'xstate.error.actor.model' || state !== 'ERROR') return null
-      const fitting = { context_overflow: 'context_overflow', incomplete: 'incomplete_response' }
-      const failed = fitting[event.error.kind as keyof typeof fitting] ?? 'provider_error'
-      const reason = event.error.budget === undefined ? failed : 'shared_budget'
-      return reason !== after.reason && `the failure was ${event.error.kind}, the reason is ${after.reason}`
-    },
-  ),
-  createRule('what an actor failed with is what the user reads', ({ event, state, after }) => {
+  createRule('a failed request ends the run with the reason of the failure', ({ event, state, after }) => {
+    if (event.type !== 'xstate.error.actor.model' || state !== 'ERROR') return null
+    const fitting = { context_overflow: 'context_overflow', incomplete: 'incomplete_response' }
+    const failed = fitting[event.error.kind as keyof typeof fitting] ?? 'provider_error'
+    const reason = event.error.budget === undefined ? failed : 'shared_budget'
+    return reason !== after.reason && `the failure was ${event.error.kind}, the reason is ${after.reason}`
+  }),
+  createRule('the user sees the error of the failed actor', ({ event, state, after }) => {
     const { error } = event as { error?: { code: string; message: string } }
     const isRefused =
       state === 'BUDGET_EXCEEDED' && (error?.code === 'token_budget' || error?.code === 'shared_budget')
     const isFailed = event.type.startsWith('xstate.error.') && state === 'ERROR' && !after.verdict
     if (!isRefused && !isFailed) return null
-    return after.error?.message !== error?.message && `the user reads ${after.error?.message}`
+    return after.error?.message !== error?.message && `the user sees ${after.error?.message}`
   }),
-  createRule('only a part that must not fail makes a run end for an internal reason', ({ event, after }) => {
+  createRule("only an actor that must not fail causes the reason 'internal'", ({ event, after }) => {
     const internal =
       /^xstate\.error\.actor\.(inputShields|retrieval|plan|fitting|callShields|resultShields|callGuards|resultGuards|outputShields|backOff)$/
     return after.reason === 'internal' && !internal.test(event.type) && `by ${event.type}`
   }),
-  createRule('changes of state are announced, one after the other', (change) => {
+  createRule('state changes are announced without gaps', (change) => {
     let at = change.before?.state ?? null
     for (const { from, to } of listAnnounced(change, 'state_changed')) {
       if (from !== at) return `from ${from}, though the run was in ${at}`
       at = to
     }
     if (change.before === undefined && change.announced[0]?.type !== 'run_started') return 'no run_started'
-    return at !== change.after.state && `the last one says ${at}, the run is in ${change.after.state}`
+    return at !== change.after.state && `the last one leads to ${at}, but the run is in ${change.after.state}`
   }),
 ]
 

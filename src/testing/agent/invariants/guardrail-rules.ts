@@ -5,7 +5,7 @@ import type { BatchCall } from '../../../../machines/agent/batch-calls.js'
 import { type AgentInvariant, listAnnounced, type Change, createRule, hasStarted } from './invariant-rule.js'
 
 export const guardrailRules: readonly AgentInvariant[] = [
-  createRule('a halt is announced, and explains itself', (change) => {
+  createRule('a halt is announced and names its guard', (change) => {
     const halts = listAnnounced(change, 'guardrail').filter(({ action }) => action === 'halt')
     const isHalted = hasTaken(change, 'RUNNING.judging.halting')
     if (halts.length !== (isHalted ? 1 : 0)) return `${halts.length} were announced`
@@ -16,128 +16,125 @@ export const guardrailRules: readonly AgentInvariant[] = [
     )
   }),
   createRule(
-    'a run that goes on after a halt has that guard anew, and that guard alone',
+    'a run continued after a halt resets that guard and no other',
     ({ before, after, event, isFinal }) => {
       if (before?.state !== 'PAUSED' || !['RESUME', 'STEER'].includes(event.type) || isFinal) return null
       if (after.verdict || after.error) return 'the halt stands'
       const { verdict, guardrails } = before
       const expected = verdict ? resetGuard(guardrails, verdict.guard, verdict.userGuard) : guardrails
-      return toText(after.guardrails) !== toText(expected) && 'the guards do not stand as they should'
+      return toText(after.guardrails) !== toText(expected) && 'the guards have the wrong state'
     },
   ),
-  createRule(
-    'a sub-agent that no second try can help halts the run at once, where that is guarded',
-    (change) => {
-      const { event, after, transitions } = change
-      if (event.type !== 'TOOL_RESULT' || transitions.length === 0) return null
-      if (!after.config.guardrails.terminalDelegation || !event.result.child) return null
-      return !hasTaken(change, 'RUNNING.judging.halting') && `it led to ${change.state}`
-    },
-  ),
-  createRule('no question is asked in a run that a guard has halted', (change) => {
+  createRule('with terminalDelegation, a terminal sub-agent failure halts the run immediately', (change) => {
+    const { event, after, transitions } = change
+    if (event.type !== 'TOOL_RESULT' || transitions.length === 0) return null
+    if (!after.config.guardrails.terminalDelegation || !event.result.child) return null
+    return !hasTaken(change, 'RUNNING.judging.halting') && `it led to ${change.state}`
+  }),
+  createRule('a halted run consults no guards', (change) => {
     return hasStarted(change, 'consultGuards') && change.after.verdict && change.after.verdict.guard
   }),
-  createRule("what the user's own guards say is heeded", (change) => {
+  createRule('findings of custom guards take effect', (change) => {
     const { event, before, after } = change
     if (event.type !== 'xstate.done.actor.callGuards' && event.type !== 'xstate.done.actor.resultGuards')
       return null
     const { states, findings } = event.output
     if (Object.entries(states).some(([name, state]) => after.guardrails.user[name] !== state))
-      return 'what they remember is lost'
-    const said = listAnnounced(change, 'guardrail').filter(({ guard }) => guard === 'user_guard')
-    if (said.length !== findings.length) return `${said.length} of ${findings.length} findings are announced`
+      return 'their state is lost'
+    const spoken = listAnnounced(change, 'guardrail').filter(({ guard }) => guard === 'user_guard')
+    if (spoken.length !== findings.length)
+      return `${spoken.length} of ${findings.length} findings are announced`
     const hints = findings.filter(({ action }) => action === 'nudge').length
-    if (after.nudges.length !== (before?.nudges.length ?? 0) + hints) return 'the model is not told'
+    if (after.nudges.length !== (before?.nudges.length ?? 0) + hints) return 'the nudge is missing'
     const blocks = findings.some(({ action, callIds }) => action === 'block' && callIds === null)
     // Guards are not asked about a call that only loads its tool.
     const left = after.calls.some(({ result, unloaded }) => result === undefined && !unloaded)
     return blocks && left && 'refused calls stay open'
   }),
-  createRule('what is repaired is announced and counted', (change) => {
+  createRule('recoveries are announced and counted', (change) => {
     const { before, after } = change
     const repairs = listAnnounced(change, 'guardrail').filter(({ action }) => action === 'recover').length
     const isRepaired = hasTaken(change, 'RUNNING.judging.recovering')
     if (repairs !== (isRepaired ? 1 : 0)) return `${repairs} were announced`
     return isRepaired && countRecoveries(after) !== countRecoveries(before) + 1 && 'it was not counted'
   }),
-  createRule('a model that is to go on is told so', (change) => {
+  createRule('a model that should continue receives a message', (change) => {
     if (!hasTaken(change, 'RUNNING.judging.recovering')) return null
     const { before, after } = change
     const isTold = after.messages.some(({ internal }, i) => internal && i >= (before?.messages.length ?? 0))
     return after.emptyRetries === before?.emptyRetries && !isTold && 'it is not'
   }),
-  createRule(
-    'what a shield has blocked is answered in the words of the shield',
-    ({ state, event, after }) => {
-      if (state !== 'BLOCKED') return null
-      const { output } = event as { output?: { message: string } | { message: string }[] }
-      const [said] = [output].flat()
-      const answer = after.messages.findLast(({ role }) => role === 'assistant')
-      const isSaid = answer?.content === said?.message && after.error?.code === 'shield'
-      return !isSaid && 'it is not'
-    },
-  ),
-  createRule('what a shield has refused of the input is not kept', ({ state, event, before, after }) => {
+  createRule("a blocked run answers with the shield's message", ({ state, event, after }) => {
+    if (state !== 'BLOCKED') return null
+    const { output } = event as { output?: { message: string } | { message: string }[] }
+    const [spoken] = [output].flat()
+    const answer = after.messages.findLast(({ role }) => role === 'assistant')
+    const isSaid = answer?.content === spoken?.message && after.error?.code === 'shield'
+    return !isSaid && 'it is not'
+  }),
+  createRule('input refused by a shield is not kept', ({ state, event, before, after }) => {
     if (state !== 'BLOCKED' || event.type !== 'xstate.done.actor.inputShields' || !before) return null
     const refused = listUnclearedInput(before).map(({ id }) => id)
     const kept = after.messages.filter(({ id, data }) => refused.includes(id) && data?.['withheld'] !== true)
     return kept.length > 0 && `${kept.length} messages are`
   }),
-  createRule('what the shields have found in an answer is told', (change) => {
+  createRule('shield findings about an answer are announced', (change) => {
     const { event, before } = change
     if (event.type !== 'xstate.done.actor.outputShields' || !before?.pendingAnswer) return null
     const found = event.output.findings.filter(({ action }) => action !== 'allow').length
-    const told = listAnnounced(change, 'shield').length
-    return told !== found && `${told} of ${found} findings`
+    const announced = listAnnounced(change, 'shield').length
+    return announced !== found && `${announced} of ${found} findings`
   }),
-  createRule('a sub-agent that cannot go on halts the run at once', (change) => {
+  createRule('an exhausted sub-agent halts the run immediately', (change) => {
     const { event, before, after } = change
     if (event.type !== 'TOOL_RESULT' || event.result.child?.code !== 'provider_quota') return null
     const isOpen = before?.calls.some(({ id, result }) => id === event.callId && result === undefined)
     const isWatched = after.config.guardrails.terminalDelegation !== null
     const isHalted = (change.isFinal || change.isRest) && after.reason === 'terminal_delegation'
-    return isOpen && isWatched && !isHalted && `it stands in ${change.state} (${after.reason})`
+    return isOpen && isWatched && !isHalted && `it is in ${change.state} (${after.reason})`
   }),
-  createRule('what no shield has cleared is neither told nor in the transcript', (change) => {
+  createRule('content pending review is neither announced nor in the transcript', (change) => {
     const { event, after } = change
     if (event.type !== 'xstate.done.actor.model' && event.type !== 'xstate.done.actor.conclusion') return null
     if (after.pendingAnswer === null) return null
     if (listAnnounced(change, 'assistant_message').length > 0) return 'it is told'
     return after.messages.at(-1)?.content === after.pendingAnswer.text && 'it is in the transcript'
   }),
-  createRule('arguments that no shield has seen are neither told nor in the transcript', (change) => {
+  createRule('arguments pending review are neither announced nor in the transcript', (change) => {
     const { after } = change
     const message = after.messages[after.batchAt]
-    const asked = (message?.role === 'assistant' && message.tool_calls) || []
-    const told = listAnnounced(change, 'tool_call').map(({ call }) => call)
+    const toolCalls = (message?.role === 'assistant' && message.tool_calls) || []
+    const announced = listAnnounced(change, 'tool_call').map(({ call }) => call)
     const isShown = ({ id, arguments: text }: BatchCall) =>
-      [...asked, ...told].some(({ id: one, function: { arguments: shown } }) => one === id && shown === text)
+      [...toolCalls, ...announced].some(
+        ({ id: one, function: { arguments: shown } }) => one === id && shown === text,
+      )
     const shown = after.calls.find((call) => call.unscreenedArguments && !call.edited && isShown(call))
     return shown && `those of '${shown.id}' are`
   }),
-  createRule('what the shields have cleared takes its place, and is told once', (change) => {
+  createRule('cleared content enters the transcript and is announced once', (change) => {
     const { event, before, after } = change
     if (event.type !== 'xstate.done.actor.outputShields' || !before?.pendingAnswer) return null
     if (after.pendingAnswer !== null) return 'it is still held'
-    const told = listAnnounced(change, 'assistant_message')
+    const announced = listAnnounced(change, 'assistant_message')
     // A tool result already has its place; only a shield's refusal is a message.
     if (before.messages.at(-1)?.role === 'tool')
-      return told.length !== (change.state === 'BLOCKED' ? 1 : 0) && `${told.length} were told`
+      return announced.length !== (change.state === 'BLOCKED' ? 1 : 0) && `${announced.length} were announced`
     // Its calls may still be pending review.
-    if (after.unemittedStep !== null) return told.length > 0 && 'its calls are told'
+    if (after.unemittedStep !== null) return announced.length > 0 && 'its calls are announced'
     return (
-      (told.length !== 1 || told[0]?.message.data?.['withheld'] === true) &&
-      `${told.length} messages were told`
+      (announced.length !== 1 || announced[0]?.message.data?.['withheld'] === true) &&
+      `${announced.length} messages were announced`
     )
   }),
-  createRule('a last answer that fails is a warning, not the reason of the end', (change) => {
+  createRule('a failed last answer is a warning and not the reason for the end', (change) => {
     // The request is repeated without content the provider rejected.
     const isSentAgain = change.state === 'RUNNING.asking.concluding' && hasStarted(change, 'requestModel')
     const isFailed = change.event.type === 'xstate.error.actor.conclusion' && !isSentAgain
     const warnings = listAnnounced(change, 'warning').filter(({ code }) => code === 'no_conclusion').length
     return warnings !== (isFailed ? 1 : 0) && `${warnings} warnings`
   }),
-  createRule('each user message starts the counters anew', (change) => {
+  createRule('each user message resets the counters', (change) => {
     const { before, after, event } = change
     const isNew = before === undefined || (event.type === 'REPLY' && change.transitions.length > 0)
     if (!isNew || !hasStarted(change, 'requestModel')) return null
@@ -145,7 +142,7 @@ export const guardrailRules: readonly AgentInvariant[] = [
       after.steps === 0 && after.attempt === 1 && countRecoveries(after) === 0 && !after.lastBatchFailed
     return !(isFresh && toText(after.guardrails) === toText(getInitialGuardrails())) && 'it does not'
   }),
-  createRule('a batch that failed is remembered until the next', ({ before, after, transitions }) => {
+  createRule('a failed batch is remembered until the next one', ({ before, after, transitions }) => {
     if (!transitions.some((id) => id.startsWith('WAITING_FOR_TOOL.judgingResults'))) return null
     // A call that only loads its tool cannot fail.
     const unloaded = new Set(before?.calls.flatMap((call) => (call.unloaded ? call.id : [])))

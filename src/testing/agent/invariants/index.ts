@@ -7,15 +7,14 @@ import { transcriptRules } from './transcript-rules.js'
 
 const totalRules: readonly AgentInvariant[] = [
   {
-    name: 'no event breaks the machine',
-    holds: ({ status, error }) =>
-      status === 'error' ? `it stands in status error: ${String(error)}` : undefined,
+    name: 'no event crashes the machine',
+    holds: ({ status, error }) => (status === 'error' ? `its status is error: ${String(error)}` : undefined),
   },
   createRule(
     'the context is plain JSON',
     ({ after }) => !isPlainJson(after) && 'it holds something that JSON cannot',
   ),
-  createRule('the context knows the state that the chart is in', ({ after, state }) => {
+  createRule("the context names the chart's state", ({ after, state }) => {
     return state.split('.')[0] !== after.state && `the chart is in ${state}, the context says ${after.state}`
   }),
 ]
@@ -23,7 +22,7 @@ const totalRules: readonly AgentInvariant[] = [
 /** Contexts share most of their parts, so checked parts are remembered. */
 const known = new WeakSet<object>()
 
-/** Whether a value survives JSON unchanged: no functions, dates, NaN, undefined array items or class instances. */
+/** Whether a value survives JSON unchanged. Functions, dates, NaN, undefined items and class instances do not. */
 function isPlainJson(value: unknown): boolean {
   if (value === null || typeof value === 'string' || typeof value === 'boolean') return true
   if (typeof value === 'number') return Number.isFinite(value)

@@ -16,12 +16,12 @@ const capReasons: ReadonlySet<Reason | undefined> = new Set<Reason>([
 ])
 
 export const limitRules: readonly AgentInvariant[] = [
-  createRule('steps never exceed maxSteps, or by one to conclude', ({ after }) => {
+  createRule('steps exceed maxSteps only to conclude, by one', ({ after }) => {
     const { maxSteps, onLimit } = after.config.limits
     const most = (maxSteps ?? Infinity) + (onLimit === 'conclude' ? 1 : 0)
     return after.steps > most && `${after.steps} steps`
   }),
-  createRule('the calls that run never exceed the caps on tool calls', ({ event, after }) => {
+  createRule('executed calls never exceed the tool-call caps', ({ event, after }) => {
     const { maxToolCalls, maxToolCallsPerResponse } = after.config.limits
     const { calls = 0, byTool = {} } = after.callCounts ?? {}
     if (calls > (maxToolCalls ?? Infinity)) return `${calls} calls`
@@ -35,11 +35,11 @@ export const limitRules: readonly AgentInvariant[] = [
       `${admitted.length} calls of one response`
     )
   }),
-  createRule('a call that a cap refuses is told so, and never starts', ({ after }) => {
+  createRule('a call refused by a cap never starts', ({ after }) => {
     const wrong = after.calls.find(({ result, started }) => capReasons.has(result?.refusedBy) && started)
     return wrong && `'${wrong.id}' has started`
   }),
-  createRule('no request is made past the step limit or the budget', (change) => {
+  createRule('no request exceeds the step limit or the budget', (change) => {
     const { after, state } = change
     if (!hasStarted(change, 'requestModel')) return null
     const reason = findBudgetReason(after)
@@ -50,7 +50,7 @@ export const limitRules: readonly AgentInvariant[] = [
       'no step is left'
     )
   }),
-  createRule('the reserve of a budget is kept unless last words are to be said with it', (change) => {
+  createRule('the budget reserve is used only for the last answer', (change) => {
     const { after, state, event } = change
     if (state !== 'RUNNING.asking.concluding' || !hasStarted(change, 'requestModel')) return null
     const isOfBudget = after.reason === 'token_budget' || after.reason === 'cost_limit'
@@ -59,19 +59,19 @@ export const limitRules: readonly AgentInvariant[] = [
     const near = findNearReason(after)
     return after.reason !== near && `it says ${after.reason}, near is ${near}`
   }),
-  createRule('last words near the end of a budget are the end', ({ before, state, event }) => {
+  createRule('the last answer near a budget ends the run', ({ before, state, event }) => {
     const isOfBudget = before?.reason === 'token_budget' || before?.reason === 'cost_limit'
     if (!isOfBudget || before.state !== 'RUNNING' || !event.type.startsWith('xstate.done.')) return null
     return !/^(BUDGET_EXCEEDED|BLOCKED|RUNNING\.asking\.screeningOutput)$/.test(state) && `it led to ${state}`
   }),
-  createRule('no step begins past the deadline, or when a pause was asked for', (change) => {
+  createRule('no step starts after the deadline or a pause request', (change) => {
     const { after, now, event } = change
     if (!hasBegunStep(change)) return null
-    if (after.pausing && event.type !== 'PAUSE') return 'a pause was asked for'
+    if (after.pausing && event.type !== 'PAUSE') return 'a pause was requested'
     return after.deadline !== null && now >= after.deadline && 'the deadline has passed'
   }),
   createRule(
-    'the safe point looks at the deadline first, then at the pause, the steps and the budget',
+    'the safe point checks the deadline, the pause, the steps and the budget in this order',
     (change) => {
       const { before, after, now, state, event } = change
       const way = change.transitions.findLast((id) => id.startsWith('RUNNING.preparing.checkingLimits: '))
@@ -103,7 +103,7 @@ export const limitRules: readonly AgentInvariant[] = [
     },
   ),
   createRule(
-    'what may pass is tried again, as long as attempts and budget are left',
+    'transient failures are retried while attempts and budget remain',
     ({ event, before, after, state }) => {
       if (
         event.type !== 'xstate.error.actor.model' ||
@@ -125,7 +125,7 @@ export const limitRules: readonly AgentInvariant[] = [
       return isLeft !== (state === next) && `it led to ${state}`
     },
   ),
-  createRule('content that a provider refuses is left out once, and never the question itself', (change) => {
+  createRule('content rejected by a provider is omitted once, but never the question itself', (change) => {
     const { event, before, after, state } = change
     const isOfRequest =
       event.type === 'xstate.error.actor.model' || event.type === 'xstate.error.actor.conclusion'
@@ -147,48 +147,42 @@ export const limitRules: readonly AgentInvariant[] = [
       'it is forgotten'
     )
   }),
-  createRule('a truncated answer is continued as long as recoveries are left', ({ event, before, after }) => {
+  createRule('a truncated answer is continued while recoveries remain', ({ event, before, after }) => {
     const isCut = after.response === 'truncated' || after.response === 'truncatedCalls'
     if (event.type !== 'xstate.done.actor.model' || !before || !isCut || findBudgetReason(after) !== null)
       return null
     const isLeft = before.recoveries < after.config.guardrails.maxTokensRecoveries
     return isLeft !== after.recoveries > before.recoveries && `${after.recoveries} recoveries`
   }),
-  createRule('an answer that does not fit is asked for again as long as repairs are left', (change) => {
+  createRule('an invalid answer is requested again while repairs remain', (change) => {
     const { event, before, after, state } = change
     if (event.type !== 'xstate.done.actor.model' || !before || !event.output.outputProblem) return null
     // An answer pending shield review is judged afterwards.
     const kept = after.pendingAnswer ? after.pendingAnswer.outputProblem : after.outputProblem
-    if (kept !== event.output.outputProblem) return 'the context does not keep what does not fit'
+    if (kept !== event.output.outputProblem) return 'the context does not keep the problem'
     if (after.pendingAnswer) return null
     if (findBudgetReason(after) !== null) return null
     const isLeft = before.outputRepairs < after.config.completion.maxOutputRepairs
     if (isLeft !== after.outputRepairs > before.outputRepairs) return `${after.outputRepairs} repairs`
     return !isLeft && after.reason !== 'invalid_output' && `it led to ${state} (${after.reason})`
   }),
-  createRule(
-    'a response that crosses the budget is the last, unless the configuration lets it end',
-    (change) => {
-      const { after, state, event } = change
-      if (event.type !== 'xstate.done.actor.model' || findBudgetReason(after) === null) return null
-      const { finishBatch, onOvershoot } = after.config.budget
-      if (after.response === 'calls' && finishBatch) return null
-      const isEnd = ['answer', 'refusal', 'filtered'].includes(after.response ?? '')
-      if (isEnd && onOvershoot === 'complete') return null
-      // Shields review it first.
-      if (after.pendingAnswer) return state !== 'RUNNING.asking.screeningOutput' && `it led to ${state}`
-      return state !== 'BUDGET_EXCEEDED' && `it led to ${state}`
-    },
-  ),
-  createRule(
-    'a run does not go on when a sub-agent has used its budget up',
-    ({ event, after, state, transitions }) => {
-      const isSpent =
-        event.type === 'CHILD_USAGE' || (event.type === 'TOOL_RESULT' && event.usage !== undefined)
-      if (!isSpent || transitions.length === 0 || findBudgetReason(after) === null) return null
-      return state !== 'BUDGET_EXCEEDED' && after.reason !== 'terminal_delegation' && `it led to ${state}`
-    },
-  ),
+  createRule('a response over budget is the last unless the configuration allows more', (change) => {
+    const { after, state, event } = change
+    if (event.type !== 'xstate.done.actor.model' || findBudgetReason(after) === null) return null
+    const { finishBatch, onOvershoot } = after.config.budget
+    if (after.response === 'calls' && finishBatch) return null
+    const isEnd = ['answer', 'refusal', 'filtered'].includes(after.response ?? '')
+    if (isEnd && onOvershoot === 'complete') return null
+    // Shields review it first.
+    if (after.pendingAnswer) return state !== 'RUNNING.asking.screeningOutput' && `it led to ${state}`
+    return state !== 'BUDGET_EXCEEDED' && `it led to ${state}`
+  }),
+  createRule('a run ends when a sub-agent has used up its budget', ({ event, after, state, transitions }) => {
+    const isSpent =
+      event.type === 'CHILD_USAGE' || (event.type === 'TOOL_RESULT' && event.usage !== undefined)
+    if (!isSpent || transitions.length === 0 || findBudgetReason(after) === null) return null
+    return state !== 'BUDGET_EXCEEDED' && after.reason !== 'terminal_delegation' && `it led to ${state}`
+  }),
   createRule('attempts, recoveries and re-prompts stay within their limits', ({ after }) => {
     const { retry, guardrails } = after.config
     const { attempt, rateLimits, resends = 0, recoveries, reprompts, emptyRetries, outputRepairs } = after
@@ -202,7 +196,7 @@ export const limitRules: readonly AgentInvariant[] = [
       `${reprompts} re-prompts, ${emptyRetries} retries of an empty answer`
     )
   }),
-  createRule('a retry is announced, counted, and waits as long as it says', (change) => {
+  createRule('a retry is announced, counted, and waits the announced time', (change) => {
     const { before, after, event, now } = change
     const retries = listAnnounced(change, 'retry')
     const isRetry =
@@ -213,43 +207,41 @@ export const limitRules: readonly AgentInvariant[] = [
     if (!isRetry) return null
     const limited = event.error.kind === 'rate_limit' ? 1 : 0
     if (after.attempt !== (before?.attempt ?? 0) + 1) return 'the attempt is not counted'
-    if (after.rateLimits !== (before?.rateLimits ?? 0) + limited) return 'the rate limit is not counted apart'
+    if (after.rateLimits !== (before?.rateLimits ?? 0) + limited)
+      return 'the rate limit is not counted separately'
     const delayMs = retries[0]?.delayMs ?? 0
     return (delayMs <= 0 || after.backOffUntil !== now + delayMs) && `it waits until ${after.backOffUntil}`
   }),
-  createRule('an accepted response begins the attempts anew', ({ event, after }) => {
+  createRule('an accepted response resets the attempts', ({ event, after }) => {
     return event.type === 'xstate.done.actor.model' && after.attempt + after.rateLimits !== 1 && 'it does not'
   }),
-  createRule(
-    'the deadline passes only while the clock runs, and then it ends the run',
-    ({ event, before, state }) => {
-      if (event.type !== 'DEADLINE' || before === undefined) return null
-      return (state === 'TIMED_OUT') !== (before.timeLeft === null) && `it led to ${state}`
-    },
-  ),
-  createRule('a run that is resumed after its deadline is over', ({ event, before, after, now, state }) => {
-    const isOver = before && before.timeLeft === null && now >= (before.deadline ?? Infinity)
-    return event.type === 'RESUMED' && isOver && after.state !== 'TIMED_OUT' && `it stands in ${state}`
+  createRule('the deadline ends the run, but only while the clock runs', ({ event, before, state }) => {
+    if (event.type !== 'DEADLINE' || before === undefined) return null
+    return (state === 'TIMED_OUT') !== (before.timeLeft === null) && `it led to ${state}`
   }),
-  createRule('a run that is resumed knows the tools of the program that goes on with it', (change) => {
+  createRule('a run resumed after its deadline ends', ({ event, before, after, now, state }) => {
+    const isOver = before && before.timeLeft === null && now >= (before.deadline ?? Infinity)
+    return event.type === 'RESUMED' && isOver && after.state !== 'TIMED_OUT' && `it is in ${state}`
+  }),
+  createRule('a resumed run has the tools of the resuming program', (change) => {
     const { event, after, isFinal, transitions } = change
     if (event.type !== 'RESUMED' || !event.tools || isFinal || transitions.length === 0) return null
-    return after.tools !== event.tools && 'it knows those of the one that began'
+    return after.tools !== event.tools && 'it has those of the first program'
   }),
-  createRule('a run that a cap has stopped was not halted by a guard besides', ({ after }) => {
+  createRule('a run stopped by a cap was not also halted by a guard', ({ after }) => {
     const isCapped = after.reason === 'max_steps' || after.reason === 'max_tool_calls'
     const isNear = after.reason === 'token_budget' || after.reason === 'cost_limit'
     return (
       (isCapped || (isNear && after.state === 'RUNNING')) &&
       after.verdict &&
-      `${after.verdict.guard} has halted it`
+      `${after.verdict.guard} halted it`
     )
   }),
-  createRule('the clock stands still while the run rests, and runs otherwise', (change) => {
+  createRule('the clock stops exactly while the run rests', (change) => {
     const { before, after, isRest, isFinal, now, running, started, event } = change
     if (isFinal) return null
     const hasLimit = after.config.limits.timeoutMs > 0
-    if (running.includes('deadline') !== (hasLimit && !isRest)) return 'its actor does not fit'
+    if (running.includes('deadline') !== (hasLimit && !isRest)) return 'the deadline actor is wrong'
     if ((after.timeLeft !== null) !== (hasLimit && isRest)) return `time left: ${after.timeLeft}`
     if (event.type === 'RESUMED' && hasLimit && !isRest && !started.some(({ id }) => id === 'deadline'))
       return 'the deadline of a resumed run is not started'
@@ -274,25 +266,25 @@ export const limitRules: readonly AgentInvariant[] = [
       'it is forgotten'
     )
   }),
-  createRule('no sub-agent stays in a pause that is withdrawn', ({ event, before, after }) => {
+  createRule('no sub-agent stays paused after the pause is withdrawn', ({ event, before, after }) => {
     const isWithdrawn = event.type === 'RESUME' && before?.pausing
     return isWithdrawn && after.calls.some(isChildPaused) && 'a sub-agent stays paused'
   }),
-  createRule('a session hears once that its budget is nearly used up', (change) => {
+  createRule('a session gets one warning when its budget is nearly used up', (change) => {
     const { before, after, event } = change
     const warnings = listAnnounced(change, 'budget_warning').length
     if (warnings > (before?.warnedOfBudget ? 0 : 1)) return `${warnings} warnings`
     const isAnswered = event.type === 'xstate.done.actor.model'
-    return isAnswered && isNearBudget(after) && !after.warnedOfBudget && 'it has not heard'
+    return isAnswered && isNearBudget(after) && !after.warnedOfBudget && 'it got none'
   }),
 ]
 
 export const sleepRules: readonly AgentInvariant[] = [
-  createRule('no model is asked while a run is to sleep', (change) => {
+  createRule('no request is made while a run should sleep', (change) => {
     const { after, now } = change
     return hasBegunStep(change) && after.wakeAt !== null && now < after.wakeAt && `until ${after.wakeAt}`
   }),
-  createRule('a run is to be woken only where it sleeps, or is about to', ({ after, state, isFinal }) => {
+  createRule('only a sleeping run, or one about to sleep, has a wake time', ({ after, state, isFinal }) => {
     const isAsleep = sleepReasons.test(after.reason ?? '') && state === 'PAUSED'
     if (after.reason === 'sleeping' && !isAsleep) return `in ${state}`
     if (isAsleep && (state !== 'PAUSED' || after.wakeAt === null)) return `in ${state}, until ${after.wakeAt}`
@@ -302,41 +294,35 @@ export const sleepRules: readonly AgentInvariant[] = [
     const isWoken = isSleeping(before) && !isSleeping(after)
     return isWoken && !/^(RESUME|STEER|CANCEL|STORE_FAILED)$/.test(event.type) && `${event.type} woke it`
   }),
-  createRule(
-    'a resume or a message wakes a run, unless the resume is for later',
-    ({ event, before, after }) => {
-      if (!isSleeping(before) || !/^(RESUME|STEER)$/.test(event.type)) return null
-      const at = findLaterDate(event)
-      if (at === null) return isSleeping(after) && 'it sleeps on'
-      return after.wakeAt !== at && `until ${after.wakeAt}`
-    },
-  ),
-  createRule(
-    'a paused run sleeps from a resume with a date on, and until that date',
-    ({ event, before, after }) => {
-      const at = findLaterDate(event)
-      if (at === null || before?.state !== 'PAUSED') return null
-      return (after.reason !== 'sleeping' || after.wakeAt !== at) && `${after.reason} until ${after.wakeAt}`
-    },
-  ),
-  createRule('a resume for later that withdraws a pause is noted', ({ event, before, after }) => {
+  createRule('a resume or message wakes a run unless the resume is scheduled', ({ event, before, after }) => {
+    if (!isSleeping(before) || !/^(RESUME|STEER)$/.test(event.type)) return null
+    const at = findLaterDate(event)
+    if (at === null) return isSleeping(after) && 'it still sleeps'
+    return after.wakeAt !== at && `until ${after.wakeAt}`
+  }),
+  createRule('a paused run with a scheduled resume sleeps until that time', ({ event, before, after }) => {
+    const at = findLaterDate(event)
+    if (at === null || before?.state !== 'PAUSED') return null
+    return (after.reason !== 'sleeping' || after.wakeAt !== at) && `${after.reason} until ${after.wakeAt}`
+  }),
+  createRule('a scheduled resume that withdraws a pause keeps its time', ({ event, before, after }) => {
     const at = findLaterDate(event)
     if (at === null || !before?.pausing || before.state === 'PAUSED' || after.pausing) return null
     return (after.wakeAt ?? 0) < at && `until ${after.wakeAt}`
   }),
-  createRule('a run falls asleep until the latest date that its batch has asked for', (change) => {
+  createRule('a run sleeps until the latest wake time of its batch', (change) => {
     const { before, after, event, now } = change
     if (before === undefined || before.state === 'PAUSED' || after.state !== 'PAUSED') return null
     // Shields decide in this event which results count.
     if (event.type === 'xstate.done.actor.resultShields') return null
-    const asked = listDates(before.calls, event, now).concat(
+    const wakeTimes = listDates(before.calls, event, now).concat(
       after.calls.filter(isChildPaused).flatMap(toDate),
     )
-    const until = Math.max(...asked, before.wakeAt ?? -Infinity)
+    const until = Math.max(...wakeTimes, before.wakeAt ?? -Infinity)
     if (after.reason === 'paused') return !before.pausing && until > now && 'it is only paused'
     return after.reason === 'sleeping' && after.wakeAt !== until && `until ${after.wakeAt}, not ${until}`
   }),
-  createRule('a run that waits for a shared budget sleeps until the budget is whole again', (change) => {
+  createRule('a run that waits for a shared budget sleeps until the budget resets', (change) => {
     const { before, after, event, state } = change
     const failure = event.type === 'xstate.error.actor.model' ? event.error : undefined
     const at = failure?.code === 'shared_budget' ? failure.wakeAt : undefined
@@ -345,19 +331,19 @@ export const sleepRules: readonly AgentInvariant[] = [
     if (state !== 'PAUSED') return `it led to ${state}`
     if (before.pausing) return after.reason !== 'paused' && `it rests for ${after.reason}`
     if (after.reason !== 'shared_budget' || after.error?.budget !== failure?.budget)
-      return 'it does not say so'
-    if (after.error?.recoverable !== true) return 'it says that waiting is no use'
+      return 'the reason is missing'
+    if (after.error?.recoverable !== true) return 'its error is marked as not recoverable'
     return after.wakeAt !== Math.max(at, before.wakeAt ?? at) && `until ${after.wakeAt}`
   }),
-  createRule('no model is asked when guards have let results pass that ask for sleep', (change) => {
+  createRule('no request follows accepted results that ask for sleep', (change) => {
     const { before, event, now } = change
     if (event.type !== 'xstate.done.actor.resultGuards' || !before || before.steering.length > 0) return null
     return hasBegunStep(change) && listDates(before.calls, event, now).length > 0 && 'one is'
   }),
-  createRule('a rest says until when the run sleeps', (change) => {
-    const told = listAnnounced(change, 'state_changed').filter(({ to }) => to === 'PAUSED')
+  createRule('a pause event contains the wake time', (change) => {
+    const announced = listAnnounced(change, 'state_changed').filter(({ to }) => to === 'PAUSED')
     const { wakeAt } = change.after
-    return told.some((one) => one.wakeAt !== (wakeAt ?? undefined)) && JSON.stringify(told)
+    return announced.some((one) => one.wakeAt !== (wakeAt ?? undefined)) && JSON.stringify(announced)
   }),
 ]
 

@@ -18,24 +18,21 @@ import { expectArgument, listRule } from '../../../core/base/values.js'
 
 export const transcriptRules: readonly AgentInvariant[] = [
   createRule(
-    'at every rest each call has its one result, in call order, or waits for an answer',
+    'at rest, each call has one result in call order or waits for an answer',
     ({ isRest, after }) => {
       return isRest && findHistoryProblem(after.messages, listOpenCalls(after.calls))
     },
   ),
-  createRule(
-    'only a run that waits for input, or pauses with its sub-agents, leaves calls open',
-    (change) => {
-      const { isRest, after } = change
-      const isPaused = after.state === 'PAUSED' && /^(paused|sleeping)$/.test(after.reason ?? '')
-      const open = listOpenCalls(after.calls.filter(({ needs }) => !(isPaused && needs === 'child')))
-      return isRest && after.state !== 'WAITING_FOR_INPUT' && open.length > 0 && `open: ${open.join(', ')}`
-    },
-  ),
-  createRule('a model is only asked with a valid history', (change) => {
+  createRule('only a run waiting for input, or paused with its sub-agents, has open calls', (change) => {
+    const { isRest, after } = change
+    const isPaused = after.state === 'PAUSED' && /^(paused|sleeping)$/.test(after.reason ?? '')
+    const open = listOpenCalls(after.calls.filter(({ needs }) => !(isPaused && needs === 'child')))
+    return isRest && after.state !== 'WAITING_FOR_INPUT' && open.length > 0 && `open: ${open.join(', ')}`
+  }),
+  createRule('every request has a valid history', (change) => {
     return hasStarted(change, 'requestModel') && findHistoryProblem(change.after.messages)
   }),
-  createRule('an accepted response is one step, in the transcript, and announced', (change) => {
+  createRule('an accepted response counts as one step, is in the transcript and is announced', (change) => {
     const { event, before, after } = change
     if (event.type !== 'xstate.done.actor.model' && event.type !== 'xstate.done.actor.conclusion') return null
     const { text, refusal, toolCalls } = event.output.response
@@ -49,22 +46,16 @@ export const transcriptRules: readonly AgentInvariant[] = [
     const times = after.unemittedStep === null ? 1 : 0
     return listAnnounced(change, 'assistant_message').length !== times && 'it was not announced once'
   }),
-  createRule(
-    'whatever a model was asked is paid for, be it answered, failed or stopped, and whatever a sub-agent was',
-    (change) => {
-      const { before, after } = change
-      if (before === undefined) return null
-      const owed = before.usage.session.totalTokens + (getCost(change)?.totalTokens ?? 0)
-      const isRight =
-        after.usage.session.totalTokens === owed &&
-        after.usage.session.totalTokens - before.usage.session.totalTokens ===
-          after.usage.run.totalTokens - before.usage.run.totalTokens
-      return (
-        !isRight &&
-        `the session should stand at ${owed} tokens, but stands at ${after.usage.session.totalTokens}`
-      )
-    },
-  ),
+  createRule('all usage is counted: answered, failed and stopped requests, and sub-agents', (change) => {
+    const { before, after } = change
+    if (before === undefined) return null
+    const owed = before.usage.session.totalTokens + (getCost(change)?.totalTokens ?? 0)
+    const isRight =
+      after.usage.session.totalTokens === owed &&
+      after.usage.session.totalTokens - before.usage.session.totalTokens ===
+        after.usage.run.totalTokens - before.usage.run.totalTokens
+    return !isRight && `the session should have ${owed} tokens, but has ${after.usage.session.totalTokens}`
+  }),
   createRule('the partial text of a stopped answer is kept and marked', (change) => {
     const text = getPartialText(change)
     // A last answer is not requested again, so its partial text is kept even if the run pauses.
@@ -76,36 +67,36 @@ export const transcriptRules: readonly AgentInvariant[] = [
       'it is lost'
     )
   }),
-  createRule(
-    'every user message that joins the transcript is announced when shields have seen it, and no other',
-    (change) => {
-      const { before, after } = change
-      const joined = after.messages.slice(before?.messages.length ?? 0).filter(isFromUser).length
-      const waited = before ? listUnclearedInput(before).length : 0
-      const told = listAnnounced(change, 'user_message').length
-      const expected = joined + waited - listUnclearedInput(after).length
-      return told !== expected && `${joined} joined, ${told} of ${expected} were told`
-    },
-  ),
-  createRule('what people say is heard: at the next request at the latest', (change) => {
+  createRule('user messages are announced exactly when they are in the transcript and reviewed', (change) => {
+    const { before, after } = change
+    const joined = after.messages.slice(before?.messages.length ?? 0).filter(isFromUser).length
+    const waited = before ? listUnclearedInput(before).length : 0
+    const announced = listAnnounced(change, 'user_message').length
+    const expected = joined + waited - listUnclearedInput(after).length
+    return announced !== expected && `${joined} were added, ${announced} of ${expected} were announced`
+  }),
+  createRule('user input is delivered by the next request', (change) => {
     const { before, after, event } = change
-    const isHeard = change.isFinal || listUserInput(change).every((said) => isKept(said, after))
-    if (!isHeard) return `what ${event.type} said is lost`
+    const isHeard = change.isFinal || listUserInput(change).every((input) => isKept(input, after))
+    if (!isHeard) return `the input of ${event.type} is lost`
     if (hasBegunStep(change) && after.inbox.length > 0) return 'the inbox still holds messages'
     if (hasBegunStep(change) && after.steering.length > 0) return 'steering still waits'
     return before === undefined && !after.messages.some(isFromUser) && 'the input is lost'
   }),
-  createRule('what a fit leaves out is left out of the requests that follow', ({ event, after }) => {
+  createRule('trimmed messages stay out of later requests', ({ event, after }) => {
     if (event.type !== 'xstate.done.actor.fitting') return null
     return JSON.stringify(after.fit) !== JSON.stringify(event.output.fit) && 'it is not'
   }),
-  createRule('each call is told its one result', (change) => {
+  createRule('each call gets exactly one result event', (change) => {
     const open = new Set(listUnannounced(change.after.calls))
     const closed = [...listUnannounced(change.before?.calls), ...listAskedCalls(change)].filter(
       (id) => !open.has(id),
     )
-    const told = listAnnounced(change, 'tool_result').map(({ callId }) => callId)
-    return closed.sort().join() !== told.sort().join() && `closed: ${closed.join()}; told: ${told.join()}`
+    const announced = listAnnounced(change, 'tool_result').map(({ callId }) => callId)
+    return (
+      closed.sort().join() !== announced.sort().join() &&
+      `closed: ${closed.join()}; announced: ${announced.join()}`
+    )
   }),
 ]
 
@@ -121,8 +112,8 @@ function listUserInput({ event, transitions }: Change): unknown[] {
   return event.type === 'REPLY' && transitions.length > 0 ? event.messages.map(({ content }) => content) : []
 }
 
-function isKept(said: unknown, { steering, messages }: AgentContext): boolean {
-  return steering.some((text) => text === said) || messages.some(({ content }) => content === said)
+function isKept(input: unknown, { steering, messages }: AgentContext): boolean {
+  return steering.some((text) => text === input) || messages.some(({ content }) => content === input)
 }
 
 function isFromUser({ role, ...message }: Message): boolean {
@@ -153,7 +144,7 @@ function getPartialText({ event }: Change): string {
 }
 
 /**
- * Checks what every provider requires: each call of an assistant message has exactly one result right after it,
+ * Checks that, as every provider requires, each call of an assistant message has exactly one result right after it,
  * in call order, and no result stands alone. `open` lists the calls of the last batch that may still wait.
  * Returns null if the history is valid.
  *
