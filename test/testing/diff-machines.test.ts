@@ -79,7 +79,7 @@ describe('diffMachines', () => {
     )
     expect(
       diffMachines(machineOf('yes', 'a'), machineOf('yes', 'b'), { events: go }).differences,
-    ).toMatchObject([{ kind: 'state', title: 'The machine starts with another state' }])
+    ).toMatchObject([{ kind: 'state', title: 'The machine starts with a different state' }])
   })
 
   test('one trace a transition, the shortest first', () => {
