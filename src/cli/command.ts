@@ -54,7 +54,7 @@ export class CliError extends StatewrightError {
   override readonly name = 'CliError'
 }
 
-/** `subject`: the option or argument. */
+/** `subject` is the option or argument. */
 export function badUsageError(message: string, subject?: string, options?: ErrorOptions): CliError {
   return new CliError('bad_usage', message, subject, options)
 }

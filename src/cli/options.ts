@@ -174,7 +174,7 @@ function mayHoldSecret(value: string): boolean {
   return /^[a-z][a-z0-9+.-]*:\/\/[^/]*@|^https?:\/\/.*[?]|^[A-Za-z_]\w*=/i.test(value)
 }
 
-/** Returns an http(s) URL. `origin`: the option or variable that contains it. */
+/** Returns an http(s) URL. `origin` is the option or variable that contains it. */
 export function checkURL(url: string, origin: string): string {
   const isUsable: boolean = isHttpUrl(url)
   if (isUsable) return url

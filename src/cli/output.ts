@@ -176,7 +176,7 @@ interface WriteFileOptions {
   option?: string
   /** Whether an existing file is replaced. Default true. */
   replace?: boolean
-  /** Of a new file. Default: the usual one. */
+  /** Of a new file. Defaults to the usual one. */
   mode?: number
   makeFolder?: boolean
 }

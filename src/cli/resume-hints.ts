@@ -24,7 +24,7 @@ export function formatCallWord({ callId, fingerprint }: Pick<PendingCall, 'callI
 
 export interface CallMatch {
   call: PendingCall
-  /** `same`: the fingerprint matches. `changed`: the call has other arguments. `bare`: there is no fingerprint. */
+  /** `same` is the fingerprint matches. `changed` is the call has other arguments. `bare`: there is no fingerprint. */
   kind: 'same' | 'changed' | 'bare'
   /** The text after `=`. */
   rest: string | undefined
@@ -44,7 +44,7 @@ export function matchCall(text: string, pending: readonly PendingCall[]): CallMa
   return undefined
 }
 
-/** What an idle run waits for, as a sentence. `isShown`: the user has just read the calls. */
+/** What an idle run waits for, as a sentence. `isShown` is the user has just read the calls. */
 export function describeWait(result: RunResult, isShown = false): string {
   const { state, pending = [] } = result
   if (isShown && pending.length > 0)
@@ -80,7 +80,7 @@ export function formatElicitation({ server, message, mode, url }: Elicitation, w
 }
 
 /**
- * The command that continues a run, or the session of a cancelled run; null when there is none. `carried`: the options that
+ * The command that continues a run, or the session of a cancelled run; null when there is none. `carried` is the options that
  * the command needs; null: the session is not stored.
  */
 export function formatResumeHint(

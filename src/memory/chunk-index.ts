@@ -39,7 +39,7 @@ export class ChunkIndex {
     this.#database = database
   }
 
-  /** `vectorSize`: the length of its vectors, undefined without vectors. */
+  /** `vectorSize` is the length of its vectors, undefined without vectors. */
   static async create(vectorSize: number | undefined): Promise<ChunkIndex> {
     const orama = await loadPeer<typeof OramaModule>('@orama/orama', 'memory()')
     const stemmer = orama.components.tokenizer.createTokenizer({ stemming: true }) as DefaultTokenizer

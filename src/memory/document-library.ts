@@ -174,16 +174,16 @@ export interface SearchOptions {
   /** Maximum snippets of one search. Default 5. */
   topK?: number
   /**
-   * Drops snippets below this score. Text: BM25, from 0 without an upper end. `vector`: the cosine, up to 1. `hybrid`:
+   * Drops snippets below this score. Text: BM25, from 0 without an upper end. `vector` is the cosine, up to 1. `hybrid`:
    * 0 to 1, relative to the best. Default: none are dropped.
    */
   minScore?: number
-  /** Maximum characters of all snippets of one search; the last one is cut. Default: no limit. */
+  /** Maximum characters of all snippets of one search; the last one is cut. Unlimited by default. */
   maxChars?: number
   /** Characters of a chunk, 50 to 10 000. Default 1500. */
   chunkChars?: number
   /**
-   * Characters that a chunk shares with the previous one, less than half of `chunkChars`. Default: a tenth of it.
+   * Characters that a chunk shares with the previous one, less than half of `chunkChars`. Defaults to a tenth of it.
    */
   overlap?: number
   /** Also searches by meaning. Default: by words only. */

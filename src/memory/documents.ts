@@ -31,7 +31,7 @@ export function readDocuments(documents: unknown): Map<string, StoredDocument> {
     if (other !== undefined && other.text !== text) {
       throw new MemoryError(
         'duplicate_source',
-        `Two different documents have the source '${source.slice(0, 200)}'. Give each a source of its own.`,
+        `Two different documents have the source '${source.slice(0, 200)}'. Give each a unique source.`,
         `documents[${index}].source`,
       )
     }

@@ -24,7 +24,7 @@ export interface EmbeddingOptions {
   client: { embeddings: Pick<OpenAI['embeddings'], 'create'> }
   /** The provider's name of the embedding model. */
   model: string
-  /** The size of a vector, for models that can shorten them. Default: the model's own. */
+  /** The size of a vector, for models that can shorten them. Defaults to the model's own. */
   dimensions?: number
   /** Texts per request. Default 64. */
   batch?: number
@@ -38,7 +38,7 @@ export interface EmbeddingOptions {
    * request reserves its maximum cost before it is sent.
    */
   budgets?: readonly SharedBudget[]
-  /** USD per million tokens, for budgets in USD. Default: the price of the model in the built-in table. */
+  /** USD per million tokens, for budgets in USD. Defaults to the price of the model in the built-in table. */
   inputPerMillion?: number
 }
 

@@ -7,7 +7,7 @@ import { createMetricsLookup, namesBySemconv, type Semconv } from './otel-metric
 import { RunSpans } from './run-spans.js'
 
 export interface OtelOptions {
-  /** `gen_ai.agent.name`, and part of span names. A sub-agent has the name of its tool. Default: none. */
+  /** `gen_ai.agent.name`, and part of span names. A sub-agent has the name of its tool. None by default. */
   agentName?: string
   /**
    * Whether spans contain text of people, models and tools: never content that shields withhold, without secrets, at
@@ -17,11 +17,11 @@ export interface OtelOptions {
   captureContent?: boolean
   /** The version of the GenAI conventions for spans and metrics. Default: `latest`. */
   semconv?: Semconv
-  /** Shared budgets whose spent, reserved and allowed amounts are gauges, from the first run on. Default: none. */
+  /** Shared budgets whose spent, reserved and allowed amounts are gauges, from the first run on. None by default. */
   budgets?: readonly SharedBudget[]
-  /** Default: the one registered with `@opentelemetry/api`. */
+  /** Defaults to the one registered with `@opentelemetry/api`. */
   tracerProvider?: TracerProvider
-  /** Default: the one registered with `@opentelemetry/api`. */
+  /** Defaults to the one registered with `@opentelemetry/api`. */
   meterProvider?: MeterProvider
 }
 

@@ -96,7 +96,7 @@ export function createSkills({ list, load, readFile }: SkillSource): AgentSkills
         offset: {
           type: 'integer',
           minimum: 0,
-          description: 'How many characters to leave out at the beginning.',
+          description: 'How many characters to skip at the start.',
         },
       },
       required: ['skill', 'path'],
@@ -120,7 +120,7 @@ export function createSkills({ list, load, readFile }: SkillSource): AgentSkills
 function formatLoaded(body: string, allowedTools: readonly string[] | undefined): string {
   if (allowedTools === undefined) return body
   const allowed = allowedTools.length === 0 ? 'no tool' : `only ${allowedTools.join(', ')}`
-  return `${body}\n\n[While this skill is loaded, ${allowed} may be called, besides the tools of skills. unload_skill ends that.]`
+  return `${body}\n\n[While this skill is loaded, ${allowed} may be called, in addition to the skill tools. unload_skill removes this restriction.]`
 }
 
 /** Skills from anywhere: a bundle, a database, a URL. */

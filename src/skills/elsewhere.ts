@@ -8,7 +8,11 @@ import { createListedSkills, type ListedSkillsOptions } from './create-skills.js
 export function skills(options: ListedSkillsOptions): AgentSkills {
   expectArgument('skills(options)', options ?? null, optionsRule)
   if ('dirs' in options)
-    throw new UsageError('invalid_option', 'There are no folders here: pass skills({ list, load }).', 'dirs')
+    throw new UsageError(
+      'invalid_option',
+      'Folders are not available here. Pass skills({ list, load }).',
+      'dirs',
+    )
   expectKnownOptions('skills', options, ['list', 'load', 'readFile'])
   return createListedSkills(options)
 }
@@ -17,7 +21,7 @@ export function skills(options: ListedSkillsOptions): AgentSkills {
 export function instructionsFrom(): never {
   throw new UsageError(
     'invalid_option',
-    'There are no files here: pass instructions as a text.',
+    'Files are not available here. Pass instructions as a text.',
     'instructionsFrom',
   )
 }

@@ -135,7 +135,7 @@ describe.each(sampledKinds(eras))('a server of %s that asks', (era) => {
     expect(await play.end(2)).toMatchObject({ state: 'COMPLETED' })
     expect(play.of('elicitation_requested')).toEqual([])
     expect(resultsOf(theatre)[0]).toMatch(
-      era === eras[0] ? /asks a person .* came to nothing/ : /booked: \[\{"error"/,
+      era === eras[0] ? /asks a person .* The call failed/ : /booked: \[\{"error"/,
     )
   })
 

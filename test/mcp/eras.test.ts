@@ -97,7 +97,7 @@ describe('a server without greetings, over HTTP', () => {
     const server = await open({ url, onWarning: (warning) => warnings.push(warning) })
     expect(server.tools.map(({ name }) => name)).toEqual(['web_go'])
     expect(warnings).toEqual([
-      `MCP server 'web': Its tool "bad" is left out: it has an input schema that has an x-mcp-header on what is neither a text, an integer nor a flag.`,
+      `MCP server 'web': Its tool "bad" is left out: it has an input schema that has an x-mcp-header on a property that is not a string, integer or boolean.`,
     ])
   })
 })
@@ -133,7 +133,7 @@ describe('findHeaderFault', () => {
     [
       'a name with a space',
       { properties: { a: { type: 'string', 'x-mcp-header': 'A B' } } },
-      'has an x-mcp-header that is no name of a header',
+      'has an x-mcp-header that is not a valid header name',
     ],
     [
       'one in a list',
@@ -150,7 +150,8 @@ describe('findHeaderFault', () => {
       fc.property(fc.jsonValue(), fc.string(), (inner, name) => {
         const schema = { properties: { a: { type: 'string', 'x-mcp-header': name, inner } } }
         const isName = name !== '' && /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(name)
-        if (!isName) expect(findHeaderFault(schema)).toBe('has an x-mcp-header that is no name of a header')
+        if (!isName)
+          expect(findHeaderFault(schema)).toBe('has an x-mcp-header that is not a valid header name')
         expect(findHeaderFault(inner)).toBeUndefined()
       }),
     )

@@ -172,10 +172,7 @@ describe('a server over HTTP', () => {
   })
 
   it.each([
-    [
-      401,
-      "It answered 401: give it what it asks for with headers: { Authorization: 'Bearer …' }, or with auth.",
-    ],
+    [401, "It answered 401: pass credentials with headers: { Authorization: 'Bearer …' }, or with auth."],
     [404, 'It answered 404: there is no MCP endpoint at this path.'],
     [500, 'It answered 500: "No.".'],
   ])(

@@ -53,7 +53,7 @@ describe('a server that does not do what it should', () => {
     const failure = await failureOf(open({ ...oddCommand('silent'), startTimeoutMs: 2_000 }))
     expect(failure).toMatchObject({ name: 'StatewrightError', code: 'mcp_timeout' })
     expect(failure.message).toContain('did not answer within 2000 ms (startTimeoutMs)')
-    expect(failure.message).toMatch(/What came from it was no MCP message: ".*"/)
+    expect(failure.message).toMatch(/Its output was not an MCP message: ".*"/)
     const [, pid] = /stderr: Loading the universe … as (\d+)$/.exec(failure.message) ?? []
     expect(() => process.kill(Number(pid), 0)).toThrow('ESRCH')
   })
@@ -133,7 +133,7 @@ describe('a server that lies about its tools', () => {
         `Its tool "dangling" is left out: it has an input schema that refers to '#/$defs/a', which does not exist.`,
         `Its tool "huge" is left out: it has an input schema that is longer than 65536 characters.`,
         `Its tool "properties" is left out: it has an input schema that has properties that are not schemas.`,
-        `Its tool "required" is left out: it has an input schema that has a list of required properties that is no list of names.`,
+        `Its tool "required" is left out: it has an input schema that has a list of required properties that is not a list of names.`,
         `Its tool "deep" is left out: it has an input schema that is nested more than 100 levels deep.`,
         `Its tool "task" is left out: it runs only as a task, and the server has none.`,
         `A second tool named "twice" is left out.`,

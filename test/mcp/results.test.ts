@@ -223,7 +223,7 @@ describe('a call that takes its time', () => {
     const server = await odd('results', { timeoutMs: 100 })
     const failure = await failureOf(use(server, 'results_hang'))
     expect(failure).toMatchObject({ name: 'ToolError', kind: 'transient' })
-    expect(failure.message).toContain("The MCP server 'results' gave no sign of progress for 100 ms.")
+    expect(failure.message).toContain("The MCP server 'results' reported no progress for 100 ms.")
     expect(await use(server, 'results_cancelled')).toBe('1')
   })
 

@@ -270,7 +270,7 @@ describe('addresses that a server names for the sign-in', () => {
     'file:///etc/passwd',
   ])('%s is not asked for a public server', async (target) => {
     const failure = await failureOf(createSignInFetch(new URL('https://mcp.example.com/mcp'))(target))
-    expect(failure.message).toMatch(/which is no public address/)
+    expect(failure.message).toMatch(/which is not a public address/)
   })
 
   it('are judged by what the socket connects to, so that a name gains nothing by leading elsewhere the next time', async () => {
@@ -283,7 +283,7 @@ describe('addresses that a server names for the sign-in', () => {
       asked.push(host)
       done(null, [{ address: '127.0.0.1', family: 4 }])
     })
-    expect((await failureOf(load(theirs))).message).toContain('no public address')
+    expect((await failureOf(load(theirs))).message).toContain('not a public address')
     expect(requests).toEqual([])
     const body = JSON.stringify({ code: 'one' })
     expect((await load(mine, { method: 'POST', body })).status).toBe(202)
@@ -307,7 +307,7 @@ describe('addresses that a server names for the sign-in', () => {
     const { url: from } = await httpServer(() => undefined)
     const redirecting = createSignInFetch(new URL(from))
     expect((await redirecting(url)).status).toBe(405)
-    expect((await failureOf(redirecting(far))).message).toContain('no public address')
+    expect((await failureOf(redirecting(far))).message).toContain('not a public address')
   })
 })
 

@@ -56,19 +56,19 @@ describe.each(sampledKinds(taskForms))('a call that becomes a task, by the %s', 
       'its ttl, and is cancelled',
       { polls: Infinity, ttl: 150 },
       {},
-      /did not end its task within the 150 ms/,
+      /did not finish its task within the ttl of 150 ms/,
     ],
     [
       'timeoutMs without a sign of life, and is cancelled',
       { polls: Infinity, silent: true },
       { timeoutMs: 150 },
-      /gave no sign of progress for 150 ms/,
+      /reported no progress for 150 ms/,
     ],
     [
       'timeoutMs without a sign of life, though its ttl is longer',
       { polls: Infinity, silent: true, ttl: 60_000 },
       { timeoutMs: 150 },
-      /gave no sign of progress for 150 ms/,
+      /reported no progress for 150 ms/,
     ],
   ])('ends by %s', async (_, task, options, words) => {
     const { url, cancelled } = await taskServer(form, task)

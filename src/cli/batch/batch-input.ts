@@ -26,7 +26,7 @@ export class BatchInput {
   readonly #name: string
   readonly #batch: string
 
-  /** `batch`: the id of the batch. */
+  /** `batch` is the id of the batch. */
   constructor(name: string, cwd: string, batch: string) {
     this.#path = resolve(cwd, name)
     this.#name = name

@@ -132,7 +132,7 @@ class TaskLimit {
     if (this.#silenceMs !== 0 && now - this.#changedAt >= this.#silenceMs)
       return createSilenceError(server, timeoutMs)
     if (this.#ttlMs === null || now - this.#begin < this.#ttlMs) return undefined
-    const words = `The MCP server '${server}' did not end its task within the ${this.#ttlMs} ms that it keeps tasks (ttl).`
+    const words = `The MCP server '${server}' did not finish its task within the ttl of ${this.#ttlMs} ms.`
     return new ToolError('transient', `${words} ${doubtHint}`)
   }
 }

@@ -175,7 +175,7 @@ function findRequestId(body: unknown): RequestId | undefined {
 export function explainHttpError(error: unknown): string | undefined {
   const status = findHttpStatus(error)
   if (status === 401 || status === 403) {
-    return `It answered ${status}: give it what it asks for with headers: { Authorization: 'Bearer …' }, or with auth.`
+    return `It answered ${status}: pass credentials with headers: { Authorization: 'Bearer …' }, or with auth.`
   }
   if (status === 404 || status === 405) {
     return `It answered ${status}: there is no MCP endpoint at this path.`

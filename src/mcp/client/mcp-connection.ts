@@ -76,7 +76,7 @@ export interface McpConnection {
 
 export interface AskOptions {
   signal?: AbortSignal | undefined
-  /** Default: the timeout of calls. 0 is no limit. */
+  /** Defaults to the timeout of calls. 0 is no limit. */
   timeoutMs?: number | undefined
 }
 

@@ -27,14 +27,14 @@ import type { ToolSource } from '../../core/tools/tool-source.js'
 export interface McpCommand {
   /** The program: a path, or a name that is looked up in PATH. No shell is involved. */
   command: string
-  /** Default: none. */
+  /** None by default. */
   args?: readonly string[]
   /**
    * Variables for the child, in addition to HOME, LOGNAME, PATH, SHELL, TERM and USER. No other variable of this
    * process is passed on.
    */
   env?: Readonly<Record<string, string>>
-  /** Default: the working directory of this process. */
+  /** Defaults to the working directory of this process. */
   cwd?: string
 }
 
@@ -44,15 +44,15 @@ export interface McpAddress {
   url: string | URL
   /** Headers of every request: `{ Authorization: 'Bearer …' }`. */
   headers?: Readonly<Record<string, string>>
-  /** How the user signs in when the server requires it. Default: a server that answers 401 cannot be used. */
+  /** How the user signs in when the server requires it. Defaults to a server that answers 401 cannot be used. */
   auth?: McpAuth
 }
 
 /** Which tools are used, and how far the server is trusted. */
 export interface McpCommonOptions {
-  /** The prefix of the tool names. Default: the server's own name. */
+  /** The prefix of the tool names. Defaults to the server's own name. */
   name?: string
-  /** The tools to use, by their names on the server. Default: all. */
+  /** The tools to use, by their names on the server. All by default. */
   only?: readonly string[]
   /** Tools to leave out. */
   except?: readonly string[]

@@ -74,7 +74,7 @@ export function toStartError(
 ): StatewrightError {
   const { place } = wire
   if (readProperty(error, 'name') === 'TimeoutError') {
-    const hint = complaint === '' ? '' : `What came from it was no MCP message: ${quoteText(complaint)}.`
+    const hint = complaint === '' ? '' : `Its output was not an MCP message: ${quoteText(complaint)}.`
     const message = joinSentences(
       `The MCP server '${place}' did not answer within ${startTimeoutMs} ms (startTimeoutMs).`,
       hint,
@@ -91,7 +91,7 @@ export function toStartError(
 }
 
 export function createSilenceError(name: string, timeoutMs: number): ToolError {
-  const silence = `The MCP server '${name}' gave no sign of progress for ${timeoutMs} ms.`
+  const silence = `The MCP server '${name}' reported no progress for ${timeoutMs} ms.`
   return new ToolError('transient', `${silence} ${doubtHint}`)
 }
 

@@ -176,7 +176,7 @@ export function findSchemaFault(schema: unknown): string | undefined {
     return 'has properties that are not schemas'
   }
   if (!Array.isArray(required) || !required.every((name) => typeof name === 'string')) {
-    return 'has a list of required properties that is no list of names'
+    return 'has a list of required properties that is not a list of names'
   }
   return findRefFault(schema as JsonObject)
 }
@@ -218,9 +218,9 @@ function findNameFault(node: object, names: Set<string>): string | undefined {
   const name = readProperty(node, headerKey)
   // The token of RFC 9110, section 5.6.2.
   if (typeof name !== 'string' || !/^[!#$%&'*+\-.^_`|~\w]+$/.test(name))
-    return `has an ${headerKey} that is no name of a header`
+    return `has an ${headerKey} that is not a valid header name`
   if (!['string', 'integer', 'boolean'].includes(String(readProperty(node, 'type'))))
-    return `has an ${headerKey} on what is neither a text, an integer nor a flag`
+    return `has an ${headerKey} on a property that is not a string, integer or boolean`
   if (names.has(name.toLowerCase())) return `has the ${headerKey} '${name}' twice`
   names.add(name.toLowerCase())
   return undefined

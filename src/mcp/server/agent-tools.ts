@@ -26,7 +26,7 @@ export interface McpAgentTool {
   description?: string
   /** The input of the tool. Default: `{ message, session? }`. `session` is added to any object. */
   input?: InputSchema
-  /** The user message for `input`. Default: its JSON. */
+  /** The user message for `input`. Defaults to its JSON. */
   toMessage?: (input: never) => string
   /**
    * `false`: no call becomes a task, so clients with tasks wait for the answer, too. For fast agents. Default: true.
@@ -55,12 +55,12 @@ export interface ToolRequest {
 const sessionSchema = {
   type: 'string',
   description:
-    'The id of a conversation, of your choice or from an earlier result. The same id and message again give the same answer.',
+    'The id of a conversation: choose one, or use one from an earlier result. The same id and message return the same answer.',
 }
 const plainSchema: JsonObject = {
   type: 'object',
   properties: {
-    message: { type: 'string', description: 'What you say to the agent.', minLength: 1 },
+    message: { type: 'string', description: 'Your message to the agent.', minLength: 1 },
     session: sessionSchema,
   },
   required: ['message'],
@@ -131,7 +131,7 @@ function readRequest(name: string, value: unknown): ToolRequest {
   const { message, session, ...rest } = expectObject(name, value)
   const [strange] = Object.keys(rest)
   if (strange !== undefined)
-    throw refuseInput(`'${name}' takes message and session, and no '${strange}'.`, strange)
+    throw refuseInput(`'${name}' takes message and session, not '${strange}'.`, strange)
   if (typeof message !== 'string' || message.trim() === '')
     throw refuseInput(`'${name}' needs message: a text that is not blank.`, 'message')
   return { message, session: readSession(name, session), digest: digestArguments(name, { message }) }

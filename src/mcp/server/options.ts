@@ -42,9 +42,9 @@ export interface McpServerOptions<Context = unknown> extends SessionRunnerOption
   maxBodyBytes?: number
   /** How often clients should poll a task, in milliseconds. Default: 1,000. */
   pollMs?: number
-  /** Which errors clients see, as in `chatHandler`. Default: a sentence and a code. */
+  /** Which errors clients see, as in `chatHandler`. Defaults to a sentence and a code. */
   expose?: Pick<ExposeOptions, 'errors'>
-  /** Receives each error that clients do not see in full. Default: a warning of the process. */
+  /** Receives each error that clients do not see in full. Defaults to a warning of the process. */
   onError?: (error: unknown) => void
 }
 

@@ -349,8 +349,8 @@ export function describeWaiting(
       : 'A person answers it, not you: in the app that runs this agent, or on its server with the command\nstatewright send.'
   const text =
     status === 'input_required'
-      ? `The agent waits for a person.\n${about}\n${how}\n${again} to get the answer.`
-      : `The agent still works: ${about} ${again}.`
+      ? `The agent is waiting for a person.\n${about}\n${how}\n${again} to get the answer.`
+      : `The agent is still working: ${about} ${again}.`
   return {
     content: [{ type: 'text', text }],
     isError: false,

@@ -66,11 +66,11 @@ function describeCall(call: PendingCall): Pick<Question, 'about' | 'fitsForm'> {
   const fitsForm = full.length <= maxShownChars
   const shown = fitsForm ? full : `${full.length} characters, too many for this form`
   const by = path ? ' in a sub-agent' : ''
-  const doubt = interrupted ? ' It was interrupted before, and may have taken effect already.' : ''
+  const doubt = interrupted ? ' It was interrupted and may already have had its effect.' : ''
   const about =
     needs === 'approval'
       ? `The agent wants to call ${name}(${shown})${by}.${doubt}`
-      : `The agent needs the result of ${name}(${shown})${by}, which is carried out on your side.${doubt}`
+      : `The agent needs the result of ${name}(${shown})${by}, which must run on your side.${doubt}`
   return { about, fitsForm }
 }
 

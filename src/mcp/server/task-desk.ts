@@ -339,7 +339,7 @@ function withoutAnswered(view: TaskView, unread: readonly ControlEvent[]): TaskV
   )
   // Other messages resume or end the run.
   if (questions.length > 0 && answers.length === unread.length) return { ...view, questions }
-  return { status: 'working', about: 'It reads the answers.', questions: [], result: null }
+  return { status: 'working', about: 'It is reading the answers.', questions: [], result: null }
 }
 
 const lateCodes: ReadonlySet<string> = new Set([
@@ -376,7 +376,7 @@ function findTurn(folded: FoldedSession, call: TaskCall, session: string): numbe
   if (key === '' || known.length === 0) return null
   throw new UsageError(
     'key_reused',
-    'This key began another message before: send a new key with each new message.',
+    'This key was used for another message. Send a new key with each new message.',
     'statewright/key',
   )
 }
@@ -439,5 +439,5 @@ const isElsewhere = (error: unknown): boolean =>
   isBusy(error) || (error instanceof UsageError && error.code === 'draining')
 
 function notBegunError(id: string): StatewrightError {
-  return new StatewrightError('not_begun', `The task '${id}' could not begin. Call the tool again.`, id)
+  return new StatewrightError('not_begun', `The task '${id}' could not start. Call the tool again.`, id)
 }

@@ -26,13 +26,13 @@ export interface ToolResult {
   _meta?: Record<string, unknown>
 }
 
-/** `session`: the client's id of it. */
+/** `session` is the client's id of it. */
 export async function viewTask(
   { run, head, definition }: FoldedSession,
   session: string,
   { agents, expose }: { agents: Agents; expose: CheckedExpose },
 ): Promise<TaskView> {
-  if (run === null) return { status: 'working', about: 'It has not begun.', questions: [], result: null }
+  if (run === null) return { status: 'working', about: 'It has not started.', questions: [], result: null }
   const { context } = run
   const { state } = context
   if (state === null || isWorkState(state))

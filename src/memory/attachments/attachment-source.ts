@@ -136,7 +136,7 @@ function notAFileError(name: string): AttachmentError {
   return new AttachmentError(
     'not_a_file',
     name,
-    'is no regular file. Folders, devices and pipes are not read.',
+    'is not a regular file. Folders, devices and pipes are not read.',
   )
 }
 
@@ -146,7 +146,7 @@ const failures: Record<string, [AttachmentErrorCode, string]> = {
   ENAMETOOLONG: ['not_found', 'does not exist: its path is too long.'],
   ELOOP: ['not_found', 'is a symbolic link that leads nowhere.'],
   EISDIR: ['not_a_file', 'is a folder.'],
-  ENXIO: ['not_a_file', 'is no regular file.'],
+  ENXIO: ['not_a_file', 'is not a regular file.'],
   EACCES: ['unreadable', 'may not be read by this process.'],
   EPERM: ['unreadable', 'may not be read by this process.'],
   ERR_INVALID_ARG_VALUE: ['invalid_attachment', 'has a path that no file can have.'],

@@ -22,7 +22,7 @@ export interface DataAttachment {
 export interface FileAttachment {
   path: string
   mimeType?: string
-  /** Default: the last part of the path. */
+  /** Defaults to the last part of the path. */
   name?: string
 }
 
@@ -30,7 +30,7 @@ export interface FileAttachment {
 export interface UrlAttachment {
   url: string
   mimeType?: string
-  /** Default: the last part of the URL's path, or its host. */
+  /** Defaults to the last part of the URL's path, or its host. */
   name?: string
 }
 
@@ -63,7 +63,7 @@ export interface AttachmentOptions {
    * process can be read, so set it whenever a path comes from a user or a model.
    */
   root?: string
-  /** Private addresses that URLs may lead to: addresses, CIDR blocks or host names. Default: none. */
+  /** Private addresses that URLs may lead to: addresses, CIDR blocks or host names. None by default. */
   allowAddresses?: readonly string[]
 }
 

@@ -51,7 +51,7 @@ export async function readUrl(
  * @throws {AttachmentError} `invalid_url`
  */
 export function parseUrl(url: string, name: string, base?: URL): URL {
-  if (!URL.canParse(url, base)) throw new AttachmentError('invalid_url', name, 'has no valid URL.')
+  if (!URL.canParse(url, base)) throw new AttachmentError('invalid_url', name, 'has an invalid URL.')
   const parsed = new URL(url, base)
   if (!/^https?:$/.test(parsed.protocol)) {
     throw new AttachmentError(

@@ -6,9 +6,9 @@ import { expectKnownOptions } from '../../core/config/other-names.js'
 import { FileRefusal, isInside, readContainedText } from './skill-folders.js'
 
 export interface InstructionsFromOptions {
-  /** The first folder. Default: the working directory. */
+  /** The first folder. Defaults to the working directory. */
   cwd?: string
-  /** The last folder to search. Default: the one with `.git`, or `cwd` without one. */
+  /** The last folder to search. Defaults to the one with `.git`, or `cwd` without one. */
   root?: string
   /** Characters of all files together. Default 40,000. */
   maxChars?: number
@@ -40,7 +40,7 @@ const maxBytes = 1_000_000
  * @example
  * const instructions = instructionsFrom(['AGENTS.md'], { cwd: process.cwd() })
  * createAgent({ model, instructions })
- * @throws {ConfigError} `invalid_instructions` for a file that is no text, is larger than 1 MB, or is a link out of the root
+ * @throws {ConfigError} `invalid_instructions` for a file that is not text, is larger than 1 MB, or is a link out of the root
  * @throws {UsageError} `invalid_argument`, `invalid_option`
  */
 export function instructionsFrom(names: readonly string[], options: InstructionsFromOptions = {}): string {

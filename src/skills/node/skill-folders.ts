@@ -44,7 +44,7 @@ const allowRule: ArgumentRule = {
  *   list: [{ name: 'review', description: 'How to review a change.', allowedTools: ['read'] }],
  *   load: () => 'Read the whole change before you say anything.',
  * })
- * @throws {ConfigError} `invalid_skill` for a file that is no skill, is too large or lies outside its folder, `duplicate_skill`
+ * @throws {ConfigError} `invalid_skill` for a file that is not a skill, is too large or lies outside its folder, `duplicate_skill`
  * @throws {UsageError} `invalid_argument`, `invalid_option`
  * @throws {StatewrightError} `missing_package`
  */
@@ -64,7 +64,7 @@ export function skills(options: SkillFoldersOptions | ListedSkillsOptions): Agen
 export interface SkillFoldersOptions {
   /** Folders with one subfolder with a SKILL.md for each skill, or folders of single skills. */
   dirs: readonly string[]
-  /** Which skills the agent has: names, or a function. Default: all. */
+  /** Which skills the agent has: names, or a function. All by default. */
   allow?: readonly string[] | ((skill: SkillInfo) => boolean)
 }
 
@@ -90,7 +90,7 @@ export function createFolderSkills({ dirs, allow }: SkillFoldersOptions): AgentS
       if (loaded.info.name === name) return loaded
       throw new ToolError(
         'failed',
-        `The skill '${name}' is now named '${loaded.info.name}'. The agent has to be created anew.`,
+        `The skill '${name}' is now named '${loaded.info.name}'. Create the agent again.`,
       )
     },
     readFile: (name, path) => {
@@ -116,13 +116,9 @@ function listSkillFolders(dir: string): string[] {
     names = readdirSync(base)
   } catch (error) {
     const isMissing = (error as { code?: unknown }).code === 'ENOENT'
-    throw invalidSkillError(
-      dir,
-      isMissing ? 'there is no such folder.' : 'it is no folder that can be read.',
-      {
-        cause: error,
-      },
-    )
+    throw invalidSkillError(dir, isMissing ? 'there is no such folder.' : 'it is not a readable folder.', {
+      cause: error,
+    })
   }
   return names
     .filter((name) => !name.startsWith('.') && existsSync(join(base, name, fileName)))
@@ -177,11 +173,11 @@ export function readContainedText(folder: string, path: string, maxBytes: number
   if (size > maxBytes) throw new FileRefusal(`it has ${size} bytes, of at most ${maxBytes}.`)
   const bytes = readBytes(real)
   if (bytes.length > maxBytes) throw new FileRefusal(`it has ${bytes.length} bytes, of at most ${maxBytes}.`)
-  if (bytes.includes(0)) throw new FileRefusal('it is no text.')
+  if (bytes.includes(0)) throw new FileRefusal('it is not a text file.')
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
   } catch {
-    throw new FileRefusal('it is no UTF-8 text.')
+    throw new FileRefusal('it is not UTF-8 text.')
   }
 }
 
@@ -210,7 +206,7 @@ function findContainedFile(folder: string, path: string): string {
   }
   if (!isInside(base, real)) throw new FileRefusal('a link leads out of the folder.')
   // A pipe or a device would block the process.
-  if (!statSync(real).isFile()) throw new FileRefusal('it is no file.')
+  if (!statSync(real).isFile()) throw new FileRefusal('it is not a regular file.')
   return real
 }
 
@@ -249,7 +245,7 @@ export function splitFrontMatter(
   if (!end)
     throw invalidSkillError(
       where,
-      `its front matter has no line '---' at its end, or more than ${maxFrontMatterChars} characters.`,
+      `its front matter does not end with a line '---', or has more than ${maxFrontMatterChars} characters.`,
     )
   const fields = parseYaml(where, head.slice(0, end.index))
   if (typeof fields !== 'object' || fields === null || Array.isArray(fields))
@@ -264,7 +260,7 @@ function parseYaml(where: string, text: string): unknown {
     return yaml.parse(text, { maxAliasCount: 0, logLevel: 'error' })
   } catch (error) {
     const [why = ''] = (error as Error).message.split('\n')
-    throw invalidSkillError(where, `its front matter is no YAML: ${why}`, { cause: error })
+    throw invalidSkillError(where, `its front matter is not valid YAML: ${why}`, { cause: error })
   }
 }
 

@@ -56,7 +56,7 @@ describe.each(['auto', 'legacy'] as const)('a client of the era %s', (era) => {
     const client = await connect(greeter(), { era })
     const wrong = await client.callTool({ name: 'greeter', arguments: { text: 'Bea' } })
     expect(wrong.isError).toBe(true)
-    expect(text(wrong)).toBe("'greeter' takes message and session, and no 'text'.")
+    expect(text(wrong)).toBe("'greeter' takes message and session, not 'text'.")
   })
 
   test('reads what waits and where a person answers it, when it cannot be asked', async () => {
@@ -67,7 +67,7 @@ describe.each(['auto', 'legacy'] as const)('a client of the era %s', (era) => {
       arguments: { message: 'Pay 17.', session: 'june' },
     })
     expect(text(result)).toMatch(
-      /waits for a person[^]*pay\(\{"invoice":"17"\}\)[^]*A person answers it, not you/,
+      /waiting for a person[^]*pay\(\{"invoice":"17"\}\)[^]*A person answers it, not you/,
     )
     // Its reader is the model that made the call.
     expect(text(result)).not.toMatch(/approve|call_1_0/)
@@ -93,7 +93,7 @@ test('a client of 2026 is asked, and its answer is applied', async () => {
 test.each([
   ['declines', { action: 'decline' }, /Done: .*rejected/i],
   ['rejects', { action: 'accept', content: { confirm: false, why: 'Not today.' } }, /Not today\./],
-  ['cancels the question', { action: 'cancel' }, /waits for a person/],
+  ['cancels the question', { action: 'cancel' }, /waiting for a person/],
 ])('a client of 2026 that %s pays nothing', async (_, answer, said) => {
   const { handler, paid } = payer()
   const client = await connect(handler, { answer: () => answer })
@@ -212,7 +212,7 @@ describe('the same call', () => {
     const other = { ...call, arguments: { message: 'Pay 18.' } }
     const { result } = await rpc(handler, 'tools/call', other, key)
     expect(result?.['isError']).toBe(true)
-    expect(text(result)).toContain('This key began another message before')
+    expect(text(result)).toContain('This key was used for another message')
   })
 
   test('is one task with the same session, and another message is the next turn', async () => {

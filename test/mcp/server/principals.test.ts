@@ -129,7 +129,7 @@ test('an answered call that no process works on is continued for its owner, and 
   await agent.send('ann:s', { type: 'approve', ...pending })
   const again = { ...call, requestState }
   const read = await rpc(handler, 'tools/call', again, { user: 'reader', capabilities: plain })
-  expect(JSON.stringify(read.result)).toContain('The agent still works')
+  expect(JSON.stringify(read.result)).toContain('The agent is still working')
   expect(paidBy).toEqual([])
   const done = await rpc(handler, 'tools/call', again, { user: 'owner', capabilities: plain })
   expect(done.result?.['content']).toEqual([{ type: 'text', text: 'Done.' }])

@@ -146,7 +146,7 @@ describe('a key', () => {
     await callTwice([handler, handler], { ...named, key: 'k' })
     const { result } = await send(handler, { ...named, key: 'k', message: 'Something else.' })
     expect(result).toMatchObject({ isError: true })
-    expect(JSON.stringify(result)).toContain('send a new key with each new message')
+    expect(JSON.stringify(result)).toContain('Send a new key with each new message')
     expect(count()).toBe(1)
   })
 

@@ -65,7 +65,7 @@ export async function makeAskingCall(call: AskingCall): Promise<JsonObject | Ask
   if (memo?.kind === 'pages' && answers.some(({ action }) => action !== 'accept'))
     throw new ToolError(
       'failed',
-      `${nameServer(call)} needs a page to be opened first, and the user did not want to.`,
+      `${nameServer(call)} requires a page to be opened first, and the user declined.`,
     )
   const given = memo?.kind === 'input' ? toInputGiven(memo, answers) : {}
   const running = open ?? begin(call, key, given, known)
@@ -74,10 +74,7 @@ export async function makeAskingCall(call: AskingCall): Promise<JsonObject | Ask
     return toReturned(call, outcome, memo?.round ?? 0, known)
   } catch (error) {
     if (!(error instanceof ElicitationFault)) throw error
-    throw new ToolError(
-      'failed',
-      `${nameServer(call)} asks a person ${error.message}. The call came to nothing.`,
-    )
+    throw new ToolError('failed', `${nameServer(call)} asks a person ${error.message}. The call failed.`)
   }
 }
 
@@ -107,7 +104,7 @@ function findOpenCall(
   if (call.isRepeatable()) return undefined
   throw new ToolError(
     'failed',
-    `Interrupted: ${nameServer(call)} asked in a process that has ended since, and the call with it. Its outcome is unknown: ` +
+    `Interrupted: ${nameServer(call)} requested input in a process that has ended, which ended the call. Its outcome is unknown: ` +
       'check before you call it again.',
   )
 }

@@ -185,6 +185,6 @@ export class OpenCall {
 export function askedTooOften(): ToolError {
   return new ToolError(
     'failed',
-    `The server asks a person more than ${maxRounds} times in one call. The call was given up.`,
+    `The server asks a person more than ${maxRounds} times in one call. The call was cancelled.`,
   )
 }

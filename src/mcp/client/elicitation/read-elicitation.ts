@@ -29,9 +29,11 @@ export function readElicitation(params: unknown, server: string): Elicitation {
 
 function readUrl(url: unknown): string {
   if (String(url).length > maxUrl || !isHttpUrl(url))
-    throw new ElicitationFault(`to open ${quoteText(String(url).slice(0, 200))}, which is no http(s) address`)
+    throw new ElicitationFault(
+      `to open ${quoteText(String(url).slice(0, 200))}, which is not an http(s) address`,
+    )
   if (hasUserInfo(url))
-    throw new ElicitationFault('to open an address with a user name in it, which hides where it leads')
+    throw new ElicitationFault('to open an address with a user name in it, which hides the real address')
   return new URL(url).href
 }
 
@@ -56,7 +58,7 @@ const maxText = 1_000
 export function readForm(given: unknown): ElicitationSchema {
   const properties = readProperty(given, 'properties')
   if (readProperty(given, 'type') !== 'object' || !isRecord(properties))
-    throw new ElicitationFault('for what is no object of fields')
+    throw new ElicitationFault('for something other than an object of fields')
   const entries = Object.entries(properties)
   if (entries.length > maxFields) throw new ElicitationFault(`for more than ${maxFields} fields`)
   const fields = entries.map(([key, field]) => [readKey(key), readField(key, field)] as const)
@@ -86,7 +88,7 @@ function readField(key: string, given: unknown): ElicitationField {
     new ElicitationFault(`for the field ${quoteText(key.slice(0, 100))}, which ${what}`)
   const read = (name: string): unknown => readProperty(given, name)
   const type = read('type')
-  if (!types.includes(type)) throw refuse('is no text, number, yes or no, or choice')
+  if (!types.includes(type)) throw refuse('is not a string, number, boolean or choice')
   const field: ElicitationField = { type: type as ElicitationField['type'] }
   for (const name of ['title', 'description'] as const) {
     const text = read(name)
@@ -118,13 +120,13 @@ function readChoices(
   const list = titled ?? values
   if (list === undefined) return {}
   if (!Array.isArray(list) || list.length === 0 || list.length > maxChoices)
-    throw refuse(`has not 1 to ${maxChoices} choices`)
+    throw refuse(`must have 1 to ${maxChoices} choices`)
   if (list === titled) {
     const oneOf = list.map((one) => ({
       const: readProperty(one, 'const'),
       title: readProperty(one, 'title'),
     }))
-    if (!oneOf.every((one) => isShort(one.const))) throw refuse('has choices that are no texts')
+    if (!oneOf.every((one) => isShort(one.const))) throw refuse('has choices that are not strings')
     return {
       oneOf: oneOf.map(({ const: value, title }) => ({
         const: value as string,
@@ -132,7 +134,7 @@ function readChoices(
       })),
     }
   }
-  if (!list.every(isShort)) throw refuse('has choices that are no texts')
+  if (!list.every(isShort)) throw refuse('has choices that are not strings')
   const hasNames = Array.isArray(names) && names.length === list.length && names.every(isShort)
   return { enum: list as string[], ...(hasNames && { enumNames: (names as string[]).map(readText) }) }
 }

@@ -27,7 +27,7 @@ export interface McpAuth {
    * back elsewhere, where `finishMcpSignIn` is called; the server cannot be used until then.
    */
   signIn: (url: URL) => string | URL | undefined | Promise<string | URL | undefined>
-  /** Stores the tokens. Default: in memory. */
+  /** Stores the tokens. In memory by default. */
   store?: McpTokenStore
   /** The client's name for the user. Default `Statewright`. */
   clientName?: string

@@ -33,7 +33,7 @@ export function createSignInFetch(
   const policy = createAddressPolicy([host, ...(isLocal ? loopback : [])])
   const load = async (to: URL, init: RequestInit): Promise<Response> => {
     const refuse = (): Error =>
-      new Error(`The server names '${to.origin}' for the sign-in, which is no public address.`)
+      new Error(`The server names '${to.origin}' for the sign-in, which is not a public address.`)
     const name = to.hostname.replace(/^\[(.*)\]$/, '$1')
     if (!/^https?:$/.test(to.protocol) || !policy.allowsHost(name)) throw refuse()
     const dns = globalThis.process?.getBuiltinModule?.('node:dns')

@@ -81,15 +81,14 @@ export function createSignIn(url: string | URL, auth: McpAuth): SignIn {
       if (verifiers.push(verifier) > maxVerifiers) verifiers.shift()
     },
     codeVerifier: () => {
-      throw fail('there is no sign-in under way.')
+      throw fail('no sign-in is in progress.')
     },
     saveDiscoveryState: (discovery) => {
       begin().discovery = discovery
     },
     discoveryState: () => undefined,
     redirectToAuthorization: async (to) => {
-      if (!['http:', 'https:'].includes(to.protocol))
-        throw fail('the address to sign in at is no http(s) URL.')
+      if (!['http:', 'https:'].includes(to.protocol)) throw fail('the sign-in address is not an http(s) URL.')
       const sign = begin()
       // This sign-in has ended in the meantime.
       if (to.searchParams.get('state') === endedState || sign.discovery === undefined) return
@@ -110,7 +109,7 @@ export function createSignIn(url: string | URL, auth: McpAuth): SignIn {
 
   const finish = async (callback: string | URL): Promise<void> => {
     const params = readCallback(callback)
-    if (params === undefined) throw fail('what came back is no URL.')
+    if (params === undefined) throw fail('the callback is not a URL.')
     const pending = await takePending(records, params.get('state'))
     if (pending === undefined)
       throw fail('what came back belongs to no sign-in that is under way. Begin again.')
