@@ -1,6 +1,5 @@
-// Runs the suite of the AI SDK's provider packages: those of the development dependencies, and the newest ones in a folder
-// of their own, because they ask for a newer Node than the rest. Where these cannot be installed, it says so and goes on
-// without them; in CI it fails.
+// Runs the suite of the AI SDK's provider packages: the development dependencies, and the newest ones, which need a
+// newer Node and have a folder of their own. If these cannot be installed, they are skipped; in CI the suite fails.
 import { fileURLToPath } from 'node:url'
 import { installPackages } from './install-packages.mjs'
 import { runSuite } from './suite.mjs'

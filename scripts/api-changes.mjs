@@ -1,6 +1,4 @@
-// What differs between two reports of an entry, by the names of the declarations.
-
-/** The names of the declarations that two reports of an entry do not share: + new, - gone, ~ changed. */
+/** Names of the declarations that differ between two reports of an entry: + added, - removed, ~ changed. */
 export function listChangedBlocks(before, after) {
   if (before === undefined) return ['a new entry']
   if (after === undefined) return ['the entry is gone']

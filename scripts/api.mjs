@@ -1,5 +1,5 @@
-// Keeps what the package offers on record: the public types of each entry point in api/, and the sizes of the entry points in
-// README.md. With --check, nothing is written, and a change that is not on record makes it fail. Both read what was built.
+// Records the public types of each entry point in api/ and the entry sizes in docs. With --check it writes nothing
+// and fails on differences. Reads the build.
 import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'

@@ -1,5 +1,5 @@
-// Runs the suite of real browsers against Debian's chromium. Where there is none and none can be installed, it says so
-// and succeeds; in CI it fails. `npm run suite -- browser FILE` runs one file, `-- -t NAME` the tests whose name has these words.
+// Runs the browser suite in Debian's Chromium. Without one, it is skipped; in CI it fails. `npm run suite -- browser
+// FILE` runs one file, `-- -t NAME` the tests whose name matches.
 import { fileURLToPath } from 'node:url'
 import { needChromium } from './chromium.mjs'
 import { installPackages } from './install-packages.mjs'

@@ -1,22 +1,21 @@
-// Builds dist: declarations by the compiler, code by the bundler. Bundled, the library is a few files instead of
-// hundreds, which is what makes importing it cheap. Packages stay outside: apps share them with us, and have the same
-// classes.
+// Builds dist: the compiler writes declarations, the bundler the code. A few bundles load much faster than hundreds
+// of files. Packages stay external, so that apps share them and their classes.
 import { spawnSync } from 'node:child_process'
 import { chmodSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 
-// `.ci/run` has built it for all of its steps.
+// `.ci/run` builds once for all steps.
 if (process.env.STATEWRIGHT_BUILT) process.exit(0)
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 
-/** Entries that are used without the core, in pages too: these bring no more of it than they need. */
+/** Entries used without the core, also in pages. They bundle only what they need. */
 const light = new Set(
   ['agui', 'ai-sdk', 'diagram', 'otel', 'ui', 'ui/client'].map((name) => `src/${name}/index.ts`),
 )
-/** So are these, but what any of them shares with the core is one file: apart, they would have the core in seven more. */
+/** The same, but code that they share with the core goes into one file, which would otherwise exist seven times. */
 const small = new Set([
   'src/machine/index.ts',
   'src/memory/index.ts',
@@ -26,13 +25,12 @@ const small = new Set([
   'src/stores/file/index.ts',
   'src/stores/postgres/index.ts',
 ])
-/** Files that importing the core opens: each costs a third of a millisecond. */
+/** Maximum number of files that importing the core opens. Each costs a third of a millisecond. */
 const mostFiles = 24
 
 /**
- * The bundler puts modules together that are needed by the very same entries, of which there are so many that the core
- * would be in eighty files. Whatever is used with the core anyway is told to need all of it, so that they are few.
- * `needs`: of each entry the modules that it is told to need.
+ * The bundler groups modules by the set of entries that need them, which would split the core into eighty files.
+ * Declaring that some modules need the whole core reduces them to a few. `needs`: extra modules per entry.
  */
 function withNeeds(needs) {
   return {
@@ -52,7 +50,7 @@ function withNeeds(needs) {
   }
 }
 
-/** The modules that are loaded with one. */
+/** The modules loaded with a module. */
 function modulesOf(path, inputs, modules = new Set([path])) {
   for (const { path: next, kind, external } of inputs[path].imports) {
     if (kind !== 'import-statement' || external || modules.has(next)) continue
@@ -61,7 +59,7 @@ function modulesOf(path, inputs, modules = new Set([path])) {
   return modules
 }
 
-/** What is opened when a file is imported. */
+/** The files opened when a file is imported. */
 function filesOf(path, outputs, files = new Set([path])) {
   for (const { path: next, kind, external } of outputs[path].imports) {
     if (kind !== 'import-statement' || external || files.has(next)) continue
@@ -70,7 +68,7 @@ function filesOf(path, outputs, files = new Set([path])) {
   return files
 }
 
-// An old file left in dist would be published: start from nothing.
+// Old files in dist would be published.
 rmSync(new URL('../dist', import.meta.url), { recursive: true, force: true })
 
 const tsc = fileURLToPath(new URL('../node_modules/typescript/bin/tsc', import.meta.url))
@@ -119,11 +117,11 @@ const code = {
   mainFields: ['module', 'main'],
   packages: 'external',
   sourcemap: true,
-  // The sources are in the package.
+  // The package contains the sources.
   sourcesContent: false,
 }
 const { metafile } = await build({ ...code, metafile: true, write: false })
-// What is loaded first or by itself, as the bundler has found it.
+// Modules that are loaded first or alone, according to the bundler.
 const loaded = Object.values(metafile.outputs).flatMap(({ entryPoint }) =>
   entryPoint && !light.has(entryPoint) && !small.has(entryPoint) ? [entryPoint] : [],
 )
@@ -139,7 +137,7 @@ const built = await build({
   ...code,
   metafile: true,
   plugins: [withNeeds(needs)],
-  // It counts where modules are put together, and brings no code.
+  // The import only affects grouping.
   logOverride: { 'ignored-bare-import': 'silent' },
 })
 const files = filesOf('dist/src/index.js', built.metafile.outputs)
@@ -159,8 +157,7 @@ const page = {
   legalComments: 'none',
   drop: ['console'],
 }
-// What the studio shows in a browser. The comparison, the whole chart and the share menu are
-// files of their own, which the page loads when they open.
+// The studio's browser code. The comparison, the chart and the share menu are loaded on demand.
 await build({
   ...page,
   entryPoints: [
@@ -170,11 +167,11 @@ await build({
   splitting: true,
   chunkNames: 'client/[name]-[hash]',
 })
-// The same as one script, for the file that shows one session and loads nothing.
+// The same as one script, for the standalone file with one session.
 await build({ ...page, entryPoints: [{ in: 'src/studio/client/main.tsx', out: 'file' }] })
 chmodSync(new URL('../dist/src/cli/main.js', import.meta.url), 0o755)
 
-// What generated tests take of the chart, for the studio: the rest of that file is for developers of the chart.
+// The part of the generated coverage that the studio needs.
 const { states, transitions } = JSON.parse(
   readFileSync(new URL('../visualizations/agent.coverage.json', import.meta.url), 'utf8'),
 )

@@ -1,6 +1,5 @@
-// Lets pages of AG-UI and of the AI SDK follow every generated path of the machine. The client of `ai` 7 is in a folder of
-// its own, because it asks for a newer Node than the rest: where it cannot be installed, this says so and goes on without
-// it; in CI it fails.
+// Lets AG-UI and AI SDK pages follow every generated path. The client of `ai` 7 needs a newer Node and has a folder
+// of its own. If it cannot be installed, it is skipped; in CI the suite fails.
 import { fileURLToPath } from 'node:url'
 import { installPackages } from './install-packages.mjs'
 import { jestStatus } from './suite.mjs'

@@ -1,5 +1,5 @@
-// The declarations as a user's compiler reads them: the package is packed and installed into an empty folder, and a composite
-// project there, which writes declarations of its own and checks those of libraries, is compiled by TypeScript 5.9 and 7.
+// Compiles the packed package's declarations like a user: in an empty composite project that emits declarations, with
+// TypeScript 5.9 and 7.
 import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -11,10 +11,10 @@ const folder = mkdtempSync(join(tmpdir(), 'statewright-declarations-'))
 const npm = (args, cwd) =>
   execFileSync('npm', args, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] })
 
-/** Optional packages whose types an entry's declarations speak of. */
+/** Optional packages with types in our declarations. */
 const peers = ['@opentelemetry/api', '@types/pg', 'pg']
 
-/** What an app keeps in a module of its own. */
+/** A module of an app. */
 const app = `
 import {
   agentMachine, createAgent, createSession, defineAgents, defineGuard, defineShield, defineTool, defineToolGroup, withFallbacks,
@@ -61,7 +61,7 @@ export const result = async () => start().result
 export const replayed = () => agent.replay('s')
 `
 
-/** Whatever a function of an entry returns can stand in a declaration. */
+/** Return types can appear in declarations. */
 function returned(entry, names, at) {
   const lines = names.map((name, i) => `export const r${at}_${i} = returned(m${at}.${name})`)
   return [`import * as m${at} from '${entry}'`, ...lines].join('\n')

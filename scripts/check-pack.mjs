@@ -1,5 +1,5 @@
-// The package as a user gets it: packed, installed into an empty folder, and the README's first program run there as it
-// stands: without a key, with an address of one's own, and with a key; and a session of the command line as a test.
+// Checks the package like a user: packs it, installs it into an empty folder, and runs the README's first program
+// unchanged without a key, with a custom address, and with a key. Also turns a command-line session into a test.
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -12,7 +12,7 @@ const folder = mkdtempSync(join(tmpdir(), 'statewright-pack-'))
 const npm = (args, cwd) =>
   execFileSync('npm', args, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] })
 
-/** What the program says, and how it ends, in an environment that has these variables and no others of OpenAI. */
+/** Output and exit code of the program with only these variables. */
 function program(variables) {
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('OPENAI_')))
   const child = spawn(process.execPath, ['program.mjs'], {
@@ -35,7 +35,7 @@ function expect({ code, said }, how, wanted, ...words) {
 }
 
 try {
-  // What is built already, not built once more.
+  // Skips the build.
   const [{ filename, size }] = JSON.parse(
     npm(['pack', '--json', '--silent', '--ignore-scripts', '--pack-destination', folder], root),
   )
@@ -67,7 +67,7 @@ try {
   if (!keys.includes('Bearer key')) throw new Error(`The key did not arrive: ${keys.join()}`)
   await rehearsal.close()
 
-  // A run that fails tells how it ended, too.
+  // A failed run reports how it ended.
   const locked = await startRehearsal({ turns: [{ status: 401 }] })
   expect(
     await program({ OPENAI_BASE_URL: locked.url }),
@@ -78,7 +78,7 @@ try {
   )
   await locked.close()
 
-  // Debuggers and editors find the sources that maps and declarations were made from.
+  // Debuggers and editors find the sources of maps and declarations.
   const installed = join(folder, 'node_modules/statewright')
   for (const path of readdirSync(installed, { recursive: true, encoding: 'utf8' })) {
     if (!path.endsWith('.map')) continue
@@ -87,7 +87,7 @@ try {
     if (missing.length > 0) throw new Error(`${path} speaks of ${missing.join()}, which the package has not`)
   }
 
-  // Packages that an app has as well are shared with it: what it gets is of its own classes.
+  // Packages that an app also uses are shared, with the same classes.
   writeFileSync(
     join(folder, 'shared.mjs'),
     `import { Observable } from 'rxjs'
@@ -100,7 +100,7 @@ console.log([run.events$, run.text$, run.state$].every((stream) => stream instan
   const shared = execFileSync(process.execPath, ['shared.mjs'], { cwd: folder, encoding: 'utf8' })
   if (shared !== 'true\n') throw new Error("A run's observables are not those of the app's rxjs.")
 
-  // What a session was becomes a test with one command: it passes, and fails after a change of its prompt.
+  // One command turns a session into a test, which passes, and fails after a change of its prompt.
   const command = (...args) =>
     execFileSync(join(folder, 'node_modules/.bin/statewright'), [...args, '--store', 'file:kept'], {
       cwd: folder,

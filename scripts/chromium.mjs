@@ -16,7 +16,7 @@ function installChromium() {
   return findChromium()
 }
 
-/** The path of Debian's chromium. Where there is none and none can be installed, it says so and ends: well, or in CI badly. */
+/** The path of Debian's Chromium. Without one, exits with 0, or in CI with 1. */
 export function needChromium(tests) {
   const chromium = findChromium() ?? installChromium()
   if (chromium !== undefined) return chromium
@@ -27,14 +27,14 @@ export function needChromium(tests) {
   return process.exit(what === 'failed' ? 1 : 0)
 }
 
-/** Waits until what is scrolled and what has come late is at its place. */
+/** Waits until scrolling and late content have settled. */
 export function settlePage(page) {
   return page.evaluate(
     () => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))),
   )
 }
 
-/** A picture of a page, as WebP. `clip`: a part of it, also outside of the window. */
+/** A WebP screenshot of a page. `clip`: a region, which may be outside the window. */
 export async function captureWebp(page, { quality, clip }) {
   const session = await page.context().newCDPSession(page)
   const { data } = await session.send('Page.captureScreenshot', {
@@ -45,7 +45,7 @@ export async function captureWebp(page, { quality, clip }) {
   return Buffer.from(data, 'base64')
 }
 
-/** Debian's chromium, for scripts that look at pages. */
+/** Launches Debian's Chromium. */
 export function launchChromium() {
   return chromium.launch({
     executablePath: findChromium() ?? '/usr/bin/chromium',

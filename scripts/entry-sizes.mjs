@@ -1,11 +1,11 @@
-// How much code an app loads with each entry point, as a line of docs/README.md.
+// The code size of each entry point, as a line of docs/README.md.
 import { gzipSync } from 'node:zlib'
 import { relative } from 'node:path'
 import { build } from 'esbuild'
 
 const [begin, end] = ['<!-- bench:sizes -->\n', '<!-- /bench:sizes -->\n']
 
-/** The entries with their size in kB: minified and gzipped, what is loaded at once, without packages. */
+/** Entry sizes in kB: minified and gzipped static imports, without packages. */
 export async function measureEntries(root, entries) {
   const { outputFiles, metafile } = await build({
     entryPoints: entries.map(({ types }) => types.replace(/\.d\.ts$/, '.js')),
@@ -32,7 +32,7 @@ export async function measureEntries(root, entries) {
   })
 }
 
-/** What is loaded before the first line of a file runs. */
+/** The files loaded before a file's first line runs. */
 function listLoaded(file, outputs) {
   const loaded = new Set([file])
   for (const path of loaded) {
@@ -46,12 +46,12 @@ export function formatSizes(sizes) {
   return `${sizes.map(({ name, kB }) => `\`${name}\` ${kB} kB`).join(' · ')}\n`
 }
 
-/** The sizes that a text of `formatSizes` tells. */
+/** Parses the sizes of a `formatSizes` line. */
 export function parseSizes(line) {
   return Array.from(line.matchAll(/`([^`]+)` (\d+) kB/g), ([, name, kB]) => ({ name, kB: Number(kB) }))
 }
 
-/** The line in the document, and what is before and after it. */
+/** The line in the document, and the text around it. */
 export function findSizes(text) {
   const [before, rest] = text.split(begin)
   const [line, after] = rest?.split(end) ?? []
@@ -60,7 +60,7 @@ export function findSizes(text) {
   return { before: before + begin, line, after: end + after }
 }
 
-/** One kB is the rounding, and what zlib differs by from one Node to another. */
+/** One kB covers rounding and differences of zlib between Node versions. */
 export function isStale(line, sizes) {
   const told = new Map(parseSizes(line).map(({ name, kB }) => [name, kB]))
   return told.size !== sizes.length || sizes.some(({ name, kB }) => !(Math.abs(told.get(name) - kB) <= 1))

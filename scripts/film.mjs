@@ -1,11 +1,11 @@
-// The film of the README: a rehearsed run, whose token walks the whole overview, with the transcript beside it. What
-// `sessions export ID --film` makes of any session, over the chart as far as that one has visited it.
+// The film of the README: a rehearsed run whose token moves over the overview, next to its transcript. `sessions
+// export ID --film` makes one from any session.
 import { importSource, openStage } from './stage.mjs'
 
 const modules = ['export-session', 'film-chart', 'film-reel', 'pack-moments', 'picture-parts', 'session-film']
-/** Seconds for each record: how long the rehearsal took to play it differs from time to time. */
+/** Seconds per record, because the rehearsal's timing varies. */
 const seconds = 1.5
-/** Where the overview has room for eleven lines. */
+/** An area of the overview with room for eleven lines. */
 const panel = { x: 640, y: 684, width: 346, height: 235 }
 
 export async function filmOf(overview) {
@@ -20,9 +20,9 @@ export async function filmOf(overview) {
   const stage = await openStage()
   const { session, chart, moments } = await createSessionData(stage.store, 'paid')
   await stage.close()
-  // Before the first run the machine is nowhere.
+  // Before the first run there is no state.
   const scenes = session.rows.filter(({ to }) => to.length > 0).map((row) => ({ row, seconds }))
-  // Under the states that are left of the transcript: what is told must not cover them.
+  // Events must not cover the states left of the transcript.
   const boxes = [
     ...overview.matchAll(
       /data-state="[^>]*>\s*(?:<title>[^<]*<\/title>\s*)?<rect x="([\d.]+)" y="([\d.]+)" width="[\d.]+" height="([\d.]+)"/g,
@@ -44,7 +44,7 @@ export async function filmOf(overview) {
   ]
   return (
     overview
-      // Only what is taken stands out.
+      // Highlights only taken transitions.
       .replaceAll(/ (fill|stroke)="#0969da"/g, ' $1="#848d97"')
       .replace('agent, overview', 'A rehearsed run, on the chart of the agent')
       .replace('</svg>', () => `${reel.style}\n${parts.join('\n')}\n</svg>`)

@@ -1,5 +1,5 @@
-// Generates from the statechart what is kept beside it: a jest file that takes every transition on the live agent, the
-// list of transition pairs, the diagrams and the film. With --check, nothing is written and a file that is stale makes it fail.
+// Generates files from the statechart: a jest file that takes every transition on the live agent, the list of
+// transition pairs, the diagrams and the film. With --check it writes nothing and fails on stale files.
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { toChart, toMachineJson, toMermaid, toOverviewSvg, toSvg } from '../dist/src/diagram/index.js'
 import { agentMachine } from '../dist/src/index.js'
@@ -12,7 +12,7 @@ const made = 'Generated from machines/agent.machine.ts by `npm run generate`. Do
 const { paths, coverage } = generatePaths(agentMachine, agentSpace())
 const pairs = generatePaths(agentMachine, { ...agentSpace(), coverage: 'transition-pairs' })
 const chart = toChart(agentMachine)
-// A state with regions is told in brief, and each of them has a sheet of its own.
+// States with regions are summarized. Each region has its own sheet.
 const compoundIn = ({ states }) =>
   states.filter((state) => state.states.length > 0).flatMap((state) => [state, ...compoundIn(state)])
 const compound = compoundIn(chart.root)

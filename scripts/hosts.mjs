@@ -1,5 +1,5 @@
-// Kills host processes of DBOS and Restate while they drive sessions. What this needs (the engines, their servers, a newer
-// Node) is installed in test/hosts, by its own lock. Where that or Postgres cannot be had, it says so; in CI it fails.
+// Kills DBOS and Restate processes while they drive sessions. The engines, their servers and a newer Node are
+// installed in test/hosts. Without them or Postgres, it is skipped; in CI it fails.
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { installPackages } from './install-packages.mjs'

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 
-/** Installs what the lock of a folder names, unless this package of it is there. False: it could not. */
+/** Installs a folder's lock file unless the wanted package exists. Returns false on failure. */
 export function installPackages(folder, wanted) {
   if (existsSync(`${folder}/node_modules/${wanted}`)) return true
   const flags = ['--ignore-scripts', '--no-audit', '--no-fund', '--no-progress', '--loglevel=error']

@@ -15,7 +15,7 @@ import { build } from 'esbuild'
 import { heapFlags } from './suite.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-// Inside node_modules, so that the bundle finds the packages.
+// Inside node_modules, so that the bundle finds packages.
 const folder = fileURLToPath(new URL('../node_modules/.cache/statewright', import.meta.url))
 const bundle = `${folder}/mutation.mjs`
 mkdirSync(folder, { recursive: true })
@@ -58,7 +58,7 @@ console.log(
   `\n${lines.length} mutants: ${caught.length} caught (${byPaths} by paths, ${caught.length - byPaths} by invariants), ` +
     `${excused.length} change nothing, ${survivors.length} survived.`,
 )
-// Judged by the rules of the loop, written a second time: no path or invariant that came of the machine takes part.
+// Judged by the independent rules of the loop, without paths or invariants derived from the machine.
 const isUnlawful = ({ unlawful }) => typeof unlawful === 'number'
 console.log(
   `By the rules of spec/ alone: ${caught.filter(isUnlawful).length} of ${caught.length + survivors.length}.`,

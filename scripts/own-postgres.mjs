@@ -1,4 +1,4 @@
-// A Postgres server of one's own: a new cluster in a temporary folder, on a free port of 127.0.0.1, gone when it is stopped.
+// A temporary Postgres server: a new cluster in a temporary folder on a free local port, deleted when stopped.
 import { spawn, spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
@@ -9,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 const isRoot = process.getuid?.() === 0
 
-/** The programs of the newest Postgres here, or null. */
+/** The programs of the newest installed Postgres, or null. */
 function findPrograms() {
   const versions = '/usr/lib/postgresql'
   const debian = existsSync(versions)
@@ -50,8 +50,8 @@ export async function freePort() {
 }
 
 /**
- * Null where there is no Postgres and none can be installed. `kill` ends it as a crash does; `start` starts it again.
- * `preload`: a library that the server loads when it starts.
+ * Null if Postgres is not installed and cannot be. `kill` crashes it, `start` restarts it. `preload`: a library to
+ * load at start.
  */
 export async function ownPostgres({ preload = '' } = {}) {
   const programs = findPrograms() ?? installPrograms()
@@ -99,7 +99,7 @@ export async function ownPostgres({ preload = '' } = {}) {
     await ended
   }
   const start = async () => {
-    // A group of its own: Ctrl-C reaches this script, which ends things in order.
+    // A separate process group, so that Ctrl-C reaches this script first.
     server = spawn(
       join(programs, 'postgres'),
       ['-D', data, ...settings.flatMap((setting) => ['-c', setting])],
@@ -116,7 +116,7 @@ export async function ownPostgres({ preload = '' } = {}) {
   return {
     url: `postgres://postgres:${password}@127.0.0.1:${port}/postgres`,
     start,
-    /** SIGQUIT: at once, without a word to anybody; it recovers when it is started again. */
+    /** SIGQUIT stops it at once; it recovers at the next start. */
     kill: () => end('SIGQUIT'),
     stop: async () => {
       await end('SIGINT')

@@ -1,5 +1,5 @@
-// Plays every two features together: node scripts/pairs.mjs [SEED] ['FEATURE × FEATURE']. A seed draws other schedules.
-// Mostly it waits, so that several processes play a part each.
+// Plays all pairs of features: node scripts/pairs.mjs [SEED] ['FEATURE × FEATURE']. The seed varies the timing.
+// Several processes play a part each, because most of the time is waiting.
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -21,7 +21,7 @@ if (codes.every((code) => code === 0))
 else process.exitCode = 1
 rmSync(folder, { recursive: true })
 
-/** What all parts saw. A feature that took part in none would pass everything: it fails here. */
+/** Merges the reports. A feature that took part in no pair is a failure. */
 function showReports(seen) {
   const ends = new Map()
   for (const [end, count] of seen.flatMap((one) => one.ends)) ends.set(end, (ends.get(end) ?? 0) + count)

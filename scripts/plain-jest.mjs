@@ -1,4 +1,4 @@
-// What a test file of a long suite needs of jest, in plain Node: see plain.mjs. `expect` and `spyOn` are jest's own.
+// The part of jest that long suites use, in plain Node: see plain.mjs. `expect` and `spyOn` come from jest.
 import { format, inspect } from 'node:util'
 import { expect } from 'expect'
 import { ModuleMocker } from 'jest-mock'
@@ -21,7 +21,7 @@ function test(name, body, ms) {
   tests.push({ name: [...names, name].join(' › '), body, ms })
 }
 
-/** A row is the arguments of its body, or the only one; a name takes as many of them as it has places for. */
+/** A row is an argument list or a single argument. The name uses as many as it has placeholders. */
 const each = (define) => (rows) => (name, body, ms) => {
   for (const row of rows) {
     const given = Array.isArray(row) ? row : [row]
@@ -44,7 +44,7 @@ Object.assign(globalThis, { beforeAll, beforeEach, afterEach, afterAll, describe
 // For '@jest/globals'.
 export { afterAll, afterEach, beforeAll, beforeEach, describe, expect, jest, test }
 
-/** Rejects what takes longer: it hangs. */
+/** Rejects after a timeout. */
 async function within(ms, body) {
   let timer
   const late = new Promise((_, reject) => {
@@ -62,7 +62,7 @@ async function call(list) {
   for (const hook of list) await hook()
 }
 
-/** Runs the tests of the file one after the other, and says which failed. */
+/** Runs the tests of a file in order, and reports failures. */
 export async function runTests(file) {
   let failed = 0
   await call(hooks.beforeAll)

@@ -1,7 +1,6 @@
-// Runs test files that compute for minutes in plain Node: node scripts/plain.mjs FILE…
-// The pairs took a quarter less CPU so than by jest, the interpreter's events half. What the tests use of jest is in plain-jest.mjs.
-// A failure names its test: `npm test -- FILE -t NAME` runs that
-// one by jest, with its lines in the sources.
+// Runs long test files in plain Node: node scripts/plain.mjs FILE… Compared to jest, pairs take a quarter less CPU,
+// interpreter events half. plain-jest.mjs has the parts of jest that they use. To debug a failure, run `npm test --
+// FILE -t NAME`.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, rmSync } from 'node:fs'
@@ -12,7 +11,7 @@ import { readModule } from './read-module.mjs'
 import { heapFlags } from './suite.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-/** Inside the project: packages are found from there. */
+/** Inside the project, so that packages are found. */
 const folder = join(root, 'node_modules/.cache/statewright')
 const globals = join(root, 'scripts/plain-jest.mjs')
 
@@ -27,7 +26,7 @@ const plugin = {
   },
 }
 
-/** Makes one program of a test file and all that it imports; `play(variables)` runs it, and resolves with its exit code. */
+/** Bundles a test file; `play(variables)` runs it and resolves with its exit code. */
 export async function bundleTests(file) {
   mkdirSync(folder, { recursive: true })
   const program = join(folder, `${basename(file, '.ts')}-${process.pid}.mjs`)
@@ -49,7 +48,7 @@ export async function bundleTests(file) {
     format: 'esm',
     target: 'es2022',
     packages: 'external',
-    // Of our package.json, which says that modules without exports do nothing.
+    // Ignores `sideEffects` of our package.json.
     ignoreAnnotations: true,
     logLevel: 'warning',
     plugins: [plugin],

@@ -1,5 +1,4 @@
-// Runs the Postgres suite against a server of its own. Where there is no Postgres and none can be installed, it says so and
-// succeeds.
+// Runs the Postgres suite on a temporary server. Without Postgres, it is skipped.
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -15,7 +14,7 @@ if (server === null) {
   process.exit(0)
 }
 
-// A program instead of the suite: node scripts/postgres.mjs bench/postgres.mjs
+// Or a program: node scripts/postgres.mjs bench/postgres.mjs
 const [program, ...rest] = process.argv.slice(2)
 const what = program?.endsWith('.mjs')
   ? [join(root, program), ...rest]
@@ -23,7 +22,7 @@ const what = program?.endsWith('.mjs')
 const suite = spawn(process.execPath, what, {
   cwd: root,
   stdio: 'inherit',
-  // A group of its own: Ctrl-C reaches this script, which ends things in order.
+  // A separate process group, so that Ctrl-C reaches this script first.
   detached: true,
   env: { ...process.env, STATEWRIGHT_SUITE: 'postgres', STATEWRIGHT_TEST_POSTGRES: server.url },
 })

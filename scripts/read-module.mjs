@@ -4,7 +4,7 @@ import { pathToFileURL } from 'node:url'
 
 const texts = new Map()
 
-/** The text of a module, which knows where it stands although the bundle that takes it in stands elsewhere. */
+/** The text of a module, with its original `import.meta.url`. */
 export function readModule(path) {
   if (!texts.has(path)) {
     const text = readFileSync(path, 'utf8')

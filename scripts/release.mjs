@@ -1,5 +1,5 @@
-// Makes a release: checks, cuts the changelog, sets the version, writes the bill of materials, commits and tags. It does not
-// publish; its last lines are the commands for that. It works in the current folder.
+// Makes a release in the current folder: checks, cuts the changelog, sets versions, writes the bill of materials,
+// commits and tags. Prints the commands that publish it.
 import { spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { createSbom } from './sbom.mjs'
@@ -18,7 +18,7 @@ Options:
       --dry-run   checks everything, prints what would be done, and writes nothing
   -h, --help      show this help`
 
-/** The files that have the version, and how often. */
+/** Files that contain the version, and how often. */
 const versioned = {
   'package.json': 1,
   'package-lock.json': 2,
@@ -112,7 +112,7 @@ function cutChangelog() {
   return changelog.replace(/^## Unreleased$/m, `## Unreleased\n\n## ${version} – ${date}`)
 }
 
-/** npm reads the repository from each package. Only the root has it in git. */
+/** npm reads the repository from each package, but only the root has it in git. */
 function copyRepository(folder) {
   const { repository: root } = manifest
   const repository = {
@@ -124,7 +124,7 @@ function copyRepository(folder) {
   files[`${folder}/package.json`] = `${JSON.stringify(own, null, 2)}\n`
 }
 
-/** The first ones in the file are those of the package itself: the others stay as they are. */
+/** The first occurrences are the package's own version. */
 function setVersion(file, times) {
   let text = readFileSync(file, 'utf8')
   for (let i = 0; i < times; i++) text = text.replace(`"version": "${current}"`, `"version": "${version}"`)

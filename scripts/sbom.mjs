@@ -1,10 +1,10 @@
-// The bill of materials of a package: what an install of it brings, by the lock. `npm sbom --omit dev` leaves out direct dependencies
-// that a development dependency needs as well, so that npm lists everything here, and the lock says what an install brings.
+// The bill of materials of an install, according to the lock file. `npm sbom --omit dev` omits direct dependencies
+// that development dependencies also need, so npm lists everything and the lock file selects.
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** The bill as CycloneDX. Throws where npm has not listed what the lock installs. */
+/** The bill as CycloneDX. Throws if npm does not list a locked package. */
 export function createSbom(folder) {
   const { status, stdout, stderr } = spawnSync(
     'npm',
@@ -18,7 +18,7 @@ export function createSbom(folder) {
   )
 }
 
-/** The bill with what an install brings, and nothing else. */
+/** Selects the packages of an install. */
 export function selectInstalled(bill, lock) {
   const wanted = listInstalled(lock)
   const components = bill.components.filter((each) => wanted.has(toReference(each)))
@@ -34,7 +34,7 @@ export function selectInstalled(bill, lock) {
     metadata: { ...bill.metadata, component: { ...bill.metadata.component, name } },
     components: components.map((each) => ({
       ...each,
-      // In the tree of development, some have this mark; for an install, none has.
+      // A mark that only the development tree has.
       properties: each.properties?.filter((property) => property.name !== 'cdx:npm:package:development'),
     })),
     dependencies: bill.dependencies
@@ -45,12 +45,12 @@ export function selectInstalled(bill, lock) {
 
 const toReference = ({ name, version }) => `${name}@${version}`
 
-/** What the production dependencies of a lock lead to, as `name@version`. */
+/** The production packages of a lock file, as `name@version`. */
 function listInstalled({ packages }) {
   const places = new Set([''])
   for (const place of places) {
     const { dependencies, optionalDependencies, peerDependencies, peerDependenciesMeta } = packages[place]
-    // An app chooses the optional peers of this package, and brings them itself.
+    // Apps install optional peers themselves.
     const peers = Object.keys((place === '' ? undefined : peerDependencies) ?? {})
     const names = [
       ...Object.keys({ ...dependencies, ...optionalDependencies }),
@@ -67,7 +67,7 @@ function listInstalled({ packages }) {
   return new Set([...places].map((place) => `${nameOf(packages, place)}@${packages[place].version}`))
 }
 
-/** As Node resolves a package: from the innermost node_modules outwards. */
+/** Resolves a package like Node, from the innermost node_modules outwards. */
 function findPlace(packages, from, name) {
   for (let base = from; ; base = base.slice(0, Math.max(0, base.lastIndexOf('/node_modules/')))) {
     const place = base === '' ? `node_modules/${name}` : `${base}/node_modules/${name}`

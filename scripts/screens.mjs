@@ -1,18 +1,18 @@
-// Every screen of the studio at four widths, light and dark: one contact sheet a screen, and what axe says of each of them.
-// `npm run pictures -- NAME …` makes these alone; `--raw FOLDER` keeps the single pictures, to look at them at their full size.
+// Renders every studio screen at four widths, light and dark, as one contact sheet each, and reports axe findings.
+// `npm run pictures -- NAME …` selects screens; `--raw FOLDER` keeps full-size images.
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { captureWebp, settlePage } from './chromium.mjs'
 import { importSource } from './stage.mjs'
 
 const folder = new URL('../visualizations/studio/', import.meta.url)
 const schemes = ['light', 'dark']
-/** Of narrow pages, what lies below is seen, too. */
+/** Narrow pages also show what is below the fold. */
 const longest = 1700
 const scale = 0.45
 
 const { findFaults } = await importSource('test/browser/studio/find-faults.ts')
 
-/** Makes the sheets of the screens with these names, of all without a name, and returns what is wrong with them. */
+/** Renders the named screens, or all, and returns their faults. */
 export async function shootScreens(browser, { only, raw }) {
   const { openScreens, screens, widths } = await importSource('test/browser/studio/screens.ts')
   const chosen = only.length === 0 ? screens : screens.filter(({ name }) => only.includes(name))
@@ -37,7 +37,7 @@ export async function shootScreens(browser, { only, raw }) {
   return faults
 }
 
-/** A screen at a width, light and dark, and what is wrong with it. */
+/** Renders a screen at one width, light and dark, and returns its faults. */
 async function lookAt({ stage, screen, width, browser, raw }) {
   const faults = []
   const viewport = { width, height: width > 1280 ? 900 : 800 }
@@ -63,14 +63,14 @@ async function lookAt({ stage, screen, width, browser, raw }) {
   return shots
 }
 
-/** What axe finds, and whether the page is wider than its window. */
+/** Axe findings, and whether the page is wider than its window. */
 async function findAllFaults(page, width, colorScheme) {
   const found = await findFaults(page, { coloursAlone: colorScheme === 'dark' })
   const wide = await page.evaluate(() => document.documentElement.scrollWidth)
   return wide > width ? [...found, `the page is ${wide} pixels wide`] : found
 }
 
-/** The pictures beside one another; the two widest, which are the lowest, below each other. */
+/** Places the images side by side, and the two widest below each other. */
 async function composeSheet(browser, shots) {
   const page = await browser.newPage({ viewport: { width: 3200, height: 2000 } })
   const image = ({ png, width, height }) =>

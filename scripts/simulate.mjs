@@ -19,7 +19,7 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const folder = join(root, '.simulation')
 const ownRegressions = join(root, 'test/simulation/regressions.json')
 const mostSeeds = 2000
-/** The files that were made here: others may play at the same time. */
+/** Files made by this process, because others may run at the same time. */
 const made = new Set()
 
 class BadOption extends Error {}
@@ -67,7 +67,7 @@ function readOptions() {
   return values
 }
 
-/** One file with everything in it, and a defect planted: a place of the code that reads otherwise. */
+/** Bundles everything into one file, with a planted defect. */
 async function bundle(defect) {
   mkdirSync(folder, { recursive: true })
   const outfile = join(folder, `${process.pid}-${planted.indexOf(defect)}.mjs`)
@@ -109,7 +109,7 @@ async function bundle(defect) {
   return outfile
 }
 
-/** Runs a process that plays, and hears each thing that it says. */
+/** Runs a simulation process and passes on each message. */
 function run(file, args, hear) {
   return new Promise((resolve, reject) => {
     const child = spawn(process.execPath, [...heapFlags, file, ...args.map(String)], {
@@ -157,7 +157,7 @@ async function playOne({ seed, keep, defect, into = ownRegressions }) {
   return story.broken === null && story.hash === story.again && story.asked.length === 0
 }
 
-/** Stories that once went wrong: as they were, and as the seed tells them now. */
+/** Plays stored regressions, as recorded and from their seeds. */
 async function playRegressions(file) {
   const kept = JSON.parse(readFileSync(ownRegressions, 'utf8'))
   const said = await ask(file, ['check', ...kept.flatMap(({ seed, plan }) => [seed, JSON.stringify(plan)])])
@@ -204,7 +204,7 @@ async function playMany({ seeds, from = 1, workers = 2, defect }) {
   return areKept && broken.length === 0
 }
 
-/** The first seed that finds a defect, or the one that is known to; null where none does. */
+/** The first seed that finds a defect, or the known one; null if none does. */
 async function findDefect(file, { seed, isKnown, most }) {
   if (isKnown) {
     const [known] = await ask(file, ['seeds', seed, 1, 1])

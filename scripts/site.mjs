@@ -1,5 +1,5 @@
-// Builds the site in `site/`: the documents, the reference of the entry points and the playground. Its builder wants Node 22.19; where this Node is
-// older, one of its packages brings a newer one. `--serve` serves the site, `--test` tests it.
+// Builds `site/`: the documents, the API reference and the playground. Its builder needs Node 22.19, which a package
+// provides for older versions. `--serve` serves the site, `--test` tests it.
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
@@ -20,7 +20,7 @@ function run(command, args, { cwd = site, env = {} } = {}) {
   if (status !== 0) process.exit(status ?? 1)
 }
 
-/** Installs what the lock names, unless it is there already. */
+/** Installs the lock file unless it is installed. */
 function install() {
   const stamp = `${site}node_modules/.installed`
   const hash = createHash('sha256')

@@ -1,13 +1,13 @@
-// Scripts that play what tests play: the sessions that pictures are made of are those of the browser tests, in a studio.
+// Helpers for scripts that use the sessions of browser tests in a studio.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 
-/** A module of the sources with what it imports, as the compiler would leave it. */
+/** Bundles and imports a module of the sources. */
 export async function importSource(entry) {
-  // Inside the project: packages are found from there.
+  // Inside the project, so that packages are found.
   const folder = mkdtempSync(`${root}node_modules/.source-`)
   process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
   const outfile = `${folder}/source.mjs`
@@ -25,7 +25,7 @@ export async function importSource(entry) {
   return import(outfile)
 }
 
-/** Has the stage of the tests played, and a `get` for what its studio tells. */
+/** Plays the stage of the tests. `get` reads from its studio. */
 export async function openStage() {
   const { openStage } = await importSource('test/browser/studio/stage.ts')
   const stage = await openStage()

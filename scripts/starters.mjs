@@ -1,5 +1,5 @@
-// The starters as a person gets them: the package and create-statewright packed, each template begun in an empty folder, then
-// installed, type-checked, tested and started, without a key. Usage: npm run suite -- starters [TEMPLATE …]
+// Checks the starters like a user: packs both packages, creates each template in an empty folder, and installs,
+// type-checks, tests and starts it without a key. Usage: npm run suite -- starters [TEMPLATE …]
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -15,7 +15,7 @@ const variables = Object.entries(process.env).filter(
 )
 const env = Object.fromEntries(variables)
 
-/** Runs a command, and says everything that it said when it fails. */
+/** Runs a command, and prints its output if it fails. */
 function run(command, args, cwd) {
   const { status, stdout, stderr } = spawnSync(command, args, {
     cwd,
@@ -33,7 +33,7 @@ function pack(from, ...options) {
   return join(folder, filename)
 }
 
-/** What `npm start` of a template has to do. */
+/** Expectations for `npm start` of each template. */
 const starts = {
   agent: (cwd) => {
     const said = run('npm', ['start'], cwd)

@@ -1,5 +1,5 @@
-// Starts the studio over rehearsed sessions, from the sources: node scripts/studio.mjs [PORT]. The page's own code is that
-// of the last build.
+// Starts the studio on rehearsed sessions from the sources: node scripts/studio.mjs [PORT]. The page's code is from
+// the last build.
 import { importSource } from './stage.mjs'
 
 process.on('SIGINT', () => process.exit(0))

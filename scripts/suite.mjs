@@ -2,24 +2,24 @@ import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-/** Tests allocate much and keep little: a larger young heap is collected less often. It took a fifth of their time. */
+/** Tests allocate much and keep little. A larger young generation saves a fifth of their time. */
 export const heapFlags = ['--max-semi-space-size=64']
 
-/** Runs jest as `npm test` does, on these files and with these variables, and ends with its exit code. */
+/** Runs jest like `npm test`, with these files and variables, and exits with its code. */
 export function runSuite(args, variables) {
   process.exit(jestStatus(args, variables))
 }
 
-/** The same, where more follows. */
+/** Returns the exit code. */
 export function jestStatus(jestArgs, variables) {
   const { command, args, options } = jestCommand(jestArgs, variables)
   return spawnSync(command, args, options).status ?? 1
 }
 
-/** What starts it. */
+/** The command line. */
 export function jestCommand(args, variables) {
   const root = fileURLToPath(new URL('..', import.meta.url))
-  // A test that expects a warning listens for it. Printed, it would look like a fault of the run.
+  // Tests that expect warnings capture them. Printed, they would look like faults.
   const quiet = ['ExperimentalWarning', 'StatewrightWarning', 'JEST-01'].map(
     (warning) => `--disable-warning=${warning}`,
   )

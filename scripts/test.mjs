@@ -14,11 +14,11 @@ import { runSuite } from './suite.mjs'
 const root = fileURLToPath(new URL('..', import.meta.url))
 const tests = join(root, 'test/')
 const folder = join(root, '.tests')
-/** Fewer load the sources more often. More would leave a worker with the last bundle while the others have nothing to do. */
+/** Fewer files load the sources more often. More would leave a worker idle at the end. */
 const filesPerBundle = 60
 /**
- * Bundled, these would mock or stop the clock for their neighbours as well. A comment "in a file of its own" in a test file says the
- * same of it.
+ * In a bundle, these would mock modules or stop the clock for other files. A comment "in a file of its own" marks
+ * further ones.
  */
 const needsOwnWorld = /unstable_mockModule|useFakeTimers|[Ii]n a file of its own/
 const plainOptions =
@@ -29,14 +29,14 @@ const args = process.argv.slice(2)
 const isNamed = args.some((arg, i) => !arg.startsWith('-') && !optionsWithValue.test(args[i - 1]))
 if (isNamed || args.some((arg) => plainOptions.test(arg))) runSuite(args)
 
-/** The module under test/ that an import leads to. */
+/** The module in test/ that an import refers to. */
 function findTestModule(specifier, from) {
   const path = join(from, specifier).replace(/\.js$/, '.ts')
   return path.startsWith(tests) && existsSync(path) ? path : undefined
 }
 
 const awaiting = new Map()
-/** What awaits on its outermost level cannot be in a `describe`. */
+/** Top-level await cannot be inside a `describe`. */
 function awaitsOutside(path) {
   const options = { loader: 'ts', supported: { 'top-level-await': false }, logLevel: 'silent' }
   const found =
@@ -49,7 +49,7 @@ function awaitsOutside(path) {
   return found
 }
 
-/** Whether it, or a module under test/ that it imports, awaits on its outermost level. */
+/** Whether it uses top-level await, itself or through a module in test/. */
 async function isAwaited(path, seen = new Set([path])) {
   if (await awaitsOutside(path)) return true
   for (const [, specifier] of readModule(path).matchAll(/ from '(\.[^']+)'/g)) {
@@ -81,7 +81,7 @@ for (let at = 0; at < together.length; at += size) {
   bundles.set(`${bundles.size + 1}-${first === last ? first : `${first}-to-${last}`}`, list)
 }
 
-/** The longest of the files' timeouts holds for all: jest reads it once for a bundle. */
+/** Jest reads one timeout per bundle, so the longest of its files applies. */
 function entryOf(list) {
   const described = list.map((file) => {
     const path = file.slice(root.length)
@@ -131,7 +131,7 @@ await build({
   format: 'esm',
   target: 'es2022',
   packages: 'external',
-  // Jest reads the map only for a stack that it shows.
+  // Jest reads the map only for stacks that it prints.
   sourcemap: true,
   sourcesContent: false,
   jsx: 'automatic',
@@ -142,7 +142,7 @@ await build({
   plugins: [plugin],
 })
 
-/** What the tests start in processes of their own: built once here, and not by each of them (test/stores/child.ts). */
+/** Child programs of the tests, built once (test/stores/child.ts). */
 const children = join(folder, 'children')
 await build({
   entryPoints: readdirSync(join(tests, 'stores/children')).map((file) =>

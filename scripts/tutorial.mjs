@@ -9,7 +9,7 @@ const page = fileURLToPath(new URL('../docs/tutorial.md', import.meta.url))
 
 const address = /http:\/\/127\.0\.0\.1:\d+\/\S*(?=\s)/
 
-/** The address that a server prints; null if it ends before. */
+/** The address that a server prints, or null if it exits. */
 async function readAddress(child) {
   let printed = ''
   for await (const [text] of on(child.stdout, 'data', { close: ['end'] })) {
@@ -20,7 +20,7 @@ async function readAddress(child) {
   return null
 }
 
-/** Opens the page of a server, and stops the server. */
+/** Opens a server's page, then stops the server. */
 async function openPage(child, line) {
   const url = await readAddress(child)
   if (url === null) throw new Error(`${line} ended without an address.`)
@@ -29,7 +29,7 @@ async function openPage(child, line) {
   if (status >= 400) throw new Error(`${line}: ${url} answers with ${status}.`)
 }
 
-/** Runs a line of the shell, and returns what it printed. */
+/** Runs a shell line and returns its output. */
 async function runLine(line, folder) {
   const child = spawn('bash', ['-c', `exec 2>&1\n${line}`], {
     cwd: folder,
@@ -54,7 +54,7 @@ async function runLine(line, folder) {
   }
 }
 
-/** Plays the page in a folder where the package is installed. Throws at the first difference. */
+/** Plays the page in a folder with the installed package. Throws at the first difference. */
 export async function runTutorial(folder) {
   let printed = ''
   const blocks = readFileSync(page, 'utf8').matchAll(/^```(\w+)\n([^]*?)^```$/gm)

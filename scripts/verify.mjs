@@ -1,12 +1,12 @@
-// Checks a change in under a minute on two cores: types, lint, format, and the tests that the change touches. What a
-// change is: everything since the branch left main, and what is not committed. Usage: npm run verify [-- --since REV]
+// Checks a change in under a minute on two cores: types, lint, format, and related tests. The change is everything
+// since the branch left main, including uncommitted files. Usage: npm run verify [-- --since REV]
 import { spawn, spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-/** Suites that play generated paths or start programs; `.ci/run` and `npm test` run them. */
+/** Suites that play generated paths or start programs. `.ci/run` and `npm test` run them. */
 const leftOut = [
   'pairs',
   'taint',
@@ -19,9 +19,9 @@ const leftOut = [
   'docs',
   'examples',
 ]
-/** As many test files as two cores run in half a minute. */
+/** As many files as two cores run in half a minute. */
 const mostFiles = 40
-/** The end of what a failing step said. */
+/** Lines of output to print for a failed step. */
 const mostLines = 80
 
 if (process.argv.includes('--help')) {
@@ -43,7 +43,7 @@ function readBase() {
   return git('rev-parse', '--verify', `${process.argv[at + 1]}^{commit}`)[0]
 }
 
-/** Runs a step, and prints what it says only when it fails. */
+/** Runs a step, and prints its output if it fails. */
 function runStep(name, command, args) {
   const begun = Date.now()
   return new Promise((resolve) => {
@@ -83,7 +83,7 @@ function findTests() {
   return stdout.split('\n').filter((line) => line.endsWith('.test.ts'))
 }
 
-/** Tests that are changed themselves or named after a changed file come first. */
+/** Changed tests, and tests named after a changed file, come first. */
 function orderTests(tests) {
   const names = new Set(changed.map((file) => basename(file).replace(/(\.test)?\.tsx?$/, '')))
   const isNear = (test) => names.has(basename(test, '.test.ts'))
