@@ -13,7 +13,7 @@ export interface CliIO {
   env: Readonly<Record<string, string | undefined>>
   /** Relative paths are resolved against this folder. */
   cwd: string
-  /** The user's data folder; null when there is none. */
+  /** The user's data folder; null without one. */
   dataFolder: () => Promise<string | null>
   /** Aborts with Ctrl-C. */
   signal: AbortSignal
@@ -121,7 +121,7 @@ const helpOption = { help: { short: 'h', about: 'show this help' } } satisfies O
 
 interface CommandSpec<Specs extends OptionSpecs> extends Omit<Command, 'options' | 'execute' | 'positional'> {
   positional?: string
-  /** Names what is missing when a required argument is. */
+  /** Completes the error for a missing argument. */
   missing?: string
   options: Specs
   /** No exit code is `completed`. */
@@ -283,8 +283,8 @@ export function parseDecimal(
 }
 
 /**
- * A point in time: a date with a time zone (`2026-05-04T08:30:00Z`), or an age before now (`30m`, `12h`, `7d`).
- * A date without a time zone is refused, because it would depend on the machine.
+ * Reads a date with a time zone (`2026-05-04T08:30:00Z`), or an age before now (`30m`, `12h`, `7d`). A date without a
+ * time zone is refused, because it would depend on the machine.
  */
 export function parseTime(subject: string, text: string, now: number): number {
   const age = /^(\d+)(m|h|d)$/.exec(text)

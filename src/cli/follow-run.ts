@@ -78,7 +78,7 @@ async function watchRun(
     drain?.follow(run)
     const events = run.events$.subscribe({
       next: (event) => {
-        // The first event of a refused run: the command prints the reason itself.
+        // A refused run starts with this event, and the command prints the reason itself.
         if (view.output === 'human' && event.type === 'warning' && event.seq === 1) return
         const text = renderer.renderEvent(event)
         if (text !== '') io.stdout.write(text)
@@ -110,18 +110,20 @@ async function watchRun(
 /** How often the run is checked for answers from elsewhere, in milliseconds. */
 const pollMs = 50
 
-/** Drives a run from rest to rest. */
+/** Drives a run from one idle state to the next. */
 class Conversation {
   readonly run: Run
   readonly #released: Promise<never>
 
-  /** `released` rejects when the run is released to another process, so that there is no next rest here. */
+  /**
+   * `released` rejects when the run is released to another process, because it does not become idle here any more.
+   */
   constructor(run: Run, released: Promise<never> = new Promise<never>(() => undefined)) {
     this.run = run
     this.#released = released
   }
 
-  /** Waits for the next rest, or returns the current one. */
+  /** Resolves when the run is idle or has ended. */
   waitForRest(): Promise<RunResult> {
     return Promise.race([this.run.result, this.#released])
   }
@@ -131,7 +133,7 @@ class Conversation {
     return this.waitForRest()
   }
 
-  /** `moved` resolves when the run got an answer from elsewhere: nothing else changes an idle run. */
+  /** `moved` resolves when the run got an answer from elsewhere, because nothing else changes an idle run. */
   watchForChange(): { moved: Promise<true>; hasMoved: () => boolean; stop: () => void } {
     const before = this.#describeState()
     const hasMoved = (): boolean => this.#describeState() !== before
@@ -155,7 +157,7 @@ class Conversation {
   }
 }
 
-/** Asks at each rest, until a final state or until there is no answer. */
+/** Asks whenever the run is idle, until it ends or the user gives no answer. */
 async function answerAtTerminal(
   conversation: Conversation,
   rest: RunResult,
@@ -188,7 +190,7 @@ async function answerAtTerminal(
   }
 }
 
-/** Prints the session of a result, what it waits for, and the command that continues it. */
+/** Prints the session of a result, the pending calls, and the command that continues it. */
 export function showRest(
   result: RunResult,
   {

@@ -26,7 +26,7 @@ export async function loadFile(path: string, cwd: string, option: string): Promi
   }
 }
 
-/** Why a file cannot be used: `there is no file 'x'.` */
+/** Explains a file error, such as `there is no file 'x'.` */
 export function describeFileError(error: unknown, path: string, use: 'read' | 'written'): string {
   switch (getErrorCode(error)) {
     case 'EEXIST':
@@ -120,9 +120,8 @@ interface Jiti {
 }
 
 /**
- * Imports a TypeScript module with jiti if it is installed: it supports all of TypeScript, and './other.js' for other.ts.
- * Otherwise Node loads it, which strips types from 22.18 on.
- *
+ * Imports a TypeScript module with jiti if it is installed, because jiti supports all of TypeScript, and './other.js'
+ * for other.ts. Otherwise Node loads it, which strips types from 22.18 on.
  * @throws {StatewrightError} `missing_package` when only jiti can load it; else what the module throws
  */
 async function importTypeScript(file: string): Promise<unknown> {
@@ -167,12 +166,12 @@ function describeUnsupported(error: unknown): string | null {
 }
 
 interface DefaultExport {
-  /** What the module exports, before a function was called. */
+  /** The export, before a function was called. */
   exported: unknown
   value: unknown
 }
 
-/** The default export of a module, or what that function returns. */
+/** Loads the default export of a module, and calls it if it is a function. */
 async function loadDefaultExport(
   path: string,
   { cwd, store }: { cwd: string; store: SessionStore },
@@ -187,7 +186,7 @@ async function loadDefaultExport(
   }
 }
 
-/** Loads the agent of a module: its default export, or what that function returns. */
+/** Loads an agent, or a function that returns one. */
 export async function loadAgent(path: string, cwd: string, store: SessionStore): Promise<StudioAgent> {
   const refuse = createRefusal('bad_agent', '--agent')
   const { exported, value } = await loadDefaultExport(path, { cwd, store }, refuse)
@@ -201,7 +200,7 @@ export async function loadAgent(path: string, cwd: string, store: SessionStore):
   )
 }
 
-/** Loads the agents of a module: its default export, or what that function returns. */
+/** Loads agents, or a function that returns them. */
 export async function loadAgents(path: string, cwd: string, store: SessionStore): Promise<Agents> {
   const refuse = createRefusal('bad_agents', '--agents')
   const { value } = await loadDefaultExport(path, { cwd, store }, refuse)
@@ -238,7 +237,7 @@ function describeExports(module: object, addition = ''): string {
 
 export const refuseMachine: Refuse = createRefusal('bad_machine', null)
 
-/** Loads the machine of a module: its default export, or else the only machine that it exports. */
+/** Loads the default export of a module, or else the only machine that it exports. */
 export async function loadMachine(path: string, cwd: string): Promise<AnyStateMachine> {
   const module = await loadModule(path, cwd, refuseMachine)
   const machines = Object.values(module).filter(

@@ -15,7 +15,7 @@ export interface MachineSpace {
   options: ExploreOptions
   /** The statement that imports the machine as `machine`, for a file in this folder. */
   importFor: (folder: string) => string
-  /** Present when the module has no alphabet. Says what is tried instead. */
+  /** Describes the replacement for a missing alphabet. */
   note?: string
 }
 
@@ -68,7 +68,7 @@ export function findSpaceExports(
   }
 }
 
-/** How a file in a folder imports another file: a literal. */
+/** The import path of a file, as a literal. */
 export function toSpecifier(folder: string, file: string): string {
   return JSON.stringify(toImportPath(folder, file))
 }
@@ -86,8 +86,8 @@ export interface MachinePairSpace {
 }
 
 /**
- * Loads two machines and joins the exports of their modules: the events and inputs of both, by name, and one
- * `serializeState`, preferably that of the second. A module without an alphabet uses that of the other.
+ * Loads two machines and joins the events and inputs that their modules export, by name. Uses one `serializeState`,
+ * preferably of the second module. A module without an alphabet uses the other one.
  */
 export async function loadMachinePair(first: string, second: string, cwd: string): Promise<MachinePairSpace> {
   const [before, after] = [await loadMachineSpace(first, cwd), await loadMachineSpace(second, cwd)]

@@ -5,7 +5,7 @@ import { SigtermHandler } from './command.js'
 import { exitCodes } from './exit-codes.js'
 import { waitForWrites } from './output.js'
 
-/** The bin: the process's own streams, signals and exit code around `runCli`. */
+/** The bin connects the process's streams, signals and exit code to `runCli`. */
 
 const interrupt = new AbortController()
 const sigterm = new SigtermHandler()
@@ -15,7 +15,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     // A second signal ends the process at once.
     if (sigterm.hasArrived) process.exit(exitCodes.released)
     if (interrupt.signal.aborted) process.exit(exitCodes.cancelled)
-    // Runs are started with this signal: aborting it cancels them.
+    // Aborting this signal cancels the runs that were started with it.
     if (signal === 'SIGTERM' && sigterm.raise()) return
     interrupt.abort(new Error(`Interrupted (${signal}).`))
   })

@@ -41,7 +41,7 @@ export async function waitForInterrupt(
   lines?.close()
 }
 
-/** Opens a page in the user's browser. Failures are ignored: the caller prints the address, too. */
+/** Opens a page in the user's browser. Failures are ignored, because the caller prints the address, too. */
 export function openPage(url: string): void {
   const [command = '', ...args] = openers[process.platform] ?? ['xdg-open']
   const child = spawn(command, [...args, url], { detached: true, stdio: 'ignore' })

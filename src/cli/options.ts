@@ -90,7 +90,7 @@ export interface CommonOptions {
   baseURL: string | undefined
   api: ModelApi | undefined
   instructions: string | undefined
-  /** True: the built-in scenario; a string: a scenario file; false: no rehearsal. */
+  /** True for the built-in scenario, a string for a scenario file. */
   rehearsal: boolean | string
   store: string | undefined
   /** How long a run with a stored session continues after SIGTERM. */

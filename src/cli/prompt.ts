@@ -16,15 +16,15 @@ import { badUsageError, type CliIO } from './command.js'
 import type { CommonOptions } from './options.js'
 import { describeCall, formatElicitation } from './resume-hints.js'
 
-/** What the user types: prompts on stdin, and answers at the terminal. */
+/** Reads prompts on stdin, and answers at the terminal. */
 
-/** Asks the user; null when there is no answer (end of input, Ctrl-C, or `until` settled first). */
+/** Asks the user. Null without an answer (end of input, Ctrl-C, or `until` settled first). */
 export type Ask = (question: string, until?: Promise<unknown>) => Promise<string | null>
 
 /** Applies an answer of the user to an idle run. */
 export type Answer = (run: Run) => void
 
-/** The prompt: the argument, stdin for `-`, else the fallback, else piped stdin. */
+/** Returns the argument, stdin for `-`, the fallback, or piped stdin, in this order. */
 export async function choosePrompt(
   prompt: string | undefined,
   fallback: string | undefined,
@@ -99,7 +99,7 @@ export function openTerminalPrompt({ stdin, stdout, signal }: CliIO): { ask: Ask
   }
 }
 
-/** Asks the user for what the run waits for. Null without an answer, or when only a program can answer. */
+/** Asks the user for the pending input. Null without an answer, or when only a program can answer. */
 export async function askForAnswer(result: RunResult, ask: Ask): Promise<Answer | null> {
   if (result.state === 'PAUSED') return askToResume(result.wakeAt, ask)
   if (result.reason === 'message') {
@@ -193,7 +193,7 @@ async function askForm(
   return content
 }
 
-/** Undefined omits the field. Null: there is no answer. */
+/** Undefined omits the field. Null without an answer. */
 async function askField(
   key: string,
   field: ElicitationField,

@@ -15,7 +15,7 @@ import { formatShellOption } from '../core/format/shell-words.js'
 const shownFingerprintLength = 16
 
 /**
- * The name of a pending call on the command line: its id and the start of its fingerprint. The id alone is not enough,
+ * Names a pending call on the command line by its id and the start of its fingerprint. The id alone is not enough,
  * because the arguments may have changed since they were shown.
  */
 export function formatCallWord({ callId, fingerprint }: Pick<PendingCall, 'callId' | 'fingerprint'>): string {
@@ -24,13 +24,13 @@ export function formatCallWord({ callId, fingerprint }: Pick<PendingCall, 'callI
 
 export interface CallMatch {
   call: PendingCall
-  /** `same` is the fingerprint matches. `changed` is the call has other arguments. `bare`: there is no fingerprint. */
+  /** `same` means a matching fingerprint, `changed` other arguments, `bare` no fingerprint. */
   kind: 'same' | 'changed' | 'bare'
   /** The text after `=`. */
   rest: string | undefined
 }
 
-/** Finds the call at the start of an answer. Ids may contain `@` and `=`: the longest match counts. */
+/** Finds the call at the start of an answer. Ids may contain `@` and `=`, so the longest match counts. */
 export function matchCall(text: string, pending: readonly PendingCall[]): CallMatch | undefined {
   const candidates = pending.filter(({ callId }) => text.startsWith(callId))
   for (const call of candidates.sort((a, b) => b.callId.length - a.callId.length)) {
@@ -44,7 +44,7 @@ export function matchCall(text: string, pending: readonly PendingCall[]): CallMa
   return undefined
 }
 
-/** What an idle run waits for, as a sentence. `isShown` is the user has just read the calls. */
+/** Describes the pending input of an idle run. `isShown` means that the user has just read the calls. */
 export function describeWait(result: RunResult, isShown = false): string {
   const { state, pending = [] } = result
   if (isShown && pending.length > 0)
@@ -68,7 +68,7 @@ export function describeNeed(pending: PendingCall): string {
   return `${call} needs approval${interrupted ? '. It was interrupted and may already have had its effect' : ''}`
 }
 
-/** The call with all of its arguments, however long: a person approves what they have read. */
+/** Shows all arguments, however long, because a person approves what they have read. */
 export function describeCall(pending: PendingCall): string {
   return `${formatCallPath(pending)}(${formatArguments(pending.arguments, Infinity)})`
 }
@@ -80,8 +80,8 @@ export function formatElicitation({ server, message, mode, url }: Elicitation, w
 }
 
 /**
- * The command that continues a run, or the session of a cancelled run; null when there is none. `carried` is the options that
- * the command needs; null: the session is not stored.
+ * The command that continues a run, or the session of a cancelled run; null without one. `carried` contains the
+ * options that the command needs, and is null when the session is not stored.
  */
 export function formatResumeHint(
   { state, sessionId, pending = [], resumable }: RunResult,

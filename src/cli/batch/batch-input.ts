@@ -86,7 +86,7 @@ export class BatchInput {
   }
 }
 
-/** The default id of a batch: the name of its input, without the characters that an id must not have. */
+/** The default id of a batch is the name of its input, without invalid characters. */
 export function toBatchId(path: string): string {
   const name = basename(path).replace(/\.[^.]*$/, '')
   return name

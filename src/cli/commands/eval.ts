@@ -174,7 +174,7 @@ export const evalCommand = defineCommand({
 class EvalCommand {
   readonly #options: EvalOptions
   readonly #io: CliIO
-  /** Stores the sessions of the evaluation; undefined: they are not stored. */
+  /** Stores the sessions of the evaluation; undefined when they are not stored. */
   readonly #kept: SessionStore | undefined
 
   constructor(options: EvalOptions, io: CliIO, kept: SessionStore | undefined) {
@@ -305,7 +305,7 @@ async function loadReport(path: string, cwd: string): Promise<EvaluationReport> 
   return parseReport(await loadFile(path, cwd, '--against'), `--against: '${path}'`)
 }
 
-/** Loads the scorers of a module: its export `score`, or its default export. */
+/** Loads the export `score` or the default export of a module. */
 async function loadScorers(path: string, cwd: string): Promise<Scorers> {
   const { checkScorers } = await import('../../testing/evaluate/score-run.js')
   const { EvaluationError } = await import('../../testing/evaluate/evaluation-case.js')

@@ -89,7 +89,9 @@ interface TestFile {
   session: string
   runner: TestRunner
   fixture: string
-  /** The module of the agent, and whether it exports a function; null: the agent is created from the recording. */
+  /**
+   * The module of the agent, and whether it exports a function. Null for an agent that is created from the recording.
+   */
   agent: { module: string; isFunction: boolean } | null
   /** The prompt, if known, and the module of the tools of an agent that is created from the recording. */
   instructions: string | null | undefined

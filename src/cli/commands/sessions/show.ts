@@ -139,7 +139,7 @@ interface NumberedEntry {
   entry: RecordContent
 }
 
-/** A record as one line: its number (for `--at`), time, type, and the start of its content. */
+/** Formats a record as one line with its number (for `--at`), time, type, and the start of its content. */
 function formatLogLine({ seq, at, entry }: NumberedEntry, width: number): string {
   const when = (formatIsoTime(at) ?? '?').slice(0, 23).replace('T', ' ').padEnd(23)
   const kind = entry.type === 'event' ? entry.event.type.replace(/^xstate\./, '') : entry.type
