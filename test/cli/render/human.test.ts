@@ -60,7 +60,7 @@ describe('a run for people', () => {
   test('says that text of a failed attempt is withdrawn, but only when some was shown', () => {
     const reset = says('Hello', { attempt: 2, reset: true })
     expect(shown([says('Hel'), says('', { finished: true }), reset])).toMatch(
-      /^Hel\n↻ .* withdrawn.*\nHello$/,
+      /^Hel\n↻ .* discarded.*\nHello$/,
     )
     expect(shown([says('', { finished: true }), reset])).toBe('Hello')
   })
