@@ -20,7 +20,6 @@ import {
   wholeNumber,
 } from './kind.js'
 
-/** Settings of the built-in guards; `null` switches a guard off. */
 const guardSections = Object.fromEntries(
   guards.map(([key, { settings }]) => [key, nullable(toSection(settings))]),
 ) as { [Key in GuardKey]: Kind<GivenSettings<AgentConfig['guardrails'][Key]> | null> }

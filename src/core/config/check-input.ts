@@ -76,10 +76,10 @@ function findHint(key: string, path: Path, siblings: readonly string[], kind: Ki
   if (sameName !== undefined) return formatSuggestion(formatPath([...path, sameName]))
   const other = findOtherName(key)
   if (other !== undefined) return `Use ${other}.`
-  const meant = findNearestName(key, siblings)
-  return meant === undefined
+  const match = findNearestName(key, siblings)
+  return match === undefined
     ? (hintOtherSection(key, kind) ?? formatKnownKeys(siblings))
-    : formatSuggestion(formatPath([...path, meant]))
+    : formatSuggestion(formatPath([...path, match]))
 }
 
 /** Suggests a key of another section, such as `limits.maxSteps` for `maxSteps`. */

@@ -76,11 +76,10 @@ export const apiOnlyKeys: Readonly<Record<ModelApi, readonly (keyof ModelSection
 
 const noSecretHint = 'put the key into an environment variable and set model.apiKeyEnv to its name'
 
-/** Request parameters by name, without secrets. */
 const parameterMap = (what: string) =>
   refine(
     map(nonEmptyText(), 'an object of strings'),
-    (given) => !Object.keys(given).some(isSecretName),
+    (value) => !Object.keys(value).some(isSecretName),
     `${what} without secrets: ${noSecretHint}`,
   )
 
@@ -129,9 +128,9 @@ function isSecretName(name: string): boolean {
   return /auth|key|token|secret|password|cookie/i.test(name)
 }
 
-function isPlainUrl(given: string): boolean {
-  if (!URL.canParse(given)) return false
-  const { protocol, username, password, search, hash } = new URL(given)
+function isPlainUrl(value: string): boolean {
+  if (!URL.canParse(value)) return false
+  const { protocol, username, password, search, hash } = new URL(value)
   return /^https?:$/.test(protocol) && [username, password, search, hash].every((part) => part === '')
 }
 
@@ -168,13 +167,12 @@ export function parseConfigFile(text: string, fileName: string): ConfigFile {
   const sentence = findSyntaxProblem(json)
   if (sentence !== null) throw invalidInputError(what, [{ path: '', sentence }])
   const written: unknown = JSON.parse(json)
-  const given = checkInput(configFileKind, written, what, { isSecret: canBeSecret })
+  const value = checkInput(configFileKind, written, what, { isSecret: canBeSecret })
   // Detects contradicting settings.
-  mergeConfig(given, defaultConfig, what)
-  return deepFreeze(given)
+  mergeConfig(value, defaultConfig, what)
+  return deepFreeze(value)
 }
 
-/** The first syntax error with its position and advice, or null. */
 function findSyntaxProblem(text: string): string | null {
   const found = findJsonProblem(text, { uniqueKeys: true })
   if (found === null) return null

@@ -70,7 +70,6 @@ export const otherNames: Readonly<Record<string, string>> = {
   onStepFinish: 'the events of a run: for await (const event of run)',
 }
 
-/** Option names of earlier versions. */
 const formerNames: Readonly<Record<string, string>> = {
   longWaitMs: 'maxRetryWaitMs',
   patienceMs: 'answerTimeoutMs',
@@ -95,7 +94,7 @@ export function findOtherName(name: string): string | undefined {
  * @throws {UsageError} `invalid_option`, naming the option
  */
 export function expectKnownOptions(name: string, options: object, known: readonly string[]): void {
-  const key = Object.keys(options).find((given) => !known.includes(given))
+  const key = Object.keys(options).find((value) => !known.includes(value))
   if (key === undefined) return
   throw new UsageError('invalid_option', `${name} has no option '${key}'. ${hintFor(key, known)}`, key)
 }
@@ -104,6 +103,6 @@ export function expectKnownOptions(name: string, options: object, known: readonl
 export function hintFor(key: string, known: readonly string[]): string {
   const other = findOtherName(key)
   if (other !== undefined) return `Use ${other}.`
-  const meant = findNearestName(key, known)
-  return meant === undefined ? `The options are ${known.join(', ')}.` : `Did you mean ${meant}?`
+  const match = findNearestName(key, known)
+  return match === undefined ? `The options are ${known.join(', ')}.` : `Did you mean ${match}?`
 }

@@ -83,8 +83,8 @@ export function findPreset(name: string, subject: string): AgentConfigInput {
 }
 
 function unknownPresetError(name: string, names: readonly string[], subject: string): ConfigError {
-  const meant = findNearestName(name, names)
-  const hint = meant === undefined ? `There are ${names.join(', ')}.` : `Did you mean '${meant}'?`
+  const match = findNearestName(name, names)
+  const hint = match === undefined ? `There are ${names.join(', ')}.` : `Did you mean '${match}'?`
   return new ConfigError('invalid_config', `There is no preset '${name.slice(0, 64)}'. ${hint}`, subject)
 }
 

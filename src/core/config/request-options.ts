@@ -65,7 +65,6 @@ export function resolveRequestOptions(input: unknown = {}): RequestOptions {
   return checkInput(section(requestSections), input, 'request options')
 }
 
-/** Deeper values are cyclic or unusable. */
 const maxDepth = 100
 
 function isJson(value: unknown, depth = 0): boolean {

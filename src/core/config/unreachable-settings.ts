@@ -19,7 +19,6 @@ export function findUnreachableSettings(given: AgentConfigInput, config: AgentCo
   )
 }
 
-/** A setting, and the limit that a run reaches before it. */
 interface Threshold {
   path: string
   value: number | string | null
@@ -65,7 +64,6 @@ function endsBefore({ limits }: AgentConfig): string {
 
 type Detector = Steps & Partial<StepsWithBlock>
 
-/** Counters of the progress guard. */
 function listProgressSteps(config: AgentConfig): Threshold[] {
   const { progress } = config.guardrails
   if (progress === null) return []
@@ -103,7 +101,6 @@ function getLargestPart({ stale }: ProgressConfig): number {
   return Math.max(2, stale?.blockAt ?? 0)
 }
 
-/** Settings other than step counts: tokens, money, time and characters. */
 function listAmounts(config: AgentConfig): Threshold[] {
   const { limits, guardrails, retry, toolCalls, streamIdleMs, contentIdleMs } = config
   const { timeoutMs, tokenBudget, outputTokens, costLimit, onNearBudget } = limits

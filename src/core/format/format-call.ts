@@ -6,7 +6,6 @@ import { shorten } from './format-words.js'
  * may be hidden, so invisible characters are shown as escapes.
  */
 
-/** Maximum length of a tool name at providers. */
 const maxNameLength = 64
 
 /** Quotes names that are not plain words. */
@@ -69,7 +68,6 @@ function quoteText(text: string, width: number): string {
   return shorten(escapeInvisible(JSON.stringify(text)), width)
 }
 
-/** Undefined if the text is not JSON. */
 function parseArguments(json: string): unknown {
   try {
     return readJson(json)

@@ -48,13 +48,10 @@ export function createEventFormatter(options: EventFormatterOptions = {}): (even
   return (event) => screen.show(event)
 }
 
-/** Tracks the cursor, the streamed text and the totals of the run. */
 class Screen {
   readonly #style: LineStyle
   #column: 'start' | 'text' | 'reasoning' = 'start'
-  /** The step whose text is on the screen. */
   #streamed: string | null = null
-  /** Lines that wait for the end of the text. */
   #waiting = ''
   #startedAt: number | null = null
   #steps = 0
@@ -115,11 +112,10 @@ class Screen {
 
   #showEnd({ state, reason, at }: EventOf<'run_ended'>): string {
     const durationMs = at - (this.#startedAt ?? at)
-    const told = { state, reason, steps: this.#steps, usage: this.#usage }
-    return this.#writeLine('') + formatRunSummary(told, {}, durationMs, this.#style.paint)
+    const reported = { state, reason, steps: this.#steps, usage: this.#usage }
+    return this.#writeLine('') + formatRunSummary(reported, {}, durationMs, this.#style.paint)
   }
 
-  /** Starts a new line if necessary. */
   #writeLine(text: string | null): string {
     return text === null ? '' : `${this.#startLine()}${text}\n`
   }
@@ -131,7 +127,6 @@ class Screen {
     return ''
   }
 
-  /** Continues the current text. */
   #writeText(kind: 'text' | 'reasoning', text: string): string {
     if (text === '') return ''
     const start = this.#column === kind ? '' : this.#startLine()
@@ -215,8 +210,8 @@ function formatEventLine(event: AgentEvent, style: LineStyle): string | null {
     }
     case 'elicitation_requested': {
       const { server, message, url = '' } = event.elicitation
-      const asked = escapeInvisible(`${server} asks: ${message} ${url}`.trim())
-      return note('yellow', '? question', `${shorten(asked, width)} (call ${formatCallId(event.callId)})`)
+      const pending = escapeInvisible(`${server} asks: ${message} ${url}`.trim())
+      return note('yellow', '? question', `${shorten(pending, width)} (call ${formatCallId(event.callId)})`)
     }
     case 'warning':
       return note('yellow', `! ${event.code}`, event.message)
@@ -227,7 +222,6 @@ function formatEventLine(event: AgentEvent, style: LineStyle): string | null {
   }
 }
 
-/** Changes of the step to the agent. */
 function formatPreparedStep({
   changes,
   model,

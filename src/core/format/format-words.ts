@@ -63,7 +63,6 @@ export function formatMessageText({ content }: Pick<Message, 'content'>): string
   return (content ?? []).map((part) => (part.type === 'text' ? part.text : `[${part.type}]`)).join(' ')
 }
 
-/** Pairs of escape sequences that enable and disable a style. */
 const codes = {
   bold: [1, 22],
   dim: [2, 22],

@@ -6,9 +6,9 @@ import { asObject, asText } from '../base/values.js'
  * Returns each source once. Accepts the nested form of Chat Completions, the flat form of the Responses API, `{
  * url, title }` search results, and plain URLs.
  */
-export function readCitations(given: readonly unknown[]): Annotation[] {
+export function readCitations(input: readonly unknown[]): Annotation[] {
   const read = new Map<string, Annotation>()
-  for (const value of given) {
+  for (const value of input) {
     const annotation = readCitation(value)
     if (annotation === null) continue
     const key = getCitationKey(annotation)
@@ -22,13 +22,13 @@ export function readCitations(given: readonly unknown[]): Annotation[] {
 function readCitation(value: unknown): Annotation | null {
   if (typeof value === 'string')
     return value === '' ? null : { type: 'url_citation', url_citation: { url: value } }
-  const given = asObject(value)
-  if (given === null) return null
-  const own = asObject(given.url_citation) ?? asObject(given.file_citation) ?? given
+  const input = asObject(value)
+  if (input === null) return null
+  const own = asObject(input.url_citation) ?? asObject(input.file_citation) ?? input
   const title = asText(own.title) === '' ? {} : { title: asText(own.title) }
   const url = asText(own.url)
   if (url !== '') return { type: 'url_citation', url_citation: { url, ...title } }
-  const filename = readFilename(given, own)
+  const filename = readFilename(input, own)
   return filename === '' ? null : { type: 'file_citation', file_citation: { filename, ...title } }
 }
 

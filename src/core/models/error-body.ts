@@ -76,7 +76,6 @@ function readStatus(value: unknown): number | null {
     : null
 }
 
-/** Google's `RetryInfo` detail: `{ retryDelay: '48s' }`. */
 function readRetryInfoMs(details: unknown): number | null {
   for (const detail of asList(details)) {
     const [, seconds] = /^(\d{1,9}(?:\.\d+)?)s$/.exec(asText(asObject(detail)?.retryDelay)) ?? []

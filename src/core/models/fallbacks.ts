@@ -41,7 +41,6 @@ export function withFallbacks(models: readonly ModelProvider[]): ModelProvider {
   const echoes = all.map((model) => model.echoesReasoning)
   const echoesReasoning = (['always', 'with_calls'] as const).find((one) => echoes.includes(one))
   const structuredOutput = findWeakestSupport(all.map((model) => model.structuredOutput))
-  /** The next model to try for this transcript after an idle timeout. */
   const instead = new WeakMap<Message, { at: number; failure: ModelFailure }>()
 
   const provider: ModelProvider = {
@@ -105,14 +104,14 @@ export function withFallbacks(models: readonly ModelProvider[]): ModelProvider {
 }
 
 function checkModels(models: unknown): readonly ModelProvider[] {
-  const given: unknown[] = Array.isArray(models) ? models : []
-  if (given.length === 0)
+  const input: unknown[] = Array.isArray(models) ? models : []
+  if (input.length === 0)
     throw new ConfigError(
       'invalid_option',
       'withFallbacks needs a list of models: withFallbacks([openaiChat({ … }), …]).',
       'models',
     )
-  return given.flatMap((model, i) => {
+  return input.flatMap((model, i) => {
     const { provider, model: name, request } = (model ?? {}) as Partial<ModelProvider>
     if (typeof request === 'function' && typeof provider === 'string' && typeof name === 'string')
       return modelsByProvider.get(model as ModelProvider) ?? [model as ModelProvider]
@@ -132,7 +131,6 @@ function findWeakestSupport(
   return support.includes('alone') ? 'alone' : 'beside_tools'
 }
 
-/** Index of the model that answered in this run, or -1. */
 function findAnsweredCandidate(messages: readonly Message[], candidates: readonly Candidate[]): number {
   const begun = messages.findLastIndex(({ role, internal, data }) => {
     return role === 'user' && internal !== true && data?.['reason'] !== 'steering'
@@ -183,7 +181,6 @@ function countMedia(messages: readonly Message[]): number {
   return messages.reduce((count, message) => count + listMedia(message).length, 0)
 }
 
-/** Whether another model may succeed where this one failed. */
 function isModelSpecific(failure: ModelFailure): boolean {
   const { kind, status, code } = failure
   if (isTransient(failure)) return true

@@ -55,26 +55,26 @@ export function fitTools(
   family: SchemaFamily,
   onWarning: ModelRequestOptions['onWarning'],
 ): ModelRequest {
-  const { tools: given } = request
-  if (given.length === 0) return request
-  let fitted = fittedTools[family].get(given)
-  if (fitted === undefined) fittedTools[family].set(given, (fitted = fitAll(given, family)))
+  const { tools: source } = request
+  if (source.length === 0) return request
+  let fitted = fittedTools[family].get(source)
+  if (fitted === undefined) fittedTools[family].set(source, (fitted = fitAll(source, family)))
   if (fitted === null) return request
   const { tools, warnings } = fitted
   for (const warning of warnings) onWarning?.('tool_left_out', warning)
   return { ...request, tools }
 }
 
-function fitAll(given: readonly ToolSpec[], family: SchemaFamily): FittedTools | null {
+function fitAll(source: readonly ToolSpec[], family: SchemaFamily): FittedTools | null {
   const tools: ToolSpec[] = []
   const warnings: string[] = []
-  for (const spec of given) {
+  for (const spec of source) {
     const fitted = fittedSpecs[family].get(spec) ?? fitSpec(spec, family)
     if (fitted !== spec) fittedSpecs[family].set(spec, fitted)
     if (typeof fitted === 'string') warnings.push(`The tool '${spec.name}' is omitted: ${fitted}.`)
     else tools.push(fitted)
   }
-  const isSame = tools.length === given.length && tools.every((tool, index) => tool === given[index])
+  const isSame = tools.length === source.length && tools.every((tool, index) => tool === source[index])
   return isSame ? null : { tools, warnings }
 }
 
@@ -92,7 +92,6 @@ function fitSpec(spec: ToolSpec, family: SchemaFamily): ToolSpec | string {
 
 class UnfitSchemaError extends Error {}
 
-/** Maximum number of subschemas after references are expanded. */
 const maxParts = 5_000
 
 /** Counts expanded subschemas, because each reference may double them. */
@@ -130,7 +129,6 @@ export function fitSchema(schema: JsonObject, family: SchemaFamily): JsonObject 
 /** Maximum length of a keyword in a description. Longer objects are listed by key. */
 const maxNote = 2_000
 
-/** Moves keywords that cannot be sent into the description. */
 function addNote(schema: JsonObject, notes: readonly (readonly [string, Json | undefined])[]): JsonObject {
   const words = notes.flatMap(([key, value]) => {
     if (value === undefined) return []
@@ -145,7 +143,6 @@ function addNote(schema: JsonObject, notes: readonly (readonly [string, Json | u
   return { ...schema, description: typeof description === 'string' ? `${description} ${note}` : note }
 }
 
-/** Keywords that no provider accepts at the top level. */
 const topKeywords = ['anyOf', 'oneOf', 'allOf', 'not', 'enum', 'const', '$ref']
 
 /** Merges the properties of all alternatives into one object. */
@@ -256,7 +253,6 @@ const isAnthropicKey = (key: string): boolean => /^[a-zA-Z0-9_.-]{1,64}$/.test(k
 
 const mapKeywords = new Set(['$defs', 'definitions', 'patternProperties', 'dependentSchemas', 'properties'])
 
-/** Keywords whose value is not a schema. */
 const valueKeywords = new Set([
   'const',
   'enum',
@@ -315,7 +311,6 @@ function fitKeyword(key: string, value: Json): Json {
   return Array.isArray(value) ? value.map(fitValue) : fitValue(value)
 }
 
-/** Compares the parts by identity. */
 function isEqualEntry(before: Json, after: Json): boolean {
   if (before === after) return true
   if (typeof before !== 'object' || before === null || typeof after !== 'object' || after === null)
@@ -338,7 +333,6 @@ const geminiFormats: Readonly<Record<string, readonly string[]>> = {
   integer: ['int32', 'int64'],
 }
 
-/** Restrictions that Gemini does not support. */
 const describedKeywords = (
   'exclusiveMinimum exclusiveMaximum multipleOf uniqueItems not if then else patternProperties propertyNames contains minContains ' +
   'maxContains dependentRequired dependentSchemas prefixItems additionalProperties'
@@ -347,9 +341,9 @@ const describedKeywords = (
 const geminiTypes = ['string', 'number', 'boolean', 'object', 'array']
 
 /** Converts to Gemini's subset of OpenAPI. References are expanded; a recursive one becomes a plain object. */
-function toGemini(given: Json | undefined, scope: Scope): JsonObject {
+function toGemini(source: Json | undefined, scope: Scope): JsonObject {
   scope.parts.count()
-  const { $ref, allOf, ...schema } = isObject(given) ? given : {}
+  const { $ref, allOf, ...schema } = isObject(source) ? source : {}
   if (typeof $ref === 'string') {
     const target = findRef(scope.root, $ref)
     if (!isObject(target) || scope.refs.includes($ref))

@@ -98,7 +98,6 @@ function createMediaTest(refused: readonly Refusal[]): MediaTest {
   return (part) => kinds.has(getMediaKind(part)) || (parts.size > 0 && parts.has(describeMedia(part)))
 }
 
-/** Number of the last message without its reasoning, or -1. */
 function findReasoningEnd(refused: readonly Refusal[]): number {
   return refused.reduce(
     (end, one) => (one.what === 'reasoning' ? Math.max(end, one.upTo ?? Infinity) : end),

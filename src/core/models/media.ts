@@ -25,7 +25,6 @@ export type MediaData = string | URL | Uint8Array | ArrayBuffer
  */
 export type InputPart = ContentPart | MediaInput
 
-/** Reads the payload of each Chat Completions part type. */
 const payloads: Record<ContentPart['type'], (part: Fields) => unknown> = {
   text: (part) => part['text'],
   image_url: (part) => (part['image_url'] as { url?: unknown } | undefined)?.url,
@@ -39,8 +38,8 @@ const payloads: Record<ContentPart['type'], (part: Fields) => unknown> = {
 type Fields = Record<string, unknown>
 
 /** @throws UsageError `invalid_input`, naming the place, for what is no part. */
-export function toContentPart(given: unknown, at: string): ContentPart {
-  const part = (typeof given === 'object' && given !== null ? given : {}) as Fields
+export function toContentPart(input: unknown, at: string): ContentPart {
+  const part = (typeof input === 'object' && input !== null ? input : {}) as Fields
   const { type } = part
   if (type === 'image') return toImagePart(part, at)
   if (type === 'file' && part['file'] === undefined) return toDocumentPart(part, at)
@@ -83,14 +82,13 @@ const audioFormats: Readonly<Record<string, 'mp3' | 'wav'>> = {
 
 const localFileHint = 'is a local file, which providers cannot reach. Read it and pass its bytes.'
 
-/** Returns base64 or a URL. */
-function readData(given: unknown, at: string): string {
-  if (given instanceof ArrayBuffer) return readData(new Uint8Array(given), at)
-  if (given instanceof Uint8Array) {
-    if (given.length === 0) throw inputError(`${at} is empty.`, at)
-    return toBase64(given)
+function readData(input: unknown, at: string): string {
+  if (input instanceof ArrayBuffer) return readData(new Uint8Array(input), at)
+  if (input instanceof Uint8Array) {
+    if (input.length === 0) throw inputError(`${at} is empty.`, at)
+    return toBase64(input)
   }
-  const data = given instanceof URL ? given.href : given
+  const data = input instanceof URL ? input.href : input
   if (typeof data === 'string' && (isAddress(data) ? isWellFormedAddress(data) : isBase64(data))) return data
   if (typeof data === 'string' && /^file:/i.test(data)) throw inputError(`${at} ${localFileHint}`, at)
   throw inputError(`${at} must be bytes, base64, or a data: or http(s): URL.`, at)
@@ -126,7 +124,6 @@ function toAddress(data: string, mediaType: string): string {
   return `data:${type};base64,${data}`
 }
 
-/** Compares the first bytes, in base64. */
 function detectImageType(data: string): string | null {
   const kinds: [start: string, type: string][] = [
     ['iVBORw0KGgo', 'image/png'],
@@ -184,7 +181,6 @@ export function describeMediaList(media: readonly MediaPart[]): string {
   return media.map(describeMedia).join('\n')
 }
 
-/** Parts are immutable, so each is described once. */
 const descriptions = new WeakMap<MediaPart, string>()
 
 function buildDescription(part: MediaPart): string {
@@ -210,7 +206,6 @@ export function countBase64Bytes(base64: string): number {
   return Math.max(0, Math.floor((base64.length * 3) / 4) - padding)
 }
 
-/** FNV-1a, 32 bits. */
 function hashText(text: string): string {
   let hash = 0x811c9dc5
   for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193)

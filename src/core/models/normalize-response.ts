@@ -17,36 +17,35 @@ import { toPlainJson, readHostedBy, readProviderItems } from './plain-json.js'
  * and data that is sent back is plain JSON.
  */
 export function normalizeResponse(response: ModelResponse, toCallId = (id: string) => id): ModelResponse {
-  const given: Partial<Record<keyof ModelResponse, unknown>> = response ?? {}
-  const details = Array.isArray(given.reasoningDetails) ? normalizeDetails(given.reasoningDetails) : []
+  const source: Partial<Record<keyof ModelResponse, unknown>> = response ?? {}
+  const details = Array.isArray(source.reasoningDetails) ? normalizeDetails(source.reasoningDetails) : []
   return {
-    text: asText(given.text),
-    reasoning: asText(given.reasoning),
-    refusal: typeof given.refusal === 'string' ? given.refusal : null,
-    toolCalls: Array.isArray(given.toolCalls)
-      ? normalizeCalls(given.toolCalls as Partial<ToolCall>[], toCallId)
+    text: asText(source.text),
+    reasoning: asText(source.reasoning),
+    refusal: typeof source.refusal === 'string' ? source.refusal : null,
+    toolCalls: Array.isArray(source.toolCalls)
+      ? normalizeCalls(source.toolCalls as Partial<ToolCall>[], toCallId)
       : [],
-    finishReason: toWord(given.finishReason),
-    complete: given.complete !== false,
-    usage: normalizeUsage(given.usage),
-    model: toWord(given.model),
+    finishReason: toWord(source.finishReason),
+    complete: source.complete !== false,
+    usage: normalizeUsage(source.usage),
+    model: toWord(source.model),
     ...(details.length > 0 && { reasoningDetails: details }),
-    ...normalizeMedia(given.media),
-    ...normalizeAnnotations(given.annotations),
-    ...normalizeProviderItems(given.providerItems),
-    ...(typeof given.by === 'string' && { by: given.by }),
+    ...normalizeMedia(source.media),
+    ...normalizeAnnotations(source.annotations),
+    ...normalizeProviderItems(source.providerItems),
+    ...(typeof source.by === 'string' && { by: source.by }),
   }
 }
 
 /** All items or none, because they may depend on each other. */
-function normalizeProviderItems(given: unknown): Pick<ModelResponse, 'providerItems'> {
-  const read = readProviderItems(given)
+function normalizeProviderItems(source: unknown): Pick<ModelResponse, 'providerItems'> {
+  const read = readProviderItems(source)
   return read === null ? {} : { providerItems: read }
 }
 
-/** Skips invalid parts. */
-function normalizeMedia(given: unknown): Pick<ModelResponse, 'media'> {
-  const media = (Array.isArray(given) ? given : []).flatMap((part: unknown): MediaPart[] => {
+function normalizeMedia(source: unknown): Pick<ModelResponse, 'media'> {
+  const media = (Array.isArray(source) ? source : []).flatMap((part: unknown): MediaPart[] => {
     try {
       const read = toContentPart(part, 'media')
       return read.type === 'text' ? [] : [read]
@@ -57,13 +56,13 @@ function normalizeMedia(given: unknown): Pick<ModelResponse, 'media'> {
   return media.length === 0 ? {} : { media }
 }
 
-function normalizeAnnotations(given: unknown): Pick<ModelResponse, 'annotations'> {
-  const annotations = Array.isArray(given) ? readCitations(normalizeDetails(given)) : []
+function normalizeAnnotations(source: unknown): Pick<ModelResponse, 'annotations'> {
+  const annotations = Array.isArray(source) ? readCitations(normalizeDetails(source)) : []
   return annotations.length === 0 ? {} : { annotations }
 }
 
-function normalizeDetails(given: readonly unknown[]): Json[] {
-  return given.map(toPlainJson).filter((detail) => detail !== undefined)
+function normalizeDetails(source: readonly unknown[]): Json[] {
+  return source.map(toPlainJson).filter((detail) => detail !== undefined)
 }
 
 function normalizeCalls(calls: readonly Partial<ToolCall>[], toCallId: (id: string) => string): ToolCall[] {
@@ -87,7 +86,6 @@ function normalizeCalls(calls: readonly Partial<ToolCall>[], toCallId: (id: stri
   })
 }
 
-/** Converts arguments that are not a string to JSON. */
 function readCall(call: Partial<ToolCall>): SentCall {
   const { name, arguments: input } = (call?.function ?? {}) as { name?: unknown; arguments?: unknown }
   const text = typeof input === 'string' || input == null ? (input ?? '') : (JSON.stringify(input) ?? '')
@@ -120,8 +118,8 @@ function addId(ids: IdTree, id: string): boolean {
   return false
 }
 
-function normalizeHosted(given: unknown): Pick<ToolCall, 'hosted'> {
-  const hosted = readHostedBy(given)
+function normalizeHosted(source: unknown): Pick<ToolCall, 'hosted'> {
+  const hosted = readHostedBy(source)
   return hosted === null ? {} : { hosted }
 }
 
@@ -144,16 +142,16 @@ const failureKinds: readonly FailureKind[] = [
 
 /** Validates a failure, including one from a custom provider. */
 export function normalizeFailure(failure: ModelFailure): ModelFailure {
-  const given: Partial<Record<keyof ModelFailure, unknown>> = failure ?? {}
+  const source: Partial<Record<keyof ModelFailure, unknown>> = failure ?? {}
   return {
-    kind: failureKinds.find((kind) => kind === given.kind) ?? 'fatal',
-    code: asText(given.code) || 'unknown',
-    message: asText(given.message) || 'The provider failed with an error without a message.',
-    status: toStatus(given.status),
-    retryAfterMs: readWaitMs(given.retryAfterMs),
-    partialText: asText(given.partialText),
-    usage: normalizeUsage(given.usage),
-    ...normalizeRefused(given.refused),
+    kind: failureKinds.find((kind) => kind === source.kind) ?? 'fatal',
+    code: asText(source.code) || 'unknown',
+    message: asText(source.message) || 'The provider failed with an error without a message.',
+    status: toStatus(source.status),
+    retryAfterMs: readWaitMs(source.retryAfterMs),
+    partialText: asText(source.partialText),
+    usage: normalizeUsage(source.usage),
+    ...normalizeRefused(source.refused),
   }
 }
 
@@ -161,8 +159,8 @@ function toStatus(value: unknown): number | null {
   return Number.isInteger(value) && Number(value) >= 0 && Number(value) <= 999 ? Number(value) : null
 }
 
-function normalizeRefused(given: unknown): Pick<ModelFailure, 'refused'> {
-  const { what, kinds, never } = (given ?? {}) as Partial<Record<'what' | 'kinds' | 'never', unknown>>
+function normalizeRefused(source: unknown): Pick<ModelFailure, 'refused'> {
+  const { what, kinds, never } = (source ?? {}) as Partial<Record<'what' | 'kinds' | 'never', unknown>>
   const isNever = never === true ? { never: true as const } : {}
   if (what === 'messages') return { refused: { what } }
   if (what === 'reasoning') return { refused: { what, ...isNever } }
@@ -174,18 +172,18 @@ function normalizeRefused(given: unknown): Pick<ModelFailure, 'refused'> {
 /** Returns null if the input or output tokens are unreadable; they are estimated then. Other fields are optional. */
 function normalizeUsage(usage: unknown): TokenUsage | null {
   if (typeof usage !== 'object' || usage === null) return null
-  const given = usage as Partial<Record<keyof TokenUsage, unknown>>
-  const [inputTokens, outputTokens] = [readTokens(given.inputTokens), readTokens(given.outputTokens)]
+  const source = usage as Partial<Record<keyof TokenUsage, unknown>>
+  const [inputTokens, outputTokens] = [readTokens(source.inputTokens), readTokens(source.outputTokens)]
   if (inputTokens === null || outputTokens === null) return null
-  const cacheWriteTokens = readTokens(given.cacheWriteTokens) ?? 0
-  const providerCost = readUsd(given.providerCost) ?? 0
+  const cacheWriteTokens = readTokens(source.cacheWriteTokens) ?? 0
+  const providerCost = readUsd(source.providerCost) ?? 0
   return {
     inputTokens,
     outputTokens,
-    totalTokens: Math.max(readTokens(given.totalTokens) ?? 0, inputTokens + outputTokens),
-    cachedInputTokens: Math.min(readTokens(given.cachedInputTokens) ?? 0, inputTokens),
+    totalTokens: Math.max(readTokens(source.totalTokens) ?? 0, inputTokens + outputTokens),
+    cachedInputTokens: Math.min(readTokens(source.cachedInputTokens) ?? 0, inputTokens),
     ...(cacheWriteTokens > 0 && { cacheWriteTokens: Math.min(cacheWriteTokens, inputTokens) }),
-    reasoningTokens: Math.min(readTokens(given.reasoningTokens) ?? 0, outputTokens),
+    reasoningTokens: Math.min(readTokens(source.reasoningTokens) ?? 0, outputTokens),
     ...(providerCost > 0 && { providerCost }),
   }
 }
@@ -197,7 +195,7 @@ export function readTotalTokens(usage: unknown): number | null {
 
 /** The total if it is the only number that the provider reports, else null. */
 export function findTotalOnly(usage: unknown): number | null {
-  const given = (usage ?? {}) as Partial<Record<keyof TokenUsage, unknown>>
-  const total = readTokens(given.totalTokens) ?? 0
+  const source = (usage ?? {}) as Partial<Record<keyof TokenUsage, unknown>>
+  const total = readTokens(source.totalTokens) ?? 0
   return normalizeUsage(usage) === null && total > 0 ? total : null
 }

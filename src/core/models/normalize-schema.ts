@@ -108,8 +108,8 @@ function toReaders(reader: Reader, names: string): Record<string, Reader> {
 }
 
 /** `isOld`: drafts up to 7 ignore the siblings of `$ref`. */
-function normalize(given: JsonObject, isOld: boolean): JsonObject {
-  const schema = isOld && typeof given.$ref === 'string' ? pickAnnotations(given) : toNewKeywords(given)
+function normalize(input: JsonObject, isOld: boolean): JsonObject {
+  const schema = isOld && typeof input.$ref === 'string' ? pickAnnotations(input) : toNewKeywords(input)
   const result: JsonObject = {}
   for (const [key, value] of Object.entries(schema)) {
     const read = readers[key]
@@ -117,12 +117,11 @@ function normalize(given: JsonObject, isOld: boolean): JsonObject {
     if (fitting !== undefined) setOwn(result, key, fitting)
   }
   if (acceptsType(result, 'array') && !('items' in result) && !('prefixItems' in result)) result['items'] = {}
-  return given.nullable === true ? allowNull(result) : result
+  return input.nullable === true ? allowNull(result) : result
 }
 
-/** Renames keywords of earlier drafts. */
-function toNewKeywords(given: JsonObject): JsonObject {
-  const { nullable: _nullable, $recursiveRef, items, additionalItems, dependencies, ...schema } = given
+function toNewKeywords(input: JsonObject): JsonObject {
+  const { nullable: _nullable, $recursiveRef, items, additionalItems, dependencies, ...schema } = input
   if (items !== undefined) {
     const isTuple = Array.isArray(items) && items.length > 0
     if (isTuple) schema.prefixItems ??= items
@@ -152,8 +151,8 @@ function toNewKeywords(given: JsonObject): JsonObject {
 }
 
 function pickAnnotations({ $ref, title, description, $defs, definitions }: JsonObject): JsonObject {
-  const kept = { $ref, title, description, $defs, definitions }
-  return Object.fromEntries(Object.entries(kept).filter(([, value]) => value !== undefined)) as JsonObject
+  const stored = { $ref, title, description, $defs, definitions }
+  return Object.fromEntries(Object.entries(stored).filter(([, value]) => value !== undefined)) as JsonObject
 }
 
 /** An unknown type name means any type. */

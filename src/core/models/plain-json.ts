@@ -21,15 +21,15 @@ export function isNestedDeeper(value: unknown, levels: number): boolean {
 }
 
 /** Returns null if the items are invalid as a whole. */
-export function readProviderItems(given: unknown): ProviderItems | null {
-  const { from, items } = (given ?? {}) as { from?: unknown; items?: unknown }
+export function readProviderItems(input: unknown): ProviderItems | null {
+  const { from, items } = (input ?? {}) as { from?: unknown; items?: unknown }
   if (typeof from !== 'string' || from === '' || !Array.isArray(items) || items.length === 0) return null
   const plain = items.map(toPlainJson).filter((item) => item !== undefined)
   return plain.length === items.length ? { from, items: plain } : null
 }
 
-export function readHostedBy(given: unknown): HostedCallOrigin | null {
-  const { from, server } = (given ?? {}) as { from?: unknown; server?: unknown }
+export function readHostedBy(input: unknown): HostedCallOrigin | null {
+  const { from, server } = (input ?? {}) as { from?: unknown; server?: unknown }
   return typeof from === 'string' && typeof server === 'string' ? { from, server } : null
 }
 

@@ -35,15 +35,15 @@ function getMediaMessage(last: ToolMessage, batch: readonly ToolMessage[]): User
   const content = batch.flatMap(({ media = [] }) =>
     media.flatMap((part): ContentPart[] => [{ type: 'text', text: describeMedia(part) }, part]),
   )
-  const made: UserMessage = {
+  const created: UserMessage = {
     role: 'user',
     id: `${last.id}-media`,
     createdAt: last.createdAt,
     internal: true,
     content,
   }
-  followerByResult.set(last, made)
-  return made
+  followerByResult.set(last, created)
+  return created
 }
 
 /** Removes content that this model does not accept. */
@@ -76,11 +76,11 @@ const described = new WeakMap<Message, Map<string, Message>>()
 
 /** Cached, because providers cache messages by identity. */
 function toDescribed(message: Message, media: readonly MediaKind[]): Message {
-  const made = described.get(message) ?? new Map<string, Message>()
-  described.set(message, made)
+  const created = described.get(message) ?? new Map<string, Message>()
+  described.set(message, created)
   const key = media.join()
-  const known = made.get(key) ?? describeParts(message, (part) => !media.includes(getMediaKind(part)))
-  made.set(key, known)
+  const known = created.get(key) ?? describeParts(message, (part) => !media.includes(getMediaKind(part)))
+  created.set(key, known)
   return known
 }
 
@@ -102,11 +102,11 @@ function toAcceptedResult(message: ToolMessage, model: Pick<ModelProvider, 'medi
   const { media: all = [], ...words } = message
   const media = all.filter((part) => isKnownToAccept(model, getMediaKind(part)))
   if (media.length === all.length) return message
-  const made = replacedResults.get(message) ?? new Map<number, ToolMessage>()
-  replacedResults.set(message, made)
+  const created = replacedResults.get(message) ?? new Map<number, ToolMessage>()
+  replacedResults.set(message, created)
   const key = all.reduce((bits, part) => bits * 2 + (media.includes(part) ? 1 : 0), 1)
-  const known = made.get(key) ?? { ...words, ...(media.length > 0 && { media }) }
-  made.set(key, known)
+  const known = created.get(key) ?? { ...words, ...(media.length > 0 && { media }) }
+  created.set(key, known)
   return known
 }
 
@@ -147,7 +147,6 @@ const modelFamilies: readonly [name: RegExp, kinds: readonly MediaKind[]][] = [
   [/(^|[/.:])gemini-(?!embedding)/, ['image', 'audio', 'file']],
 ]
 
-/** Known from the option `media` or from the model name. */
 function isKnownToAccept({ media, model }: Pick<ModelProvider, 'media' | 'model'>, kind: MediaKind): boolean {
   if (media !== undefined) return media.includes(kind)
   return modelFamilies.some(([name, kinds]) => name.test(model) && kinds.includes(kind))

@@ -112,7 +112,6 @@ function classifyWords({ code, type, message }: ErrorBody): FailureKind {
   return 'transient'
 }
 
-/** Waiting does not help if the account has no credit. */
 const accountWords = /insufficient|billing|balance|payment|credit|exceeded_current_quota|hard_limit/i
 
 /** Whether the message says that the account has no credit. A quota may be a per-minute one. */
@@ -237,7 +236,6 @@ function createFailure(
   return createModelFailure({ kind, code, message, ...(refused && { refused }) })
 }
 
-/** Formats `What: why. Advice`, shortened and without secrets. */
 function formatSentence(what: string, why: string, advice = ''): string {
   const said =
     why === ''
@@ -258,7 +256,6 @@ function readStatusNumber(value: unknown, key: string): number | null {
   return typeof number === 'number' && Number.isInteger(number) && number >= 100 ? number : null
 }
 
-/** Codes and types of requests that exceed the context window. */
 const overflowCodes =
   /^(context_length_exceeded|context_window_exceeded|model_max_prompt_tokens_exceeded|tokens_limit_reached|too_many_prompt_tokens|exceed_context_size_error|request_too_large|string_above_max_length)$/i
 
@@ -342,7 +339,6 @@ export function parseRateLimitReset(headers: unknown): number | null {
 
 const unitMs: Record<string, number> = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1000, ms: 1 }
 
-/** Parses `1h2m3.5s` or seconds. */
 function parseDuration(text: string): number | null {
   const seconds = parseAmount(text)
   if (seconds !== null) return readWaitMs(seconds * 1000)

@@ -8,7 +8,6 @@ import type { ModelRequest, ToolSpec } from '../models/provider.js'
  * 10 % off, JSON 20 %. A tokenizer is exact for one model family only, and takes megabytes.
  */
 
-/** Overhead of a chat template per message and per tool. */
 const perMessage = 4
 const perTool = 8
 

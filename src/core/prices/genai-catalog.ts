@@ -2,7 +2,6 @@ import { calcPrice, findProvider, type Provider } from '@pydantic/genai-prices'
 import type { TokenUsage } from '../../../machines/agent/usage.js'
 import { stripReleaseDate } from './price-book.js'
 
-/** Other provider names in the catalog. */
 const aliases = new Map([
   ['bedrock', 'aws'],
   ['gemini', 'google'],

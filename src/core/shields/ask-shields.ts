@@ -235,7 +235,7 @@ export async function runShields(
 ): Promise<Screening> {
   expectArgument('runShields(shields)', shields, listRule('a list of shields'))
   expectArgument('runShields(shields, content)', content, {
-    is: (given) => typeof given === 'string',
+    is: (input) => typeof input === 'string',
     phrase: 'a text',
   })
   expectArgument(
@@ -276,7 +276,6 @@ function isBase64(text: string): boolean {
   return text.length >= 16 && text.length % 4 === 0 && /^[A-Za-z0-9+/]+={0,2}$/.test(text)
 }
 
-/** Null for binary data. */
 function decodeText(base64: string): string | null {
   try {
     const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0))

@@ -93,7 +93,6 @@ function isMore(rest: string): boolean {
 
 const shortestRest = 8
 
-/** The readings of the finders, starting with the original text. */
 function createReadings(finders: readonly Finder[], text: string): (finder: Finder) => View[] {
   const itself = createIdentityView(text)
   if (finders.every(({ reads }) => reads === undefined)) return () => [itself]
@@ -135,7 +134,6 @@ function* matchSpans({ pattern, accepts }: Finder, text: string): Generator<Span
   }
 }
 
-/** A normalized text and its mapping to the original. */
 interface View {
   text: string
   /** Character `i` stands for the original's characters from `start(i)` to `end(i)`. */
@@ -197,7 +195,6 @@ function unescapeJson(escape: string): string {
   return String.fromCharCode(Number.parseInt(escape.slice(2), 16))
 }
 
-/** Removes line ends and the indentation that follows. */
 function createJoinedView({ text, start, end }: View): View {
   const kept: [from: number, at: number][] = []
   const pieces: string[] = []

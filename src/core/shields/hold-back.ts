@@ -40,18 +40,15 @@ export interface HoldBackResult {
  */
 export class HoldBack {
   readonly #window: number
-  /** Length of the continued text. */
   readonly #start: number
   readonly #overlap: number
   readonly #check: HoldBackOptions['check']
   readonly #release: HoldBackOptions['release']
   #text = ''
   #released = ''
-  /** Length of the last checked text. */
   #checked = 0
   #checking: Promise<void> | undefined
   #blocked = false
-  /** True if nothing more can be released. */
   #closed = false
 
   /** Throws a ConfigError `invalid_option`. */

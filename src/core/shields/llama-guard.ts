@@ -72,11 +72,11 @@ export function llamaGuard(options: LlamaGuardOptions): Shield {
     check: async (content, { point, messages, signal }) => {
       if (content.trim() === '') return { action: 'allow' }
       const turns = toConversation(content, point, messages)
-      const asked: GuardedTurn[] =
+      const pending: GuardedTurn[] =
         template === 'endpoint'
           ? turns
           : [{ role: 'user', content: formatLlamaGuardPrompt(turns, categories) }]
-      const violated = parseLlamaGuardAnswer(await askLlamaGuard(model, asked, signal))
+      const violated = parseLlamaGuardAnswer(await askLlamaGuard(model, pending, signal))
       if (violated === null) return { action: 'allow' }
       // Unknown categories always count.
       const counting = violated.filter((code) => !isKnown(code) || categories.includes(code))
@@ -110,7 +110,6 @@ function parseLlamaGuardAnswer(answer: string): string[] | null {
   return [...new Set(text.toUpperCase().match(/\bS\d{1,2}\b/g))]
 }
 
-/** Enough for all categories. */
 const maxTokens = 100
 
 async function askLlamaGuard(
@@ -186,10 +185,10 @@ export function toConversation(
   messages: readonly Message[] = [],
 ): GuardedTurn[] {
   const isAgents = point === 'output' || point === 'toolInput'
-  const asked = isAgents ? findLastUserText(messages) : ''
-  if (asked === '') return [{ role: 'user', content: escapeMarkers(content) }]
+  const pending = isAgents ? findLastUserText(messages) : ''
+  if (pending === '') return [{ role: 'user', content: escapeMarkers(content) }]
   return [
-    { role: 'user', content: escapeMarkers(asked) },
+    { role: 'user', content: escapeMarkers(pending) },
     { role: 'assistant', content: escapeMarkers(content) },
   ]
 }

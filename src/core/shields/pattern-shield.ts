@@ -91,16 +91,16 @@ export function createFinderShield(
   const shield = defineShield({
     name,
     check: (content) => {
-      const said = (kinds: readonly string[]): string => message ?? `${found}: ${kinds.join(', ')}.`
+      const words = (kinds: readonly string[]): string => message ?? `${found}: ${kinds.join(', ')}.`
       if (action !== 'redact') {
         const kinds = listKinds(finders, content)
-        return kinds.length === 0 ? { action: 'allow' } : { action, message: said(kinds) }
+        return kinds.length === 0 ? { action: 'allow' } : { action, message: words(kinds) }
       }
       const { text, kinds, clean } = redactAll(finders, content, replace)
       if (kinds.length === 0) return { action: 'allow' }
       return clean
-        ? { action, content: text, message: said(kinds) }
-        : { action: 'block', message: `${said(kinds)} It cannot be redacted.` }
+        ? { action, content: text, message: words(kinds) }
+        : { action: 'block', message: `${words(kinds)} It cannot be redacted.` }
     },
   })
   checkOptions(name, finders, { ...options, action, replacement })

@@ -18,10 +18,8 @@ const issuers: readonly (readonly [start: RegExp, lengths: readonly number[]])[]
   [/^4/, [13, 16, 19]],
 ]
 
-/** Digits that identify an issuer. */
 const prefix = 4
 
-/** Possible lengths by the first digits, longest first. Cached. */
 const lengthsByPrefix = new Map<string, readonly number[]>()
 
 function listLengths(digits: string): readonly number[] {

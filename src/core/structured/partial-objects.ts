@@ -51,7 +51,6 @@ export class PartialObjects {
   }
 }
 
-/** Bracket depth of a JSON text. */
 class TextDepth {
   deepest = 0
   #depth = 0

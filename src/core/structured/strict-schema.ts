@@ -1,11 +1,9 @@
 import { isObject } from '../base/values.js'
 import type { Json, JsonObject } from '../../../machines/agent/json.js'
 
-/** Maximum object nesting at OpenAI. */
 const deepest = 10
 
-/** Keywords that strict schemas support. */
-const taken = toWordSet(
+const used = toWordSet(
   'type enum const title description required',
   'minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minItems maxItems',
 )
@@ -41,17 +39,17 @@ function toStrict(schema: Json | undefined, depth: number): JsonObject | null {
   if (acceptsType(schema, 'object') && !isClosable(schema)) return null
   if (acceptsType(schema, 'array') && !('items' in schema)) return null
   const result: JsonObject = {}
-  const said: string[] = []
+  const text: string[] = []
   for (const [keyword, value] of Object.entries(schema)) {
     const inner = toStrictKeyword(keyword, value, depth)
     if (inner === null) return null
     if (inner !== undefined) Object.assign(result, inner)
     else if (isTaken(keyword, value)) result[keyword] = value
-    else if (sayable.has(keyword)) said.push(`${keyword}: ${JSON.stringify(value)}`)
+    else if (sayable.has(keyword)) text.push(`${keyword}: ${JSON.stringify(value)}`)
     else return null
   }
   if (acceptsType(schema, 'object')) result['additionalProperties'] = false
-  return said.length === 0 ? result : { ...result, description: appendToDescription(schema, said) }
+  return text.length === 0 ? result : { ...result, description: appendToDescription(schema, text) }
 }
 
 /** Converts a keyword with subschemas. Undefined for other keywords, null if a subschema cannot be strict. */
@@ -86,7 +84,6 @@ function toStrictList(schemas: readonly Json[], depth: number): Json[] | null {
   return list.every((schema) => schema !== null) ? list : null
 }
 
-/** A reference allows no siblings. */
 function toStrictReference(schema: JsonObject, to: string): JsonObject | null {
   if (!to.startsWith('#')) return null
   const { $ref: _ref, $defs, ...beside } = schema
@@ -117,10 +114,10 @@ function isClosable({ properties, required, additionalProperties = null }: JsonO
 function isTaken(keyword: string, value: Json): boolean {
   if (keyword === 'format') return formats.has(value)
   if (keyword === 'pattern') return typeof value === 'string' && !/\(\?<?[=!]/.test(value)
-  return taken.has(keyword)
+  return used.has(keyword)
 }
 
-function appendToDescription({ description }: JsonObject, said: readonly string[]): string {
-  const rest = `(${said.join(', ')})`
+function appendToDescription({ description }: JsonObject, text: readonly string[]): string {
+  const rest = `(${text.join(', ')})`
   return typeof description === 'string' ? `${description} ${rest}` : rest
 }

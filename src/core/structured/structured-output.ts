@@ -47,13 +47,13 @@ export interface StructuredOutput {
 /** @throws ConfigError for what is no schema, has no JSON Schema, or is none of an object. */
 export function createStructuredOutput(option: InputSchema | OutputOptions): StructuredOutput {
   const {
-    schema: given,
+    schema: source,
     name = 'final_answer',
     mode = 'auto',
   } = isOptions(option) ? checkOptions(option) : { schema: option }
-  const schema = toJsonSchema(given)
-  const { validate, ready } = isStandardSchema(given)
-    ? { validate: createValidator(given), ready: undefined }
+  const schema = toJsonSchema(source)
+  const { validate, ready } = isStandardSchema(source)
+    ? { validate: createValidator(source), ready: undefined }
     : createPlainSchema(schema)
   return { name, mode, schema, validate, ready }
 }
@@ -188,8 +188,8 @@ const description =
   'Gives the final answer and ends the task. Call it once, without other tools, when everything else is done, instead of answering in text.'
 
 function findFreeName(wanted: string, tools: readonly { name: string }[]): string {
-  const taken = new Set(tools.map(({ name }) => name))
+  const used = new Set(tools.map(({ name }) => name))
   let name = wanted
-  for (let number = 2; taken.has(name); number++) name = `${wanted.slice(0, 60)}_${number}`
+  for (let number = 2; used.has(name); number++) name = `${wanted.slice(0, 60)}_${number}`
   return name
 }

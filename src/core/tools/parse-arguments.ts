@@ -92,9 +92,7 @@ function dropProto(key: string, value: unknown): unknown {
   return key === '__proto__' ? undefined : value
 }
 
-/** Maximum number of reported issues. */
 const mostListed = 10
-/** Maximum characters of a schema in a message. */
 const mostShown = 200
 
 /**

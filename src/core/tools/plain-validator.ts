@@ -56,7 +56,7 @@ async function withLinearPatterns(schema: JsonObject): Promise<{ schema: unknown
     try {
       const compiled = engine?.compile(engine.translateRegExp(pattern))
       if (compiled === undefined) return null
-      checks[name] = (given) => compiled.matcher(given).find()
+      checks[name] = (source) => compiled.matcher(source).find()
       return name
     } catch {
       return null
@@ -135,8 +135,8 @@ function toIssues(errors: readonly OutputUnit[]): Issue[] {
         ? `${instanceLocation}/`.startsWith(`${choice.instanceLocation}/`)
         : keywordLocation.startsWith(`${choice.keywordLocation}/`),
     )
-  const told = errors.filter((error) => !wrappings.has(error.keyword) && !isInChoice(error))
-  return (told.length > 0 ? told : errors.slice(0, 1)).map(toIssue)
+  const reported = errors.filter((error) => !wrappings.has(error.keyword) && !isInChoice(error))
+  return (reported.length > 0 ? reported : errors.slice(0, 1)).map(toIssue)
 }
 
 function toIssue({ keyword, instanceLocation, error }: OutputUnit): Issue {

@@ -22,12 +22,10 @@ export interface RunBatchOptions extends RunCallOptions {
 export class RunningBatch implements CallOwner {
   readonly #calls: readonly RunnableCall[]
   readonly #options: RunBatchOptions
-  /** One slot per concurrent call. */
   readonly #lanes: (RunningCall | null)[]
-  #taken = 0
+  #used = 0
   /** Number of idle lanes that wait for `ready`. */
   #waiting = 0
-  /** Calls started in this turn of the event loop. */
   #inTurn = 0
   /** Idle lanes that wait for the next turn. */
   #paused: number[] | undefined
@@ -54,7 +52,7 @@ export class RunningBatch implements CallOwner {
   /** Starts no further calls and returns those that were not started. */
   halt(): readonly RunnableCall[] {
     this.#isHalted = true
-    return this.#calls.slice(this.#taken)
+    return this.#calls.slice(this.#used)
   }
 
   onCallEnd(ended: RunningCall, result: ToolResult | null): void {
@@ -99,7 +97,7 @@ export class RunningBatch implements CallOwner {
   /** `isReady`: `ready` has settled. */
   #takeNext(lane: number, isReady = false): void {
     const { abort } = this.#options
-    const call = this.#calls[this.#taken]
+    const call = this.#calls[this.#used]
     if (abort.aborted || this.#isHalted) return
     if (call === undefined) {
       if (this.#waiting === 0 && this.#lanes.every((running) => running === null)) this.#options.onDone()
@@ -112,7 +110,7 @@ export class RunningBatch implements CallOwner {
       void this.#takeNextAfter(ready, lane)
       return
     }
-    this.#taken += 1
+    this.#used += 1
     this.#inTurn += 1
     this.#options.onStart?.(call.id)
     // A subscriber may stop the batch here.

@@ -181,7 +181,7 @@ export class RunningCall {
       progress: (progress) => this.#reportProgress(progress),
       ...(keepsHandle && {
         ...(handle !== undefined && { handle }),
-        keepHandle: (kept: unknown) => this.#keepHandle(kept),
+        keepHandle: (stored: unknown) => this.#keepHandle(stored),
       }),
     }
     const attached = attachSignal(execution, this.#abort)
@@ -286,7 +286,6 @@ export class RunningCall {
 
 const contextHint = 'The tool reads `context`, but this run has none. Pass it: run(input, { context }).'
 
-/** Whether the tool failed because the run has no `context`. */
 function readsContext({ execute }: Tool, error: unknown): boolean {
   const message = readProperty(error, 'name') === 'TypeError' && readProperty(error, 'message')
   if (typeof message !== 'string' || !/\bundefined\b/.test(message)) return false
@@ -323,7 +322,6 @@ function formatNotLoaded({ name, description, parameters }: Tool, search: ToolSe
   return `The tool '${name}' was not loaded, so this call was not executed. It is loaded now. Call it ${how} with arguments that match its parameters.\n${spec}`
 }
 
-/** Maximum tools listed for an unknown name. */
 const mostNamed = 20
 
 function formatUnknownTool(wanted: string, names: readonly string[]): string {

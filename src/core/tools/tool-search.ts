@@ -187,7 +187,6 @@ function checkOptions(options: unknown): ToolSearchOptions {
 /** Also used by `statewright/memory`. */
 export const loadOrama = loadOnce(() => loadPeer<typeof OramaModule>('@orama/orama', 'toolSearch()'))
 
-/** Weight of words in names against words in descriptions. */
 const boost = { name: 3, description: 1, fields: 1 }
 
 /**
@@ -232,16 +231,13 @@ export async function createToolIndex(tools: readonly Tool[]): Promise<(query: s
 /** The suffix prevents prefix matches, and clashes with built-in property names. */
 const end = '$'
 
-/** Splits names such as `createIssue` and `create_issue` into words. */
 function splitWords(text: string, stem: (word: string) => string): string[] {
   const parts = text.replaceAll(/([\p{Ll}\p{N}])(\p{Lu})/gu, '$1 $2').toLowerCase()
   return [...new Set((parts.match(/[\p{L}\p{M}\p{N}]+/gu) ?? []).map((word) => stem(word) + end))]
 }
 
-/** Maximum characters of the list of deferred tools. */
 const maxIndexChars = 10_000
 
-/** Maximum characters of the last line. */
 const maxRestChars = 60
 
 /** Shorter descriptions are useless. */
@@ -313,10 +309,10 @@ export function createDispatcher(): Tool {
  */
 export function unwrapCall(call: ToolCall): ToolCall {
   if (call.function.name !== dispatcherName || call.hosted) return call
-  const { name, arguments: given } = readObject(call.function.arguments) ?? {}
+  const { name, arguments: source } = readObject(call.function.arguments) ?? {}
   if (typeof name !== 'string' || name.trim() === '' || name === dispatcherName) return call
   // Some models write the inner object as a string.
-  const inner = typeof given === 'string' ? readObject(given) : asObject(given)
+  const inner = typeof source === 'string' ? readObject(source) : asObject(source)
   if (inner === null) return call
   return { ...call, function: { name, arguments: JSON.stringify(inner) }, dispatched: true }
 }

@@ -43,7 +43,6 @@ export function createToolSet(entries: readonly ToolEntry[]): ToolSet {
     : createFixedSet(lots.flatMap(listTools))
 }
 
-/** The tools of one entry. */
 interface EntryTools {
   /** Origin, for error messages. */
   readonly owner: string
@@ -53,12 +52,12 @@ interface EntryTools {
   readonly listed?: readonly unknown[]
 }
 
-function createFixedSet(given: readonly Tool[]): ToolSet {
-  const found = given.find((tool) => tool.search)?.search
+function createFixedSet(input: readonly Tool[]): ToolSet {
+  const found = input.find((tool) => tool.search)?.search
   // The provider gets all tools, and the search is not a tool of the agent.
   const isHosted = found?.hosted === true
   const search = isHosted ? undefined : found
-  const tools = isHosted ? given.filter((tool) => !tool.search) : given
+  const tools = isHosted ? input.filter((tool) => !tool.search) : input
   const byName = new Map(tools.map((tool) => [tool.name, tool]))
   const specs = tools.map(({ name, description, parameters, defer }) => ({
     name,

@@ -89,9 +89,9 @@ export function defineToolGroup<Args extends StandardSchema, Member extends Tool
     if ('then' in checked) throw invalidGroupError(name, 'args must be a schema that checks synchronously')
     if (checked.issues)
       throw invalidGroupError(name, `its args are invalid:\n${explainIssues(checked.issues)}\n`)
-    const made: unknown = tools(checked.value as OutputOf<Args>)
-    if (!Array.isArray(made)) throw invalidGroupError(name, 'tools must return an array of tools')
-    return made as Member[]
+    const created: unknown = tools(checked.value as OutputOf<Args>)
+    if (!Array.isArray(created)) throw invalidGroupError(name, 'tools must return an array of tools')
+    return created as Member[]
   }
   return Object.freeze({ name, open })
 }

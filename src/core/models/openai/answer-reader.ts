@@ -27,7 +27,6 @@ export class AnswerReader {
   readonly #fold: AnswerFold
   #body: BodyReader | null = null
   #ended = false
-  /** Text of the current chunk that was not reported yet. */
   #text = ''
   #reasoning = ''
 
@@ -57,7 +56,7 @@ export class AnswerReader {
     try {
       this.#push(text)
     } finally {
-      this.#tell()
+      this.#report()
     }
     this.#options.onActivity((this.#body?.progress ?? 0) > before ? 'content' : 'keep_alive')
   }
@@ -70,7 +69,7 @@ export class AnswerReader {
 
   #close(): ModelResponse {
     this.#show(this.#fold.flush())
-    this.#tell()
+    this.#report()
     return this.#fold.getResponse(this.#ended)
   }
 
@@ -149,17 +148,17 @@ export class AnswerReader {
     // A delta callback may abort the request.
     if (signal.aborted) throw signal.reason
     // Within one delta, reasoning comes before text.
-    if (reasoning !== '' && this.#text !== '') this.#tell()
+    if (reasoning !== '' && this.#text !== '') this.#report()
     this.#text += text
     this.#reasoning += reasoning
     if (calls === undefined && hosted === undefined && warnings === undefined) return
-    this.#tell()
+    this.#report()
     if (calls !== undefined) for (const call of calls) onToolCall?.(call)
     if (hosted !== undefined) for (const call of hosted) onHosted?.(call)
     if (warnings !== undefined) for (const { code, message } of warnings) onWarning?.(code, message)
   }
 
-  #tell(): void {
+  #report(): void {
     const [text, reasoning] = [this.#text, this.#reasoning]
     if (text === '' && reasoning === '') return
     this.#text = this.#reasoning = ''
@@ -174,7 +173,6 @@ interface BodyReader {
   end(): void
 }
 
-/** A truncated document is an incomplete response. */
 class JsonBody implements BodyReader {
   readonly #take: (value: unknown) => void
   #whole = ''
@@ -223,8 +221,8 @@ export interface AnswerFormat {
   readonly displayName: string
   /** Whether a JSON document is a complete response. */
   isWhole(value: unknown): boolean
-  /** `tellsCalls`: whether deltas include tool call parts. */
-  createFold(tellsCalls?: boolean): AnswerFold
+  /** `reportsCalls`: whether deltas include tool call parts. */
+  createFold(reportsCalls?: boolean): AnswerFold
 }
 
 /** Folds the chunks of one response. */

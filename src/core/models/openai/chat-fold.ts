@@ -15,12 +15,11 @@ import { readUsage } from './read-usage.js'
 export const chatFormat: AnswerFormat = {
   displayName: 'chat completion',
   isWhole: (value) => Array.isArray(asObject(value)?.choices),
-  createFold: (tellsCalls = false) => new ChatFold(tellsCalls),
+  createFold: (reportsCalls = false) => new ChatFold(reportsCalls),
 }
 
-/** Folds `chat.completion.chunk` objects, or one `chat.completion`. */
 class ChatFold implements AnswerFold {
-  readonly #tellsCalls: boolean
+  readonly #reportsCalls: boolean
   #text = ''
   #reasoning = ''
   #refusal = ''
@@ -36,13 +35,12 @@ class ChatFold implements AnswerFold {
   /** `function_call`, the deprecated form of `tool_calls`. It may repeat them. */
   #oldCall: ToolCallFold | null = null
   #details: ReasoningDetails | null = null
-  /** Citations in the content and at the top level. */
   readonly #cited: Json[] = []
   #citedBeside: readonly Json[] = []
   readonly #think = new ThinkSplitter()
 
-  constructor(tellsCalls: boolean) {
-    this.#tellsCalls = tellsCalls
+  constructor(reportsCalls: boolean) {
+    this.#reportsCalls = reportsCalls
   }
 
   get progress(): number {
@@ -118,11 +116,11 @@ class ChatFold implements AnswerFold {
   #refuseErrors(chunk: JsonObject, choice: JsonObject | null): void {
     const body = isErrorBody(chunk) ? chunk : choice
     if (body === null || !isErrorBody(body)) return
-    const said =
+    const error =
       body.finish_reason === 'error' && !hasError(body.error)
         ? { message: 'its finish reason is "error"' }
         : body
-    throw new ModelError({ ...toBodyFailure(said), partialText: this.#text, usage: this.#usage })
+    throw new ModelError({ ...toBodyFailure(error), partialText: this.#text, usage: this.#usage })
   }
 
   /** Some servers send a message next to the delta: the whole response so far, or the only copy of it. */
@@ -147,7 +145,7 @@ class ChatFold implements AnswerFold {
     this.#size += content.text.length + thoughts.length
     let calls: ToolCallDelta[] | undefined
     if (delta.tool_calls != null) {
-      if (this.#tellsCalls) calls = []
+      if (this.#reportsCalls) calls = []
       this.#size += (this.#calls ??= new ToolCallFold()).push(delta.tool_calls, calls)
     }
     if (delta.function_call != null) {
@@ -174,7 +172,6 @@ function toWholeDelta(message: unknown): JsonObject | null {
   }
 }
 
-/** Additional choices are ignored. */
 function findFirstChoice(choices: unknown): JsonObject | null {
   for (const item of asList(choices)) {
     const choice = asObject(item)

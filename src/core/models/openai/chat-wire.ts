@@ -75,8 +75,8 @@ export function createChatBodyBuilder(options: ChatBodyOptions) {
   function messagesOf({ instructions, messages, nudges }: ModelRequest): WireMessage[] {
     const wire = systemOf(toWellFormed(instructions))
     for (const message of insertMediaMessages(messages)) {
-      const said = wireOf(message)
-      if (said !== null) wire.push(said)
+      const text = wireOf(message)
+      if (text !== null) wire.push(text)
     }
     wire.push(...toTextMessages('user', toWellFormed(nudges.join('\n\n'))))
     return arrangeMessages(wire, { bridge: options.isMistral })

@@ -80,7 +80,6 @@ class CachedList {
   #items: readonly object[] = []
   /** Each item is followed by a comma. The buffer may be larger than its content. */
   #bytes = new Uint8Array(0)
-  /** End offset of each item. */
   #ends: number[] = []
 
   write(items: readonly object[]): Uint8Array {

@@ -98,8 +98,8 @@ export function createExchange(options: OpenAIOptions, wire: ApiWire, provider: 
     return { node, own: (plain ??= createPlainClient(noted, path)) }
   }
 
-  return async (given, callbacks) => {
-    const request = fitTools(given, family, callbacks.onWarning)
+  return async (original, callbacks) => {
+    const request = fitTools(original, family, callbacks.onWarning)
     let client: Pick<OpenAI, 'apiKey'> | undefined
     try {
       const way = findPlainWay()
@@ -130,7 +130,6 @@ export function createExchange(options: OpenAIOptions, wire: ApiWire, provider: 
   }
 }
 
-/** Removes secrets from the error and its causes. */
 function toSafeModelError(error: unknown, secrets: SentSecrets): ModelError {
   const failure = toModelFailure(error)
   const hidden = secrets.hideInFailure(failure)

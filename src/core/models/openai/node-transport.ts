@@ -14,7 +14,6 @@ export interface NodeHttp {
   pipeline(): typeof pipeline
 }
 
-/** Globals that distinguish JavaScript platforms. */
 interface Platform {
   process?: Partial<Pick<NodeJS.Process, 'release' | 'versions' | 'getBuiltinModule'>> & { type?: string }
   document?: unknown
@@ -129,7 +128,6 @@ export function createOutgoingRequest(url: string, headers: Headers, timeoutMs: 
   }
 }
 
-/** Maximum resends after a kept-alive connection was closed. */
 const maxResends = 3
 
 /**
@@ -161,21 +159,22 @@ export function postRequest(
 
     function send(): void {
       // Read from the module, which may be instrumented.
-      const made = (isSecure ? https : http).request({
+      const created = (isSecure ? https : http).request({
         ...options,
         headers: { ...options.headers, 'content-length': String(body.length) },
       })
-      request = made
-      made.on('response', (response) => {
+      request = created
+      created.on('response', (response) => {
         const { statusCode = 0, headers } = response
         if (settle()) resolve({ statusCode, headers, body: response })
       })
-      made.on('error', (error) => {
+      created.on('error', (error) => {
         if (settled) return
-        if (made.reusedSocket && isConnectionReset(error) && !abort.aborted && resent++ < maxResends) send()
+        if (created.reusedSocket && isConnectionReset(error) && !abort.aborted && resent++ < maxResends)
+          send()
         else fail(error)
       })
-      made.end(body)
+      created.end(body)
     }
     function fail(error: unknown): void {
       if (settle()) reject(new Error('Connection error.', { cause: error }))

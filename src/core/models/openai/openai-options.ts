@@ -305,7 +305,6 @@ export function getEnvironmentVariable(name: string): string | undefined {
   return getEnvironment()[name]?.trim() || undefined
 }
 
-/** Browsers and workers have no environment. */
 function getEnvironment(): Record<string, string | undefined> {
   const scope: { process?: { env?: Record<string, string | undefined> } } = globalThis
   return scope.process?.env ?? {}

@@ -79,7 +79,7 @@ export function createWireProvider(
   const structuredOutput = findStructuredOutput(provider)
   const echo = echoAt(provider)
   const endpoint = findEndpoint(options)
-  const made: ModelProvider = {
+  const created: ModelProvider = {
     provider,
     model: options.model,
     ...(endpoint && { endpoint }),
@@ -97,7 +97,7 @@ export function createWireProvider(
         return answer(request, { abort, onSent, onActivity, onDelta, onToolCall, onHosted, onWarning })
       }),
   }
-  return options.limiter?.limit(made) ?? made
+  return options.limiter?.limit(created) ?? created
 }
 
 const ignoreDelta = () => undefined
@@ -161,7 +161,6 @@ const hosts: [end: string, provider: string][] = [
   ['router.huggingface.co', 'huggingface'],
 ]
 
-/** Default ports of local servers. */
 const localPorts: Record<string, string> = { 11434: 'ollama', 1234: 'lmstudio', 8000: 'vllm' }
 
 /** A known provider name, or the host. */

@@ -23,7 +23,6 @@ interface Piece {
   isDone: boolean
 }
 
-/** An output item that is being streamed. */
 interface ItemDraft {
   /** Position in the output. */
   at: number
@@ -54,10 +53,10 @@ const pieceKinds: Readonly<Record<string, { kind: PieceKind; whole: string; inde
  * Assembles streamed items. Items are identified by `output_index`, because some servers change ids during the
  * stream (GitHub Copilot). Several items may be streamed at once.
  */
-export function createOutputItems(tellsCalls: boolean) {
+export function createOutputItems(reportsCalls: boolean) {
   const drafts = new Map<number, ItemDraft>()
   let latest: ItemDraft | undefined
-  let toldCalls = 0
+  let callCount = 0
   /** The origin of the last visible text, to separate messages and thoughts. */
   const shown = { text: null as string | null, reasoning: null as string | null }
 
@@ -84,7 +83,7 @@ export function createOutputItems(tellsCalls: boolean) {
   }
 
   function show(draft: ItemDraft, name: string, kind: PieceKind, added: string): Delta {
-    if (kind === 'arguments') return tellCall(draft, added)
+    if (kind === 'arguments') return reportCall(draft, added)
     if (kind === 'text') return showWords(draft, draft.think.push(added))
     return kind === 'reasoning'
       ? { text: '', reasoning: separate(kind, `${draft.at} ${name}`, added) }
@@ -97,7 +96,6 @@ export function createOutputItems(tellsCalls: boolean) {
     return { text: separate('text', place, text), reasoning: separate('reasoning', place, reasoning) }
   }
 
-  /** Adds a separator if this does not continue the previous text. */
   function separate(kind: 'text' | 'reasoning', place: string, added: string): string {
     if (added === '') return ''
     const isNext = shown[kind] !== null && shown[kind] !== place && !added.startsWith(messageSeparator)
@@ -106,15 +104,15 @@ export function createOutputItems(tellsCalls: boolean) {
   }
 
   /** Returns the new part of the arguments. The first delta of a call contains all arguments so far. */
-  function tellCall(draft: ItemDraft, added: string): Delta {
+  function reportCall(draft: ItemDraft, added: string): Delta {
     const { item, taken } = draft
-    if (!tellsCalls || item.type !== 'function_call') return noDelta
+    if (!reportsCalls || item.type !== 'function_call') return noDelta
     if (draft.callIndex !== undefined && added === '') return noDelta
     const isFirst = draft.callIndex === undefined
-    const index = (draft.callIndex ??= toldCalls++)
-    const given = isFirst ? (taken.get(argumentsName)?.text ?? '') : added
+    const index = (draft.callIndex ??= callCount++)
+    const text = isFirst ? (taken.get(argumentsName)?.text ?? '') : added
     const id = asText(item.call_id) || asText(item.id)
-    return { ...noDelta, calls: [{ index, id, name: asText(item.name), arguments: given }] }
+    return { ...noDelta, calls: [{ index, id, name: asText(item.name), arguments: text }] }
   }
 
   /** Adds text to a part and returns what is new. Returns nothing if the whole text contradicts the pieces. */
@@ -161,7 +159,7 @@ export function createOutputItems(tellsCalls: boolean) {
         draft.isDone ||= type === 'response.output_item.done'
         draft.item = typeof item.type === 'string' ? item : { ...draft.item, ...item }
         const shown = settle(draft, item)
-        return draft.callIndex === undefined ? joinDeltas(shown, tellCall(draft, '')) : shown
+        return draft.callIndex === undefined ? joinDeltas(shown, reportCall(draft, '')) : shown
       }
       const [, name = '', end = ''] = /^(.*)\.(delta|done)$/.exec(type) ?? []
       const known = pieceKinds[name]
@@ -255,8 +253,8 @@ function finishItem(draft: ItemDraft): JsonObject {
 }
 
 function addPieces({ item, pieces }: ItemDraft): JsonObject {
-  const said = [...pieces.values()]
-  const of = (kind: PieceKind) => said.filter((piece) => piece.kind === kind)
+  const all = [...pieces.values()]
+  const of = (kind: PieceKind) => all.filter((piece) => piece.kind === kind)
   const [call] = of('arguments')
   if (call !== undefined) return { ...item, type: item.type ?? 'function_call', arguments: call.text }
   const thoughts = of('reasoning')

@@ -47,7 +47,6 @@ function readProviderCost({ cost, cost_in_usd_ticks: ticks }: JsonObject): Pick<
   return dollars > 0 ? { providerCost: dollars } : {}
 }
 
-/** The input part of the tokens that only the total includes. */
 function countUnlistedInput(prompt: number, apart: number, ...details: number[]): number {
   return (
     details.find((tokens) => tokens > 0 && (tokens === apart || (tokens > prompt && tokens < apart))) ?? 0

@@ -24,10 +24,8 @@ export interface RequestClient {
 /** Sent to servers without a key. */
 const placeholderKey = 'no-key-needed'
 
-/** The default of the `openai` client. */
 const defaultTimeoutMs = 600_000
 
-/** Variables whose features only the `openai` client supports. */
 const clientVariables = ['OPENAI_LOG', 'OPENAI_CUSTOM_HEADERS', 'OPENAI_ADMIN_KEY']
 
 /**
@@ -48,17 +46,16 @@ export function isPlainClientEnough(options: OpenAIOptions): boolean {
   )
 }
 
-/** Undefined values count as omitted. */
-function isPlainRecord(given: unknown, fits: (value: unknown) => boolean): boolean {
-  if (given === undefined) return true
-  if (typeof given !== 'object' || given === null || Symbol.iterator in given) return false
-  return Object.values(given).every((value) => value === undefined || fits(value))
+function isPlainRecord(input: unknown, fits: (value: unknown) => boolean): boolean {
+  if (input === undefined) return true
+  if (typeof input !== 'object' || input === null || Symbol.iterator in input) return false
+  return Object.values(input).every((value) => value === undefined || fits(value))
 }
 
 /** Uses the URL and headers of the `openai` client, except for those that describe the client and its platform. */
 export function createPlainClient(options: OpenAIOptions, path: string): RequestClient {
   const { apiKey } = options
-  let kept: Promise<OutgoingRequest> | undefined
+  let stored: Promise<OutgoingRequest> | undefined
   let key: string | null =
     typeof apiKey === 'function'
       ? null
@@ -75,11 +72,11 @@ export function createPlainClient(options: OpenAIOptions, path: string): Request
     },
     getOutgoing: () => {
       if (typeof apiKey === 'function') return build()
-      kept ??= build().catch((error: unknown) => {
-        kept = undefined
+      stored ??= build().catch((error: unknown) => {
+        stored = undefined
         throw error
       })
-      return kept
+      return stored
     },
     statusError: createStatusError,
   }
@@ -133,8 +130,8 @@ function createHeaders(options: OpenAIOptions, key: string | null): Headers {
 function createStatusError(status: number, text: string, headers: Headers): Error {
   const body = parseJsonOr(text, undefined) as { error?: ErrorBody } | null | undefined
   const error = body?.error
-  const said = error?.message || error || (body === undefined ? text : undefined)
-  const words = typeof said === 'string' ? said : said === undefined ? '' : JSON.stringify(said)
+  const message = error?.message || error || (body === undefined ? text : undefined)
+  const words = typeof message === 'string' ? message : message === undefined ? '' : JSON.stringify(message)
   return Object.assign(new Error(`${status} ${words || 'status code (no body)'}`), {
     status,
     headers,
@@ -171,7 +168,7 @@ export async function loadClient(options: OpenAIOptions, path: string): Promise<
 
   // The User-Agent contains the class name.
   class OpenAI extends Client implements OwnClient {
-    #kept: Promise<OutgoingRequest> | undefined
+    #stored: Promise<OutgoingRequest> | undefined
 
     get logsRequests(): boolean {
       return this.logLevel === 'info' || this.logLevel === 'debug'
@@ -179,11 +176,11 @@ export async function loadClient(options: OpenAIOptions, path: string): Promise<
 
     getOutgoing(): Promise<OutgoingRequest> {
       if (typeof options.apiKey === 'function') return this.#build()
-      this.#kept ??= this.#build().catch((error: unknown) => {
-        this.#kept = undefined
+      this.#stored ??= this.#build().catch((error: unknown) => {
+        this.#stored = undefined
         throw error
       })
-      return this.#kept
+      return this.#stored
     }
 
     async #build(): Promise<OutgoingRequest> {

@@ -61,22 +61,22 @@ function stripWords(value: Json): Json {
 
 /** Restores the items to send back, or returns null if the message no longer matches them. */
 export function restoreItems(
-  kept: readonly Json[],
+  stored: readonly Json[],
   { content, refusal, calls, media }: MessageContent,
 ): JsonObject[] | null {
   // The text of an image-only response describes its images.
   const isPicture = media.length > 0 && content === describeMediaList(media)
   const words = { text: isPicture ? '' : content, refusal }
-  const taken = { text: 0, refusal: 0 }
-  const asked = [...calls]
+  const used = { text: 0, refusal: 0 }
+  const pending = [...calls]
   const pictures = [...media]
   let isBroken = false
   let isLater = false
 
   function take(kind: 'text' | 'refusal', length: number): string {
-    const at = taken[kind]
-    taken[kind] = at + length
-    isBroken ||= taken[kind] > words[kind].length
+    const at = used[kind]
+    used[kind] = at + length
+    isBroken ||= used[kind] > words[kind].length
     return words[kind].slice(at, at + length)
   }
 
@@ -87,15 +87,15 @@ export function restoreItems(
     return value
   }
 
-  const items = kept.map((value): JsonObject => {
+  const items = stored.map((value): JsonObject => {
     const item = asObject(value) ?? {}
     if (item.type === 'function_call') {
-      const call = asked.shift()
+      const call = pending.shift()
       isBroken ||= call === undefined || call.hosted !== undefined
       return { ...item, call_id: call?.id ?? '', ...call?.function }
     }
     if (isApprovalRequest(item)) {
-      const call = asked.shift()
+      const call = pending.shift()
       isBroken ||= call?.hosted === undefined
       return call === undefined ? item : toApprovalItem(call, item)
     }
@@ -111,7 +111,7 @@ export function restoreItems(
     }
     return { ...item, content: asList(item.content).map(filled) }
   })
-  const isWhole = taken.text === words.text.length && taken.refusal === refusal.length && asked.length === 0
+  const isWhole = used.text === words.text.length && used.refusal === refusal.length && pending.length === 0
   return isWhole && !isBroken ? items : null
 }
 
@@ -183,9 +183,9 @@ export function readCalls(items: readonly JsonObject[], from: string): ToolCall[
 
 /** Some servers send parsed arguments. */
 export function readItemArguments(item: JsonObject): string {
-  const { type, arguments: given } = item
+  const { type, arguments: input } = item
   if (type !== 'function_call' && !isApprovalRequest(item)) return ''
-  return typeof given === 'object' && given !== null ? JSON.stringify(given) : asText(given)
+  return typeof input === 'object' && input !== null ? JSON.stringify(input) : asText(input)
 }
 
 /** Rebuilds the item of an approval request. */
@@ -224,10 +224,10 @@ export function toApprovalAnswer({ tool_call_id: id, content, data }: ToolMessag
  * order.
  */
 export function createAnswerFilter(from: string): (message: Message) => message is ToolMessage {
-  let asked: readonly ToolCall[] = []
+  let pending: readonly ToolCall[] = []
   return (message): message is ToolMessage => {
-    if (message.role === 'assistant') asked = listHostedCalls(message, from)
-    return message.role === 'tool' && asked.some(({ id }) => id === message.tool_call_id)
+    if (message.role === 'assistant') pending = listHostedCalls(message, from)
+    return message.role === 'tool' && pending.some(({ id }) => id === message.tool_call_id)
   }
 }
 

@@ -23,7 +23,7 @@ export function createResponsesFormat(from: string): AnswerFormat {
   return {
     displayName: 'response',
     isWhole: isWholeResponse,
-    createFold: (tellsCalls = false) => new ResponsesFold(from, tellsCalls),
+    createFold: (reportsCalls = false) => new ResponsesFold(from, reportsCalls),
   }
 }
 
@@ -33,20 +33,15 @@ function isWholeResponse(value: unknown): boolean {
   return document?.object === 'response' || Array.isArray(document?.output)
 }
 
-/** Events without content. */
 const silentEvents = new Set(['response.created', 'response.queued', 'response.in_progress', 'keepalive', ''])
 
-/** Events that contain the final response. */
 const endEvents = new Set(['response.completed', 'response.incomplete', 'response.done', 'response.failed'])
 
-/** Folds events of the Responses API, or one `response`. */
 class ResponsesFold implements AnswerFold {
   readonly #from: string
   readonly #items: ReturnType<typeof createOutputItems>
   readonly #hosted = createHostedItemTracker()
-  /** The latest response object. */
   #response: JsonObject = {}
-  /** The items of the final event, or null. */
   #output: JsonObject[] | null = null
   #ending: string | null = null
   #usage: TokenUsage | null = null
@@ -56,9 +51,9 @@ class ResponsesFold implements AnswerFold {
   #size = 0
   #lost = false
 
-  constructor(from: string, tellsCalls: boolean) {
+  constructor(from: string, reportsCalls: boolean) {
     this.#from = from
-    this.#items = createOutputItems(tellsCalls)
+    this.#items = createOutputItems(reportsCalls)
   }
 
   get progress(): number {
@@ -86,12 +81,12 @@ class ResponsesFold implements AnswerFold {
     if (!silentEvents.has(type) && event.delta !== '') this.#progress += 1
     const item = asObject(event.item)
     const at = event.output_index
-    const told =
+    const hosted =
       item === null || typeof at !== 'number'
         ? []
-        : this.#hosted.tell(item, at, type === 'response.output_item.done')
+        : this.#hosted.track(item, at, type === 'response.output_item.done')
     const shown = this.#items.push(type, event)
-    return this.#add(told.length > 0 ? { ...shown, hosted: told } : shown)
+    return this.#add(hosted.length > 0 ? { ...shown, hosted } : shown)
   }
 
   markLost(): void {
@@ -126,10 +121,10 @@ class ResponsesFold implements AnswerFold {
     return delta
   }
 
-  #noteResponse(said: JsonObject | null): void {
-    if (said === null) return
-    this.#response = { ...this.#response, ...said }
-    this.#usage = readUsage(said.usage) ?? this.#usage
+  #noteResponse(response: JsonObject | null): void {
+    if (response === null) return
+    this.#response = { ...this.#response, ...response }
+    this.#usage = readUsage(response.usage) ?? this.#usage
   }
 
   #fail(error: unknown): never {
@@ -152,7 +147,7 @@ class ResponsesFold implements AnswerFold {
     if (listed.length === 0) return noDelta
     const { items: all, dropped } = reconcileItems(listed, this.#items.result())
     this.#output = all
-    const told = all.flatMap((item, at) => this.#hosted.tell(item, at, true))
+    const hosted = all.flatMap((item, at) => this.#hosted.track(item, at, true))
     const shown = {
       text: getUnshown(this.#text, joinText(all)),
       reasoning: getUnshown(this.#reasoning, joinThoughts(all)),
@@ -160,7 +155,7 @@ class ResponsesFold implements AnswerFold {
     const warnings = dropped.length > 0 ? [createDroppedWarning(dropped)] : []
     return this.#add({
       ...shown,
-      ...(told.length > 0 && { hosted: told }),
+      ...(hosted.length > 0 && { hosted }),
       ...(warnings.length > 0 && { warnings }),
     })
   }
@@ -208,7 +203,7 @@ function createHostedItemTracker() {
   const calls = new Map<string, { id: string; hasEnded: boolean }>()
 
   return {
-    tell(item: JsonObject, at: number, hasEnded: boolean): HostedCall[] {
+    track(item: JsonObject, at: number, hasEnded: boolean): HostedCall[] {
       const name = findHostedName(item)
       // Keyed by position, because ids may change.
       const key = `${at} ${name ?? ''}`
@@ -216,11 +211,11 @@ function createHostedItemTracker() {
       if (name === null || known?.hasEnded) return []
       const id = known?.id ?? (asText(item.id) || `hosted_${at + 1}`)
       calls.set(key, { id, hasEnded })
-      const begins = known ? [] : [{ id, name, item: null }]
-      if (!hasEnded) return begins
+      const started = known ? [] : [{ id, name, item: null }]
+      if (!hasEnded) return started
       // The image is reported with the message.
-      const { result: _picture, ...told } = item
-      return [...begins, { id, name, item: isImageCall(item) ? told : item }]
+      const { result: _picture, ...hosted } = item
+      return [...started, { id, name, item: isImageCall(item) ? hosted : item }]
     },
   }
 }

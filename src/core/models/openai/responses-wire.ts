@@ -62,7 +62,6 @@ export interface ResponsesBodyOptions {
   isMistral: boolean
 }
 
-/** Maximum length of a call id in the API. */
 const maxCallIdLength = 64
 
 /**
@@ -138,20 +137,19 @@ export function createResponsesBodyBuilder(options: ResponsesBodyOptions) {
 /** Adds the stored items to the message if it still matches them. */
 function toWireWithItems(message: Message, wire: WireMessage | null, from: string): WireMessage | null {
   if (message.role !== 'assistant') return wire
-  const { content, refusal = '', media = [], provider_items: kept } = message
+  const { content, refusal = '', media = [], provider_items: stored } = message
   const sent = (wire?.['tool_calls'] ?? []) as readonly Pick<ToolCall, 'id' | 'function'>[]
-  const asked = listHostedCalls(message, from)
+  const pending = listHostedCalls(message, from)
   // The provider knows hosted calls by its own names.
-  const calls = sent.map((call, i) => asked.find((one) => one === message.tool_calls?.[i]) ?? call)
-  const own = kept?.from === from ? asList(kept.items) : null
+  const calls = sent.map((call, i) => pending.find((one) => one === message.tool_calls?.[i]) ?? call)
+  const own = stored?.from === from ? asList(stored.items) : null
   const items = own && restoreItems(own, { content: content ?? '', refusal, calls, media })
   if (items !== null) return { role: 'assistant', ...wire, items: toWellFormed(items as Json[]) }
-  return asked.length === 0
+  return pending.length === 0
     ? wire
     : { role: 'assistant', ...wire, items: toWellFormed(rebuildItems(wire, calls)) }
 }
 
-/** An approval request without stored items. */
 function rebuildItems(
   wire: WireMessage | null,
   calls: readonly Pick<ToolCall, 'id' | 'function' | 'hosted'>[],
@@ -170,7 +168,7 @@ function rebuildItems(
  */
 function makeCallIdsUnique(groups: readonly (readonly object[])[]): object[] {
   const counts = new Map<string, number>()
-  const taken = new Set<string>()
+  const used = new Set<string>()
   const renamed = new Map<string, string>()
   return groups.flat().map((item) => {
     const type = Reflect.get(item, 'type') as unknown
@@ -179,10 +177,10 @@ function makeCallIdsUnique(groups: readonly (readonly object[])[]): object[] {
     if (typeof id !== 'string') return item
     if (type === 'function_call' || type === 'mcp_approval_request') {
       let count = (counts.get(id) ?? 0) + 1
-      while (taken.has(numberId(id, count))) count += 1
+      while (used.has(numberId(id, count))) count += 1
       counts.set(id, count)
       renamed.set(id, numberId(id, count))
-      taken.add(numberId(id, count))
+      used.add(numberId(id, count))
     }
     const name = renamed.get(id) ?? id
     return name === id ? item : { ...item, [key]: name }

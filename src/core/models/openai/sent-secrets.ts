@@ -4,16 +4,13 @@ import type { OpenAIOptions } from './openai-options.js'
 
 const redacted = '[redacted]'
 
-/** Shorter values occur in normal text. */
 const minSecretLength = 8
 
 /** A truncated value may be this short. */
 const minHeadLength = 4
 
-/** Maximum keys remembered from a key function. */
 const maxKeys = 50
 
-/** Headers without secrets. */
 const openHeaders =
   /^(accept|content-type|content-length|user-agent|host|connection|referer|http-referer|x-title|x-stainless-.*|openai-(organization|project|beta|version)|.*-(version|beta))$/i
 
@@ -97,7 +94,6 @@ export class SentSecrets {
   }
 }
 
-/** Removes the start of a value that is cut off by `…`. */
 function hideCutHead(text: string, value: string): string {
   return text.replace(/[^\s…]{4,}(?=…)/g, (word) => {
     for (let length = Math.min(word.length, value.length); length >= minHeadLength; length -= 1) {

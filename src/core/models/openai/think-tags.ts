@@ -30,7 +30,6 @@ export const mayHaveTag = (text: string): boolean =>
 export class ThinkSplitter {
   /** The expected closing tag, or null outside a thought. */
   #closeTag: string | null = null
-  /** Possible start of a tag. */
   #held = ''
   /** Leading white space, which is dropped if thoughts come first. */
   #lead = ''
@@ -96,7 +95,6 @@ export class ThinkSplitter {
   }
 }
 
-/** Length of the longest suffix that may start one of the tags. */
 function countTagStart(text: string, tags: readonly string[]): number {
   const longest = Math.max(...tags.map((tag) => tag.length)) - 1
   for (let length = Math.min(longest, text.length); length > 0; length -= 1) {

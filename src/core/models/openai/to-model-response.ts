@@ -34,21 +34,22 @@ export function toModelResponse({ items: all, from, ...answer }: ResponseAnswer)
   if (foreign !== undefined && answer.complete) throw unsupportedOutputError(foreign)
   const messages = items.filter(({ type }) => type === 'message')
   const answers = messages.filter((item) => item.phase !== 'commentary' && hasWords(item))
-  const said = answers.length > 0 ? answers : messages.filter(hasWords)
-  const refusal = said.map((item) => readWords(item, 'refusal')).join('')
+  const visible = answers.length > 0 ? answers : messages.filter(hasWords)
+  const refusal = visible.map((item) => readWords(item, 'refusal')).join('')
   const toolCalls = readCalls(items, from)
   const media = readPictures(items)
-  const annotations = readCitations(said.flatMap(listCitations))
-  const isPicture = said.length === 0 && toolCalls.length === 0
+  const annotations = readCitations(visible.flatMap(listCitations))
+  const isPicture = visible.length === 0 && toolCalls.length === 0
   return {
     ...answer,
-    text: isPicture ? describeMediaList(media) : joinText(said),
+    text: isPicture ? describeMediaList(media) : joinText(visible),
     reasoning: joinThoughts(all),
     refusal: refusal || null,
     toolCalls,
     ...(media.length > 0 && { media }),
     ...(annotations.length > 0 && { annotations }),
-    ...(answer.complete && items.length > 0 && { providerItems: { from, items: toKeptItems(items, said) } }),
+    ...(answer.complete &&
+      items.length > 0 && { providerItems: { from, items: toKeptItems(items, visible) } }),
   }
 }
 
@@ -91,7 +92,6 @@ function withoutThoughts(item: JsonObject): JsonObject {
   return item.type === 'message' ? splitMessage(item).message : item
 }
 
-/** A non-function call that expects an output from the caller. */
 function needsOutput({ type, call_id: id }: JsonObject, items: readonly JsonObject[]): boolean {
   const kind = asText(type)
   if (!kind.endsWith('_call') || kind === 'function_call' || typeof id !== 'string') return false
@@ -125,8 +125,8 @@ export function reconcileItems(
 ): Reconciliation {
   const known = pairItems(listed, streamed)
   const items = listed.map((item) => {
-    const said = known.get(item)
-    return said !== undefined && !hasContent(item) && hasContent(said.item) ? said.item : item
+    const match = known.get(item)
+    return match !== undefined && !hasContent(item) && hasContent(match.item) ? match.item : item
   })
   const places = listed.map((item) => known.get(item)?.at ?? null)
   const dropped: JsonObject[] = []

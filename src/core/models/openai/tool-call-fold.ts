@@ -30,8 +30,8 @@ export class ToolCallFold {
     return this.#drafts.length
   }
 
-  /** Adds one `delta.tool_calls` and returns the number of argument characters. Parts are appended to `told`. */
-  push(deltas: unknown, told?: ToolCallDelta[]): number {
+  /** Adds one `delta.tool_calls` and returns the number of argument characters. Parts are appended to `parts`. */
+  push(deltas: unknown, parts?: ToolCallDelta[]): number {
     let length = 0
     for (const delta of asList(deltas)) {
       const entry = asObject(delta)
@@ -64,9 +64,9 @@ export class ToolCallFold {
       if (id !== '') this.#byId.set(id, draft)
       this.#last = draft
       length += added.length
-      if (told !== undefined) {
+      if (parts !== undefined) {
         const at = this.#drafts.lastIndexOf(draft)
-        told.push({ index: at, id: draft.id, name: draft.name, arguments: added })
+        parts.push({ index: at, id: draft.id, name: draft.name, arguments: added })
       }
     }
     return length
@@ -75,13 +75,13 @@ export class ToolCallFold {
   /** The calls in order. Ids are unique within the response or ''; arguments are never empty. */
   result(): ToolCall[] {
     const uniqueId = createUniqueIds()
-    const begun = this.#drafts.filter(
+    const started = this.#drafts.filter(
       (draft) =>
         (draft.id !== '' || draft.name !== '' || draft.arguments !== '') &&
         !(draft.isReplaced && isPlaceholder(draft.arguments)) &&
         !(draft.repeats && isBlank(draft)),
     )
-    const calls = begun.map((draft) => ({ ...draft, arguments: toArguments(draft) }))
+    const calls = started.map((draft) => ({ ...draft, arguments: toArguments(draft) }))
     return listDistinctCalls(calls, (call) => call).map((call) => ({
       id: call.id && uniqueId(call.id),
       type: 'function' as const,
@@ -120,7 +120,6 @@ function addPiece(draft: CallDraft, piece: string): void {
   scan(draft.json, piece)
 }
 
-/** State of scanning a JSON object. */
 interface JsonScan {
   depth: number
   isText: boolean
@@ -195,7 +194,6 @@ const isBlank = ({ json }: CallDraft): boolean => json.last === ''
 /** Some providers send `{}` or `null` before the actual arguments. */
 const isPlaceholder = (text: string): boolean => ['', '{}', 'null'].includes(text.trim())
 
-/** Returns '' for no arguments, and drops a `{}` placeholder. */
 function toArguments({ arguments: text, snapshot }: CallDraft): string {
   const trimmed = text.trim()
   if (trimmed === 'null') return ''
@@ -217,16 +215,16 @@ function isJsonObject(text: string): boolean {
 }
 
 function createUniqueIds(): (id: string) => string {
-  const taken = new Set<string>()
+  const used = new Set<string>()
   const counts = new Map<string, number>()
   return (id) => {
     let unique = id
-    while (taken.has(unique)) {
+    while (used.has(unique)) {
       const count = (counts.get(id) ?? 1) + 1
       counts.set(id, count)
       unique = `${id}_${count}`
     }
-    taken.add(unique)
+    used.add(unique)
     return unique
   }
 }

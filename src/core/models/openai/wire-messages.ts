@@ -53,7 +53,6 @@ function toWireContent(content: string | ContentPart[]): string | ContentPart[] 
   return parts.length === 0 ? emptyText : parts
 }
 
-/** Text files are sent as text. */
 function toReadablePart(part: ContentPart): ContentPart {
   const text = part.type === 'text' ? null : readTextFile(part)
   return text === null ? part : { type: 'text', text }
@@ -132,7 +131,6 @@ export function toObjectText(text: string): string {
   return isSound ? text : JSON.stringify(toWellFormed(value))
 }
 
-/** Maximum calls per message at OpenAI. */
 const maxCallsPerMessage = 128
 
 export interface Arrangement {
@@ -214,7 +212,6 @@ function toParts(content: unknown): unknown[] {
   return Array.isArray(content) ? content : [{ type: 'text', text: content }]
 }
 
-/** Splits a batch that exceeds the limit, each part with its results. */
 function splitBatch(
   message: WireMessage,
   calls: readonly unknown[],
