@@ -34,7 +34,7 @@ describe('docs/structured-output.md', () => {
 
   it('names the providers that are known, and no others', () => {
     const [, beside = '', alone = ''] =
-      /Known are ([^]*?) with tools, and ([^]*?) in requests/.exec(page) ?? []
+      /^(OpenAI[^.]*?) are known to support it with tools\. ([^.]*?) support it in requests/m.exec(page) ?? []
     const names = (list: string) =>
       list.split(/,|\band\b/).map((name) => name.toLowerCase().replaceAll(/\s/g, ''))
     const asWritten: Record<string, string> = { xai: 'x-ai' }

@@ -98,7 +98,7 @@ test('At its timeout a call ends at once, its signal aborts and whatever comes l
     ['b', expect.objectContaining({ status: 'timeout' })],
   ])
   expect(results[0]?.[1].content).toContain("'act' did not finish within 5000 ms")
-  expect(results[0]?.[1].content).toContain('may have taken effect')
+  expect(results[0]?.[1].content).toContain('may still have taken effect')
   expect(signal.reason).toMatchObject({ name: 'TimeoutError' })
   // The other one asks for its signal only now.
   expect(execution('b').signal.reason).toMatchObject({ name: 'TimeoutError' })
