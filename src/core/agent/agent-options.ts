@@ -325,7 +325,7 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
    *
    * @example
    * await agent.rename('ann', 'The trip to Lisbon')
-   * @throws {UsageError} `no_store`, `no_titles` for a store that keeps none, `invalid_option` for what is no text of 1 to 200
+   * @throws {UsageError} `no_store`, `no_titles` for a store without titles, `invalid_option` for what is no text of 1 to 200
    * characters
    * @throws {StoreError} `unknown_session`, …
    */

@@ -75,7 +75,7 @@ export function createAgent(options: AgentOptions): Agent {
   return assembleAgent(parts, { store, inspect: checkInspector(inspect) })
 }
 
-/** An agent of parts that are checked. */
+/** Creates an agent from checked parts. */
 export function assembleAgent(
   parts: AgentParts,
   { store: given, inspect }: { store: SessionStore | undefined; inspect: Inspector | undefined },

@@ -28,7 +28,7 @@ type AnyAgent = Pick<Agent, 'config'>
  *   instructions: 'Find out what the customer needs.',
  *   tools: [handoff(billing, { name: 'billing', description: 'Knows every bill.' })],
  * })
- * @throws {ConfigError} `invalid_handoff` for what is no agent, and for options that cannot be used
+ * @throws {ConfigError} `invalid_handoff` for an invalid agent or invalid options
  */
 export function handoff<const Name extends string>(
   agent: AnyAgent | (() => AnyAgent),

@@ -191,7 +191,7 @@ function joinInstructions(own: string | undefined, skills: AgentSkills | undefin
 
 /**
  * Checks every model that a run may use, including `models` and handoff targets.
- * @throws {ConfigError} as `check` of the model, which says where the model stands if not in `model`; as `Team.check`
+ * @throws {ConfigError} from `check` of the model, with its option if that is not `model`, and from `Team.check`
  */
 export function checkModels(parts: AgentParts): void {
   parts.model.check?.()

@@ -38,7 +38,7 @@ export function createActors(parts: AgentParts) {
       const stream = runtime.openStream(getStepId(context), context.attempt)
       return requestModel(speaking(effect), { ...effect, conclude: effect.input.conclude, stream })
     }),
-    /** A callback actor, because XState drops what it sends after a stop. */
+    /** A callback actor, because XState drops its events after a stop. */
     runTools: toLightLogic(
       fromCallback<AgentMachineEvent>(({ sendBack, self }) => {
         const { runtime, context, parent: agent } = getAgent(self)

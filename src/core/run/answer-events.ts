@@ -263,7 +263,7 @@ export function toOutputValue({ value, isError }: { value: unknown; isError?: bo
 
 /**
  * Ends a pause or a sleep, or sets its date.
- * @throws {UsageError} `invalid_input` for options that are no object, and for what is no date
+ * @throws {UsageError} `invalid_input` for invalid options or an invalid date
  */
 export function toResumeEvent(options: { at?: Date | number }): ControlEvent {
   if (typeof options !== 'object' || options === null)

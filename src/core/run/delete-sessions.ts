@@ -92,7 +92,7 @@ async function deleteWhenFree(parts: StoreParts, sessionId: string): Promise<num
     }
     // oxlint-disable-next-line no-await-in-loop -- as above
     const holder = (await store.get(sessionId))?.holder ?? null
-    // A person may write meanwhile, and begin another run.
+    // Another run may start in the meantime.
     // oxlint-disable-next-line no-await-in-loop -- as above
     if (holder !== null && holder !== cancelled) await cancelRun(parts, sessionId)
     cancelled = holder

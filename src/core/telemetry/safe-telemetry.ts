@@ -10,7 +10,7 @@ import type { AnyActorRef } from 'xstate'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import { describeError, ConfigError } from '../base/errors.js'
 
-/** What measures the run, kept from hurting it. `report` is told of the first thing that it throws. */
+/** Isolates the run from errors of its telemetry. `report` receives the first error. */
 export function beginTelemetry(
   telemetry: Telemetry,
   run: TelemetryRunInfo,
@@ -147,7 +147,7 @@ export function measureRun(
 
 /**
  * The telemetry of an agent; undefined for none and for an empty list.
- * @throws {ConfigError} `invalid_config` for what is none
+ * @throws {ConfigError} `invalid_config` for anything else
  */
 export function checkTelemetry(given: Telemetry | readonly Telemetry[] | undefined): Telemetry | undefined {
   const all: readonly Telemetry[] = given === undefined ? [] : [given].flat()

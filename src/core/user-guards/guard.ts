@@ -112,7 +112,7 @@ export interface UserGuard
     Pick<GuardDefinition<Json>, 'observe'> {}
 
 /**
- * Defines a guard of one's own: it looks at the calls of every response before any of them runs, and at their results.
+ * Defines a custom guard, which checks the calls of every response before they run, and their results.
  *
  * ```ts
  * const atMostTenMails = defineGuard({
