@@ -16,7 +16,7 @@ type KnownResult = Pick<EventOf<'tool_result'>, 'callId' | 'content' | 'media' |
 type EventOf<Type extends AgentEvent['type']> = Extract<AgentEvent, { type: Type }>
 
 /** The prefixes of a sub-agent's output. */
-export interface AgentPrefix {
+interface AgentPrefix {
   subagentRunId?: string
   /** The prefix of its message ids, because each session numbers its messages from one. */
   messages: string

@@ -28,7 +28,7 @@ import {
 } from './protocol.js'
 import { AgentOutput, PageSubAgents } from './agent-output.js'
 
-export interface FoldStart {
+interface FoldStart {
   threadId: string
   runId: string
   history: readonly Message[]

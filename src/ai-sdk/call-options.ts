@@ -11,7 +11,7 @@ import { findCacheMark, type PromptTarget, toPrompt } from './prompt.js'
 import type { CallOptions, CallTool, PromptMessage, ProviderData } from './spec.js'
 import { isCompaction } from './provider-echo.js'
 
-export type WarnFunction = (code: string, message: string) => void
+type WarnFunction = (code: string, message: string) => void
 
 /** Creates a function that converts requests to call options, except for the signal. */
 export function createCallBuilder(model: AiSdkModel, options: LanguageModelOptions) {

@@ -59,7 +59,7 @@ export function toPrompt(
 }
 
 /** Messages are immutable and repeated in every request, so each one is converted once. */
-export type Translations = WeakMap<Message, Turn>
+type Translations = WeakMap<Message, Turn>
 
 function toTurns(messages: readonly Message[], target: PromptTarget, translated: Translations): Turn[] {
   const turns: Turn[] = []

@@ -79,7 +79,7 @@ export type ToolOutput =
   | { type: 'error-json'; value: Json }
   | { type: 'content'; value: ToolOutputPart[] }
 
-export type ToolOutputPart =
+type ToolOutputPart =
   | { type: 'text'; text: string }
   /** v2 */
   | { type: 'media'; data: string; mediaType: string }

@@ -28,7 +28,7 @@ import {
   toUserParts,
 } from './ui-messages.js'
 
-export interface AnswerFoldOptions {
+interface AnswerFoldOptions {
   protocol: Protocol
   turn: Turn | null
   showsTurn: boolean

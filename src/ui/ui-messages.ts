@@ -225,7 +225,7 @@ export function parseArguments(text: string): { input: unknown; isJson: boolean 
   }
 }
 
-export function parseOutput(content: string): unknown {
+function parseOutput(content: string): unknown {
   if (!/^\s*[[{]/.test(content)) return content
   const { input, isJson } = parseArguments(content)
   return isJson ? input : content

@@ -42,7 +42,7 @@ export type AnyRun = Pick<
   | 'snapshot'
 >
 
-export interface ChatInternals extends Pick<AgentInternals, 'readFolded' | 'beginQueuedRun'> {
+interface ChatInternals extends Pick<AgentInternals, 'readFolded' | 'beginQueuedRun'> {
   store: SessionStore
   clock: Clock
   inputShields: boolean

@@ -29,7 +29,6 @@ export function isText({ content }: IncomingMessage): boolean {
 /** The result of a call that is not in a message yet because other calls of its batch are still open. */
 interface SettledResult {
   callId: string
-  name: string
   status: ResultStatus
   content: string
   media?: MediaPart[]
@@ -129,13 +128,12 @@ function listSettledResults({ calls }: AgentContext, messages: readonly Message[
   const messageCallIds = new Set(
     messages.map((message) => (message.role === 'tool' ? message.tool_call_id : '')),
   )
-  return calls.flatMap(({ id: callId, name, result, unscreenedResult, unscreenedArguments }) => {
+  return calls.flatMap(({ id: callId, result, unscreenedResult, unscreenedArguments }) => {
     if (!result || unscreenedResult || unscreenedArguments || messageCallIds.has(callId)) return []
     const { status, content, media, publicMessage } = result
     return [
       {
         callId,
-        name,
         status,
         content,
         ...(publicMessage !== undefined && { publicMessage }),

@@ -2,7 +2,7 @@ import { isObject } from '../core/base/values.js'
 import { invalidInputError } from './error-response.js'
 
 /** Reads one value of a request, and names its place in errors. @throws {UsageError} `invalid_input` */
-export type Field<Value> = (value: unknown, at: string) => Value
+type Field<Value> = (value: unknown, at: string) => Value
 
 /** The type that a field reads: requests declare their fields once. */
 export type ValueOf<Read> = Read extends Field<infer Value> ? Value : never

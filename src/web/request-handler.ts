@@ -63,7 +63,7 @@ export interface PostRequest extends ChatRequest {
 }
 
 /** The part of a handler that depends on the page's protocol. */
-export interface ChatProtocol {
+interface ChatProtocol {
   /** The function that creates the handler, for error messages. */
   name: string
   path: string

@@ -37,7 +37,7 @@ export const hookNames = ['onStart', 'onRest', 'onFinish'] as const satisfies (k
 /** How long a response waits for hooks, in milliseconds. */
 const hookTimeoutMs = 30_000
 
-export interface RunHooksOptions {
+interface RunHooksOptions {
   principal: HookContext['principal']
   clock: Clock
   onError: OnError | undefined

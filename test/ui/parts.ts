@@ -12,8 +12,8 @@ export function partsOf(message: { parts: readonly object[] } | undefined): obje
 }
 
 /**
- * What sub-agents did, what guards said and what memory found is not in the transcript; an attempt that came to nothing has
- * begun a step; and what no shield has cleared when a run stops is a note there, and told by nobody.
+ * Leaves out parts that the transcript lacks: sub-agent activity, guard messages, memory sources, steps of failed attempts, and
+ * text that no shield had cleared when the run stopped.
  */
 function isInBoth(part: object): boolean {
   const { type, state, sourceId = '' } = part as { type: string; state?: string; sourceId?: string }

@@ -136,6 +136,9 @@ describe.each(sampledKinds(stores))('a chat over %s', (_, kept) => {
     await untilLater(async () => (await history(handler)).length === 2)
     answer('First.')
     await asked()
+    // Both requests subscribe to the answer before it ends.
+    await Promise.all(responses)
+    await settled()
     answer('Second.')
     const chunks = await Promise.all((await Promise.all(responses)).map(chunksOf))
     expect(chunks[1]).toEqual(chunks[2])

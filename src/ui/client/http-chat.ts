@@ -10,7 +10,7 @@ import {
 } from './connection.js'
 import { hasWaitingCall, noteCalls, replayCalls, toChunks } from './replayed-calls.js'
 
-export interface HttpChatOptions extends ConnectionOptions {
+interface HttpChatOptions extends ConnectionOptions {
   /** Without a trailing slash. */
   api: string
   /** The client's major version, for the header `x-ai-sdk`. */
