@@ -89,7 +89,7 @@ export {
   type ToolSpec,
 } from './core/models/provider.js'
 export type { AsToolOptions } from './core/sub-agents/as-tool.js'
-export type { SubAgentTask } from './core/sub-agents/task-schema.js'
+export type { SubAgentTask } from './core/sub-agents/as-tool.js'
 export {
   type SearchableTool,
   toolSearch,

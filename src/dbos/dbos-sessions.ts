@@ -4,18 +4,18 @@ import { isRestState } from '../../machines/agent/run-result.js'
 import { describeError, StatewrightError } from '../core/base/errors.js'
 import type { SessionAnswer } from '../core/drive/drive-answers.js'
 import type { Agents } from '../core/drive/define-agents.js'
+import { agentsRule, getCommonStore } from '../core/drive/define-agents.js'
 import { createSessionRunner, type SessionRunnerOptions } from '../core/drive/driver.js'
 import type { RunSessionOptions } from '../core/drive/drive-options.js'
 import type { SessionResult } from '../core/drive/drive-rest.js'
-import { agentsRule, getCommonStore } from '../core/drive/common-store.js'
 import {
   addHostValues,
   checkHostFunctions,
-  type HostFunctions,
   hostFunctionNames,
+  type HostFunctions,
   type HostOptionsFor,
+  sendToSession,
 } from '../core/drive/host-functions.js'
-import { sendToSession } from '../core/drive/send-to-session.js'
 import type { Receipt } from '../core/sessions/inbox/session-message.js'
 import { wakeSleepers } from '../core/drive/wake-sleepers.js'
 import { createInboxPoll, sweepSessions } from './sweep-sessions.js'

@@ -1,4 +1,4 @@
-import type { BudgetsOption } from '../core/budgets/budgets-option.js'
+import type { BudgetsOption } from '../core/budgets/shared-budget.js'
 import type { Message } from '../../machines/agent/messages.js'
 import {
   type AgentState,

@@ -3,16 +3,16 @@ import { type Clock, systemClock, toWholeClock } from '../core/base/clock.js'
 import { createId } from '../core/base/platform.js'
 import { ConfigError, describeError } from '../core/base/errors.js'
 import { limitTime } from '../core/base/abort.js'
-import { BudgetError } from '../core/budgets/budget-error.js'
+import {
+  BudgetError,
+  type BudgetReservation,
+  type BudgetStatus,
+  type SharedAmount,
+  type SharedBudget,
+} from '../core/budgets/shared-budget.js'
 import type { BudgetAmount, BudgetStore, ReserveAnswer, StoredBudget } from '../core/budgets/budget-store.js'
 import { isInWindow } from '../core/budgets/ledger.js'
-import type {
-  BudgetReservation,
-  BudgetStatus,
-  SharedAmount,
-  SharedBudget,
-} from '../core/budgets/shared-budget.js'
-import { warnUnsettled } from '../core/budgets/warn-unsettled.js'
+import { warnUnsettled } from '../core/budgets/reserve-in-all.js'
 import { StoreError } from '../core/sessions/store/store-error.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
 import {

@@ -1,5 +1,5 @@
 /** Many runs: shared budgets and rate limits, batches, waking sleeping sessions, and messages to many sessions. */
-export { BudgetError, type BudgetErrorCode } from '../core/budgets/budget-error.js'
+export { BudgetError, type BudgetErrorCode } from '../core/budgets/shared-budget.js'
 export type {
   BudgetAllowance,
   BudgetAmount,

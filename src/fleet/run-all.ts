@@ -1,6 +1,6 @@
 import type { Agent } from '../core/agent/agent-options.js'
 import { internalsByAgent } from '../core/agent/agent-internals.js'
-import { type BudgetsOption, checkBudgets } from '../core/budgets/budgets-option.js'
+import { type BudgetsOption, checkBudgets } from '../core/budgets/shared-budget.js'
 import { UsageError } from '../core/base/errors.js'
 import { expectKnownOptions } from '../core/config/other-names.js'
 import { type BatchResult, BatchRun } from './batch-run.js'

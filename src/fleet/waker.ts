@@ -2,11 +2,11 @@ import { type Clock, systemClock } from '../core/base/clock.js'
 import { ConfigError, StatewrightError, UsageError } from '../core/base/errors.js'
 import { expectArgument, optionsRule } from '../core/base/values.js'
 import { expectKnownOptions } from '../core/config/other-names.js'
-import { agentsRule, getCommonStore } from '../core/drive/common-store.js'
+import { agentsRule, getCommonStore } from '../core/drive/define-agents.js'
+import { createSessionRunner } from '../core/drive/driver.js'
 import type { Agents } from '../core/drive/define-agents.js'
 import type { RunSessionOptions } from '../core/drive/drive-options.js'
 import type { SessionResult } from '../core/drive/drive-rest.js'
-import { createSessionRunner } from '../core/drive/driver.js'
 import {
   addHostValues,
   checkHostFunctions,

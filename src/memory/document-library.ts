@@ -17,8 +17,7 @@ import {
   section,
   wholeNumber,
 } from '../core/config/kind.js'
-import { checkBudgetList } from '../core/budgets/budgets-option.js'
-
+import { checkBudgetList } from '../core/budgets/shared-budget.js'
 /** The documents of a memory, and their index, which is updated before each search. */
 export class DocumentLibrary {
   readonly #options: ResolvedSearchOptions

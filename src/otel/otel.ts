@@ -1,7 +1,6 @@
 import { type MeterProvider, trace, type TracerProvider } from '@opentelemetry/api'
 import { ConfigError } from '../core/base/errors.js'
-import { checkBudgetList } from '../core/budgets/budgets-option.js'
-import type { SharedBudget } from '../core/budgets/shared-budget.js'
+import { checkBudgetList, type SharedBudget } from '../core/budgets/shared-budget.js'
 import type { Telemetry } from '../core/telemetry/telemetry.js'
 import { createMetricsLookup, namesBySemconv, type Semconv } from './otel-metrics.js'
 import { RunSpans } from './run-spans.js'

@@ -3,19 +3,19 @@ import { expectKnownOptions } from '../core/config/other-names.js'
 import { StatewrightError, UsageError } from '../core/base/errors.js'
 import { createId } from '../core/base/platform.js'
 import type { Agents } from '../core/drive/define-agents.js'
-import { type SessionRunnerOptions, createSessionRunner } from '../core/drive/driver.js'
+import { agentsRule, getCommonStore } from '../core/drive/define-agents.js'
+import { createSessionRunner, type SessionRunnerOptions } from '../core/drive/driver.js'
 import type { SessionAnswer } from '../core/drive/drive-answers.js'
 import type { RunSessionOptions } from '../core/drive/drive-options.js'
 import type { SessionResult } from '../core/drive/drive-rest.js'
-import { agentsRule, getCommonStore } from '../core/drive/common-store.js'
 import {
-  type HostFunctions,
-  type HostOptionsFor,
   addHostValues,
   checkHostFunctions,
   hostFunctionNames,
+  type HostFunctions,
+  type HostOptionsFor,
+  sendToSession,
 } from '../core/drive/host-functions.js'
-import { sendToSession } from '../core/drive/send-to-session.js'
 import type { Receipt, SessionMessage } from '../core/sessions/inbox/session-message.js'
 import { isRestState } from '../../machines/agent/run-result.js'
 

@@ -6,7 +6,7 @@ import { stretchMs, yieldToEventLoop } from '../core/base/platform.js'
 import { observeMachine } from '../core/chart/observe-machine.js'
 import { StoreError } from '../core/sessions/store/store-error.js'
 import type { LogRecord } from '../core/sessions/store/store.js'
-import type { RecordContent } from '../core/sessions/log/record-content.js'
+import type { RecordContent } from '../core/sessions/log/log-record.js'
 import {
   applyRecord,
   applyOpenedRecord,

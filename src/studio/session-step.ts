@@ -1,7 +1,7 @@
 import type { StateValue } from 'xstate'
 import type { Usage } from '../../machines/agent/usage.js'
 import type { FoldedRun, FoldedSession } from '../core/sessions/fold-session.js'
-import type { RecordContent } from '../core/sessions/log/record-content.js'
+import type { RecordContent } from '../core/sessions/log/log-record.js'
 import type { LogRecord } from '../core/sessions/store/store.js'
 import type { InstructionsView } from './protocol.js'
 

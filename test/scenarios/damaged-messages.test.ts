@@ -7,8 +7,7 @@ import {
   StatewrightError,
 } from '../../src/index.js'
 import { toAGUIMessages } from '../../src/agui/index.js'
-import { sealRecord } from '../../src/core/sessions/log/log-record.js'
-import type { RecordContent } from '../../src/core/sessions/log/record-content.js'
+import { type RecordContent, sealRecord } from '../../src/core/sessions/log/log-record.js'
 import { toUIMessages } from '../../src/ui/index.js'
 import { sampled } from '../support/extent.js'
 

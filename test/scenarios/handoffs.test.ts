@@ -15,7 +15,7 @@ import {
   type Tool,
 } from '../../src/index.js'
 import type { AgentContext } from '../../machines/agent/context.js'
-import { checkSessions } from '../../src/core/drive/check-sessions.js'
+import { checkSessions } from '../../src/core/drive/stranded-sessions.js'
 import { createTranscript } from '../../src/studio/shown-values.js'
 import { skills } from '../../src/skills/index.js'
 import { type Rehearsal, startRehearsal, type Turn } from '../../src/rehearsal/index.js'

@@ -1,7 +1,6 @@
 import { createActor, toPromise } from 'xstate'
 import { agentMachine, createAgent, memoryStore, openaiChat } from '../../src/index.js'
-import { sealRecord } from '../../src/core/sessions/log/log-record.js'
-import type { RecordContent } from '../../src/core/sessions/log/record-content.js'
+import { type RecordContent, sealRecord } from '../../src/core/sessions/log/log-record.js'
 import { stage } from '../support/play.js'
 import { call, text, times, tool } from '../support/tools.js'
 

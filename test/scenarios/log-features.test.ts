@@ -6,7 +6,7 @@ import {
   runSession,
   type StoreError,
 } from '../../src/index.js'
-import { logFeatures } from '../../src/core/sessions/log/log-features.js'
+import { logFeatures } from '../../src/core/sessions/log/log-record.js'
 import { clearRecords } from '../../src/core/sessions/clear-records.js'
 import type { SyncSessionStore } from '../../src/stores/index.js'
 import { createRecordedAgent, recordSession } from '../../src/testing/index.js'

@@ -1,7 +1,6 @@
 import { type AgentOptions, defineShield, patternShield } from '../../src/index.js'
 import type { Turn, TurnFunction } from '../../src/rehearsal/index.js'
-import type { RecordContent } from '../../src/core/sessions/log/record-content.js'
-import { openRecord, sealRecord } from '../../src/core/sessions/log/log-record.js'
+import { openRecord, type RecordContent, sealRecord } from '../../src/core/sessions/log/log-record.js'
 import { foldRecords } from '../../src/core/sessions/fold-session.js'
 import { memoryStore } from '../../src/core/sessions/store/memory-store.js'
 import { placesOf } from '../support/places.js'

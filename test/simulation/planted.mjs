@@ -41,7 +41,7 @@ export const planted = [
     name: 'the lease of a run at work is not renewed',
     seed: 35,
     patches: [
-      { file: 'src/core/sessions/log/heartbeat.ts', find: 'void this.#renewAll()', put: '' },
+      { file: 'src/core/sessions/log/held-lease.ts', find: 'void this.#renewAll()', put: '' },
       {
         file: 'src/core/sessions/log/held-lease.ts',
         find: 'return this.#isHeld && this.#isStale() ? this.#renew() : undefined',
@@ -190,12 +190,12 @@ export const planted = [
     seed: 17,
     patches: [
       {
-        file: 'src/core/drive/sleeping-run.ts',
+        file: 'src/core/drive/wake-sleepers.ts',
         find: "return state === 'PAUSED' && wakeAt !== null && wakeAt > now",
         put: 'return state === null && wakeAt === now',
       },
       {
-        file: 'src/core/drive/sleeping-run.ts',
+        file: 'src/core/drive/wake-sleepers.ts',
         find: "return state === 'PAUSED' && wakeAt !== null && wakeAt <= now",
         put: "return state === 'PAUSED' && wakeAt !== null && now > 0",
       },

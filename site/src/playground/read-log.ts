@@ -1,5 +1,4 @@
-import { sealRecord } from '../../../src/core/sessions/log/log-record.js'
-import type { RecordContent } from '../../../src/core/sessions/log/record-content.js'
+import { type RecordContent, sealRecord } from '../../../src/core/sessions/log/log-record.js'
 import type { LogRecord } from '../../../src/core/sessions/store/store.js'
 
 const maxLog = 20_000_000

@@ -8,7 +8,7 @@ import { formatShellOption, quoteShellWord } from '../../core/format/shell-words
 import { readElicitationAnswer } from '../../core/sessions/elicitation-answer.js'
 import { replaySession } from '../../core/sessions/replay-session.js'
 import { nothingToResumeError } from '../../core/sessions/session-errors.js'
-import { sessionBusyError } from '../../core/sessions/store/store-refusals.js'
+import { sessionBusyError } from '../../core/sessions/store/store-error.js'
 import type { SessionStore } from '../../core/sessions/store/store.js'
 import { badUsageError, type CliError, type CliIO, defineCommand } from '../command.js'
 import { type ExitCode, toExitCode } from '../exit-codes.js'

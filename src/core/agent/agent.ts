@@ -12,7 +12,7 @@ import {
   refuseStoredSession,
   refuseTags,
 } from '../sessions/session-errors.js'
-import { checkBudgets } from '../budgets/budgets-option.js'
+import { checkBudgets } from '../budgets/shared-budget.js'
 import { checkSessionId } from '../sessions/store/session-id.js'
 import { checkStore, limitStoreTime } from '../sessions/store/checked-store.js'
 import type { SessionStore } from '../sessions/store/store.js'

@@ -15,8 +15,7 @@ import { createSessionState } from '../sessions/session-state.js'
 import type { PendingCall, RunInProgress, RunResult } from '../../../machines/agent/run-result.js'
 import { listAnswerableCalls, toCurrentResult } from '../../../machines/agent/to-result.js'
 import type { Usage } from '../../../machines/agent/usage.js'
-import { completeSnapshot } from '../sessions/complete-snapshot.js'
-
+import { completeSnapshot } from '../sessions/log/stored-state.js'
 export interface MachineInputOptions {
   /** Limits, guards and the other settings. Omitted keys take their defaults. Default: all defaults. */
   config?: AgentConfigInput

@@ -4,7 +4,7 @@ import type { AgentConfig, AgentConfigInput } from '../../../machines/agent/conf
 import { resolveRequestOptions } from '../config/request-options.js'
 import { resolveConfig } from '../config/resolve-config.js'
 import { ConfigError, UsageError } from '../base/errors.js'
-import { checkBudgets } from '../budgets/budgets-option.js'
+import { checkBudgets } from '../budgets/shared-budget.js'
 import { checkMemory } from '../memory/retriever.js'
 import { createShieldSet } from '../shields/shield-set.js'
 import type { ModelProvider } from '../models/provider.js'

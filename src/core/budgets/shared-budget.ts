@@ -1,3 +1,5 @@
+import { ConfigError, StatewrightError } from '../base/errors.js'
+
 /** What is asked of a budget, or was paid. What the budget does not limit may be left out. */
 export interface SharedAmount {
   /** US dollars; null: not known. */
@@ -85,4 +87,74 @@ export interface SharedBudget {
    * @throws {StoreError}
    */
   replaceLimits(): Promise<void>
+}
+
+/**
+ * - `budget_exceeded`: what is left of the budget does not pay for the request
+ * - `budget_conflict`: the store has the budget with other limits, or two budgets of one id have different stores
+ * - `unknown_price`: the budget is in USD, and the price of the model is not known
+ * - `unknown_budget`: the store has no budget of this id
+ */
+export type BudgetErrorCode = 'budget_exceeded' | 'budget_conflict' | 'unknown_price' | 'unknown_budget'
+
+/**
+ * What a shared budget does not allow. `subject` is the id of the budget.
+ *
+ * @example
+ * const isEmpty = (error: unknown) => error instanceof BudgetError && error.code === 'budget_exceeded'
+ */
+export class BudgetError extends StatewrightError {
+  override readonly name = 'BudgetError'
+  declare readonly code: BudgetErrorCode
+  /** When the next window begins, in milliseconds since the epoch; null when there is none. */
+  readonly resetsAt: number | null
+  /** Milliseconds until then, for a budget that runs wait for (`onEmpty: 'wait'`); null: a run ends. */
+  readonly waitMs: number | null
+
+  constructor(
+    code: BudgetErrorCode,
+    message: string,
+    subject: string,
+    { resetsAt = null, waitMs = null }: { resetsAt?: number | null; waitMs?: number | null } = {},
+  ) {
+    super(code, message, subject)
+    this.resetsAt = resetsAt
+    this.waitMs = waitMs
+  }
+}
+
+/** The run that spends, for a function that says which budgets it spends from. */
+export interface SpendingRun {
+  /** The tags of its session; none without a store. */
+  tags: Readonly<Record<string, string>>
+  sessionId: string
+}
+
+/** The shared budgets that runs spend from: a list, or a function that is asked before each request. */
+export type BudgetsOption = readonly SharedBudget[] | ((run: SpendingRun) => readonly SharedBudget[])
+
+/** @throws {ConfigError} `invalid_config` for what is no list of budgets, and for two of one id */
+export function checkBudgets(given: unknown, key = 'budgets'): BudgetsOption | undefined {
+  if (given === undefined || typeof given === 'function') return given as BudgetsOption | undefined
+  return checkBudgetList(given, key)
+}
+
+/** @throws {ConfigError} as `checkBudgets` */
+export function checkBudgetList(given: unknown, key: string): readonly SharedBudget[] {
+  const list: unknown[] | null = Array.isArray(given) ? given : null
+  const wrong = list?.findIndex((one) => typeof (one as Partial<SharedBudget> | null)?.reserve !== 'function')
+  if (list === null || (wrong !== undefined && wrong >= 0)) {
+    const at = list === null ? key : `${key}[${wrong}]`
+    throw new ConfigError(
+      'invalid_config',
+      `${at} must be ${list === null ? 'a list of budgets, or a function that returns one' : 'what createBudget() of statewright/fleet returns'}.`,
+      at,
+    )
+  }
+  const ids = (list as SharedBudget[]).map(({ id }) => id)
+  const twice = ids.find((id, i) => ids.indexOf(id) !== i)
+  if (twice !== undefined) {
+    throw new ConfigError('invalid_config', `${key} has the budget '${twice}' twice. Give each once.`, key)
+  }
+  return list as SharedBudget[]
 }

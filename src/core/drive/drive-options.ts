@@ -1,5 +1,8 @@
+import type { Clock } from '../base/clock.js'
+import type { QueuedMessage } from '../sessions/inbox/queued-message.js'
+import { type InputConversation, readConversation } from '../sessions/input-history.js'
 import { UsageError } from '../base/errors.js'
-import { type BudgetsOption, checkBudgets } from '../budgets/budgets-option.js'
+import { type BudgetsOption, checkBudgets } from '../budgets/shared-budget.js'
 import { expectKnownOptions } from '../config/other-names.js'
 import type { RunInput } from '../sessions/input-history.js'
 import { checkSessionId } from '../sessions/store/session-id.js'
@@ -92,4 +95,15 @@ export function checkDriveOptions(options: unknown): RunSessionOptions {
 
 function driveOptionError(key: string, what: string): UsageError {
   return new UsageError('invalid_option', `runSession: ${what}.`, key)
+}
+
+/** What a run begins with. */
+export type RunBeginning =
+  | { input: NonNullable<RunSessionOptions['input']>; queued?: undefined }
+  | { queued: QueuedMessage }
+
+export async function readBeginning(beginning: RunBeginning, clock: Clock): Promise<InputConversation> {
+  if (beginning.queued) return { history: [], newMessages: beginning.queued.messages }
+  const { input } = beginning
+  return readConversation(typeof input === 'function' ? await input() : input, clock.now())
 }

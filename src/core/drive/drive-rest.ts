@@ -1,8 +1,7 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { AgentState, PendingCall, Reason, RunFailure } from '../../../machines/agent/run-result.js'
 import { toRunResult } from '../../../machines/agent/to-result.js'
-import { findSleepLeft } from './sleeping-run.js'
-
+import { findSleepLeft } from './wake-sleepers.js'
 /**
  * The state in which `runSession` leaves a session: plain JSON of at most 1,000 bytes, because engines store everything that crosses
  * their boundary. The store has the rest: `agent.replay(session)` reads it.

@@ -15,16 +15,14 @@ import type { Run } from '../run/run.js'
 import { isQueueStopped } from '../sessions/inbox/queued-message.js'
 import type { AcquiredSession } from '../sessions/open-session.js'
 import { strandedError } from '../sessions/session-errors.js'
-import { unknownSessionError } from '../sessions/store/store-refusals.js'
+import { StoreError, type StoreErrorCode, unknownSessionError } from '../sessions/store/store-error.js'
 import { Session } from '../sessions/session.js'
-import { StoreError, type StoreErrorCode } from '../sessions/store/store-error.js'
 import { applyAnswers } from './drive-answers.js'
 import { type Agents, type AnyAgent, listLabels } from './define-agents.js'
 import { checkDriveOptions, type RunSessionOptions } from './drive-options.js'
 import { type SessionResult, createDriveRest } from './drive-rest.js'
-import { type RunBeginning, readBeginning } from './run-beginning.js'
-import { isAsleep, isDue, wakeWhileDue } from './sleeping-run.js'
-
+import { readBeginning, type RunBeginning } from './drive-options.js'
+import { isAsleep, isDue, wakeWhileDue } from './wake-sleepers.js'
 /** How often `heartbeat` is called, in milliseconds. */
 const heartbeatMs = 10_000
 

@@ -1,4 +1,4 @@
-import type { BudgetError } from '../budgets/budget-error.js'
+import type { BudgetError } from '../budgets/shared-budget.js'
 import { rememberThrown } from '../base/errors.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import {

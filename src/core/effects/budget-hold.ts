@@ -4,11 +4,16 @@ import type { Usage, TokenUsage } from '../../../machines/agent/usage.js'
 import type { JsonObject } from '../../../machines/agent/json.js'
 import type { CallAbort } from '../base/abort.js'
 import { describeError } from '../base/errors.js'
-import { BudgetError } from '../budgets/budget-error.js'
-import { addInputMargin, isUnpaid, learnInputCount } from '../budgets/request-cost.js'
-import { type HeldAmount, reserveInAll } from '../budgets/reserve-in-all.js'
-import type { SharedBudget } from '../budgets/shared-budget.js'
-import { unsettledCode, warnUnsettled } from '../budgets/warn-unsettled.js'
+import { BudgetError, type SharedBudget } from '../budgets/shared-budget.js'
+import {
+  addInputMargin,
+  type HeldAmount,
+  isUnpaid,
+  learnInputCount,
+  reserveInAll,
+  unsettledCode,
+  warnUnsettled,
+} from '../budgets/reserve-in-all.js'
 import { type AgentParts, listRunBudgets } from '../live/agent-parts.js'
 import type { AgentRuntime } from '../live/runtime.js'
 import type { ModelRequest } from '../models/provider.js'

@@ -3,16 +3,21 @@ import type { ContextStrategy, Fit, CompactionOutput } from '../../../machines/a
 import type { ModelActorError } from '../../../machines/agent/model-response.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import { createTokenCounter, type TokenCounter, perMessage } from '../context/token-counter.js'
-import { drawFit, type FitSituation, type FitStrategy } from '../context/fit-strategy.js'
-import { fitCompact, fitNothing, fitSlidingWindow } from '../context/strategies/plain-strategies.js'
+import {
+  drawFit,
+  fitCompact,
+  fitNothing,
+  type FitSituation,
+  fitSlidingWindow,
+  type FitStrategy,
+} from '../context/strategies.js'
 import { planSummary, fitWithoutSummary, fitWithSummary } from '../context/strategies/summarize.js'
 import { createSummaryRequest } from '../context/summary-request.js'
 import { wrapTokenizer, loadDefaultTokenizer } from '../context/default-tokenizer.js'
 import { StatewrightError, toPlainError } from '../base/errors.js'
 import { ModelError, type ModelRequest } from '../models/provider.js'
 import type { AgentParts } from '../live/agent-parts.js'
-import { getLeastSize } from '../context/plan-gap.js'
-import { isValidGap } from '../context/gap.js'
+import { getLeastSize, isValidGap } from '../context/gap.js'
 import type { AskScope } from './ask-model.js'
 import { requestSummary, type Summary, buildRequest } from './build-request.js'
 import { createSummaryStep } from './request-model.js'

@@ -20,7 +20,7 @@ import type { RunnableCall } from '../tools/running-call.js'
 import type { Delegate, DelegateRequest, DelegateRun, Tool } from '../tools/tool.js'
 import { type AgentParts, hasSharedBudgets, listRunBudgets } from '../live/agent-parts.js'
 import type { AgentRuntime } from '../live/runtime.js'
-import { getChildSessionId } from '../sessions/child-session.js'
+import { getChildSessionId } from '../sessions/agent-definition.js'
 import { ChildRun, toChildResult } from '../live/child-run.js'
 
 /** The scope shared by the tools and sub-agents of a batch. */

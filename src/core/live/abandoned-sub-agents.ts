@@ -1,7 +1,7 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { AgentMachineEvent } from '../../../machines/agent/machine-events.js'
 import type { BatchCall } from '../../../machines/agent/batch-calls.js'
-import { getChildSessionId } from '../sessions/child-session.js'
+import { getChildSessionId } from '../sessions/agent-definition.js'
 import type { AgentRuntime } from './runtime.js'
 
 /** Whether the open call of a sub-agent has a session, because it is settled or was started. */

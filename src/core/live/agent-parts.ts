@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../../machines/agent/json.js'
 import type { AgentConfig } from '../../../machines/agent/config.js'
-import { type BudgetsOption, checkBudgetList } from '../budgets/budgets-option.js'
+import { type BudgetsOption, checkBudgetList, type SharedBudget } from '../budgets/shared-budget.js'
 import type { Tokenizer } from '../context/default-tokenizer.js'
 import type { ModelProvider, Sampling, ToolChoice } from '../models/provider.js'
 import type { SkillInfo } from '../tools/tool-outcomes.js'
@@ -21,7 +21,6 @@ import { describeLostSpeaker } from '../sessions/session-errors.js'
 import type { ToolTraits } from '../../../machines/agent/batch-calls.js'
 import type { Binding, AgentRuntime } from './runtime.js'
 import { indexBudgets } from '../budgets/reserve-in-all.js'
-import type { SharedBudget } from '../budgets/shared-budget.js'
 
 /** The parts of an agent apart from its plain configuration. */
 export interface AgentParts {

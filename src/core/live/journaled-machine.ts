@@ -10,7 +10,7 @@ import { hasUnclearedContent } from '../../../machines/agent/mask-uncleared.js'
 import { findAbandonedCalls } from './abandoned-sub-agents.js'
 import type { RunInput } from '../sessions/input-history.js'
 import { type Interpreter, createTableTransition } from '../interpreter/table-transition.js'
-import { completeSnapshot } from '../sessions/complete-snapshot.js'
+import { completeSnapshot } from '../sessions/log/stored-state.js'
 import {
   type Binding,
   AgentRuntime,

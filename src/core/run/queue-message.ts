@@ -15,7 +15,7 @@ import type { Receipt } from '../sessions/inbox/session-message.js'
 import { foldRecords } from '../sessions/fold-session.js'
 import { messageChangedError, refuseSubAgentSession } from '../sessions/session-errors.js'
 import type { SessionStore } from '../sessions/store/store.js'
-import { unknownSessionError } from '../sessions/store/store-refusals.js'
+import { unknownSessionError } from '../sessions/store/store-error.js'
 import { hasSameWords, toMessages, type UserInput } from '../sessions/user-input.js'
 
 /**

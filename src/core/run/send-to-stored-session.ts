@@ -15,7 +15,7 @@ import { type FoldedRun, foldRecords, type FoldedSession, takeEvent } from '../s
 import type { SessionInbox } from '../sessions/store/inbox.js'
 import type { SessionStore } from '../sessions/store/store.js'
 import { refuseSubAgentSession } from '../sessions/session-errors.js'
-import { unknownSessionError } from '../sessions/store/store-refusals.js'
+import { unknownSessionError } from '../sessions/store/store-error.js'
 import { queueMessage, readSteeringInput } from './queue-message.js'
 import { checkSessionId } from '../sessions/store/session-id.js'
 import { type ToolSet, createToolSet } from '../tools/tool-set.js'

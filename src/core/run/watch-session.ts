@@ -4,7 +4,7 @@ import { type AnyTools, isRestState } from '../../../machines/agent/run-result.j
 import { whenAborted } from '../base/abort.js'
 import type { Clock } from '../base/clock.js'
 import { UsageError } from '../base/errors.js'
-import { unknownSessionError } from '../sessions/store/store-refusals.js'
+import { unknownSessionError } from '../sessions/store/store-error.js'
 import { checkSessionId } from '../sessions/store/session-id.js'
 import type { SessionStore, LogRecord } from '../sessions/store/store.js'
 import type { ShownAnswer } from '../live/answer-stream.js'

@@ -13,8 +13,7 @@ import {
   withheldResult,
 } from '../../../machines/agent/screening.js'
 import { listUnclearedInput, maskContext, maskMessages } from '../../../machines/agent/mask-uncleared.js'
-import { openRecord } from './log/log-record.js'
-import type { MachineState, RecordContent } from './log/record-content.js'
+import { type MachineState, openRecord, type RecordContent } from './log/log-record.js'
 import { applyOpenedRecord, createFoldedSession, pureReducer } from './fold-session.js'
 import type { LogRecord } from './store/store.js'
 

@@ -1,10 +1,13 @@
 import type { Clock } from '../base/clock.js'
 import { removeAlarm } from './alarm.js'
-import { listChildSessions } from './child-session.js'
-import { leaseMs } from './log/heartbeat.js'
+import { listChildSessions } from './agent-definition.js'
+import { leaseMs } from './log/release-lease.js'
 import { acquireLease, releaseLease } from './log/release-lease.js'
 import { applyRecord, createFoldedSession } from './fold-session.js'
 import type { LogRecord, SessionStore } from './store/store.js'
+import { UsageError } from '../base/errors.js'
+import { readTitle } from './store/session-title.js'
+import { unknownSessionError } from './store/store-error.js'
 
 /**
  * Deletes a session and the sessions of all its sub-agents, at every depth, each with its inbox and its timers. Returns how
@@ -51,4 +54,21 @@ function listChildrenInLog(records: readonly LogRecord[], sessionId: string): Se
     // A log that is damaged from here on is deleted all the same.
   }
   return children
+}
+
+/**
+ * Gives a session a title; null takes it back.
+ *
+ * @throws {UsageError} `invalid_option`, `no_titles`
+ * @throws {StoreError} `unknown_session`, …
+ */
+export async function renameSession(store: SessionStore, id: string, given: unknown): Promise<void> {
+  const title = readTitle(given)
+  if (!store.setTitle)
+    throw new UsageError(
+      'no_titles',
+      'This store keeps no titles. Use memoryStore, fileStore or postgresStore, or give yours a method setTitle(id, title).',
+      'store',
+    )
+  if (!(await store.setTitle(id, title))) throw unknownSessionError(id)
 }

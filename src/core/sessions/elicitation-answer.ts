@@ -6,7 +6,6 @@ import type {
 } from '../../../machines/agent/run-result.js'
 import { UsageError } from '../base/errors.js'
 import { parseJsonOr } from '../base/json.js'
-import { listChoices } from './elicitation-choices.js'
 
 /**
  * The answer of a person to an elicitation, as JSON text.
@@ -79,4 +78,16 @@ function invalidAnswer(field: string, why: string): UsageError {
     `The answer does not fit: ${field}: ${why}. The question stays open.`,
     field,
   )
+}
+
+/** The values that a field may have, with their titles; undefined where it is no choice. */
+export function listChoices({
+  enum: values,
+  enumNames,
+  oneOf,
+  items,
+}: ElicitationField): { const: string; title: string }[] | undefined {
+  const titled = oneOf ?? items?.anyOf
+  if (titled) return titled
+  return (values ?? items?.enum)?.map((value, i) => ({ const: value, title: enumNames?.[i] ?? value }))
 }

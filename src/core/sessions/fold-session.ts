@@ -8,14 +8,17 @@ import { type AgentDefinition, readDefinition } from './agent-definition.js'
 import { isTags, type SessionTags } from './store/session-tags.js'
 import type { LogRecord } from './store/store.js'
 import { StoreError } from './store/store-error.js'
-import type { RecordContent, MachineState } from './log/record-content.js'
-import { listFeatures } from './log/log-features.js'
-import { damagedLogError, openRecord } from './log/log-record.js'
+import {
+  damagedLogError,
+  listFeatures,
+  type MachineState,
+  openRecord,
+  type RecordContent,
+} from './log/log-record.js'
 import { addBranch, type BranchStart, type BranchTree, isBranchTree, unbranched } from './branch-tree.js'
 import { createSessionState, cutState, toSessionState } from './session-state.js'
-import { restoreState } from './log/stored-state.js'
+import { completeInput, restoreState } from './log/stored-state.js'
 import { findContextFault, findStateFault } from './log/find-state-fault.js'
-import { completeInput } from './log/complete-context.js'
 import { listClientIds } from './inbox/queued-message.js'
 import { createPureTransition } from '../interpreter/table-transition.js'
 

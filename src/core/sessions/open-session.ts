@@ -9,7 +9,7 @@ import { readElicitationAnswer } from './elicitation-answer.js'
 import { StoreError } from './store/store-error.js'
 import type { Lease, SessionStore } from './store/store.js'
 import { acquireLease, releaseLease } from './log/release-lease.js'
-import { leaseMs } from './log/heartbeat.js'
+import { leaseMs } from './log/release-lease.js'
 import { SessionLog } from './log/session-log.js'
 import { type FoldedSession, foldRecords, pureReducer, xstateReducer } from './fold-session.js'
 

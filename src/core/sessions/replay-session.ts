@@ -6,10 +6,12 @@ import type { Usage } from '../../../machines/agent/usage.js'
 import { UsageError } from '../base/errors.js'
 import { listTurnEnds } from './find-turn.js'
 import type { SessionStore } from './store/store.js'
-import type { MachineState } from './log/record-content.js'
+import type { MachineState } from './log/log-record.js'
 import { type BranchPoint, type BranchTree, getBranch, listBranchPoints } from './branch-tree.js'
-import { unknownSessionError } from './store/store-refusals.js'
-import { toMachineState, type FoldedSession, foldRecords } from './fold-session.js'
+import { unknownSessionError } from './store/store-error.js'
+import { type FoldedSession, foldRecords, toMachineState } from './fold-session.js'
+import { parseSession } from './parse-session.js'
+import { Session } from './session.js'
 
 /** The branches of a session, seen from one of them. */
 export interface SessionBranches {
@@ -107,4 +109,16 @@ export async function readSessionAt(
     )
   }
   return foldRecords(records, sessionId)
+}
+
+/**
+ * A session of a store as `restoreSession` gives it, ready to be used elsewhere: calls that wait for an answer are closed.
+ * Nothing is written.
+ * @throws {StoreError} `unknown_session`, `corrupt_log`, …
+ */
+export async function readSession(store: SessionStore, id: string): Promise<Session> {
+  const { name, state, run } = await readSessionAt(store, id)
+  const { messages: kept, usage, ...metadata } = state
+  const messages = run ? maskMessages(run.context) : kept
+  return parseSession(Object.assign(new Session(id, name), { messages, usage, metadata }))
 }

@@ -7,7 +7,7 @@ import { createSnapshot } from './log/create-records.js'
 import { openSession } from './open-session.js'
 import { readSessionAt, replaySession, type SessionSnapshot, toSessionSnapshot } from './replay-session.js'
 import { refuseUnfinishedRun } from './session-errors.js'
-import { unknownSessionError } from './store/store-refusals.js'
+import { unknownSessionError } from './store/store-error.js'
 import { checkSessionId } from './store/session-id.js'
 import type { SessionStore } from './store/store.js'
 

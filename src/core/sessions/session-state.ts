@@ -16,7 +16,7 @@ export function createSessionState(): SessionState {
 
 /** What a run has made of its session. */
 export function toSessionState(context: AgentContext): SessionState {
-  const { messages, usage, guardrails, warnedOfBudget, fit, loaded, terms, refusals: refusals } = context
+  const { messages, usage, guardrails, warnedOfBudget, fit, loaded, terms, refusals } = context
   const turnEnds = listTurnEnds(context).filter((end) => !isRestState(end.state))
   return {
     messages,

@@ -3,6 +3,7 @@ import { maskMessages } from '../../../machines/agent/mask-uncleared.js'
 import type { Message } from '../../../machines/agent/messages.js'
 import { type SessionFacts, toIdentityFields } from './log/create-records.js'
 import type { SessionSummary } from './store/store.js'
+import type { FoldedSession } from './fold-session.js'
 
 /** Enough of the first message to recognise a session by. */
 const titleLength = 80
@@ -61,4 +62,12 @@ export function createTitle(messages: readonly Message[]): string {
       : content.map((part) => (part.type === 'text' ? part.text : `[${part.type}]`)).join(' ')
   const line = text.replaceAll(/\s+/g, ' ').trim()
   return line.length > titleLength ? `${line.slice(0, titleLength - 1)}…` : line
+}
+
+/** The title of a session in a list: the one it was given, its name, or the beginning of its first message. */
+export function getListedTitle(
+  summary: Pick<SessionSummary, 'title'> | null,
+  { name, run, state }: Pick<FoldedSession, 'name' | 'run' | 'state'>,
+): string {
+  return summary?.title ?? name ?? createTitle(run ? maskMessages(run.context) : state.messages)
 }

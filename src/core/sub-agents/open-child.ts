@@ -3,7 +3,7 @@ import type { AgentInput, NewMessage, SessionState } from '../../../machines/age
 import { inheritPrices, type PriceBook } from '../prices/price-book.js'
 import { openSession } from '../sessions/open-session.js'
 import { type AgentDefinition, type AgentLabel, createSubAgentLabel } from '../sessions/agent-definition.js'
-import { leaseMs } from '../sessions/log/heartbeat.js'
+import { leaseMs } from '../sessions/log/release-lease.js'
 import { createSessionState } from '../sessions/session-state.js'
 import { toMachineState, getLastEventSeq } from '../sessions/fold-session.js'
 import type { SessionStore } from '../sessions/store/store.js'

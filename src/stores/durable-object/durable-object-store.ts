@@ -2,21 +2,24 @@ import { createId } from '../../core/base/platform.js'
 import { systemClock, toWholeTime } from '../../core/base/clock.js'
 import { ConfigError, StatewrightError } from '../../core/base/errors.js'
 import { expectArgument, objectRule } from '../../core/base/values.js'
-import { checkListOptions, compareListed, isListed } from '../../core/sessions/store/list-options.js'
-import { resolveRange } from '../../core/sessions/store/read-range.js'
+import {
+  checkListOptions,
+  compareListed,
+  isListed,
+  resolveRange,
+} from '../../core/sessions/store/list-options.js'
 import { checkSessionId } from '../../core/sessions/store/session-id.js'
-import { withTitle } from '../../core/sessions/store/session-title.js'
+import { parseSummary, withTitle } from '../../core/sessions/store/session-title.js'
 import type { Lease, ListedSession, LogRecord, SyncSessionStore } from '../../core/sessions/store/store.js'
-import { StoreError } from '../../core/sessions/store/store-error.js'
 import {
   checkFollows,
   checkRecords,
   getExpiry,
   leaseLostError,
   sessionBusyError,
+  StoreError,
   unknownSessionError,
-} from '../../core/sessions/store/store-refusals.js'
-import { parseSummary } from '../../core/sessions/store/summary-text.js'
+} from '../../core/sessions/store/store-error.js'
 import { createTableTimers } from '../../core/sessions/store/timers.js'
 import { type ObjectSession, type ObjectStorage, openTables } from './object-tables.js'
 

@@ -1,6 +1,5 @@
 import type Database from 'libsql'
-import type { Listing } from '../../core/sessions/store/list-options.js'
-import type { ResolvedRange } from '../../core/sessions/store/read-range.js'
+import type { Listing, ResolvedRange } from '../../core/sessions/store/list-options.js'
 import type { Lease, LogRecord, SessionSummary } from '../../core/sessions/store/store.js'
 import type { StoredTimer } from '../../core/sessions/store/timers.js'
 import type { InboxMessage, UnreadInbox } from '../../core/sessions/store/inbox.js'

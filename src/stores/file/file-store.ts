@@ -8,21 +8,19 @@ import {
   getProcessIdentity,
 } from '../../core/sessions/store/process-identity.js'
 import { checkSessionId } from '../../core/sessions/store/session-id.js'
-import { resolveRange } from '../../core/sessions/store/read-range.js'
-import { checkListOptions } from '../../core/sessions/store/list-options.js'
+import { checkListOptions, resolveRange } from '../../core/sessions/store/list-options.js'
 import {
-  sessionBusyError,
   checkFollows,
   checkRecords,
   getExpiry,
   leaseLostError,
+  sessionBusyError,
+  StoreError,
   unknownSessionError,
-} from '../../core/sessions/store/store-refusals.js'
-import { StoreError } from '../../core/sessions/store/store-error.js'
+} from '../../core/sessions/store/store-error.js'
 import type { Lease, ListedSession, SyncSessionStore } from '../../core/sessions/store/store.js'
 import { type DigestTable, offerDigests } from '../../core/sessions/store/log-digests.js'
-import { withTitle } from '../../core/sessions/store/session-title.js'
-import { parseSummary } from '../../core/sessions/store/summary-text.js'
+import { parseSummary, withTitle } from '../../core/sessions/store/session-title.js'
 import type { BudgetStore } from '../../core/budgets/budget-store.js'
 import { openDatabase, toFileStoreError } from './database.js'
 import { createFileBudgets } from './file-budgets.js'

@@ -7,9 +7,7 @@ import type {
   LogRecord,
   SessionSummary,
 } from '../../core/sessions/store/store.js'
-import { withTitle } from '../../core/sessions/store/session-title.js'
-import { parseSummary, stringifySummary } from '../../core/sessions/store/summary-text.js'
-
+import { parseSummary, stringifySummary, withTitle } from '../../core/sessions/store/session-title.js'
 export interface SessionRow {
   token: string | null
   holder: string | null

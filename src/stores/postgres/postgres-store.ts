@@ -10,17 +10,16 @@ import {
   getProcessIdentity,
 } from '../../core/sessions/store/process-identity.js'
 import { checkSessionId, isSessionId } from '../../core/sessions/store/session-id.js'
-import { resolveRange } from '../../core/sessions/store/read-range.js'
-import { checkListOptions, type Listing } from '../../core/sessions/store/list-options.js'
+import { checkListOptions, type Listing, resolveRange } from '../../core/sessions/store/list-options.js'
 import {
-  sessionBusyError,
   checkFollows,
   checkRecords,
   getExpiry,
   leaseLostError,
+  sessionBusyError,
+  StoreError,
   unknownSessionError,
-} from '../../core/sessions/store/store-refusals.js'
-import { StoreError } from '../../core/sessions/store/store-error.js'
+} from '../../core/sessions/store/store-error.js'
 import type { SessionStore } from '../../core/sessions/store/store.js'
 import { offerDigests } from '../../core/sessions/store/log-digests.js'
 import type { BudgetStore } from '../../core/budgets/budget-store.js'

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import type { ElicitationField, ElicitationValue } from '../../../machines/agent/run-result.js'
 import { parseJsonOr } from '../../core/base/json.js'
-import { listChoices } from '../../core/sessions/elicitation-choices.js'
+import { listChoices } from '../../core/sessions/elicitation-answer.js'
 import type { Answer, CallTarget, MomentView, PendingView } from '../protocol.js'
 import { formatJson } from './format.js'
 

@@ -1,6 +1,6 @@
 import type { AnyAgent } from '../../core/drive/define-agents.js'
 import { whenAborted } from '../../core/base/abort.js'
-import { type BudgetsOption, checkBudgets } from '../../core/budgets/budgets-option.js'
+import { type BudgetsOption, checkBudgets } from '../../core/budgets/shared-budget.js'
 import { createId } from '../../core/base/platform.js'
 import type { Clock } from '../../core/base/clock.js'
 import { memoryStore } from '../../core/sessions/store/memory-store.js'

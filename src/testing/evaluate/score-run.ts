@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import type { RunResult } from '../../../machines/agent/run-result.js'
 import { type Usage, addUsage, noUsage } from '../../../machines/agent/usage.js'
-import type { BudgetsOption } from '../../core/budgets/budgets-option.js'
+import type { BudgetsOption } from '../../core/budgets/shared-budget.js'
 import { describeError } from '../../core/base/errors.js'
 import type { SessionStore } from '../../core/sessions/store/store.js'
 import {

@@ -4,8 +4,7 @@ import { truncate } from '../../../guards/lib/cut.js'
 import type { CallNeeds } from '../../../machines/agent/model-response.js'
 import { describeEventType } from '../../core/chart/state-labels.js'
 import { formatToolName, formatArguments } from '../../core/format/format-call.js'
-import type { RecordContent } from '../../core/sessions/log/record-content.js'
-
+import type { RecordContent } from '../../core/sessions/log/log-record.js'
 /** The steps that call each tool, by tool name. */
 export type ToolCallSteps = ReadonlyMap<string, readonly string[]>
 

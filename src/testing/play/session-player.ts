@@ -1,6 +1,6 @@
 import type { AgentContext, Features } from '../../../machines/agent/context.js'
 import { describeError, StatewrightError } from '../../core/base/errors.js'
-import type { RecordContent } from '../../core/sessions/log/record-content.js'
+import type { RecordContent } from '../../core/sessions/log/log-record.js'
 import {
   applyOpenedRecord,
   createFoldedSession,

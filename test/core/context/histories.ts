@@ -4,7 +4,7 @@ import type { Fit } from '../../../machines/agent/fit.js'
 import type { Message } from '../../../machines/agent/messages.js'
 import { checkFit } from '../../../src/core/effects/fit-transcript.js'
 import { createTokenCounter } from '../../../src/core/context/token-counter.js'
-import { drawFit, type FitStrategy } from '../../../src/core/context/fit-strategy.js'
+import { drawFit, type FitStrategy } from '../../../src/core/context/strategies.js'
 import { fitMessages } from '../../../src/core/context/fit-messages.js'
 import type { ModelRequest } from '../../../src/core/models/provider.js'
 

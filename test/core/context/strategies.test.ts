@@ -2,10 +2,8 @@ import * as fc from 'fast-check'
 import { countDropped, type Fit } from '../../../machines/agent/fit.js'
 import type { Message } from '../../../machines/agent/messages.js'
 import { fitMessages } from '../../../src/core/context/fit-messages.js'
-import { listLeftOut } from '../../../src/core/context/gap.js'
-import { findLandmarks } from '../../../src/core/context/plan-gap.js'
-import type { FitStrategy } from '../../../src/core/context/fit-strategy.js'
-import { fitCompact, fitSlidingWindow } from '../../../src/core/context/strategies/plain-strategies.js'
+import { findLandmarks, listLeftOut } from '../../../src/core/context/gap.js'
+import { fitCompact, fitSlidingWindow, type FitStrategy } from '../../../src/core/context/strategies.js'
 import {
   planSummary,
   fitWithoutSummary,
@@ -187,7 +185,7 @@ describe('sliding_window', () => {
       ...[1, 2, 3, 4, 5].flatMap(batch),
     ])
     const fit = nextFit(fitSlidingWindow, messages, 400)
-    expect(fit).toEqual({ head: 0, kept: [2], from: 9, note: null })
+    expect(fit).toEqual({ head: 0, keep: [2], from: 9, note: null })
     const fitted = fitMessages(messages, fit ?? null)
     expect(fitted.map(({ id }) => id)).toEqual(['m3', 'm10', 'm11', 'm12', 'm13'])
   })

@@ -21,8 +21,7 @@ import {
   type Telemetry,
   type Tool,
 } from '../../../src/index.js'
-import { BudgetError } from '../../../src/core/budgets/budget-error.js'
-import type { SharedBudget } from '../../../src/core/budgets/shared-budget.js'
+import { BudgetError, type SharedBudget } from '../../../src/core/budgets/shared-budget.js'
 import { StoreError } from '../../../src/core/sessions/store/store-error.js'
 import { type Rehearsal, startRehearsal, type Turn } from '../../../src/rehearsal/index.js'
 import type { ReplayHarness, ReplayPath, RestingState } from '../../../src/testing/index.js'

@@ -1,4 +1,4 @@
-import { type CheckedSession, checkSessions } from '../../../core/drive/check-sessions.js'
+import { type CheckedSession, checkSessions } from '../../../core/drive/stranded-sessions.js'
 import { stripControls } from '../../../core/format/format-words.js'
 import type { SessionStore } from '../../../core/sessions/store/store.js'
 import { checkSessionLogs, type LogFault } from '../../../testing/check-session-log.js'

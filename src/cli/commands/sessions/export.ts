@@ -1,6 +1,6 @@
 import type { Message } from '../../../../machines/agent/messages.js'
 import { formatMessageText, stripControls } from '../../../core/format/format-words.js'
-import { readSession } from '../../../core/sessions/log/read-session.js'
+import { readSession } from '../../../core/sessions/replay-session.js'
 import type { SessionStore } from '../../../core/sessions/store/store.js'
 import type { ShareOptions } from '../../../studio/export-session.js'
 import { badUsageError, defineCommand, type ParsedOptions } from '../../command.js'

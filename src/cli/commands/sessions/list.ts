@@ -9,9 +9,8 @@ import {
   type Style,
 } from '../../../core/format/format-words.js'
 import { getStateStyle } from '../../../core/format/run-summary.js'
-import { getListedTitle } from '../../../core/sessions/listed-title.js'
+import { createSummary, getListedTitle } from '../../../core/sessions/session-summary.js'
 import { readSessionAt } from '../../../core/sessions/replay-session.js'
-import { createSummary } from '../../../core/sessions/session-summary.js'
 import { StoreError, type StoreErrorCode } from '../../../core/sessions/store/store-error.js'
 import type { ListedSession, SessionStore, SessionSummary } from '../../../core/sessions/store/store.js'
 import { type CliIO, defineCommand, parseTag, parseTime } from '../../command.js'

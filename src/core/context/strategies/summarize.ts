@@ -1,11 +1,7 @@
 import type { Fit, Gap } from '../../../../machines/agent/fit.js'
 import type { Message } from '../../../../machines/agent/messages.js'
-import { isValidGap, listLeftOut } from '../gap.js'
-import { formatGapMarker } from '../gap-marker.js'
-import { planGap } from '../plan-gap.js'
-import type { FitSituation } from '../fit-strategy.js'
-import { fitCompact, fitWithNote } from './plain-strategies.js'
-
+import { formatGapMarker, isValidGap, listLeftOut, planGap } from '../gap.js'
+import { fitCompact, type FitSituation, fitWithNote } from '../strategies.js'
 /** A summary to be made: of what is newly left out, and of the summary before it. */
 export interface SummaryPlan {
   readonly gap: Gap

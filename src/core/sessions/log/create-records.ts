@@ -3,7 +3,7 @@ import type { AgentDefinition } from '../agent-definition.js'
 import { toLinkField } from '../journal.js'
 import { hasTags, type SessionTags } from '../store/session-tags.js'
 import type { BranchTree } from '../branch-tree.js'
-import { type MachineState, logVersion, type RecordContent, type StartInput } from './record-content.js'
+import { logVersion, type MachineState, type RecordContent, type StartInput } from './log-record.js'
 import { toStoredState } from './stored-state.js'
 
 type Opening = Extract<RecordContent, { type: 'opened' }>

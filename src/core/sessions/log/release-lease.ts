@@ -4,7 +4,9 @@ import { PerStore } from '../store/per-store.js'
 import type { InboxPosition } from '../store/inbox.js'
 import type { AcquireOptions, Lease, SessionStore } from '../store/store.js'
 import { StoreError } from '../store/store-error.js'
-import { leaseMs } from './heartbeat.js'
+
+/** How long a session stays another's when the process that writes to it falls silent, in milliseconds. */
+export const leaseMs = 30_000
 
 /** When it is tried again to give back what could not be given back, in milliseconds: at first, and at most. */
 const [soonest, latest] = [250, 4000]

@@ -3,9 +3,7 @@ import type { BranchStart, BranchTree } from '../branch-tree.js'
 import type { FoldedSession } from '../fold-session.js'
 import { hasTags, mergeTags, type SessionTags } from '../store/session-tags.js'
 import { type SessionFacts, toDefinitionField, toTagsField } from './create-records.js'
-import { listFeatures } from './log-features.js'
-import type { RecordContent } from './record-content.js'
-
+import { listFeatures, type RecordContent } from './log-record.js'
 type Snapshot = Extract<RecordContent, { type: 'snapshot' }>
 type StartFields = Pick<Extract<RecordContent, { type: 'start' }>, 'definition' | 'tags' | 'branch'>
 

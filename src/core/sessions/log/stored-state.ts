@@ -1,8 +1,18 @@
-import type { AgentContext } from '../../../../machines/agent/context.js'
+import {
+  type AgentContext,
+  type AgentInput,
+  createContext,
+  noFeatures,
+  type SessionState,
+} from '../../../../machines/agent/context.js'
 import type { Message } from '../../../../machines/agent/messages.js'
 import { toRunResult } from '../../../../machines/agent/to-result.js'
-import type { MachineState } from './record-content.js'
-import { completeContext } from './complete-context.js'
+import type { MachineState } from './log-record.js'
+import { isRecord } from '../../../../guards/lib/stored.js'
+import { restoreGuardrails } from '../../../../guards/state.js'
+import { defaultConfig } from '../../config/defaults.js'
+import { createSessionState } from '../session-state.js'
+import { UsageError } from '../../base/errors.js'
 
 /**
  * A state of the machine as a log keeps it. The answer of a run stands in its messages; the context and the result of an
@@ -32,4 +42,69 @@ const isEnded = ({ status }: MachineState): boolean => status === 'done'
 function getLastAnswer(messages: readonly Message[]): string {
   const content = messages.findLast(({ role }) => role === 'assistant')?.content
   return typeof content === 'string' ? content : ''
+}
+
+/** The input of a run from its log; keys that it lacks get their defaults. */
+export function completeInput(input: Omit<AgentInput, keyof SessionState>): typeof input {
+  return {
+    ...input,
+    config: fillDefaults<AgentInput['config']>(defaultConfig, input.config),
+    features: fillDefaults(noFeatures, input.features),
+  }
+}
+
+/** A run's context from a snapshot; keys that it lacks are as at the start of a run. */
+export function completeContext(stored: AgentContext): AgentContext {
+  const { runId, sessionId, tools, messages } = stored
+  const beginning = { runId, sessionId, tools, now: 0, input: [] }
+  const fresh = createContext({
+    ...createSessionState(),
+    ...beginning,
+    messages,
+    config: fillDefaults<AgentInput['config']>(defaultConfig, stored.config),
+    features: fillDefaults(noFeatures, stored.features),
+  })
+  const guardrails = restoreGuardrails(stored.guardrails)
+  return {
+    ...fresh,
+    ...stored,
+    config: fresh.config,
+    features: fresh.features,
+    ...('state' in guardrails && { guardrails: guardrails.state }),
+  }
+}
+
+/** The value itself when it lacks nothing, as most do. */
+function fillDefaults<Value extends object>(defaults: Value, value: Value): Value {
+  const own = value as Record<string, unknown>
+  let whole: Record<string, unknown> | undefined
+  for (const [key, fallback] of Object.entries(defaults) as [string, unknown][]) {
+    const given = own[key]
+    const kept =
+      given === undefined
+        ? fallback
+        : isRecord(fallback) && isRecord(given)
+          ? fillDefaults(fallback, given)
+          : given
+    if (kept !== given) whole = { ...(whole ?? own), [key]: kept }
+  }
+  return (whole ?? value) as Value
+}
+
+/**
+ * A snapshot of the machine that an app has kept itself, as this machine has it: what an earlier version did not know
+ * has its default.
+ *
+ * @throws {UsageError} `invalid_snapshot` for what is none
+ */
+export function completeSnapshot<Snapshot extends object>(stored: Snapshot): Snapshot {
+  const { context } = stored as { context?: unknown }
+  const { runId, messages, calls } = isRecord(context) ? context : {}
+  if (typeof runId !== 'string' || !Array.isArray(messages) || !Array.isArray(calls))
+    throw new UsageError(
+      'invalid_snapshot',
+      'This is no snapshot of an agent. Pass what run.snapshot() or actor.getPersistedSnapshot() returned.',
+      'snapshot',
+    )
+  return { ...stored, historyValue: {}, context: completeContext(context as unknown as AgentContext) }
 }

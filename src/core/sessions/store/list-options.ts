@@ -3,6 +3,7 @@ import { UsageError } from '../../base/errors.js'
 import { expectKnownOptions } from '../../config/other-names.js'
 import { isSessionId } from './session-id.js'
 import { findTagsFault, hasTags, type SessionTags } from './session-tags.js'
+import type { ReadRange } from './store.js'
 
 /** Where a session stands in a list. */
 interface ListPosition {
@@ -147,4 +148,20 @@ const hasTag = (tags: SessionTags | undefined, name: string, value: string): boo
 
 function listOptionError(key: string, what: string): UsageError {
   return new UsageError('invalid_option', `list({ ${key} }): it ${what}.`, key)
+}
+
+/** A range with whole numbers, or from the last snapshot; null: there is nothing in it. */
+export interface ResolvedRange {
+  from: number | 'snapshot'
+  to: number
+}
+
+export function resolveRange({
+  from = 1,
+  to = Number.MAX_SAFE_INTEGER,
+}: ReadRange = {}): ResolvedRange | null {
+  const last = Math.floor(Math.min(to, Number.MAX_SAFE_INTEGER))
+  if (from === 'snapshot') return last >= 1 ? { from, to: last } : null
+  const first = Math.ceil(Math.max(from, 1))
+  return first <= last ? { from: first, to: last } : null
 }

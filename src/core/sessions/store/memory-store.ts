@@ -3,18 +3,17 @@ import { createId, loadOnce } from '../../base/platform.js'
 import type { BudgetStore } from '../../budgets/budget-store.js'
 import { systemClock, toWholeTime } from '../../base/clock.js'
 import type { InboxMessage } from './inbox.js'
-import { checkListOptions, compareListed, isListed } from './list-options.js'
+import { checkListOptions, compareListed, isListed, resolveRange } from './list-options.js'
 import { checkSessionId } from './session-id.js'
-import { resolveRange } from './read-range.js'
 import { createTableTimers, createTimerTable } from './timers.js'
 import {
-  sessionBusyError,
   checkFollows,
   checkRecords,
   getExpiry,
   leaseLostError,
+  sessionBusyError,
   unknownSessionError,
-} from './store-refusals.js'
+} from './store-error.js'
 import { withTitle } from './session-title.js'
 import type { Lease, ListedSession, LogRecord, SessionSummary, SyncSessionStore } from './store.js'
 

@@ -1,5 +1,6 @@
 import { UsageError } from '../../base/errors.js'
 import type { SessionSummary } from './store.js'
+import { isTags } from './session-tags.js'
 
 /** Enough for a line of a list. */
 const maxTitleLength = 200
@@ -34,4 +35,33 @@ export function readTitle(given: unknown): string | null {
 /** The summary with the title that the session was given, if it was given one. */
 export function withTitle(summary: SessionSummary | null, given: string | null): SessionSummary | null {
   return summary === null || given === null ? summary : { ...summary, title: given }
+}
+
+export const stringifySummary = (summary: SessionSummary | undefined): string | null =>
+  summary === undefined ? null : JSON.stringify(summary)
+
+/** A summary that cannot be read is none: one bad row must not hide all sessions. */
+export function parseSummary(text: unknown): SessionSummary | null {
+  if (typeof text !== 'string') return null
+  try {
+    const summary: unknown = JSON.parse(text)
+    return isSummary(summary) ? summary : null
+  } catch {
+    return null
+  }
+}
+
+function isSummary(value: unknown): value is SessionSummary {
+  if (typeof value !== 'object' || value === null) return false
+  const { name, agent, tags, parent, title, state, reason, wakeAt, runs, messages, totalTokens, cost } =
+    value as Record<string, unknown>
+  return (
+    [name, agent, parent].every((word) => word === undefined || typeof word === 'string') &&
+    (tags === undefined || isTags(tags)) &&
+    typeof title === 'string' &&
+    [state, reason].every((word) => word === null || typeof word === 'string') &&
+    [runs, messages, totalTokens].every(Number.isFinite) &&
+    (wakeAt === undefined || Number.isFinite(wakeAt)) &&
+    (cost === null || Number.isFinite(cost))
+  )
 }

@@ -1,4 +1,5 @@
-import { StatewrightError } from '../../base/errors.js'
+import { StatewrightError, UsageError } from '../../base/errors.js'
+import type { Lease, LogRecord } from './store.js'
 
 /**
  * - `session_busy`: another run, process or machine writes to the session
@@ -40,4 +41,101 @@ export class StoreError extends StatewrightError {
   constructor(code: StoreErrorCode, message: string, subject?: string, options?: ErrorOptions) {
     super(code, message, subject, options)
   }
+}
+
+/** What every store refuses, and in which words. */
+
+export function sessionBusyError(sessionId: string, holder: string | null): StoreError {
+  return new StoreError(
+    'session_busy',
+    `The session ${sessionId} is in use by ${holder ?? 'another process'}. Wait for its end, or use another session.`,
+    sessionId,
+  )
+}
+
+export function leaseLostError({ sessionId, holder }: Lease): StoreError {
+  return new StoreError(
+    'lease_lost',
+    `The session ${sessionId} is no longer ${holder}'s to write: its lease ran out, or another process has taken the ` +
+      'session over. Acquire it again, and go on from the log as it is then.',
+    sessionId,
+  )
+}
+
+/** The log does not end as the run left it that wants to go on. */
+export function takenOverError(sessionId: string): StoreError {
+  return new StoreError(
+    'out_of_order',
+    `Session '${sessionId}' has been taken over, or deleted: it does not end as this run left it. Look at it with ` +
+      `agent.resume('${sessionId}').`,
+    sessionId,
+  )
+}
+
+/** What a store of one's own may throw, as what every store throws. */
+export function toStoreError(sessionId: string, error: unknown): StoreError {
+  if (error instanceof StoreError) return error
+  const why = error instanceof Error ? error.message : String(error)
+  const message = `Session '${sessionId}' could not be written: ${why}`
+  return new StoreError('store_unavailable', message, sessionId, { cause: error })
+}
+
+/** There is nothing that could be told. */
+export function unknownSessionError(sessionId: string): StoreError {
+  return new StoreError(
+    'unknown_session',
+    `There is no session '${sessionId}' in this store. List them with store.list(), or 'statewright sessions list'.`,
+    sessionId,
+  )
+}
+
+/** When a lease that begins now runs out. */
+export function getExpiry(now: number, ttlMs: number): number {
+  if (!(Number.isFinite(ttlMs) && ttlMs >= 0)) {
+    throw new UsageError(
+      'invalid_lease',
+      `ttlMs is ${ttlMs}; a number of milliseconds from 0 up is needed.`,
+      'ttlMs',
+    )
+  }
+  return Math.min(Math.ceil(now + ttlMs), Number.MAX_SAFE_INTEGER)
+}
+
+/**
+ * JSON text has neither: a control character is escaped in it, and half a surrogate pair is, too. Databases cut or
+ * change text with them without a word.
+ */
+const invalidTextPattern = /[\0\p{Cs}]/u
+
+/** Records that could not be kept as they are. */
+export function checkRecords(sessionId: string, records: readonly LogRecord[]): void {
+  records.forEach(({ seq, at, type, data, check }, index) => {
+    const fault = !Number.isSafeInteger(at)
+      ? '`at` is no whole number'
+      : [type, data, check].every(
+            (text: unknown) => typeof text === 'string' && !invalidTextPattern.test(text),
+          )
+        ? null
+        : '`type`, `data` or `check` is no JSON text'
+    if (fault !== null) {
+      throw new UsageError('invalid_record', `The record ${seq} cannot be stored: ${fault}.`, sessionId)
+    }
+    const first = records[0]?.seq ?? 1
+    if (seq !== first + index) throw outOfOrderError(sessionId, first + index - 1, seq)
+  })
+}
+
+/** Records that do not begin right after the head. */
+export function checkFollows(sessionId: string, records: readonly LogRecord[], head: number): void {
+  const first = records[0]?.seq
+  if (first !== undefined && first !== head + 1) throw outOfOrderError(sessionId, head, first)
+}
+
+function outOfOrderError(sessionId: string, head: number, seq: number): StoreError {
+  return new StoreError(
+    'out_of_order',
+    `The record ${seq} cannot follow record ${head} of the session ${sessionId}. Read the log again from there: it ` +
+      'has moved on since.',
+    sessionId,
+  )
 }
