@@ -12,7 +12,7 @@ import type { ChartView } from './protocol.js'
 export interface DrawnChart {
   chart: Chart
   sheets: ChartView['sheets']
-  /** Transitions that the generated tests take and states that they enter. Null: unknown. */
+  /** Transitions that the generated tests take and states that they enter. Null if unknown. */
   tested: ReadonlySet<string> | null
 }
 

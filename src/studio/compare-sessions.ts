@@ -39,7 +39,7 @@ export function createCompareView(a: ComparedSession, b: ComparedSession): Compa
 const getTranscript = ({ fold }: ComparedSession): ShownMessage[] =>
   createTranscript(fold.now, fold.notes).transcript
 
-/** For a fork: the records before the fork. For other sessions: the equal records at the start. */
+/** The records before a fork, or the equal records at the start of other sessions. */
 function countCommonRecords({ view: a }: ComparedSession, { view: b }: ComparedSession): number {
   if (b.session.forkedFrom?.sessionId === a.session.id) return b.session.forkedFrom.seq
   if (a.session.forkedFrom?.sessionId === b.session.id) return a.session.forkedFrom.seq

@@ -20,7 +20,7 @@ import type { AttachableRun } from './attached-runs.js'
 
 /** The part of a store that the studio reads. */
 export interface ReadableStore extends Pick<SessionStore, 'list' | 'get' | 'read'> {
-  /** Opens the table of saved log digests. Null: there is none. */
+  /** Opens the table of saved log digests. Null if there is none. */
   openDigests?: () => Promise<DigestTable | null>
 }
 

@@ -17,7 +17,7 @@ const overlapMs = 5_000
 interface Viewer {
   response: ServerResponse
   session: string | null
-  /** The last record that the page has, and its checksum. Null: unknown. */
+  /** The last record that the page has, and its checksum. Null if unknown. */
   lastSeq: number
   check: string | null
   /** Whether the connection is congested. A sleeping page must not fill the memory. */

@@ -14,7 +14,7 @@ export interface Refusal {
 
 export interface SessionsView {
   store: string
-  /** Why actions are not possible. Null: they are. */
+  /** Why actions are not possible. Null if they are. */
   readOnly: string | null
   /** One page of the matching sessions. Sub-agents are listed below their session. */
   sessions: SessionRow[]
@@ -59,12 +59,12 @@ export interface SessionRow {
   /** Steps of the latest run. Null until its log has been read. */
   steps: number | null
   tokens: number
-  /** USD. Null: unknown. */
+  /** USD. Null if unknown. */
   cost: number | null
   createdAt: number
   updatedAt: number
   records: number
-  /** The process that holds the lease. Null: none. */
+  /** The process that holds the lease. Null if there is none. */
   holder: string | null
   isAttached: boolean
   forkedFrom: { sessionId: string; seq: number } | null
@@ -149,7 +149,7 @@ export interface Bar {
   lane: 'model' | 'tools' | 'shields' | 'memory' | 'waits' | 'children'
   label: string
   from: number
-  /** Null: still active. */
+  /** Null while it is active. */
   to: number | null
   fromSeq: number
   toSeq: number | null
@@ -160,7 +160,7 @@ export interface Bar {
 
 export interface SessionView {
   session: SessionRow
-  /** Why it can be neither answered nor forked. Null: it can. An attached run can always be answered. */
+  /** Why it can be neither answered nor forked. Null if it can. An attached run can always be answered. */
   readOnly: string | null
   /** Whether `rows`, `bars` and `gaps` start at a snapshot and earlier records are still to be loaded. */
   isPart: boolean
@@ -195,9 +195,9 @@ export interface GuardView {
 
 export interface GaugeView {
   name: 'tokens' | 'output tokens' | 'cost' | 'steps' | 'time'
-  /** Null: unknown. */
+  /** Null if unknown. */
   used: number | null
-  /** Null: no limit. */
+  /** Null without a limit. */
   limit: number | null
   /** The part used by sub-agents. */
   children: number
@@ -282,7 +282,7 @@ export type LiveMessage =
   | { type: 'rows'; sessionId: string; rows: RecordRow[]; bars: Bar[]; verdict: VerdictView; reset?: true }
   /** Streamed text of an answer. `reset`: replaces the previous text. */
   | { type: 'text'; sessionId: string; stepId: string; text: string; reset: boolean }
-  /** Why the store cannot be read. Null: it can be read again. */
+  /** Why the store cannot be read. Null once it can be read again. */
   | { type: 'store'; problem: string | null }
 
 export interface ChartView {
@@ -302,7 +302,7 @@ export interface ChartState {
   path: string
   description: string
   type: 'atomic' | 'compound' | 'parallel' | 'final' | 'history'
-  /** Whether covered by generated tests. Null: unknown. */
+  /** Whether covered by generated tests. Null if unknown. */
   isTested: boolean | null
 }
 
@@ -320,7 +320,7 @@ export interface ChartTransition {
 export interface VisitsView {
   /** How many of the latest sessions were counted. */
   sessions: number
-  /** How often a transition was taken or a state entered. Absent: never. */
+  /** How often a transition was taken or a state entered. Absent if never. */
   counts: Record<string, number>
 }
 
@@ -329,7 +329,7 @@ export interface CompareView {
   b: SessionView
   commonRecords: number
   commonMessages: number
-  /** What the fork changed. Null: nothing. */
+  /** What the fork changed. Null if nothing changed. */
   change: CompareChange | null
   steps: { step: number; a: CompareStep | null; b: CompareStep | null; isSame: boolean }[]
 }
@@ -355,7 +355,7 @@ export interface CompareStep {
 
 export interface ShownMedia {
   words: string
-  /** A `data:` address of a picture. Null: only the description is shown. */
+  /** A `data:` address of a picture. Null if only the description is shown. */
   picture: string | null
 }
 
@@ -375,17 +375,17 @@ export interface InstructionsView {
   text: string
   /** `agent`: current instructions of the agent · `step`: of this step only · `fork`: of this fork only */
   from: 'agent' | 'step' | 'fork'
-  /** The record at which a fork with other instructions starts: the first of the run. Null: unknown. */
+  /** The record at which a fork with other instructions starts: the first of the run. Null if unknown. */
   forkAt: number | null
 }
 
 export interface ShownMessage {
   role: Message['role']
-  /** The agent that spoke after a handoff. Absent: the session's first agent. */
+  /** The agent that spoke after a handoff. Absent for the session's first agent. */
   speaker?: string
   id: string
   at: number
-  /** The record at which a fork takes an edit of the message or of its calls' arguments. Null: unknown. */
+  /** The record at which a fork takes an edit of the message or of its calls' arguments. Null if unknown. */
   forkAt: number | null
   text: string
   media: ShownMedia[]
@@ -395,12 +395,12 @@ export interface ShownMessage {
     name: string
     arguments: string
     result: string | null
-    /** The record at which a fork takes another result. Null: there is none yet. */
+    /** The record at which a fork takes another result. Null if there is none yet. */
     forkAt: number | null
     media: ShownMedia[]
     status: string | null
     durationMs: number | null
-    /** Null: no decision. */
+    /** Null without a decision. */
     decision: Decision | null
   }[]
   /** `partial`, `internal`, `withheld`, `edited`, `steering`, … */

@@ -214,7 +214,7 @@ function listStarted({ before, after, taken, entry }: SessionStep): string[] {
 }
 
 /** Calls that got their result at this record, from the current batch or the transcript. */
-export function listSettledCalls({ entry, before, after }: SessionStep): SettledCall[] {
+function listSettledCalls({ entry, before, after }: SessionStep): SettledCall[] {
   const [then, now] = [before.standing.run?.context ?? null, after.standing.run?.context ?? null]
   if (now === null || entry.type !== 'event') return []
   const known = new Set(then?.calls.flatMap(({ id, result }) => (result ? [id] : [])))

@@ -10,7 +10,7 @@ export const paths = {
   session: (id: string): string => `/api/sessions/${encodeURIComponent(id)}`,
   end: (id: string): string => `${paths.session(id)}/end`,
   moment: (id: string, seq: number): string => `${paths.session(id)}/moments/${seq}`,
-  /** `latest`: the minimum number of messages per moment, counted from the end. */
+  /** `latest` limits each moment to its last messages (a minimum). */
   moments: (id: string, from: number, to: number, latest?: number): string =>
     `${paths.session(id)}/moments?from=${from}&to=${to}${latest === undefined ? '' : `&latest=${latest}`}`,
   share: (id: string, { form, texts }: { form: ShareForm; texts: boolean }): string =>

@@ -53,7 +53,7 @@ export class SessionActions {
     this.#embedded = embedded
   }
 
-  /** Why actions are not possible. Null: they are. */
+  /** Why actions are not possible. Null if they are. */
   get readOnly(): string | null {
     if (this.#agent) return null
     const how = 'startStudio({ store, agent }), or statewright studio --agent MODULE.'
@@ -62,7 +62,7 @@ export class SessionActions {
       : `Only live runs of this program can be answered. To answer others, start the studio with an agent: ${how}`
   }
 
-  /** Why a session can be neither forked nor, unless attached, answered. Null: it can. */
+  /** Why a session can be neither forked nor, unless attached, answered. Null if it can. */
   findRefusal(id: string): string | null {
     return this.#embedded.has(id) ? embeddedNote : this.readOnly
   }

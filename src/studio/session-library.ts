@@ -97,7 +97,7 @@ export class SessionLibrary {
     return entry && this.#toRow(entry)
   }
 
-  /** Searchable facts as last read, with the version of the log. Null: not read yet. */
+  /** Searchable facts as last read, with the version of the log. Null if it was not read yet. */
   findFacts(id: string): (LogFacts & { key: string }) | null {
     return this.#facts.get(id) ?? null
   }

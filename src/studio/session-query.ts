@@ -36,7 +36,7 @@ export interface Findable {
   texts: readonly string[]
   /** Values by key, in lower case. */
   terms: Partial<Record<QueryKey, readonly string[]>>
-  /** USD. Null: unknown. */
+  /** USD. Null if unknown. */
   cost: number | null
   tokens: number
   steps: number | null
@@ -148,7 +148,7 @@ function quoteValue(value: string): string {
   return /[\s"]/.test(value) ? `"${value.replaceAll('"', '')}"` : value
 }
 
-/** The value of the first word with this prefix, such as `tool:`. Null: none. */
+/** The value of the first word with this prefix, such as `tool:`. Null if there is none. */
 export function findTerm(text: string, start: string): string | null {
   const word = splitQuery(text).find((one) => one.startsWith(start))
   return word === undefined ? null : word.slice(start.length).replace(/^"(.*)"$/, '$1')

@@ -21,7 +21,7 @@ export function toShownText(text: string, length = maxTextLength): string {
 }
 
 /**
- * Why an edit of `before` must be rejected, as a sentence. Null: it can be accepted. The user saw the text
+ * Why an edit of `before` must be rejected, as a sentence. Null if it is acceptable. The user saw the text
  * truncated and without secrets, so an edit would lose the hidden parts and keep the placeholders.
  */
 export function findGap(edited: string, before: string): string | null {

@@ -32,7 +32,7 @@ import { createVerdict } from './verdict.js'
 
 export type AnyMachine = Parameters<typeof drawChart>[0] | Agent['machine']
 
-/** `latest`: the minimum number of messages per moment, counted from the end. */
+/** `latest` limits each moment to its last messages (a minimum). */
 interface Range {
   first: number
   last: number
@@ -254,7 +254,7 @@ export interface BudgetView {
   spent: number
   reserved: number
   limit: number
-  /** When it is full again. Null: never. */
+  /** When it is full again. Null if never. */
   resetsAt: number | null
 }
 

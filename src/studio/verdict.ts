@@ -141,7 +141,7 @@ interface Toll {
   refused: number
 }
 
-/** The tool with the most refused calls in the latest run. Null: none was refused. */
+/** The tool with the most refused calls in the latest run. Null if none was refused. */
 function findToll(rows: readonly RecordRow[]): Toll | null {
   const run = rows.at(-1)?.run
   const tolls = new Map<string, Toll>()

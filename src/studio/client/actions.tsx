@@ -8,7 +8,7 @@ import { formatJson } from './format.js'
 interface ActionsProps {
   moment: MomentView
   isAsleep: boolean
-  /** Why nothing can be done here. Null: something can. */
+  /** Why nothing can be done here. Null if something can be done. */
   readOnly: string | null
   onAnswer: (answer: Answer) => Promise<void>
 }
@@ -194,7 +194,7 @@ interface ElicitationProps {
 }
 
 /** A question from a tool's server. Its text is framed so that it cannot pass for ours. */
-export function ElicitationCard({ call, isBusy, send }: ElicitationProps) {
+function ElicitationCard({ call, isBusy, send }: ElicitationProps) {
   const { name, elicitation } = call
   const { server, message, mode, url, schema } = elicitation
   const fields = Object.entries(schema?.properties ?? {})

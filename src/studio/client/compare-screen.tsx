@@ -322,7 +322,7 @@ const noPaths: readonly string[] = []
 const longestMs = 120
 
 /** Two texts side by side, with the words marked that the other lacks. */
-export function WordDiff({ a, b }: { a: string; b: string }) {
+function WordDiff({ a, b }: { a: string; b: string }) {
   const sides = useMemo(() => compareWords(a, b), [a, b])
   if (a === '' && b === '') return <p class="empty">Neither has an answer.</p>
   return (

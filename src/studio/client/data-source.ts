@@ -27,7 +27,7 @@ export interface Source {
   visits(): Promise<VisitsView>
   end(id: string): Promise<EndView>
   session: (id: string) => Promise<SessionView>
-  /** `latest`: the minimum number of messages per moment, counted from the end. */
+  /** `latest` limits each moment to its last messages (a minimum). */
   moments: (id: string, from: number, to: number, latest?: number) => Promise<PackedMoments>
   compare(a: string, b: string): Promise<CompareView>
   share: (id: string, as: { form: ShareForm; texts: boolean }) => Promise<SharedView>

@@ -8,7 +8,7 @@ import { parseJsonOr } from '../../core/base/json.js'
 
 interface ForkProps {
   seq: number
-  /** Null: a fork without a change. */
+  /** Null for a fork without a change. */
   wanted: WhatIf | null
   /** Whether a run is active at that record. */
   canRun: boolean

@@ -33,7 +33,7 @@ const stepMs = 700
 export interface RunProps {
   source: Source
   id: string
-  /** The record to show first. Null: the last one. */
+  /** The record to show first. Null shows the last one. */
   seq: number | null
   onProblem: (problem: string | null) => void
 }

@@ -190,14 +190,14 @@ export const pageSize = 60
 /** How long to wait after typing before searching, and between two searches for changes, in milliseconds. */
 const [typingMs, newsMs] = [120, 1_000]
 
-export interface FoundSessions {
+interface FoundSessions {
   view: SessionsView | null
   error: unknown
   reload: () => void
   loadMore: () => void
 }
 
-export function useFoundSessions(
+function useFoundSessions(
   source: Source,
   { q, sort }: { q: string; sort: SessionSort },
   onProblem: (problem: string | null) => void,

@@ -241,7 +241,7 @@ export const grain = 1 / 1600
 /** Narrower bars have no room for a label. */
 const narrow = 6 / 1000
 
-/** A drawn bar. `merged`: the bars that it stands for. Null: only itself. */
+/** A drawn bar. `merged`: the bars that it stands for. Null if it stands only for itself. */
 export interface SeenBar extends PlacedBar {
   left: number
   right: number

@@ -186,7 +186,7 @@ interface CardProps {
   loadMoment: (seq: number) => Promise<MomentView | null>
 }
 
-export function HoverCard({ bar, x, rows, loadMoment }: CardProps) {
+function HoverCard({ bar, x, rows, loadMoment }: CardProps) {
   const [loaded, setLoaded] = useState<{ bar: Bar; parts: Part[] } | null>(null)
   useEffect(() => {
     let isOver = false
