@@ -21,7 +21,7 @@ interface OpenRequest {
   readonly span: Span
   readonly context: Context
   readonly startedAt: number
-  /** For the span's name: a fallback may change the model. */
+  /** For the span's name, because a fallback may change the model. */
   shown: Pick<TelemetryRequestInfo, 'provider' | 'model' | 'endpoint'>
   endedAt: number | null
   completed: CompletedInference | null

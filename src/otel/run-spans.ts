@@ -155,7 +155,7 @@ export class RunSpans implements RunTelemetry {
     }
   }
 
-  /** The app's span: the one that answered, or the one that started the run. */
+  /** The app's span that answered, or else the one that started the run. */
   #findParent(): Context {
     const active = context.active()
     return active.getValue(runKey) === this ? this.#home : active

@@ -22,7 +22,7 @@ interface SpanMessage {
   parts: Part[]
 }
 
-/** The prompt without secrets: the newest parts that fit. */
+/** The newest parts of the prompt that fit, without secrets. */
 export function formatInputMessages({ messages, nudges }: ModelRequest): string {
   const riding = nudges.map((content) => measureParts({ role: 'user', parts: [toTextPart(content)] }))
   return fitMessages([...messages.map(measureMessage), ...riding])
@@ -151,7 +151,7 @@ function formatOmission(parts: number, characters: number): string {
 }
 
 /**
- * Marks a span as failed: its status, and an `exception` event with type and stack for a thrown error. `hasWords`:
+ * Marks a span as failed, with its status and an `exception` event with type and stack for a thrown error. `hasWords`:
  * content is captured, so the message is included without secrets; otherwise the stack has only its frames.
  */
 export function recordFailure(span: Span, error: StepCompleted['error'], hasWords: boolean): void {

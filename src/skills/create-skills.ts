@@ -123,7 +123,7 @@ function formatLoaded(body: string, allowedTools: readonly string[] | undefined)
   return `${body}\n\n[While this skill is loaded, ${allowed} may be called, in addition to the skill tools. unload_skill removes this restriction.]`
 }
 
-/** Skills from anywhere: a bundle, a database, a URL. */
+/** Skills from anywhere, such as a bundle, a database or a URL. */
 export interface ListedSkillsOptions {
   /** The skills for the index. A `hash` must change with the instructions. */
   list: readonly (Omit<SkillInfo, 'hash'> & { readonly hash?: string })[]

@@ -1,5 +1,5 @@
 /**
- * Fails the body when one message exceeds `limit` bytes: an event of an event stream, or the whole body. `onEnd` runs
+ * Fails the body when one message exceeds `limit` bytes. A message is an event of an event stream, or the whole body. `onEnd` runs
  * once, when the body ends or fails.
  */
 export function capResponse(

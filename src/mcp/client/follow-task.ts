@@ -15,7 +15,7 @@ const maxFailures = 6
 
 const cancelMs = 5_000
 
-/** How often a task may repeat answered questions: a server may need a moment to accept an answer. */
+/** How often a task may repeat answered questions, because a server may need a moment to accept an answer. */
 const maxStaleLooks = 20
 
 export interface TaskFollowing {
@@ -31,7 +31,7 @@ export interface TaskFollowing {
 /**
  * Polls a task until it ends or requests input, across reconnects. The task is cancelled with its call and at its
  * limits, but not when another process continues the run.
- * @throws what tells the model that there is no result
+ * @throws an error for the model
  */
 export async function followTask(
   taskId: string,

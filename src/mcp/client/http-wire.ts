@@ -26,8 +26,7 @@ const reconnectionOptions = {
 const shutDownMs = 1_000
 
 /**
- * A server at an address. Adds what the SDK lacks: it reports streams that end before their answer, and limits the
- * size of bodies.
+ * A server at an address. Reports streams that end before their answer, and limits the size of bodies, unlike the SDK.
  */
 export async function createHttpWire(
   { url, headers, maxMessageBytes }: McpAddress & { maxMessageBytes: number },
@@ -142,7 +141,7 @@ export async function createHttpWire(
 }
 
 /**
- * Whether a request belongs to the protocol and not to the sign-in: the user's headers are secrets of this server
+ * Whether a request belongs to the protocol and not to the sign-in, because the user's headers are secrets of this server
  * only.
  */
 export function isForServer(address: URL, to: string | URL, { headers, body }: RequestInit): boolean {
@@ -185,7 +184,7 @@ export function explainHttpError(error: unknown): string | undefined {
   return status === undefined ? undefined : `It answered ${status}${words}.`
 }
 
-/** A server of the first protocol revision: one event stream contains all messages. */
+/** A server of the first protocol revision, where one event stream contains all messages. */
 export async function createSseWire(
   { url, headers, maxMessageBytes }: McpAddress & { maxMessageBytes: number },
   { onLost, onComplaint }: WireEvents,

@@ -66,7 +66,7 @@ export interface McpConnection {
   readonly isLost: boolean
   listTools(cursor: string | undefined): Promise<JsonObject>
   /**
-   * @throws {SessionExpiredError} and an Error, perhaps a ToolError, that tells the model what happened
+   * @throws {SessionExpiredError} and an Error, perhaps a ToolError, for the model
    */
   callTool(call: McpCall): Promise<JsonObject>
   /** Any other request. Throws like `callTool`. */
@@ -313,7 +313,7 @@ async function requestCall(
   })) satisfies CallToolResult as JsonObject
 }
 
-/** Accepts any object: its parts are checked where they are read. */
+/** Accepts any object. Its parts are checked where they are read. */
 const anyResult: StandardSchemaV1<unknown, JsonObject> = {
   '~standard': {
     version: 1,

@@ -81,7 +81,7 @@ class ReconnectingServer implements McpServer {
   }
 
   /**
-   * @throws an Error, perhaps a ToolError, that says what happened
+   * @throws an Error, perhaps a ToolError, for the model
    */
   async ask(method: string, params: JsonObject, signal?: AbortSignal): Promise<JsonObject> {
     return this.#tryTwice(async () => (await this.#getConnection()).ask(method, params, { signal }))

@@ -20,7 +20,7 @@ const acceptedTypes = new Set([
 ])
 
 /**
- * The result of a tool for the model: its text, a description of other content by type and size, and the structured
+ * The result of a tool for the model, with its text, a description of other content by type and size, and the structured
  * content when there is no text. Models that accept media also get images, audio and documents.
  * @throws {ToolError} `failed`, when the server says that it is an error
  */

@@ -87,7 +87,7 @@ function checkHosts(request: Request, hosts: string[], sdk: Awaited<ReturnType<t
 }
 
 /**
- * Refuses pages of other sites: a user's browser may add cookies that `authorize` accepts.
+ * Refuses pages of other sites, because a user's browser may add cookies that `authorize` accepts.
  * @throws {StatewrightError} `forbidden`
  */
 function checkOrigin({ headers, url }: Request): void {

@@ -39,7 +39,7 @@ export interface StandingTask extends Task, TaskView {
   updatedAt: number
   /** True when no process works on it, and this principal may not continue it. */
   isLeft: boolean
-  /** Proves that its owner has seen the task: a digest of the run's random id. */
+  /** Proves that its owner has seen the task. It is a digest of the run's random id. */
   seal: string
 }
 

@@ -195,7 +195,7 @@ interface MediaType {
   kind: TextKind
   /** The `charset` parameter. */
   charset: string | undefined
-  /** The origin: a name is less reliable than an explicit type. */
+  /** The origin, because a name is less reliable than an explicit type. */
   from: 'mimeType' | 'name' | 'Content-Type'
 }
 

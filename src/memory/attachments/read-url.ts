@@ -18,7 +18,7 @@ export interface FetchedContent {
 }
 
 /**
- * Reads a URL with a public address: each address is checked when the socket connects, also after every redirect.
+ * Reads a URL with a public address. Each address is checked when the socket connects, also after every redirect.
  * `fetch` and proxies of the environment cannot do this check, so they are not used.
  */
 export async function readUrl(

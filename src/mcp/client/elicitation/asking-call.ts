@@ -38,9 +38,9 @@ export interface AskingCall {
 
 /** What the log stores while people answer, so that any process can continue the call. */
 type Memo =
-  /** Revision 2026: the call is made again, with the answers and the server's state. */
+  /** In revision 2026, the call is made again, with the answers and the server's state. */
   | { kind: 'input'; round: number; keys: string[]; state?: string }
-  /** Earlier revisions: the call is open in the process that made it. */
+  /** In earlier revisions, the call is open in the process that made it. */
   | { kind: 'open'; round: number; asked: string; known: KnownAnswer[] }
   /** The server has refused the call until pages were opened. */
   | { kind: 'pages'; round: number }

@@ -70,7 +70,7 @@ export class OpenCall {
   readonly #options: CallOptions
   readonly #onEnd: () => void
   readonly #forget: () => void
-  /** Each answers one question once: a server that repeats it has not accepted the answer. */
+  /** Each answers one question once. A server that repeats a question has not accepted the answer. */
   readonly #known: KnownAnswer[]
   readonly #asked: { params: Json; answer: (answer: ElicitationAnswer) => void }[] = []
   #end: Outcome | undefined

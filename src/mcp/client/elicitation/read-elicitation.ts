@@ -51,7 +51,7 @@ const maxChoices = 200
 const maxText = 1_000
 
 /**
- * Reads the form of a server's schema: a flat object of strings, numbers, booleans and choices. Other keywords are
+ * Reads the form of a server's schema, which is a flat object of strings, numbers, booleans and choices. Other keywords are
  * dropped; the server checks them.
  * @throws {ElicitationFault} for what no form can have
  */

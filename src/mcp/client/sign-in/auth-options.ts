@@ -23,8 +23,8 @@ export interface McpAuth {
   /** The authorization server redirects the user to this URL. */
   redirectUrl: string | URL
   /**
-   * Sends the user to this address, and resolves with the URL that the user came back with. Undefined: the user comes
-   * back elsewhere, where `finishMcpSignIn` is called; the server cannot be used until then.
+   * Sends the user to this address, and resolves with the URL that the user came back with. It is undefined if the
+   * user comes back elsewhere, where `finishMcpSignIn` is called; the server cannot be used until then.
    */
   signIn: (url: URL) => string | URL | undefined | Promise<string | URL | undefined>
   /** Stores the tokens. In memory by default. */
@@ -86,7 +86,7 @@ const optionsKind = record({
 })
 
 /**
- * For programs on the user's own machine: a server at 127.0.0.1 receives the redirect, and runs only during the
+ * For programs on the user's own machine. A server at 127.0.0.1 receives the redirect, and runs only during the
  * sign-in. Needs Node.
  *
  * @example

@@ -158,7 +158,7 @@ export function createSignIn(url: string | URL, auth: McpAuth): SignIn {
   }
 }
 
-/** Of all stores: an authorization server revokes tokens when a code is used twice. */
+/** Shared by all stores, because an authorization server revokes tokens when a code is used twice. */
 const exchanged = new Set<string>()
 const maxExchanged = 1_000
 

@@ -5,7 +5,7 @@ import { createId } from '../../../core/base/platform.js'
 import { StatewrightError, describeError } from '../../../core/base/errors.js'
 
 /**
- * Stores sign-ins: one text for each server. The texts are secrets. Use a separate store for each of your users.
+ * Stores one text for each server. The texts are secrets. Use a separate store for each of your users.
  *
  * @example
  * const texts = new Map<string, string>()
@@ -156,7 +156,7 @@ async function readTexts(path: string): Promise<Record<string, string>> {
   throw unusableFile(path, 'is not a file of tokens. Use another path, or remove it.')
 }
 
-/** Atomic: a process that dies in between leaves the old file. */
+/** Atomic, so a process that dies in between leaves the old file. */
 async function writeTexts(path: string, texts: Record<string, string>): Promise<void> {
   const { writeFile, rename, rm } = process.getBuiltinModule('node:fs/promises')
   const draft = `${path}.${process.pid}.new`
