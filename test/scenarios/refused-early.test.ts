@@ -63,7 +63,7 @@ describe('needsApproval that never settles', () => {
         { status: 'ok' },
       ])
       expect(textOf(theatre.wire(1).at(-2))).toMatch(
-        /was not called: whether a person has to approve it was not known/,
+        /was not called: needsApproval did not return/,
       )
     },
   )

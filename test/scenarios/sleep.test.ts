@@ -73,7 +73,7 @@ describe('a run sleeps', () => {
     await asks('nap')
     await says('Done.')
     expect((await run.result).state).toBe('COMPLETED')
-    expect(results()).toEqual([expect.stringContaining('is over')])
+    expect(results()).toEqual([expect.stringContaining('is in the past')])
   })
 
   test.each([
