@@ -1,50 +1,47 @@
 import type { Message } from '../../../machines/agent/messages.js'
 import { isRecord } from '../../../guards/lib/stored.js'
 
-/** How a run leaves the branch that its session is on: its start record says so. */
+/** How a run starts a branch, as in its start record. */
 export interface BranchStart {
   /** How many messages of the transcript the new branch keeps. */
   keep: number
-  /** The run says the message after those once more: its answer is another. Absent: it says another message. */
+  /** Repeats the next user message for another answer. Absent: the run has a different message. */
   regenerate?: true
-  /** What tells the request from others: when it comes again, it makes no second branch. */
+  /** Idempotency key of the request. */
   key?: string
 }
 
-/** A branch of a session, as the log keeps it. */
+/** A branch as stored in the log. */
 export interface StoredBranch {
-  /** The branch that it parts from, by its number; null for the first. */
+  /** The number of the parent branch; null for the first. */
   parent: number | null
-  /** How many messages it shares with that branch. */
+  /** The number of messages that it shares with its parent. */
   at: number
   regenerate?: true
   key?: string
-  /** The last record of the session that is of this branch; null while the session is on it. */
+  /** The last record of this branch; null for the current branch. */
   end: number | null
-  /** The clients' ids of the messages that are not on its parent. Known once the session has left it. */
+  /** Client ids of the messages that are not on the parent. Set when the session leaves the branch. */
   clientIds: string[]
 }
 
-/** The branches of a session. Their numbers count from 1. */
+/** The branches of a session, numbered from 1. */
 export interface BranchTree {
-  /** The branch that the session is on. */
   current: number
   branches: StoredBranch[]
 }
 
-/** How many branches a session may have. */
 export const maxBranches = 100
 
 const firstBranch: StoredBranch = { parent: null, at: 0, end: null, clientIds: [] }
 
-/** The branches of a session that has never parted: one. */
 export const unbranched: BranchTree = { current: 1, branches: [firstBranch] }
 
 export function getBranch({ current, branches }: BranchTree, number = current): StoredBranch {
   return branches[number - 1] ?? firstBranch
 }
 
-/** The tree once a run has begun a new branch with record `seq`. `messages`: the transcript that it leaves. */
+/** Adds a branch that starts at record `seq`. `messages`: the transcript of the current branch. */
 export function addBranch(
   tree: BranchTree,
   { keep, regenerate, key }: BranchStart,
@@ -62,7 +59,7 @@ export function addBranch(
   return { current: branches.length, branches }
 }
 
-/** The tree once record `seq` has put the session back on a branch. */
+/** Switches back to a branch at record `seq`. */
 export function returnToBranch(
   tree: BranchTree,
   number: number,
@@ -72,7 +69,6 @@ export function returnToBranch(
   return { current: number, branches }
 }
 
-/** The branches when the session leaves the one that it is on. */
 function endCurrent(
   { current, branches }: BranchTree,
   { messages, seq }: { messages: readonly Message[]; seq: number },
@@ -89,19 +85,18 @@ function listClientIds(messages: readonly Message[]): string[] {
   })
 }
 
-/** A place of a transcript from which the branches of its session differ. */
+/** An index of a transcript at which branches diverge. */
 export interface BranchPoint {
-  /** The index of the first message that differs; the length of the transcript where this branch has none. */
+  /** The index of the first message that differs, or the length of the transcript. */
   at: number
-  /** Which of the variants this is, from 1: the oldest is the first. */
+  /** The position of this variant, from 1, oldest first. */
   position: number
-  /** How many variants there are. */
   count: number
-  /** For each variant the branch that shows it, in order. */
+  /** For each variant, the branch to show. */
   branches: number[]
 }
 
-/** Where the transcript of a branch parts from other branches, in order. */
+/** The points at which a branch diverges from others, in order. */
 export function listBranchPoints(tree: BranchTree, number = tree.current): BranchPoint[] {
   const places = [...new Set(tree.branches.slice(1).map(({ at }) => at))].toSorted((a, b) => a - b)
   return places.flatMap((at) => {
@@ -117,24 +112,23 @@ export function listBranchPoints(tree: BranchTree, number = tree.current): Branc
   })
 }
 
-/** Of the branches that go through a variant, the one to show: one that is shown already, or the latest. */
+/** The branch to show for a variant: the one already shown, or the latest. */
 function chooseBranch(through: readonly number[], shown: readonly number[]): number {
   return shown.find((one) => through.includes(one)) ?? Math.max(...through)
 }
 
-/** The branch that has the messages before this place: where branches have the same, they share all of them. */
+/** The branch that owns the messages before this index. Branches with the same stem share all of them. */
 function findStem(tree: BranchTree, number: number, at: number): number {
   const { parent, at: from } = getBranch(tree, number)
   return parent !== null && from >= at ? findStem(tree, parent, at) : number
 }
 
-/** The branch that has the message at this place. */
+/** The branch that owns the message at this index. */
 function findOwner(tree: BranchTree, number: number, at: number): number {
   const { parent, at: from } = getBranch(tree, number)
   return parent !== null && from > at ? findOwner(tree, parent, at) : number
 }
 
-/** Whether a stored value is a tree of branches. */
 export function isBranchTree(value: unknown): value is BranchTree {
   if (!isRecord(value) || !Array.isArray(value['branches'])) return false
   const { current, branches } = value as { current: unknown; branches: unknown[] }

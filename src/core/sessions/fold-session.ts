@@ -25,7 +25,7 @@ import { createPureTransition } from '../interpreter/table-transition.js'
 /** The latest run of a session, as the pure machine sees it. */
 export type FoldedRun = SnapshotFrom<typeof agentMachine>
 
-/** Where a session stands after a record of its log. */
+/** The state of a session after a record of its log. */
 export interface FoldedSession {
   /** The number of that record; 0 before the first. */
   head: number
@@ -34,7 +34,6 @@ export interface FoldedSession {
   /** When that record was written, by the time of the run; milliseconds since the epoch. */
   at: number
   name: string | undefined
-  /** What runs have given the session to be found by. */
   tags: SessionTags
   /** Of a sub-agent's session: the session of the run that called it. */
   parent: string | undefined
@@ -43,37 +42,36 @@ export interface FoldedSession {
   state: SessionState
   /** The latest run, ended or not; null before the first. */
   run: FoldedRun | null
-  /** The agent that began it; null where the log does not say. */
+  /** The agent that started the run; null if the log has none. */
   definition: AgentDefinition | null
-  /** How many times in a row the run was resumed after a crash: any other event of the run resets it to 0. */
+  /** Consecutive resumes after a crash. Any other event of the run resets it to 0. */
   resumeCount: number
-  /** The number of that run's last event, as far as the log knows; null where the log has no number. */
+  /** The number of the run's last emitted event; null if the log has none. */
   lastEventSeq: number | null
-  /** The last message of the session's inbox that is in the log; 0: none is. */
+  /** The last inbox message in the log; 0 if none. */
   inbox: number
-  /** The last queued message of the inbox that a run began with; 0: none has. */
+  /** The last queued message that started a run; 0 if none. */
   queued: number
-  /** The idempotency keys of the last messages that are in the log. */
+  /** Idempotency keys of the last messages in the log. */
   keys: readonly string[]
-  /** The branches of the session; null: it has never parted. */
+  /** The branches of the session; null if it has one branch. */
   branches: BranchTree | null
-  /** What the log uses so far. */
+  /** The log features used so far. */
   features: ReadonlySet<string>
-  /** What the telemetry of that run has left. */
+  /** The telemetry link of the run. */
   link: string | null
-  /** Characters of the last snapshot, and of what has come since. */
+  /** Characters of the last snapshot, and of the records after it. */
   snapshotSize: number
   tailSize: number
 }
 
-/** How the machine takes what a log says. */
+/** Applies log records to the machine. */
 export interface RunReducer {
   start(input: AgentInput): FoldedRun
   step(run: FoldedRun, event: AgentMachineEvent): FoldedRun
   restore(state: MachineState & { context: AgentContext }): FoldedRun
 }
 
-/** With nothing but the machine. */
 export const pureReducer: RunReducer = {
   start: (input) => initialTransition(agentMachine, input)[0],
   step: (run, event) => takeEvent(run, event)[0],
@@ -81,13 +79,13 @@ export const pureReducer: RunReducer = {
     createActor(agentMachine, { snapshot: state as never, input: undefined as never }).getSnapshot(),
 }
 
-/** The same by XState's own interpreter, at twice the cost. */
+/** Uses XState's interpreter, at twice the cost. */
 export const xstateReducer: RunReducer = {
   ...pureReducer,
   step: (run, event) => transition(agentMachine, run, event)[0],
 }
 
-/** What records come to, with nothing but the pure machine: the log of a run's events is the run. */
+/** Folds records into the session state with the pure machine. */
 export function foldRecords(
   records: readonly LogRecord[],
   sessionId: string,
@@ -113,10 +111,10 @@ function getCurrentState({ run, state, branches }: FoldedSession): SessionState 
 
 const noLogFeatures: ReadonlySet<string> = new Set()
 
-/** Where a session stands before the first of these records. */
+/** The session state before the first of these records. */
 export function createFoldedSession(records: readonly LogRecord[]): FoldedSession {
   return {
-    // A part of a log begins with a snapshot; what begins with anything else has lost its beginning.
+    // A partial log starts with a snapshot. Any other partial log is damaged.
     head: records[0]?.type === 'snapshot' ? records[0].seq - 1 : 0,
     check: '',
     at: 0,
@@ -140,7 +138,7 @@ export function createFoldedSession(records: readonly LogRecord[]): FoldedSessio
   }
 }
 
-/** A log that leads to what no run can be is seen at its end; where that began, is looked for only then. */
+/** The last record before an invalid state. Faults are detected at the end of the log, so this folds it again. */
 function findLastSoundRecord(records: readonly LogRecord[], sessionId: string): number {
   const folded = createFoldedSession(records)
   for (const record of records) {
@@ -151,7 +149,7 @@ function findLastSoundRecord(records: readonly LogRecord[], sessionId: string): 
   return folded.head
 }
 
-/** What keeps a session from going on from there; null when nothing does. */
+/** Why a session cannot continue from this state, or null. */
 export function findSessionFault({
   name,
   tags,
@@ -174,7 +172,7 @@ export function findSessionFault({
 }
 
 /**
- * One record more; what it says. `standing` itself changes.
+ * Applies one record to `folded`, in place, and returns its content.
  * @throws {StoreError} `corrupt_log`, `newer_log`, `unknown_state`
  */
 export function applyRecord(
@@ -188,7 +186,7 @@ export function applyRecord(
   return entry
 }
 
-/** The same for a record that was opened before. */
+/** Applies a record that is already opened. */
 export function applyOpenedRecord(
   folded: FoldedSession,
   record: LogRecord,
@@ -266,30 +264,28 @@ function applyEntry(
   if (typeof entry.link === 'string') folded.link = entry.link
 }
 
-/** The session leaves its transcript where a run begins a branch. */
+/** Cuts the transcript where a run starts a branch. */
 function beginBranch(folded: FoldedSession, start: BranchStart, seq: number): void {
   const { state } = folded
   folded.branches = addBranch(folded.branches ?? unbranched, start, { messages: state.messages, seq })
   folded.state = cutState(state, start)
 }
 
-/** How many idempotency keys a session remembers. */
 const maxKeys = 100
 
-/** The keys of a session once a message with this one is in its log. */
 export function addKey(keys: readonly string[], key: string | undefined): readonly string[] {
   return typeof key === 'string' ? [...keys, key].slice(-maxKeys) : keys
 }
 
-/** A process that stops in order takes back that it resumed the run. */
+/** A graceful stop undoes the count of its resume. */
 function countResumes(resumed: number, { type }: AgentMachineEvent): number {
   if (type === 'RESUMED') return resumed + 1
   return type === 'RELEASED' ? Math.max(0, resumed - 1) : 0
 }
 
 /**
- * The number after which another process numbers the events of the run. A process that ended at a rest has told nothing
- * since; what a process that was killed at work has emitted is unknown, so there is room for it.
+ * The number after which the next process numbers events. A process that was killed mid-run may have emitted events that the log
+ * does not have, so numbering skips ahead.
  */
 export function getLastEventSeq({ run, lastEventSeq }: FoldedSession): number {
   if (lastEventSeq === null) return 0
@@ -300,7 +296,7 @@ export function getLastEventSeq({ run, lastEventSeq }: FoldedSession): number {
 
 const gapAfterKill = 1_000_000
 
-/** A snapshot brought back, if this machine has the state that it stands in. */
+/** Restores a snapshot if this machine has its state. */
 function restoreRun(
   stored: MachineState,
   seq: number,
@@ -310,7 +306,7 @@ function restoreRun(
   const state = restoreState(stored)
   try {
     const run = restore(state)
-    // What cannot be restored is not thrown.
+    // XState reports a failed restore as a status instead of throwing.
     if (run.status === 'error') throw run.error
     return run
   } catch (error) {
@@ -324,7 +320,7 @@ function restoreRun(
   }
 }
 
-/** A run's state as plain JSON, without the actors that wait: those are started anew. */
+/** A run's state as plain JSON without child actors, which a resume restarts. */
 export function toMachineState(run: FoldedRun): MachineState {
   const childless = { ...run, children: {} } as FoldedRun
   return agentMachine.getPersistedSnapshot(childless) as unknown as MachineState

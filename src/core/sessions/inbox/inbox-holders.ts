@@ -2,19 +2,18 @@ import { type Clock, unrefTimer } from '../../base/clock.js'
 import { PerStore } from '../store/per-store.js'
 import type { SessionStore } from '../store/store.js'
 
-/** How often a process asks for messages that other processes have left for the sessions that it holds, in milliseconds. */
+/** Poll interval for messages that other processes sent to held sessions, in milliseconds. */
 const pollMs = 1000
 
-/** The part of a process that holds a session. */
 export interface InboxHolder {
   readonly sessionId: string
-  /** `inbox`: the number of the last message that is there. */
+  /** `inbox`: the number of the last message. */
   notify(inbox: number): void
 }
 
 /**
- * The holders of a store's sessions in this process. All of them are asked for at once, and only while there are any; a
- * store that no other process can reach is never asked.
+ * The sessions of a store that this process holds. One query polls all of them. Stores that no other process can reach are not
+ * polled.
  */
 class InboxHolders {
   readonly #store: SessionStore
@@ -47,7 +46,7 @@ class InboxHolders {
   #schedulePoll(): void {
     if (this.#timer !== undefined || !this.#store.inbox?.findUnread) return
     this.#timer = this.#clock.setTimeout(() => void this.#poll(), pollMs)
-    // A message that may come is no reason for a process to stay.
+    // Polling must not keep the process alive.
     unrefTimer(this.#timer)
   }
 
@@ -57,19 +56,19 @@ class InboxHolders {
       const found = (await this.#store.inbox?.findUnread?.([...this.#held.keys()])) ?? []
       for (const { sessionId, inbox } of found) this.notify(sessionId, inbox)
     } catch {
-      // It is asked again, and told with what is written.
+      // The next poll or write reports the messages.
     }
-    // Holders may have left or come meanwhile.
+    // Holders may have changed in the meantime.
     if (this.#timer !== timer) return
     this.#timer = undefined
     if (this.#held.size > 0) this.#schedulePoll()
   }
 }
 
-/** Those whose time goes by the same clock. */
+/** Holders by store and clock. */
 export const inboxHolders = new PerStore((store, clock) => new InboxHolders(store, clock))
 
-/** A message was put into the inbox of a session: its holder in this process is notified at once. */
+/** Notifies the holder in this process of a new message immediately. */
 export function notifyHolder(store: SessionStore, sessionId: string, inbox: number): void {
   for (const each of inboxHolders.list(store)) each.notify(sessionId, inbox)
 }

@@ -14,7 +14,7 @@ import {
 import { parseInboxMessage } from './session-message.js'
 import { addKey } from '../fold-session.js'
 
-/** Told of a message by its number; the event is null when the text is not one of ours. */
+/** `event` is null for a message that cannot be parsed. */
 type Listener = (message: number, event: ControlEvent | null) => void
 
 type QueueListener = (queued: QueuedMessage) => void
@@ -24,7 +24,6 @@ interface ReadMessage {
   event: ControlEvent | null
 }
 
-/** Where a session stands whose inbox is read. */
 interface InboxReaderParts {
   clock: Clock
   /** The last message that is in its log, and the idempotency keys of the last ones. */
@@ -32,16 +31,16 @@ interface InboxReaderParts {
   keys: readonly string[]
   /** The last queued message that a run began with. */
   queued: number
-  /** The last message of its inbox, as the store told it when the session was acquired. */
+  /** The last message in the inbox when the lease was acquired. */
   found: number | undefined
-  /** Settles when what has happened so far is durable, and the session is still ours; rejects where it is not. */
+  /** Resolves when all records are durable and the lease is still held; rejects otherwise. */
   confirmHeld: () => Promise<void> | undefined
 }
 
 /**
- * The inbox of one session, read by its holder: each message is handed over once, in order, and removed once what
- * it has come to is durable. A message that is in the log already was handed over by a process that died before it could
- * remove it. Queued messages stay where they are: the next turn begins with the first of them.
+ * Reads the inbox of one session for its lease holder. Each message is delivered once, in order, and removed when its event
+ * is durable. A message that is already in the log was delivered by a process that crashed before it removed the message.
+ * Queued messages stay in the inbox. The next turn starts with the first of them.
  */
 export class InboxReader implements InboxHolder {
   readonly sessionId: string
@@ -51,23 +50,23 @@ export class InboxReader implements InboxHolder {
   readonly #before: number
   /** The last message that is in the log, applied. */
   #applied: number
-  /** The last one that was handed over. */
+  /** The last delivered message. */
   #lastDelivered: number
-  /** Handed over, and neither applied nor refused yet. */
+  /** Delivered, but neither applied nor refused yet. */
   readonly #open = new Set<number>()
-  /** Of those that were handed over, user messages. */
+  /** Delivered user messages. */
   readonly #steering = new Set<number>()
-  /** In the log, and to be removed with the next write. */
+  /** In the log, to be removed after the next write. */
   #done: number[] = []
   /** The idempotency keys of the last messages that are in the log. */
   #keys: readonly string[]
-  /** Those, and the keys of what was handed over. */
+  /** `#keys` and the keys of delivered messages. */
   readonly #seen: Set<string>
   #last = 0
   /** The last queued message that is in the log. */
   #queued: number
   #hasQueued = false
-  /** The number of the last message that is there, as the store told it last; undefined where it tells nothing. */
+  /** The last message in the inbox; undefined if the store does not report it. */
   #position: number | undefined
   /** Whether nothing was there when the session was acquired. */
   readonly #isEmpty: boolean
@@ -97,12 +96,12 @@ export class InboxReader implements InboxHolder {
     this.#confirmHeld = confirmHeld
   }
 
-  /** What was left for the run that goes on. */
+  /** Reads the messages for a run that resumes. */
   async readFirst(): Promise<void> {
     if (!this.#isEmpty) await this.read()
   }
 
-  /** What was left for a run that has ended is not for the next one. Queued messages are. */
+  /** Removes messages for a run that has ended. Queued messages stay. */
   async discard(): Promise<void> {
     if (this.#isEmpty) return
     const found = (await this.#store.inbox?.read(this.sessionId)) ?? []
@@ -111,17 +110,17 @@ export class InboxReader implements InboxHolder {
     this.#forgetRead((message) => message <= last)
     const unheard = found.filter(({ text }) => !isQueuedText(text)).map(({ message }) => message)
     if (unheard.length === 0) return
-    // A process that has slept since it took the session would remove what was left for a later run.
+    // A process that was suspended and lost its lease must not remove messages for a later run.
     await this.#confirmHeld()
     await this.#store.inbox?.remove(this.sessionId, unheard)
   }
 
-  /** Whether messages may be queued: false only where the store has told that the inbox is empty. */
+  /** False only if the store reported an empty inbox. */
   get mayHaveQueued(): boolean {
     return this.#store.inbox !== undefined && this.#position !== 0
   }
 
-  /** The first message that waits for the next turn; null when none does. `messages`: the transcript. */
+  /** The first queued message, or null. `messages`: the transcript. */
   async findNext(messages: QueuePosition['messages']): Promise<QueuedMessage | null> {
     if (!this.mayHaveQueued) return null
     const found = (await this.#store.inbox?.read(this.sessionId)) ?? []
@@ -130,13 +129,12 @@ export class InboxReader implements InboxHolder {
     return waiting[0] ?? null
   }
 
-  /** The run that is about to start begins with this queued message: it is not for the run at work besides. */
+  /** The next run starts with this queued message, so it is not delivered as steering. */
   beginWith(queued: number): void {
     this.#queued = queued
     this.#forgetRead((message) => message === queued)
   }
 
-  /** What was read between runs, and has not been handed over, is not handed over to the next one. */
   #forgetRead(isIt: (message: number) => boolean): void {
     for (const { message, event } of this.#waiting.filter((read) => isIt(read.message))) {
       this.#open.delete(message)
@@ -145,44 +143,42 @@ export class InboxReader implements InboxHolder {
     this.#waiting = this.#waiting.filter(({ message }) => !isIt(message))
   }
 
-  /** A run begins with messages of these ids, and perhaps a queued one: the log says so, though perhaps not durably yet. */
+  /** A run started with these messages. Its start record may not be durable yet. */
   markSaid(queued: number | undefined, ids: readonly string[]): void {
     for (const id of ids) this.#keys = addKey(this.#keys, id)
     if (queued !== undefined) this.#done.push(queued)
   }
 
-  /** The last queued message that the log has. */
+  /** The last queued message in the log. */
   get queued(): number {
     return this.#queued
   }
 
-  /** The number of the last message that the log has. */
+  /** The number of the last message in the log. */
   get applied(): number {
     return this.#applied
   }
 
-  /** The idempotency keys of the last messages that the log has. */
   get keys(): readonly string[] {
     return this.#keys
   }
 
-  /** Whether a message was handed over, or is about to be, and has not come to anything yet. */
+  /** Whether a message is being read or was delivered without an outcome yet. */
   get hasOpenMessages(): boolean {
     return this.#open.size > 0 || this.#reading !== undefined
   }
 
-  /** Each message from now on, and those that were read before. */
+  /** Delivers pending messages and all later ones. */
   onMessage(listener: Listener): void {
     this.#listener = listener
     for (const message of this.#waiting.splice(0)) this.#deliver(message)
   }
 
-  /** Told of each message that is queued from now on, while the run has the session. */
+  /** Reports messages that are queued while the run holds the session. */
   onQueued(listener: QueueListener): void {
     this.#onQueued = listener
   }
 
-  /** The session is ours: messages are asked for. */
   startPolling(): void {
     if (this.#store.inbox) inboxHolders.get(this.#store, this.#clock).add(this)
   }
@@ -192,14 +188,13 @@ export class InboxReader implements InboxHolder {
   }
 
   /**
-   * Another process takes the session. It reads the messages that this process has not applied, those already read from the store
-   * included.
+   * Another process takes over the session. It reads every message that this process has not applied.
    */
   close(): void {
     this.#isClosed = true
   }
 
-  /** The answer to what was written may tell of messages. */
+  /** Store responses may report new messages. */
   noteAnswer(answer: InboxPosition | undefined | void): void {
     if (!answer) return
     this.#position = answer.inbox
@@ -211,12 +206,12 @@ export class InboxReader implements InboxHolder {
     this.#last = inbox
     this.#position = inbox
     this.read()?.catch(() => {
-      // Told again with the next write, or by the next poll.
+      // The next write or poll reports it again.
       this.#last = this.#lastDelivered
     })
   }
 
-  /** Reads what is there. Undefined when it has done so. */
+  /** Reads the inbox. Undefined if it finished synchronously. */
   read(): Promise<void> | undefined {
     const { inbox } = this.#store
     if (!inbox) return undefined
@@ -244,7 +239,7 @@ export class InboxReader implements InboxHolder {
         else this.#receiveSteering(found.message, steering)
         continue
       }
-      // A process that died could not remove it.
+      // Its process crashed before it removed the message.
       if (found.message <= this.#before) this.#remove([found.message])
       else if (found.message <= this.#applied) this.#done.push(found.message)
       else if (found.message > this.#lastDelivered) {
@@ -255,7 +250,7 @@ export class InboxReader implements InboxHolder {
     }
   }
 
-  /** A user message for the run at work. What no run reads waits for the next turn. */
+  /** A user message for the current run. If no run reads it, it waits for the next turn. */
   #receiveSteering(message: number, event: ControlEvent): void {
     if (event.key !== undefined && this.#keys.includes(event.key)) {
       this.#done.push(message)
@@ -279,7 +274,7 @@ export class InboxReader implements InboxHolder {
     if (queued) this.#onQueued?.(queued)
   }
 
-  /** A sender that did not learn of its delivery leaves the message once more. */
+  /** Senders retry when a delivery was not confirmed, so duplicates are removed. */
   #receiveNew(read: ReadMessage): void {
     const key = read.event?.key
     if (key !== undefined && this.#seen.has(key)) {
@@ -296,14 +291,14 @@ export class InboxReader implements InboxHolder {
     this.#listener?.(message, event)
   }
 
-  /** The log has it, though perhaps not durably yet. */
+  /** The event is in the log, possibly not durable yet. */
   markApplied(message: number, key?: string): void {
     this.#keys = addKey(this.#keys, key)
     this.#applied = Math.max(this.#applied, message)
     if (this.#open.delete(message)) this.#done.push(message)
   }
 
-  /** The run cannot take it. A user message waits for the next turn; of others this is the end: returns whether it is one. */
+  /** The run cannot apply the message. User messages wait for the next turn, others are removed. Returns whether it was removed. */
   refuse(message: number): boolean {
     if (!this.#open.delete(message) || this.#steering.has(message)) return false
     if (!this.#isClosed) void this.#removeRefused(message)
@@ -311,8 +306,8 @@ export class InboxReader implements InboxHolder {
   }
 
   /**
-   * The run here cannot take it. A process that has slept, or whose last record is not written yet, may be mistaken: where
-   * it does not hold the session any more, the message stays for the process that does.
+   * A suspended process, or one with unwritten records, may refuse a message by mistake. If it lost the lease, the message stays for
+   * the process that holds it.
    */
   async #removeRefused(message: number): Promise<void> {
     try {
@@ -323,7 +318,7 @@ export class InboxReader implements InboxHolder {
     }
   }
 
-  /** What is in the log so far: to be removed once that is durable. */
+  /** Returns the applied messages, to be removed once they are durable. */
   takeApplied(): number[] {
     return this.#done.splice(0)
   }
