@@ -122,7 +122,7 @@ export function findHttpStatus(error: unknown): number | undefined {
   return isOfTransport && typeof status === 'number' && status >= 400 && status < 600 ? status : undefined
 }
 
-export const doubtHint = 'It may have taken effect all the same: check before you call it again.'
+export const doubtHint = 'It may still have taken effect. Check before you call it again.'
 
 function joinSentences(...parts: readonly string[]): string {
   return parts.filter((part) => part !== '').join(' ')

@@ -128,7 +128,7 @@ async function findObstacle(tool: Tool, input: unknown, { context }: ToolExecuti
   return null
 }
 
-const prefixPattern = /^The tool '[\w-]+' (failed|failed, perhaps only for now|refused this call by policy): /
+const prefixPattern = /^The tool '[\w-]+' (failed|failed, possibly temporarily|refused this call by policy): /
 
 function giveResult({ status, content, media, errorKind }: RecordedResult['result']): unknown {
   if (status === 'ok') return media && media.length > 0 ? new ToolContent(content, media, true) : content
