@@ -85,7 +85,7 @@ export function readParts(options: AgentOptions | null | undefined): AgentParts 
   const set = createToolSet(skills ? [...(tools ?? []), ...skills.tools] : (tools ?? []))
   if (set.isHosted) [model, ...Object.values(models ?? {})].forEach(expectSearch)
   const written = typeof instructions === 'function' ? instructions : undefined
-  const asked = resolveRequestOptions({
+  const requestOptions = resolveRequestOptions({
     instructions: typeof instructions === 'function' ? undefined : instructions,
     sampling,
     toolChoice,
@@ -98,16 +98,16 @@ export function readParts(options: AgentOptions | null | undefined): AgentParts 
     ...(prepareStep && { prepareStep }),
     ...(written && { writeInstructions: written }),
     ...(skills?.instructions !== undefined && { skillIndex: skills.instructions }),
-    instructions: joinInstructions(asked.instructions, skills) ?? null,
+    instructions: joinInstructions(requestOptions.instructions, skills) ?? null,
     tools: set,
     ...(skills && { skills: skills.list }),
     guards: checkGuards(guards ?? []),
     ...(stopWhen && { stopWhen }),
     shields: createShieldSet(shields),
     memory: checkMemory(memory),
-    sampling: asked.sampling ?? {},
-    toolChoice: asked.toolChoice,
-    extraBody: asked.extraBody ?? {},
+    sampling: requestOptions.sampling ?? {},
+    toolChoice: requestOptions.toolChoice,
+    extraBody: requestOptions.extraBody ?? {},
     prices: createPriceBook(prices),
     config: resolveConfig(sections, undefined, optionNames),
     clock: toWholeClock(clock ?? systemClock),

@@ -243,10 +243,10 @@ const warningsByRun = new WeakMap<AgentRuntime, Set<string>>()
 
 function warnOnce(runtime: AgentRuntime, code: unknown, message: unknown): void {
   if (typeof code !== 'string' || typeof message !== 'string') return
-  const told = warningsByRun.get(runtime) ?? new Set()
+  const warned = warningsByRun.get(runtime) ?? new Set()
   const words = toEvidence(message)
-  if (told.has(words)) return
-  warningsByRun.set(runtime, told.add(words))
+  if (warned.has(words)) return
+  warningsByRun.set(runtime, warned.add(words))
   runtime.emit({ type: 'warning', code: truncate(scrubEvidence(code), 100), message: words })
 }
 

@@ -156,8 +156,8 @@ async function screenReasoning(
   scene.signal.throwIfAborted()
   for (const { shield, action: found, message, durationMs } of findings) {
     if (found === 'allow') continue
-    const told = found === 'block' ? 'redact' : found
-    scene.runtime.emit({ type: 'shield', point: 'output', shield, action: told, message, durationMs })
+    const reported = found === 'block' ? 'redact' : found
+    scene.runtime.emit({ type: 'shield', point: 'output', shield, action: reported, message, durationMs })
   }
   return action === 'block' ? withheldReasoning : content
 }

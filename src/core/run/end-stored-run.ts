@@ -65,8 +65,8 @@ export async function writeRest(
   event: AgentMachineEvent,
   [next, actions]: ReturnType<typeof takeEvent>,
 ): Promise<number> {
-  const told = actions.filter(({ type }) => (type as string) === 'xstate.emit').length
-  const count = (folded.lastEventSeq ?? 0) + told
+  const eventCount = actions.filter(({ type }) => (type as string) === 'xstate.emit').length
+  const count = (folded.lastEventSeq ?? 0) + eventCount
   log.setEventCounter(() => count)
   log.append({ type: 'event', event })
   await log.rest(next.context)

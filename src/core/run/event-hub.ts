@@ -63,10 +63,10 @@ export class EventHub {
     heard.set(
       type,
       this.#actor.on(type, (event) => {
-        const told = event as AgentEvent
-        if (told.type === 'run_ended') this.#hasEnded = true
+        const agentEvent = event as AgentEvent
+        if (agentEvent.type === 'run_ended') this.#hasEnded = true
         this.#notify((listener) => {
-          if (listener.of === '*' || listener.of === told.type) listener.next(told)
+          if (listener.of === '*' || listener.of === agentEvent.type) listener.next(agentEvent)
         })
       }),
     )

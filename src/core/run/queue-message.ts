@@ -29,10 +29,10 @@ export async function queueMessage(
   input: UserInput,
   givenId: string | undefined,
 ): Promise<Receipt> {
-  const said = toMessages(input)
-  const own = said[0]?.data?.['clientId']
+  const userMessages = toMessages(input)
+  const own = userMessages[0]?.data?.['clientId']
   const messageId = givenId ?? (typeof own === 'string' ? own : createId())
-  const text = formatQueuedMessage(messageId, withMessageId(said, messageId), 'next')
+  const text = formatQueuedMessage(messageId, withMessageId(userMessages, messageId), 'next')
   const listed = await store.get(id)
   if (listed === null) throw unknownSessionError(id)
   refuseSubAgentSession(id, listed.summary?.parent)
@@ -47,7 +47,8 @@ export async function queueMessage(
     known?.messageId === messageId
       ? known.messages[0]
       : messages.find((one): one is UserMessage => isSaid([one], messageId))
-  if (said[0] && earlier && !hasSameWords(said[0].content, earlier)) throw messageChangedError(messageId)
+  if (userMessages[0] && earlier && !hasSameWords(userMessages[0].content, earlier))
+    throw messageChangedError(messageId)
   if (known) return { message: known.message, status: listed.holder === null ? 'waiting' : 'sent' }
   if (isSaid(messages, messageId)) return { message: queued, status: 'applied' }
   // It was sent with `when: 'now'`.
@@ -65,11 +66,11 @@ export function readSteeringInput(
   input: UserInput,
   givenId: string | undefined,
 ): { text: string; kept: string } {
-  const said = toMessages(input)
-  const text = joinTexts(said)
+  const userMessages = toMessages(input)
+  const text = joinTexts(userMessages)
   const messageId = givenId ?? createId()
   if (text !== null)
-    return { text, kept: formatQueuedMessage(messageId, withMessageId(said, messageId), 'now') }
+    return { text, kept: formatQueuedMessage(messageId, withMessageId(userMessages, messageId), 'now') }
   throw new UsageError(
     'invalid_input',
     "A message that is read now is text alone: send pictures and files with when: 'next'.",
