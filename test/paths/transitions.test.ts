@@ -478,7 +478,7 @@ describe('every transition, on the live agent', () => {
       // sub-agent: spends
       { event: {"type":"CHILD_USAGE","callId":"b","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
       // left before a call
-      { event: {"type":"LEFT","notStarted":["b"],"now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      { event: {"type":"RELEASED","notStarted":["b"],"now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
       // pause
       { event: {"type":"PAUSE","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
       // resume
