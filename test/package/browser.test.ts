@@ -83,7 +83,15 @@ describe('the core entry', () => {
     const { packages } = await bundle("export * from './src/index.ts'", { packages: 'external' })
     expect(packages).toEqual({
       first: ['rxjs/internal/Observable', 'xstate'],
-      later: ['@cfworker/json-schema', '@pydantic/genai-prices', 'openai', 'partial-json', 're2js', 'zod'],
+      later: [
+        '@cfworker/json-schema',
+        '@pydantic/genai-prices',
+        'eventsource-parser',
+        'openai',
+        'partial-json',
+        're2js',
+        'zod',
+      ],
     })
   })
 
