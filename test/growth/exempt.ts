@@ -73,7 +73,7 @@ const reasons: Record<string, readonly string[]> = {
   ],
   'It hands over one message, and the row of a run measures what becomes of it.': [
     'agent createInput',
-    'agent tell',
+    'agent send',
     'run steer',
     'run reply',
   ],

@@ -63,7 +63,7 @@ describe('docs/guardrails.md', () => {
       ).toEqual([nudgeAt, blockAt, haltAt ?? ''].map(String))
     }
     expect(page).toContain(`took ${(waiting?.ms ?? 0) / 1000} seconds`)
-    expect(page).toContain(`at most ${waiting?.chars} characters | for a third`)
+    expect(page).toContain(`at most ${waiting?.chars} characters | a third`)
   })
 
   const { emptyAnswer } = resolveConfig().guardrails

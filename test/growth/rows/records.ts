@@ -156,7 +156,7 @@ export const recordRows: readonly Row[] = [
   }),
   row({
     name: 'saying what is queued',
-    covers: ['agent tell'],
+    covers: ['agent send'],
     from: 12,
     // A queue takes 100 messages: 4n are the most that a measurement sends.
     atMost: 25,
