@@ -1,6 +1,5 @@
 import type { Message } from '../../machines/agent/messages.js'
 import type { Elicitation, PendingCall } from '../../machines/agent/run-result.js'
-import type { BudgetView } from './studio-views.js'
 import type { Answer } from './requests.js'
 import type { QueryKey, sessionStandings } from './session-query.js'
 export type { Answer, ForkEdit, ForkRequest } from './requests.js'
@@ -31,6 +30,16 @@ export interface SessionsView {
   /** Matching sessions by day, oldest first. */
   days: DayView[]
   budgets: BudgetView[]
+}
+
+export interface BudgetView {
+  id: string
+  unit: 'usd' | 'tokens'
+  spent: number
+  reserved: number
+  limit: number
+  /** When it is full again. Null if never. */
+  resetsAt: number | null
 }
 
 /** Sessions last written on one day. */

@@ -12,6 +12,7 @@ import { createCompareView } from './compare-sessions.js'
 import { type MomentOptions, createMomentView } from './moment-view.js'
 import { MomentPacker } from './pack-moments.js'
 import type {
+  BudgetView,
   ChartView,
   CompareView,
   EndView,
@@ -246,16 +247,6 @@ export class StudioViews {
       moments: await this.#packMoments(id, fold, { first: 1, last: fold.head }),
     }
   }
-}
-
-export interface BudgetView {
-  id: string
-  unit: 'usd' | 'tokens'
-  spent: number
-  reserved: number
-  limit: number
-  /** When it is full again. Null if never. */
-  resetsAt: number | null
 }
 
 /** How long a list waits for budgets. Later results are in the next list. */

@@ -1,6 +1,6 @@
 import type { AgentEvent } from '../../machines/agent/announcements.js'
 import { expectArgument, objectRule, optionsRule } from '../core/base/values.js'
-import type { AnyRun } from '../web/chat-sessions.js'
+import type { AnyRun } from '../web/live-run.js'
 import { ReplayBuffer, type ReplayReader } from '../web/replay-buffer.js'
 import {
   type AnswerEncoder,

@@ -7,9 +7,9 @@ import { type AnswerOptions, getAwaitedCall, toOutputValue } from '../core/run/a
 import { readElicitationAnswer } from '../core/sessions/elicitation-answer.js'
 import type { SessionMessage } from '../core/sessions/inbox/session-message.js'
 import { isOfCall } from './approval-id.js'
-import type { AnyRun } from './chat-sessions.js'
 import { toTurn } from './chat-turn.js'
 import { hasCode } from './error-response.js'
+import type { AnyRun } from './live-run.js'
 
 /** An answer to one pending call. Handlers convert the answers of their protocol to this type once. */
 export type CallAnswer = { callId: string } & AnswerOptions &

@@ -10,7 +10,6 @@ import { isSaid } from '../core/sessions/inbox/queued-message.js'
 import { BranchedRuns, type BranchRequest } from './branched-runs.js'
 import { applyAnswers, type CallAnswer, checkAnswers, isAnyOpen, type PageAnswers } from './call-answers.js'
 import {
-  type ChatAgent,
   ChatSessions,
   maxAttempts,
   isSessionTaken,
@@ -31,7 +30,8 @@ import {
 } from './chat-turn.js'
 import { alreadySentError, answersPendingError, hasCode, runInProgressError } from './error-response.js'
 import { PageView } from './exposure.js'
-import { type Caller, type LiveRun, LiveRuns } from './live-runs.js'
+import type { Caller, ChatAgent, LiveRun } from './live-run.js'
+import { LiveRuns } from './live-runs.js'
 import { MessageQueue, type QueuedAnswer } from './message-queue.js'
 import {
   createFinishedSubscription,

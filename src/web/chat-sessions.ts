@@ -2,45 +2,16 @@ import type { AgentContext } from '../../machines/agent/context.js'
 import { type AgentState, isWorkState } from '../../machines/agent/run-result.js'
 import { listAnswerableCalls } from '../../machines/agent/to-result.js'
 import type { AgentInternals } from '../core/agent/agent-internals.js'
-import type { Agent } from '../core/agent/agent-options.js'
 import { type Clock, wait } from '../core/base/clock.js'
-import type { Run } from '../core/run/run.js'
 import { acceptsDefinition, type AgentLabel } from '../core/sessions/agent-definition.js'
 import type { FoldedSession } from '../core/sessions/fold-session.js'
 import { isQueuedText, type QueuedMessage, sortQueue } from '../core/sessions/inbox/queued-message.js'
 import { parseInboxMessage } from '../core/sessions/inbox/session-message.js'
-import type { RunInput } from '../core/sessions/input-history.js'
 import type { SessionBranches } from '../core/sessions/replay-session.js'
 import type { ListedSession, SessionStore } from '../core/sessions/store/store.js'
 import { type CallAnswer, isAnswerTo, isSameCall, sendAnswers } from './call-answers.js'
 import { hasCode } from './error-response.js'
-import type { Caller } from './live-runs.js'
-
-/** An agent with a store, and with any output, tools and context. */
-export type ChatAgent = Pick<Agent, 'config' | 'replay' | 'send' | 'watch' | 'selectBranch'> & {
-  /** The type of the options depends on the `context` that the agent's tools take. */
-  run(input: RunInput, options: never): AnyRun
-  resume(sessionId: string, options: never): Promise<AnyRun>
-  branch(sessionId: string, options: never): AnyRun
-}
-
-export type AnyRun = Pick<
-  Run,
-  | 'id'
-  | 'sessionId'
-  | 'state'
-  | 'events$'
-  | 'started'
-  | 'result'
-  | 'approve'
-  | 'reject'
-  | 'addToolOutput'
-  | 'reply'
-  | 'resume'
-  | 'steer'
-  | 'cancel'
-  | 'snapshot'
->
+import type { AnyRun, Caller, ChatAgent } from './live-run.js'
 
 interface ChatInternals extends Pick<AgentInternals, 'readFolded' | 'beginQueuedRun'> {
   store: SessionStore

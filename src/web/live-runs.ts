@@ -1,15 +1,12 @@
 import type { AgentEvent } from '../../machines/agent/announcements.js'
 import { isWorkState } from '../../machines/agent/run-result.js'
 import type { WatchedEvent, WatchOptions } from '../core/run/watch-session.js'
-import type { BranchPoint } from '../core/sessions/branch-tree.js'
-import type { SessionTags } from '../core/sessions/store/session-tags.js'
-import { type AnyRun, type ChatSessions, isWorking, type StoredContext } from './chat-sessions.js'
+import { type ChatSessions, isWorking, type StoredContext } from './chat-sessions.js'
 import { type Turn, toTurn } from './chat-turn.js'
 import { hasCode } from './error-response.js'
-import { type CheckedExpose, EventFailures, type EventFailure } from './exposure.js'
-import type { WhenBusy } from './message-queue.js'
+import { EventFailures } from './exposure.js'
+import type { AnyRun, Caller, LiveRun } from './live-run.js'
 import { ReplayBuffer } from './replay-buffer.js'
-import type { RunHooks } from './run-hooks.js'
 import {
   createFinishedSubscription,
   findTurn,
@@ -19,36 +16,6 @@ import {
   subscribeFromStart,
   subscribeToTurn,
 } from './subscription.js'
-
-/** The rights of one request, and what its page may see. */
-export interface Caller {
-  context: unknown
-  /** Tags of the session if this request starts a run. */
-  tags: SessionTags | undefined
-  /** Receives each failure of the run up to its next rest. Never throws. */
-  report(failure: EventFailure, run: { id: string | null; sessionId: string }): void
-  hooks: RunHooks
-  /** Whether the request may continue a run that another request started. */
-  mayContinue: boolean
-  expose: CheckedExpose
-  whenBusy: WhenBusy
-}
-
-export interface LiveRun {
-  run: AnyRun
-  /** Its events since this process started or resumed it. */
-  buffer: ReplayBuffer
-  /** The turn before those events; null for a run that started here. */
-  turn: Turn | null
-  /** The page's ids of the messages that the run received here. */
-  clientIds: Set<string>
-  caller: Caller
-  /** Whether it has worked since this process started or resumed it. */
-  hasWorked: boolean
-  /** The point where its answer diverges from other branches. */
-  point?: BranchPoint | undefined
-  closing: Promise<void> | undefined
-}
 
 /** How often a watching page checks whether a process still holds the session, in milliseconds. */
 const pollMs = 5000

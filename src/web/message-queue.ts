@@ -14,7 +14,8 @@ import {
   toInputMessage,
   toTurn,
 } from './chat-turn.js'
-import type { Caller, LiveRun, LiveRuns } from './live-runs.js'
+import type { Caller, LiveRun } from './live-run.js'
+import type { LiveRuns } from './live-runs.js'
 import {
   createFinishedSubscription,
   hasEnded,
@@ -26,9 +27,6 @@ const pollMs = 1000
 
 /** After this many polls without a lease owner, the process that received the next message is considered gone. */
 const maxIdlePolls = 3
-
-/** What happens to a message while the session is working; see `HandlerOptions`. */
-export type WhenBusy = 'queue' | 'steer' | 'refuse'
 
 /** Resolves to the answer of a queued message once its turn starts, or to null while the session waits for a person. */
 export interface QueuedAnswer {

@@ -6,7 +6,6 @@ import { hintFor } from '../core/config/other-names.js'
 import type { ContextCarrier } from '../core/tools/tool.js'
 import { type Authorize, authorizeRequest, toSessionId } from './authorize.js'
 import { type ChatService, getChatService } from './chat-service.js'
-import type { ChatAgent } from './chat-sessions.js'
 import {
   type FailedRequest,
   invalidInputError,
@@ -15,8 +14,7 @@ import {
   toErrorResponse,
 } from './error-response.js'
 import { checkExpose, type ExposeOptions, isFailureMasked } from './exposure.js'
-import type { Caller } from './live-runs.js'
-import type { WhenBusy } from './message-queue.js'
+import type { Caller, ChatAgent, WhenBusy } from './live-run.js'
 import { createPageFiles, type PageFileOptions, type PageFiles } from './page-files.js'
 import { branchNumber, fields, optional, shortText } from './request-fields.js'
 import { type HandlerHooks, hookNames, RunHooks } from './run-hooks.js'

@@ -5,10 +5,9 @@ import { isRequest, listAnswerableCalls } from '../../machines/agent/to-result.j
 import { type AgentState, isRestState, isWorkState, type TurnEnd } from '../../machines/agent/run-result.js'
 import type { BranchPoint } from '../core/sessions/branch-tree.js'
 import { toApprovalId } from './approval-id.js'
-import type { AnyRun } from './chat-sessions.js'
 import { type Turn, toTurn } from './chat-turn.js'
 import type { PageView } from './exposure.js'
-import type { LiveRun } from './live-runs.js'
+import type { AnyRun, LiveRun } from './live-run.js'
 import { ReplayBuffer, type ReplayReader } from './replay-buffer.js'
 
 /** A page's subscription to one answer. */

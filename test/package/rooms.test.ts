@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
 
 const root = join(import.meta.dirname, '../..')
@@ -16,7 +16,7 @@ function drawnRooms(markdown: string): string[] {
 
 function filesIn(folder: string): string[] {
   return readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.ts'))
+    .filter((name) => /\.tsx?$/.test(name))
     .map((name) => posix.join(folder, name.replaceAll('\\', '/')))
 }
 
@@ -26,9 +26,10 @@ function importsOf(file: string): string[] {
   const found = text.matchAll(
     /^(?:import |(?:import|export)\b[^'"]*?from )'(\.[^']+)'|\bimport\('(\.[^']+)'\)/gm,
   )
-  return [...found].map(([, now, later]) =>
-    posix.join(posix.dirname(file), now ?? later ?? '').replace(/\.js$/, '.ts'),
-  )
+  return [...found].map(([, now, later]) => {
+    const path = posix.join(posix.dirname(file), now ?? later ?? '').replace(/\.js$/, '.ts')
+    return existsSync(join(root, path)) ? path : path.replace(/\.ts$/, '.tsx')
+  })
 }
 
 /** `guards`, `machines`, `core/live`, `cli`, or `index.ts`. */

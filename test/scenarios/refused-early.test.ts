@@ -62,9 +62,7 @@ describe('needsApproval that never settles', () => {
         { status: 'timeout', durationMs: ends },
         { status: 'ok' },
       ])
-      expect(textOf(theatre.wire(1).at(-2))).toMatch(
-        /was not called: needsApproval did not return/,
-      )
+      expect(textOf(theatre.wire(1).at(-2))).toMatch(/was not called: needsApproval did not return/)
     },
   )
 

@@ -1,6 +1,6 @@
 import { formatCount, formatMoney } from '../../core/format/format-words.js'
 import type { DayView } from '../protocol.js'
-import type { BudgetView } from '../studio-views.js'
+import type { BudgetView } from '../protocol.js'
 
 const height = 36
 /** The most frequent reasons have their own color. The rest share the last one. */

@@ -1,0 +1,68 @@
+import type { Agent } from '../core/agent/agent-options.js'
+import type { Run } from '../core/run/run.js'
+import type { BranchPoint } from '../core/sessions/branch-tree.js'
+import type { RunInput } from '../core/sessions/input-history.js'
+import type { SessionTags } from '../core/sessions/store/session-tags.js'
+import type { Turn } from './chat-turn.js'
+import type { CheckedExpose, EventFailure } from './exposure.js'
+import type { ReplayBuffer } from './replay-buffer.js'
+import type { RunHooks } from './run-hooks.js'
+
+/** An agent with a store, and with any output, tools and context. */
+export type ChatAgent = Pick<Agent, 'config' | 'replay' | 'send' | 'watch' | 'selectBranch'> & {
+  /** The type of the options depends on the `context` that the agent's tools take. */
+  run(input: RunInput, options: never): AnyRun
+  resume(sessionId: string, options: never): Promise<AnyRun>
+  branch(sessionId: string, options: never): AnyRun
+}
+
+export type AnyRun = Pick<
+  Run,
+  | 'id'
+  | 'sessionId'
+  | 'state'
+  | 'events$'
+  | 'started'
+  | 'result'
+  | 'approve'
+  | 'reject'
+  | 'addToolOutput'
+  | 'reply'
+  | 'resume'
+  | 'steer'
+  | 'cancel'
+  | 'snapshot'
+>
+
+/** What happens to a message while the session is working; see `HandlerOptions`. */
+export type WhenBusy = 'queue' | 'steer' | 'refuse'
+
+/** The rights of one request, and what its page may see. */
+export interface Caller {
+  context: unknown
+  /** Tags of the session if this request starts a run. */
+  tags: SessionTags | undefined
+  /** Receives each failure of the run up to its next rest. Never throws. */
+  report(failure: EventFailure, run: { id: string | null; sessionId: string }): void
+  hooks: RunHooks
+  /** Whether the request may continue a run that another request started. */
+  mayContinue: boolean
+  expose: CheckedExpose
+  whenBusy: WhenBusy
+}
+
+export interface LiveRun {
+  run: AnyRun
+  /** Its events since this process started or resumed it. */
+  buffer: ReplayBuffer
+  /** The turn before those events; null for a run that started here. */
+  turn: Turn | null
+  /** The page's ids of the messages that the run received here. */
+  clientIds: Set<string>
+  caller: Caller
+  /** Whether it has worked since this process started or resumed it. */
+  hasWorked: boolean
+  /** The point where its answer diverges from other branches. */
+  point?: BranchPoint | undefined
+  closing: Promise<void> | undefined
+}
