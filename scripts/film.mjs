@@ -2,7 +2,7 @@
 // export ID --film` makes one from any session.
 import { importSource, openStage } from './stage.mjs'
 
-const modules = ['export-session', 'film-chart', 'film-reel', 'pack-moments', 'picture-parts', 'session-film']
+const modules = ['export-session', 'film-reel', 'pack-moments', 'session-card', 'session-film']
 /** Seconds per record, because the rehearsal's timing varies. */
 const seconds = 1.5
 /** An area of the overview with room for eleven lines. */
@@ -11,8 +11,7 @@ const panel = { x: 640, y: 684, width: 346, height: 235 }
 export async function filmOf(overview) {
   const [
     { createSessionData },
-    { lightChart },
-    { FilmReel },
+    { FilmReel, lightChart },
     { unpackMoment },
     { accent, drawWords },
     { drawPanel, drawTranscript },

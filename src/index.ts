@@ -200,7 +200,7 @@ export type { Tool, ToolExecution } from './core/tools/tool.js'
 export { toolContent, type ToolContent } from './core/tools/tool-content.js'
 export { defineToolGroup, type ToolGroup, type ToolSource } from './core/tools/tool-source.js'
 export type { ToolEntry } from './core/tools/tool-set.js'
-export type { ContextOf, ToolsOf } from './core/tools/tool.js'
+export type { ContextOf, ToolsOf } from './core/tools/tool-set.js'
 export type {
   PrepareStep,
   StepQuestion,

@@ -163,13 +163,13 @@ export {
   type EvaluationSummary,
   type GivenScore,
   type GuardSaid,
+  type Interval,
   type ScoreSummary,
   type Spread,
 } from './evaluate/evaluation-report.js'
 export {
   compareReports,
   type CaseChange,
-  type Interval,
   type ReportComparison,
 } from './evaluate/summarize-cases.js'
 export {

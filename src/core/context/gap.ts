@@ -1,7 +1,21 @@
-import type { Gap } from '../../../machines/agent/fit.js'
+import type { Gap, Fit } from '../../../machines/agent/fit.js'
 import type { Message } from '../../../machines/agent/messages.js'
 import { truncate } from '../../../guards/lib/cut.js'
-import type { FitSituation } from './strategies.js'
+
+/** A request that has outgrown the window, as a strategy sees it. */
+export interface FitSituation {
+  readonly messages: readonly Message[]
+  /** Tokens of each message. */
+  readonly sizes: readonly number[]
+  /** Tokens of what is no message of the transcript: instructions, tools, nudges. */
+  readonly fixed: number
+  /** Tokens that a request may have. */
+  readonly window: number
+  /** The fit that the request has outgrown. What it left out never comes back. */
+  readonly previous: Fit | null
+  /** Tokens of a note, as a message. */
+  readonly noteSize: (note: string) => number
+}
 
 /** Whether a gap, which may come from a stored session, can be cut out of a transcript without breaking it. */
 export function isValidGap(messages: readonly Message[], { head, from, keep = [] }: Gap): boolean {

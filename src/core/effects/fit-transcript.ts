@@ -2,15 +2,9 @@ import type { AnyActorRef } from 'xstate'
 import type { ContextStrategy, Fit, CompactionOutput } from '../../../machines/agent/fit.js'
 import type { ModelActorError } from '../../../machines/agent/model-response.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
+import type { FitSituation } from '../context/gap.js'
 import { createTokenCounter, type TokenCounter, perMessage } from '../context/token-counter.js'
-import {
-  drawFit,
-  fitCompact,
-  fitNothing,
-  type FitSituation,
-  fitSlidingWindow,
-  type FitStrategy,
-} from '../context/strategies.js'
+import { drawFit, fitCompact, fitNothing, fitSlidingWindow, type FitStrategy } from '../context/strategies.js'
 import { planSummary, fitWithoutSummary, fitWithSummary } from '../context/strategies/summarize.js'
 import { createSummaryRequest } from '../context/summary-request.js'
 import { wrapTokenizer, loadDefaultTokenizer } from '../context/default-tokenizer.js'

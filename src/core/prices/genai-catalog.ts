@@ -1,6 +1,6 @@
 import { calcPrice, findProvider, type Provider } from '@pydantic/genai-prices'
 import type { TokenUsage } from '../../../machines/agent/usage.js'
-import { stripReleaseDate } from './price-book.js'
+import { stripReleaseDate } from './estimate-tokens.js'
 
 const aliases = new Map([
   ['bedrock', 'aws'],

@@ -3,6 +3,7 @@ import { type ModelPrice, type PriceTable, resolvePriceTable } from '../config/p
 import { readUsd } from '../base/values.js'
 import { ConfigError } from '../base/errors.js'
 import { systemClock } from '../base/clock.js'
+import { stripReleaseDate } from './estimate-tokens.js'
 import type * as Catalog from './genai-catalog.js'
 
 /**
@@ -156,9 +157,4 @@ function isOwnServer(provider: string): boolean {
 /** The cost in USD by the catalog; null if it is unknown or not loaded. Never throws. */
 function findCatalogPrice(provider: string, model: string, usage: TokenUsage, at: number): number | null {
   return readUsd(catalog?.calculateCatalogPrice(provider, model, usage, at))
-}
-
-/** `gpt-5-mini-2025-08-07` and `gpt-5-mini-20250807` are releases of `gpt-5-mini`. */
-export function stripReleaseDate(model: string): string {
-  return model.replace(/-20\d{2}-?(0[1-9]|1[0-2])-?(0[1-9]|[12]\d|3[01])$/, '')
 }

@@ -3,6 +3,8 @@ import { loadOnce } from '../base/platform.js'
 import { describeError } from '../base/errors.js'
 import { normalizeSchema } from '../models/normalize-schema.js'
 import { readProperty } from '../base/json.js'
+import type { Validation } from './plain-validator.js'
+export type { Issue, Validation } from './plain-validator.js'
 
 /** Input of a tool: a schema that implements Standard JSON Schema (zod >= 4.2), or a plain JSON Schema. */
 export type InputSchema = StandardJsonSchema | PlainJsonSchema
@@ -126,15 +128,6 @@ interface StandardProps<Input, Output> {
   readonly vendor: string
   readonly types?: { readonly input: Input; readonly output: Output } | undefined
   readonly validate: (value: unknown) => Validation<Output> | Promise<Validation<Output>>
-}
-
-export type Validation<Output = unknown> =
-  | { readonly value: Output; readonly issues?: undefined }
-  | { readonly issues: readonly Issue[] }
-
-export interface Issue {
-  readonly message: string
-  readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined
 }
 
 export function isStandardSchema(value: unknown): value is StandardSchema {

@@ -3,7 +3,15 @@ import type { JsonObject } from '../../../machines/agent/json.js'
 import { asList, isObject } from '../base/values.js'
 import { loadOnce } from '../base/platform.js'
 import { normalizeSchema } from '../models/normalize-schema.js'
-import type { Issue, Validation } from './input-schema.js'
+
+export type Validation<Output = unknown> =
+  | { readonly value: Output; readonly issues?: undefined }
+  | { readonly issues: readonly Issue[] }
+
+export interface Issue {
+  readonly message: string
+  readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined
+}
 
 /**
  * Validates against a plain JSON Schema of any draft since 4. Unknown or invalid keywords, foreign patterns and

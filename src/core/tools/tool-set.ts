@@ -7,6 +7,48 @@ import { type ToolGroup, listSourceTools, type ToolSource } from './tool-source.
 /** A tool, a group with arguments (`args` defaults to `{}`), or a source whose tools may change. */
 export type ToolEntry = Tool | { readonly group: ToolGroup; readonly args?: unknown } | ToolSource
 
+/** The tools of an entry of `tools`. Tools of a source are unknown to the compiler. */
+type ToolsIn<Entry> = Entry extends { readonly group: ToolGroup<infer _Args, infer Member> }
+  ? Member
+  : Entry extends Tool
+    ? Entry
+    : Tool
+
+/**
+ * Names and arguments of an agent's tools: `{ add: { a: number; b: number } }`. If one name is unknown, any name
+ * is allowed.
+ */
+export type ToolsOf<Entries extends readonly ToolEntry[]> =
+  string extends NameOf<ToolsIn<Entries[number]>>
+    ? Record<string, unknown>
+    : { [Each in ToolsIn<Entries[number]> as NameOf<Each>]: ArgumentsOf<Each> }
+
+type NameOf<Each> = Each extends { name: infer Name extends string } ? Name : string
+
+type ArgumentsOf<Each> =
+  Each extends Tool<infer _Input, infer _Context, infer _Name, infer Arguments> ? Arguments : unknown
+
+/**
+ * The intersection of the `context` types of all these tools, or unknown.
+ *
+ * @example
+ * const find = defineTool({
+ *   name: 'find',
+ *   description: 'Finds.',
+ *   input: z.object({}),
+ *   execute: (_input, { context }: ToolExecution<{ db: string }>) => context.db,
+ * })
+ * const context: ContextOf<[typeof find]> = { db: 'people' } // what `run` demands
+ */
+export type ContextOf<Entries extends readonly ToolEntry[]> =
+  Wish<ToolsIn<Entries[number]>> extends (context: infer Context) => void ? Context : unknown
+
+/** As a parameter, so that the types of several tools intersect. */
+type Wish<Each> =
+  Each extends Tool<infer _Input, infer Context, infer _Name, infer _Arguments>
+    ? (context: Context) => void
+    : never
+
 /** The tools of an agent. If there is a source, properties return its current tools. */
 export interface ToolSet {
   get(name: string): Tool | undefined

@@ -11,8 +11,6 @@ import type { PriceBook } from '../prices/price-book.js'
 import type { TelemetryParent } from '../telemetry/telemetry.js'
 import type { SessionStore } from '../sessions/store/store.js'
 import type { Validate } from './input-schema.js'
-import type { ToolGroup } from './tool-source.js'
-import type { ToolEntry } from './tool-set.js'
 
 /**
  * The second argument of `execute`. `Context` is the app's object passed to the run.
@@ -209,48 +207,6 @@ export interface DelegateRequest {
   /** Called with each of its events. */
   onEvent: (event: AgentEvent) => void
 }
-
-/** The tools of an entry of `tools`. Tools of a source are unknown to the compiler. */
-type ToolsIn<Entry> = Entry extends { readonly group: ToolGroup<infer _Args, infer Member> }
-  ? Member
-  : Entry extends Tool
-    ? Entry
-    : Tool
-
-/**
- * Names and arguments of an agent's tools: `{ add: { a: number; b: number } }`. If one name is unknown, any name
- * is allowed.
- */
-export type ToolsOf<Entries extends readonly ToolEntry[]> =
-  string extends NameOf<ToolsIn<Entries[number]>>
-    ? Record<string, unknown>
-    : { [Each in ToolsIn<Entries[number]> as NameOf<Each>]: ArgumentsOf<Each> }
-
-type NameOf<Each> = Each extends { name: infer Name extends string } ? Name : string
-
-type ArgumentsOf<Each> =
-  Each extends Tool<infer _Input, infer _Context, infer _Name, infer Arguments> ? Arguments : unknown
-
-/**
- * The intersection of the `context` types of all these tools, or unknown.
- *
- * @example
- * const find = defineTool({
- *   name: 'find',
- *   description: 'Finds.',
- *   input: z.object({}),
- *   execute: (_input, { context }: ToolExecution<{ db: string }>) => context.db,
- * })
- * const context: ContextOf<[typeof find]> = { db: 'people' } // what `run` demands
- */
-export type ContextOf<Entries extends readonly ToolEntry[]> =
-  Wish<ToolsIn<Entries[number]>> extends (context: infer Context) => void ? Context : unknown
-
-/** As a parameter, so that the types of several tools intersect. */
-type Wish<Each> =
-  Each extends Tool<infer _Input, infer Context, infer _Name, infer _Arguments>
-    ? (context: Context) => void
-    : never
 
 /** Carries the `context` type from an agent to its runs. */
 export interface ContextCarrier<Context> {

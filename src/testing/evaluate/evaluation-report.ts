@@ -2,7 +2,13 @@ import type { AgentState, Reason, RunFailure } from '../../../machines/agent/run
 import type { SessionTags } from '../../core/sessions/store/session-tags.js'
 import { type ArgumentRule, expectArgument, objectRule } from '../../core/base/values.js'
 import { EvaluationError } from './evaluation-case.js'
-import type { Interval } from './summarize-cases.js'
+
+/** A value with its 95 % interval. */
+export interface Interval {
+  value: number
+  low: number
+  high: number
+}
 
 export const reportVersion = 1
 

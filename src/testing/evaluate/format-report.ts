@@ -8,7 +8,8 @@ import {
   shorten,
   formatMoney,
 } from '../../core/format/format-words.js'
-import type { ReportComparison, Interval } from './summarize-cases.js'
+import type { ReportComparison } from './summarize-cases.js'
+import type { Interval } from './evaluation-report.js'
 import { expectArgument, optionsRule } from '../../core/base/values.js'
 import {
   type CaseVerdict,

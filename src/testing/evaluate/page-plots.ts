@@ -1,4 +1,5 @@
-import type { CaseChange, Interval } from './summarize-cases.js'
+import type { Interval } from './evaluation-report.js'
+import type { CaseChange } from './summarize-cases.js'
 import type { CaseVerdict } from './evaluation-report.js'
 import { formatScore, formatSigned } from './format-report.js'
 

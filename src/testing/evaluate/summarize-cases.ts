@@ -6,6 +6,7 @@ import {
   type ScoreSummary,
   type Spread,
   type EvaluationReport,
+  type Interval,
   reportRule,
 } from './evaluation-report.js'
 import { expectArgument } from '../../core/base/values.js'
@@ -120,13 +121,6 @@ function measureSpread(values: readonly number[]): Spread | null {
     p95: findQuantile(sorted, 0.95),
     max: sorted.at(-1) ?? 0,
   }
-}
-
-/** A value with its 95 % interval. */
-export interface Interval {
-  value: number
-  low: number
-  high: number
 }
 
 /** More resamples move a bound by less than a hundredth of the interval. */

@@ -1,7 +1,8 @@
 import type { Fit, Gap } from '../../../../machines/agent/fit.js'
 import type { Message } from '../../../../machines/agent/messages.js'
 import { formatGapMarker, isValidGap, listLeftOut, planGap } from '../gap.js'
-import { fitCompact, type FitSituation, fitWithNote } from '../strategies.js'
+import type { FitSituation } from '../gap.js'
+import { fitCompact, fitWithNote } from '../strategies.js'
 /** A summary to be made: of what is newly left out, and of the summary before it. */
 export interface SummaryPlan {
   readonly gap: Gap

@@ -3,9 +3,16 @@ import { UsageError } from '../../base/errors.js'
 import { expectKnownOptions } from '../../config/other-names.js'
 import { isSessionId } from './session-id.js'
 import { findTagsFault, hasTags, type SessionTags } from './session-tags.js'
-import type { ReadRange } from './store.js'
 
-/** Where a session stands in a list. */
+/** A range of a log. `snapshot`: from the last snapshot at or before `to`, or from the start if there is none. */
+export interface ReadRange {
+  /** Default: 1. */
+  from?: number | 'snapshot'
+  /** The last record; default: the head. */
+  to?: number
+}
+
+/** The position of a session in a list. */
 interface ListPosition {
   updatedAt: number
   id: string

@@ -1,7 +1,8 @@
 import type { AgentState, Reason } from '../../../../machines/agent/run-result.js'
 import type { BudgetStore } from '../../budgets/budget-store.js'
 import type { InboxPosition, SessionInbox, SyncSessionInbox } from './inbox.js'
-import type { ListOptions } from './list-options.js'
+import type { ListOptions, ReadRange } from './list-options.js'
+export type { ReadRange } from './list-options.js'
 import type { SessionTags } from './session-tags.js'
 import type { SessionTimers, SyncSessionTimers } from './timers.js'
 
@@ -106,16 +107,6 @@ export interface AcquireOptions {
   holder: string
   /** How long the lease lasts unless it is renewed, in milliseconds. */
   ttlMs: number
-}
-
-/**
- * What of a log to read. `snapshot`: from the last snapshot at or before `to`, or from the beginning without one.
- */
-export interface ReadRange {
-  /** Default: 1. */
-  from?: number | 'snapshot'
-  /** The last record; default: the head. */
-  to?: number
 }
 
 type MaybePromise<Value> = Value | Promise<Value>
