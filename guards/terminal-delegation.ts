@@ -7,6 +7,7 @@ import { type ChildOutcome, type Guard, ok } from './types.js'
 
 /** A sub-agent whose account is exhausted or whose model is misconfigured. */
 export interface TerminalDelegationConfig {
+  /** What a halt does: `pause` pauses the run, `error` ends it in `ERROR`. Default `error`. */
   onHalt: OnHalt
 }
 

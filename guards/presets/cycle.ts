@@ -15,6 +15,7 @@ export interface CycleConfig {
   nudgeAt: number
   /** Whole periods before the halt. */
   haltAt: number
+  /** What a halt does: `pause` pauses the run, `error` ends it in `ERROR`. Default `error`. */
   onHalt: OnHalt
   /** Whether a pausing halt asks for last words first, in one request without tools. Default true. */
   lastWords?: boolean

@@ -22,6 +22,7 @@ export interface FailingConfig {
   policyDenied: number
   /** What happens to a call that fails again. */
   onRepeat: OnRepeat
+  /** What a halt does: `pause` pauses the run, `error` ends it in `ERROR`. Default `error`. */
   onHalt: OnHalt
   /** Whether a pausing halt asks for last words first, in one request without tools. Default true. */
   lastWords?: boolean

@@ -21,6 +21,7 @@ export interface RepeatedCallConfig {
   valueChars?: number | null
   /** What happens to the repeated call. */
   onRepeat: OnRepeat
+  /** What a halt does: `pause` pauses the run, `error` ends it in `ERROR`. Default `error`. */
   onHalt: OnHalt
   /** Whether a pausing halt asks for last words first, in one request without tools. Default true. */
   lastWords?: boolean

@@ -12,6 +12,7 @@ export interface RepeatedOutputConfig {
   rounds: number
   /** Whether to halt even if a tool of the round is not readOnly. Otherwise that is a nudge. */
   strict: boolean
+  /** What a halt does: `pause` pauses the run, `error` ends it in `ERROR`. Default `error`. */
   onHalt: OnHalt
   /** Whether a pausing halt asks for last words first, in one request without tools. Default true. */
   lastWords?: boolean

@@ -53,10 +53,10 @@ export async function found(): Promise<string[]> {
 function exportsOfAll(): string[] {
   const root = new URL('../../', import.meta.url)
   const { exports } = JSON.parse(readFileSync(new URL('package.json', root), 'utf8')) as {
-    exports: Record<string, string | { default: string }>
+    exports: Record<string, string | { default: string; node?: string }>
   }
   const entries = Object.values(exports).flatMap((entry) =>
-    typeof entry === 'string' ? [] : [entry.default],
+    typeof entry === 'string' ? [] : [entry.node ?? entry.default],
   )
   const all = entries.flatMap((entry) => {
     const source = entry.replace('./dist/', '').replace(/\.js$/, '.ts')

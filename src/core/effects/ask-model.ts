@@ -29,7 +29,7 @@ import { type AskedModel, Bill, OverBudgetError, withoutOurCode } from './bill.j
 import { createCallNamer } from './call-stream.js'
 import type { BudgetHold, HoldScope } from './budget-hold.js'
 import { checkPriceKnown } from './check-run-start.js'
-import { screenText } from './screening-effects.js'
+import { loadScreening } from './run-tools.js'
 import { watchIdle } from './watch-idle.js'
 
 /** The run that asks a model. */
@@ -275,6 +275,7 @@ async function screenFailureMessage(
 ): Promise<string> {
   if (parts.shields.output.length === 0 || error instanceof OverBudgetError) return message
   const scope = { runtime, context, signal: abort.signal }
+  const { screenText } = await loadScreening()
   const { action, content } = await screenText(parts, scope, 'output', message)
   return action === 'block' ? withheldMessage : content
 }

@@ -5,7 +5,7 @@ import type { AgentContext } from '../../../machines/agent/context.js'
 import { HoldBack } from '../shields/hold-back.js'
 import type { AgentRuntime } from '../live/runtime.js'
 import type { AgentParts } from '../live/agent-parts.js'
-import { screenText } from './screening-effects.js'
+import { loadScreening } from './run-tools.js'
 import type { Json } from '../../../machines/agent/json.js'
 import type { ModelResponse } from '../../../machines/agent/model-response.js'
 import { withheldReasoning } from '../../../machines/agent/screening.js'
@@ -152,6 +152,7 @@ async function screenReasoning(
   scene: { runtime: AgentRuntime; context: AgentContext; signal: AbortSignal },
 ): Promise<string> {
   if (text === '') return text
+  const { screenText } = await loadScreening()
   const { action, content, findings } = await screenText(parts, scene, 'output', text)
   scene.signal.throwIfAborted()
   for (const { shield, action: found, message, durationMs } of findings) {
@@ -198,7 +199,7 @@ export function createClearedStream(
     const begun = new HoldBack({
       window: parts.shields.holdBack,
       ...(unscreenedText && { continues: { text: unscreenedText.text, released: continuedText } }),
-      check: (text) => screenText(parts, scene, 'output', text),
+      check: async (text) => (await loadScreening()).screenText(parts, scene, 'output', text),
       release: (text) => {
         if (begun === held) stream.write(text, '')
       },

@@ -1,4 +1,4 @@
-import { expectArgument, objectRule } from '../../core/base/values.js'
+import { expectArgument, objectRule, optionsRule } from '../../core/base/values.js'
 import {
   type AnyEventObject,
   type AnyMachineSnapshot,
@@ -90,8 +90,10 @@ export function never<TMachine extends AnyStateMachine = AnyStateMachine>(
 export function leadsTo<TMachine extends AnyStateMachine = AnyStateMachine>(
   p: MomentCondition<TMachine>,
   q: MomentCondition<TMachine>,
-  { fair = [] }: { fair?: Fairness } = {},
+  options: { fair?: Fairness } = {},
 ): Property<TMachine> {
+  expectArgument('leadsTo(p, q, options)', options, optionsRule)
+  const { fair = [] } = options
   return {
     kind: 'leadsTo',
     p: expectCondition(p, 'leadsTo(p)'),
@@ -112,8 +114,10 @@ export function leadsTo<TMachine extends AnyStateMachine = AnyStateMachine>(
 export function until<TMachine extends AnyStateMachine = AnyStateMachine>(
   p: MomentCondition<TMachine>,
   q: MomentCondition<TMachine>,
-  { from, fair = [] }: { from?: MomentCondition<TMachine>; fair?: Fairness } = {},
+  options: { from?: MomentCondition<TMachine>; fair?: Fairness } = {},
 ): Property<TMachine> {
+  expectArgument('until(p, q, options)', options, optionsRule)
+  const { from, fair = [] } = options
   return {
     kind: 'until',
     p: expectCondition(p, 'until(p)'),
@@ -147,8 +151,10 @@ export function decreases<TMachine extends AnyStateMachine = AnyStateMachine>(
  */
 export function canReach<TMachine extends AnyStateMachine = AnyStateMachine>(
   q: MomentCondition<TMachine>,
-  { from }: { from?: MomentCondition<TMachine> } = {},
+  options: { from?: MomentCondition<TMachine> } = {},
 ): Property<TMachine> {
+  expectArgument('canReach(q, options)', options, optionsRule)
+  const { from } = options
   return {
     kind: 'canReach',
     q: expectCondition(q, 'canReach(q)'),

@@ -305,7 +305,7 @@ export const recordRows: readonly Row[] = [
   }),
   row({
     name: 'a chat: a message with all that was said before',
-    covers: ['chat say'],
+    covers: ['chat send'],
     from: 500,
     atMost: 8_000,
     prepare: async (n) => ({ one: await shelf(0), n }),
