@@ -172,7 +172,7 @@ describe('sessions export --as test', () => {
     )
     const { code, err } = await place.run(['sessions', 'export', 'w', '--as', 'test', '--agent', 'few.mjs'])
     expect(code).toBe(2)
-    expect(err).toContain("Tool 'weather' is gone. The session calls it in step 1; the tools are now: none.")
+    expect(err).toContain("Tool 'weather' is missing. The session calls it in step 1. Current tools: none.")
     expect(err).toContain('Nothing was written')
     await writeFile(
       join(place.cwd, 'asks.mjs'),

@@ -147,7 +147,7 @@ test('sessions check --spec names the record of a forged log that breaks a rule,
   const { code, out } = await run(['sessions', 'check', '--spec'])
   expect(code).toBe(1)
   expect(out).toContain(
-    "forged  record 4 breaks 'request': xstate.done.actor.model comes while the run stands in executing. " +
+    "forged  record 4 breaks 'request': xstate.done.actor.model happens while the run is in executing. " +
       'The model answers, or fails, only where a request is under way: after no limit, pause or stop.\n',
   )
   expect(out).toContain("bad  corrupt_log: The log of session 'bad': record 1 is damaged.")

@@ -77,22 +77,25 @@ describe('statewright diagram', () => {
 
   it.each([
     [['--format', 'png'], /--format must be one of svg, mermaid, json, stately, scxml \(is 'png'\)/],
-    [['a.mjs', 'b.mjs'], /One MODULE at a time: 'b.mjs'/],
-    [['--format', 'json', '--overview'], /--overview goes with --format svg only/],
-    [['--overview', '--coverage'], /--overview excludes/],
+    [['a.mjs', 'b.mjs'], /Unexpected argument 'b.mjs'. Usage: statewright diagram \[MODULE\]/],
+    [['--format', 'json', '--overview'], /--overview needs --format svg\./],
+    [
+      ['--overview', '--coverage'],
+      /--overview and --coverage exclude each other: an overview shows no single transition/,
+    ],
     [['--overview', '--state', 'PAUSED'], /'PAUSED' is not a state with nested states/],
     [
       ['--state', 'NOWHERE'],
       /'NOWHERE' is not a state with nested states. States with nested states: RUNNING, /,
     ],
     [['missing.mjs'], /there is no file 'missing.mjs'/],
-    [['none.mjs'], /'none.mjs' exports nothing. Its default export must be a machine/],
+    [['none.mjs'], /'none.mjs' exports nothing. Export a machine: export default createMachine/],
     [['text.mjs'], /'text.mjs': Expected an XState v5 state machine, but found a string/],
     [['light.mjs', '--coverage'], /--coverage explores only the agent machine/],
     [['--coverage=missing.json'], /--coverage: there is no file 'missing.json'/],
-    [['--coverage=text.mjs'], /'text.mjs' is not JSON/],
+    [['--coverage=text.mjs'], /--coverage: 'text.mjs' is not valid JSON/],
     [['--coverage=other.json'], /to the machine 'light', not to 'agent'/],
-    [['--out', 'no/such/folder.svg'], /--out: there is no file 'no\/such\/folder.svg'/],
+    [['--out', 'no/such/folder.svg'], /--out: there is no folder for 'no\/such\/folder.svg'/],
   ])('%j is refused in one sentence', async (args, message) => {
     const other = { machine: 'light', transitions: [] }
     const cwd = await folder({
