@@ -10,7 +10,7 @@ describe('a server that does not do what it should', () => {
     const failure = await failureOf(use(server, 'mortal_die'))
     expect(failure).toMatchObject({ name: 'ToolError', kind: 'transient' })
     expect(failure.message).toMatch(
-      /'mortal' has ended during the call.*check before.*stderr: Out of luck: é/,
+      /'mortal' has ended during the call.*Check before.*stderr: Out of luck: é/,
     )
     const second = await use(server, 'mortal_pid')
     expect(Number(second)).toBeGreaterThan(0)

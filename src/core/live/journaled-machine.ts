@@ -143,6 +143,8 @@ export function createJournaledMachine(machine: AgentMachine, options: Journaled
     start: (snapshot: Parameters<typeof start>[0], scope: AgentActorScope) => {
       const runtime = findRuntime(scope.self)
       runtime?.begin()
+      // Before the effects start: they write the log, and a list of sessions learns with that write that the run works.
+      if (runtime?.isRestored === false) runtime.binding.journal?.onReached?.(snapshot)
       runtime?.emitRestoredState(snapshot.context)
       start(snapshot)
       if (runtime?.isRestored && snapshot.status === 'active' && isWorkState(snapshot.context.state))

@@ -225,5 +225,5 @@ test('whatever comes as arguments is an error that the model reads, and answers 
   )
   expect((await call({ name: 'none' })).error?.message).toContain("There is no tool 'none'. There are: echo.")
   const bad = { name: 'echo', arguments: { message: 'Hi.', session: '../x' } }
-  expect(textOf((await call(bad)).result)).toContain('The id of a chat has')
+  expect(textOf((await call(bad)).result)).toContain('A chat id has 1 to 128 letters')
 })

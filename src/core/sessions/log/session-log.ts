@@ -230,6 +230,8 @@ export class SessionLog implements Journal {
   /** Keeps the state that the last entry led to, where that saves enough reading. With a run at work, lists learn so at once. */
   onReached(run: FoldedRun): void {
     if (isWorkState(run.context.state)) this.markRunning(run.context)
+    // The start has the whole state already.
+    if (this.#head === this.#runStartedAt) return
     if (this.#tailSize < Math.max(minSnapshotChars, this.#snapshotSize / 4)) return
     const size = this.#tailSize
     this.write(createSnapshot(toMachineState(run), this.facts.current, this.inbox, this.#link))
