@@ -35,6 +35,16 @@ var tools: sw.Tool[]
 var search: sw.Tool
 var run: sw.Run
 var client: import('openai').OpenAI
+var myClient: {
+  complete(
+    messages: unknown,
+    tools: unknown,
+    signal: AbortSignal,
+  ): Promise<Pick<sw.ModelResponse, 'text' | 'toolCalls' | 'usage'>>
+}
+var rows: sw.Message[]
+function findOrder(id: unknown): Promise<string>
+function save(messages: readonly sw.Message[]): void
 var documents: { source: string; text: string }[]
 var key: Buffer
 var text: string

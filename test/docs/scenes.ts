@@ -695,7 +695,7 @@ export const scenes: Record<string, Scene | Elsewhere> = {
         { role: 'user', content: 'Hello.' },
         { role: 'assistant', content: 'Hello.' },
       ],
-      client: { complete: async () => ({ text: 'It is on its way.', toolCalls: [], usage: null }) },
+      myClient: { complete: async () => ({ text: 'It is on its way.', toolCalls: [], usage: null }) },
       findOrder: () => 'on its way',
       save: () => undefined,
     }),
