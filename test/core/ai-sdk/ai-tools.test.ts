@@ -208,7 +208,7 @@ describe('tools of the AI SDK', () => {
       'invalid_tool',
       /but has no execute/,
     ],
-    [{ x: { description: 'X.', inputSchema: z3.object({}) } }, 'invalid_tool', /cannot say its JSON Schema/],
+    [{ x: { description: 'X.', inputSchema: z3.object({}) } }, 'invalid_tool', /has no JSON Schema/],
     [
       { x: { description: 'X.', inputSchema: jsonSchema(Promise.resolve({ type: 'object' })) } },
       'invalid_tool',
