@@ -1,3 +1,4 @@
+import { jest } from '@jest/globals'
 import { SimulatedClock } from 'xstate'
 import {
   createAgent,
@@ -61,6 +62,19 @@ function gate(options: Parameters<typeof tool>[2] = {}) {
 }
 
 describe('runSession', () => {
+  it('writes once to begin: with the first records a list of sessions learns that the run works', async () => {
+    const store = memoryStore()
+    const append = jest.spyOn(store, 'append')
+    const { agent, model } = program(store)
+    const driving = runSession(agent, { session: 's', input: 'Go.' })
+    const request = await asked(model)
+    const written = append.mock.calls.map(([, records, summary]) => [records.length, summary?.state])
+    expect(written).toEqual([[2, 'RUNNING']])
+    request.answer({ text: 'Done.' })
+    expect(await driving).toMatchObject({ state: 'COMPLETED' })
+    expect(append).toHaveBeenCalledTimes(2)
+  })
+
   test.each([
     ['at once', () => memoryStore()],
     ['later', () => distant(memoryStore())],
