@@ -195,7 +195,9 @@ test('the log is lawful by the reference model, and its recording plays to the s
 })
 
 test('options of our own search, and models without a search, are refused by their names', () => {
-  expect(() => toolSearch({ hosted: true, limit: 3 })).toThrow('limit is of the search here')
+  expect(() => toolSearch({ hosted: true, limit: 3 })).toThrow(
+    'limit has no effect with hosted: true, because the provider searches',
+  )
   expect(() => toolSearch({ hosted: 'yes' } as never)).toThrow('hosted must be true or false')
   const { model } = play()
   const chat = openaiChat({ model: 'gpt-5-mini', apiKey: 'none' })

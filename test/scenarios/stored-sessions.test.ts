@@ -105,7 +105,7 @@ describe('the guards of a stored session', () => {
     await play.end(2)
     const { guardrails } = session.metadata
     expect(guardrails).toMatchObject({
-      version: 2,
+      version: 1,
       progress: { stale: 1, pairs: [[expect.any(String), 2, 3]] },
     })
     expect(reloaded(session).metadata.guardrails).toEqual(guardrails)

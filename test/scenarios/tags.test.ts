@@ -153,10 +153,10 @@ describe('tags are refused', () => {
     Object.fromEntries(Array.from({ length: count }, (_, n) => [`t${from + n}`, 'x']))
 
   it.each([
-    ['as a text', 'ann', /must be an object of strings/],
-    ['as a list', ['ann'], /must be an object of strings/],
-    ['as a map', new Map([['user', 'ann']]), /must be an object of strings/],
-    ['as null', null, /must be an object of strings/],
+    ['as a text', 'ann', /must be an object of texts/],
+    ['as a list', ['ann'], /must be an object of texts/],
+    ['as a map', new Map([['user', 'ann']]), /must be an object of texts/],
+    ['as null', null, /must be an object of texts/],
     ['with a number', { user: 7 }, /wrong value for "user"/],
     ['with a value that is missing', { user: undefined }, /wrong value for "user"/],
     ['with an empty value', { user: '' }, /wrong value/],

@@ -178,6 +178,6 @@ export const takeResult = toAction((context, event) => {
     event.type === 'xstate.done.actor.resultGuards' ? (event.output.outputProblem ?? null) : null
   if (!features.outputShields) return { response: 'answer', output: text, outputProblem }
   const stepId = `${getStepId({ runId, steps: steps - 1, lastMessageNumber: batchNumber - 1 })}.result`
-  const held = { stepId, text, isRefusal: false, isPiece: false, reasoning: {}, outputProblem }
-  return { response: 'answer', held }
+  const pendingAnswer = { stepId, text, isRefusal: false, isPiece: false, reasoning: {}, outputProblem }
+  return { response: 'answer', pendingAnswer }
 })
