@@ -299,7 +299,7 @@ describe("a run in Stately's inspector", () => {
     expect(await page.locator('#why').textContent()).toBe('')
     await page.clock.runFor(200)
     expect(await page.locator('#why').textContent()).toMatch(
-      /^Stately's inspector \(https:\/\/stately\.ai\) has not answered for 9 seconds.*statewright run --studio/,
+      /^Stately's inspector \(https:\/\/stately\.ai\) has not responded for 9 seconds.*statewright run --studio/,
     )
     expect(faults).toEqual([])
   })

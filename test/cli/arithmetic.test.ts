@@ -1,5 +1,5 @@
 import * as fc from 'fast-check'
-import { ArithmeticError, evaluateExpression } from '../../src/cli/demo-tools.js'
+import { ArithmeticError, evaluateExpression } from '../../src/cli/arithmetic.js'
 
 describe('evaluate', () => {
   test.each([

@@ -282,7 +282,7 @@ describe('sessions export --film', () => {
     expect(await refused('shart')).toContain("Did you mean 'short'?")
     expect(await refused('short', '--card')).toContain('--card and --film exclude each other')
     expect(await refused('short', '--as', 'test')).toContain('exclude each other')
-    expect(await refused('short', '--runner', 'jest')).toContain('--runner goes with --as test.')
+    expect(await refused('short', '--runner', 'jest')).toContain('--runner needs --as test.')
   })
 
   test('an export of a session that nobody knows is refused with its code', async () => {

@@ -188,6 +188,19 @@ it('leaves what a page shows of the same log as it is, the mark of an edited res
   expect(createTranscript(now, notes).transcript.map(({ marks }) => marks)).toEqual([[], ['edited'], []])
 })
 
+it('suggests the nearest name for a state or status that does not exist, and accepts the start of one', async () => {
+  const visitor = await visit({ store: memoryStore() })
+  const readMessage = async (q: string): Promise<string> => {
+    const { status, body } = await visitor.raw(paths.found({ q }))
+    expect(status).toBe(400)
+    return JSON.parse(body).error.message
+  }
+  expect(await readMessage('state:eror')).toContain("Unknown state 'eror': did you mean error?")
+  expect(await readMessage('is:qqqqqq')).toMatch(/Unknown status 'qqqqqq': use one of \w+, /)
+  for (const q of ['state:err', 'state:error', 'state:ERR*'])
+    expect((await visitor.raw(paths.found({ q }))).status).toBe(200)
+})
+
 it('is told what it cannot read: too long, no date, no order', async () => {
   const store = memoryStore()
   const visitor = await visit({ store })

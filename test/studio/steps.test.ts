@@ -231,6 +231,15 @@ describe('the verdict', () => {
     expect(verdict.text).toContain('maxSteps')
   })
 
+  it('names the repeated call of a run that ends at its limit of steps', async () => {
+    const { verdict, rows } = await viewOf(circling, { limits: { maxSteps: 8 } })
+    expect(verdict).toMatchObject({ state: 'MAX_STEPS', reason: 'max_steps' })
+    expect(verdict.text).toMatch(
+      /^The run repeated itself\. \d+ calls of poll_nothing ran and \d+ (?:was|were) refused\. .*maxSteps/s,
+    )
+    expect(rows.find(({ seq }) => seq === verdict.seq)?.flags).toContain('block')
+  })
+
   it('tells the known part of a cost of which another part has no price', async () => {
     const { verdict, rows } = await viewOf(eventful)
     // The sub-agent has no prices.
