@@ -25,12 +25,6 @@ import { loadScreening, runTools } from './run-tools.js'
 const loadGuards = loadOnce(() => import('./consult-guards.js'))
 const loadFitting = loadOnce(() => import('./fit-transcript.js'))
 
-/**
- * An effect awaits this before it works, because XState starts it before the run has listed its new state. The first
- * write of the log must contain that state.
- */
-const afterTransition = Promise.resolve()
-
 /** The actors that the machine invokes, bound to an agent. */
 export function createActors(parts: AgentParts) {
   /** The parts of the agent that the session was handed to. */
@@ -42,7 +36,6 @@ export function createActors(parts: AgentParts) {
     requestModel: fromAgent<ModelOutput, { conclude: boolean }>(async (effect) => {
       const { runtime, context } = effect
       const stream = runtime.openStream(getStepId(context), context.attempt)
-      await afterTransition
       return requestModel(speaking(effect), { ...effect, conclude: effect.input.conclude, stream })
     }),
     /** A callback actor, because XState drops its events after a stop. */
@@ -63,14 +56,8 @@ export function createActors(parts: AgentParts) {
     ),
     screenResults: fromAgent(async (effect) => (await loadScreening()).screenResults(parts, toScope(effect))),
     screenOutput: fromAgent(async (effect) => (await loadScreening()).screenOutput(parts, toScope(effect))),
-    prepareStep: fromAgent(async (effect) => {
-      await afterTransition
-      return prepareStep(speaking(effect), toScope(effect))
-    }),
-    retrieve: fromAgent(async (effect) => {
-      await afterTransition
-      return retrieveSnippets(parts, toScope(effect))
-    }),
+    prepareStep: fromAgent(async (effect) => prepareStep(speaking(effect), toScope(effect))),
+    retrieve: fromAgent(async (effect) => retrieveSnippets(parts, toScope(effect))),
     /** Rejects with a plain failure: `context_overflow` when nothing fits, `missing_package` without a tokenizer. */
     fitContext: fromAgent<CompactionOutput>(async (effect) => {
       const { runtime, context, abort, self } = effect
