@@ -145,7 +145,7 @@ test('the same holds for the messages of a log: it is refused as corrupt_log', a
     const store = memoryStore()
     const opened = {
       type: 'opened',
-      version: 2,
+      version: 1,
       state: { ...JSON.parse(JSON.stringify(emptyState)), messages: damaged },
     } as unknown as RecordContent
     const lease = store.acquire('s', { holder: 'the test', ttlMs: 1000 })

@@ -28,9 +28,9 @@ export function writePathLog(
   let now = input.now
   const snap = (): void => {
     const { status, value, context } = current
-    write('snapshot', now, { version: 2, runs: 1, state: { status, value, context: context as object } })
+    write('snapshot', now, { version: 1, runs: 1, state: { status, value, context: context as object } })
   }
-  write('opened', input.now, { version: 2, state })
+  write('opened', input.now, { version: 1, state })
   write('start', input.now, { input: start })
   // The first step of a path is the start.
   for (const { event: bare } of path.steps.slice(1)) {
