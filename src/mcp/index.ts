@@ -11,6 +11,6 @@ export type {
 export type { McpAuth } from './client/sign-in/auth-options.js'
 export { mcpPrompt } from './client/resources.js'
 export { mcpResources } from './client/resources.js'
-export { finishMcpSignIn } from './client/sign-in/sign-in.js'
+export { finishMcpSignIn } from './client/sign-in/finish-sign-in.js'
 export { loopbackSignIn, type LoopbackOptions } from './client/sign-in/auth-options.js'
 export { fileTokenStore, type McpTokenStore } from './client/sign-in/token-store.js'

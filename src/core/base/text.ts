@@ -130,5 +130,7 @@ function editDistance(from: string, to: string): number {
 export function joinTextParts(content: unknown): string {
   if (typeof content === 'string') return content
   const parts = asList(content).map((part) => asObject(part) ?? {})
-  return parts.flatMap(({ type, text }) => (type === 'text' && typeof text === 'string' ? [text] : [])).join('\n')
+  return parts
+    .flatMap(({ type, text }) => (type === 'text' && typeof text === 'string' ? [text] : []))
+    .join('\n')
 }

@@ -10,11 +10,8 @@ import { parseJsonOr } from '../../../core/base/json.js'
 import { describeError, StatewrightError } from '../../../core/base/errors.js'
 import { loadClientSdk } from '../server-wire.js'
 import { createSignInFetch, type SignInFetch } from './sign-in-fetch.js'
-import { authKind, type McpAuth } from './auth-options.js'
+import type { McpAuth } from './auth-options.js'
 import { createMemoryTokens, type McpTokenStore } from './token-store.js'
-import { checkInput, invalidInputError } from '../../../core/config/check-input.js'
-import { record } from '../../../core/config/kind.js'
-import { type McpAddress, serverAddress } from '../mcp-options.js'
 
 /** The record of one server in the store. */
 interface Kept {
@@ -295,34 +292,4 @@ function readCallback(callback: string | URL): URLSearchParams | undefined {
   if (callback instanceof URL) return callback.searchParams
   if (callback.startsWith('?')) return new URLSearchParams(callback)
   return URL.canParse(callback) ? new URL(callback).searchParams : undefined
-}
-
-const signInKind = record({ url: serverAddress(), auth: authKind })
-
-/**
- * Finishes a sign-in for which `auth.signIn` resolved with undefined. The user has come back with this URL, perhaps to
- * another process. `auth.store` must be the store of that user.
- *
- * @example
- * const auth: McpAuth = { redirectUrl: 'https://app.example.com/callback', signIn: () => undefined }
- * await finishMcpSignIn({ url: 'https://mcp.example.com', auth }, '/callback?code=1&state=2')
- * @throws {ConfigError} `invalid_config`
- * @throws {StatewrightError} `mcp_sign_in`
- */
-export async function finishMcpSignIn(
-  options: Required<Pick<McpAddress, 'url' | 'auth'>>,
-  callback: string | URL,
-): Promise<void> {
-  checkInput(signInKind, options, 'options of finishMcpSignIn', {
-    isSecret: (path) => path.startsWith('auth'),
-  })
-  const { url, auth } = options
-  if (typeof callback !== 'string' && !(callback instanceof URL))
-    throw invalidInputError('callback of finishMcpSignIn', [
-      { path: 'callback', sentence: 'callback must be the URL that the user came back with.' },
-    ])
-  // Frameworks pass only the path.
-  const came =
-    typeof callback === 'string' && callback.startsWith('/') ? new URL(callback, auth.redirectUrl) : callback
-  await createSignIn(url, auth).finish(came)
 }
