@@ -11,7 +11,8 @@ import { listTools, createOfferedTools, ToolNames } from './offered-tools.js'
 import { type CheckedMcpOptions, checkMcpOptions, type McpOptions, type McpServer } from './mcp-options.js'
 import { followTask, type TaskFollowing } from './follow-task.js'
 import { findTask, readHandle, toHandle } from './task-wire.js'
-import { createResourceTool, resourceToolName, registerAsker } from './resources.js'
+import { createResourceTool, resourceToolName } from './resource-tool.js'
+import { registerAsker } from './resources.js'
 import { createSignIn, type SignIn } from './sign-in/sign-in.js'
 
 /**
