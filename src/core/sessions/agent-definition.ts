@@ -3,23 +3,23 @@ import { isSessionId } from './store/session-id.js'
 
 /** Which agent started a run. The log keeps it, so that another process knows whether it may resume the run. */
 export interface AgentDefinition {
-  /** As `defineAgents` calls it. Absent: the agent was in no such list. */
+  /** The agent's name in `defineAgents`. Absent if the agent was not defined there. */
   name?: string
-  /** Its author's, if it has one. */
+  /** The version set by the author. Absent if none. */
   version?: string
-  /** Of the instructions, tools and models of the agent and of those that it can hand over to: 16 hexadecimal digits. */
+  /** A hash of the instructions, tools and models of the agent and its handoff targets: 16 hexadecimal digits. */
   hash: string
 }
 
-/** How `defineAgents` calls an agent. */
+/** The name and version of an agent in `defineAgents`. */
 export interface AgentLabel {
   name: string
   version?: string
-  /** The versions whose sessions it goes on with; absent: all of its name. */
+  /** The versions whose sessions the agent continues. Absent if it continues all versions. */
   accepts?: readonly string[]
 }
 
-/** What a log says of it; whatever else stands there says nothing. */
+/** Parses the definition in a log. Unknown values are ignored. */
 export function readDefinition(stored: unknown): AgentDefinition | null {
   const { name, version, hash } = (stored ?? {}) as Partial<Record<keyof AgentDefinition, unknown>>
   if (typeof hash !== 'string') return null
@@ -31,8 +31,8 @@ export function readDefinition(stored: unknown): AgentDefinition | null {
 }
 
 /**
- * Whether an agent of this label may go on with a run that this definition began. A run of an agent without a name is open
- * to every agent; a run of a named agent is open to agents of its name that accept its version.
+ * Whether an agent with this label may continue a run of this definition. Any agent may continue a run of an unnamed
+ * agent. A named agent's run requires an agent with the same name that accepts its version.
  */
 export function acceptsDefinition(
   label: AgentLabel | undefined,
@@ -44,13 +44,13 @@ export function acceptsDefinition(
   return version === undefined || label.accepts === undefined || label.accepts.includes(version)
 }
 
-/** No agent of `defineAgents` can have a name with a space in it. */
+/** Contains a space, which `defineAgents` does not allow in names. */
 const subAgentPrefix = 'sub-agent '
 
-/** What the log of a sub-agent's session says began it: only the run that called the sub-agent goes on with it. */
+/** The label in the log of a sub-agent's session. Only the run that called the sub-agent continues it. */
 export const createSubAgentLabel = (tool: string): AgentLabel => ({ name: subAgentPrefix + tool })
 
-/** Whether a session is a sub-agent's. */
+/** Whether a session belongs to a sub-agent. */
 export const isSubAgentName = (name: string | undefined): boolean => name?.startsWith(subAgentPrefix) === true
 
 /** Name and version of an agent, for people: `billing 3`. */

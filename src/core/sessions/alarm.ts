@@ -3,7 +3,7 @@ import { removeTimer, type StoredTimer } from './store/timers.js'
 
 export const alarmPrefix = 'wake:'
 
-/** Which session is to be woken, and the agent that began its run. */
+/** The session to wake, and the agent that started its run. */
 export interface Alarm {
   session: string
   agent?: string
@@ -11,9 +11,9 @@ export interface Alarm {
 }
 
 /**
- * Appends records and the summary of a run. The alarm of a run that sleeps is set before the log says so: no death of the process
- * comes between the two. Two runs get no alarm: a sub-agent, which its caller wakes, and a fork, which sleeps until somebody
- * resumes it.
+ * Appends records and the summary of a run. The alarm of a sleeping run is set before the log records the sleep, so a
+ * crash in between loses nothing. Two kinds of runs get no alarm: sub-agents, which their caller wakes, and forks, which
+ * sleep until they are resumed.
  */
 export function appendWithAlarm(
   store: SessionStore,
@@ -31,7 +31,7 @@ export function appendWithAlarm(
   return set instanceof Promise ? set.then(append) : append()
 }
 
-/** Lets a session be woken: by any process that looks for what is due in its store, if it keeps timers. */
+/** Sets the timer that wakes a session. Any process that polls the store's timers can wake it. */
 export function setAlarm(
   { timers }: SessionStore,
   session: string,
@@ -45,12 +45,12 @@ export function setAlarm(
   return timers?.set([{ id: `${alarmPrefix}${session}`, at, data: JSON.stringify(data) }])
 }
 
-/** Removes the timer that would wake the session. */
+/** Removes the session's wake timer. */
 export async function removeAlarm({ timers }: SessionStore, session: string): Promise<void> {
   if (timers) await removeTimer(timers, `${alarmPrefix}${session}`)
 }
 
-/** Null for a timer that is none of ours. */
+/** Null if the timer is not an alarm. */
 export function parseAlarm({ id, data }: StoredTimer): Alarm | null {
   if (!id.startsWith(alarmPrefix)) return null
   try {

@@ -4,13 +4,16 @@ type ReadAnswer = (elicitation: Elicitation, given: unknown) => string
 
 let reader: ReadAnswer | undefined
 
-/** What asks, and what opens a session in which something may be asked, brings the check of answers: most programs load none. */
+/**
+ * Registers the function that checks answers. Only code that can ask questions imports it, so most programs never load
+ * the check.
+ */
 export function provideAnswerReader(read: ReadAnswer): void {
   reader = read
 }
 
 /**
- * The answer of a person to an elicitation, as JSON text.
+ * A person's answer to an elicitation, as JSON text.
  * @throws {UsageError} `invalid_answer`, naming the field; the question stays
  */
 export function readAnswer(elicitation: Elicitation, given: unknown): string {

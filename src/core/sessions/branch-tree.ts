@@ -1,11 +1,11 @@
 import type { Message } from '../../../machines/agent/messages.js'
 import { isRecord } from '../../../guards/lib/stored.js'
 
-/** How a run starts a branch, as in its start record. */
+/** How a run starts a branch, as stored in its start record. */
 export interface BranchStart {
   /** How many messages of the transcript the new branch keeps. */
   keep: number
-  /** Repeats the next user message for another answer. Absent: the run has a different message. */
+  /** Repeats the next user message to get another answer. Absent if the run has a different message. */
   regenerate?: true
   /** Idempotency key of the request. */
   key?: string

@@ -17,19 +17,19 @@ import { type MachineState, openRecord, type RecordContent } from './log/log-rec
 import { applyOpenedRecord, createFoldedSession, pureReducer } from './fold-session.js'
 import type { LogRecord } from './store/store.js'
 
-/** A record of a session's log without uncleared content. */
+/** A log record without unscreened content. */
 export type ClearedRecord = {
   seq: number
   /** Milliseconds since the epoch. */
   at: number
-  /** Something else stands here in place of what shields have withheld or changed. */
+  /** True if a placeholder replaces content that shields have withheld or changed. */
   hidden?: true
 } & RecordContent
 
 type EventOf<Type extends AgentMachineEvent['type']> = Extract<AgentMachineEvent, { type: Type }>
 type Content = UserMessage['content']
 
-/** A record between the two states of the run that it stands between. */
+/** A record with the run's state before and after it. */
 interface PlacedRecord {
   record: LogRecord
   entry: RecordContent
@@ -38,9 +38,9 @@ interface PlacedRecord {
 }
 
 /**
- * A log without what shields have not cleared: in its place stands what they have let through. Folding it leads where the
- * log leads, but where a guard has judged by what is not there any more.
- * `problem`: the StoreError of the record that cannot be read; those before it are told.
+ * Replaces unscreened content in a log with its screened version. The result folds to the same state as the log, except
+ * where a guard's decision depended on removed content. `problem` is the StoreError of the first unreadable record. The
+ * records before it are returned.
  */
 export function clearRecords(
   records: readonly LogRecord[],
@@ -50,7 +50,7 @@ export function clearRecords(
   return { records: splitAtBranches(placed).flatMap((part) => new RecordClearer(part).clearAll()), problem }
 }
 
-/** Each part belongs to one branch: the end of its transcript says what shields have let through. */
+/** Splits the log so that each part belongs to one branch. The transcript at the end of a part contains the screened content. */
 function splitAtBranches(placed: readonly PlacedRecord[]): PlacedRecord[][] {
   const parts: PlacedRecord[][] = [[]]
   for (const place of placed) {
@@ -85,9 +85,9 @@ function placeRecords(
 
 class RecordClearer {
   readonly #placed: readonly PlacedRecord[]
-  /** The transcript at the end of the log, without uncleared content. */
+  /** The transcript at the end of the log, without unscreened content. */
   readonly #final: readonly Message[]
-  /** The place that each raw text of a user has found in the transcript. */
+  /** Maps each raw user text to its positions in the transcript. */
   readonly #places = new Map<object, number[]>()
 
   constructor(placed: readonly PlacedRecord[]) {
@@ -206,7 +206,7 @@ class RecordClearer {
     }
   }
 
-  /** An answer is what the transcript has of it. */
+  /** Reads the screened answer from the transcript. */
   #clearAnswer(
     output: EventOf<'xstate.done.actor.model'>['output'],
     i: number,
@@ -252,7 +252,7 @@ class RecordClearer {
     return said?.role === 'assistant' ? said : undefined
   }
 
-  /** What does not fit of an answer, once it has been cleared. */
+  /** What differs in an answer after screening. */
   #findProblem(i: number): string {
     const heard = this.#placed
       .slice(i + 1)
@@ -268,7 +268,7 @@ class RecordClearer {
       const cleared = getUserContent(this.#final[at])
       const { action } = screening
       if (action !== 'block' && typeof cleared === 'string') return { ...screening, content: cleared }
-      // The parts stand there already as they were let through.
+      // The parts already contain the screened text.
       return { ...screening, action: action === 'redact' ? 'warn' : action, content: '' }
     })
   }

@@ -10,16 +10,15 @@ import { readTitle } from './store/session-title.js'
 import { unknownSessionError } from './store/store-error.js'
 
 /**
- * Deletes a session and the sessions of all its sub-agents, at every depth, each with its inbox and its timers. Returns how
- * many were deleted; 0: there is no such session.
+ * Deletes a session and the sessions of all its sub-agents, at every depth, with their inboxes and timers. Returns the
+ * number of deleted sessions, 0 if the session does not exist.
  *
- * The sub-agents go first: after a crash in between, the log of the parent still names those that are left.
- *
+ * Sub-agents are deleted first. After a crash in between, the parent's log still names the remaining ones.
  * @throws {StoreError} `session_busy` while a run has it, or one of its sub-agents; the session is then still there
  */
 export async function deleteSession(store: SessionStore, clock: Clock, sessionId: string): Promise<number> {
   if ((await store.get(sessionId)) === null) return deleteAlone(store, sessionId)
-  // While this process holds the lease, no run begins whose sub-agents would be left behind.
+  // The lease prevents a new run, whose sub-agents would be left behind.
   const lease = await acquireLease(store, sessionId, { holder: 'a deletion', ttlMs: leaseMs })
   let deleted = 0
   try {
@@ -32,14 +31,14 @@ export async function deleteSession(store: SessionStore, clock: Clock, sessionId
   return deleted + (await deleteAlone(store, sessionId))
 }
 
-/** The timers go last: while the session is there, it must still wake. A deletion that is repeated removes those that are left. */
+/** Timers are deleted last, because a session that still exists must wake. A repeated deletion removes leftover timers. */
 async function deleteAlone(store: SessionStore, sessionId: string): Promise<number> {
   const isDeleted = await store.delete(sessionId)
   await removeAlarm(store, sessionId)
   return isDeleted ? 1 : 0
 }
 
-/** The sessions of all sub-agents of a log, as far as it can be read. */
+/** The sessions of all sub-agents in a log, up to the first unreadable record. */
 function listChildrenInLog(records: readonly LogRecord[], sessionId: string): Set<string> {
   const children = new Set<string>()
   if (!records.some(({ data }) => data.includes('"delegate":true'))) return children
@@ -51,14 +50,13 @@ function listChildrenInLog(records: readonly LogRecord[], sessionId: string): Se
       if (context) for (const child of listChildSessions(context)) children.add(child)
     }
   } catch {
-    // A log that is damaged from here on is deleted all the same.
+    // A log that is damaged from here on is deleted as well.
   }
   return children
 }
 
 /**
- * Gives a session a title; null takes it back.
- *
+ * Sets the title of a session. Null removes it.
  * @throws {UsageError} `invalid_option`, `no_titles`
  * @throws {StoreError} `unknown_session`, …
  */

@@ -8,7 +8,7 @@ import { UsageError } from '../base/errors.js'
 import { parseJsonOr } from '../base/json.js'
 
 /**
- * The answer of a person to an elicitation, as JSON text.
+ * A person's answer to an elicitation, as JSON text.
  * @throws {UsageError} `invalid_answer`, naming the field; the question stays
  */
 export function readElicitationAnswer({ mode, schema }: Elicitation, given: unknown): string {
@@ -39,7 +39,7 @@ function checkContent({ properties, required = [] }: ElicitationSchema, content:
   }
 }
 
-/** What is wrong with a value; false: nothing. */
+/** The problem with a value, or false if it is valid. */
 export function findFault(field: ElicitationField, value: unknown): string | false {
   const { type, format } = field
   const isNumber = type === 'number' || type === 'integer'
@@ -80,7 +80,7 @@ function invalidAnswer(field: string, why: string): UsageError {
   )
 }
 
-/** The values that a field may have, with their titles; undefined where it is no choice. */
+/** The allowed values of a field with their titles. Undefined if the field is not a choice. */
 export function listChoices({
   enum: values,
   enumNames,

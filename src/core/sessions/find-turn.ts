@@ -2,25 +2,25 @@ import type { AgentContext } from '../../../machines/agent/context.js'
 import { isWorkState, type TurnEnd } from '../../../machines/agent/run-result.js'
 import type { Message, UserMessage } from '../../../machines/agent/messages.js'
 
-/** Whether the message starts a turn. Steering belongs to the turn that is under way. */
+/** Whether the message starts a turn. A steering message belongs to the current turn. */
 export function isTurnOpening(message: Message): message is UserMessage {
   return message.role === 'user' && !message.internal && !isSteering(message)
 }
 
 export const isSteering = ({ data }: Pick<Message, 'data'>): boolean => data?.['reason'] === 'steering'
 
-/** The id of the page's message that answers a user message. */
+/** The id of the page's answer to a user message. */
 export const toAnswerId = ({ id }: Pick<Message, 'id'>): string => `${id}.answer`
 
-/** The id that a page gave a message. */
+/** The id that a page assigned to a message. */
 export function findClientId({ data }: Pick<Message, 'data'>): string | undefined {
   const id = data?.['clientId']
   return typeof id === 'string' ? id : undefined
 }
 
 /**
- * The index of the user message that an id means: its own, the client's, or that of its answer, as pages or the transcript call
- * it. -1: the transcript has none.
+ * The index of the user message with this id, or -1. The id is the message's id, its client id, or the id of its answer
+ * in a page or in the transcript.
  */
 export function findTurnIndex(messages: readonly Message[], id: string): number {
   const own = messages.findLastIndex(
@@ -34,14 +34,14 @@ export function findTurnIndex(messages: readonly Message[], id: string): number 
 }
 
 /**
- * The ends of the runs of a session that did not answer in full, in order; the pause of a paused run is the last one. A run
- * that asks a person or waits for the next message has not ended.
+ * The ends of a session's runs that did not answer in full, in order. A paused run comes last. A run that waits for a
+ * person or for the next message has not ended.
  */
 export function listTurnEnds(context: AgentContext): TurnEnd[] {
   const { messages, inbox, state, reason, error, wakeAt, turnEnds = [] } = context
   const opening = messages.findLast(isTurnOpening)
   const isOpen = state === null || isWorkState(state) || state === 'WAITING_FOR_INPUT'
-  // A message that the transcript does not have yet cannot carry its end.
+  // A message that is not in the transcript yet cannot carry its end.
   if (isOpen || reason === null || reason === 'end_turn' || opening === undefined || inbox.length > 0)
     return [...turnEnds]
   const end: TurnEnd = {

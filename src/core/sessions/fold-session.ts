@@ -22,23 +22,23 @@ import { findContextFault, findStateFault } from './log/find-state-fault.js'
 import { listClientIds } from './inbox/queued-message.js'
 import { createPureTransition } from '../interpreter/table-transition.js'
 
-/** The latest run of a session, as the pure machine sees it. */
+/** The latest run of a session, as a snapshot of the pure machine. */
 export type FoldedRun = SnapshotFrom<typeof agentMachine>
 
 /** The state of a session after a record of its log. */
 export interface FoldedSession {
-  /** The number of that record; 0 before the first. */
+  /** The number of the last record; 0 before the first. */
   head: number
-  /** The checksum of that record; empty before the first. */
+  /** The checksum of the last record; empty before the first. */
   check: string
-  /** When that record was written, by the time of the run; milliseconds since the epoch. */
+  /** When the last record was written, by the run's clock, in milliseconds since the epoch. */
   at: number
   name: string | undefined
   tags: SessionTags
-  /** Of a sub-agent's session: the session of the run that called it. */
+  /** For a sub-agent, the session of the run that called it. */
   parent: string | undefined
   runs: number
-  /** What the next run starts from. */
+  /** The state that the next run starts from. */
   state: SessionState
   /** The latest run, ended or not; null before the first. */
   run: FoldedRun | null
@@ -100,7 +100,7 @@ export function foldRecords(
   return folded
 }
 
-/** What the next run starts from, after the latest one. */
+/** The state that the next run starts from, after the latest run. */
 function getCurrentState({ run, state, branches }: FoldedSession): SessionState {
   if (run === null) return state
   return {
@@ -138,7 +138,7 @@ export function createFoldedSession(records: readonly LogRecord[]): FoldedSessio
   }
 }
 
-/** The last record before an invalid state. Faults are detected at the end of the log, so this folds it again. */
+/** The last record before an invalid state. Faults are detected at the end of the log, so this folds the log again. */
 function findLastSoundRecord(records: readonly LogRecord[], sessionId: string): number {
   const folded = createFoldedSession(records)
   for (const record of records) {
@@ -149,7 +149,7 @@ function findLastSoundRecord(records: readonly LogRecord[], sessionId: string): 
   return folded.head
 }
 
-/** Why a session cannot continue from this state, or null. */
+/** Why a session cannot continue from this state, or null if it can. */
 export function findSessionFault({
   name,
   tags,
@@ -277,15 +277,15 @@ export function addKey(keys: readonly string[], key: string | undefined): readon
   return typeof key === 'string' ? [...keys, key].slice(-maxKeys) : keys
 }
 
-/** A graceful stop undoes the count of its resume. */
+/** A graceful stop reverts the increment of its resume. */
 function countResumes(resumed: number, { type }: AgentMachineEvent): number {
   if (type === 'RESUMED') return resumed + 1
   return type === 'RELEASED' ? Math.max(0, resumed - 1) : 0
 }
 
 /**
- * The number after which the next process numbers events. A process that was killed mid-run may have emitted events that the log
- * does not have, so numbering skips ahead.
+ * The event number that the next process continues from. A process that was killed mid-run may have emitted events that
+ * are not in the log, so numbering skips ahead.
  */
 export function getLastEventSeq({ run, lastEventSeq }: FoldedSession): number {
   if (lastEventSeq === null) return 0
@@ -326,5 +326,5 @@ export function toMachineState(run: FoldedRun): MachineState {
   return agentMachine.getPersistedSnapshot(childless) as unknown as MachineState
 }
 
-/** What an event of a log makes of its run: the pure machine, without effects. */
+/** Applies a log event to a run with the pure machine, without effects. */
 export const takeEvent = createPureTransition(agentMachine)

@@ -2,9 +2,8 @@ import type { ContentPart } from '../../../machines/agent/messages.js'
 import { inputError, copyAsJson, toMessage } from './user-input.js'
 
 /**
- * What a fork has otherwise than the session that it comes from: a message of the user, by its id, the arguments of a
- * call that has not ended, the result of one that has, or the instructions of the agent.
- *
+ * A change that a fork applies to its source session: a user message (by its id), the arguments of an unfinished call,
+ * the result of a finished call, or the agent's instructions.
  * @example
  * const edits: ForkEdit[] = [
  *   { message: 'm1', content: 'And in June?' },
@@ -19,20 +18,20 @@ export type ForkEdit =
   | { call: string; result: unknown }
   | { instructions: string }
 
-/** What a fork may be given. */
+/** Options of a fork. */
 export interface ForkOptions {
-  /** One thing that is otherwise there. Default: nothing. */
+  /** A change to the forked state. Default: none. */
   edit?: ForkEdit
   /**
-   * Every call in the fork that is not read-only asks for approval first, so that nothing happens a second time unasked.
-   * Default: false.
+   * Requires approval for every call in the fork that is not read-only, so that no side effect repeats without
+   * confirmation. Default: false.
    */
   askFirst?: boolean
-  /** The app's own object, handed to shields and to `needsApproval`. */
+  /** The app's context object, passed to shields and to `needsApproval`. */
   context?: unknown
 }
 
-/** An edit as the log tells of it: what it came to, after the shields. */
+/** An edit as logged, after the shields. */
 export type LoggedEdit =
   | { message: string; content: string | ContentPart[] }
   | { call: string; arguments: string }

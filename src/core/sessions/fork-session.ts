@@ -14,18 +14,18 @@ import { openSession } from './open-session.js'
 import { readSessionAt } from './replay-session.js'
 import { toMachineState, type FoldedSession, applyRecord, createFoldedSession } from './fold-session.js'
 
-/** What a fork begins with. */
+/** The initial state of a fork. */
 export interface ForkStart {
   state: SessionState
-  /** Null: none has started, or the fork keeps nothing of it but the conversation. */
+  /** Null if no run has started, or if the fork keeps only the conversation. */
   run: { machine: MachineState; context: AgentContext } | null
   edit?: LoggedEdit
 }
 
 /**
- * A new session that begins where another one stood after record `seq`; the other is left as it is. A run that was under
- * way there can be resumed in both: as another run, with idempotency keys of its own. `change` says what the fork has
- * otherwise.
+ * Creates a session from the state of another one after record `seq`. The source session is not changed. A run that was
+ * in progress can be resumed in both sessions, as separate runs with different idempotency keys. `change` edits the
+ * initial state.
  */
 export async function forkSession(
   store: SessionStore,
@@ -41,12 +41,12 @@ export async function forkSession(
   return id
 }
 
-/** Where a session begins that is made of another one. */
+/** The source of a fork. */
 interface ForkOrigin {
   sessionId: string
   folded: FoldedSession
   beginning: ForkStart
-  /** Of a sub-agent's session: the fork of the session above it. */
+  /** For a sub-agent, the fork of its parent session. */
   parent?: string
 }
 
@@ -70,7 +70,7 @@ async function writeFork(
   await log.close()
 }
 
-/** A sub-agent that waits for an answer waits for it in the fork, too: in a session of its own, at the same question. */
+/** Copies the sessions of sub-agents that wait for an answer, so that each also waits in the fork, at the same question. */
 async function copyChildren(
   parts: ForkParts,
   { sessionId, folded }: ForkOrigin,
@@ -100,12 +100,12 @@ interface ForkParts {
   clock: Clock
 }
 
-/** A fork that begins as the session stands. */
+/** A fork without changes. */
 export function keepUnchanged({ state, run }: FoldedSession): ForkStart {
   return { state, run: run && { machine: toMachineState(run), context: run.context } }
 }
 
-/** What is asked first in a fork is asked first in its sub-agents. */
+/** Applies `askFirst` of the fork to its sub-agents. */
 function askFirst(child: FoldedSession): FoldedSession {
   const { run } = child
   if (run === null) return child
@@ -115,15 +115,15 @@ function askFirst(child: FoldedSession): FoldedSession {
   }
 }
 
-/** Whether the sub-agent of a call rests, and the call waits for it to be answered or resumed. A tool that asks has none. */
+/** Whether a call waits for a resting sub-agent to be answered or resumed. A tool with a question has no sub-agent. */
 function isWaitingForChild({ questions, result, started }: BatchCall): boolean {
   return questions?.some(({ fromTool }) => fromTool) === false && result === undefined && !started
 }
 
 /**
- * Where the sub-agent of a call stood when it asked what the call waits for: at the last such record that is not later than
- * `at`, in milliseconds since the epoch, or else at the first one: a sub-agent may write it a moment after the run that waits
- * for it has written its own.
+ * The state of a call's sub-agent at the question that the call waits for. Takes the last matching record not later than
+ * `at` (milliseconds since the epoch), or else the first, because a sub-agent may write its record shortly after the
+ * waiting run does.
  * @throws {UsageError} `nothing_to_resume` where its log has no such record
  */
 async function readSessionAtQuestion(

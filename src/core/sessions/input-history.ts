@@ -23,13 +23,12 @@ import {
   type UserInput,
 } from './user-input.js'
 
-/** What a run takes: what the user says, or the conversation so far with what the user says at its end. */
+/** The input of a run: a user message, or a conversation that ends with a user message. */
 export type RunInput = UserInput | readonly HistoryMessage[]
 
 /**
- * A message of a conversation that was kept elsewhere, in the Chat Completions shape: as a provider's answer has it, as
- * `result.messages` has it, or as your own database does. Other keys are left out.
- *
+ * A message of a conversation from another source, in the Chat Completions format. Accepts provider responses,
+ * `result.messages` and database rows. Other keys are ignored.
  * @example
  * const rows: HistoryMessage[] = [
  *   { role: 'user', content: 'How many in April?' },
@@ -45,11 +44,11 @@ export type HistoryMessage =
       content?: string | (TextPart | RefusalPart)[] | null | undefined
       tool_calls?: readonly HistoryCall[] | null | undefined
       refusal?: string | null | undefined
-      /** What the model thought aloud; `reasoning_content` is read, too. */
+      /** The model's reasoning. `reasoning_content` is accepted, too. */
       reasoning?: string | null | undefined
       reasoning_content?: string | null | undefined
       reasoning_details?: readonly unknown[] | null | undefined
-      /** As a run gave it. */
+      /** From a run's result. */
       provider_items?: ProviderItems | null | undefined
       by?: string | null | undefined
     })
@@ -57,11 +56,11 @@ export type HistoryMessage =
       role: 'tool'
       tool_call_id: string
       content: string | TextPart[]
-      /** What it returned besides words. */
+      /** Content that a tool returned in addition to text. */
       media?: readonly MediaPart[] | null | undefined
     })
 
-/** What may be given and need not: messages are numbered anew, and those without a time are of now. */
+/** Optional. Messages are renumbered, and a missing time is set to now. */
 interface Stamp {
   id?: string | undefined
   /** Milliseconds since the epoch. */
@@ -73,10 +72,10 @@ interface Stamp {
 interface HistoryCall {
   id: string
   type?: string | undefined
-  /** `arguments` is JSON text, as the model wrote it. */
+  /** `arguments` is JSON text, as the model generated it. */
   function?: { name: string; arguments: string } | undefined
   extra_content?: unknown
-  /** As a run gave it. */
+  /** From a run's result. */
   hosted?: HostedCallOrigin | null | undefined
 }
 
@@ -90,15 +89,15 @@ interface RefusalPart {
   refusal: string
 }
 
-/** A run's input, read: the conversation before it, numbered from m1, and what the user says now. */
+/** The parsed input of a run: the earlier conversation, numbered from m1, and the new user messages. */
 export interface InputConversation {
   history: Message[]
   newMessages: NewMessage[]
 }
 
 /**
- * Tells the earlier turns from what the user says now, which is everything after the last message that is not the
- * user's. A UsageError `invalid_input` names the message, and says what is wrong with it.
+ * Separates the earlier turns from the new input. The new input is everything after the last message that is not the
+ * user's. A UsageError `invalid_input` names the message and the problem.
  */
 export function readConversation(input: unknown, now: number): InputConversation {
   const from = Array.isArray(input) ? input.findLastIndex(isHistoryMessage) + 1 : 0
@@ -114,7 +113,7 @@ export function readConversation(input: unknown, now: number): InputConversation
   throw historyError(at, "is the last message, and not the user's: end with what the model is to answer.")
 }
 
-/** What a run of a session starts from, with the turns that its input brings. They belong to a new session only. */
+/** The state that a run of a session starts from, including earlier turns in its input. Only a new session accepts such turns. */
 export function addHistory(
   state: SessionState,
   { history }: InputConversation,
@@ -140,7 +139,7 @@ type MessageDraft = Message extends infer Each
   : never
 type Fields = Record<string, unknown>
 
-/** A message as it was read; `at` is its index in the input. */
+/** A parsed message. `at` is its index in the input. */
 interface ParsedMessage {
   draft: MessageDraft
   at: number
@@ -267,7 +266,7 @@ function readCalls(given: unknown, at: string): ToolCall[] {
   })
 }
 
-/** Each call with its one result right after it, in call order; databases give them in the order of arrival. */
+/** Moves each result right after its call, in call order, because databases return results in order of arrival. */
 function pairResults(messages: readonly ParsedMessage[]): ParsedMessage[] {
   const ordered: ParsedMessage[] = []
   for (let i = 0; i < messages.length; ) {
@@ -310,7 +309,7 @@ function numberMessages(messages: readonly ParsedMessage[], now: number): Messag
   return messages.map(({ draft, createdAt = now }, i): Message => ({ id: `m${i + 1}`, createdAt, ...draft }))
 }
 
-/** Call ids are unique in a session; a result has the id of the nearest call before it. */
+/** Makes call ids unique in the session. A result refers to the nearest preceding call. */
 function nameCalls(messages: readonly Message[]): Message[] {
   const used = new Set<string>()
   let names = new Map<string, string>()

@@ -4,18 +4,17 @@ import type { AgentInput } from '../../../machines/agent/context.js'
 import type { ActorEvent, AgentMachineEvent } from '../../../machines/agent/machine-events.js'
 import { StatewrightError, describeError } from '../base/errors.js'
 
-/** What a run is made of: its input, then its events. Folding them with `transition()` gives its state again. */
+/** An entry of a run's journal: its input, then its events. Folding the entries with `transition()` restores the run's state. */
 export type JournalEntry = (
   | { type: 'start'; input: AgentInput }
   | { type: 'event'; event: AgentMachineEvent }
 ) & {
-  /** Where the run begins to work and is measured: what its telemetry wants to find when another process goes on. */
+  /** The run's trace context and start of measurement. Telemetry reads it when another process continues the run. */
   link?: string
 }
 
 /**
- * A write-ahead log of one run.
- *
+ * The write-ahead log of one run.
  * @example
  * const entries: string[] = []
  * const journal: Journal = {
@@ -28,28 +27,27 @@ export interface Journal {
   /** Called before the entry is applied. Never throws. */
   append(entry: JournalEntry): void
   /**
-   * Settles once everything appended so far is durable; undefined when it already is. No effect starts before it. A
+   * Resolves when all appended entries are durable; undefined if they already are. Effects start only after it. A
    * rejection ends the run in ERROR (`store_error`).
    */
   flush(): Promise<void> | undefined
   /**
-   * Settles once the run is known to be ours still; undefined while that is certain. Asked before each call of a tool: no
-   * call starts before it. A rejection ends the run in ERROR (`store_error`).
+   * Resolves when the session lease is confirmed; undefined if it is known to be valid. Called before each tool call. A
+   * rejection ends the run in ERROR (`store_error`).
    */
   checkHeld?(): Promise<void> | undefined
-  /** Whether an entry could not be made durable: the run ends here, and goes on from what was kept. */
+  /** Whether an entry could not be made durable. The run stops here and resumes from its last durable entry. */
   readonly hasFailed?: boolean
-  /** Given a way to ask for the number of the run's last event. */
+  /** Sets a function that returns the number of the run's last event. */
   setEventCounter?(told: () => number): void
-  /** The time at which a run goes on that another process has left. Default: by the clock. */
+  /** The time at which a run from another process resumes. Defaults to the current time. */
   readonly resumesAt?: number | undefined
-  /** Told the state that the last entry has led to. */
+  /** Called with the state after the last entry. */
   onReached?(snapshot: SnapshotFrom<typeof agentMachine>): void
 }
 
 /**
- * Keeps the entries of one run in memory: for tests, and to look at a run afterwards.
- *
+ * Keeps the entries of one run in memory, for tests and for inspection after a run.
  * @example
  * const journal = memoryJournal()
  * await agent.run('What changed?', { journal }).result
@@ -66,13 +64,13 @@ export function memoryJournal(): Journal & { readonly entries: readonly JournalE
   }
 }
 
-/** What ends a run whose log can not be written. */
+/** The event that ends a run whose log cannot be written. */
 export function createStoreFailedEvent(error: unknown): Extract<ActorEvent, { type: 'STORE_FAILED' }> {
   const code = error instanceof StatewrightError ? error.code : 'store_error'
   return { type: 'STORE_FAILED', failure: { code, message: describeError(error) } }
 }
 
-/** What goes with a record that telemetry has given a link for. */
+/** The optional `link` field of a record, set if telemetry provides a link. */
 export function toLinkField(link: string | null | undefined): { link?: string } {
   return typeof link === 'string' ? { link } : {}
 }

@@ -15,26 +15,26 @@ import { type FoldedSession, foldRecords, pureReducer, xstateReducer } from './f
 
 export interface OpenSessionOptions {
   clock: Clock
-  /** Who asks, in words for people. */
+  /** The owner of the lease, in words for people. */
   holder: string
-  /** The name of a session that does not exist yet. */
+  /** The name of a new session. */
   name?: string | undefined
-  /** The session of the run that calls the sub-agent whose session this is. */
+  /** For a sub-agent, the session of the run that calls it. */
   parent?: string | undefined
-  /** The agent that begins what runs here. */
+  /** The agent that starts runs here. */
   definition?: (() => AgentDefinition) | undefined
-  /** What takes the events of the log. Default: `tables`. */
+  /** Applies the events of the log. Defaults to `tables`. */
   interpreter?: Interpreter | undefined
 }
 
-/** A session that was taken for one writer, and where it stands. */
+/** A session with its lease and its folded state. */
 export interface AcquiredSession {
   log: SessionLog
   folded: FoldedSession
 }
 
 /**
- * Takes a session for one writer and reads where it stands.
+ * Acquires a session for one writer and folds its log.
  * @throws {StoreError} `session_busy`, `corrupt_log`, `newer_log`, `unknown_state`, `store_unavailable`
  */
 export async function openSession(
@@ -46,7 +46,7 @@ export async function openSession(
   let lease: Lease | undefined
   try {
     lease = await acquireLease(store, sessionId, { holder, ttlMs: leaseMs })
-    // No other process writes to it from here on, so a head of 0 still means an empty log.
+    // No other process can write from here on, so a head of 0 still means an empty log.
     const records = lease.head === 0 ? [] : await store.read(sessionId, { from: 'snapshot' })
     const folded = foldRecords(records, sessionId, interpreter === 'xstate' ? xstateReducer : pureReducer)
     const resumesAt = await getResumeTime(store, lease, folded, clock)
@@ -58,16 +58,15 @@ export async function openSession(
   }
 }
 
-/** A store of one's own may throw anything. */
+/** A custom store may throw any value. */
 function unexpectedStoreError(error: unknown, sessionId: string): StoreError {
   const message = `The session store failed with what is no StoreError: ${describeError(error)}`
   return new StoreError('store_unavailable', message, sessionId, { cause: error })
 }
 
 /**
- * The time at which a run begins or goes on in this process: never before the last record. One that goes on takes the clock
- * of the process that left it. A host whose clock is wrong would otherwise take the deadline for past, or wait hours before
- * a retry.
+ * The time at which a run starts or resumes in this process, never before the last record. A resumed run keeps the clock
+ * of its previous process. Otherwise a host with a wrong clock would treat deadlines as past or delay a retry by hours.
  */
 async function getResumeTime(
   store: SessionStore,
@@ -80,18 +79,15 @@ async function getResumeTime(
   return since === null ? Math.max(at, clock.now()) : at + since
 }
 
-/** Whether anything of the run waits for a time. */
+/** Whether the run waits for a deadline. */
 function isTimed({ state, attempt, wakeAt }: AgentContext): boolean {
   return isWorkState(state) || attempt > 1 || wakeAt !== null
 }
 
-/** Clocks that differ by more milliseconds are not compared: one of them does not count from the epoch. */
+/** Clocks that differ by more milliseconds are not compared, because one of them does not count from the epoch. */
 const maxSkewMs = 86_400_000
 
-/**
- * How much time has passed since the last record, which was made `at`, by the clock of the store, which all hosts share. Null for a
- * store without a clock.
- */
+/** The time since the last record, written `at`, by the store's clock, which all hosts share. Null if the store has no clock. */
 async function readTimeSince(
   store: SessionStore,
   { sessionId, expiresAt }: Lease,
@@ -101,6 +97,6 @@ async function readTimeSince(
   const inStore = expiresAt - leaseMs
   const { updatedAt = NaN } = (await store.get(sessionId)) ?? {}
   const isShared = [at - updatedAt, clock.now() - inStore].every((skew) => Math.abs(skew) <= maxSkewMs)
-  // A store of the user's may tell parts of milliseconds.
+  // A custom store may return fractional milliseconds.
   return isShared ? Math.max(0, Math.round(inStore - updatedAt)) : null
 }

@@ -10,14 +10,14 @@ import { ConfigError, UsageError } from '../base/errors.js'
 import { Session, sessionVersion } from './session.js'
 import { storedSession } from './stored-session.js'
 
-/** What `restoreSession` does: here, because a session that is looked up in a store is made in the same way. */
+/** Parses a stored session. Shared by `restoreSession` and the lookup of sessions in a store. */
 export function parseSession(stored: unknown): Session {
   const copy = copyStored(stored)
   refuseNewerVersion(copy)
   const { id, name, messages, usage, metadata } = checkStoredSession(copy)
   const problem = findHistoryProblem(messages)
   if (problem !== null) throw invalidSessionError(`Invalid session: ${problem}`)
-  // What is damaged in the state of the guards begins anew, as all of it does with the next user message.
+  // Damaged guard state is reset, as all guard state is with the next user message.
   const guardrails = restoreGuardrails(metadata?.guardrails)
   if ('error' in guardrails) throw new UsageError('newer_session', guardrails.error, 'metadata.guardrails')
 
@@ -58,7 +58,7 @@ function copyStored(stored: unknown): unknown {
   }
 }
 
-/** Before anything else is looked at: what a newer version has changed, this one cannot judge. */
+/** Runs before any other check, because this version cannot validate a newer format. */
 function refuseNewerVersion(stored: unknown): void {
   const version = typeof stored === 'object' && stored !== null && 'version' in stored ? stored.version : 0
   if (typeof version !== 'number' || version <= sessionVersion) return
@@ -72,7 +72,7 @@ function refuseNewerVersion(stored: unknown): void {
 
 function checkStoredSession(stored: unknown): KindValue<typeof storedSession> & { messages: Message[] } {
   try {
-    // The transcript is kept as it is: what providers want echoed rides along under keys of their own.
+    // Messages are kept unchanged, because they carry provider-specific keys that are echoed back.
     return checkInput(storedSession, stored, 'session') as ReturnType<typeof checkStoredSession>
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error
@@ -80,7 +80,10 @@ function checkStoredSession(stored: unknown): KindValue<typeof storedSession> & 
   }
 }
 
-/** Each call has exactly one result right after it, in call order; the numbers of messages grow: m1, m2, … A session with branches has gaps. */
+/**
+ * Each call has exactly one result right after it, in call order. Message numbers increase: m1, m2, … A session with
+ * branches has gaps.
+ */
 function findHistoryProblem(messages: readonly Message[]): string | null {
   let expected: string[] = []
   let last = 0

@@ -13,39 +13,42 @@ import { type FoldedSession, foldRecords, toMachineState } from './fold-session.
 import { parseSession } from './parse-session.js'
 import { Session } from './session.js'
 
-/** The branches of a session, seen from one of them. */
+/** The branches of a session, relative to the shown branch. */
 export interface SessionBranches {
-  /** The number of the branch that is shown. */
+  /** The number of the shown branch. */
   current: number
-  /** How many branches there are. */
+  /** The number of branches. */
   count: number
-  /** Where the transcript parts from those of others. */
+  /** The points where the transcript diverges from other branches. */
   points: readonly BranchPoint[]
-  /** How the branch began. `at`: how many messages it shares with the one before; `again`: its first message was said once more. */
+  /**
+   * How the branch started. `at` is the number of messages shared with its parent; `again` means that it repeats its
+   * first message.
+   */
   began: { at: number; again?: true; key?: string }
-  /** The clients' ids of messages that are on branches which the session has left. */
+  /** Client ids of messages on branches that the session has left. */
   left: readonly string[]
 }
 
-/** A session as it stood after one record of its log. */
+/** The state of a session after one record of its log. */
 export interface SessionSnapshot {
   /** The number of that record; 0 before the first. */
   seq: number
   name?: string
   messages: readonly Message[]
-  /** Totals of all runs up to there. */
+  /** Token usage of all runs up to the record. */
   usage: Usage
-  /** The latest run: how it stood, as its `result` would have told. Null before the first. */
+  /** The latest run, in the format of its `result`. Null before the first. */
   run: RunResult | RunInProgress | null
-  /** The same as the machine's own state, fit for `createActor(agent.machine, { snapshot })`. */
+  /** The state of the machine, for `createActor(agent.machine, { snapshot })`. */
   snapshot: MachineState | null
-  /** Ends of runs that did not answer in full, by the user messages that they answer. Absent: none. */
+  /** Ends of runs that did not answer in full, keyed by user message. Absent if none. */
   ends?: readonly TurnEnd[]
-  /** Its branch, and where the transcript parts from others. Absent: the session has one branch. */
+  /** The shown branch and its divergence points. Absent if the session has one branch. */
   branches?: SessionBranches
 }
 
-/** The state of a session after record `to`; default: after the last one. Nothing is written. */
+/** The state of a session after record `to`, by default the last. Read-only. */
 export async function replaySession(
   store: SessionStore,
   sessionId: string,
@@ -112,8 +115,7 @@ export async function readSessionAt(
 }
 
 /**
- * A session of a store as `restoreSession` gives it, ready to be used elsewhere: calls that wait for an answer are closed.
- * Nothing is written.
+ * Reads a session from a store as `restoreSession` would return it. Calls that wait for an answer are closed. Read-only.
  * @throws {StoreError} `unknown_session`, `corrupt_log`, …
  */
 export async function readSession(store: SessionStore, id: string): Promise<Session> {

@@ -1,14 +1,13 @@
 import type { Session } from './session.js'
 import { parseSession } from './parse-session.js'
 
-// In a file of its own: bundlers would put all of parseSession into what an app loads first (1 kB gzipped).
+// A separate file, because bundlers would otherwise add all of parseSession (1 kB gzipped) to the initial chunk.
 
 /**
- * A session from what `session.toJSON()` gave, wherever it was kept in between.
+ * Creates a session from the output of `session.toJSON()`.
  *
- * Throws a UsageError: `newer_session` for one that a newer Statewright stored, and `invalid_session`, with every
- * problem, for what is none, or whose history no provider would accept.
- *
+ * Throws a UsageError: `newer_session` if a newer version of Statewright stored the session, and `invalid_session`,
+ * listing every problem, if the value is not a session or no provider would accept its history.
  * @example
  * const session = restoreSession(JSON.parse(await readFile('session.json', 'utf8')))
  */

@@ -15,17 +15,17 @@ import type { SessionStore } from './store/store.js'
 export interface SessionBranch {
   /** Its number; 1 is the first. */
   branch: number
-  /** The branch that it parts from; null for the first. */
+  /** The parent branch; null for the first branch. */
   parent: number | null
-  /** How many messages it shares with that branch. */
+  /** The number of messages that it shares with its parent. */
   shared: number
   /** Its last record: `agent.replay(id, { to: seq })` shows the branch. */
   seq: number
-  /** Whether the session goes on from it. */
+  /** Whether the session continues from this branch. */
   isCurrent: boolean
 }
 
-/** The branches of a session, the oldest first; one where it has never parted. */
+/** The branches of a session, oldest first. A session without branches has one. */
 export async function listBranches(store: SessionStore, sessionId: string): Promise<SessionBranch[]> {
   const { branches, head } = await readSessionAt(store, checkSessionId(sessionId))
   const tree = branches ?? unbranched
@@ -38,7 +38,7 @@ export async function listBranches(store: SessionStore, sessionId: string): Prom
   }))
 }
 
-/** A session as it stood after a record, or a branch as it stands. */
+/** A session after a record, or the current state of a branch. */
 export async function replayBranch(
   store: SessionStore,
   sessionId: string,
@@ -55,7 +55,7 @@ export async function replayBranch(
   return toSessionSnapshot(branch, folded.branches, number)
 }
 
-/** The last record of a branch; null of the one that the session is on. */
+/** The last record of a branch; null for the current branch. */
 function findEnd(tree: BranchTree, number: unknown, sessionId: string): number | null {
   if (typeof number === 'number' && Number.isSafeInteger(number) && tree.branches[number - 1])
     return getBranch(tree, number).end
@@ -68,8 +68,7 @@ function findEnd(tree: BranchTree, number: unknown, sessionId: string): number |
 }
 
 /**
- * Puts a session back on one of its branches. Totals, and what guards remember, stay those of all branches.
- *
+ * Switches a session back to one of its branches. Totals and guard state still cover all branches.
  * @throws {UsageError} `unknown_branch`, `unfinished_run`, `nothing_to_resume` for a branch on which no run has begun
  */
 export async function selectBranch(
@@ -104,7 +103,7 @@ export async function selectBranch(
   }
 }
 
-/** What a branch stands for once it is selected: its transcript, and what the session knows of all branches. */
+/** The state after selecting a branch: its transcript, with the totals and guard state of all branches. */
 function joinContexts(branch: AgentContext, left: AgentContext): AgentContext {
   return {
     ...branch,

@@ -3,7 +3,7 @@ import { type AgentDefinition, type AgentLabel, describeAgent, isSubAgentName } 
 import type { SessionStore } from './store/store.js'
 import type { FoldedSession } from './fold-session.js'
 
-/** What cannot be done with a session, and what to do instead. */
+/** Errors for operations that a session does not allow, each with a remedy. */
 
 export function getStore(store: SessionStore | undefined): SessionStore {
   if (store) return store
@@ -18,7 +18,7 @@ export function noStoreError(): UsageError {
   )
 }
 
-/** The log of a run that has not ended is its own: another run would come in between. */
+/** A run that has not ended owns the log, so no other run may append to it. */
 export function refuseUnfinishedRun({ run }: FoldedSession, sessionId: string): void {
   if (run?.status !== 'active') return
   throw new UsageError(
@@ -29,7 +29,7 @@ export function refuseUnfinishedRun({ run }: FoldedSession, sessionId: string): 
   )
 }
 
-/** Messages and answers for a sub-agent go to the session that called it: the ids of its calls are known there. */
+/** Messages and answers for a sub-agent go to the session that called it, which knows the ids of its calls. */
 export function refuseSubAgentSession(sessionId: string, parent: string | undefined): void {
   if (parent === undefined) return
   throw new UsageError(
@@ -40,12 +40,12 @@ export function refuseSubAgentSession(sessionId: string, parent: string | undefi
   )
 }
 
-/** The session's conversation was handed to an agent that is not there any more. */
+/** The conversation was handed to an agent that no longer exists. */
 export function lostSpeakerError(speaker: string): UsageError {
   return new UsageError('unknown_agent', describeLostSpeaker(speaker), speaker)
 }
 
-/** What is said of a session whose present agent is not among those that the handoffs of its first agent lead to. */
+/** The error text for a session whose current agent is not reachable by handoffs from its first agent. */
 export function describeLostSpeaker(speaker: string): string {
   return `The conversation was handed to '${speaker}', and no handoff of this agent leads there. Add handoff(agent, { name: '${speaker}' }) to tools of createAgent.`
 }
@@ -58,7 +58,7 @@ export function nothingToResumeError(sessionId: string): UsageError {
   )
 }
 
-/** Another process may have the agent that the session needs, now or after the next deploy. `here`: the agents of this one. */
+/** Another process may have the required agent, now or after the next deploy. `here` lists the agents of this process. */
 export function strandedError(
   sessionId: string,
   definition: AgentDefinition | null,
@@ -84,7 +84,7 @@ export function strandedError(
   )
 }
 
-/** The store is the journal already. */
+/** The store already writes a journal. */
 export function refuseJournalWithStore(journal: unknown): void {
   if (journal === undefined) return
   throw new UsageError(
@@ -94,7 +94,7 @@ export function refuseJournalWithStore(journal: unknown): void {
   )
 }
 
-/** Without a store, and in an actor of one's own, no list of sessions exists that tags could be for. */
+/** Tags require a store. Without one, and in an app's own actor, no session list exists. */
 export function refuseTags(tags: unknown): void {
   if (tags === undefined) return
   throw new UsageError(
@@ -104,7 +104,7 @@ export function refuseTags(tags: unknown): void {
   )
 }
 
-/** An actor of one's own neither reads nor writes the store: a conversation that is there would begin anew in silence. */
+/** An app's own actor does not use the store. An existing conversation would silently restart. */
 export function refuseStoredSession(sessionId: string): never {
   throw new UsageError(
     'invalid_option',
@@ -114,7 +114,7 @@ export function refuseStoredSession(sessionId: string): never {
   )
 }
 
-/** The id of a message came again with other words. */
+/** The id of a message was reused with different content. */
 export function messageChangedError(clientId: string): UsageError {
   return new UsageError(
     'message_changed',

@@ -14,7 +14,7 @@ export function createSessionState(): SessionState {
   }
 }
 
-/** What a run has made of its session. */
+/** The session state after a run. */
 export function toSessionState(context: AgentContext): SessionState {
   const { messages, usage, guardrails, warnedOfBudget, fit, loaded, terms, refusals } = context
   const turnEnds = listTurnEnds(context).filter((end) => !isRestState(end.state))
@@ -31,7 +31,7 @@ export function toSessionState(context: AgentContext): SessionState {
   }
 }
 
-/** What a branch of a session begins with: the messages that it keeps. Totals and guards know of all branches. */
+/** The state at the start of a branch. The transcript is cut; totals and guard state cover all branches. */
 export function cutState(state: SessionState, { keep }: { keep: number }): SessionState {
   const { messages: all, fit, lastMessageNumber = 0, turnEnds = [], ...rest } = state
   const messages = all.slice(0, keep)
@@ -41,7 +41,7 @@ export function cutState(state: SessionState, { keep }: { keep: number }): Sessi
     ...rest,
     messages,
     ...(keptEnds.length > 0 && { turnEnds: keptEnds }),
-    // What requests leave out is worked out anew where some of it is not there.
+    // The fit is computed again if the cut removes part of the gap.
     fit: fit !== null && fit.from > keep ? null : fit,
     lastMessageNumber: Math.max(lastMessageNumber, countNumbered(all)),
   }

@@ -5,10 +5,10 @@ import { type SessionFacts, toIdentityFields } from './log/create-records.js'
 import type { SessionSummary } from './store/store.js'
 import type { FoldedSession } from './fold-session.js'
 
-/** Enough of the first message to recognise a session by. */
+/** Long enough to recognize a session by its first message. */
 const titleLength = 80
 
-/** `facts`: what the context of the latest run does not know. */
+/** `facts` holds the values that the latest run's context does not have. */
 export function createSummary(
   context: AgentContext,
   { runs, definition, ...identity }: SessionFacts,
@@ -29,12 +29,12 @@ export function createSummary(
   }
 }
 
-/** An interactive run is woken by its own program. */
+/** The program of an interactive run wakes it itself. */
 function isToBeWoken({ state, config }: AgentContext): boolean {
   return state === 'PAUSED' && !config.interactive
 }
 
-/** Of a session in which no run has started. */
+/** The summary of a session without runs. */
 export function createFirstSummary(
   { messages, usage }: SessionState,
   { runs, definition: _none, ...identity }: SessionFacts,
@@ -51,7 +51,7 @@ export function createFirstSummary(
   }
 }
 
-/** The beginning of the first message of the user. */
+/** The first characters of the first user message. */
 export function createTitle(messages: readonly Message[]): string {
   const first = messages.find((message) => message.role === 'user' && !message.internal)
   if (first?.role !== 'user') return ''
@@ -64,7 +64,7 @@ export function createTitle(messages: readonly Message[]): string {
   return line.length > titleLength ? `${line.slice(0, titleLength - 1)}…` : line
 }
 
-/** The title of a session in a list: the one it was given, its name, or the beginning of its first message. */
+/** The title of a listed session: its set title, its name, or the start of its first message. */
 export function getListedTitle(
   summary: Pick<SessionSummary, 'title'> | null,
   { name, run, state }: Pick<FoldedSession, 'name' | 'run' | 'state'>,

@@ -10,61 +10,60 @@ import { UsageError } from '../base/errors.js'
 import { createId } from '../base/platform.js'
 import { toSessionState } from './session-state.js'
 
-/** What a session keeps beside its messages; plain JSON. */
+/** The state of a session other than its messages. Plain JSON. */
 export interface SessionMetadata {
-  /** What the guards remember. */
+  /** The state of the guards. */
   guardrails: GuardrailsState
-  /** Whether the session has had its one budget warning. */
+  /** Whether the session's single budget warning was sent. */
   warnedOfBudget: boolean
-  /** What requests leave out of the transcript; null while all of it fits. */
+  /** The part of the transcript that requests leave out. Null if the whole transcript fits. */
   fit: Fit | null
-  /** The deferred tools that are loaded, in this order. Absent: none. */
+  /** The loaded deferred tools, in load order. Absent if none. */
   loaded?: readonly string[]
-  /** What holds in a fork alone. */
+  /** Constraints that apply only to a fork. */
   terms?: ForkTerms
-  /** Ends of earlier runs that did not answer in full. Absent: none. */
+  /** Ends of earlier runs that did not answer in full. Absent if none. */
   turnEnds?: readonly TurnEnd[]
-  /** Content that providers have refused. Absent: none. */
+  /** Content that providers have refused. Absent if none. */
   refusals?: readonly Refusal[]
 }
 
-/** A session as it is stored: plain JSON, for `restoreSession`. */
+/** A stored session. Plain JSON, read by `restoreSession`. */
 export interface StoredSession {
-  /** Of its schema; a newer one is refused. */
+  /** The schema version. Newer versions are refused. */
   version: typeof sessionVersion
   /** Unique. */
   id: string
-  /** For people. */
+  /** A display name. */
   name?: string
-  /** The whole transcript; every call in it has its result. */
+  /** The whole transcript. Every call in it has a result. */
   messages: Message[]
-  /** Totals of all runs. */
+  /** Token usage of all runs. */
   usage: Usage
-  /** What guards and limits have to remember. */
+  /** The state of guards and limits. */
   metadata: SessionMetadata
 }
 
 export const sessionVersion = 1
 
 /**
- * A conversation over several runs: its transcript, its totals and the state of its guards. Without a store it lives in
- * memory; keep `JSON.stringify(session)` to go on another day.
- *
+ * A conversation over several runs: transcript, totals and guard state. Without a store it lives in memory. Save
+ * `JSON.stringify(session)` to continue it later.
  * @example
  * const session: Session = createSession('May')
  * await agent.run('Pay the invoices.', { session }).result
  * console.log(session.messages.length, session.usage.totalTokens)
  */
 export class Session {
-  /** Unique; a store keeps the session under it. */
+  /** Unique. A store uses it as the key. */
   readonly id: string
-  /** For people. */
+  /** A display name. */
   readonly name: string | undefined
-  /** The transcript, as it stood at the last rest. */
+  /** The transcript at the last rest. */
   messages: readonly Message[] = []
-  /** Totals of all runs. */
+  /** Token usage of all runs. */
   usage: Usage = noUsage
-  /** What guards and limits have to remember. */
+  /** The state of guards and limits. */
   metadata: SessionMetadata = { guardrails: getInitialGuardrails(), warnedOfBudget: false, fit: null }
   #runId: string | null = null
 
@@ -73,12 +72,12 @@ export class Session {
     this.name = name
   }
 
-  /** What the next run starts from. */
+  /** The state that the next run starts from. */
   get state(): SessionState {
     return { messages: [...this.messages], usage: this.usage, ...this.metadata }
   }
 
-  /** One run at a time: a second one is refused until the first has ended. */
+  /** Locks the session for one run. A second run is refused until the first has ended. */
   acquire(runId: string): void {
     if (this.#runId !== null) {
       throw new UsageError(
@@ -90,7 +89,7 @@ export class Session {
     this.#runId = runId
   }
 
-  /** Takes over what a run has come to. */
+  /** Stores the state of a run. */
   update(context: AgentContext): void {
     this.messages = maskMessages(context)
     this.usage = context.usage.session
@@ -98,15 +97,14 @@ export class Session {
     this.metadata = metadata
   }
 
-  /** The next run may begin, unless another one has the session. */
+  /** Unlocks the session, unless another run holds it. */
   release(runId: string): void {
     if (this.#runId === runId) this.#runId = null
   }
 
   /**
-   * The session as it stood at the last rest of its run, to be stored and read by `restoreSession`. Calls that wait for
-   * an answer are closed in it: a run that goes on from the copy is not the run that asked.
-   *
+   * The session at the last rest of its run, for storage and `restoreSession`. Calls that wait for an answer are closed
+   * with a result, because a run that continues from the copy is not the run that asked.
    * @example
    * const text = JSON.stringify(createSession('May')) // back with restoreSession(JSON.parse(text))
    */
@@ -118,8 +116,7 @@ export class Session {
 }
 
 /**
- * A new, empty session with an id of its own; `name` is for people.
- *
+ * Creates an empty session with a new id. `name` is a display name.
  * @example
  * const session = createSession('Ann')
  * await agent.run('My name is Ann.', { session }).result
@@ -132,7 +129,7 @@ export function createSession(name?: string): Session {
   return new Session(createId(), name)
 }
 
-/** A transcript whose last batch is complete: its open calls have results that say that they never ran. */
+/** Completes the last batch: open calls get a result stating that they never ran. */
 function closeWaitingCalls(messages: readonly Message[]): Message[] {
   const at = messages.findLastIndex((message) => message.role === 'assistant' && message.tool_calls)
   const asked = messages[at]

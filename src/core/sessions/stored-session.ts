@@ -16,7 +16,7 @@ import {
   nonEmptyText,
 } from '../config/kind.js'
 
-/** What a stored session has to be. Keys that are not named here are let through: a transcript has providers' extras. */
+/** The schema of a stored session. Unknown keys are allowed, because transcripts contain provider-specific keys. */
 
 const nonNegative = () => number(0, Infinity, 'a number from 0')
 const exactly = <const Value>(value: Value) =>
@@ -132,7 +132,7 @@ export const storedFit = fields(
   'open',
 )
 
-/** What holds in a fork alone. */
+/** Constraints that apply only to a fork. */
 export const storedTerms = fields(
   { instructions: optional(anyText()), askFirst: optional(flag()) },
   'the terms of a fork',

@@ -5,12 +5,11 @@ import type { ContentPart, UserMessage } from '../../../machines/agent/messages.
 import { UsageError } from '../base/errors.js'
 import { type InputPart, toContentPart } from '../models/media.js'
 
-/** What a user can say: a text, its parts (texts, images, audio, files), or several messages of them. */
+/** User input: a text, its parts (text, images, audio, files), or several messages. */
 export type UserInput = string | readonly InputPart[] | readonly UserInputMessage[]
 
 /**
- * One message of the user.
- *
+ * One user message.
  * @example
  * const message: UserInputMessage = {
  *   content: [
@@ -21,15 +20,15 @@ export type UserInput = string | readonly InputPart[] | readonly UserInputMessag
  * agent.run([message])
  */
 export interface UserInputMessage {
-  /** May be left out. */
+  /** Optional. */
   role?: 'user'
-  /** A text, or parts: texts, images, audio, files. */
+  /** A text, or parts: text, images, audio, files. */
   content: string | readonly InputPart[]
-  /** As the message is called where it comes from, 1 to 200 characters: kept as `data.clientId`, and sent to no model. */
+  /** The message's id in the client, 1 to 200 characters. Stored as `data.clientId` and never sent to a model. */
   clientId?: string
 }
 
-/** The input as messages; a UsageError says what is wrong with it. */
+/** Converts the input to messages. A UsageError states the problem. */
 export function toMessages(input: unknown): NewMessage[] {
   if (typeof input === 'string') return [{ content: checkNotBlank(input, 'input') }]
   if (!Array.isArray(input) || input.length === 0) {
@@ -39,7 +38,7 @@ export function toMessages(input: unknown): NewMessage[] {
   return input.map((message: unknown, i) => toMessage(message, `input[${i}]`))
 }
 
-/** What has a type and no content of its own is a part of a message. */
+/** Whether an item is a message part: it has a type but no content. */
 function isPart(item: unknown): boolean {
   const { type, role, content } = (item ?? {}) as { type?: unknown; role?: unknown; content?: unknown }
   return type !== undefined && role === undefined && content === undefined
@@ -60,16 +59,16 @@ export function toMessage(message: unknown, at: string): NewMessage {
   return { content: read, data: toClientData(readClientId(clientId, `${at}.clientId`), read) }
 }
 
-/** The client's id of a message, and a digest of its words as received: shields may change them. */
+/** The client's id of a message and a digest of its received text, because shields may change the text. */
 export function toClientData(
   clientId: string,
   content: NewMessage['content'],
 ): { clientId: string; digest: string } {
-  // Short, so that redacted words are hard to guess from the log.
+  // Short, so that redacted text is hard to guess from the log.
   return { clientId, digest: sha256(JSON.stringify([clientId, joinTextParts(content)])).slice(0, 8) }
 }
 
-/** Whether a stored message was received with these words. Messages without a client id have no digest. */
+/** Whether a stored message was received with this text. Messages without a client id have no digest. */
 export function hasSameWords(
   content: UserInputMessage['content'],
   { content: stored, data }: Pick<UserMessage, 'content' | 'data'>,
@@ -86,7 +85,7 @@ function readClientId(id: unknown, at: string): string {
   throw inputError(`${at} must be a text of 1 to 200 characters.`, at)
 }
 
-/** What a user said, checked. */
+/** Validates user content. */
 export function readUserContent(content: unknown, at: string): string | ContentPart[] {
   if (typeof content === 'string') return content
   if (!Array.isArray(content) || content.length === 0)
@@ -94,7 +93,7 @@ export function readUserContent(content: unknown, at: string): string | ContentP
   return content.map((part, i) => toContentPart(part, `${at}[${i}]`))
 }
 
-/** Copies a value by way of JSON, so that later changes by the caller have no effect. */
+/** Copies a value through JSON, so that later changes by the caller have no effect. */
 export function copyAsJson<Given>(given: Given, at: string): Given {
   try {
     return JSON.parse(JSON.stringify(given)) as Given
