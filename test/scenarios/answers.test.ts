@@ -23,14 +23,14 @@ const stores: [string, () => { store?: SessionStore }][] = [
   ['a store that answers by promises', () => ({ store: distant(memoryStore()) })],
 ]
 
-/** A person's call and a client's in one response. */
+/** One response with a call for a person and a call for a client. */
 const mixed = calls([['pay', { to: 'Ann' }], ['pick']])
 
 function pay() {
   return tool('pay', ({ to }) => `paid ${to}`, { needsApproval: true })
 }
 
-/** What went to the model as the results of the batch. */
+/** The batch results that the model received. */
 const resultsOf = (messages: readonly { role: string; content?: unknown }[]): string[] =>
   messages.filter(({ role }) => role === 'tool').map(textOf)
 
@@ -175,7 +175,7 @@ describe.each(stores.slice(1))(
       await play.rest()
       play.run.approve('call_1_1')
       await play.event('step_started', ({ stepType }) => stepType === 'tool_execution')
-      // What was written by then is all that another process finds.
+      // Another process sees only the records written so far.
       const from = await theatre.agent.fork('s')
       const slow = tool('pay', () => paid.opened.then(() => 'paid'), calm)
       const run = await again(theatre, { ...dying, tools: [slow, clientTool('pick')] }).resume(from)

@@ -21,7 +21,7 @@ function setUp() {
     const agent = createAgent({ model, store, tools: [pay], toolCalls: { onInterrupted: 'approval' } })
     return { model, agent }
   }
-  /** The lease of the process runs out, as after kill -9. */
+  /** The process's lease expires, as after kill -9. */
   const kill = () => void (now += 60_000)
   return { store, paid, open, kill }
 }
@@ -41,7 +41,8 @@ it('an approval that comes twice lets an interrupted call run once', async () =>
   run.approve('a', undefined, { fingerprint: asked?.fingerprint ?? '' })
   for (let i = 0; i < tries && paid.length === 0; i += 1) await settled()
   expect(paid).toEqual([1])
-  // Each process dies while it pays. The next one asks a person, and hears all former answers once more.
+  // Each process dies during the payment. The next one asks a person again and receives all earlier answers
+  // again.
   for (const process of [2, 3]) {
     kill()
     const next = open(process)

@@ -7,7 +7,7 @@ import { again, stage } from '../support/play.js'
 import { ask, pair, research } from '../support/sub-agents.js'
 import { text, tool } from '../support/tools.js'
 
-/** A model that numbers its calls anew in every step, and makes the same call again. */
+/** A model that restarts its call ids in every step and repeats the same call. */
 const pays: Turn = { toolCalls: [{ id: 'call_0', name: 'pay', arguments: { amount: 1 } }] }
 const turns = [pays, pays, text('Done.')]
 const paying = () => tool('pay', () => 'paid', { needsApproval: true })
@@ -26,7 +26,7 @@ async function resting(store = memoryStore()) {
   return { play, agent: play.agent, store, pay, first }
 }
 
-/** Answers the first call, and rests for the second one. */
+/** Answers the first call, then settles on the second. */
 async function restingAgain(from: Awaited<ReturnType<typeof resting>>) {
   await from.agent.send('s', { type: 'approve', ...from.first })
   const run = await from.agent.resume('s')
@@ -61,7 +61,7 @@ describe('an answer to a call that the model makes again', () => {
     await agent.send('s', { type: 'approve', callId, fingerprint })
     const [left] = store.inbox.read('s')
     await (await agent.resume('s')).result
-    // As by a process that could not remove it, under a number of its own.
+    // Simulates an entry that a process failed to remove, under a different number.
     store.inbox.put('s', left?.text ?? '')
     expect(await (await agent.resume('s')).result).toMatchObject({ state: 'WAITING_FOR_INPUT' })
     expect(pay.inputs).toHaveLength(1)
@@ -104,7 +104,7 @@ describe('an answer to a call that the model makes again', () => {
   })
 })
 
-/** A store as it would be had the process died before the session's log had more than these. */
+/** The store state if the process had died before later records were written. */
 function cutTo(store: SyncSessionStore, cut: Record<string, number>): SyncSessionStore {
   const copy = memoryStore()
   for (const { id } of store.list({ children: true })) {
@@ -132,7 +132,7 @@ describe('a question of a sub-agent that asks the same again', () => {
     await expect(agent.send('s', { type: 'approve', ...first })).rejects.toMatchObject(late)
     expect(pay.inputs).toHaveLength(1)
 
-    // The process dies when the sub-agent asks again, and the run above has not heard of it.
+    // The process dies when the sub-agent asks again, before the parent run receives the question.
     const approved = store.read('s').findIndex(({ data }) => data.includes('"APPROVE"'))
     const rest = agentOn(cutTo(store, { s: approved + 1 }), child, tools)
     expect(asked(await (await rest.resume('s')).result)).toMatchObject({ messageId: second.messageId })

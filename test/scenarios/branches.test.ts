@@ -48,7 +48,7 @@ const kinds: [string, () => Promise<SessionStore>][] = [
   ],
 ]
 
-/** Answers with a number, and with what was said last. */
+/** Answers with a number and the last user message. */
 function counting(): ModelProvider {
   let asked = 0
   return {
@@ -99,7 +99,7 @@ describe.each(sampledKinds(kinds))('a store that answers %s', (_kind, open) => {
       current: 2,
       points: [{ at: 3, position: 2, count: 2, branches: [1, 2] }],
     })
-    // Another process goes on from the same place.
+    // Another process continues from the same place.
     await scene(store).run('C', { session: 's' }).result
     expect(await said(agent)).toEqual(['A', '1: "A"', 'B', '3: "B"', 'C', '1: "C"'])
     expect((await store.get('s'))?.summary).toMatchObject({ totalTokens: 60, messages: 6, runs: 4 })
@@ -118,7 +118,7 @@ describe.each(sampledKinds(kinds))('a store that answers %s', (_kind, open) => {
     expect((await store.get('s'))?.summary).toMatchObject({ totalTokens: 45, messages: 4 })
     const { messages } = await agent.run('C', { session: 's' }).result
     expect((await agent.replay('s')).usage.totalTokens).toBe(60)
-    // No number of a message is used twice, whichever branch it is on.
+    // Message ids are unique across branches.
     expect(messages.map(({ id }) => id)).toEqual(['m1', 'm2', 'm3', 'm4', 'm7', 'm8'])
     expect((await agent.replay('s', { branch: 2 })).messages.map(({ id }) => id)).toEqual(['m5', 'm6'])
     expect((await agent.replay('s', { branch: 2 })).branches?.points).toEqual([
@@ -216,7 +216,7 @@ describe('what is refused', () => {
     expect(store.read('s')).toHaveLength(before)
     run.cancel()
     await run.result
-    // What waited on the former branch is not answered from the other one, though its call looks the same.
+    // An answer on one branch does not resolve a pending call on another, even if the calls look the same.
     const next = agent.branch('s', { from: 'm1' })
     await settled()
     model.pending?.answer({ text: 'No.' })
@@ -247,7 +247,7 @@ test('a process that dies right after the branch began loses nothing: its answer
   await settled()
   const records = near.read('s')
   expect(records.length).toBeGreaterThan(whole)
-  // Cut at each record of the branch, as a process leaves it that is killed there.
+  // Cuts the branch at each record, as a kill would.
   for (let end = whole; end <= records.length; end++) {
     const store = memoryStore()
     const lease = store.acquire('s', { holder: 'the test', ttlMs: 1000 })
@@ -265,7 +265,7 @@ test('a process that dies right after the branch began loses nothing: its answer
 test('an interrupted session, its records and its exports know of every branch', async () => {
   const store = memoryStore()
   const agent = scene(store)
-  // Long enough that the log has snapshots of its own.
+  // Long enough that the log contains snapshots.
   await agent.run('x'.repeat(70_000), { session: 's' }).result
   await agent.branch('s', { from: 'm1', edit: 'A' }).result
   await agent.selectBranch('s', 1)
@@ -274,7 +274,7 @@ test('an interrupted session, its records and its exports know of every branch',
   const records = store.read('s')
   expect(records.some(({ type, data }) => type === 'snapshot' && data.includes('"branches"'))).toBe(true)
   for (const record of clearRecords(records, 's').records) expect(faults(record)).toEqual([])
-  // From a snapshot and from the beginning, the log leads to the same place.
+  // Replaying from a snapshot and replaying from the start give the same state.
   const fromSnapshot = foldRecords(store.read('s', { from: 'snapshot' }), 's')
   const fromStart = foldRecords(records, 's')
   expect(fromSnapshot.branches).toEqual(fromStart.branches)
@@ -282,7 +282,7 @@ test('an interrupted session, its records and its exports know of every branch',
   expect(fromStart.branches?.branches).toHaveLength(3)
   const replayed = await replaySession(agent, records)
   expect(replayed).toMatchObject({ state: 'COMPLETED', runs: 4 })
-  // A fork is a session of one branch, and goes on.
+  // A fork is a session with one branch, and it can continue.
   const fork = await agent.fork('s')
   await agent.run('C', { session: fork }).result
   const ids = (await agent.replay(fork)).messages.map(({ id }) => id)
@@ -333,7 +333,7 @@ test('branches are what a plain list of transcripts says', async () => {
           expect(others).toHaveLength(count)
           expect(others[position - 1]).toBe(i + 1)
           const variants = others.map((other) => branches[other - 1] ?? [])
-          // They share what is before the point, and each differs there.
+          // Both share the records before the point and differ after it.
           for (const variant of variants) expect(variant.slice(0, at)).toEqual(transcript.slice(0, at))
           expect(new Set(variants.map((variant) => variant[at])).size).toBe(count)
         }

@@ -3,7 +3,7 @@ import type { Turn } from '../../src/rehearsal/index.js'
 import { played, stage } from '../support/play.js'
 import { call, calls, text, tool } from '../support/tools.js'
 
-/** One dollar a token, in or out. */
+/** One dollar per token, input or output. */
 const prices = { 'gpt-test': { inputPerMillion: 1_000_000, outputPerMillion: 1_000_000 } }
 const usage = { input: 90, output: 10 }
 const asks = call('work', { n: 1 }, { usage })
@@ -148,7 +148,7 @@ describe('a budget', () => {
     expect(theatre.wire(1).map(({ content }) => content)).toEqual([
       'One.',
       'Done.',
-      // Nobody answered the second: some templates refuse two user messages in a row.
+      // The second message has no answer. Some chat templates reject two user messages in a row.
       'Two.\n\nThree.',
     ])
   })

@@ -7,7 +7,7 @@ const asked = (...calls: ReturnType<typeof call>[]) => ({
   finishReason: 'tool_calls' as const,
 })
 
-/** The request that a model has been sent, once it has. */
+/** Waits for the next request to the model. */
 async function request(model: ManualModel) {
   // oxlint-disable-next-line no-await-in-loop -- some of the code is loaded when it is first needed
   for (let i = 0; i < 1000 && !model.pending; i += 1) await settled()

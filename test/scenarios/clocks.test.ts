@@ -14,13 +14,13 @@ import { checkSessionLog } from '../../src/testing/index.js'
 
 const [hour, start] = [3_600_000, 1_790_000_000_000]
 
-/** True time, and hosts whose clocks tell another one. */
+/** True time, and hosts whose clocks differ from it. */
 class Machines {
   now = start
   readonly #timers = new Map<number, { at: number; fire: () => void }>()
   #id = 0
 
-  /** A clock that is ahead, or behind, by what the function says. */
+  /** A clock with the offset that the function returns. */
   host(skew: () => number): Clock {
     return {
       now: () => this.now + skew(),
@@ -33,7 +33,7 @@ class Machines {
     }
   }
 
-  /** Lets true time pass, timer by timer. */
+  /** Advances true time, timer by timer. */
   async pass(ms: number): Promise<void> {
     const end = this.now + ms
     for (;;) {
@@ -56,21 +56,21 @@ async function asked(model: ManualModel, requests: number) {
   return model.attempts.length
 }
 
-/** Until a record has these words. */
+/** Waits until a record contains this text. */
 async function written(store: SyncSessionStore, words: string) {
   const isThere = () => store.read('s').some(({ data }) => data.includes(words))
   // oxlint-disable-next-line no-await-in-loop -- as above
   for (let i = 0; i < 100_000 && !isThere(); i += 1) await settled()
 }
 
-/** Until a host has taken up the run, and waits as it should. */
+/** Waits until a host has resumed the run and is waiting. */
 async function takenUp(store: SyncSessionStore) {
   await written(store, '"RESUMED"')
   // oxlint-disable-next-line no-await-in-loop -- as above
   for (let i = 0; i < 20; i += 1) await settled()
 }
 
-/** When each record of the session was made, in their order. */
+/** The timestamps of the session's records, in order. */
 const readTimes = (store: SyncSessionStore): number[] => store.read('s').map(({ at }) => at)
 
 const outage = { kind: 'rate_limit', code: 'http_429', status: 429, retryAfterMs: 8000 } as const
@@ -95,7 +95,7 @@ it('hosts with any clocks wait for a retry as long as it was said, and keep the 
       await machines.pass(killedAfter)
       stop.abort()
       expect(await driving).toMatchObject({ stopped: true, state: 'RUNNING' })
-      // The next host sits through what is left of the wait.
+      // The next host waits only for the remaining time.
       const second = process(1)
       const [rest, went] = [runSession(second.agent, { session: 's' }), machines.now]
       await takenUp(store)
@@ -104,7 +104,7 @@ it('hosts with any clocks wait for a retry as long as it was said, and keep the 
       await machines.pass(2)
       expect(await asked(second.model, 1)).toBe(1)
       expect(machines.now - went).toBeLessThanOrEqual(8001)
-      // And ends it by its own time limit, whichever clock it goes by.
+      // It ends the wait by its time limit, regardless of clock offset.
       await machines.pass(60_000 - (machines.now - start) - 1)
       expect(store.get('s')?.summary?.state).toBe('RUNNING')
       await machines.pass(2)
@@ -170,7 +170,7 @@ it('a clock that is set while a run works changes none of its waits', async () =
       skew = jump
       model.pending?.answer({ toolCalls: [call('a', 'look')], finishReason: 'tool_calls' })
       expect(await asked(model, 2)).toBe(2)
-      // The provider falls silent while the clock is set.
+      // The provider stops sending while the clock is set.
       model.pending?.delta('Wo')
       skew = -jump
       await machines.pass(4998)
@@ -240,7 +240,8 @@ it('a clock that moves on while a run begins puts none of its events before its 
   let now = start
   const timers = new SimulatedClock()
   const clock: Clock = {
-    // A wall clock in whole milliseconds whose next one is always near: no time has passed by the steady one.
+    // A wall clock that ticks in whole milliseconds, always just before its next tick. The monotonic clock
+    // has not advanced.
     now: () => (now += 1),
     elapsed: () => 0.2,
     setTimeout: (fire, ms) => timers.setTimeout(fire, ms),
@@ -310,7 +311,7 @@ it('a clock whose timers fire at once while it stands still is not waited for wi
 describe('a clock that tells parts of milliseconds', () => {
   const parts = fc.double({ min: 0, max: 0.99, noNaN: true })
 
-  /** What a host does with such clocks: it fails, sleeps, and is taken over by another process. */
+  /** A host's actions under such clocks: it fails, sleeps, and loses the session to another process. */
   const open = ([ofHost, ofStore]: [number, number], kind: 'memory' | 'file' = 'memory') => {
     const timers = new SimulatedClock()
     timers.set(start)

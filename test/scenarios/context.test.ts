@@ -21,7 +21,7 @@ function isSummary({ body }: RecordedRequest): boolean {
   return textOf(body.messages[0]).startsWith('You keep the notes')
 }
 
-/** Reads a page a step, then answers; asked for a summary, it says so. */
+/** Reads one page per step, then answers. Returns a summary when asked for one. */
 function reader(summary: (n: number) => Turn = (n) => text(`Summary ${n}.`, { usage: summaryUsage })) {
   let [step, summaries] = [0, 0]
   return (request: RecordedRequest): Turn => {
@@ -35,7 +35,7 @@ function opened(options: Partial<AgentOptions>, summary?: (n: number) => Turn): 
   return stage([reader(summary)], { instructions, tools: [read()], ...options }, 'loop')
 }
 
-/** Tokens of a request as it came over the wire. */
+/** Tokens of a request as sent over the wire. */
 function tokensOf({ body }: RecordedRequest): number {
   const asText = { disallowedSpecial: new Set<string>() }
   const texts = body.messages.flatMap((message) => [
@@ -77,7 +77,7 @@ describe.each(['sliding_window', 'compact', 'summarize'] as const)('a long run w
       expect(textOf(body.messages[1])).toContain('Read everything')
       expect(roles(body.messages)).toMatch(/^system user( assistant tool)*$/)
     }
-    // The transcript forgets nothing.
+    // The transcript keeps every message.
     expect(result.messages).toHaveLength(2 * steps)
     const results = result.messages.filter(({ role }) => role === 'tool')
     expect(results.map((message) => pagesIn(textOf(message)))).toEqual(

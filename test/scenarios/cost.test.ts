@@ -2,7 +2,7 @@ import { getCacheHitRate, ConfigError, createAgent, createSession, openaiChat } 
 import { played, stage } from '../support/play.js'
 import { call, text, tool } from '../support/tools.js'
 
-/** One dollar a token, in or out. */
+/** One dollar per token, input or output. */
 const prices = { 'gpt-test': { inputPerMillion: 1_000_000, outputPerMillion: 1_000_000 } }
 const answers = text('Done.', { usage: { input: 90, output: 10 } })
 

@@ -17,7 +17,7 @@ afterEach(() => {
 
 const hadNoNavigator = !('navigator' in globalThis)
 
-/** What the `openai` client takes for a page. */
+/** The `openai` client treats this as a page of results. */
 function pretendBrowser(): void {
   Reflect.set(globalThis, 'window', { document: {} })
   if (hadNoNavigator) Reflect.set(globalThis, 'navigator', { userAgent: 'Mozilla/5.0' })
@@ -102,7 +102,7 @@ describe('in a browser', () => {
 
   it('that did not load the page over https, runs have ids all the same', async () => {
     const rehearsal = await start({ turns: [{ text: 'Hello.' }] })
-    // It is the prototype's.
+    // Inherited from the prototype.
     Object.defineProperty(crypto, 'randomUUID', { value: undefined, configurable: true })
     try {
       const { state, runId } = await agentOf({ baseURL: rehearsal.url }).run('Hi.').result

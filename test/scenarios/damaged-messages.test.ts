@@ -11,7 +11,7 @@ import { type RecordContent, sealRecord } from '../../src/core/sessions/log/log-
 import { toUIMessages } from '../../src/ui/index.js'
 import { sampled } from '../support/extent.js'
 
-/** One message of each kind, each with everything that a message may have. */
+/** One message of each kind, each with every optional field. */
 const messages = [
   {
     role: 'user',
@@ -58,7 +58,7 @@ const messages = [
   { role: 'system', id: 'm5', createdAt: 5, internal: true, content: 'Mind.' },
 ]
 
-/** The ways to all values inside, the outermost first. */
+/** The paths to all nested values, outermost first. */
 const listPaths = (value: unknown, path: (string | number)[] = []): (string | number)[][] => [
   path,
   ...(typeof value === 'object' && value !== null

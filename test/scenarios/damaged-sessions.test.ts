@@ -14,13 +14,13 @@ const logs = readdirSync(folder).flatMap((file) => {
   return Object.values(sessions).flatMap((records) => [records.slice(0, -1), records])
 })
 
-/** What a value may be replaced by, as JSON has it. */
+/** Possible JSON replacements for a value. */
 const wrong = fc.oneof(
   fc.constantFrom(null, 0, -1, 1e300, '', 'x', true, [], {}, [null], [[]], { type: 'x' }, { toString: '' }),
   fc.jsonValue(),
 )
 
-/** The same value with another one in one place of it; or without that place. */
+/** Copies of a value, each with one place replaced or removed. */
 function damaged(value: unknown, picks: readonly number[], by: unknown, isRemoved: boolean): unknown {
   const [pick, ...rest] = picks
   if (typeof value !== 'object' || value === null || pick === undefined) return by
@@ -33,7 +33,7 @@ function damaged(value: unknown, picks: readonly number[], by: unknown, isRemove
   return copy
 }
 
-/** A record that says something else, under a checksum that fits. */
+/** A record with altered content and a valid checksum. */
 function forged({ seq, at, type, data }: LogRecord, change: (value: unknown) => unknown): LogRecord {
   const changed = change(JSON.parse(data)) as object
   if (typeof changed === 'object' && changed !== null && !Array.isArray(changed))
@@ -77,9 +77,9 @@ test('a log that says what none can say is told as that: nothing but an error of
           const run = await agent.resume('s')
           run.cancel()
           await run.result
-          // Only its parent resumes the session of a sub-agent.
+          // Only the parent can resume a sub-agent's session.
         }, ['stranded'])
-        // A call may be said to wait for a sub-agent that has no session.
+        // A call may wait for a sub-agent that has no session.
         await told(() => agent.fork('s'), ['nothing_to_resume'])
         expect(store.get('s')?.holder).toBeNull()
       },
@@ -106,7 +106,7 @@ test.each([
   await expect(resumed).rejects.toMatchObject({ code: 'corrupt_log' })
 })
 
-/** The same with another value wherever this key stands. */
+/** Replaces the value of this key everywhere. */
 function withIn(value: object, key: string, by: unknown): object {
   return JSON.parse(JSON.stringify(value, (at, inner: unknown) => (at === key ? by : inner))) as object
 }

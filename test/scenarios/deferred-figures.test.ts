@@ -9,7 +9,7 @@ import { call, text } from '../support/tools.js'
 
 type Mode = 'all' | 'append' | 'dispatch'
 
-/** A result of some hundred tokens. */
+/** A result of a few hundred tokens. */
 const row = JSON.stringify({
   id: 'a-1042',
   title: 'A title',
@@ -34,7 +34,7 @@ const toolsOf = (mode: Mode): Tool[] => [
 
 const work = ['billing_list_invoice', 'mail_search_message', 'calendar_list_event', 'files_get_file']
 
-/** A session of so many searches with five calls after each. */
+/** A session with this many searches, each followed by five calls. */
 function turnsOf(mode: Mode, searches: number): Turn[] {
   const use = (name: string): Turn => {
     const input = { workspace_id: 'w', [`${name.split('_').slice(2).join('_')}_id`]: 'a-1042' }
@@ -51,9 +51,9 @@ function turnsOf(mode: Mode, searches: number): Turn[] {
   ]
 }
 
-/** What the provider reads: all tokens, and those that are not in its cache, which keeps what a request begins with. */
+/** Total and uncached tokens that the provider reads. Its cache holds request prefixes. */
 async function measure(mode: Mode, searches: number) {
-  // A strict server refuses so many tools, as OpenAI does.
+  // A strict server rejects this many tools, as OpenAI does.
   const rehearsal = await startRehearsal({ scenario: { turns: turnsOf(mode, searches) } })
   const theatre = new Stage(rehearsal, {
     tools: toolsOf(mode),

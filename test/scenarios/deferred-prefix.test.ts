@@ -25,7 +25,7 @@ test.each<['chat' | 'responses', Loading]>([
         })
         for (const [i] of plays.entries()) {
           const { state } = await theatre.run(`Ask ${i}.`, { session: 's' }).run.result
-          // A call of a tool that is not loaded ends no run.
+          // A call of a tool that is not loaded does not end the run.
           expect(state).toBe('COMPLETED')
         }
         expect(theatre.requests.map(({ refused }) => refused).filter(Boolean)).toEqual([])
@@ -39,7 +39,7 @@ test.each<['chat' | 'responses', Loading]>([
         await theatre.close()
       },
     ),
-    // The same runs each time: a few by chance may load nothing.
+    // A fixed seed, because a few random runs might not load any tool.
     { numRuns: sampled(10), seed: 1 },
   )
   expect(loads).toBeGreaterThan(0)

@@ -17,7 +17,7 @@ import { manyTools } from '../support/many-tools.js'
 import { again, latch, played, stage, textOf } from '../support/play.js'
 import { call, calls, text } from '../support/tools.js'
 
-/** A deferred tool for each listed one; it says what it was called with. */
+/** A deferred tool for each listed name. It returns its arguments. */
 function deferredTools(options: Record<string, unknown> = {}): Tool[] {
   return manyTools.map(({ name, description, parameters }) =>
     defer(name, { description, input: parameters, ...options }),
@@ -48,7 +48,7 @@ const namesIn = (sent: unknown): string[] => (sent as Sent).tools.map((tool) => 
 const invoice = { workspace_id: 'w', invoice_id: 'i' }
 
 test('of 178 tools, a first request has at most a twentieth of the tokens', async () => {
-  // OpenAI takes 128 tools at most: it would refuse this request.
+  // OpenAI accepts at most 128 tools, so it would reject this request.
   const plain = await stage([text('Hi.')], { tools: deferredTools({ defer: false }) })
   await plain.run().run.result
   const tools = [...deferredTools(), toolSearch()]

@@ -5,7 +5,7 @@ import { tool } from '../support/tools.js'
 
 const echo = tool('echo', ({ text }) => text, { readOnly: true })
 
-/** What the starts of a session's log say of the agent that began them. */
+/** The agent descriptions in the start records of a session's log. */
 function definitions(store: SyncSessionStore, id: string): { hash?: string; name?: string }[] {
   return store
     .read(id)

@@ -25,7 +25,7 @@ function inFolder(): SyncSessionStore {
   return store
 }
 
-/** An agent whose sub-agent has a sub-agent, which calls this tool. */
+/** An agent with a nested sub-agent that calls this tool. */
 async function threeDeep(store: Parameters<typeof distant>[0], look = tool('look')): Promise<Stage> {
   const lowest = await stage([{ toolCalls: [{ name: 'look', arguments: {} }] }, text('Seen.')], {
     tools: [look],
@@ -130,7 +130,7 @@ it('the session of a sub-agent goes on with the run above alone: no agent takes 
     'belongs to a sub-agent (sub-agent research)',
   )
   expect(await listStrandedSessions(agents, store)).toEqual([])
-  // A page names chats, and no chat has a colon.
+  // Pages supply chat names, and a chat name cannot contain a colon.
   const handler = chatHandler({ agent, authorize: 'none' })
   const page = await handler(new Request(`http://chat.test/api/chat/${encodeURIComponent(below)}/stream`))
   expect(page.status).toBe(400)

@@ -10,7 +10,7 @@ import { distant } from '../support/distant.js'
 import { call } from '../support/manual-model.js'
 import { tool } from '../support/tools.js'
 
-/** Asks for one call, and is content with its result. */
+/** Asks for one call, then ends with its result. */
 function asking(id: string, name: string): ModelProvider {
   return {
     provider: 'mine',
@@ -23,7 +23,7 @@ function asking(id: string, name: string): ModelProvider {
   }
 }
 
-/** Tells of each question that the store is asked. */
+/** Reports each query that the store receives. */
 function watched(store: SyncSessionStore, asked: () => void): SyncSessionStore {
   const told = <Args extends unknown[], Value>(ask: (...args: Args) => Value) => {
     return (...args: Args): Value => {
@@ -65,7 +65,7 @@ test.each([
       const { pending = [], head } = await driven()
       const answers = [{ type: 'approve', callId: pending[0]?.callId }]
       let rest: SessionResult | undefined
-      // Twice, as the second drive finds the sub-agent at work.
+      // Twice, because the second drive finds the sub-agent at work.
       for (const engine of ['first', 'second']) {
         if (rest && !rest.stopped) break
         const isHeard = rest !== undefined && !rest.undelivered
@@ -78,7 +78,7 @@ test.each([
           engine,
           rest.stopped ? 'stopped' : 'COMPLETED',
         ])
-        // Who has been heard is not asked again.
+        // A person who has answered is not asked again.
         if (isHeard) expect([at, rest.state]).not.toEqual([at, 'WAITING_FOR_INPUT'])
         if (rest.stopped) stops += 1
         if (rest.undelivered) unheard += 1

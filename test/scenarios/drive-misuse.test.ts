@@ -10,13 +10,13 @@ import { ManualModel, settled } from '../support/manual-model.js'
 import { stage } from '../support/play.js'
 import { clientTool, tool } from '../support/tools.js'
 
-/** A process with a model that answers when the test says so. */
+/** A process with a model whose answers the test controls. */
 function program() {
   const [store, model, clock] = [memoryStore(), new ManualModel(), new SimulatedClock()]
   return { store, model, clock, agent: createAgent({ model, store, clock }) }
 }
 
-/** Lets happen what is ready, until this holds: some of the code is loaded when it is first needed. */
+/** Runs ready work until the condition holds. Some modules load on first use. */
 async function until(holds: () => unknown): Promise<void> {
   // oxlint-disable-next-line no-await-in-loop -- one look after the other
   for (let i = 0; i < 1000 && !holds(); i += 1) await settled()
@@ -39,7 +39,7 @@ describe('a heartbeat that fails', () => {
     if (at > 1) await until(() => model.pending)
     clock.increment(10_000)
     await refused
-    // Nothing of it goes on behind the back of whoever drove.
+    // The drive leaves no background work after it returns.
     expect(store.get('s')?.holder).toBeNull()
     expect(model.pending).toBeNull()
     clock.increment(60_000)

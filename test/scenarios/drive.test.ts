@@ -23,20 +23,20 @@ const leaseOf = (store: SyncSessionStore, id: string) => store.get(id)?.holder
 const types = (store: SyncSessionStore, id: string) => store.read(id).map(({ data }) => eventType(data))
 const eventType = (data: string) => (JSON.parse(data) as { event?: { type: string } }).event?.type ?? '–'
 
-/** Lets happen what is ready, until this holds: some of the code is loaded when it is first needed. */
+/** Runs ready work until the condition holds. Some modules load on first use. */
 async function until(holds: () => unknown): Promise<void> {
   // oxlint-disable-next-line no-await-in-loop -- one look after the other
   for (let i = 0; i < 1000 && !holds(); i += 1) await settled()
 }
 
-/** The request that a model has been sent, once it has. */
+/** Waits for the next request to the model. */
 async function asked(model: ManualModel) {
   await until(() => model.pending)
   if (model.pending === null) throw new Error('Nobody asks the model.')
   return model.pending
 }
 
-/** A process of its own: an agent with a model that answers when the test says so. */
+/** A separate process: an agent with a model whose answers the test controls. */
 function program(
   store: SyncSessionStore,
   tools = [] as ReturnType<typeof tool>[],
@@ -46,7 +46,7 @@ function program(
   return { model, clock, agent: createAgent({ model, store, tools, clock }) }
 }
 
-/** A tool whose calls end when the test says so. */
+/** A tool whose completion the test controls. */
 function gate(options: Parameters<typeof tool>[2] = {}) {
   const begun: string[] = []
   const ends: (() => void)[] = []
@@ -88,7 +88,7 @@ describe('runSession', () => {
     const waiting = await runSession(play.agent, { session: 's', input: 'Pay.' })
     expect(waiting).toMatchObject({ session: 's', turn: 1, state: 'WAITING_FOR_INPUT', pendingCount: 1 })
     expect(waiting.pending).toMatchObject([{ callId: 'a', name: 'pay', needs: 'approval' }])
-    // An engine that calls twice begins nothing twice.
+    // An engine that calls twice starts each piece of work once.
     expect(await runSession(play.agent, { session: 's', input: 'Pay.' })).toEqual(waiting)
 
     const answers = [{ type: 'approve', callId: 'a' }] as const
@@ -163,7 +163,7 @@ describe('runSession', () => {
     })
     expect(await runSession(play.agent, turn(1))).toMatchObject({ turn: 1, output: 'One.' })
     expect(await runSession(play.agent, turn(2))).toMatchObject({ turn: 2, output: 'Two.' })
-    // Late: the conversation has gone on since.
+    // Too late, because the conversation has continued.
     expect(await runSession(play.agent, turn(1))).toMatchObject({ turn: 2, output: 'Two.' })
     expect(asked).toEqual(['1', '2'])
     expect(store.get('s')?.summary?.runs).toBe(2)
@@ -209,7 +209,7 @@ describe('runSession', () => {
     )
     const { head } = await runSession(play.agent, { session: 's', input: 'Pay.' })
     const answers = [{ type: 'approve', callId: 'a', ...(editedInput && { editedInput }) }] as const
-    // The stop comes at every moment of a drive, one after the other.
+    // Stops the drive at each of its steps in turn.
     for (let moment = 0; ; moment += 1) {
       const stop = new AbortController()
       const driving = runSession(play.agent, { session: 's', answers, at: head, signal: stop.signal })
@@ -245,7 +245,7 @@ describe('runSession', () => {
       {
         store,
         tools: [pay],
-        // Of every run of the agent, and so of those that are driven.
+        // Applies to every run of the agent, including driven runs.
         inspect: (event) => {
           if (event.type !== '@xstate.event') return
           seen.push(event.event.type)
@@ -470,7 +470,7 @@ describe('runSession', () => {
     const rest = await driving
     expect(rest).toMatchObject({ state: 'RUNNING', stopped: true, waitUntil: 50_000 })
     expect(leaseOf(store, 's')).toBeNull()
-    // Too early: nothing is done.
+    // Too early, so it has no effect.
     expect(await runSession(first.agent, { session: 's', maxRetryWaitMs: 30_000 })).toEqual(rest)
 
     const later = program(store)
@@ -675,7 +675,7 @@ describe('defineAgents', () => {
     expect(refused({ 'a b': agent })).toBe('invalid_config a b')
     expect(refused({ a: agent, b: agent })).toBe('invalid_config b')
     expect(refused({ a: agent })).toBeNull()
-    // Its sessions are known by that name from here on.
+    // From here on, its sessions use that name.
     const [first, again] = [defineAgents({ a: agent }), { a: agent }]
     expect(refused({ b: agent })).toBe('invalid_config b')
     expect(refused({ a: { agent, version: '2' } })).toBe('invalid_config a')

@@ -17,7 +17,7 @@ import { tool } from '../support/tools.js'
 
 type Turn = Partial<ModelResponse> | (() => Promise<Partial<ModelResponse>>)
 
-/** Answers by how many answers the transcript holds, so that another process goes on where the first one was. */
+/** Answers by the number of answers in the transcript, so that another process can continue. */
 function scripted(...turns: Turn[]): ModelProvider {
   return {
     provider: 'scripted',
@@ -40,7 +40,7 @@ function agentOn(store: SessionStore, turns: Turn[], options: Partial<AgentOptio
   return createAgent({ model: scripted(...turns), store, tools: [pay], ...options })
 }
 
-/** A store that answers in a later turn of the event loop; `before` is awaited first. */
+/** A store that answers in a later event loop turn, after it awaits `before`. */
 function later(
   store: SessionStore,
   before: (method: keyof SessionStore) => unknown = () => null,
@@ -69,7 +69,7 @@ async function end(run: Run): Promise<void> {
 
 const holderOf = async (store: SessionStore) => (await store.list())[0]?.holder
 
-/** The first event of this type, told a turn of the event loop after it happened. */
+/** The first event of this type, delivered one event loop turn late. */
 async function heard(run: Run, type: AgentEvent['type']): Promise<void> {
   await new Promise<void>((resolve) => {
     run.events$.subscribe((event) => {
@@ -99,7 +99,7 @@ describe('a rest that is still being written', () => {
     let giveBack = (): void => undefined
     let isLeaving = false
     const kept = memoryStore()
-    // It gives sessions free when it is asked to, and not along with a write.
+    // It releases sessions on request, not together with a write.
     const plainer: SessionStore = {
       ...kept,
       append: (lease, records, summary) => kept.append(lease, records, summary),

@@ -105,16 +105,16 @@ test.each([
     { store, tools },
   )
   const run = play.agent.run('Pay.', { session: 's' })
-  // While the question is being told.
+  // While the question event is being emitted.
   run.events$.subscribe((event) => {
     if (event.type === 'approval_requested' && event.callId === 'a') run.approve('a')
   })
   let result = await run.result
   while (result.pending?.[0]?.callId !== 'b') result = await run.result
-  // Right after the rest was told.
+  // Right after the settled event.
   run.approve('b')
   expect((await run.result).pending?.[0]?.callId).toBe('c')
-  // By another handle, right after it has read the session.
+  // Through another handle, right after it has read the session.
   const other = await again(play, store, { tools }).resume('s')
   other.approve('c')
   result = await other.result
@@ -199,7 +199,7 @@ test('two runs of one session at once: the second is refused with who holds it',
   expect((await first.result).state).toBe('COMPLETED')
 })
 
-/** Three seconds pass, step by step: longer than a run waits for its session. */
+/** Three seconds in small steps, longer than a run waits for its session. */
 async function passSeconds({ clock }: Stage): Promise<void> {
   for (let i = 0; i < 150; i += 1) {
     // oxlint-disable-next-line no-await-in-loop -- step by step

@@ -8,7 +8,8 @@ import { cases } from '../fixtures/sessions/cast.js'
 import type { StoredCase } from '../fixtures/sessions/stored-case.js'
 import { findHistoryProblem } from '../support/history.js'
 
-// What each version has stored stays as it was: `make.mjs` there adds a folder for a new version, and changes none.
+// Stored fixtures never change. `make.mjs` adds a folder for each new version and leaves the others
+// untouched.
 const folder = new URL('../fixtures/sessions/', import.meta.url)
 const versions = readdirSync(folder, { withFileTypes: true })
   .filter((entry) => entry.isDirectory() && !entry.name.startsWith('.'))
@@ -18,7 +19,9 @@ function stored(version: string, name: string): StoredCase {
   return JSON.parse(readFileSync(new URL(`${version}/${name}.json`, folder), 'utf8')) as StoredCase
 }
 
-/** A store with the sessions of a fixture; `from` the events, or from the snapshot that stands after them. */
+/**
+ * A store with a fixture's sessions. `from` selects a replay of the events or of the snapshot after them.
+ */
 function filled({ sessions }: StoredCase, from: string, now: () => number): SyncSessionStore {
   const store = memoryStore({ now })
   for (const [id, records] of Object.entries(sessions)) {
@@ -102,7 +105,8 @@ describe.each(versions)('a state that an app has kept itself, of %s', (version) 
     )
     actor.start()
     await new Promise((resolve) => setImmediate(resolve))
-    // This agent has no shields and no room for the request: what waited for either ends at once.
+    // This agent has no shields and no room for the request, so pending checks and approval requests end at
+    // once.
     const { status, value } = actor.getSnapshot()
     const end = status === 'done' ? value : 'CANCELLED'
     expect(['COMPLETED', 'ERROR', 'CANCELLED']).toContain(end)
@@ -115,7 +119,7 @@ interface StoredState {
   value: StateValue
 }
 
-/** The calls without a result, which is right while they are at work or wait for somebody. */
+/** Calls without a result. Running and waiting calls have none. */
 function openCalls({ result }: StoredCase): string[] {
   const answered = new Set(
     result.messages.flatMap((message) => (message.role === 'tool' ? [message.tool_call_id] : [])),

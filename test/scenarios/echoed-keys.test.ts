@@ -4,7 +4,7 @@ import { startRehearsal, type TurnFunction } from '../../src/rehearsal/index.js'
 import { memoryStore } from '../../src/core/sessions/store/memory-store.js'
 import { played } from '../support/play.js'
 
-/** Of no form that anybody could tell, so that only who sent it knows it. */
+/** Matches no known key format, so only its sender can recognize it. */
 const key = 'corp-9f3kq2vz-71'
 
 const { OPENAI_API_KEY: before } = process.env
@@ -25,7 +25,7 @@ const ways: Record<string, () => Partial<OpenAIChatOptions>> = {
   'the query': () => ({ apiKey: 'none', query: { access_key: key } }),
 }
 
-/** A provider that says what it was sent: in a sentence, in the code, cut in the middle, and in an answer. */
+/** A provider that echoes the key in a sentence, in the code, cut in the middle, and in an answer. */
 const echoes: Record<string, TurnFunction> = {
   'in its message': () => ({ status: 401, error: { message: `Your key ${key} is wrong.` } }),
   'in its code': () => ({ status: 401, error: { message: 'No.', code: `bad_key_${key}` } }),

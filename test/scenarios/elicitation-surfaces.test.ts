@@ -81,7 +81,7 @@ describe('what a tool asks, on a page of useChat', () => {
       expect(followed).toContainEqual(
         expect.objectContaining({ type: 'tool-output-available', output: 'booked' }),
       )
-      // The page has its own answer.
+      // The page sends its answer.
       expect(followed.filter(({ toolCallId }) => toolCallId === shown?.toolCallId)).toEqual([])
       expect(tools[0]?.does).toEqual([[{ flight: 'X1' }, accepted]])
       const over = (await (await handler(new Request(`${url}/c`))).json()) as { parts: Part[] }[]
@@ -147,7 +147,7 @@ const question: PendingCall = {
 }
 
 describe('what a tool asks, at a terminal', () => {
-  /** What the user is asked, and what the run is told in the end. */
+  /** The question shown to the user, and the result that the run receives. */
   async function typed(elicitation: typeof seat, ...lines: string[]) {
     const shown: string[] = []
     const told: unknown[] = []

@@ -134,7 +134,7 @@ describe('agent.machine', () => {
   })
 })
 
-/** Calls `echo` with the user's word, then says it. */
+/** Calls `echo` with the user's text, then answers with it. */
 const answer: Parameters<typeof stage>[0][number] = ({ body: { messages } }) => {
   const word = textOf(messages[0])
   return messages.length === 1 ? call('echo', { word }) : text(`You said ${word}.`)

@@ -5,7 +5,7 @@ import { call, calls, text, times, tool } from '../support/tools.js'
 
 const done = text('Done.')
 
-/** The guard that is told by name what it counts; the default policy is another one. */
+/** This guard counts the listed names. The default policy has other settings. */
 const classic = (options: Partial<AgentOptions> = {}) => ({
   ...options,
   guardrails: { failing: {}, ...options.guardrails },
@@ -13,7 +13,7 @@ const classic = (options: Partial<AgentOptions> = {}) => ({
 const played = (turns: Turn[], options?: Partial<AgentOptions>) => theatre.played(turns, classic(options))
 const stage = (turns: Turn[], options?: Partial<AgentOptions>) => theatre.stage(turns, classic(options))
 
-/** Fails as told, call by call: `ok`, `fail`, `timeout`, `deny`. */
+/** Fails as listed, call by call: `ok`, `fail`, `timeout`, `deny`. */
 function flaky(...outcomes: ('ok' | 'fail' | 'timeout' | 'deny')[]) {
   let n = 0
   return tool('work', () => {

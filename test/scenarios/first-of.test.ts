@@ -32,7 +32,9 @@ const usage = { input: 10, output: 5 }
 const noTokens = { cachedInputTokens: 0, reasoningTokens: 0 }
 const overloaded: Turn = { status: 503, error: { message: 'Too many people.', code: 'overloaded' } }
 
-/** Two models, each behind a server of its own: the first speaks the Responses API, the second chats. */
+/**
+ * Two models, each behind a separate server. The first uses the Responses API, the second Chat Completions.
+ */
 async function theatre(first: Turn[], second: Turn[], options: Partial<AgentOptions> = {}) {
   const [one, two] = await Promise.all(
     [first, second].map((turns) => startRehearsal({ scenario: { turns }, strict: true })),
@@ -192,7 +194,7 @@ it('what was said by a model that was given up is taken back, and paid for', asy
   const after = shown.slice(shown.indexOf(resets[0] as (typeof shown)[number]))
   expect(after.map(({ text }) => text).join('')).toBe('Whole.')
   expect(shown.filter(({ finished }) => finished)).toHaveLength(1)
-  // What the first had read and said is estimated, at its own price.
+  // The first model's tokens are estimated at its price.
   expect(result.usage.cost).toBeGreaterThan(1)
 })
 
@@ -224,7 +226,7 @@ it.each([
     }
     const { state, usage } = await run.result
     expect(state).toBe(how === 'cancelled' ? 'CANCELLED' : 'ERROR')
-    // Each has read as much and said as much; the second costs a ten-thousandth.
+    // Both used the same number of tokens. The second costs a ten-thousandth.
     const half = usage.totalTokens / 2
     expect(usage).toMatchObject({ estimated: true, outputTokens: 4 })
     expect(usage.cost).toBeCloseTo(half + half * 1e-4, 9)

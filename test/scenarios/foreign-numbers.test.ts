@@ -13,7 +13,7 @@ import { checkSessionLog } from '../../src/testing/index.js'
 import { ManualModel, plainAnswer } from '../support/manual-model.js'
 import { sampled } from '../support/extent.js'
 
-/** Numbers, and values in place of numbers, as servers and code of others send them. */
+/** Numbers, and values in place of numbers, as third-party servers and code send them. */
 const foreign = fc.oneof(
   fc.constantFrom<unknown>(NaN, Infinity, -Infinity, 1e308, -1e308, 1e15, 2 ** 53, -1, -0, 0.5, 12.25),
   fc.constantFrom<unknown>('12', '', '1e308', 'NaN', null, undefined, true, [7], {}),
@@ -178,7 +178,7 @@ test.each([NaN, Infinity, 1e308, 1e15, -1e6, 0.5, '50', null])(
       manual.pending?.answer({ text: 'Hi.', usage: usage as typeof usual })
       clock.increment(100)
     }
-    // 6,000 a minute are two of 50 a second, and two at once.
+    // 6,000 a minute allow two of 50 a second, and two at once.
     expect(manual.attempts.length).toBeGreaterThanOrEqual(4)
     expect(manual.attempts.length).toBeLessThanOrEqual(8)
   },

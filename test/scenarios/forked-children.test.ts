@@ -10,7 +10,7 @@ async function until(holds: () => unknown): Promise<void> {
   if (!holds()) throw new Error('It did not come to pass.')
 }
 
-/** A run whose sub-agent asks whether it may pay. */
+/** A run whose sub-agent asks for approval of a payment. */
 async function asking(...besides: 'pay'[]) {
   const store = memoryStore()
   const paid: string[] = []
@@ -125,7 +125,10 @@ test('a fork whose sub-agent has no log any more is refused, and leaves nothing'
   expect(store.list({ children: true }).map(({ id }) => id)).toEqual(['s'])
 })
 
-/** Three agents, of which the lowest pays without asking. Each model works through its turns by the results it has read. */
+/**
+ * Three nested agents. The lowest pays without asking. Each model picks its turn by the number of results it
+ * has read.
+ */
 function crew(store: SyncSessionStore, paid: string[]) {
   const asking = (name: string, input: object) => createOneCallModel(name, undefined, input)
   const pay = tool('pay', ({ text }) => String(paid.push(String(text))))

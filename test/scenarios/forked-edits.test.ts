@@ -7,7 +7,7 @@ import { findHistoryProblem } from '../support/history.js'
 import { again, stage, textOf } from '../support/play.js'
 import { call, text, tool } from '../support/tools.js'
 
-/** Pays, once a person agrees to more than ten. */
+/** Pays. Amounts above ten need approval. */
 function transfer(paid: number[]) {
   return defineTool({
     name: 'transfer',
@@ -27,7 +27,7 @@ async function kept(turns: readonly Turn[], options: Partial<AgentOptions> = {})
   return { play, agent: play.agent, store }
 }
 
-/** The first record after which this holds. */
+/** The first record for which the condition holds. */
 async function recordWhere(
   { agent, store }: Awaited<ReturnType<typeof kept>>,
   holds: (state: string) => boolean,
@@ -217,7 +217,7 @@ const asks = (amount: number): Turn => ({
   ],
 })
 
-/** The same, with what the provider wants back unchanged. */
+/** The same message, with the provider's opaque data unchanged. */
 function signed(amount: number): Turn {
   const call = (id: string, name: string, args: string, extra: object) => ({
     id,

@@ -16,7 +16,7 @@ const until = async (isReached: () => boolean): Promise<void> => {
   while (!isReached()) await settled()
 }
 
-/** Calls `export`, and says what came of it. */
+/** Calls `export`, then reports the result. */
 const model: ModelProvider = {
   provider: 'scripted',
   model: 'scripted-1',
@@ -30,14 +30,14 @@ const model: ModelProvider = {
   },
 }
 
-/** Jobs at another service: begun by calls, and asked for until they are done. */
+/** Jobs at an external service. Calls start them and poll until they are done. */
 class Service {
   readonly begun: string[] = []
   readonly asked: unknown[] = []
   readonly ended: string[] = []
   isDone = false
 
-  /** A tool as each process has it. */
+  /** The tool as each process defines it. */
   tool(keepsHandle = true) {
     return defineTool({
       name: 'export',

@@ -34,14 +34,14 @@ afterEach(async () => {
   await Promise.all(rehearsals.splice(0).map((one) => one.close()))
 })
 
-/** What each agent of a desk has besides its model and its instructions. */
+/** The settings of each desk agent other than its model and instructions. */
 interface DeskOptions {
   triage?: Partial<AgentOptions>
   billing?: Partial<AgentOptions>
   store?: SessionStore
 }
 
-/** A triage agent that hands over to billing, as one process has them. */
+/** A triage agent that hands over to billing, as created in one process. */
 class Desk {
   readonly refund = tool('refund', () => 'Refunded.')
   readonly look = tool('look', () => 'Seen.')
@@ -70,7 +70,7 @@ class Desk {
     return openaiChat({ model, baseURL: this.rehearsal.url, apiKey: 'none' })
   }
 
-  /** What each request is made of, in short: who is told to speak, by which model, with which tools. */
+  /** A summary of each request: the instructions, the model and the tools. */
   get asked(): string[] {
     return this.rehearsal.requests.map(({ sent, body }) => {
       const { model, tools = [] } = sent as Sent
@@ -118,7 +118,7 @@ describe('a handoff', () => {
       content: "The conversation is handed to 'billing', who answers from here on.",
       data: { handoff: { to: 'billing' } },
     })
-    // The next run of the session is the other agent's, too.
+    // The next run of the session also uses the other agent.
     await desk.agent.run('Thank you.', { session: 'ann' }).result
     expect(desk.asked[3]).toBe(billingAsked)
   })
@@ -142,13 +142,13 @@ describe('a handoff', () => {
     expect(desk.asked).toEqual([triageAsked, billingAsked, billingAsked])
     const session = await other.agent.readSession('ann')
     expect(other.agent.createInput('And now?', { session }).speaker).toBe('billing')
-    // The log tells it: record by record, and to a fork of any of them.
+    // The log records the handoff at each record and in a fork of any record.
     const records = store.read('ann')
     expect(records.map(({ data }) => data).filter((data) => data.includes('"HANDED_OFF"'))).toHaveLength(1)
     const forked = await other.agent.fork('ann')
     expect((await other.agent.run('And now?', { session: forked }).result).output).toBe('Again.')
     expect(desk.asked[3]).toBe(billingAsked)
-    // A branch before the handoff is the first agent's.
+    // A branch before the handoff belongs to the first agent.
     await other.agent.branch('ann', { from: 'm1', edit: 'Hello.' }).result
     expect(desk.asked[4]).toBe(triageAsked)
     expect(await findUnlawful(store)).toEqual([])
@@ -252,7 +252,7 @@ describe('a handoff that meets others', () => {
   it('keeps to the rules of logs where a snapshot stands between the call and the end of its answer', async () => {
     const store = memoryStore()
     const book = tool('book', () => 'Booked.', { needsApproval: true })
-    // So long that a snapshot follows.
+    // Long enough that a snapshot follows.
     const read = tool('read', () => 'Money. '.repeat(20_000))
     const desk = await open([calls([[toBilling], ['read'], ['book']]), text('Billing here.')])
     const agent = createAgent({

@@ -4,10 +4,10 @@ import { clientTool, call, calls, text, times, tool } from '../support/tools.js'
 import { type Stage, stage, textOf } from '../support/play.js'
 import { sampledRows } from '../support/extent.js'
 
-/** Half a surrogate pair, as a cut through the middle of an emoji leaves it. */
+/** A lone surrogate, left by a cut through an emoji. */
 const half = '\ud83d'
 
-/** One run, and one more message to the same session: both end well, and all that was sent was taken. */
+/** One run and one more message to the same session. Both end well, and every sent message was accepted. */
 async function twice(opened: Stage, more: { input?: Parameters<Stage['run']>[0] } = {}) {
   const session = createSession()
   const first = await opened.run(more.input ?? 'Go.', { session }).run.result

@@ -33,7 +33,7 @@ const shorten = (url = 'https://herons.test', more: object = {}) => ({
 })
 const done: Turn = { text: 'Done.' }
 
-/** A server that has tools of an MCP server to ask about, and refuses what OpenAI refuses. */
+/** A server that asks for approval of MCP tools and rejects the same requests as OpenAI. */
 async function theatre(turns: Turn[], options: Partial<AgentOptions> = {}) {
   const rehearsal = await startRehearsal({ scenario: { turns }, strict: true })
   rehearsals.push(rehearsal)

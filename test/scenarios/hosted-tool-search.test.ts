@@ -13,7 +13,8 @@ import {
   replaySession,
 } from '../../src/testing/index.js'
 
-// Written after the public types of the package `openai` (ToolSearchTool, ResponseToolSearchCall, ResponseToolSearchOutputItem).
+// Written after the public types of the package `openai` (ToolSearchTool, ResponseToolSearchCall,
+// ResponseToolSearchOutputItem).
 
 const parameters = { type: 'object', properties: { town: { type: 'string' } }, required: ['town'] } as const
 
@@ -46,7 +47,7 @@ const wireTool = (name: string) => ({
   parameters,
 })
 
-/** An answer that searches, and calls what it has found. */
+/** An answer that searches and calls the found tool. */
 const searching = (name: string, town: string) => [
   {
     type: 'tool_search_call',
@@ -89,7 +90,7 @@ interface Body {
   tools: { type: string; name?: string; defer_loading?: true }[]
 }
 
-/** A provider that gives these answers, each as a stream, and keeps what it was asked. */
+/** A provider that streams these answers and records its requests. */
 function play(...answers: object[][]) {
   const bodies: Body[] = []
   const fetch = async (_url: unknown, init?: { body?: unknown }) => {
@@ -137,7 +138,7 @@ test('the provider searches: requests have all tools, marked, and what it loads 
   expect([state, output, ran]).toEqual(['COMPLETED', 'It rains.', ['weather Rome', 'weather Oslo']])
   expect(loaded).toEqual([['weather']])
   expect(bodies.map(offered)).toEqual([always, always, always])
-  // The list of deferred tools is for our own search alone.
+  // Only our search uses the list of deferred tools.
   expect(JSON.stringify(bodies[0]?.input)).not.toContain('weather of a town')
   expect(bodies[1]?.input.map(({ type }) => type).filter(Boolean)).toEqual([
     'tool_search_call',

@@ -9,7 +9,7 @@ import { call, text, tool } from '../support/tools.js'
 const pay = (done: unknown[] = []) =>
   tool('pay', ({ amount }) => `paid ${String(done.push(amount) && amount)}`, { needsApproval: true })
 
-/** A store that counts the messages that are read from its inboxes. */
+/** A store that counts the messages read from its inboxes. */
 function counting() {
   const store = memoryStore()
   const count = { read: 0 }

@@ -25,7 +25,7 @@ async function refused(work: Promise<unknown>): Promise<{ code: string; message:
   throw new Error(`It was not refused: ${String(error)}`)
 }
 
-/** The events of a log that came from the inbox. */
+/** The log events that came from the inbox. */
 async function toldIn(store: SessionStore, id: string) {
   const records = await store.read(id)
   return records
@@ -169,7 +169,7 @@ describe.each(sampledKinds(kinds))('a session of a store that answers %s', (_, o
     })
     await tell({ type: 'approve', ...asked })
     expect(await refused(tell({ type: 'reject', ...asked }))).toMatchObject({ code: 'already_answered' })
-    // Two pages that have not seen each other.
+    // Two pages with no knowledge of each other.
     await store.inbox?.put('s', JSON.stringify({ type: 'REJECT', callId: asked.callId, why: 'No.' }))
     const resumed = await play.agent.resume('s')
     expect(await resumed.result).toMatchObject({ state: 'COMPLETED' })
@@ -192,7 +192,7 @@ describe.each(sampledKinds(kinds))('a session of a store that answers %s', (_, o
     expect(messages.filter(({ role }) => role === 'tool')).toHaveLength(1)
     expect(await inboxOf(store, 's')).toEqual([])
     expect(await refused(bare.send('s', { type: 'cancel' }))).toMatchObject({ code: 'run_ended' })
-    // The session takes another run.
+    // The session starts another run.
     expect(await again(play, { store }).run('And now?', { session: 's' }).result).toMatchObject({
       state: 'COMPLETED',
     })
@@ -204,7 +204,7 @@ describe.each(sampledKinds(kinds))('a session of a store that answers %s', (_, o
     const agent = createAgent({ model, store: kept, clock: new SimulatedClock() })
     void agent.run('Go.', { session: 's' })
     await until(() => model.pending !== null)
-    // The process is gone: another store in which the log stands as it was.
+    // The process is gone. Another store holds an unchanged copy of the log.
     const store = open()
     const lease = await store.acquire('s', { holder: 'gone', ttlMs: 1000 })
     await store.append(lease, await kept.read('s'), (await kept.get('s'))?.summary ?? undefined)
@@ -458,7 +458,7 @@ describe('a session that another connection to the store holds', () => {
     clock.increment(1000)
     await settled()
     expect(asked).toEqual([['a', 'b'], ['b']])
-    // Told by the answer to a write, before anybody asks.
+    // The write's response reports the message before any query.
     await other.send('b', { type: 'steer', text: 'Mind the gap.' })
     model.pending?.answer({ toolCalls: [callOf('x', 'look')] })
     await until(() => model.attempts.length === 3)

@@ -1,7 +1,7 @@
 import { latch, type Play, type Stage, stage, tick, until } from '../support/play.js'
 import { call, calls, text, tool } from '../support/tools.js'
 
-/** What stops a run from outside. */
+/** External interruptions of a run. */
 const stops: [what: string, stop: (theatre: Stage, play: Play) => void, end: object][] = [
   ['cancel', (_theatre, play) => play.run.cancel(), { state: 'CANCELLED', reason: 'cancelled' }],
   ['the deadline', ({ clock }) => clock.increment(60_000), { state: 'TIMED_OUT', reason: 'timeout' }],

@@ -98,7 +98,7 @@ test('a queue answers every ask exactly once, in order, whatever is asked when',
       expect(values).toEqual(Array.from({ length: taken }, (_, i) => i))
       expect(answers).toHaveLength(asked.length)
       expect(answers.filter((answer) => answer === 'failed').length).toBeLessThanOrEqual(1)
-      // Values come first, then the failure, then nothing.
+      // The values, then the failure, then the end.
       expect(answers.findLastIndex((answer) => typeof answer === 'number')).toBe(taken - 1)
       if (!isReturned) expect(taken).toBe(Math.min(pushed, asked.length))
       expect(ends).toBe(1)

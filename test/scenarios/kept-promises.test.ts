@@ -4,7 +4,7 @@ import { type RecordContent, sealRecord } from '../../src/core/sessions/log/log-
 import { stage } from '../support/play.js'
 import { call, text, times, tool } from '../support/tools.js'
 
-/** Promises of the documents that are about two things at once, and so belong to no other file. */
+/** Documented promises that concern two features, and so fit no other file. */
 
 test('an actor that nobody has provided ends the run in ERROR, and does not hang it', async () => {
   const agent = createAgent({ model: openaiChat({ model: 'm', baseURL: 'http://127.0.0.1:9/v1' }) })
@@ -58,7 +58,7 @@ test('a snapshot is written when 64,000 characters have come since the last one'
       expect(since).toBeGreaterThanOrEqual(64_000)
       since = 0
     } else {
-      // What the last record brings over the line is still in.
+      // Includes the content of the last record, which crosses the limit.
       expect(since).toBeLessThan(64_000)
       since += data.length
     }
@@ -87,7 +87,7 @@ test('a log of a newer Statewright, or one that stands in a state which this mac
       : entry,
   )
   await expect(elsewhere).rejects.toMatchObject({ code: 'unknown_state' })
-  // The loop writes no such logs.
+  // The loop does not write such logs.
   for (const forged of ['newer', 'elsewhere']) store.delete(forged)
 })
 

@@ -6,11 +6,11 @@ import { call, ManualModel, settled } from '../support/manual-model.js'
 import { until } from '../support/play.js'
 import { tool } from '../support/tools.js'
 
-// What `npm run simulate` has found first, as short as it can be told.
+// The failures that `npm run simulate` found first, reduced to their shortest form.
 
 const pay = () => tool('pay', () => 'ok', { needsApproval: true })
 
-/** A process of its own. */
+/** A separate process. */
 function processOn(store: SessionStore) {
   const model = new ManualModel()
   return { model, agent: createAgent({ model, store, tools: [pay()], clock: new SimulatedClock() }) }
@@ -25,7 +25,7 @@ it('a process that has slept through its lease leaves what was told meanwhile to
   first.model.pending?.answer({ toolCalls: [call('a', 'pay', { n: 1 })] })
   await begun
   await first.agent.send('s', { type: 'approve', callId: 'a' })
-  // One process takes the session, and falls asleep before it reads what was told.
+  // One process takes the session and falls asleep before it reads the message.
   let wake = (): void => undefined
   const asleep = new Promise<void>((resolve) => (wake = resolve))
   const read = async (id: string, after?: number) => {
@@ -36,7 +36,7 @@ it('a process that has slept through its lease leaves what was told meanwhile to
   const slept = runSession(sleeper.agent, { session: 's' })
   await until(() => store.get('s')?.holder != null)
   now += 31_000
-  // Another one goes on with it, to a new question, which is answered.
+  // Another process continues to a new question and gets its answer.
   const second = processOn(store)
   const driven = runSession(second.agent, { session: 's' })
   await until(() => second.model.pending !== null)

@@ -10,13 +10,13 @@ import { call, plainAnswer } from '../support/manual-model.js'
 import { until } from '../support/play.js'
 import { tool } from '../support/tools.js'
 
-/** What processes have written: each call of append, in order. */
+/** Every append call of the processes, in order. */
 interface Written {
   session: string
   args: Parameters<SessionStore['append']>
 }
 
-/** Answers by how many answers the request has. */
+/** Selects its turn by the number of answers in the request. */
 function scripted(...turns: Partial<ModelResponse>[]): ModelProvider {
   return {
     provider: 'scripted',
@@ -48,7 +48,7 @@ function createLead(store: SessionStore, look = tool('look', () => 'seen')) {
   })
 }
 
-/** A run of a lead and its sub-agent, as it was written. */
+/** A run of a lead and its sub-agent, as a list of writes. */
 async function record({ isCancelled = false } = {}): Promise<Written[]> {
   const kept = memoryStore()
   const written: Written[] = []
@@ -67,7 +67,7 @@ async function record({ isCancelled = false } = {}): Promise<Written[]> {
   return written
 }
 
-/** A store in which the last writes of the two sessions are missing. */
+/** A store without the last writes of the two sessions. */
 async function leave(written: readonly Written[], missing: { lead: number; child: number }) {
   const store = memoryStore()
   const child = written.find(({ session }) => session !== 's')?.session ?? ''

@@ -14,7 +14,7 @@ import { createOneCallModel } from '../support/manual-model.js'
 import { faults } from '../support/record-faults.js'
 import { tool } from '../support/tools.js'
 
-/** A feature of a later version: runs that start with the input 'Later.' use it. */
+/** A feature of a later version, used by runs that start with the input 'Later.' */
 const feature = 'later_feature'
 const addFeature = () => {
   logFeatures[feature] = (record) => record.type !== 'opened' && JSON.stringify(record).includes('Later.')

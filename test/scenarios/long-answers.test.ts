@@ -41,7 +41,7 @@ test('what a snapshot leaves out is there again: for the next run, a fork, a rep
 describe('a long answer that streams', () => {
   const length = 4_000_000
 
-  /** How often its text is in memory, at most, while it streams and when it has ended. */
+  /** The maximum number of copies of its text in memory, during the stream and after its end. */
   async function played(
     page: 'chat' | 'agui',
     { isRead, isShielded }: Record<'isRead' | 'isShielded', boolean>,
@@ -75,7 +75,7 @@ describe('a long answer that streams', () => {
       const headers = { 'content-type': 'application/json' }
       return handler(new Request('http://chat.test/', { method: 'POST', headers, body }))
     }
-    // What is loaded once is not measured.
+    // Excludes one-time module loads from the measurement.
     size = 10_000
     await (await say('warm')).text()
     ;[before, most, size] = [getUsedBytes(), 0, length]
@@ -89,7 +89,8 @@ describe('a long answer that streams', () => {
     return most
   }
 
-  // Two of them are the log of a store in memory. Shields look at a text of their own, and say which of it is shown.
+  // The in-memory store's log accounts for two copies. Shields keep a separate text and return the part to
+  // show.
   const pages = [
     { page: 'chat', isRead: true, isShielded: false, times: 4 },
     { page: 'chat', isRead: false, isShielded: false, times: 4 },

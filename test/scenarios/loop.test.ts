@@ -40,7 +40,7 @@ describe('the loop over the wire', () => {
   })
 
   it('runs the calls of a batch at once and keeps their results in call order', async () => {
-    // Each waits for the next one's end.
+    // Each call waits for the end of the next one.
     const ends = Object.fromEntries(['a', 'b', 'c', 'd'].map((name) => [name, latch()]))
     ends.d?.open()
     const slow = tool('slow', async ({ name, after }) => {

@@ -16,7 +16,7 @@ async function until(holds: () => unknown): Promise<void> {
   if (!holds()) throw new Error('It did not come to pass.')
 }
 
-/** A process in the first of four payments, one or two at a time, and the questions that it asks its store. */
+/** A process in the first of four payments, run one or two at a time, with its store queries. */
 async function paying(reached: (near: SessionStore) => SessionStore, concurrency: number) {
   const clock = new LaggingClock(1_000_000)
   const near = memoryStore({ now: () => clock.now() })
@@ -51,7 +51,7 @@ describe.each(sampledKinds(stores))('with a store that answers %s', (_, reached)
     'a process that has slept starts no call of a run that another one has, %d at a time',
     async (n) => {
       const { clock, run, begun, ends, enter } = await paying(reached, n)
-      // Both the lease and the process stand still for as long as this.
+      // The lease and the process both stall for this long.
       clock.lag(31_000)
       const other = await enter().agent.resume('s')
       await until(() => other.state === 'RUNNING')

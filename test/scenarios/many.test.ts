@@ -9,7 +9,7 @@ import { stage } from '../support/play.js'
 import { calls, text, times, tool } from '../support/tools.js'
 import { sampled } from '../support/extent.js'
 
-/** The most listeners that any one signal has had at a time: Node warns of more than ten as of a leak. */
+/** The maximum number of listeners on one signal. Node warns of a leak above ten. */
 function watchSignals(): { most: () => number } {
   const added = jest.spyOn(EventTarget.prototype, 'addEventListener')
   const removed = jest.spyOn(EventTarget.prototype, 'removeEventListener')
@@ -68,7 +68,7 @@ describe('listeners on one signal', () => {
 describe('a batch of very many calls', () => {
   const count = 500
 
-  /** Runs them while others have turns of the event loop, and counts what happens between two of those. */
+  /** Runs the work while other tasks get event loop turns, and counts the operations between turns. */
   async function inCompany(options: Partial<AgentOptions>, onTurn: (run: Run, turn: number) => void) {
     const seen = { begun: 0, looks: 0, turns: 0, longest: 0 }
     let stretch = 0
@@ -137,7 +137,9 @@ describe('a batch of very many calls', () => {
 })
 
 describe('a response with very many calls', () => {
-  /** The state in which so many calls wait for a person, each counting how often the machine looks at it. */
+  /**
+   * The state in which this many calls wait for a person. Each call counts how often the machine reads it.
+   */
   async function waiting(
     count: number,
   ): Promise<{ state: SnapshotFrom<typeof agentMachine>; looks: () => number }> {

@@ -21,7 +21,7 @@ const bytes = Uint8Array.from(atob(png), (letter) => letter.charCodeAt(0))
 const picture = { type: 'image', image: bytes } as const
 const url = `data:image/png;base64,${png}`
 
-/** Everything that a request says, in the API's own words. */
+/** The request's full content in the API's format. */
 function sent(theatre: Stage, index: number): string {
   return JSON.stringify(theatre.requests.at(index)?.sent)
 }
@@ -310,7 +310,7 @@ describe('a model that does not take it', () => {
       const agent = createAgent({ model, tools, store })
       const result = await agent.run('Go.', { session: 's' }).result
       expect(result.state).toBe('COMPLETED')
-      // The transcript has it, whoever reads it later.
+      // The transcript keeps it for later readers.
       expect(JSON.stringify((await agent.replay('s')).messages)).toContain(url)
       const asked = theatre.requests.slice(-3).map(({ sent: body }) => JSON.stringify(body))
       expect(asked[2]?.includes(url)).toBe(seen)

@@ -2,7 +2,7 @@ import { jest } from '@jest/globals'
 import { memoryStore } from '../../src/index.js'
 import { ManualModel } from '../support/manual-model.js'
 
-// In a file of its own: the modules are loaded anew, as where the package is not installed.
+// In a separate file, because it reloads the modules as if the package were not installed.
 jest.unstable_mockModule('gpt-tokenizer/encoding/o200k_base', () => {
   throw Object.assign(new Error('Cannot find package'), { code: 'ERR_MODULE_NOT_FOUND' })
 })

@@ -101,7 +101,7 @@ describe('examples/run-code.mjs', () => {
   const kill = jest.spyOn(ChildProcess.prototype, 'kill')
   beforeEach(() => kill.mockClear())
 
-  /** What the tool returns; an error, when that is what it throws. */
+  /** The tool's return value, or the error that it throws. */
   const outcome = async (code: string, limits: Limits = {}, signal = new AbortController().signal) => {
     const execution = { signal } as core.ToolExecution
     return await Promise.resolve(runCode(limits).execute?.({ code }, execution)).catch(

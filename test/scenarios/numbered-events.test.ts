@@ -6,7 +6,7 @@ import { call, clientTool, text, tool } from '../support/tools.js'
 const done = text('Done.')
 const pay = () => tool('pay', () => 'paid', { needsApproval: true })
 
-/** The events of a run from here on. */
+/** The events of a run from this point. */
 function heard(run: Run): AgentEvent[] {
   const events: AgentEvent[] = []
   run.events$.subscribe((event) => {
@@ -91,7 +91,7 @@ describe.each([
     const theatre = await stage([call('look'), done], options)
     const play = theatre.run('Go.', { session: 's' })
     await play.event('step_started', ({ stepType }) => stepType === 'tool_execution')
-    // What a process that is killed now leaves behind.
+    // The records that a kill at this point would leave.
     const records = await options.store.read('s')
     const left = memoryStore()
     const lease = left.acquire('s', { holder: 'a copy', ttlMs: 1_000 })

@@ -5,7 +5,7 @@ import { tick, until } from '../support/play.js'
 
 type Clock = SimulatedClock
 
-/** A process with a parent and its sub-agent. Its clock may stand still, as that of a process that has died. */
+/** A process with a parent and its sub-agent. A stopped clock simulates a dead process. */
 function start(store: SessionStore, clock: Clock) {
   const [parent, child] = [new ManualModel(), new ManualModel()]
   const research = createAgent({ model: child, clock }).asTool({ name: 'research', description: 'Finds.' })
@@ -17,7 +17,7 @@ const statesIn = async (store: SessionStore) =>
     .map(({ summary }) => `${summary?.parent ? 'child' : 'parent'} ${summary?.state}`)
     .sort((a, b) => a.localeCompare(b))
 
-/** A process dies while its sub-agent works. The lease of the parent is over first. */
+/** A process dies while its sub-agent works. The parent's lease expires first. */
 async function dieAtWork() {
   const time = new SimulatedClock()
   const store = memoryStore({ now: () => time.now() })

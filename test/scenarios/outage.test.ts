@@ -10,7 +10,7 @@ type Fate = 'done' | 'refused' | 'unanswered'
 
 const away = () => new StoreError('store_unavailable', 'The server is away.', 's')
 
-/** A store across a network that can break: before what was asked for has come there, or before its answer has come back. */
+/** A store behind a network that can fail before the request arrives or before its response returns. */
 function breaking(near: SessionStore, fateOf: (method: string) => Fate): SessionStore {
   const far = distant(near)
   const broken = ['acquire', 'renew', 'append', 'release'].map((name) => [
@@ -27,7 +27,7 @@ function breaking(near: SessionStore, fateOf: (method: string) => Fate): Session
   return { ...far, ...(Object.fromEntries(broken) as object) }
 }
 
-/** A process of its own. */
+/** A separate process. */
 function program(store: SessionStore, clock: SimulatedClock, work: () => unknown = () => 'seen') {
   const model = new ManualModel()
   const look = tool('look', async () => String(await work()), { readOnly: true })
@@ -39,7 +39,7 @@ async function until(holds: () => unknown): Promise<void> {
   for (let i = 0; i < 1000 && !holds(); i += 1) await settled()
 }
 
-/** A run to its end, whose model says this as often as it is asked. */
+/** Runs to its end with a model that repeats this answer. */
 async function answered(
   model: ManualModel,
   run: Run,
@@ -55,7 +55,7 @@ async function answered(
   return run.result
 }
 
-/** Lets so much time pass, and what is due in it happen. */
+/** Advances the clock and runs due timers. */
 async function pass(clock: SimulatedClock, ms: number): Promise<void> {
   for (let left = ms; left > 0; left -= 250) {
     clock.increment(Math.min(250, left))
@@ -90,7 +90,7 @@ describe('a store that is away for a while', () => {
       expect(await run.result).toMatchObject({ reason: 'store_error', error: { code: 'store_unavailable' } })
     asked.length = 0
     await pass(clock, 8000)
-    // One is tried, and the others not, while nobody answers.
+    // During the outage, one request probes the store and the others wait.
     expect(asked.length).toBeGreaterThan(1)
     expect(asked.length).toBeLessThan(8)
     expect(new Set(asked)).toEqual(new Set(['release']))
@@ -99,7 +99,7 @@ describe('a store that is away for a while', () => {
     isAway = false
     await pass(clock, 4000)
     expect(sessions.map((session) => near.get(session)?.holder)).toEqual([null, null, null, null])
-    // Long before their leases run out.
+    // Long before their leases expire.
     expect(clock.now()).toBeLessThan(30_000)
     const other = program(distant(near), clock)
     const run = await other.agent.resume('a')
@@ -142,7 +142,7 @@ describe('a store that is away for a while', () => {
         const left = [...fates]
         let worked = 0
         const first = program(
-          // What nobody got the answer to would be for the store itself to give back.
+          // Only the store itself could undo a write whose response was lost.
           breaking(near, (method) => (method === 'acquire' ? 'done' : (left.shift() ?? 'done'))),
           clock,
           () => (worked += 1),

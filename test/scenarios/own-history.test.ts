@@ -36,7 +36,7 @@ describe('a message history of one’s own', () => {
     expect(output).toBe('From Ada.')
     expect(messages.map(({ id }) => id)).toEqual(['m1', 'm2', 'm3', 'm4', 'm5', 'm6'])
     expect(messages.every(({ createdAt }) => createdAt === opened.clock.now())).toBe(true)
-    // What was said before is not said again.
+    // Earlier messages are not repeated.
     expect(play.of('user_message').map(({ message }) => message.content)).toEqual(['From whom?'])
   })
 
@@ -76,7 +76,7 @@ describe('a message history of one’s own', () => {
       { role: 'developer', content: [{ type: 'text', text: 'Be brief.' }], created_at: '2026-01-01' },
       user('Look twice.'),
       { ...asked('c1', 'c2'), refusal: null, audio: null, function_call: null, annotations: [] },
-      // In the order in which they arrived.
+      // In arrival order.
       result('c2', 'second'),
       { ...result('c1'), content: [{ type: 'text', text: 'first' }] },
       {
@@ -299,7 +299,7 @@ it.each(wrong)('refuses %s, naming the message', async (_, messages, subject, se
   expect(opened.requests).toEqual([])
 })
 
-/** The same store, answering by promises. */
+/** The same store with promise-based answers. */
 function asynchronous<Store extends object>(store: Store): Store {
   return new Proxy(store, {
     get: (target, key) => {

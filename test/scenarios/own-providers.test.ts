@@ -24,7 +24,7 @@ const calling = (name: string): Partial<ModelResponse> => ({
   toolCalls: [{ id: 'c1', type: 'function', function: { name, arguments: '{"task":"Go."}' } }],
 })
 
-/** A provider of one's own that gives these answers, the last again and again. */
+/** A custom provider that returns these answers and repeats the last one. */
 function provider(answers: readonly object[], model = 'mine-1'): ModelProvider {
   let asked = 0
   return {

@@ -30,7 +30,7 @@ const sentIn = ({ sent }: { sent: unknown }): Sent => sent as Sent
 const toolsIn = (request: { sent: unknown }): string[] =>
   (sentIn(request).tools ?? []).map(({ function: { name } }) => name)
 
-/** A run that ends before anything is sent. */
+/** A run that ends before it sends a request. */
 async function unsent(options: Partial<AgentOptions>) {
   const theatre = await stage([text('Never.')], options)
   const result = await theatre.run().run.result

@@ -3,7 +3,7 @@ import type { Turn } from '../../src/rehearsal/index.js'
 import { type Play, stage } from '../support/play.js'
 import { call, text, times, tool } from '../support/tools.js'
 
-/** A model that says the same for ever, until something stops it. */
+/** A model that repeats the same answer until it is stopped. */
 async function stubborn(turn: Turn, preset: keyof typeof presets, limits: { tokenBudget?: number } = {}) {
   const look = tool('look', () => 'same', { readOnly: true })
   const theatre = await stage([turn], { ...presets[preset], tools: [look] }, 'loop')

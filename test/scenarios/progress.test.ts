@@ -8,7 +8,7 @@ const lastWords = text('I found nothing.')
 const seen = (play: Pick<Play, 'of'>) => play.of('guardrail').map(({ action, rule }) => `${action} ${rule}`)
 const clock = (n: number) => `2026-03-01 10:${String(n).padStart(2, '0')}:07`
 
-/** A run that the default policy stops: the turns come as long as they are asked for, then the last words. */
+/** A run that the default policy stops. The turns repeat on demand, then the last words follow. */
 async function halted(turn: Turn, responses: number, options: Parameters<typeof stage>[1]) {
   const theatre = await stage([...times(responses, turn), lastWords], options)
   const play = theatre.run()

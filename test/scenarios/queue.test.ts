@@ -33,7 +33,7 @@ async function refused(work: Promise<unknown>): Promise<string> {
   throw new Error(`It was not refused: ${String(error)}`)
 }
 
-/** What was said in a session, and answered. */
+/** The user messages and answers of a session. */
 async function transcript(agent: ReturnType<typeof createAgent>, id = 's'): Promise<unknown[]> {
   const { messages } = await agent.replay(id)
   return messages.filter(({ role }) => role !== 'system').map(({ content }) => content)
@@ -43,7 +43,7 @@ const textOf = (content: unknown): string => (typeof content === 'string' ? cont
 
 const inboxOf = async (store: SessionStore, id = 's') => (await store.inbox?.read(id)) ?? []
 
-/** An agent whose model answers each message with it, unless the test holds it. */
+/** An agent whose model echoes each message, unless the test holds it. */
 function echo(store: SessionStore, options: Partial<Parameters<typeof createAgent>[0]> = {}) {
   const model = new ManualModel()
   const agent = createAgent({ model, store, clock: new SimulatedClock(), ...options })
@@ -207,7 +207,7 @@ describe.each(sampledKinds(kinds))('a queue in a store that answers %s', (_, ope
     expect(await next('one', 'a')).toMatchObject({ status: 'applied' })
     expect(await next('two', 'b')).toEqual({ message: 1, status: 'sent' })
     expect(await next('two', 'b')).toEqual({ message: 1, status: 'sent' })
-    // Two processes have left it at once.
+    // Two processes released it at the same time.
     await store.inbox?.put('s', (await inboxOf(store))[0]?.text ?? '')
     await answering(driven)
     expect(await next('two', 'b')).toMatchObject({ status: 'applied' })
@@ -269,7 +269,7 @@ describe.each(sampledKinds(kinds))('a queue in a store that answers %s', (_, ope
     const { agent, model, answering } = echo(store)
     const driven = agent.run('one', { session: 's' })
     await until(() => model.pending !== null)
-    // Of another process: the one at work has not looked yet when its run ends.
+    // A message from another process, not yet read when the active process's run ends.
     const text = '{"type":"MESSAGE","when":"now","messageId":"k","messages":[{"content":"two"}]}'
     model.pending?.answer({ text: 're: one' })
     await store.inbox?.put('s', text)
@@ -353,7 +353,7 @@ it('begins nothing after a run that has ended its processes', async () => {
   const store = memoryStore({ now: () => time })
   const { agent, model, next, answering } = echo(store)
   for (let i = 0; i < 6; i += 1) {
-    // Nothing is heard of it any more, and its lease runs out.
+    // It sends no more events, and its lease expires.
     void runSession(agent, { session: 's', input: 'one' }).catch(() => undefined)
     await until(() => model.pending !== null)
     if (i === 0) await next('two')
@@ -362,7 +362,7 @@ it('begins nothing after a run that has ended its processes', async () => {
   }
   const rest = await runSession(agent, { session: 's' })
   expect(rest).toMatchObject({ turn: 1, state: 'ERROR', error: { code: 'poisoned' } })
-  // The clocks of the processes before were ahead: time does not run backwards.
+  // Earlier processes had clocks that ran ahead. Recorded time never goes backwards.
   expect(checkSessionLog(store.read('s'))).toBeNull()
   expect(await inboxOf(store)).toHaveLength(1)
   expect(await runSession(agent, { session: 's' })).toMatchObject({ turn: 1, state: 'ERROR' })

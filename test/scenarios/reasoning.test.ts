@@ -4,7 +4,7 @@ import { stage } from '../support/play.js'
 import { tool } from '../support/tools.js'
 import { sampledRows } from '../support/extent.js'
 
-/** What the third request of a session says of the first two answers, at a provider. */
+/** The first two answers as the third request of a session presents them to a provider. */
 async function sentBack(options: Partial<OpenAIChatOptions>, stream = true) {
   const theatre = await stage([
     { reasoning: 'It must be looked up.', text: 'Wait.', toolCalls: [{ name: 'look', id: 'c1' }] },

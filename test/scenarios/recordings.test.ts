@@ -38,7 +38,7 @@ interface Tape {
 
 type Interaction = Tape['interactions'][number]
 
-/** One conversation of a tape: its runs, each a user message and the answers that it got. */
+/** One conversation of a tape. Each run is a user message and its answers. */
 type Conversation = { ask: string; interactions: Interaction[] }[]
 
 ;(found ? describe : describe.skip)('recorded loops', () => {
@@ -80,7 +80,7 @@ type Conversation = { ask: string; interactions: Interaction[] }[]
       const names = new Set(
         interactions.flatMap(({ expected }) => expected.toolCalls.map(({ name }) => name)),
       )
-      // A result is sent again with every later request: the calls are answered in their order.
+      // A result is sent again with every later request, so the calls are answered in their order.
       const theatre = await stage(interactions.map(asTurn), {
         tools: [...names].map((name) => tool(name, () => outputs.shift() ?? 'ok')),
         api: 'responses',
@@ -102,14 +102,14 @@ type Conversation = { ask: string; interactions: Interaction[] }[]
   })
 })
 
-/** What the model was sent, as far as two clients would send the same: which calls were made, and what came of them. */
+/** The parts of the request that two clients would send alike: the calls and their results. */
 function sentItems(input: unknown): unknown[] {
   return ((input ?? []) as Item[])
     .filter(({ type }) => type === 'function_call' || type === 'function_call_output')
     .map(({ type, output = null }) => [type, output])
 }
 
-/** Plays the runs of one conversation in one session; returns its last words. */
+/** Plays the runs of one conversation in one session and returns its last answer. */
 async function replay(conversation: Conversation): Promise<string> {
   const all = conversation.flatMap(({ interactions }) => interactions)
   const results = all.flatMap(({ request }) => resultsOf(request.body.messages))
@@ -129,7 +129,7 @@ async function replay(conversation: Conversation): Promise<string> {
   return output
 }
 
-/** A tape may hold several conversations; a request whose user messages are not all known begins one. */
+/** A tape may hold several conversations. A request with an unknown user message starts a new one. */
 function conversations({ interactions }: Tape): Conversation[] {
   const found: Conversation[] = []
   let asked = 0

@@ -25,7 +25,7 @@ const flagged = refusal("The prompt triggered Azure OpenAI's content management 
   code: 'content_filter',
 })
 
-/** Answers, and refuses each request that has these words in it. */
+/** Answers, but rejects each request that contains this text. */
 function refuses(words: RegExp, turn: Turn, answer: Turn | TurnFunction = text('Fine.')): TurnFunction {
   return (request: RecordedRequest) =>
     words.test(JSON.stringify(request.sent)) ? turn : typeof answer === 'function' ? answer(request) : answer
@@ -49,7 +49,7 @@ describe.each(['chat', 'responses'] as const)('over %s', (api) => {
       expect(warnings(first.events)).toEqual([
         expect.stringContaining('The provider refuses pictures, sounds or documents'),
       ])
-      // What is stored is what happened.
+      // The store holds the actual events.
       expect(result.messages[2]).toMatchObject({ media: [{ type: 'image_url' }] })
       const second = await opened.run('And now?', { session: 's' }).end(4)
       expect(second.state).toBe('COMPLETED')
@@ -165,7 +165,7 @@ describe('flagged content', () => {
     const opened = await stage([refuses(/poison|bomb/, flagged)], { store: memoryStore() }, 'repeatLast')
     await opened.run('I like herons.', { session: 's' }).end(1)
     await opened.run('Poison? poison!', { session: 's' }).end(2)
-    // Without the history, and refused all the same: the history comes back.
+    // The request fails without the history as well, so the history is restored.
     await opened.run('A bomb?', { session: 's' }).end(4)
     expect(await opened.run('What do I like?', { session: 's' }).end(5)).toMatchObject({ output: 'Fine.' })
     expect(opened.wire(4).map(textOf).join()).toContain('I like herons.')
@@ -205,7 +205,7 @@ describe('stored reasoning', () => {
       expect(warnings(run.events)).toEqual([expect.stringContaining('stored reasoning')])
       await opened.run('Four.', { session: 's' }).end(5)
       expect(sent(opened.requests[4])).toMatch(secret)
-      // Reasoning that is refused again is never sent again.
+      // Reasoning that is rejected again is never sent again.
       old = secret
       await opened.run('Five.', { session: 's' }).end(7)
       await opened.run('Six.', { session: 's' }).end(8)

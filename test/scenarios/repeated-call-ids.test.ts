@@ -5,7 +5,7 @@ import type { Turn } from '../../src/rehearsal/index.js'
 import { again, stage } from '../support/play.js'
 import { text, tool } from '../support/tools.js'
 
-// Several servers count the calls of each response from call_0; Kimi's ids come again in later steps.
+// Several servers count the calls of each response from call_0. Kimi repeats ids in later steps.
 const look = (...ids: string[]): Turn => ({
   toolCalls: ids.map((id, n) => ({ id, name: 'look', arguments: { n } })),
 })

@@ -6,7 +6,7 @@ import { call, calls, text, times, tool } from '../support/tools.js'
 const same = () => tool('look', () => 'same', { readOnly: true })
 const done = text('Done.')
 
-/** The guards that are told by name what they count; the default policy is another one. */
+/** These guards count the listed names. The default policy has other settings. */
 const classic = { repeatedCall: {}, repeatedOutput: {}, cycle: {}, failing: {} }
 const withClassic = (options: Partial<AgentOptions> = {}) => ({
   ...options,
@@ -16,7 +16,7 @@ const played = (turns: Turn[], options?: Partial<AgentOptions>) => theatre.playe
 const stage = (turns: Turn[], options?: Partial<AgentOptions>) => theatre.stage(turns, withClassic(options))
 const guardrails = (given: AgentConfigInput['guardrails']) => ({ guardrails: given })
 
-/** Calls whose results say nothing new, one batch a turn, then an answer. */
+/** Calls whose results add nothing new, one batch per turn, then an answer. */
 async function completes(turns: Turn[], tools = [same()]): Promise<void> {
   const { result } = await played([...turns, done], { tools })
   expect(result).toMatchObject({ state: 'COMPLETED', output: 'Done.' })

@@ -16,7 +16,7 @@ const words = (text: string, more: object = {}) => message(text, { id: `msg_${te
 const result = (call_id: string, output: string) => ({ type: 'function_call_output', call_id, output })
 const asked = (content: string) => ({ role: 'user', content })
 
-/** A model that answers each request with the next items, whole or as a stream of what one would be. */
+/** A model that answers each request with the next items, as a document or as the equivalent stream. */
 async function theatre(answers: readonly object[][], options: Partial<AgentOptions> = {}) {
   const turns = [...answers]
   const server = await serve((response, seen) => {

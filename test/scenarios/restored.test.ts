@@ -4,7 +4,7 @@ import { createAgent, defineTool, memoryStore, type ToolExecution } from '../../
 import { call, ManualModel, settled } from '../support/manual-model.js'
 import { textOf } from '../support/play.js'
 
-/** An agent with two tools: one answers at once, the other waits. */
+/** An agent with two tools. One answers at once, the other waits. */
 function stage() {
   const model = new ManualModel()
   const ran: string[] = []
@@ -90,7 +90,7 @@ test('a restored run gives its tools the context that comes with it', async () =
   await settled()
   expect(JSON.stringify(actor.getSnapshot().context.messages)).not.toContain('Not read.')
 
-  // As a child of another machine: there is no input to take it from.
+  // As a child of another machine, it has no input to restore from.
   const desk = setup({ actors: { agent: agent.machine } }).createMachine({
     invoke: { id: 'agent', src: 'agent', input: agent.createInput('Go.', { context: { user: 'ann' } }) },
   })
@@ -237,7 +237,7 @@ test('a call of a sub-agent that was under way is not begun again where there is
   createActor(agent.machine, { snapshot }).start()
   await settled()
   expect(textOf(model.pending?.request.messages[2])).toContain('outcome is unknown')
-  // A request that waits for its answer keeps the process for two minutes.
+  // A pending request keeps the process alive for two minutes.
   model.pending?.answer({ text: 'Done.' })
   await settled()
 })

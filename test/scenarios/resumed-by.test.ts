@@ -15,18 +15,18 @@ import { call, ManualModel, settled } from '../support/manual-model.js'
 import { tool } from '../support/tools.js'
 import { visit } from '../studio/visitor.js'
 
-/** A store whose leases run out by hand, and the processes that work in it. */
+/** A store whose leases the test expires, and the processes that use it. */
 function place(): { store: SyncSessionStore; enter: (options?: object) => Process; outlive: () => void } {
   let now = 1_000_000
   const store = memoryStore({ now: () => now })
   return {
     store,
-    /** A process of its own, with an agent whose model answers when the test says so. */
+    /** A separate process, with an agent whose model's answers the test controls. */
     enter: (options = {}) => {
       const [model, clock] = [new ManualModel(), new SimulatedClock()]
       return { model, clock, agent: createAgent({ model, store, clock, ...options }) }
     },
-    /** Every process so far was killed long enough ago. */
+    /** The leases of all killed processes have expired. */
     outlive: () => void (now += 60_000),
   }
 }
@@ -53,7 +53,7 @@ const wants = (callId: string) => ({
   finishReason: 'tool_calls' as const,
 })
 
-/** Each way to go on with a run, by the code of its refusal; null where it goes on. */
+/** The refusal code for each way to resume a run, or null where it resumes. */
 const ways: Record<string, (agent: Agent, session: string) => Promise<string | null>> = {
   'agent.resume': async (agent, session) => agent.resume(session).then(() => null, codeOf),
   drive: async (agent, session) => runSession(agent, { session }).then(() => null, codeOf),
@@ -98,7 +98,7 @@ describe('a run goes on only with an agent of the name and the version that bega
     const handler = chatHandler({ agent: other.agent, authorize: 'none' })
     const { status, body } = await handler(new Request('http://chat.test/api/chat/s/stream'))
     expect(status).toBe(200)
-    // The page asks again and again whether a process has the session; it never takes the run up here.
+    // The page polls whether a process has the session. It never resumes the run here.
     for (let i = 0; i < 3; i += 1) {
       other.clock.increment(5000)
       // oxlint-disable-next-line no-await-in-loop -- one look after the other

@@ -5,7 +5,7 @@ import type { Turn } from '../../src/rehearsal/index.js'
 const overloaded: Turn = { status: 503 }
 const limited: Turn = { status: 429 }
 
-/** A run that waits out every back-off at once, on the simulated clock. */
+/** A run that skips every back-off on the simulated clock. */
 async function retried(turns: Turn[], options: Parameters<typeof stage>[1] = {}) {
   const theatre = await stage(turns, options)
   const play = theatre.run().skipBackOff()

@@ -13,7 +13,7 @@ import {
 import { runSession } from '../../src/index.js'
 import { tool } from '../support/tools.js'
 
-/** One dollar a million tokens of input, two of output. */
+/** One dollar per million input tokens, two per million output tokens. */
 const prices = {
   m: { inputPerMillion: 1, outputPerMillion: 2 },
   n: { inputPerMillion: 1, outputPerMillion: 2 },
@@ -333,7 +333,7 @@ describe('a shared budget', () => {
     }, 'n')
     const agent = createAgent({ model: withFallbacks([first, second]), prices, sampling, budgets: [budget] })
     expect(await agent.run('Go.').result).toMatchObject({ state: 'COMPLETED' })
-    // Never both at once.
+    // Never both at the same time.
     for (const tokens of reserved) expect(tokens).toBeLessThan(1500)
     expect((await budget.status()).spent.tokens).toBe(350)
   })
@@ -363,7 +363,7 @@ describe('a shared budget', () => {
     await createAgent({ ...options, prices: known }).run('Go.').result
     await createAgent({ ...options, prices }).run('Go.').result
     await createAgent({ ...options, prices: known, sampling: { maxTokens: 500 } }).run('Go.').result
-    // A release has what its model has.
+    // A dated release has the price of its model.
     await createAgent({ ...options, model: provider(look, 'm-2026-01-31'), prices: known }).run('Go.').result
     const [most = 0, fallback = 0, capped = 0, release = 0] = reserved
     expect([most - fallback, most - capped]).toEqual([17_000, 19_500])
@@ -465,7 +465,7 @@ describe('a shared budget', () => {
     expect(Math.max(...live)).toBeLessThanOrEqual(usd)
     expect(spent.usd).toBeLessThanOrEqual(usd)
     expect(reserved.usd).toBe(0)
-    // One more request of 1000 tokens of output would not have fitted.
+    // One more request with 1000 output tokens would have exceeded the budget.
     expect(usd - spent.usd).toBeLessThan(0.0025)
     const ended = new Set(results.map(({ state, reason }) => `${state} ${reason}`))
     expect(ended).toEqual(new Set(['COMPLETED end_turn', 'BUDGET_EXCEEDED shared_budget']))

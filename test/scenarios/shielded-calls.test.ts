@@ -16,14 +16,14 @@ const hangs = () => defineShield({ name: 'hangs', check: () => new Promise(() =>
 const note = () => tool('note', ({ text: words }) => `Noted ${words?.toString().length ?? 0} characters.`)
 const paid = () => tool('pay', () => 'Paid.', { needsApproval: true })
 
-/** An agent with a store, so that what it tells and what it keeps can be searched. */
+/** An agent with a store, so that the test can search its events and records. */
 async function kept(turns: readonly (Turn | TurnFunction)[], options: Partial<AgentOptions>) {
   const store = memoryStore()
   const play = await stage(turns, { store, ...options })
   return { play, store }
 }
 
-/** Where the secret stands in what anybody is shown of a session: all but the log's own records. */
+/** The places where the secret appears in session views. Excludes the log's records. */
 async function leaks(play: Stage, { events, run }: Play): Promise<string[]> {
   const { messages, run: last } = await play.agent.replay('s')
   const { requests } = play

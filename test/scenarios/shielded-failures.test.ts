@@ -12,7 +12,7 @@ import { plainAnswer } from '../support/manual-model.js'
 
 const secret = /SECRET/
 
-/** A model that is overloaded as often as this says, in words that repeat what it was sent; then it answers. */
+/** A model that fails with overload errors this many times, echoing its request, then answers. */
 function overloaded(times: number): ModelProvider {
   let asked = 0
   return {

@@ -6,7 +6,7 @@ import { type Play, stage } from '../support/play.js'
 import { text } from '../support/tools.js'
 import { sampledRows } from '../support/extent.js'
 
-/** The answer, cut off at the output limit after each of these but the last. */
+/** The answer, cut off at the output limit after each piece except the last. */
 function pieces(...parts: string[]): Turn[] {
   return parts.map((part, i) =>
     text(part, { chunkSize: 5, finishReason: i < parts.length - 1 ? 'length' : 'stop' }),

@@ -80,7 +80,7 @@ describe.each(['input', 'input and toolOutput'])('with shields for %s', (points)
     expect(play.of('shield').map(({ point, shield: by, callId }) => [point, by, callId])).toEqual(
       ids.map((id) => ['input', 'hides', id]),
     )
-    // What input shields have refused goes to no other shield.
+    // Content that an input shield rejects goes to no other shield.
     const isSeen = points !== 'input' && action === 'redact'
     expect(seen).toEqual(isSeen ? ids.map(() => `toolOutput pay: ${heard}`) : [])
     const steps = play.of('step_completed').flatMap((step) => {

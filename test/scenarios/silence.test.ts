@@ -15,7 +15,7 @@ const piece = (delta: object) => `data: ${JSON.stringify({ choices: [{ index: 0,
 const comment = ': keep-alive\n\n'
 const blank = '\n'
 
-/** A run whose model says what the test makes it say, and hears it before the clock goes on. */
+/** A run whose model output the test controls. The run receives it before the clock advances. */
 async function listening(options: Partial<AgentOptions> = {}) {
   const streams: ServerResponse[] = []
   const keep: Answer = (response) => {
@@ -104,7 +104,7 @@ describe('an answer that brings nothing', () => {
   ])('gets its time anew with %s', async (_name, content) => {
     await using it = await listening()
     for (const words of [comment, content, comment, comment, comment]) {
-      // Less than streamIdleMs at a time.
+      // Less than streamIdleMs apart.
       for (let at = 0; at < 2; at += 1) {
         it.clock.increment(1.5 * minute)
         await it.say(words)
@@ -236,7 +236,7 @@ it('a server that falls silent behind its finish reason has given its answer, wh
   await using server = await serve((response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' })
     response.write(piece({ content: 'Hi.' }) + finish + spent)
-    // Signs of life are nothing of the answer.
+    // Keep-alive signals are not part of the answer.
     const comments = setInterval(() => response.write(comment), 100)
     response.on('close', () => clearInterval(comments))
   })

@@ -12,7 +12,7 @@ const at = (hours: number) => start + hours * hour
 type Result = Awaited<ReturnType<ReturnType<typeof createAgent>['run']>['result']>
 const wakeAtOf = (result: Result) => (result.state === 'PAUSED' ? result.wakeAt : undefined)
 
-/** Each call of `nap` sleeps as the test says. */
+/** The test sets how long each call of `nap` sleeps. */
 function setUp(
   { store, naps = [() => sleepUntil(at(1))] as (() => unknown)[], timeoutMs = 0 } = {} as {
     store?: SessionStore

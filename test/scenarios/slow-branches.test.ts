@@ -13,7 +13,7 @@ import { cases, delays, SlowPlace } from '../support/slow-place.js'
 
 jest.setTimeout(cases.numRuns * 10_000)
 
-/** What processes that share a session do, and how many milliseconds after what was done before. */
+/** The actions of processes that share a session, with the milliseconds since the previous action. */
 const deed = fc.record({
   gap: fc.nat(40),
   by: fc.nat(1),
@@ -21,13 +21,13 @@ const deed = fc.record({
 })
 type Deed = typeof deed extends fc.Arbitrary<infer Value> ? Value : never
 
-/** Another process has the session, or has just changed it. */
+/** Another process has the session or has just changed it. */
 const mayBeRefused = ['session_busy', 'unfinished_run', 'unknown_branch', 'other_branch', 'unknown_message']
 
 class Story {
   readonly place: SlowPlace
   readonly agents: ReturnType<typeof createAgent>[]
-  /** Of what was queued, and of branches that were begun. */
+  /** Errors for queued messages and started branches. */
   readonly queued: string[] = []
   readonly wrong: string[] = []
   branched = 0
@@ -117,7 +117,7 @@ test('processes that branch and queue over a slow store lose no message and no a
         expect(messages.filter(({ role }) => role === 'assistant')).toHaveLength(textsOf(messages).length)
         said.push(...textsOf(messages))
       }
-      // On the branch on which it was said, and on those that have parted behind it, of which there are none here.
+      // Visible on its branch and on branches that split off after it. This log has none of the latter.
       for (const text of story.queued)
         expect([text, said.filter((one) => one === text).length]).toEqual([text, 1])
       expect(place.near.inbox?.read('s')).toEqual([])

@@ -13,7 +13,7 @@ import { cases, delays, SlowPlace } from '../support/slow-place.js'
 
 jest.setTimeout(cases.numRuns * 10_000)
 
-/** What happens to a session that three processes share, and how many milliseconds after what happened before. */
+/** The actions on a session that three processes share, with the milliseconds since the previous action. */
 const deed = fc.record({
   gap: fc.nat(60),
   by: fc.nat(2),
@@ -34,7 +34,7 @@ const deed = fc.record({
 })
 type Deed = typeof deed extends fc.Arbitrary<infer Value> ? Value : never
 
-/** What may be said to a process that asks for a session: another one has it, or there is nothing to do. */
+/** Possible refusals for a process that asks for a session: another process has it, or there is no work. */
 const mayBeRefused = [
   'session_busy',
   'stopped',
@@ -51,7 +51,7 @@ class Story {
   readonly paid: string[] = []
   readonly processes: SlowProcess[]
   readonly sessions = ['s']
-  /** What it was told in passing, and whether that was long before its end. */
+  /** The steer messages of the session, and whether each was sent well before its end. */
   readonly steered = new Map<string, boolean>()
   readonly wrong: string[] = []
   killed = 0
@@ -65,7 +65,7 @@ class Story {
     return new SlowProcess(this.place, this.paid)
   }
 
-  /** A process does something; what it comes to is not waited for. */
+  /** A process acts without waiting for the result. */
   begin({ by, what }: Deed): void {
     const { agent } = this.processes[by] as SlowProcess
     if (what.type === 'kill') this.#kill(by)
@@ -86,7 +86,7 @@ class Story {
       await runSession(agent, { session: 's', input: 'Go.', signal: stop.signal })
     } else if (what.type === 'resume') {
       const { state, error } = await (await agent.resume('s')).result
-      // Another process took the session while this one rested: the run goes on there.
+      // Another process took the session while this one was idle, so the run continues there.
       if (state === 'ERROR' && error?.code !== 'session_busy')
         this.wrong.push(`resume: ${error?.code} ${error?.message}`)
     } else if (what.type === 'fork') this.sessions.push(await agent.fork('s'))
@@ -112,7 +112,7 @@ class Story {
     }
   }
 
-  /** Drives a session to its end, and approves all that it asks. */
+  /** Drives a session to its end and approves every request. */
   async finish(session: string): Promise<SessionResult> {
     const { place } = this
     const { agent } = this.enter()
@@ -129,7 +129,7 @@ class Story {
         }))
       } catch (error) {
         if (!(error instanceof StoreError && error.code === 'session_busy')) throw error
-        // By a process that lives, or for as long as the lease of one that was killed.
+        // By a live process, or for the lease duration of a killed one.
         // oxlint-disable-next-line no-await-in-loop -- as above
         await place.pass(100)
         if (i > 10 && this.killed > 0) place.outlive()
@@ -139,7 +139,7 @@ class Story {
   }
 }
 
-/** A drive that is stopped lets go of the session in the very moment in which it is told something. */
+/** A stopped drive releases the session at the moment a message arrives for it. */
 const toldWhileLeft = {
   ways: [2, 5, 3, 7, 3, 7, 10, 5],
   deeds: [
@@ -156,7 +156,10 @@ const toldWhileLeft = {
   ] satisfies Deed[],
 }
 
-/** A run that rests for its sub-agent's question is taken by another process while this one is told of a steer. */
+/**
+ * Another process takes a run that waits for its sub-agent's question while this process receives a steer
+ * message.
+ */
 const takenAtRest = {
   ways: [2, 4, 3, 0, 4, 4],
   deeds: [
@@ -193,10 +196,10 @@ test('processes that share a session over a slow store bring it to its end, and 
       for (const each of payments) {
         const times = paid.filter((text) => text === each).length
         expect(times).toBeLessThanOrEqual(sessions.length)
-        // What a killed process had begun, and what came before a fork, nobody pays again.
+        // Payments started before a kill or a fork are not repeated.
         if (story.killed === 0 && sessions.length === 1) expect([each, times]).toEqual([each, 1])
       }
-      // A process that was killed while it forked keeps the lease of the new session until it runs out.
+      // A process killed during a fork keeps the new session's lease until it expires.
       if (story.killed > 0) place.outlive()
       for (const { id } of place.near.list()) expect(place.near.get(id)).toMatchObject({ holder: null })
       const { agent } = story.enter()

@@ -9,7 +9,7 @@ jest.setTimeout(cases.numRuns * 5000)
 
 const kinds = ['approve', 'reject', 'output'] as const
 
-/** Answers to the calls of one batch: in which order they come, and how many milliseconds after the one before. */
+/** Answers to the calls of one batch: their order, and the milliseconds since the previous answer. */
 const answers = fc
   .array(fc.record({ kind: fc.constantFrom(...kinds), gap: fc.nat(25) }), { minLength: 2, maxLength: 4 })
   .chain((given) => fc.shuffledSubarray([...given.entries()], { minLength: given.length }))

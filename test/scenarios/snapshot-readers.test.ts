@@ -11,7 +11,7 @@ const deploy = defineTool({
   execute: ({ version }) => `Version ${version} is live.`,
 })
 
-/** As it would come from a disk. */
+/** As a disk would return it. */
 const stored = (snapshot: object): object => JSON.parse(JSON.stringify(snapshot)) as object
 
 test('a parent reads the questions, the result and the usage of its child, at every moment', async () => {

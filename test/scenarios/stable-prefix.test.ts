@@ -16,7 +16,7 @@ const working: fc.Arbitrary<Turn> = fc.record(
   { toolCalls: fc.array(call, { minLength: 1, maxLength: 3 }), text: word, reasoning: word },
   { requiredKeys: ['toolCalls'] },
 )
-/** A run: what the model does until it answers, perhaps in two pieces. */
+/** One run: the model's turns up to its answer, which may come in two pieces. */
 const play = fc.record({
   work: fc.array(working, { maxLength: 5 }),
   isCut: fc.boolean(),
@@ -25,7 +25,7 @@ const play = fc.record({
 
 const partsOf = (sent: Sent, api: Api): unknown[] => sent[api === 'chat' ? 'messages' : 'input'] as unknown[]
 
-/** What the provider has read before, and could have kept: everything but what rides on one request alone. */
+/** The prefix that the provider could have cached. It excludes content added to a single request. */
 function isContinued(before: Sent, after: Sent, api: Api): boolean {
   const [earlier, later] = [before, after].map((sent) =>
     partsOf(sent, api).map((part) => JSON.stringify(part)),
@@ -64,7 +64,7 @@ test.each<Api>(['chat', 'responses'])(
                 throw new Error('It failed.')
               }),
             ],
-            // They nudge, and then stop a run: the next one of the session goes on.
+            // They nudge, then stop a run. The session's next run continues.
             guardrails: { progress: null, failing: {}, repeatedCall: {} },
           })
           for (const [i] of plays.entries()) await theatre.run(`Ask ${i}.`, { session: 's' }).run.result
@@ -82,7 +82,7 @@ test.each<Api>(['chat', 'responses'])(
       ),
       { numRuns: sampled(25), seed: 20261122 },
     )
-    // Else it would say nothing of what guards add to requests.
+    // Otherwise the test would not cover guard additions to requests.
     expect(nudged).toBeGreaterThan(0)
     expect(requests).toBeGreaterThan(sampled(100))
   },

@@ -20,12 +20,12 @@ const stores: [string, () => { store?: SessionStore }][] = [
   ['a store that answers by promises', () => ({ store: distant(memoryStore()) })],
 ]
 
-/** What the platform is told to warn of while `work` is done. (What is unhandled fails the test by itself.) */
+/** Collects the platform warnings emitted during `work`. (Unhandled rejections fail the test anyway.) */
 async function warned(work: () => Promise<void>): Promise<[message: string, how: object][]> {
   const emitWarning = jest.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
   try {
     await work()
-    // A run that is refused gives whoever has it a turn of the event loop to ask for it.
+    // The owner of a rejected run has one event loop turn to await it.
     for (const _ of [1, 2]) await new Promise((resolve) => setTimeout(resolve))
     return emitWarning.mock.calls as unknown as [string, object][]
   } finally {
@@ -34,7 +34,7 @@ async function warned(work: () => Promise<void>): Promise<[message: string, how:
 }
 
 describe.each(sampledKinds(stores))('run.started, with %s', (_, kept) => {
-  /** A session that another run is busy with. */
+  /** A session with another active run. */
   const busy = async () => {
     const theatre = await stage([{ hang: true }, text('Done.')], kept())
     const first = theatre.run('One.', { session: 's' })
@@ -77,7 +77,7 @@ describe.each(sampledKinds(stores))('run.started, with %s', (_, kept) => {
       const late: AgentEvent[] = []
       run.events$.subscribe((event) => late.push(event))
       expect(late).toEqual(events)
-      // Nothing that is said to it matters.
+      // It ignores every message.
       run.cancel()
       expect(() => run.pause()).toThrow(UsageError)
       expect(() => run.approve('call_1')).toThrow(UsageError)
@@ -195,7 +195,7 @@ describe('a store whose promise never settles', () => {
       else run.approve('call_1_1')
       await tick()
       clock.increment(60_000)
-      // What a cancel writes has to be written by somebody who holds the session.
+      // Only the lease owner can write a cancel record.
       if (isCancelled) await tick()
       clock.increment(60_000)
       expect((await run.result).state).toBe(isCancelled ? 'CANCELLED' : 'ERROR')

@@ -82,7 +82,7 @@ test('a run with shields, memory and a tool tells its steps in order, each with 
   }
 })
 
-/** A violation whatever its message says. */
+/** A violation, regardless of its message. */
 function like(violation: { action: string; shields: string[]; message: null } | null): unknown {
   return violation && expect.objectContaining({ action: violation.action, shields: violation.shields })
 }
@@ -216,7 +216,7 @@ describe('where output shields look at answers, an inference tells what they hav
       { text: ' [redacted pattern 1].', toolCalls: [] },
     ])
     expect(JSON.stringify(play.events)).not.toContain('swordfish')
-    // As without shields: an answer joins the transcript when its step has ended.
+    // Same as without shields: an answer joins the transcript when its step has ended.
     const order = play.events.map(({ type }) => type)
     expect(order.lastIndexOf('step_completed')).toBeLessThan(order.lastIndexOf('assistant_message'))
     expect(openStepsOf(play.events)).toEqual([])

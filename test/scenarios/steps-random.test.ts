@@ -6,7 +6,7 @@ import { ManualModel, settled } from '../support/manual-model.js'
 import { lines, openStepsOf } from '../support/steps.js'
 import { sampled } from '../support/extent.js'
 
-/** One run in which everything that waits is in the hands of the test. */
+/** One run with every pending operation under the test's control. */
 class World {
   readonly model = new ManualModel()
   readonly clock = new SimulatedClock()
@@ -113,10 +113,10 @@ test('whatever happens, each step that starts is completed once, and before the 
       expect(world.events.at(-1)?.type).toBe('run_ended')
       for (const line of lines(world)) seen.add(line)
     }),
-    // A sample is the same each time: a few runs by chance may not have been everywhere.
+    // A fixed seed, because a few random runs might miss some states.
     { numRuns: sampled(200), ...(sampled(200) < 200 && { seed: 1 }) },
   )
-  // The runs have been where steps are.
+  // The runs visited every state that has steps.
   for (const outcome of ['ok', 'cancelled']) {
     expect([...seen]).toContain(`inference ${outcome}`)
     expect([...seen]).toContain(`tool_execution ${outcome}`)

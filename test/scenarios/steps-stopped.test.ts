@@ -40,7 +40,7 @@ describe('a step that is stopped is completed all the same, before the end of th
     run.run.cancel()
     const { state } = await run.run.result
     expect(state).toBe('CANCELLED')
-    // An answer that shields look at is told of as it is: it has come.
+    // An answer under a shield check is reported unchanged, because it has arrived.
     const came = name === 'shield_call output' ? ['inference ok'] : []
     expect(lines(run).slice(lines(run).lastIndexOf(`${name} …`) + 1)).toEqual([...came, `${name} cancelled`])
     expect(run.events.at(-1)?.type).toBe('run_ended')

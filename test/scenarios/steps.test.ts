@@ -2,7 +2,7 @@ import { ConfigError, createAgent, openaiChat } from '../../src/index.js'
 import { played, stage } from '../support/play.js'
 import { call, calls, text, times, tool } from '../support/tools.js'
 
-/** Calls that differ, so that no guard minds. */
+/** Distinct calls, so that no guard acts. */
 const busy = (count: number) => Array.from({ length: count }, (_, n) => call('work', { n }))
 
 describe('limits.maxSteps', () => {

@@ -7,12 +7,12 @@ import { call, calls, text, times, tool } from '../support/tools.js'
 const done = text('Done.', { usage: { input: 90, output: 10 } })
 const same = () => tool('look', () => 'same', { readOnly: true })
 
-/** A session that has been written down and read again. */
+/** A session after a write and a read. */
 function reloaded(session: Session): Session {
   return restoreSession(JSON.parse(JSON.stringify(session)))
 }
 
-/** A stored session with a history, as plain JSON that a test may damage. */
+/** A stored session with a history, as plain JSON for the test to damage. */
 async function stored(): Promise<Record<string, unknown>> {
   const theatre = await stage([calls([['look'], ['look', { n: 2 }]]), done], { tools: [same()] })
   const session = createSession('notes')

@@ -23,13 +23,13 @@ const wrong = JSON.stringify({ city: 7, days: 3 })
 const byFormat: Partial<AgentOptions> = { output: { schema: output, mode: 'response_format' } }
 const byTool: Partial<AgentOptions> = { output: { schema: output, mode: 'tool' } }
 
-/** The answer as the mode has it. */
+/** The answer in the mode's format. */
 const answers: Record<string, { options: Partial<AgentOptions>; answer: (words: string) => Turn }> = {
   'response format': { options: byFormat, answer: (words) => text(words) },
   'final tool': { options: byTool, answer: (words) => call('final_answer', words) },
 }
 
-/** What a request says of the output. */
+/** The output settings of a request. */
 interface Asked {
   tools?: unknown[]
   response_format?: unknown
@@ -401,7 +401,7 @@ describe('a run with an output schema', () => {
   describe('while it streams', () => {
     const slowly: Partial<Turn> = { chunkSize: 4 }
 
-    /** What is told of the object of a run with these turns, and how the run ends. */
+    /** The object events of a run with these turns, and its end. */
     async function partsOf(turns: Turn[], options: Partial<AgentOptions> = byFormat) {
       const play = (await stage(turns, options)).run().skipBackOff()
       const parts: unknown[] = []

@@ -255,7 +255,7 @@ describe('an approval of a sub-agent', () => {
   })
 })
 
-/** The parent as each process makes it, on the store that it finds. */
+/** The parent as each process creates it on the given store. */
 function inProcess({ rehearsal }: Pair['parent'], child: Pair['child']) {
   const model = openaiChat({ model: 'gpt-test', baseURL: rehearsal.url, apiKey: 'none' })
   return (store: SessionStore) => createAgent({ model, tools: [research(child)], store })
@@ -267,7 +267,7 @@ describe('a run that is killed in the middle', () => {
     isDone: boolean
   }
 
-  /** A store that remembers what it held after each of its writes. */
+  /** A store that records its state after each write. */
   function witnessed(isDone: () => boolean): { store: SessionStore; moments: Moment[] } {
     const kept = memoryStore()
     const logs = new Map<string, LogRecord[]>()
@@ -280,7 +280,7 @@ describe('a run that is killed in the middle', () => {
     return { store: { ...kept, append }, moments }
   }
 
-  /** What is left after a crash: the records, and nobody who holds them. */
+  /** The records after a crash, without leases. */
   function leftOf({ logs }: Moment): SessionStore {
     const store = memoryStore()
     for (const [id, records] of logs) {

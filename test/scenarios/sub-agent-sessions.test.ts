@@ -20,7 +20,7 @@ async function asking(reached: (near: SessionStore) => SessionStore) {
   const above = await stage([call('payer', { task: 'Pay.' }), text('Done.')], { store, tools: [payer] })
   const { pending = [] } = await above.agent.run('Go.', { session: 'ann' }).result
   const child = near.list({ children: true }).find(({ id }) => id !== 'ann')?.id as string
-  /** Everything that is kept. */
+  /** All stored data. */
   const kept = (): string =>
     JSON.stringify(['ann', child].map((id) => [near.read(id).length, near.inbox?.read(id)]))
   return { store, above, below, child, paid, pending, kept }
@@ -69,7 +69,7 @@ describe.each(sampledKinds(stores))(
       }
       expect(kept()).toBe(before)
       expect(above.requests.length + below.requests.length).toBe(asked)
-      // A copy of it is a session of its own.
+      // A copy of it is an independent session.
       const copy = await below.agent.fork(child)
       expect(await below.agent.run('Again.', { session: copy }).result).toMatchObject({ sessionId: copy })
     })

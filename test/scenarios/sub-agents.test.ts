@@ -135,7 +135,7 @@ describe('terminal delegation', () => {
 })
 
 describe('depth', () => {
-  /** An agent that has itself among its tools: only a source can be that late. */
+  /** An agent that lists itself as a tool, which only a lazy source allows. */
   async function narcissus(options = {}): Promise<Stage> {
     const self = { name: 'self', tools: [] as Tool[] }
     const turn: TurnFunction = ({ body }) => {

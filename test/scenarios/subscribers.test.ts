@@ -114,7 +114,7 @@ describe('whoever listens to a run', () => {
         'an operator broke',
       ].map((what) => `A subscriber threw: ${what}`),
     )
-    // What rxjs cannot deliver it throws from a timer, and Jest fails the test that runs by then.
+    // rxjs throws undeliverable errors from a timer, and Jest fails the test that is running at that moment.
     await new Promise((resolve) => {
       setTimeout(resolve, 0)
     })
@@ -178,7 +178,7 @@ describe('orThrow', () => {
   })
 })
 
-/** A subscriber, or a part of one, that throws. */
+/** A subscriber, or one of its callbacks, that throws. */
 const fail = (what: string) => (): never => {
   throw new Error(`${what} broke`)
 }

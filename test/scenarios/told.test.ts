@@ -2,7 +2,7 @@ import type { AgentEvent, RunResult } from '../../src/index.js'
 import { stage } from '../support/play.js'
 import { call, text, tool } from '../support/tools.js'
 
-/** Tries to change everything in a value; tells what could be. */
+/** Tries to change every part of a value and returns the changed paths. */
 function tampered(value: unknown, at: string): string[] {
   if (typeof value !== 'object' || value === null) return []
   const holder = value as Record<string, unknown>

@@ -12,7 +12,7 @@ import { call, calls, text, tool } from '../support/tools.js'
 const poem = { path: 'poem.txt', text: 'The heron stands. '.repeat(110) }
 const shield = patternShield({ name: 'words', patterns: [/zebra/], action: 'block' })
 
-/** What streamed of each call, after everything that was taken back. */
+/** The streamed text of each call, after retractions. */
 function streamed(
   events: readonly AgentEvent[],
 ): { callId: string; name: string; index: number; text: string }[] {
@@ -110,7 +110,7 @@ describe.each(['chat', 'responses'] as const)('over the API %s', (api) => {
   })
 })
 
-/** A provider that writes what it is asked to, and notes what it is given. */
+/** A provider that streams the scripted output and records its requests. */
 function scripted(
   write: (tell: NonNullable<Parameters<ModelProvider['request']>[1]['onToolCallDelta']>) => void,
 ) {
@@ -156,7 +156,7 @@ it('a call without an id or a name waits for it, and one whose id may change com
   ])
 })
 
-/** The calls that stream, as an agent tells them whose provider writes this. */
+/** The streamed calls as the agent's events report them. */
 async function streamedFrom(write: Parameters<typeof scripted>[0]) {
   const run = scripted(write).agent.run('Go.')
   const events: AgentEvent[] = []

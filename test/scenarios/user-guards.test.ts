@@ -14,7 +14,7 @@ import { call, calls, text, tool } from '../support/tools.js'
 
 const done = text('Done.')
 
-/** A guard that says one thing about the calls or about the results. */
+/** A guard that returns a fixed verdict on calls or results. */
 function saying(on: GuardFact['type'], said: GuardVerdict, more: Partial<UserGuard> = {}): UserGuard {
   return defineGuard({
     ...more,
@@ -23,7 +23,7 @@ function saying(on: GuardFact['type'], said: GuardVerdict, more: Partial<UserGua
   })
 }
 
-/** A guard that counts batches, and halts when there are too many. */
+/** A guard that counts batches and halts above the limit. */
 function counting(name: string, most: number, more: Partial<UserGuard> = {}): UserGuard {
   return defineGuard({
     ...more,
@@ -38,7 +38,7 @@ function boom(): never {
   throw new Error('boom')
 }
 
-/** A guard that keeps the facts that it is told. */
+/** A guard that records the facts it receives. */
 function listening(): { guard: UserGuard; facts: GuardFact[] } {
   const facts: GuardFact[] = []
   const guard = defineGuard({
@@ -55,7 +55,7 @@ function rememberedBy(play: Pick<Play, 'run'>): unknown {
   return (play.run.snapshot() as { context: AgentContext }).context.guardrails.user
 }
 
-/** A run whose guard has been asked and has not answered yet. */
+/** A run whose guard has a pending question. */
 async function waiting(on: GuardFact['type'], options: Parameters<typeof stage>[1] = {}) {
   const asked = latch()
   const answer = latch()

@@ -19,7 +19,7 @@ async function all(events: AsyncIterable<WatchedEvent>): Promise<WatchedEvent[]>
   return seen
 }
 
-/** What is told in whatever process looks, without what is stamped on it. */
+/** The events seen from any process, without timestamps. */
 const bare = ({ id: _i, runId: _r, seq: _s, at: _a, ...event }: AgentEvent) => {
   const { record: _record, ...told } = event as WatchedEvent
   return told
@@ -90,7 +90,7 @@ describe.each(sampledKinds(kinds))('a session of a store that answers %s', (_, o
       const step = (event: { stepId: string } | undefined) => event?.stepId
       const ofFirst = chunks.filter((chunk) => step(chunk) === step(chunks[0]))
       expect(textOf(ofFirst as AgentEvent[])).toBe('Hello, Ada.')
-      // The words of an answer come before the answer itself.
+      // The answer's deltas come before the answer.
       const last = seen.findLastIndex(({ type }) => type === 'stream_chunk')
       expect(seen.findIndex((event, i) => i > last && event.type === 'assistant_message')).toBeGreaterThan(
         last,
@@ -114,7 +114,7 @@ describe.each(sampledKinds(kinds))('a session of a store that answers %s', (_, o
     expect((await end).at(-1)).toMatchObject({ type: 'run_ended', state: 'COMPLETED' })
     stop.abort()
     expect((await never).slice(0, rested.length)).toEqual(rested)
-    // A reader that leaves early leaves the rest alone.
+    // A reader that stops early does not affect other readers.
     for await (const event of play.agent.watch('s')) {
       expect(event.record).toBeGreaterThan(0)
       break
@@ -124,7 +124,7 @@ describe.each(sampledKinds(kinds))('a session of a store that answers %s', (_, o
 
 it('a session that another process writes is looked at again and again', async () => {
   const store = memoryStore()
-  // Another object for the same store: nothing of one process is known in the other.
+  // Another object for the same store, without shared in-process state.
   const theirs: SessionStore = { ...store }
   const model = new ManualModel()
   const agent = createAgent({ model, store: theirs, clock: new SimulatedClock() })
@@ -193,7 +193,7 @@ describe('a watch that is left', () => {
     await until(() => model.pending !== null)
     const watch = agent.watch('s', { until: 'never' })[Symbol.asyncIterator]()
     const seen: AgentEvent['type'][] = []
-    // All that is there already.
+    // All existing records.
     while (seen.at(-1) !== 'state_changed') seen.push((await watch.next()).value?.type)
     const asked = [watch.next(), watch.next()]
     await watch.return?.()

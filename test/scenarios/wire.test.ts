@@ -4,11 +4,11 @@ import { ManualModel, settled } from '../support/manual-model.js'
 import { played, stage } from '../support/play.js'
 import { call, text, tool } from '../support/tools.js'
 
-/** A turn that is one JSON document, whatever was asked for. */
+/** A turn sent as one JSON document, regardless of the requested mode. */
 const document = (body: object): Turn => ({
   raw: { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) },
 })
-/** The same as the one event of a stream. */
+/** The same, as the only event of a stream. */
 const event = (body: object): Turn => ({ raw: { body: `data: ${JSON.stringify(body)}\n\ndata: [DONE]\n\n` } })
 
 const completion = (message: object, more: object = {}, usage: object = {}) => ({

@@ -92,7 +92,7 @@ describe.each(['v2', 'v3', 'v4'] as const)('%s', (version) => {
       { ...result, preliminary: true, result: 'searching' },
       result,
       result,
-      // A call with a provider result is provider-executed, even if it is not marked.
+      // A call with a provider result is provider-executed, even without the mark.
       { type: 'tool-call', toolCallId: 's2', toolName: 'fetch', input: '{}' },
       unannounced,
       // Its call was in an earlier answer.

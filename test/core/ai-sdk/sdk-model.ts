@@ -8,11 +8,10 @@ interface Given {
   version?: SpecificationVersion
   provider?: string
   urls?: Record<string, RegExp[]>
-  /** Returns the recorded requests. */
   sent?: CallOptions[]
 }
 
-/** A model of the AI SDK that returns these parts, streamed or not. */
+/** An AI SDK model that returns these parts, streamed or whole. */
 export function sdkModel(parts: readonly object[], given: Given = {}): AiSdkModel {
   const { version = 'v3', provider = 'mine.chat', urls = {}, sent = [] } = given
   const finish = { type: 'finish', finishReason: ending(version), usage: {} }
@@ -37,7 +36,7 @@ function ending(version: SpecificationVersion): unknown {
   return version === 'v2' ? 'stop' : { unified: 'stop', raw: 'end' }
 }
 
-/** One answer of a provider, and the events during it. */
+/** One answer of a provider and its events. */
 export async function askOnce(provider: ModelProvider, request: Partial<ModelRequest> = {}) {
   const deltas: [text: string, reasoning: string][] = []
   const warnings: string[] = []
@@ -68,7 +67,6 @@ const emptyRequest: ModelRequest = {
 
 let ids = 0
 
-/** A message of a transcript. */
 export function message<Role extends Message['role']>(
   role: Role,
   fields: Omit<Extract<Message, { role: Role }>, 'role' | 'id' | 'createdAt'>,

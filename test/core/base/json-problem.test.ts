@@ -61,7 +61,7 @@ test('What stands before the problem can be completed: a prefix of JSON has its 
     fc.property(fc.json(), fc.nat(), (json, at) => {
       const prefix = `[${json}`.slice(0, 1 + (at % (json.length + 1)))
       const found = findJsonProblem(prefix)
-      // Half a literal, number or escape is reported where it begins.
+      // An incomplete literal, number or escape is reported at its start.
       const start = prefix.search(/(?:[a-z\d.+-]+|\\u?[\da-f]*)$/i)
       expect(found?.position).toBeGreaterThanOrEqual(start === -1 ? prefix.length : start)
     }),

@@ -17,7 +17,10 @@ function openBudgets() {
 const take = (budgets: readonly SharedBudget[], tokens: number, signal = new AbortController().signal) =>
   reserveInAll(budgets, async () => ({ usd: 0, tokens }), signal)
 
-/** A request of one of many: in which budgets, in which order, how much, for how long, and whether it is stopped. */
+/**
+ * One of many concurrent requests: its budgets, their order, the amount, the duration, and whether it is
+ * aborted.
+ */
 const requests = fc.array(
   fc.record({
     ids: fc.shuffledSubarray<Id>(['a', 'b', 'c'], { minLength: 1 }),
@@ -81,7 +84,7 @@ it('what a refused request held meanwhile goes to the one that waits for it', as
   const { a, b } = openBudgets()
   const [first] = await take([a], 60)
   const full = await take([b], 60)
-  // It holds a part of `a`, and waits for `b`.
+  // It holds a part of `a` and waits for `b`.
   const stop = new AbortController()
   const waiting = take([b, a], 40, stop.signal)
   waiting.catch(() => undefined)

@@ -4,7 +4,7 @@ import { defaultConfig } from '../../../src/core/config/resolve-config.js'
 import { ConfigError } from '../../../src/core/base/errors.js'
 import { unicodeText } from '../../support/unicode-text.js'
 
-/** The error that the text is refused with. */
+/** The error that rejects the text. */
 function refused(text: string): ConfigError {
   try {
     parseConfigFile(text, 'agent.json')

@@ -4,7 +4,7 @@ import { roster } from '../../../guards/roster.js'
 
 const root = fileURLToPath(new URL('../../..', import.meta.url))
 
-/** The interfaces that say what can be configured, by file. */
+/** The configuration interfaces, by file. */
 const interfaces: Record<string, string[]> = {
   'machines/agent/config.ts': ['AgentConfig'],
   'guards/progress-config.ts': ['Steps', 'StepsWithBlock'],
@@ -16,7 +16,7 @@ const interfaces: Record<string, string[]> = {
   'src/core/agent/agent-options.ts': ['AgentOptions', 'RunOptions', 'ResumeOptions'],
 }
 
-/** The keys of an interface, also those inside its objects, and whether a doc comment stands before each. */
+/** The keys of an interface, including nested objects, and whether each has a doc comment. */
 function keysOf(source: string, name: string): { key: string; isDocumented: boolean }[] {
   const lines = source.split('\n')
   const start = lines.findIndex((line) => line.startsWith(`export interface ${name}`))
@@ -29,7 +29,7 @@ function keysOf(source: string, name: string): { key: string; isDocumented: bool
   })
 }
 
-/** Of each guard, too: they are in the guards' own files. */
+/** Includes each guard's settings, which are in the guards' files. */
 const ofGuards = ['guards', 'guards/presets']
   .flatMap((folder) => readdirSync(root + folder).map((file) => `${folder}/${file}`))
   .filter((file) => file.endsWith('.ts'))

@@ -4,7 +4,9 @@ import type { Kind } from '../../../src/core/config/kind.js'
 import { createModel, resolveApi, resolveModelOptions } from '../../../src/cli/model-setup.js'
 import { type AgentOptions, createAgent, defineTool, type RunInput } from '../../../src/index.js'
 
-/** Each key of a configuration file that is none of a run: two values, and what the file needs besides. */
+/**
+ * Each configuration file key that is not a run setting: two values, and the other keys that the file needs.
+ */
 const responses = { model: { api: 'responses' } }
 const fresh = { 'gpt-test': { inputPerMillion: 0, outputPerMillion: 0 } }
 const priced = (key: string) => [
@@ -87,7 +89,7 @@ test.each(knobs)(
   },
 )
 
-/** What is sent under a file, and what it costs. */
+/** The requests sent under a file, and their cost. */
 async function play(key: string, value: unknown, besides: object): Promise<string> {
   const written = structuredClone(besides) as Record<string, Record<string, unknown>>
   const [section = '', name = '*'] = key.split('.')
@@ -120,14 +122,14 @@ async function play(key: string, value: unknown, besides: object): Promise<strin
   return JSON.stringify([sent, result.usage.cost])
 }
 
-/** A conversation in which the model has thought aloud. */
+/** A conversation that contains the model's reasoning. */
 const input: RunInput = [
   { role: 'user', content: 'Go.' },
   { role: 'assistant', content: 'So.', reasoning: 'Well.' },
   { role: 'user', content: 'And now?' },
 ] as never
 
-/** An answer of either API, with tokens of every price. */
+/** An answer of either API, with tokens at every price. */
 function answerTo(url: string): object {
   if (url.includes('/responses'))
     return {

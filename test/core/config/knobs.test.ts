@@ -10,10 +10,10 @@ import { sampledRows } from '../../support/extent.js'
 
 const knobs: readonly Knob[] = [...runKnobs, ...guardKnobs, ...progressKnobs]
 
-/** Keys that change nothing that a run shows, each with the reason. */
+/** Keys without a visible effect on a run, each with the reason. */
 const excused: Readonly<Record<string, string>> = {}
 
-/** Every setting of the schema: those with keys of their own as well, where they can be switched off. */
+/** Every setting of the schema, including groups that can be switched off. */
 function listKeys(kind: Kind, parent = ''): { key: string; kind: Kind }[] {
   return kind.keys.flatMap(([name, inner]) => {
     const key = parent === '' ? name : `${parent}.${name}`
@@ -43,9 +43,9 @@ const play = async (knob: Knob, values: readonly unknown[]): Promise<Outcome[]> 
 }
 
 beforeEach(() => {
-  // Jitter of nothing.
+  // Zero jitter.
   jest.spyOn(Math, 'random').mockReturnValue(0.5)
-  // Scenes switch rules off with numbers that no run comes to.
+  // Scenes disable rules with numbers that no run reaches.
   jest.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
 })
 afterEach(() => {
@@ -87,7 +87,7 @@ describe.each(sampledRows(knobs).map((knob) => [knob.key, knob] as const))('%s',
     test('is seen to be off by one', async () => {
       const [below, at, above] = knob.values as [number, number, number]
       const [beyond] = await play(knob, [above + at - below])
-      // What a comparison that is off by one would show.
+      // Catches a comparison that is off by one.
       const shifted = [...knob.sees.slice(1, 3), beyond && knob.look(beyond)]
       expect(shifted).not.toEqual(knob.sees.slice(0, 3))
     })

@@ -11,7 +11,7 @@ import { presets } from '../../../src/core/config/presets.js'
 import { ConfigError } from '../../../src/core/base/errors.js'
 import { sampled } from '../../support/extent.js'
 
-/** The error that the input is refused with. */
+/** The error that rejects the input. */
 function refused(input: unknown, base?: AgentConfig): ConfigError {
   try {
     resolveConfig(input, base)
@@ -27,7 +27,7 @@ function at(path: string, value: unknown): unknown {
   return path.split('.').reduceRight((inner: unknown, key) => ({ [key]: inner }), value)
 }
 
-/** The numbers among the settings of the guards, and the least that each may be. */
+/** The numeric guard settings and their minimums. */
 function numbersIn(settings: Settings<object>, parent: string): { path: string; from: number }[] {
   return Object.entries(settings as Record<string, Setting>).flatMap(([key, setting]) => {
     const path = `${parent}.${key}`
@@ -74,7 +74,7 @@ const numbers = [...zeroIsOff, ...zeroIsZero, ...zeroIsRefused]
 const on = [...guards.filter(([, { isOn }]) => isOn).map(([key]) => key), 'emptyAnswer']
 const off = guards.filter(([, { isOn }]) => !isOn).map(([key]) => key)
 
-/** Every guard as it is when it is on. */
+/** Every guard's settings with the guard enabled. */
 const everything = { ...defaultConfig, guardrails: { ...defaultConfig.guardrails, ...enabledGuards } }
 
 /** Every dotted path of the defaults that leads to a single value. */
@@ -474,7 +474,7 @@ describe('overrideLimits', () => {
   )
 })
 
-// Checked by the compiler: what the schema takes and gives is what the plain types say, in both directions.
+// Compile-time check that the schema's input and output match the plain types in both directions.
 type Input = KindInput<typeof agentSchema>
 const taken = (input: Input): AgentConfigInput => input
 const written = (input: AgentConfigInput): Input => input

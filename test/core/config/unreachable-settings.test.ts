@@ -111,7 +111,7 @@ describe('a setting that never takes effect under the others', () => {
   })
 })
 
-/** Those that count up by one a step, from the first on: so it is known what they come to. */
+/** Counters that grow by one per step from the first step, so their final values are known. */
 const counting = [...guardKnobs, ...progressKnobs].filter(({ key }) =>
   /failing\.\w+$|(sameError|unknownTools|refused|policyDenied|transient)\.(nudgeAt|haltAt)$|repeatedOutput\.rounds$|cycle\.haltAt$/.test(
     key,

@@ -3,7 +3,7 @@ import { createTokenCounter } from '../../../src/core/context/token-counter.js'
 import type { ModelRequest } from '../../../src/core/models/provider.js'
 import { stamped } from './histories.js'
 
-/** A token a character, and a list of what was counted. */
+/** One token per character, with a list of the counted texts. */
 function spy() {
   const counted: string[] = []
   const count = (text: string): number => {

@@ -8,7 +8,7 @@ import { drawFit, type FitStrategy } from '../../../src/core/context/strategies.
 import { fitMessages } from '../../../src/core/context/fit-messages.js'
 import type { ModelRequest } from '../../../src/core/models/provider.js'
 
-/** One token is four characters: exact, additive enough, and fast. */
+/** Four characters per token: exact, additive enough, and fast. */
 export const tokenizer = { count: (text: string) => Math.ceil(text.length / 4) }
 export const counter = createTokenCounter(tokenizer)
 
@@ -20,7 +20,7 @@ type Draft = Message extends infer Each
 
 const words = fc.nat({ max: 400 }).map((length) => 'word '.repeat(length / 5 + 1))
 
-/** A message with calls and all their results; the same ids come again, as with some providers. */
+/** A message with calls and all their results. Ids repeat, as with some providers. */
 const batch = fc.array(words, { minLength: 1, maxLength: 3 }).map((results): Draft[] => [
   {
     role: 'assistant',
@@ -59,7 +59,7 @@ const turn = fc
   .tuple(fc.array(said, { minLength: 1, maxLength: 2 }), fc.array(step, { maxLength: 8 }))
   .map(([opening, steps]) => [...opening, ...steps.flat()])
 
-/** A transcript as the loop writes them: at its end a request can be made. */
+/** A transcript as the loop writes it, at a point where a request can follow. */
 export const histories: fc.Arbitrary<Message[]> = fc
   .tuple(
     fc.array(
@@ -90,7 +90,7 @@ export function sizeOf(messages: readonly Message[], fit: Fit | null): number {
   return counter.request(requestOf(messages, fit))
 }
 
-/** The next fit of a transcript, as the runtime comes to it; undefined when there is none. */
+/** The next fit of a transcript, as the runtime computes it. Undefined when there is none. */
 export function nextFit(
   strategy: FitStrategy,
   messages: Message[],
@@ -103,7 +103,7 @@ export function nextFit(
   return drawFit(strategy, finding.situation, (fit) => sizeOf(messages, fit)) ?? undefined
 }
 
-/** The prefixes of a transcript at which a request was made. */
+/** The prefixes of a transcript after which the loop made a request. */
 export function requestPoints(messages: readonly Message[]): Message[][] {
   return messages.flatMap((message, i) => {
     const next = messages[i + 1]

@@ -28,7 +28,7 @@ const strategies: [string, FitStrategy][] = [
   ],
 ]
 
-/** What cannot be left out: lead, newest user message, steering, newest unit. */
+/** The parts that must stay: lead, newest user message, steering, newest unit. */
 function indispensable(messages: readonly Message[]): Set<Message> {
   const { lead, said, latest } = findLandmarks(messages)
   return new Set(messages.filter((_, i) => i < lead || i >= latest || said.includes(i)))
@@ -39,7 +39,7 @@ function leastSize(messages: readonly Message[]): number {
   return sizeOf([], null) + stays
 }
 
-/** That a rule was held against so many histories: in a sample, chance may leave few. */
+/** Asserts that a rule was checked against this many histories, because a random sample may contain few. */
 const fewest = runsAll ? 10 : 0
 
 function contains(fitted: readonly Message[], message: Message): boolean {
@@ -54,7 +54,7 @@ function words(message: Message): string {
 }
 
 describe.each(strategies)('%s', (_name, strategy) => {
-  /** Every fitted request of every history: what it was, and what it became. */
+  /** Every fitted request of every history, before and after. */
   function holds(
     rule: (messages: Message[], fit: Fit, fitted: readonly Message[], window: number) => void,
   ): void {
@@ -83,7 +83,7 @@ describe.each(strategies)('%s', (_name, strategy) => {
         fc.pre(sizeOf(messages, null) > window)
         const refused = nextFit(strategy, messages, window) === undefined
         const needed = leastSize(messages)
-        // Where messages are joined, their tokens are a few less than the sum.
+        // Joined messages have slightly fewer tokens than the sum.
         if (needed <= window) expect(refused).toBe(false)
         if (needed > window + 4 * messages.length) expect(refused).toBe(true)
       }),

@@ -30,7 +30,7 @@ describe('the default tokenizer', () => {
   )
 
   it('counts a megabyte without a space in linear time', () => {
-    // 125,000 tokens; merged as one word this takes many minutes.
+    // 125,000 tokens. Merging them as one word takes many minutes.
     expect(tokenizer.count('a'.repeat(1_000_000))).toBe(125_000)
   })
 

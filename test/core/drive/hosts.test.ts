@@ -16,7 +16,7 @@ import type { RestateContext } from '../../../src/restate/restate-sessions.js'
 import { ManualModel, call, settled } from '../../support/manual-model.js'
 import { tool } from '../../support/tools.js'
 
-// The real servers are in test/hosts: here is what they are asked.
+// Covers the requests to the servers. The real servers run in test/hosts.
 
 interface Row {
   workflowID: string
@@ -32,7 +32,7 @@ interface Taken {
   dequeuedAt: number
 }
 
-/** A queue that does what the test says. */
+/** A queue that the test controls. */
 class Queue {
   readonly executorID = 'me'
   workflowID: string | undefined
@@ -83,7 +83,7 @@ async function asked(model: ManualModel) {
   return model.pending
 }
 
-/** Until the session of the first drive asks whether it may pay. */
+/** Waits until the session of the first drive asks for payment approval. */
 async function untilItAsks(own: DbosSessions, queue: Queue, model: ManualModel) {
   await own.enqueue({ session: 's', input: 'Pay.' })
   const first = queue.run(0)
@@ -155,7 +155,7 @@ describe('DBOS', () => {
     ;(await asked(model))?.answer({ text: 'Paid.' })
     expect(await last).toMatchObject({ state: 'COMPLETED', output: 'Paid.' })
     expect(store.get('s')?.holder).toBeNull()
-    // Once more, much later.
+    // Again, much later.
     expect(await own.answer('s', answers, { at: rest.head, id: 'one' })).toEqual([
       { message: 1, status: 'applied' },
     ])
@@ -218,7 +218,7 @@ describe('DBOS', () => {
     await look()
     await look()
     expect(found).toEqual(['s'])
-    // A store that cannot name them at once is asked page by page.
+    // A store that cannot list them all at once is queried page by page.
     const waiting = (ids: readonly string[]) =>
       ids.flatMap((id) => (store.inbox.read(id).length > 0 ? [{ sessionId: id, inbox: 1 }] : []))
     await createInboxPoll(
@@ -247,7 +247,7 @@ describe('DBOS', () => {
     await own.answer('s', answers, { at: store.get('s')?.head ?? 0 })
     const heard = queue.run(1)
     await asked(model)
-    // The process ends while the model is asked.
+    // The process ends during the model request.
     await own.drain()
     expect(await heard).toMatchObject({ stopped: true })
     expect(queue.rows[2]?.queued).toMatchObject({ session: 's', attempt: 1 })
@@ -280,7 +280,7 @@ describe('DBOS', () => {
       dequeuedAt: 0,
     })
     queue.pending = [
-      // However many are alive.
+      // Regardless of the number of live processes.
       ...Array.from({ length: 450 }, (_, i) => dead(`alive ${i}`, 'held')),
       dead('lost', 'new'),
       dead('mine', 'new', 'me'),
@@ -314,7 +314,7 @@ describe('the queue of DBOS', () => {
     expect(queue.rows).toHaveLength(2)
     const [, waiting] = queue.rows
     expect(waiting?.delaySeconds).toBeGreaterThan(40)
-    // What looks for sessions that nobody has leaves it alone.
+    // The scan for abandoned sessions leaves it alone.
     const { sweepSessions } = await import('../../../src/dbos/sweep-sessions.js')
     const found: string[] = []
     await sweepSessions(queue as unknown as DbosLike, agents, store, {
@@ -324,14 +324,14 @@ describe('the queue of DBOS', () => {
       found: (session) => Promise.resolve(void found.push(session)),
     })
     expect(found).toEqual([])
-    // Whoever comes to it all the same queues nothing more.
+    // A later arrival does not queue another job.
     await queue.drive({ session: 's', base: 'found:1', attempt: 0 })
     await queue.drive({ session: 's', base: 'found:2', attempt: 0 })
     expect(queue.rows).toHaveLength(2)
-    // Too early, by another clock.
+    // Too early according to another clock.
     await queue.run(1)
     expect(queue.rows).toHaveLength(3)
-    // It has begun: should it be deleted meanwhile, it does not begin anew.
+    // It has started, so it does not start again even if it is deleted in the meantime.
     store.delete('s')
     await expect(queue.run(2)).rejects.toMatchObject({ code: 'not_begun' })
     expect(model.attempts).toHaveLength(1)
@@ -405,7 +405,7 @@ describe('the queue of DBOS', () => {
     await expect(own.enqueue({ session: 's', input: 'Pay.', agent: 'newer' })).rejects.toMatchObject({
       code: 'unknown_agent',
     })
-    // By a process of the next version.
+    // From a process of the next version.
     const queued = { session: 's', input: 'Pay.', agent: 'newer', base: 'drive:s:1', attempt: 0 }
     expect(await queue.drive(queued)).toEqual({ later: 500, refused: 1 })
     expect(queue.rows).toMatchObject([
@@ -431,7 +431,7 @@ describe('the queue of DBOS', () => {
 describe('what the app has for a session, and the engine does not', () => {
   const long = 'Pay. '.repeat(2000)
 
-  /** An agent whose tool says whose context it got. */
+  /** An agent whose tool returns the owner of its context. */
   function ownProgram() {
     const [store, model] = [memoryStore(), new ManualModel()]
     const pay = defineTool({
@@ -475,7 +475,7 @@ describe('what the app has for a session, and the engine does not', () => {
     expect(next?.request.messages.at(-1)).toMatchObject({ role: 'tool', content: 'paid by user of s' })
     next?.answer({ text: 'Paid.' })
     expect(await last).toMatchObject({ state: 'COMPLETED' })
-    // The request comes again, as after a crash; and a session that is gone does not begin anew from what continues it.
+    // The request repeats, as after a crash. A continuation does not recreate a deleted session.
     expect(await queue.run(0)).toMatchObject({ state: 'COMPLETED' })
     expect(loaded).toEqual(['s'])
     store.delete('s')
@@ -551,7 +551,7 @@ describe('what the app has for a session, and the engine does not', () => {
   })
 })
 
-/** The handlers of the object, and contexts for them whose steps run at once. */
+/** The object's handlers, and contexts for them whose steps run at once. */
 function restated(agents: Agents, options: RestateSessionsOptions<never> | RestateSessionsOptions = {}) {
   type Handler = (context: RestateContext, given?: object) => Promise<unknown>
   const handlers: Record<string, Handler> = {}
@@ -692,7 +692,7 @@ describe('a person whom Restate waits for', () => {
     const { agent, model, late, running, patience, until, tell, context } = await waiting({
       answerTimeoutMs: 60_000,
     })
-    // Its message is there, and nobody has woken up for it yet.
+    // Its message is stored, but no process has woken for it yet.
     await agent.send('s', { type: 'approve', callId: 'a' })
     late()
     const again = [call('b', 'pay', { again: true })]
@@ -710,7 +710,7 @@ describe('a person whom Restate waits for', () => {
     [{ type: 'cancel' }, 'CANCELLED'],
   ])('what is told by a process that dies before Restate knows counts once: %j', async (message, end) => {
     const { model, running, tell, context } = await waiting({ answerTimeoutMs: 60_000 })
-    // The step is made again, because nobody knows that it was made.
+    // The step runs again, because there is no record of its first run.
     const dying = {
       ...context('s'),
       run: async (name: string, step: () => Promise<unknown>) => {
@@ -732,7 +732,7 @@ describe('a person whom Restate waits for', () => {
       run: async (name: string, step: () => Promise<unknown>) => {
         if (name !== 'send') return step()
         await step()
-        // Meanwhile the session has gone on elsewhere, and the message is gone from its inbox.
+        // The session has since continued elsewhere, and the message has left its inbox.
         await agent.send('s', { type: 'approve', callId: 'a' })
         const resumed = await agent.resume('s')
         ;(await asked(model))?.answer({ toolCalls: [call('b', 'pay')], finishReason: 'tool_calls' })

@@ -7,7 +7,7 @@ import type { RestateContext } from '../../../src/restate/restate-sessions.js'
 import { ManualModel, call, settled } from '../../support/manual-model.js'
 import { tool } from '../../support/tools.js'
 
-// The real servers are in test/hosts: here is what they are asked when a run sleeps.
+// Covers the requests to the servers when a run sleeps. The real servers run in test/hosts.
 
 const start = Date.parse('2026-05-04T06:00:00Z')
 const hour = 3_600_000
@@ -30,7 +30,7 @@ async function asked(model: ManualModel) {
 
 const asksToSleep = { toolCalls: [call('a', 'nap')], finishReason: 'tool_calls' as const }
 
-/** A queue that keeps what it is given, by its ids. */
+/** A queue that keeps its jobs by id. */
 function createQueue() {
   const rows: { workflowID: string; delaySeconds?: number; queued: { session: string } }[] = []
   let work: (queued: never) => Promise<unknown>
@@ -52,7 +52,7 @@ function createQueue() {
 test('DBOS queues a run that sleeps for its time, again where that was too early, and wakes it once', async () => {
   const { agents, model, clock } = program()
   const { rows, queue, run } = createQueue()
-  // The run waits for no person, so patience does not end.
+  // The run does not wait for a person, so patience does not end.
   const own = dbosSessions(queue, agents, { answerTimeoutMs: 1000 })
   await own.enqueue({ session: 's', input: 'Go.' })
   const first = run(0)
@@ -135,7 +135,7 @@ test('Restate waits for the time of a run that sleeps, or for what is told befor
   ;(await asked(model))?.answer(asksToSleep)
   await until(1)
   clock.increment(hour - 60_000)
-  // Too early, by another clock.
+  // Too early according to another clock.
   waits[0]?.over()
   await until(2)
   expect(waits.map(({ ms }) => ms)).toEqual([hour, 60_000])

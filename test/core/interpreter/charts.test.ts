@@ -25,7 +25,7 @@ import { leavingOutsideIn } from './spoilt-tables.js'
 const isWhole = process.env.STATEWRIGHT_INTERPRETER === 'all'
 const idle = fromPromise(() => new Promise<never>(() => undefined))
 
-/** Actions of every kind that XState has, and functions of a user. */
+/** All action kinds of XState, and user functions. */
 const actions: readonly unknown[] = [
   () => undefined,
   assign(({ context }) => ({ n: (context as { n: number }).n + 1 })),
@@ -44,7 +44,7 @@ const actions: readonly unknown[] = [
   }),
 ]
 
-/** A chart without what the tables do not know. */
+/** A chart without features that the tables do not support. */
 function withoutParallel(config: object): object {
   return JSON.parse(JSON.stringify(config), (_, value: unknown) => {
     if (typeof value !== 'object' || value === null) return value
@@ -65,7 +65,7 @@ function toMachine(config: object, action: unknown): AnyStateMachine | undefined
       actors: { work: idle },
     })
   } catch {
-    // XState refuses some of the random charts.
+    // XState rejects some of the random charts.
     return undefined
   }
 }
@@ -80,7 +80,7 @@ const types = [
   'xstate.after.100.m',
 ]
 
-/** Random events for a chart; the first difference. */
+/** Random events for a chart. Returns the first difference. */
 function compare(machine: AnyStateMachine, seed: number, tables?: ChartTables): string | undefined {
   const random = createRandom(seed)
   const pair = new SideBySide(machine, tables)
@@ -101,7 +101,7 @@ const chart = fc.record({
 })
 
 test('random charts go the same way, with actions of every kind', () => {
-  // Of parallel states, which XState runs.
+  // From parallel states, which XState runs.
   const warn = jest.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
   let known = 0
   fc.assert(

@@ -14,13 +14,16 @@ import { createIdleAgent, findDifference } from './side-by-side.js'
 const runs = process.env.STATEWRIGHT_INTERPRETER === 'all' ? 1_500 : sampled(80)
 const names = Object.keys(inputs)
 
-/** One machine for both, so that states and snapshots can be compared; its `transition` is exchanged between the runs. */
+/**
+ * One machine for both, so that states and snapshots can be compared. The test swaps its `transition` between
+ * runs.
+ */
 const machine = createIdleAgent()
 // oxlint-disable-next-line unbound-method -- XState binds it
 const byXState = machine.transition
 const byTables = createTableTransition(machine) as unknown as AnyStateMachine['transition']
 
-/** Runs the agent inside another machine. Everything that inspectors and subscribers are told. */
+/** Runs the agent inside another machine. Returns all output of inspectors and subscribers. */
 function play(
   transition: AnyStateMachine['transition'],
   input: unknown,

@@ -140,7 +140,7 @@ describe('the option interpreter', () => {
     }),
   }
 
-  /** XState makes the value of a state anew each time; the tables have one. */
+  /** XState creates a new state value each time. The tables reuse one. */
   async function sharesValues(interpreter?: 'tables' | 'xstate'): Promise<boolean> {
     const agent = createAgent({ model, interactive: true, ...(interpreter && { interpreter }) })
     const values = await Promise.all(

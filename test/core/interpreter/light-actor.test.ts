@@ -12,17 +12,17 @@ import { createTableTransition } from '../../../src/core/interpreter/table-trans
 import { fromEffect } from '../../../src/core/effects/actors.js'
 import { findDifference } from './side-by-side.js'
 
-/** What an app sees of a child, and what it does with it. */
+/** An app's view of a child and its actions on it. */
 interface Stage {
   told: unknown[]
-  /** How the effect ends; the callback, what it may send. */
+  /** How the effect ends, and which events its callback may send. */
   settle: { resolve: (value: unknown) => void; reject: (error: unknown) => void }
   sendBack: (event: AnyEventObject) => void
   child: AnyActorRef
   parent: AnyActorRef
 }
 
-/** A parent that starts a child by a transition, with tables or by XState. */
+/** A parent that starts a child in a transition, with tables or with XState. */
 function open(kind: 'effect' | 'callback' | 'throwing', isLight: boolean): Stage {
   const stage = { told: [] as unknown[] } as Stage
   const logics: Record<typeof kind, AnyActorLogic> = {
@@ -119,7 +119,7 @@ test.each(Object.entries(deeds))(
         act(stage)
         await settled()
         const { told, child, parent } = stage
-        // Late: after the end.
+        // Late, after the end.
         child?.subscribe({
           complete: () => told.push('complete at once'),
           error: () => told.push('error at once'),

@@ -28,7 +28,7 @@ test('an event leads to the snapshot and the actions that the transition functio
   expect(taken).toBeGreaterThan(sampled(500))
 })
 
-/** Each has actors of its own as `self`. */
+/** Each has a different `self` actor. */
 function toShown({ type, params }: { type: string; params?: unknown }): unknown {
   const { event, id, src } = (params ?? {}) as Record<string, unknown>
   return { type, event, id, src }

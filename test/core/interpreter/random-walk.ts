@@ -2,7 +2,7 @@ import type { AnyEventObject, AnyMachineSnapshot } from 'xstate'
 import { agentSpace, listAgentEvents } from '../../../src/testing/index.js'
 import { Difference, type SideBySide } from './side-by-side.js'
 
-/** Numbers from 0 to 1 that a seed determines (mulberry32). */
+/** Seeded random numbers from 0 to 1 (mulberry32). */
 export function createRandom(seed: number): () => number {
   let state = seed
   return () => {
@@ -16,7 +16,7 @@ export function createRandom(seed: number): () => number {
 export const { inputs } = agentSpace()
 const names = Object.keys(inputs)
 
-/** Events that the agent never gets, or not in the state that it is in. */
+/** Events that the agent never receives, or not in its current state. */
 const strangers: readonly AnyEventObject[] = [
   { type: 'NO_SUCH_EVENT' },
   { type: '*' },
@@ -27,7 +27,10 @@ const strangers: readonly AnyEventObject[] = [
   { type: 'xstate.stop' },
 ]
 
-/** Random runs of the agent, until both interpreters have taken so many events. The first difference, if there is one. */
+/**
+ * Random runs of the agent, until both interpreters have processed this many events. Returns the first
+ * difference.
+ */
 export function walk(pair: SideBySide, macrosteps: number, seed: number): Difference | null {
   const random = createRandom(seed)
   const pick = <Value>(list: readonly Value[]): Value => list[Math.floor(random() * list.length)] as Value
@@ -38,7 +41,7 @@ export function walk(pair: SideBySide, macrosteps: number, seed: number): Differ
     const name = pick(names)
     let snapshot = starts.get(name) ?? pair.start(inputs[name])
     starts.set(name, snapshot)
-    // One more than until the end: a machine that is done takes events, too.
+    // One event past the end, because a finished machine also accepts events.
     for (let length = 0, isOver = false; length < 60 && !isOver; length++) {
       isOver = snapshot.status !== 'active'
       const next = pair.take(snapshot, random() < 0.02 ? pick(strangers) : events.draw(snapshot))
@@ -49,7 +52,9 @@ export function walk(pair: SideBySide, macrosteps: number, seed: number): Differ
   return null
 }
 
-/** Events that were possible in some state. Most are drawn from those of earlier visits: to list them anew takes longer. */
+/**
+ * Events that were possible in some state. Most come from earlier visits, because a new listing is slower.
+ */
 export class EventPool {
   readonly #random: () => number
   readonly #byState = new Map<string, AnyEventObject[]>()

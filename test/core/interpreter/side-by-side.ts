@@ -14,13 +14,13 @@ import type { ChartTables } from '../../../src/core/interpreter/chart-tables.js'
 import { toLightLogic } from '../../../src/core/interpreter/light-actor.js'
 import { createTableTransition } from '../../../src/core/interpreter/table-transition.js'
 
-/** More steps than any event of the product's chart takes: a mutated chart may loop for ever. */
+/** Above the step count of any event in the product's chart. A mutated chart may loop forever. */
 const mostMicrosteps = 1000
 
-/** What one interpreter makes of one event. */
+/** One interpreter's result for one event. */
 interface Outcome {
   snapshot: AnyMachineSnapshot | undefined
-  /** Actions, deferred effects, emitted events and microsteps, in the order in which they come. */
+  /** Actions, deferred effects, emitted events and microsteps, in order. */
   seen: unknown[]
   thrown: string | undefined
   transitions: readonly AnyTransitionDefinition[]
@@ -28,15 +28,15 @@ interface Outcome {
 
 type Transition = (snapshot: AnyMachineSnapshot, event: AnyEventObject, scope: never) => AnyMachineSnapshot
 
-/** A machine whose events both interpreters take, from the same snapshot. */
+/** A machine whose events go to both interpreters from the same snapshot. */
 export class SideBySide {
   readonly machine: AnyStateMachine
   readonly #byXState: Transition
   readonly #byTables: Transition
   readonly #stage = new Stage()
-  /** How many events both have taken. */
+  /** The number of events that both interpreters processed. */
   macrosteps = 0
-  /** The transitions that XState has taken. */
+  /** The transitions that XState took. */
   readonly taken = new Set<AnyTransitionDefinition>()
 
   constructor(machine: AnyStateMachine, tables?: ChartTables) {
@@ -51,7 +51,7 @@ export class SideBySide {
   }
 
   /**
-   * The snapshot that the event leads to, of XState's and of the tables' in turn; or the first difference between them.
+   * The snapshot after the event, alternately XState's and the tables', or the first difference between them.
    */
   take(before: AnyMachineSnapshot, event: AnyEventObject): AnyMachineSnapshot | Difference {
     this.macrosteps++
@@ -95,14 +95,14 @@ export function createIdleAgent(): AnyStateMachine {
   return agentMachine.provide({ actors: Object.fromEntries(idle) as never }) as unknown as AnyStateMachine
 }
 
-/** An actor that is renewed now and then, so that those that it has started do not pile up. */
+/** An actor that is replaced periodically, so that its children do not accumulate. */
 class Stage {
   #self = createEmptyActor()
   #seen: unknown[] = []
   #transitions: AnyTransitionDefinition[] = []
   #uses = 0
 
-  /** Takes an event in a scope that carries everything out, as a running actor does. */
+  /** Processes an event in a scope that executes everything, like a running actor. */
   perform(transition: Transition, before: AnyMachineSnapshot, event: AnyEventObject): Outcome {
     if (this.#uses++ % 500 === 0) this.#renew()
     const self = this.#self
@@ -169,7 +169,7 @@ function toName(actor: unknown): unknown {
 const isActor = (value: unknown): boolean =>
   typeof value === 'object' && value !== null && 'sessionId' in value && 'send' in value
 
-/** Actors by their names: each interpreter makes its own. */
+/** Compares actors by name, because each interpreter creates its actors. */
 function withNames(value: unknown): unknown {
   if (isActor(value)) return toName(value)
   if (typeof value !== 'object' || value === null) return value
@@ -177,7 +177,7 @@ function withNames(value: unknown): unknown {
   return isActor(actorRef) ? { ...value, actorRef: toName(actorRef) } : value
 }
 
-/** Where two values differ; null where they do not. Machines, states and functions have to be the same ones. */
+/** The path where two values differ, or null. Machines, states and functions must be identical. */
 export function findDifference(expected: unknown, actual: unknown, path: string): string | null {
   if (Object.is(expected, actual)) return null
   if (isActor(expected) && isActor(actual)) return findDifference(toName(expected), toName(actual), path)
@@ -187,7 +187,7 @@ export function findDifference(expected: unknown, actual: unknown, path: string)
     return `${path}: ${describe(expected)} by XState, ${describe(actual)} by the tables`
   const keys = Object.keys(expected)
   const others = Object.keys(actual)
-  // In their order, too: some are listed for inspectors.
+  // Also compares order, because inspectors list some of them.
   if (keys.length !== others.length || keys.some((key, i) => key !== others[i]))
     return `${path}: members ${keys.join()} by XState, ${others.join()} by the tables`
   for (const key of keys) {

@@ -1,7 +1,7 @@
 import type { AnyMachineSnapshot, AnyStateMachine, AnyTransitionDefinition } from 'xstate'
 import { type Branch, ChartTables, type Leaf, type Plan } from '../../../src/core/interpreter/chart-tables.js'
 
-/** Tables with one fault each, as a careless reader of the chart would make them. */
+/** Tables with one fault each, as a careless chart reader would produce. */
 export const spoiltTables: Record<string, (machine: AnyStateMachine) => ChartTables> = {
   'try the branches from the outside in': withBranches((branches) => branches.toReversed()),
   'forget the last branch': withBranches((branches) =>
@@ -35,7 +35,7 @@ export const spoiltTables: Record<string, (machine: AnyStateMachine) => ChartTab
   'keep the way to a history state': (machine) => new RememberingTables(machine),
 }
 
-/** The agent's chart has no two nested states that both do something as they are left. */
+/** The agent's chart has no two nested states with exit actions. */
 export const leavingOutsideIn = withPlan((plan) => ({ ...plan, exits: plan.exits.toReversed() }))
 
 function withPlan(spoil: (plan: Plan, leaf: Leaf) => Plan) {
@@ -56,7 +56,7 @@ function withBranches(spoil: (branches: readonly Branch[]) => readonly Branch[])
     })(machine)
 }
 
-/** A plan is kept for each transition, also where it depends on the run. */
+/** Each transition has a stored plan, even if it depends on the run. */
 class RememberingTables extends ChartTables {
   readonly #plans = new Map<AnyTransitionDefinition, Plan>()
 

@@ -8,7 +8,7 @@ import { createIdleAgent, SideBySide } from './side-by-side.js'
 import { spoiltTables } from './spoilt-tables.js'
 import { longTest } from '../../support/extent.js'
 
-/** `npm run suite -- interpreter` takes a million events; `npm test` takes a sample of them. */
+/** `npm run suite -- interpreter` runs a million events. `npm test` runs a sample. */
 const isWhole = process.env.STATEWRIGHT_INTERPRETER === 'all'
 const macrosteps = isWhole ? 1_000_000 : 5_000
 const mutantsApart = isWhole ? 1 : 47
@@ -21,7 +21,7 @@ test(`${macrosteps} random events lead to the same, by XState and by the tables`
   expect(pair.macrosteps).toBeGreaterThanOrEqual(macrosteps)
   const effective = listTransitions(pair.machine).filter(({ definition }) => isEffective(definition))
   const missed = effective.filter(({ definition }) => !pair.taken.has(definition))
-  // Few in the whole: the generated paths, which test/graph plays by both interpreters, take every transition.
+  // Few in total. The generated paths in test/graph play every transition with both interpreters.
   expect(missed.length).toBeLessThan(effective.length / (isWhole ? 10 : 2))
 })
 

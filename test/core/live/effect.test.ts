@@ -2,7 +2,7 @@ import { createActor, setup } from 'xstate'
 import type { CallAbort } from '../../../src/core/base/abort.js'
 import { fromEffect } from '../../../src/core/effects/actors.js'
 
-/** A machine that asks, and keeps what it was told; STOP leaves the question. */
+/** A machine that asks and stores the answer. STOP leaves the question. */
 function asking(work: Parameters<typeof fromEffect<string, { question: string }>>[0]) {
   const machine = setup({ actors: { ask: fromEffect<string, { question: string }>(work) } }).createMachine({
     initial: 'asking',

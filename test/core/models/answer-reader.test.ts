@@ -8,7 +8,7 @@ const thought = (reasoning: string): string => toEvent({ reasoning })
 const call = (name: string): string =>
   toEvent({ tool_calls: [{ index: 0, id: 'c1', function: { name, arguments: '' } }] })
 
-/** What is told of an answer that comes in these pieces. */
+/** The events of an answer that arrives in these pieces. */
 function read(...pieces: string[]) {
   const told: unknown[] = []
   const controller = new AbortController()

@@ -9,7 +9,7 @@ export function seeded(seed: number): () => number {
   }
 }
 
-/** Byte by byte; what follows so many has been there in all its forms, and comes in pieces of up to seven. */
+/** Byte by byte up to this size, which covers every form. The rest comes in pieces of up to seven bytes. */
 export function bytewise(bytes: Uint8Array, random: () => number, first = 8_000): Uint8Array[] {
   const single = Array.from(bytes.subarray(0, first), (byte) => Uint8Array.of(byte))
   return [...single, ...split(bytes.subarray(first), random, 7)]
@@ -26,7 +26,7 @@ export function split(bytes: Uint8Array, random: () => number, longest = 400): U
   return pieces
 }
 
-/** A body that hands over these pieces, one a read. `fail` breaks it off instead of closing it. */
+/** A body that returns these pieces, one per read. `fail` aborts it instead of closing it. */
 export function streamOf(
   pieces: Iterable<Uint8Array>,
   fail?: Error,

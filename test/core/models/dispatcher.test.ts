@@ -8,7 +8,7 @@ import type { RequestDispatcher } from '../../../src/core/models/openai/node-tra
 import { failureOf } from './failure-of.js'
 import { events, json, serve } from './server.js'
 
-// In a file of its own: it replaces the global fetch.
+// In a separate file, because it replaces the global fetch.
 const completion = { choices: [{ message: { content: 'Hello' }, finish_reason: 'stop' }] }
 const text = JSON.stringify(completion)
 const piece = (content: string, finish: string | null = null) => ({

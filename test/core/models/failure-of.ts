@@ -1,6 +1,6 @@
 import { ModelError } from '../../../src/core/models/provider.js'
 
-/** Why a request has failed. Throws where it has not, or not with a `ModelError`. */
+/** The `ModelError` of a failed request. Throws on success or on any other error. */
 export async function failureOf(work: Promise<unknown>) {
   const error: unknown = await work.then(
     () => undefined,

@@ -17,7 +17,7 @@ const families: readonly SchemaFamily[] = ['openai', 'anthropic', 'gemini']
 const isObject = (value: unknown): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** The schemas inside a schema, where draft 2020-12 has some. */
+/** The subschemas of a schema under draft 2020-12. */
 function subschemas(schema: JsonObject): Json[] {
   const list = ['anyOf', 'oneOf', 'allOf', 'prefixItems'].flatMap((key) => (schema[key] ?? []) as Json[])
   const maps = ['properties', '$defs', 'definitions', 'patternProperties', 'dependentSchemas']
@@ -47,7 +47,7 @@ const geminiKeys = new Set(
   ).split(' '),
 )
 
-/** By the words of the providers' own errors. */
+/** From the providers' error messages. */
 const rules: Record<SchemaFamily, (schema: JsonObject) => string | undefined> = {
   openai: (schema) => {
     const types = [schema.type].flat()
@@ -128,7 +128,7 @@ const sound = (schema: fc.Arbitrary<unknown>): Keywords => ({
   description: fc.string({ maxLength: 5 }),
   title: fc.constant('T'),
   properties: fc.dictionary(name, schema, { maxKeys: 3 }),
-  // Ajv takes {} although the property '' is required.
+  // Ajv accepts {} although the property '' is required.
   required: names.map((list) => list.filter((one) => one !== '')),
   additionalProperties: fc.oneof(fc.boolean(), schema),
   patternProperties: fc.dictionary(fc.constantFrom('^a', 'b$'), schema, { maxKeys: 1 }),
@@ -200,7 +200,7 @@ function schemas(keywords: (schema: fc.Arbitrary<unknown>) => Keywords) {
     })
 }
 
-/** Up to four of the keywords: most combinations of more accept nothing. */
+/** Up to four of the keywords, because most larger combinations reject every value. */
 function fewOf(keywords: Keywords): fc.Arbitrary<JsonObject> {
   return fc
     .uniqueArray(fc.constantFrom(...Object.keys(keywords)), { maxLength: 4 })
@@ -227,7 +227,7 @@ const mixed = schemas((schema) => {
   )
 })
 
-/** Formats are checked by ours, and not by theirs. */
+/** Our validator checks formats. Ajv does not. */
 function withoutFormats(schema: JsonObject): JsonObject {
   return JSON.parse(JSON.stringify(schema), (key, value: Json) =>
     key === 'format' ? undefined : value,
@@ -242,7 +242,7 @@ function fitOrNone(parameters: JsonObject, family: SchemaFamily): JsonObject[] {
   }
 }
 
-/** Also false for references that lead back to themselves. */
+/** Also false for circular references. */
 function accepts(schema: JsonObject, args: Json): boolean {
   try {
     return ajv.validate(schema, args)
@@ -260,7 +260,7 @@ describe('what is sent of a schema', () => {
         try {
           fitted = fitSchema(parameters, family)
         } catch (error) {
-          // Its tool is left out with these words.
+          // The error text for which its tool is left out.
           expect((error as Error).message).toMatch(/^its input schema (refers to|has more than)/)
           return
         }
@@ -403,7 +403,7 @@ describe('what a tool takes', () => {
             accepted += 1
             // oxlint-disable-next-line no-await-in-loop -- what is loaded first is loaded once
             expect(await check(args)).toEqual({ value: args })
-            // The ways at the top are shown together: a property of one of them is shown with its schema there.
+            // Top-level alternatives are merged, so each property appears with its schema there.
             if (!('anyOf' in schema) && !('oneOf' in schema))
               expect(shown.map((one) => accepts(one, args))).not.toContain(false)
           }

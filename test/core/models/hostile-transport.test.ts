@@ -16,7 +16,7 @@ const sized = (body: string, length = Buffer.byteLength(body)) =>
 const chunked = (...pieces: string[]) =>
   raw(`200 OK\n${stream}\ntransfer-encoding: chunked`, [...pieces.map(chunk), '0\r\n\r\n'].join(''))
 
-/** What the provider makes of one raw answer; `after` says what becomes of its socket. */
+/** The provider's result for one raw answer. `after` sets the fate of its socket. */
 async function outcomeOf(answer: string | Buffer, after: 'stays' | 'ends' | 'breaks'): Promise<object> {
   await using server = await rawServer((socket: Socket) => {
     if (after === 'ends') socket.end(answer)

@@ -23,7 +23,7 @@ const entry = (index: number | null, id: string, name: string, text: string): En
 const inPieces = (text: string, size: number): string[] =>
   Array.from({ length: Math.ceil(text.length / size) }, (_, i) => text.slice(i * size, (i + 1) * size))
 
-/** The odd ways in which servers send one call; `n` is its place. */
+/** The odd encodings that servers use for one call. `n` is its index. */
 const ways: Record<string, (call: Call, n: number, size: number) => Entry[]> = {
   'in pieces': ({ id, name, text }, n, size) => [
     entry(n, id, name, ''),

@@ -145,7 +145,7 @@ describe.each(sampledKinds(transports))('over %s,', (transport) => {
       const model = local(server.baseURL)
       for (let i = 0; i < 5; i += 1) {
         await ask(model)
-        // What is left of the body arrives behind [DONE].
+        // The rest of the body arrives after [DONE].
         await new Promise((resolve) => setImmediate(resolve))
       }
       expect(connections).toBeLessThan(5)

@@ -6,10 +6,10 @@ import { streamOf } from './chunked.js'
 import type { Recording } from './recordings.js'
 import { serve } from './server.js'
 
-/** What became of a recorded answer, with the text that was streamed of it. */
+/** The outcome of a recorded answer, with its streamed text. */
 export type Outcome = { response: ModelResponse; text: string } | { failure: ModelFailure }
 
-/** A provider that is asked at this address, or through this fetch. */
+/** A provider at this address, or with this fetch. */
 type Made = (options: { baseURL: string; fetch?: typeof fetch }) => ModelProvider
 
 async function outcomeOf(
@@ -52,7 +52,7 @@ export function overFetch({ status, headers, body }: Recording, made: Made): Pro
 /** The same over a socket, as JSON. */
 export async function overSocket(recording: Recording, made: Made, path: string): Promise<string> {
   const { status, headers, body } = recording
-  // The server frames anew.
+  // The server reframes the stream.
   const kept = Object.entries(headers).filter(
     ([name]) => !/^(content-(length|encoding)|transfer-encoding|connection)$/i.test(name),
   )
@@ -61,7 +61,7 @@ export async function overSocket(recording: Recording, made: Made, path: string)
     response.end(body)
   })
   const outcome = await asked(made({ baseURL: server.baseURL }))
-  // An answer that was made by hand has no address.
+  // A handmade answer has no address.
   return JSON.stringify(outcome).replaceAll(`${server.baseURL}${path}`, 'The provider')
 }
 

@@ -2,7 +2,7 @@ import { jest } from '@jest/globals'
 import type { OpenAIChatOptions } from '../../../src/core/models/openai/openai-provider.js'
 import { json, serve } from './server.js'
 
-// In a file of its own: the openai package is watched as it is loaded.
+// In a separate file, because it observes when the openai package loads.
 let loads = 0
 const real = await import('openai')
 jest.unstable_mockModule('openai', () => {
@@ -10,7 +10,7 @@ jest.unstable_mockModule('openai', () => {
   return { ...real }
 })
 const { openaiChat } = await import('../../../src/core/models/openai/openai-provider.js')
-// The first request loads two modules at once. Jest cannot link them at once, now and then.
+// The first request loads two modules concurrently, and Jest sometimes fails to link them.
 await import('../../../src/core/models/openai/chat-wire.js')
 await import('../../../src/core/models/openai/exchange.js')
 
@@ -34,7 +34,7 @@ const ask = (baseURL: string, options: Partial<OpenAIChatOptions> = {}) =>
     },
   )
 
-/** The request as our client makes it, and as the openai client does; without what tells the two apart. */
+/** The request from our client and from the openai client, without headers that identify the client. */
 async function askBoth(
   options: Partial<OpenAIChatOptions>,
   suffix = '',

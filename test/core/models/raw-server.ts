@@ -1,7 +1,10 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 
-/** A server that writes what it likes to the socket of each whole request. `host` is an address of this machine. */
+/**
+ * A server that writes raw bytes to the socket of each complete request. `host` is an address of this
+ * machine.
+ */
 export async function rawServer(answer: (socket: Socket, request: number) => void, host = '127.0.0.1') {
   let requests = 0
   let connections = 0

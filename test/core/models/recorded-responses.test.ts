@@ -9,19 +9,19 @@ import { sampledRows } from '../../support/extent.js'
 const made = (options: { baseURL: string; fetch?: typeof fetch }) =>
   openaiResponses({ model: 'recorded', provider: 'recorded', apiKey: 'key', ...options })
 
-/** Tools whose outputs only the client could give: their items are refused by name. */
+/** Tools whose outputs only the client can provide. Their items are rejected by name. */
 const wantsOutput: Readonly<Record<string, string>> = {
   'openai-apply-patch-tool-delete.1': 'apply_patch_call (call_delete_1)',
   'openai-custom-tool.1': 'custom_tool_call (write_sql, call_custom_sql_001)',
   'openai-local-shell-tool.1': 'local_shell_call (call_h3nm8hUG0KO9tVNuRACkL1ri)',
 }
 
-/** What is asked before it is called by the provider: of no concern to the index. */
+/** A question that precedes the provider's call. The index ignores it. */
 const asksFirst: Readonly<Record<string, readonly string[]>> = {
   'openai-mcp-tool-approval.1': ['zip1.create_short_url'],
 }
 
-/** Messages of one answer, which the index counts without what goes between them. */
+/** Messages of one answer. The index counts them without separators. */
 function allText({ response }: Extract<Outcome, { response: unknown }>): string {
   const items = (response.providerItems?.items ?? []) as JsonObject[]
   const commentary = items.flatMap(({ type, phase, content }) =>
@@ -31,7 +31,7 @@ function allText({ response }: Extract<Outcome, { response: unknown }>): string 
   return said.join('') + response.text
 }
 
-/** Holds an outcome against what is expected of it; returns what differs. */
+/** Compares an outcome with the expected values and returns the differences. */
 function differences(outcome: Outcome, { name, expected, status, body }: Recording): string[] {
   const differing: string[] = []
   const same = (what: string, got: unknown, wanted: unknown) => {
@@ -59,7 +59,7 @@ function differences(outcome: Outcome, { name, expected, status, body }: Recordi
   if (expected.text !== undefined) same('text', text, expected.text)
   same('text head', text.slice(0, expected.textHead?.length), expected.textHead)
   same('text length', text.length, expected.textLength)
-  // The index counts summaries alone.
+  // The index counts only summaries.
   const thoughts = response.reasoning.length
   if (!body.includes('reasoning_text')) same('reasoning length', thoughts, expected.reasoningLength)
   else if (thoughts === 0) differing.push('no reasoning')

@@ -13,8 +13,10 @@ const sendIt = (recording: Recording) => overSocket(recording, chat, '/chat/comp
 
 const withoutThoughts = (text: string) => text.replace(/<think>[^]*?<\/think>\s*/g, '')
 
-/** Holds an outcome against what is expected of it; returns what differs. */
-/** Files that hold two answers with the same call. In one answer, a call that comes whole again is one call. */
+/** Compares an outcome with the expected values and returns the differences. */
+/**
+ * Files that hold two answers with the same call. In one answer, a call that arrives whole twice is one call.
+ */
 const glued = new Set(['vercel-ai/cerebras/cererebras-structured-output-tools.1.chunks.txt #0'])
 
 function differences(outcome: Outcome, { name, expected, status }: Recording): string[] {

@@ -1,13 +1,13 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Recorded traffic of real providers. It is not part of the project: tests skip where it is missing. */
+/** Recorded traffic of real providers. It is not part of the project. Tests skip when it is missing. */
 export const recordings = join(import.meta.dirname, '../../../../shared/recordings')
 export const hasRecordings = existsSync(join(recordings, 'INDEX.jsonl'))
 
 export interface Recording {
   name: string
-  /** Whose server it was, as far as it is known. */
+  /** The server's vendor, if known. */
   host: string
   status: number
   headers: Record<string, string>
@@ -15,7 +15,7 @@ export interface Recording {
   expected: Expected
 }
 
-/** What a correct client makes of it; a field that is missing is not known. */
+/** The result of a correct client. A missing field is unknown. */
 export interface Expected {
   text?: string
   textHead?: string
@@ -57,7 +57,7 @@ interface Tape {
   }[]
 }
 
-/** Every answer of the index that was given over this API. */
+/** Every indexed answer of this API. */
 export function recordedAnswers(wanted: 'chat' | 'responses' = 'chat'): Recording[] {
   return read('INDEX.jsonl')
     .split('\n')
@@ -109,12 +109,14 @@ function recordingOf(line: IndexLine): Recording {
   return { name, host, status: response.status, headers: response.headers, body: response.body, expected }
 }
 
-/** xAI bills 227 tokens of reasoning here that it does not count as completion; its total (560) shows them. */
+/**
+ * xAI bills 227 reasoning tokens here that it does not count as completion. Its total (560) includes them.
+ */
 function thoughtsApart(file: string): number {
   return file.endsWith('xai-tool-call.chunks.txt') ? 227 : 0
 }
 
-/** One JSON chunk a line, as it was on the wire. */
+/** One JSON chunk per line, as sent on the wire. */
 function asEvents(chunks: string): string {
   return chunks
     .split('\n')
@@ -133,7 +135,7 @@ interface Reconstruction {
   }
 }
 
-/** Shapes that were rebuilt from public bug reports. */
+/** Shapes rebuilt from public bug reports. */
 export function reconstructedAnswers(): Recording[] {
   const shapes = JSON.parse(read('reconstructed/EXPECTED.json')) as Record<string, Reconstruction>
   return Object.entries(shapes).map(([name, { expected }]) => ({

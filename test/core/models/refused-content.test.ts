@@ -276,7 +276,7 @@ test('a stream that breaks off with such an error says the same', () => {
   expect(toBodyFailure({ error }).refused).toEqual({ what: 'messages' })
 })
 
-/** Requests that are wrong for another reason: leaving content out would not mend them. */
+/** Requests with unrelated errors, which removing content would not fix. */
 const others: [status: number, error: unknown][] = [
   [401, { message: 'Incorrect API key provided.', code: 'invalid_api_key' }],
   [400, { message: 'Incorrect API key provided. You can obtain an API key from https://console.x.ai.' }],

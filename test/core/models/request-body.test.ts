@@ -28,7 +28,7 @@ function bodyOf(part: Partial<ModelRequest>, other: Partial<ChatBodyOptions> = {
   return sent
 }
 
-/** As they are sent after a user's message. */
+/** Sent after a user message. */
 const messagesOf = (messages: Message[], part: Partial<ModelRequest> = {}) =>
   (bodyOf({ messages: [user('hi'), ...messages], ...part }) as { messages: unknown[] }).messages.slice(1)
 

@@ -47,7 +47,7 @@ describe('a picture that the provider has made', () => {
       output: expect.stringMatching(/^\[image: image\/png, 8 bytes/),
     })
     expect(first.messages[1]).toMatchObject({ media: [picture] })
-    // Kept once, and told once: a picture is megabytes.
+    // Stored once and emitted once, because a picture can take megabytes.
     expect(JSON.stringify(first.messages).split(png)).toHaveLength(2)
     expect(JSON.stringify(hosted)).not.toContain(png)
     expect(second.output).toBe('Done.')
@@ -80,7 +80,7 @@ describe('a picture that the provider has made', () => {
   test('is none where nothing was drawn: such an answer is empty', async () => {
     const { first } = await drawing([drawn({ result: null, status: 'failed' }), words('')])
     expect(first.messages[1]).not.toHaveProperty('media')
-    // The second answer, of the retry.
+    // The retry's answer.
     expect(first.output).toBe('Done.')
   })
 

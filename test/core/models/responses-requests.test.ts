@@ -94,7 +94,7 @@ describe('an answer goes back', () => {
     call('c2', '{"q":2}'),
   ]
 
-  /** What a request has as input whose transcript has that answer in it. */
+  /** The input of a request whose transcript contains that answer. */
   async function sentBack(
     output: object[],
     edit: (message: AssistantMessage) => AssistantMessage = (message) => message,

@@ -101,7 +101,7 @@ export const completed = (output: object[] = [], more: object = {}) => ({
   type: 'response.completed',
   response: whole(output, more),
 })
-/** A whole answer, as a document and as a stream of one event. */
+/** A complete answer, as a document and as a stream with one event. */
 export const both: [string, (output: object[], more?: object) => Answer][] = [
   ['whole', (output, more) => json(200, whole(output, more))],
   ['streamed', (output, more) => events(completed(output, more))],

@@ -10,7 +10,7 @@ export interface Seen {
 
 export type Answer = (response: ServerResponse, seen: Seen) => void
 
-/** A server on loopback that gives one answer and remembers what it was asked. */
+/** A loopback server that returns one answer and records its requests. */
 export async function serve(answer: Answer) {
   const requests: Seen[] = []
   const server = createServer((request, response) => {

@@ -17,7 +17,7 @@ import { type Answer, events, json, serve } from './server.js'
 import { overTransport, transports } from './transports.js'
 import { sampledKinds } from '../../support/extent.js'
 
-// In a file of its own: the openai client sends the name of its class, which a bundle can change.
+// In a separate file, because the openai client sends its class name, which a bundle can change.
 const completion = { choices: [{ message: { content: 'Hello' }, finish_reason: 'stop' }] }
 const piece = (content: string, finish: string | null = null) => ({
   choices: [{ index: 0, delta: { content }, finish_reason: finish }],
@@ -160,7 +160,7 @@ async function secured() {
 }
 
 describe("over Node's HTTP,", () => {
-  /** What fetch sends of its own accord. */
+  /** Headers that fetch adds. */
   const ofFetch = ['accept-encoding', 'accept-language', 'sec-fetch-mode']
 
   test.each([
@@ -177,7 +177,7 @@ describe("over Node's HTTP,", () => {
     const [direct, byFetch] = server.requests.map(({ url, headers, body }) => ({ url, headers, body }))
     const names = Object.keys(byFetch?.headers ?? {})
     expect(names).toEqual(expect.arrayContaining(ofFetch))
-    // What describes the client and its platform to OpenAI.
+    // Headers that describe the client and its platform to OpenAI.
     const ofClient = names.filter((name) => name.startsWith('x-stainless-'))
     expect(ofClient.length).toBeGreaterThan(5)
     for (const name of [...ofFetch, ...ofClient]) delete byFetch?.headers[name]
@@ -201,7 +201,7 @@ describe("over Node's HTTP,", () => {
     let first: unknown
     await using server = await rawServer((socket, request) => {
       first ??= socket
-      // The second request arrives just as the server gives the connection up.
+      // The second request arrives just as the server closes the connection.
       if (request > 1 && socket === first) socket.resetAndDestroy()
       else socket.write(answer)
     })
@@ -236,7 +236,7 @@ describe("over Node's HTTP,", () => {
             .filter(([name]) => name.includes(port))
             .flatMap(([, list]) => list ?? [])
           expect(sockets).toHaveLength(1)
-          // As after so many idle seconds.
+          // As after this many idle seconds.
           for (const socket of sockets) socket.emit('timeout')
           finish?.()
         },

@@ -1,8 +1,8 @@
-/** The ways by which a request of our own client goes out. */
+/** The transports of our client. */
 export const transports = ["Node's HTTP", 'fetch'] as const
 export type Transport = (typeof transports)[number]
 
-/** Sends the requests of a block of tests this way: where `fetch` is not Node's own, it is used. */
+/** Sends the requests of a block of tests this way. A replaced `fetch` is used instead of Node's. */
 export function overTransport(transport: Transport): void {
   const nodes = globalThis.fetch
   beforeAll(() => {

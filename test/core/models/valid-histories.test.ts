@@ -7,7 +7,7 @@ import { findStrictProblem } from '../../../src/rehearsal/request-problem.js'
 import { sampled } from '../../support/extent.js'
 import { unicodeText } from '../../support/unicode-text.js'
 
-/** Any text: words, nothing, blanks, halves of surrogate pairs. */
+/** Any text: words, the empty string, blanks, lone surrogates. */
 const anyText = fc.oneof(
   unicodeText({ maxLength: 8 }),
   fc.string({ unit: fc.constantFrom('a', ' ', '\n', '\ud83d', '\ude00', '"', '\\'), maxLength: 8 }),

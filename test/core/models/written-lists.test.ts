@@ -4,12 +4,13 @@ import { JsonListCache } from '../../../src/core/models/openai/encode-body.js'
 const written = (lists: JsonListCache, items: readonly object[]) =>
   JSON.parse(`[${new TextDecoder().decode(lists.write(items))}]`) as unknown
 
-/** Texts whose bytes are more than their characters, too. */
+/** Includes texts with more bytes than characters. */
 const item = fc.record({ content: fc.string({ unit: 'grapheme', maxLength: 300 }) })
 
 test('whatever a list was before, it is written as it is', () => {
   const all = fc.array(item, { minLength: 1, maxLength: 12 })
-  // Lists made of the same objects, in any order and number: grown, cut, edited, of one conversation or another.
+  // Lists made of the same objects, in any order and number: grown, cut, edited, from one conversation or
+  // several.
   const picks = fc.array(fc.array(fc.nat(), { maxLength: 20 }), { maxLength: 12 })
   fc.assert(
     fc.property(all, picks, (items, picked) => {
@@ -39,7 +40,7 @@ test('a conversation that grows is written once', () => {
       const guidance = { role: 'user', content: `nudge ${step}` }
       lists.write([...conversation, guidance])
     }
-  // One message each, and the one that both begin with once more.
+  // One message each, plus their shared first message.
   expect(count).toBe(2 * (2 + 40))
 })
 

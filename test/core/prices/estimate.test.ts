@@ -27,7 +27,7 @@ const anyText = unicodeText({ maxLength: 200 })
 const response = { text: '', reasoning: '', refusal: null, toolCalls: [] }
 
 describe('estimateTextTokens', () => {
-  // Beside each: what OpenAI's o200k_base counts.
+  // Compared with the counts of OpenAI's o200k_base.
   test.each([
     ['The quick brown fox jumps over the lazy dog, and then it runs back into the forest.', 19],
     ['Die Geschwindigkeitsbegrenzung auf der Autobahn wurde gestern aufgehoben.', 16],

@@ -8,7 +8,7 @@ const usage = {
   reasoningTokens: 0,
 }
 
-/** In a file of its own: nothing has loaded the catalog. A promise says that it is being loaded. */
+/** In a separate file, so that the catalog is not loaded yet. A promise signals the load. */
 describe('the catalog is left alone', () => {
   const book = createPriceBook({ mine: { inputPerMillion: 10, outputPerMillion: 0 } })
 

@@ -29,7 +29,7 @@ describe('the catalog', () => {
   })
 
   test('cached input has its own price', async () => {
-    // 800 at 0.25 + 200 at 0.025 + 500 at 2, a million each
+    // 800 at 0.25 + 200 at 0.025 + 500 at 2, per million
     expect(await book.price('openai', 'gpt-5-mini', usage(1000, 500, 200), noon)).toBeCloseTo(0.001205, 10)
   })
 
@@ -118,7 +118,7 @@ describe('overrides', () => {
     const dear = createPriceBook({ m: { ...prices, cacheWritePerMillion: 20 } })
     expect(await plain.price('x', 'm', used)).toBeCloseTo((800 * 10 + 200) / 1e6, 12)
     expect(await dear.price('x', 'm', used)).toBeCloseTo((400 * 10 + 200 + 400 * 20) / 1e6, 12)
-    // Anthropic: 3.75 in place of 3, a million
+    // Anthropic: 3.75 instead of 3, per million
     const written = { ...usage(1000, 0), cacheWriteTokens: 1000 }
     expect(await createPriceBook().price('anthropic', 'claude-sonnet-4-5', written, noon)).toBeCloseTo(
       0.00375,

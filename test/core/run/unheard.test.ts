@@ -3,7 +3,7 @@ import type { AgentEvent } from '../../../machines/agent/announcements.js'
 import { createAgent, defineTool, type Run } from '../../../src/index.js'
 import { call, ManualModel, settled } from '../../support/manual-model.js'
 
-/** A run of two steps; `during` is called while its tool works. */
+/** A run of two steps. `during` is called while its tool works. */
 async function played(before: (run: Run) => void, during: (run: Run) => void): Promise<void> {
   const model = new ManualModel()
   const tool = defineTool({

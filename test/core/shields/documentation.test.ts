@@ -10,7 +10,7 @@ const [configured = '', written = '', builtIn = '', byHand = ''] = [
   ...page.matchAll(/```js\n([^]*?)```/g),
 ].map(([, code = '']) => code)
 
-/** Evaluates an example; resolves with what it has named so. */
+/** Evaluates an example and resolves with the named value. */
 async function run(code: string, names: string, given: Record<string, unknown> = {}): Promise<unknown[]> {
   const scope = {
     ...shields,

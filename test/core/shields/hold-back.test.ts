@@ -21,7 +21,7 @@ function checkWith(patterns: RegExp[], action: 'block' | 'redact', replacement?:
     runShields([shield], text, { point: 'output', signal, clock: new SimulatedClock() })
 }
 
-/** A hold-back that keeps what it was told to release. */
+/** A hold-back that collects its released text. */
 function holdBack(options: Partial<HoldBackOptions>) {
   const pieces: string[] = []
   const held = new HoldBack({ check: clear, release: (text) => pieces.push(text), ...options })
@@ -32,7 +32,7 @@ async function settle(): Promise<void> {
   for (let i = 0; i < 60; i += 1) await Promise.resolve()
 }
 
-/** Text in any pieces, with any amount of waiting in between. */
+/** Text split into arbitrary pieces, with arbitrary delays. */
 async function stream(held: HoldBack, deltas: readonly string[], pauses: readonly number[]): Promise<void> {
   for (const [index, delta] of deltas.entries()) {
     held.write(delta)
@@ -100,7 +100,7 @@ describe('what is released', () => {
   })
 
   it('is always the beginning of the cleared text, and nothing of it is ever missing', async () => {
-    // At most ten characters, which is one more than the least window; no redaction makes another one necessary.
+    // At most ten characters, one more than the smallest window. No redaction triggers another one.
     const secret = /key-\d{1,6}|<[a-z0-9-]{0,8}>/
     for (const replacement of ['*', '[a long replacement]']) {
       const check = checkWith([secret], 'redact', replacement)

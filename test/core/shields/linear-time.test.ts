@@ -3,7 +3,7 @@ import { verdictOf } from './support.js'
 
 const length = 300_000
 
-/** Beginnings that promise a match and never keep it. With a pattern of quadratic time, this would take minutes. */
+/** Prefixes that never complete a match. A quadratic pattern would take minutes. */
 describe('a long text of what is almost something ends in time', () => {
   it.each([
     'eyJaaaaa.',

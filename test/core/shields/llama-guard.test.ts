@@ -36,7 +36,7 @@ function modelAt(baseURL: string, way: Way): LlamaGuardOptions['model'] {
     : openaiChat({ model: 'llama-guard3', baseURL, apiKey: 'test-key' })
 }
 
-/** Asks a server on loopback that gives this answer, through the real client. */
+/** Queries a loopback server with this answer through the real client. */
 async function judge(
   answer: Answer,
   {

@@ -24,7 +24,7 @@ const says = (...results: unknown[]): Answer => json(200, { id: 'modr-1', model:
 
 type Options = Omit<OpenAIModerationOptions, 'client'>
 
-/** Asks a server on loopback that gives this answer, through the real client. */
+/** Queries a loopback server with this answer through the real client. */
 async function moderate(answer: Answer, options: Options = {}, content = 'some text') {
   await using server = await serve(answer)
   const client = new OpenAI({ apiKey: 'test-key', baseURL: server.baseURL, maxRetries: 0 })

@@ -3,7 +3,7 @@ import { type PiiKind, piiKinds, piiShield } from '../../../src/core/shields/ind
 import { redactedBy, verdictOf } from './support.js'
 import { sampled } from '../../support/extent.js'
 
-/** Numbers that issuers and standards publish as examples. */
+/** Example numbers published by issuers and standards. */
 const examples: [kind: PiiKind, text: string][] = [
   ['email', 'jane.doe+news@mail.example.co.uk'],
   ['email', 'müller@bücher.example'],

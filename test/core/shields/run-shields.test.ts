@@ -25,7 +25,7 @@ function run(
   })
 }
 
-/** A shield that says the same of everything. */
+/** A shield with a fixed verdict. */
 function says(name: string, verdict: unknown): Shield {
   return defineShield({ name, check: () => verdict as ShieldVerdict })
 }

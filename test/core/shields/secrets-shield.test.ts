@@ -12,13 +12,13 @@ import { scrubSecrets } from '../../../src/core/shields/scrub-secrets.js'
 import { toShownText } from '../../../src/studio/shown-values.js'
 import { redactedBy, refusal, verdictOf } from './support.js'
 
-// Put together here, so that no scanner takes them for real ones.
+// Assembled here, so that secret scanners ignore them.
 const alnum = (length: number): string => 'aB3dE6gH9kLmN0pQrS2t'.repeat(10).slice(0, length)
 const hex = (length: number): string => 'a1b2c3d4e5f60718'.repeat(10).slice(0, length)
 const upper = (length: number): string => 'Q7RS2TUV3WXY4ZAB'.repeat(2).slice(0, length)
 const join = (...parts: string[]): string => parts.join('')
 
-/** The kind, the secret, and (where it is known only by its surroundings) the text that it stands in. */
+/** The kind, the secret, and the surrounding text where detection depends on it. */
 const examples: [kind: SecretKind, secret: string, text?: string][] = [
   ['private_key', join('-----BEGIN RSA ', 'PRIVATE KEY-----\nMIIE\nabc=\n-----END RSA ', 'PRIVATE KEY-----')],
   [

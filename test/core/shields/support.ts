@@ -1,7 +1,7 @@
 import { ConfigError } from '../../../src/core/base/errors.js'
 import { type Shield, type ShieldContext, type ShieldVerdict } from '../../../src/core/shields/index.js'
 
-/** What a config error says; throws when there is none. */
+/** The message of a config error. Throws when there is none. */
 export function refusal(make: () => unknown): ConfigError {
   try {
     make()
@@ -12,7 +12,7 @@ export function refusal(make: () => unknown): ConfigError {
   throw new Error('It was not refused.')
 }
 
-/** What a shield says by itself. */
+/** A shield's verdict in isolation. */
 export async function verdictOf(
   shield: Shield,
   content: string,
@@ -21,13 +21,13 @@ export async function verdictOf(
   return shield.check(content, { point: 'output', signal: new AbortController().signal, ...question })
 }
 
-/** What a redacting shield makes of a text. */
+/** A text after a redacting shield. */
 export async function redactedBy(shield: Shield, content: string): Promise<string> {
   const verdict = await verdictOf(shield, content)
   return verdict.action === 'redact' ? verdict.content : content
 }
 
-/** A promise, and what resolves it. */
+/** A promise and its resolver. */
 export function pending(): { promise: Promise<void>; resolve: () => void } {
   let resolve = (): void => undefined
   const promise = new Promise<void>((done) => {

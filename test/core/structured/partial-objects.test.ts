@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { PartialObjects } from '../../../src/core/structured/partial-objects.js'
 
-/** What is told of an answer that streams in these pieces. */
+/** The events of an answer that streams in these pieces. */
 function read(...pieces: string[]): object[] {
   const told: object[] = []
   const objects = new PartialObjects((object) => told.push(object))
@@ -10,7 +10,7 @@ function read(...pieces: string[]): object[] {
   return told
 }
 
-/** Each character as JSON may write it. */
+/** Each character in its JSON encodings. */
 const escaped = (text: string): string =>
   text
     .split('')
@@ -29,7 +29,7 @@ test('each piece gives the object so far', () => {
 test('a long object is told whenever its text has grown by a twentieth, and at its end', () => {
   const object = { words: Array.from({ length: 500 }, (_, i) => `word ${i}`) }
   const told = read(...(JSON.stringify(object).match(/.{1,4}/g) ?? []))
-  // From 4 characters to 6,391: the logarithm of that to the base of 1.05, at most.
+  // At most the logarithm, to base 1.05, of the growth from 4 to 6,391 characters.
   expect(told.length).toBeGreaterThan(50)
   expect(told.length).toBeLessThan(155)
   expect(told.at(-1)).toEqual(object)
@@ -77,7 +77,7 @@ test('what nests deeper than 200 levels is not told', () => {
   expect(read(nested(201))).toEqual([])
 })
 
-/** Whether `part` may become `whole` when more comes. */
+/** Whether `part` can grow into `whole`. */
 function isPartOf(part: unknown, whole: unknown): boolean {
   if (typeof part === 'string') return typeof whole === 'string' && whole.startsWith(part)
   if (typeof part !== 'object' || part === null) return Object.is(part, whole)

@@ -9,7 +9,7 @@ export function call(name: string, args: unknown = {}, id = `call_${name}`): Run
   return { id, name, arguments: typeof args === 'string' ? args : JSON.stringify(args) }
 }
 
-/** A batch with everything that it reports, in order. */
+/** A batch with all its reports, in order. */
 export function start(
   calls: RunnableCall[],
   tools: readonly ToolEntry[],
@@ -60,5 +60,5 @@ export async function runOne(
   return result
 }
 
-/** Lets everything run that waits for nothing but promises. */
+/** Runs all work that waits only for promises. */
 export const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))

@@ -73,7 +73,7 @@ export const oddities: (() => unknown)[] = [
   () => '😀'.repeat(2000),
 ]
 
-/** Makes any of these, or any value that fast-check can think of. */
+/** Generates one of these, or any fast-check value. */
 export const hostile: fc.Arbitrary<() => unknown> = fc.oneof(
   fc.constantFrom(...oddities),
   fc

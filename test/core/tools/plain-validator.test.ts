@@ -12,7 +12,7 @@ const toolWith = (input: JsonObject): Tool =>
     execute: () => 'ok',
   }) as Tool
 
-/** What the model reads; null: the arguments fit. */
+/** The model-facing message, or null if the arguments are valid. */
 async function refusal(input: JsonObject, given: unknown): Promise<string | null> {
   const parsed = await parseArguments(toolWith({ type: 'object', ...input }), JSON.stringify(given))
   return parsed.ok ? null : parsed.message

@@ -8,7 +8,7 @@ import { call, settle, start } from './harness.js'
 
 const common = { name: 'act', description: 'Acts.', input: { type: 'object' } as const }
 
-/** A tool whose calls end when the test says so. */
+/** A tool whose completion the test controls. */
 function manual(options: { timeoutMs?: number; readOnly?: boolean } = {}) {
   const started: string[] = []
   const executions = new Map<string, ToolExecution>()
@@ -100,7 +100,7 @@ test('At its timeout a call ends at once, its signal aborts and whatever comes l
   expect(results[0]?.[1].content).toContain("'act' did not finish within 5000 ms")
   expect(results[0]?.[1].content).toContain('may still have taken effect')
   expect(signal.reason).toMatchObject({ name: 'TimeoutError' })
-  // The other one asks for its signal only now.
+  // The other call requests its signal only now.
   expect(execution('b').signal.reason).toMatchObject({ name: 'TimeoutError' })
   execution('a').progress(1)
   reject('a', new Error('late'))
@@ -300,7 +300,7 @@ test('Whatever ends in whatever order, each call has exactly one result', async 
       })
       const ids = outcomes.map((_, index) => String(index))
       const { done, results, clock } = start(calls(...ids), [tool], { concurrency })
-      // No more rounds than calls: each of them ends at least one.
+      // At most one round per call, because each round ends at least one.
       for (const _ of ids) {
         // oxlint-disable-next-line no-await-in-loop
         await scheduler.waitIdle()

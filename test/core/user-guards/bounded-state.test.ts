@@ -2,7 +2,7 @@ import { createAgent, createSession, defineGuard, type ModelProvider } from '../
 import { tool } from '../../support/tools.js'
 import { longTest } from '../../support/extent.js'
 
-/** A model that never comes to an end: now and then it repeats itself, and no call is like the one before. */
+/** A model that never ends. It sometimes repeats itself, and every call differs from the one before. */
 function restless(): ModelProvider {
   let asked = 0
   const usage = { inputTokens: 1, outputTokens: 1, totalTokens: 2, cachedInputTokens: 0, reasoningTokens: 0 }

@@ -13,7 +13,7 @@ import {
 const [page, ownGuards, ofPresets] = ['guardrails', 'guards-of-your-own', 'presets'].map((name) =>
   readFileSync(`docs/${name}.md`, 'utf8'),
 ) as [string, string, string]
-/** Those that are whole programs are played with the other pages' (test/docs/snippets.test.ts). */
+/** Full programs run with the snippets of the other pages (test/docs/snippets.test.ts). */
 const blocks = [...`${page}${ownGuards}`.matchAll(/```js\n(?!import )([^]*?)```/g)].map(
   ([, code = '']) => code,
 )
@@ -88,7 +88,7 @@ describe('docs/guardrails.md', () => {
   })
 })
 
-/** Evaluates an example; returns what it has named so. */
+/** Evaluates an example and returns the named value. */
 function run(code: string, name: string): unknown {
   // oxlint-disable-next-line typescript/no-implied-eval -- the code is our own page's
   const evaluate = new Function(

@@ -18,7 +18,7 @@ const fails = (kind: 'failed' | 'transient' | 'policy_denied') =>
   })
 const alone = (guardrails: Guardrails): AgentConfigInput => ({ guardrails: { ...noGuards, ...guardrails } })
 
-/** Three times the same call, and then it is asked for once more. */
+/** The same call three times, then one more request for it. */
 const repeats: Scene = {
   turns: times(4, ['read']),
   tools: () => [read],
@@ -46,14 +46,14 @@ const writes: Scene = {
 }
 const rounds = (period: number, count: number): Turn[] =>
   Array.from({ length: period * count }, (_, i) => ({ calls: [['echo', { n: i % period }]] }))
-/** Three whole rounds of two calls. */
+/** Three full rounds of two calls. */
 const circles: Scene = {
   turns: rounds(2, 3),
   tools: () => [echo],
   config: alone({ cycle: { nudgeAt: 2, haltAt: 3 } }),
 }
 const quiet = { identical: 99, any: 99, transientIdentical: 99, transientAny: 99, policyDenied: 99 }
-/** Three failures: of the same call, or of different ones. */
+/** Three failures, of the same call or of different calls. */
 const failures = (
   kind: 'failed' | 'transient' | 'policy_denied',
   isSame: boolean,
@@ -84,7 +84,7 @@ const actions = ({ events }: Outcome): string =>
 const halts = lookFor('halt')
 const never = { nudgeAt: 99, haltAt: 99 }
 
-/** The settings that guards of presets share: what a halt does, and whether there are last words. */
+/** Settings shared by the preset guards: the effect of a halt, and whether last words follow. */
 function sharedKnobs(guard: 'repeatedCall' | 'repeatedOutput' | 'cycle' | 'failing', scene: Scene): Knob[] {
   const key = `guardrails.${guard}`
   return [

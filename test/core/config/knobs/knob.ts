@@ -2,21 +2,21 @@ import type { AgentConfigInput } from '../../../../src/index.js'
 import type { Outcome, Scene } from './play-scene.js'
 
 /**
- * The witness of one setting: a scene that ends in another way when the setting alone is another. Of a number the first
- * three values are N−1, N and N+1, where N is what the scene comes to.
+ * The witness of one setting: a scene whose outcome changes when only this setting changes. For a number, the
+ * first three values are N−1, N and N+1, where N is the value that the scene reaches.
  */
 export interface Knob {
   /** The setting's path, such as `limits.maxSteps`. */
   key: string
   scene: Scene
   values: readonly unknown[]
-  /** What is looked at of an outcome. */
+  /** Selects the compared part of an outcome. */
   look: (outcome: Outcome) => unknown
-  /** What is seen under each value. */
+  /** The expected observation for each value. */
   sees: readonly unknown[]
 }
 
-/** The configuration of a scene with one setting of its own. */
+/** The scene's configuration with one setting changed. */
 export function withSetting({ key, scene }: Pick<Knob, 'key' | 'scene'>, value: unknown): AgentConfigInput {
   const copy = structuredClone(scene.config ?? {}) as Record<string, unknown>
   const path = key.split('.')
@@ -35,13 +35,13 @@ export const lookAtState = ({ state }: Outcome): string => state
 export const lookAtEnd = ({ state, reason }: Outcome): string => `${state} ${reason}`
 export const countRequests = ({ requests }: Outcome): number => requests.length
 
-/** Whether a guard did this. */
+/** Whether this guard acted. */
 export const lookFor =
   (action: 'nudge' | 'block' | 'halt') =>
   ({ events }: Outcome): boolean =>
     events.some((event) => event.type === 'guardrail' && event.action === action)
 
-/** The rules by which guards acted. */
+/** The rules that guards applied. */
 export const sawEvent =
   (type: string) =>
   ({ events }: Outcome): boolean =>

@@ -19,39 +19,39 @@ import {
   type ModelRequestOptions,
 } from '../../../../src/core/models/provider.js'
 
-/** What the model does at one request. Without calls and text it says `Done.` */
+/** The model's behavior for one request. Without calls and text it answers `Done.` */
 export interface Turn {
   text?: string
-  /** The calls of the answer, each a tool and its arguments. */
+  /** The answer's calls: tool and arguments. */
   calls?: readonly (readonly [tool: string, input?: object])[]
   finish?: string
-  /** Tokens; null: the provider does not say. */
+  /** Token usage. Null if the provider does not report it. */
   usage?: { input: number; output: number } | null
   isCut?: boolean
   fails?: Partial<ModelFailure>
-  /** Lets time pass before the answer, or does what else a provider does. */
+  /** Runs before the answer: delays it or simulates other provider behavior. */
   meanwhile?: (options: ModelRequestOptions, clock: SimulatedClock) => Promise<void>
 }
 
-/** A scene has everything of a run but the setting that it is played under. */
+/** A full run definition without the setting under test. */
 export interface Scene {
-  /** Request by request; after the last one the model says `Done.` */
+  /** One turn per request. After the last turn the model answers `Done.` */
   turns: readonly Turn[]
   tools?: (clock: SimulatedClock) => readonly Tool[]
-  /** Settings that the scene needs besides. */
+  /** Other settings that the scene needs. */
   config?: AgentConfigInput
   options?: (clock: SimulatedClock) => Partial<AgentOptions>
   inputs?: readonly string[]
-  /** Plays it in another way: by several processes, for example. */
+  /** Plays the scene in a different way, for example with several processes. */
   act?: (make: () => Agent, play: Playing) => Promise<Run>
 }
 
-/** What the tests look at. */
+/** The part of the outcome that the tests compare. */
 export interface Outcome {
   state: string
   reason: string
   steps: number
-  /** Milliseconds that it took on the clock of the scene. */
+  /** Duration in milliseconds on the scene's clock. */
   took: number
   requests: object[]
   messages: Message[]
@@ -63,7 +63,7 @@ export interface Playing {
   clock: SimulatedClock
 }
 
-/** A tool that takes any object. */
+/** A tool that accepts any object. */
 export function createTool(
   name: string,
   execute: (input: Record<string, unknown>) => unknown,
@@ -74,7 +74,7 @@ export function createTool(
   return { ...(tool as Tool), ...traits }
 }
 
-/** Lets everything happen that is ready. */
+/** Runs all ready work. */
 export async function settle(): Promise<void> {
   for (let i = 0; i < 3; i += 1) {
     // oxlint-disable-next-line no-await-in-loop -- one after the other
@@ -84,14 +84,14 @@ export async function settle(): Promise<void> {
   }
 }
 
-/** Lets time pass, and what becomes due happen. */
+/** Advances the clock and runs due timers. */
 export async function pass(clock: SimulatedClock, ms: number): Promise<void> {
   await settle()
   clock.increment(ms)
   await settle()
 }
 
-/** Plays a scene once, under these settings. */
+/** Plays a scene once under these settings. */
 export async function playScene(scene: Scene, config: AgentConfigInput): Promise<Outcome> {
   const clock = new SimulatedClock()
   const playing: Playing = { requests: [], clock }
@@ -148,7 +148,7 @@ export async function playScene(scene: Scene, config: AgentConfigInput): Promise
   }
 }
 
-/** All that a run shows of itself, without names that are new each time. */
+/** All observable output of a run, without generated ids. */
 export function describeOutcome({ state, reason, steps, took, ...rest }: Outcome): string {
   const shown = JSON.stringify({ state, reason, steps, took, ...rest })
   return shown.replaceAll(/[0-9a-f]{8}-[0-9a-f-]{27,}/g, 'id')

@@ -5,7 +5,7 @@ import { type AgentConfigInput, ToolError } from '../../../../src/index.js'
 import { countRequests, type Knob, lookAtEnd, lookAtState, lookFor } from './knob.js'
 import { createTool, pass, type Scene, type Turn } from './play-scene.js'
 
-/** The progress guard with none of its detectors, and no pause that asks for last words. */
+/** The progress guard without detectors or last words. */
 const noDetectors = Object.fromEntries(
   Object.entries(progressDefaults).flatMap(([key, value]) =>
     typeof value === 'object' ? [[key, null] as const] : [],
@@ -43,7 +43,7 @@ const fails = (
 const letters = ['alpha', 'bravo', 'charlie', 'delta', 'echo', 'foxtrot', 'golf']
 const never = { nudgeAt: null, haltAt: null }
 
-/** For each detector a scene in which it counts up to exactly three, and then the run goes on. */
+/** For each detector, a scene in which its count reaches exactly three before the run continues. */
 const countsToThree: Record<string, Pick<Scene, 'turns' | 'tools'>> = {
   stale: { turns: turns(4, () => ({})), tools: same },
   mixed: { turns: turns(5, (n) => ({ n: n % 2 })), tools: echo },
@@ -80,7 +80,7 @@ function stepKnobs(path: string, scene: Scene, steps: (values: object) => object
     },
   ]
   if (!hasBlock) return knobs
-  // A call is refused before it runs: so it is asked for once more.
+  // The guard refuses a call before it runs, so the model asks for it once more.
   const last = scene.turns.at(-1) as Turn
   const back = scene.turns.at(-2) as Turn
   const again = path === 'mixed' ? back : last
@@ -98,7 +98,7 @@ function stepKnobs(path: string, scene: Scene, steps: (values: object) => object
 }
 
 const stale = (values: object): object => ({ stale: { ...never, blockAt: null, ...values } })
-/** Four identical calls: the third repetition halts. */
+/** Four identical calls. The third repetition halts. */
 const halting = (values: object = {}): Scene => ({
   ...(countsToThree['stale'] as Scene),
   config: watching({ ...stale({ haltAt: 3 }), ...values }),

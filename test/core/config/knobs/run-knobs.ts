@@ -10,16 +10,16 @@ const asksTwice: Turn = {
   ],
 }
 const work = () => [createTool('work', () => 'ok')]
-/** One step costs 15 tokens, 5 of them output, and 15 USD; another costs nothing. */
+/** One step costs 15 tokens (5 of them output) and 15 USD. The other step is free. */
 const paid: Scene = { turns: [asks, { usage: { input: 0, output: 0 } }], tools: work }
 const prices = { 'played-1': { inputPerMillion: 1_000_000, outputPerMillion: 1_000_000 } }
 const priced: Scene = { ...paid, options: () => ({ prices }) }
-/** Within the limit of 15 tokens is an answer of 15. */
+/** An answer of 15 tokens is within the limit of 15. */
 const spent: Scene = { turns: [{}], config: { limits: { tokenBudget: 15 } } }
 const failing = (kind: 'transient' | 'rate_limit', times: number): Scene => ({
   turns: Array.from({ length: times }, () => ({ fails: { kind, retryAfterMs: null } })),
 })
-/** Nothing comes for 100 ms after the answer has begun. */
+/** The stream pauses for 100 ms after the answer's first piece. */
 const silent: Scene = {
   turns: [
     {
@@ -31,7 +31,7 @@ const silent: Scene = {
     },
   ],
 }
-/** Only comments come for 100 ms. */
+/** Only comments arrive for 100 ms. */
 const waiting: Scene = {
   turns: [
     {
@@ -48,7 +48,7 @@ const slow: Scene = {
   tools: (clock) => [createTool('work', () => pass(clock, 100).then(() => 'ok'))],
 }
 const schema = { type: 'object', properties: { n: { type: 'number' } }, required: ['n'] } as const
-/** Two answers that do not fit, then one that does. */
+/** Two answers that do not match, then one that does. */
 const misfits: Scene = {
   turns: [{ text: '{}' }, { text: '{}' }, { text: '{"n":1}' }],
   options: () => ({ output: schema as never }),
@@ -68,13 +68,13 @@ const parallel: Scene = {
   },
 }
 const tokenizer = { count: (text: string) => text.split(/\s+/).filter(Boolean).length }
-/** The last request comes to 119 tokens. */
+/** The last request has 119 tokens. */
 const long: Scene = {
   turns: [{ text: 'one two three' }, { text: 'four five six' }],
   inputs: ['a '.repeat(30), 'b '.repeat(30), 'c '.repeat(30)],
   options: () => ({ tokenizer }),
 }
-/** More turns than the window has room for: what is left out depends on the strategy. */
+/** More turns than fit in the window. The strategy selects the omitted ones. */
 const longer: Scene = { ...long, inputs: ['a', 'b', 'c', 'd', 'e'].map((word) => `${word} `.repeat(100)) }
 const results = ({ messages }: Outcome): unknown =>
   messages.flatMap(({ role, content }) => (role === 'tool' ? [content] : [])).join(' ')
@@ -91,7 +91,7 @@ const slowStore: Scene = {
     return { store: { ...store, append } }
   },
 }
-/** The process dies while a call runs, and another one goes on. */
+/** The process dies during a call, and another one resumes. */
 const interrupted = (): Scene => {
   let store = memoryStore()
   return {
