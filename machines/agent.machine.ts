@@ -10,11 +10,10 @@ import type { RunResult } from './agent/run-result.js'
 import { toRunResult } from './agent/to-result.js'
 
 /**
- * The agent loop. Each top-level state is an `AgentState` that users see; the final states are the ways in which a run
- * ends.
+ * The agent loop. Each top-level state is a public `AgentState`. A run ends in one of the final states.
  *
- * Pure: the context is plain JSON, the time arrives with events, and everything asynchronous is an actor. The same events
- * give the same states, so a log of events is the run.
+ * The machine is pure. Its context is plain JSON, events carry the time, and actors do all asynchronous work. The same
+ * events produce the same states, so an event log fully describes a run.
  *
  * @example
  * // The bare machine: its events in, its states out. `agent.machine` is the same with an agent's actors.

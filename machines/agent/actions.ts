@@ -1,4 +1,3 @@
-/** The actions of the chart. */
 export {
   acceptOutput,
   approve,

@@ -8,7 +8,7 @@ import type { StepPlan } from './step-plan.js'
 import type { CallScreening, InputScreening, OutputScreening } from './screening.js'
 
 /**
- * The actors of the chart. The bare machine has no implementations: use `agent.machine` or `agentMachine.provide({
+ * The actors of the chart. The bare machine does not implement them. Use `agent.machine` or `agentMachine.provide({
  * actors })`. A missing actor ends the run in ERROR.
  */
 export const requestModel = fromPromise<ModelOutput, { conclude: boolean }>(

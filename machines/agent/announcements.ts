@@ -13,7 +13,7 @@ import type { Usage } from './usage.js'
  */
 export type EmittedEvent<Tools = AnyTools> =
   | { type: 'run_started'; sessionId: string }
-  /** `wakeAt`: when a sleeping run continues, in milliseconds since the epoch. */
+  /** `wakeAt` is the time at which a sleeping run continues, in milliseconds since the epoch. */
   | { type: 'state_changed'; from: AgentState | null; to: AgentState; reason: Reason | null; wakeAt?: number }
   | { type: 'user_message'; message: UserMessage }
   | {
@@ -30,8 +30,9 @@ export type EmittedEvent<Tools = AnyTools> =
       reset?: true
     }
   /**
-   * The model writes the arguments of a call. Only live, never in the log; `tool_call` has the whole arguments. A
-   * `stream_chunk` with `reset` takes it back, as it takes back text. Not emitted where shields screen calls or answers.
+   * A piece of the arguments of a call, while the model writes them. Live only, never in the log. `tool_call` has the
+   * complete arguments. A `stream_chunk` with `reset` discards it together with the text. Not emitted if shields screen
+   * calls or answers.
    */
   | {
       type: 'tool_call_delta'
@@ -78,8 +79,8 @@ export type EmittedEvent<Tools = AnyTools> =
       tools?: readonly string[]
     }
   /**
-   * Usage of a request, successful or not. The `step` values add up to the `usage` of the result. `callId`: the call
-   * whose sub-agent used it; absent for the run's own requests, including summaries.
+   * Usage of a request, successful or not. The `step` values add up to the `usage` of the result. `callId` identifies
+   * the call whose sub-agent used it. It is absent for the run's own requests, including summaries.
    */
   | { type: 'usage'; stepId: string; callId?: string; step: Usage; run: Usage; session: Usage }
   | ChildEvent
@@ -114,7 +115,7 @@ export type EmittedEvent<Tools = AnyTools> =
       message: string
     }
   | { type: 'budget_warning'; message: string; remainingTokens: number | null; remainingCost: number | null }
-  /** From here on requests omit `dropped` messages of the transcript. `before` and `after` are tokens. */
+  /** From now on, requests omit `dropped` messages of the transcript. `before` and `after` are tokens. */
   | { type: 'context_fitted'; strategy: ContextStrategy; before: number; after: number; dropped: number }
   | ({ type: 'approval_requested' } & UnansweredCall<Tools>)
   /** A tool's server asks a person during a call. */
@@ -151,12 +152,12 @@ type ToolOutcome<Tools> =
 type Ran = 'ok' | 'error' | 'timeout' | 'denied'
 
 /**
- * A piece of the run's work, from its start to its end: a request to the model, a call that a tool carries out, a look
- * of the shields at one point, a question to memory. An inference goes by the `stepId` of its chunks and messages; the
- * ids of the others begin with that of the inference that they belong to. Work that is taken up again — another attempt
- * at an answer, a sub-agent that was paused, a run that was resumed — is started again under the same id.
+ * A unit of work in a run. It is a model request, a tool execution, a shield check at one point, or a memory search. An
+ * inference shares its `stepId` with its chunks and messages. The ids of other steps start with the id of their
+ * inference. Retried or resumed work, such as another attempt at an answer, a paused sub-agent or a resumed run, starts
+ * again under the same id.
  *
- * What waits for people has no step: an approved call begins when it runs, and a call of the client's own has none.
+ * Waiting for people is not a step. The step of an approved call starts when the call runs. Client calls have no step.
  *
  * @example
  * run.events$.subscribe((event) => {
@@ -169,15 +170,15 @@ export type Step =
   | {
       stepType: 'inference'
       stepId: string
-      /** 1 for the first attempt. Each attempt is a step of its own. */
+      /** 1 for the first attempt. Each attempt is a separate step. */
       attempt: number
       /** The model summarizes messages that do not fit the context window. */
       summary?: true
     }
   | { stepType: 'tool_execution'; stepId: string; callId: string; name: string }
   /**
-   * `callId`: set at `toolInput` and `toolOutput`, one step per call, and at `input` for the reason of a rejected
-   * call.
+   * `callId` is set at `toolInput` and `toolOutput`, with one step per call, and at `input` for the reason of a
+   * rejected call.
    */
   | { stepType: 'shield_call'; stepId: string; point: ShieldPoint; callId?: string }
   | { stepType: 'memory_retrieval'; stepId: string }
@@ -217,15 +218,15 @@ export type StepCompleted = {
   startedAt: number
   completedAt: number
   /**
-   * `ok`: it has done its work, whatever came out (also when a shield says `block`). `error`: the request failed, or
-   * the result of the call is none that is `ok`. `cancelled`: it was stopped before it had an outcome, or its sub-agent
-   * rests.
+   * `ok` means that the work finished, even if a shield returned `block`. `error` means that the request failed, or
+   * that the status of the call is not `ok`. `cancelled` means that it was stopped before it had an outcome, or that
+   * its sub-agent rests.
    */
   outcome: 'ok' | 'error' | 'cancelled'
   /**
-   * Why the outcome is `error`. Of a call it is there when its tool threw; `toolResponse` says what the model reads.
-   * `cause` is the thrown value, with its `stack`: only in live events of the process where it was thrown, never in
-   * logs or JSON.
+   * Why the outcome is `error`. For a call, it is set if its tool threw. `toolResponse` contains the text that the
+   * model reads. `cause` is the thrown value with its `stack`. Only live events in the process that threw have it,
+   * never logs or JSON.
    */
   error?: { code: string; message: string; cause?: unknown }
 } & (
@@ -287,9 +288,9 @@ export interface ChildEvent {
 }
 
 /**
- * Where and when an event happened. `id` is unique. `seq` counts from 1 without gaps; a process that resumes the run
- * from a store continues the numbers: after the last number of the last rest, or, where a process was killed at work,
- * after the next full million.
+ * Where and when an event happened. `id` is unique. `seq` counts from 1 without gaps. A process that resumes the run
+ * from a store continues after the last number of the last rest. If the earlier process was killed at work, it
+ * continues after the next full million.
  */
 export interface Stamp {
   id: string
@@ -300,7 +301,7 @@ export interface Stamp {
 }
 
 /**
- * An event that a run emits: one closed union, distinguished by `type`. `Tools` are the agent's.
+ * An event that a run emits. The union is closed and discriminated by `type`. `Tools` are the agent's tools.
  *
  * @example
  * for await (const event of run) {

@@ -8,12 +8,12 @@ import type { SkillChange } from './skills.js'
 import type { Usage } from './usage.js'
 
 /**
- * How a call ended. `ok` is the only success; the others each become one error result for the model.
- * - `error`: the tool threw · `timeout`: it took longer than its `timeoutMs`
- * - `unknown_tool`, `invalid_arguments`: it never ran · `denied`: the tool refused by policy
- * - `rejected`: a person said no · `blocked`: a guard refused it · `not_executed`: the run ended first
- * - `interrupted`: it was running when the run ended, so its outcome is unknown
- * - `not_loaded`: its tool is deferred, and this result loads it; guards and caps do not count the call
+ * How a call ended. `ok` is the only success. Every other status becomes one error result for the model.
+ * - `error` – its tool threw · `timeout` – took longer than its `timeoutMs`
+ * - `unknown_tool`, `invalid_arguments` – never ran · `denied` – refused by the tool's policy
+ * - `rejected` – refused by a person · `blocked` – refused by a guard · `not_executed` – the run ended first
+ * - `interrupted` – was running when the run ended, so its outcome is unknown
+ * - `not_loaded` – its tool is deferred, and this result loads it; guards and caps do not count the call
  */
 export type ResultStatus =
   | 'ok'
@@ -29,7 +29,7 @@ export type ResultStatus =
   | 'not_loaded'
 
 /**
- * Why a tool failed, for the guards: `transient` may pass by itself, `policy_denied` will not.
+ * Why a tool failed, for the guards. A `transient` failure may resolve without a change, `policy_denied` does not.
  *
  * @example
  * const kind: ToolErrorKind = 'transient' // 'policy_denied' ends the run when it is asked for again
@@ -43,7 +43,7 @@ export interface ToolResult {
   status: ResultStatus
   /** Read by the model. */
   content: string
-  /** Shown on pages instead of `content`: the `publicMessage` of a `ToolError`. */
+  /** The `publicMessage` of a `ToolError`, shown on pages instead of `content`. */
   publicMessage?: string
   /** Media for the model: images, audio, documents. */
   media?: MediaPart[]
@@ -58,7 +58,7 @@ export interface ToolResult {
   /** The guard that refused the call. */
   refusedBy?: Reason
   child?: ChildOutcome
-  /** From `sleepUntil`: when the run continues, in milliseconds since the epoch. */
+  /** When the run continues, in milliseconds since the epoch. Set by `sleepUntil`. */
   wakeAt?: number
   /** True when `content` was cut to the size limit. */
   truncated?: true
@@ -92,7 +92,7 @@ export interface BatchCall {
   edited?: true
   /** The usage of its sub-agent that is included in the run's totals. */
   childUsage?: Usage
-  /** Open questions of its sub-agent, or empty if that was paused; or the questions of its tool. */
+  /** Open questions of its sub-agent or its tool. Empty if the sub-agent was paused. */
   questions?: ChildQuestion[]
   /** State that its tool receives with the answers. */
   memo?: Json
@@ -126,7 +126,7 @@ export interface ToolTraits {
   idempotent: boolean
   /** Repeats by design, so repetition guards ignore it. */
   polling: boolean
-  /** Maximum number of calls per run. Absent: no cap. */
+  /** Maximum number of calls per run. Without it there is no cap. */
   maxCalls?: number
   /** A successful result is the answer of the run. */
   endsRun?: true
@@ -163,20 +163,23 @@ export function findOpenCallIndex(calls: readonly BatchCall[], callId: string): 
 }
 
 /**
- * The fingerprint that an answer to a call refers to: of its name and its current arguments. Whether a call may run again is another
- * question each time that it was interrupted, so that an answer that comes twice does not let it run twice.
+ * The fingerprint that an answer to a call refers to. It covers the name and the current arguments. Each interruption
+ * of a call gives it a new fingerprint, so a duplicated answer cannot run the call twice.
  */
 export function getCallFingerprint(call: BatchCall): string {
   const first = getFirstFingerprint(call)
   return call.interrupted ? digest(`${first} interrupted ${call.interruptions ?? 1}`) : first
 }
 
-/** Of the call before it was interrupted. */
+/** The fingerprint of the call before its interruption. */
 function getFirstFingerprint({ name, arguments: text, fact }: BatchCall): string {
   return fact?.fingerprint ?? fingerprintCall(name, text)
 }
 
-/** A sub-agent's question, with its call id there, and its answer. `own`: the question of the call's tool. */
+/**
+ * A sub-agent's question, with its call id in the sub-agent, and its answer. `fromTool` marks a question of the call's
+ * tool.
+ */
 export type ChildQuestion = PendingCall & { answer?: ChildAnswer; fromTool?: true }
 
 /** Plain JSON, kept until the sub-agent resumes. */

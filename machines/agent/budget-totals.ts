@@ -31,7 +31,7 @@ export function isNearBudget(context: BudgetState): boolean {
   return findNearReason(context) !== null
 }
 
-/** The totals that the budget limits: of the session or of this run. */
+/** The totals that the budget limits, for the session or for this run. */
 export function getBudgetTotals(context: BudgetState): Usage {
   return context.config.budget.scope === 'session' ? context.usage.session : context.usage.run
 }

@@ -5,7 +5,7 @@ import type { BatchCall, ToolResult, ToolTraits } from './batch-calls.js'
 type Tools = Record<string, ToolTraits>
 
 /**
- * Whether a call was running when the process died and may have had an effect that must not be repeated. `now`: the
+ * Whether a call was running when the process died and may have had an effect that must not be repeated. `now` has the
  * tools of the resuming program, which must also allow a repetition.
  */
 export function isInDoubt({ tools }: AgentContext, call: BatchCall, now: Tools = tools): boolean {
@@ -42,8 +42,8 @@ export function findEndingCall({ tools, calls }: Batch): BatchCall | undefined {
 }
 
 /**
- * The call whose result is the answer: a call of a tool that ends the run, or the last successful call when
- * `stopWhen` ended the run.
+ * The call whose result is the answer. Its tool ends the run, or it is the last successful call when `stopWhen` ended
+ * the run.
  */
 export function findAnsweringCall(batch: Batch): BatchCall | undefined {
   return findEndingCall(batch) ?? batch.calls.findLast(hasSucceeded)

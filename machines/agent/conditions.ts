@@ -22,7 +22,7 @@ import { type InputScreening, toList } from './screening.js'
 import { addToTotals, findBudgetReason, isNearBudget } from './budget-totals.js'
 import { listUnclearedInput } from './mask-uncleared.js'
 
-/** The guards of the chart. They are pure, read context and event, and never throw. */
+/** The guards of the chart. They are pure functions of context and event, and never throw. */
 interface ConditionScope {
   context: AgentContext
   event: AgentMachineEvent
@@ -45,7 +45,7 @@ export const isInteractive = ({ context }: ConditionScope): boolean => context.c
 export const hasUnclearedInput = ({ context }: ConditionScope): boolean =>
   listUnclearedInput(context).length > 0
 
-/** A shield blocks, or content has no screening: shields fail closed. */
+/** A shield blocks, or content has no screening, because shields fail closed. */
 export const isBlocked = ({ context, event }: ConditionScope): boolean => {
   const output = 'output' in event ? (event.output as unknown) : null
   if (event.type !== 'xstate.done.actor.inputShields') return isBlockVerdict(output)
@@ -168,7 +168,7 @@ export const maySendWithout = ({ context, event }: ConditionScope): boolean => {
   return refusal !== null && isNewRefusal(context.refusals ?? [], refusal) && !isRefusedQuestion(refusal)
 }
 
-/** Paused between two attempts: the back-off is not over. */
+/** Paused between two attempts, before the back-off has ended. */
 export const isBackingOff = ({ context, event }: ConditionScope): boolean =>
   context.attempt > 1 && getEventTime(event) < context.backOffUntil
 
@@ -182,7 +182,7 @@ function readModelFailure({ event }: ConditionScope): ModelActorError | null {
   return typeof error === 'object' && error !== null && 'kind' in error ? (error as ModelActorError) : null
 }
 
-// What the response was.
+// The kind of the response.
 
 export const hasCalls = ({ context }: ConditionScope): boolean => context.response === 'calls'
 export const isTruncatedCall = ({ context }: ConditionScope): boolean => context.response === 'truncatedCalls'

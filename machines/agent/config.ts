@@ -24,11 +24,12 @@ export interface AgentConfig {
     outputTokens: number
     /** USD. 0 = off. */
     costLimit: number
-    /** `conclude`: one last request without tools at MAX_STEPS or a guard halt. */
+    /** `conclude` makes one last request without tools at MAX_STEPS or a guard halt. */
     onLimit: 'stop' | 'conclude'
     /**
-     * Only the reserve of the budget is left (`guardrails.reserveTokens`, `guardrails.reserveCostFraction`). `conclude`: it is spent
-     * on one last request without tools, and the run ends in BUDGET_EXCEEDED. `warn`: the run goes on to the end of the budget.
+     * What happens when only the reserve of the budget is left (`guardrails.reserveTokens`,
+     * `guardrails.reserveCostFraction`). `conclude` spends it on one last request without tools, and the run ends in
+     * BUDGET_EXCEEDED. `warn` continues the run until the budget is used up.
      */
     onNearBudget: 'warn' | 'conclude'
   }
@@ -40,9 +41,11 @@ export interface AgentConfig {
     countCached: boolean
     /** A final answer above the limit: `exceeded` ends in BUDGET_EXCEEDED, `complete` in COMPLETED. */
     onOvershoot: 'exceeded' | 'complete'
-    /** True: the calls of the response that exceeds the limit still run. False: they are closed as not executed. */
+    /**
+     * Whether the calls of the response that exceeds the limit still run. If false, they are closed as not executed.
+     */
     finishBatch: boolean
-    /** True: a request whose estimated input exceeds the limit is not sent. */
+    /** Whether to withhold a request whose estimated input exceeds the limit. */
     preflight: boolean
     /** With a `costLimit` and an unknown price: `error` refuses to start, `warn` does not count cost. */
     onUnknownPrice: 'error' | 'warn'
@@ -58,11 +61,11 @@ export interface AgentConfig {
   /** Milliseconds for one call of the session store. Slower calls end the run (`store_error`). 0 = off. */
   storeTimeoutMs: number
   /**
-   * Milliseconds. How long an answer may bring no content: comments and empty pieces keep it alive no longer than this (some
-   * providers send them while a slow model thinks), and a whole answer has to begin within it. 0 = off.
+   * Maximum milliseconds without content. Comments and empty chunks, which some providers send while a slow model
+   * thinks, do not extend it. An answer that is not streamed must start to arrive within it. 0 = off.
    */
   contentIdleMs: number
-  /** What counts as a complete answer. */
+  /** Rules for complete answers. */
   completion: {
     /** A stream that closes without an end marker: `retry`, or `accept` with a warning. */
     onMissingEnd: 'retry' | 'accept'
@@ -74,9 +77,9 @@ export interface AgentConfig {
     /** Tokens of a request: instructions, tools and messages. 0 = off. */
     window: number
     /**
-     * What happens to a transcript that is longer. `sliding_window`: the oldest messages are left out · `compact`: the
-     * first and the newest stay, a marker says what was dropped · `summarize`: the model sums up what is dropped ·
-     * `none`: a request that does not fit ends the run.
+     * How to trim a transcript that exceeds the window. `sliding_window` omits the oldest messages. `compact` keeps the
+     * first and the newest messages and marks the gap. `summarize` replaces the gap with a summary by the model. `none`
+     * ends the run at a request that does not fit.
      */
     strategy: ContextStrategy
   }
@@ -92,13 +95,13 @@ export interface AgentConfig {
     /** Characters of a result for the model. Cuts are marked. */
     maxResultChars: number
     /**
-     * What becomes of a call that was running when the process died, and that may not simply run again (its tool is
-     * neither `readOnly` nor `idempotent`). `result`: the model reads that its outcome is unknown · `approval`: a
-     * person decides whether it runs again.
+     * Handling of a call that was running when the process died and may not run again (its tool is neither `readOnly`
+     * nor `idempotent`). `result` reports an unknown outcome to the model. `approval` asks a person whether to run it
+     * again.
      */
     onInterrupted: 'result' | 'approval'
   }
-  /** True: a natural end waits for the next user message. */
+  /** Whether a run that ends naturally waits for the next user message. */
   interactive: boolean
   /** Guards. `null` disables one. */
   guardrails: GuardrailsConfig & {
@@ -138,7 +141,7 @@ type Setting<Key, Value> =
 export type PresetName = 'aar' | 'openhuman' | 'openhumanTask' | 'llamaStack' | 'strands'
 
 /**
- * A configuration as a user writes it: every key may be left out; `null` switches a limit or a guard off.
+ * The configuration that a user writes. Every key is optional. `null` disables a limit or a guard.
  *
  * @example
  * const config: AgentConfigInput = {
@@ -148,7 +151,10 @@ export type PresetName = 'aar' | 'openhuman' | 'openhumanTask' | 'llamaStack' | 
  * createAgent({ model, ...config })
  */
 export type AgentConfigInput = {
-  /** The rules of another loop: what the keys beside it change, key by key. Default: none. See docs/presets.md. */
+  /**
+   * Reproduces the rules of another loop. The other keys override it, key by key. No preset by default. See
+   * docs/presets.md.
+   */
   preset?: PresetName | undefined
 } & {
   [Section in keyof AgentConfig]?: AgentConfig[Section] extends object

@@ -21,11 +21,11 @@ export interface Features {
   retrieval: boolean
   fitting: boolean
   userGuards: boolean
-  /** The answer must fit a schema. */
+  /** The answer must match a schema. */
   structuredOutput: boolean
-  /** Whether user code decides after each batch if the run ends. Absent: no. */
+  /** Whether user code decides after each batch if the run ends. Default false. */
   stopWhen?: boolean
-  /** Whether user code prepares each request. Absent: no. */
+  /** Whether user code prepares each request. Default false. */
   prepareStep?: boolean
 }
 
@@ -73,7 +73,7 @@ export interface AgentInput extends Omit<SessionState, 'fit'>, Partial<Pick<Sess
   features: Features
   /** The new user messages. */
   input: NewMessage[]
-  /** The handoff name of the current agent. Absent: the session's first agent. */
+  /** The handoff name of the current agent. Absent for the session's first agent. */
   speaker?: string
 }
 
@@ -87,7 +87,7 @@ export interface GuardrailVerdict {
   evidence: string
   message: string
   onHalt: 'error' | 'pause'
-  /** The request for last words before a pause. Absent: no last words. */
+  /** The request for last words before a pause. Absent if the guard asks for none. */
   lastWords?: string
 }
 
@@ -99,7 +99,7 @@ export interface AgentContext {
   /** Tools of the current agent. */
   tools: Record<string, ToolTraits>
   features: Features
-  /** The handoff name of the current agent; null: the session's first agent. */
+  /** The handoff name of the current agent, or null for the session's first agent. */
   speaker: string | null
 
   /** The transcript. Its last batch is complete, in call order, whenever the run rests. */
@@ -230,7 +230,7 @@ export function createContext(input: AgentInput): AgentContext {
 }
 
 /**
- * A changed copy of the context. Copied key by key, because a spread of this many keys takes ten times as long and
+ * A changed copy of the context. Copied key by key, because a spread of this many keys takes ten times as long and uses
  * six times the memory.
  */
 export function patchContext(context: AgentContext, patch: Partial<AgentContext>): AgentContext {

@@ -6,7 +6,7 @@ import type { Reason, RunFailure } from './run-result.js'
 import { findOutputProblem } from './to-result.js'
 import { getBudgetTotals, toBudgetLimits } from './budget-totals.js'
 
-/** The error of a run that did not complete: what happened and what to do. */
+/** The error of a run that did not complete. It states the cause and a remedy. */
 export function explainEnd(context: AgentContext, reason: Reason): RunFailure {
   const { error } = context
   // An unavailable shared budget is not an exhausted one.

@@ -4,8 +4,8 @@ import type { Usage } from './usage.js'
 export type ContextStrategy = 'sliding_window' | 'compact' | 'summarize' | 'none'
 
 /**
- * The messages that requests omit: from `head` up to `from`, except `kept`. These are indices into the transcript,
- * which stays complete, so a fit can be recomputed at any time.
+ * The range of messages that requests omit, from `head` up to `from`, except `keep`. The values are indices into the
+ * transcript. The transcript stays complete, so a fit can be recomputed at any time.
  */
 export interface Gap {
   /** Number of messages kept at the start. */
@@ -17,11 +17,11 @@ export interface Gap {
 }
 
 export interface Fit extends Gap {
-  /** The text that replaces the gap: a marker, a summary, or null. */
+  /** The text that replaces the gap, which is a marker or a summary, or null. */
   note: string | null
   /**
-   * The first `length` characters of the note are a summary of this gap. The gap can be smaller than the fit's after
-   * a failed summary. Absent: no summary.
+   * The first `length` characters of the note are a summary of this gap. This gap can be smaller than the gap of the
+   * fit, after a failed summary. Absent without a summary.
    */
   summary?: Gap & { length: number }
 }
@@ -37,7 +37,7 @@ export interface CompactionOutput {
   after: number
   /** Usage of the summary. */
   usage: Usage | null
-  /** One sentence on what did not work as configured. */
+  /** One sentence about a setting that could not be applied. */
   warning: string | null
 }
 

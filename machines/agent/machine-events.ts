@@ -50,7 +50,7 @@ export type ControlEvent = EventBase &
     | { type: 'STEER'; text: string }
     /** The next user message of an interactive run. */
     | { type: 'REPLY'; messages: NewMessage[] }
-    /** `arguments`: JSON text that replaces the model's. `fingerprint`, `messageId`: identify the call. */
+    /** `arguments` is JSON text that replaces the model's. `fingerprint` and `messageId` identify the call. */
     | { type: 'APPROVE'; callId: string; arguments?: string; fingerprint?: string; messageId?: string }
     | { type: 'REJECT'; callId: string; why: string; fingerprint?: string; messageId?: string }
     /** The result of a call that the client runs. */
@@ -67,14 +67,14 @@ export type ControlEvent = EventBase &
 
 /** An event of the machine's actors. */
 export type ActorEvent = EventBase &
-  /** `usage`: unreported usage of a sub-agent. */
+  /** `usage` is usage of a sub-agent that has not been reported yet. */
   (
     | { type: 'TOOL_RESULT'; callId: string; result: ToolResult; usage?: Usage }
     /** The usage of a sub-agent since its last report. */
     | { type: 'CHILD_USAGE'; callId: string; usage: Usage }
     /**
-     * A sub-agent waits for answers. Without questions, it was paused or sleeps until `wakeAt`. Or a tool asks during
-     * its call, and receives `memo` with the answers.
+     * A sub-agent or a tool waits for answers. A sub-agent without questions was paused, or sleeps until `wakeAt`. A
+     * tool that asks during its call receives `memo` with the answers.
      */
     | { type: 'CHILD_WAITING'; callId: string; questions: ChildQuestion[]; wakeAt?: number; memo?: Json }
     /** A call found or called deferred tools, which are loaded before its result. */
@@ -88,14 +88,13 @@ export type ActorEvent = EventBase &
     | { type: 'BATCH_DONE' }
     | { type: 'DEADLINE'; partial?: PartialAnswer }
     /**
-     * A stored run resumes in a new process and re-enters its substate. `tools`: those of the resuming program, if
-     * they differ.
+     * A stored run resumes in a new process and re-enters its substate. `tools` has the tools of the resuming program,
+     * if they differ.
      */
     | { type: 'RESUMED'; tools?: Record<string, ToolTraits> }
     /**
-     * The process that works at a stored run stops, so that another process can resume it. `usage`: of the request that
-     * it drops.
-     * `notStarted`: started calls that it has not begun.
+     * The process that runs a stored run stops, so that another process can resume it. `usage` is the usage of the
+     * dropped request. `notStarted` lists the calls that were handed to tools but did not run.
      */
     | { type: 'RELEASED'; usage?: Usage; notStarted?: readonly string[] }
     /** The log could not be written, so later events would be lost. */

@@ -7,7 +7,7 @@ export type ContentPart =
   | { type: 'input_audio'; input_audio: { data: string; format: 'wav' | 'mp3' } }
   | { type: 'file'; file: { file_data?: string; file_id?: string; filename?: string } }
 
-/** A media part: an image, audio or a document. */
+/** An image, audio or document part. */
 export type MediaPart = Exclude<ContentPart, { type: 'text' }>
 
 /** A call by the model. `arguments` is the exact JSON text that it wrote. */
@@ -37,7 +37,7 @@ interface MessageBase {
   id: string
   /** Milliseconds since the epoch. */
   createdAt: number
-  /** Written by the loop: no `user_message` event, and hidden from user interfaces. */
+  /** Written by the loop. It is hidden from user interfaces and emits no `user_message` event. */
   internal?: true
   /** Internal notes, never sent to a model. `reason` explains an internal message. */
   data?: JsonObject
@@ -51,7 +51,7 @@ export interface SystemMessage extends MessageBase {
 
 export interface UserMessage extends MessageBase {
   role: 'user'
-  /** A text, or parts: text, images, audio, files. */
+  /** A text, or text, image, audio and file parts. */
   content: string | ContentPart[]
 }
 
@@ -73,7 +73,7 @@ export interface AssistantMessage extends MessageBase {
   annotations?: Annotation[]
   /** Items to send back to the provider that wrote the message. */
   provider_items?: ProviderItems
-  /** The model that answered: see `withFallbacks`. */
+  /** The model that answered. See `withFallbacks`. */
   by?: string
 }
 
@@ -90,9 +90,8 @@ export interface ProviderItems {
   /** The API and provider. Sent to no other. */
   from: string
   /**
-   * As the provider gave them, but for what the message itself says, its words and its calls: there, they have the
-   * length of the words, and no name and arguments. A message that was edited so that they fit it no more is sent
-   * without them.
+   * The items as the provider sent them. Text that the message already contains is replaced by its length, and calls
+   * omit name and arguments. If the message was edited and no longer matches its items, it is sent without them.
    */
   items: Json[]
 }
@@ -122,14 +121,17 @@ export function getLastUserText(messages: readonly Message[]): string {
 
 /** A memory snippet for a user message. It is data for the model, never instructions. */
 export interface RetrievedSnippet {
-  /** Source for people and the model: a file name, a URL, a title. */
+  /** Source for people and the model, such as a file name, a URL or a title. */
   source: string
   text: string
   /** Relevance, higher is better. The scale depends on the retriever. */
   score?: number
 }
 
-/** The agent that continues a transcript, from the handoff notes on its results. Null: the session's first agent. */
+/**
+ * The agent that continues a transcript, read from the handoff notes on its results. Null for the session's first
+ * agent.
+ */
 export function findSpeaker(messages: readonly Message[]): string | null {
   for (let at = messages.length - 1; at >= 0; at--) {
     const message = messages[at]

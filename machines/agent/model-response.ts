@@ -44,7 +44,7 @@ export interface ModelResponse {
   annotations?: Annotation[]
   /** Items to send back to this provider only. */
   providerItems?: ProviderItems
-  /** The model that answered: see `withFallbacks`. */
+  /** The model that answered. See `withFallbacks`. */
   by?: string
   /** The provider's id of the answer, for telemetry only. */
   id?: string
@@ -52,11 +52,11 @@ export interface ModelResponse {
 
 /**
  * Why a request failed, as plain data.
- * - `transient`: connection lost, 408, 409, 5xx, overloaded, idle stream: retried under `retry.maxAttempts`
- * - `rate_limit`: 429 that passes with time: retried under `retry.rateLimitAttempts`
- * - `incomplete`: the stream closed without an end: retried, then ERROR/incomplete_response
- * - `context_overflow`: the request does not fit the model's window
- * - `fatal`: everything that a second try cannot mend (bad request, authentication, exhausted quota)
+ * - `transient` – connection lost, 408, 409, 5xx, overloaded, idle stream; retried under `retry.maxAttempts`
+ * - `rate_limit` – a temporary 429; retried under `retry.rateLimitAttempts`
+ * - `incomplete` – the stream closed without an end; retried, then ERROR/incomplete_response
+ * - `context_overflow` – the request does not fit the model's window
+ * - `fatal` – a retry cannot succeed (bad request, authentication, exhausted quota)
  */
 export type FailureKind = 'transient' | 'rate_limit' | 'incomplete' | 'context_overflow' | 'fatal'
 
@@ -89,15 +89,15 @@ export interface ModelFailure {
   partialText: string
   /** Known usage of the failed attempt. */
   usage: TokenUsage | null
-  /** Content that the provider refuses and the request can omit. Absent: a different failure. */
+  /** Content that the provider refuses and the request can omit. Absent for other failures. */
   refused?: RefusedContent
 }
 
 /**
  * Content that a provider refuses.
- * - `media`: a picture, sound or document; `kinds` where they are known, `never` where the model takes none of them
- * - `reasoning`: stored thoughts and their signatures; `never` where the provider takes none at all
- * - `messages`: text that was flagged
+ * - `media` – an image, audio or document; `kinds` if known, `never` if the model accepts none of them
+ * - `reasoning` – stored thoughts and their signatures; `never` if the provider accepts none
+ * - `messages` – flagged text
  */
 export type RefusedContent =
   | { what: 'media'; kinds?: MediaKind[]; never?: true }
@@ -114,19 +114,19 @@ export function createModelFailure(words: FailureDetails): ModelFailure {
 /** Output of the request actor. */
 export interface ModelOutput {
   response: Omit<ModelResponse, 'usage'> & { usage: Usage }
-  /** For each call, in order: who must act before it can run, if known. */
+  /** For each call, in order, the party that must act before it can run, if known. */
   calls: { id: string; needs: CallNeeds; approvalTimedOut?: true }[]
-  /** Output shields have seen the reasoning. Otherwise it is omitted if there are any. */
+  /** Output shields have cleared the reasoning. Otherwise, agents with output shields omit it. */
   reasoningCleared?: true
-  /** With an output schema: why the answer does not fit, or null. */
+  /** With an output schema, the reason why the answer does not match, or null. */
   outputProblem?: string | null
   /** Tools whose description or schema changed since the run's last request, for readers of the log. */
   changedTools?: string[]
 }
 
 /**
- * What a call waits for before it runs: nothing (`nobody`), a person (`approval`), the caller's program (`client`), or the
- * answers to what its sub-agent or its tool asks, and the end of a sub-agent's pause (`child`).
+ * The party that a call waits for. `nobody` means that it can run, `approval` is a person, and `client` is the caller's
+ * program. `child` waits for answers to its sub-agent or tool, or for the end of a sub-agent's pause.
  */
 export type CallNeeds = 'nobody' | 'approval' | 'client' | 'child'
 
@@ -137,7 +137,9 @@ export interface ModelActorError extends Omit<ModelFailure, 'usage' | 'refused'>
   usage: Usage | null
   /** The shared budget that refused the request. Nothing was sent. */
   budget?: string
-  /** When a run that waits for that budget continues, in milliseconds since the epoch. Absent: it does not wait. */
+  /**
+   * When a run that waits for that budget continues, in milliseconds since the epoch. Absent if the run does not wait.
+   */
   wakeAt?: number
   /** Content that the provider refuses and the request can omit. */
   refusal?: Refusal

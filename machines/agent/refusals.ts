@@ -3,17 +3,17 @@ import type { Message } from './messages.js'
 /** A kind of content besides text. */
 export type MediaKind = 'image' | 'audio' | 'file'
 
-/** Content that a provider has refused. The later requests of the session leave it out. */
+/** Content that a provider has refused. Later requests of the session omit it. */
 export type Refusal =
-  /** Messages as a whole. `question`: the user message that waited for its answer then. */
+  /** Whole messages. `question` is the user message that was unanswered at that time. */
   | { what: 'messages'; ids: string[]; question: string | null }
-  /** At this model: every part of these kinds, or the parts with these descriptions. */
+  /** For this model, every part of these kinds, or the parts with these descriptions. */
   | { what: 'media'; model: string; kinds: MediaKind[] }
   | { what: 'media'; model: string; parts: string[] }
-  /** Stored thoughts and signatures at this model: up to this message number, or all of them (null). */
+  /** For this model, stored thoughts and signatures up to this message number, or all of them (null). */
   | { what: 'reasoning'; model: string; upTo: number | null }
 
-/** Attempts of the present step at the same request. A request without the refused content is a different one. */
+/** Attempts of the current step at the same request. A request without the refused content is a different one. */
 export function countAttempts({ attempt, resends = 0 }: { attempt: number; resends?: number }): number {
   return attempt - resends
 }
@@ -25,18 +25,18 @@ export function readRefusal(event: { type: string; error?: unknown }): Refusal |
   return error?.refusal ?? null
 }
 
-/** Whether the refusal adds content to the content that the session already leaves out. */
+/** Whether the refusal adds to the content that the session already omits. */
 export function isNewRefusal(known: readonly Refusal[], refusal: Refusal): boolean {
   const text = JSON.stringify(refusal)
   return known.every((one) => JSON.stringify(one) !== text)
 }
 
-/** Whether the provider refuses the question itself. Without the question there is nothing to answer. */
+/** Whether the provider refuses the question itself. Without it, the model has nothing to answer. */
 export function isRefusedQuestion(refusal: Refusal): boolean {
   return refusal.what === 'messages' && refusal.question !== null && refusal.ids.includes(refusal.question)
 }
 
-/** The refusals with one more. Messages that were left out in vain for a question go out again. */
+/** Adds a refusal. Messages that were omitted for the same question without success are sent again. */
 export function addRefusal(known: readonly Refusal[], refusal: Refusal): Refusal[] {
   const isNeeded = (one: Refusal): boolean =>
     !isRefusedQuestion(refusal) ||
@@ -46,7 +46,7 @@ export function addRefusal(known: readonly Refusal[], refusal: Refusal): Refusal
   return [...known.filter(isNeeded), refusal]
 }
 
-/** The ids of the messages that requests leave out. */
+/** The ids of the messages that requests omit. */
 export function listRefusedIds(refused: readonly Refusal[]): Set<string> {
   return new Set(refused.flatMap((one) => (one.what === 'messages' ? one.ids : [])))
 }
@@ -56,7 +56,7 @@ export function findOpenQuestion(messages: readonly Message[]): Message | undefi
   return listUnanswered(messages).findLast(({ role, internal }) => role === 'user' && !internal)
 }
 
-/** The messages that no accepted request has had in it. */
+/** Messages that no accepted request has included. */
 export function listUnanswered(messages: readonly Message[]): Message[] {
   return messages.slice(messages.findLastIndex(isAnswer) + 1)
 }

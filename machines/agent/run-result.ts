@@ -2,7 +2,7 @@ import type { GuardName } from '../../guards/roster.js'
 import type { Message } from './messages.js'
 import type { Usage } from './usage.js'
 
-/** The states of a run: the first two are active, the others resting or final. */
+/** The states of a run. The first two are active, the others resting or final. */
 export type AgentState =
   | 'RUNNING'
   | 'WAITING_FOR_TOOL'
@@ -97,7 +97,7 @@ export interface TurnEnd {
   wakeAt?: number
 }
 
-/** For `Tools`: matches the tools of any agent. */
+/** A value for `Tools` that matches the tools of any agent. */
 export type AnyTools = never
 
 /**
@@ -115,8 +115,8 @@ export type PendingCall<Tools = AnyTools> = UnansweredCall<Tools> &
   ({ needs: 'approval' | 'client'; elicitation?: never } | { needs: 'elicitation'; elicitation: Elicitation })
 
 /**
- * What the server of a tool asks a person in the middle of a call. The answer goes to that server; the model reads neither.
- * All of it is the server's words, invisible characters removed.
+ * A question that a tool's server asks a person during a call. The answer is sent to that server. The model reads
+ * neither. The text comes from the server, with invisible characters removed.
  *
  * @example
  * for (const call of result.pending ?? [])
@@ -128,9 +128,9 @@ export type Elicitation = {
 } & ElicitationMode
 
 type ElicitationMode =
-  /** A form: a flat object of texts, numbers, yes or no, and choices. */
+  /** A form, which is a flat object of strings, numbers, booleans and choices. */
   | { mode: 'form'; schema: ElicitationSchema; url?: never }
-  /** A page to open (http or https). `accept` means that the person agrees, not that the task there is done. */
+  /** A page to open (http or https). `accept` means that the person agrees, not that the task on the page is done. */
   | { mode: 'url'; url: string; schema?: never }
 
 export interface ElicitationSchema {
@@ -145,19 +145,19 @@ export interface ElicitationField {
   title?: string
   description?: string
   default?: ElicitationValue
-  /** For a text, in characters. */
+  /** For a string, in characters. */
   minLength?: number
   maxLength?: number
   format?: 'email' | 'uri' | 'date' | 'date-time'
   /** For a number. */
   minimum?: number
   maximum?: number
-  /** A choice of one. */
+  /** A single choice. */
   enum?: string[]
   /** Display names. */
   enumNames?: string[]
   oneOf?: { const: string; title: string }[]
-  /** A choice of several. */
+  /** A multiple choice. */
   items?: { type?: 'string'; enum?: string[]; anyOf?: { const: string; title: string }[] }
   minItems?: number
   maxItems?: number
@@ -167,7 +167,7 @@ export interface ElicitationField {
 export type ElicitationValue = string | number | boolean | string[]
 
 /**
- * What a person answers: `decline` says no to what the server asks, `cancel` only that no answer was given.
+ * A person's answer. `decline` refuses the server's request. `cancel` dismisses it without an answer.
  *
  * @example
  * const answer: ElicitationAnswer = { action: 'accept', content: { seat: '12A' } }
@@ -198,8 +198,9 @@ interface UnansweredCallBase {
   /** Identifies name and arguments. An answer with another fingerprint is refused. */
   fingerprint: string
   /**
-   * The message that makes the call; of a sub-agent's call, with the messages that lead to it and slashes in between. A
-   * model may make the same call again, under the same id: an answer with a `messageId` is refused for the other one.
+   * The message that makes the call. For a sub-agent's call, the ids of the messages that lead to it come first,
+   * separated by slashes. A model may repeat a call under the same id. An answer with a `messageId` applies only to the
+   * call of that message.
    */
   messageId?: string
   /** Running when the process died, so it may have had its effect. */
@@ -209,10 +210,10 @@ interface UnansweredCallBase {
 }
 
 /**
- * A run at rest. Its `state` says what else is there: `error` in ERROR and where a limit or a shield ended the run,
- * `pending` in WAITING_FOR_INPUT.
+ * A run at rest. Its `state` determines the other fields. `error` is set in ERROR and after a limit or a shield ended
+ * the run, `pending` in WAITING_FOR_INPUT.
  *
- * `Output` is what the agent's output schema gives, `never` without one; `Tools` are the agent's.
+ * `Output` is the type of the agent's output schema, or `never` without one. `Tools` are the agent's tools.
  */
 export type RunResult<Output = unknown, Tools = AnyTools> =
   | CompletedResult<Output>
@@ -226,7 +227,7 @@ export type RunResult<Output = unknown, Tools = AnyTools> =
 interface CommonResult {
   /** The model's last answer, with continued parts joined. Never an internal message. */
   output: string
-  /** The session's transcript. Each call has its result, except those that wait. */
+  /** The session's transcript. Each call has its result, except waiting calls. */
   messages: readonly Message[]
   /** Usage of this run. */
   usage: Usage
@@ -261,14 +262,14 @@ export interface StoppedResult<Output = unknown> extends EndedResult<Output> {
 type WaitingReason = 'approval' | 'tool_output' | 'message' | 'paused' | 'sleeping'
 
 interface EndedResult<Output> extends CommonResult {
-  /** Whether the run can be resumed: in PAUSED, WAITING_FOR_INPUT, and after a store failure. */
+  /** Whether the run can be resumed. True in PAUSED, WAITING_FOR_INPUT, and after a store failure. */
   resumable: false
   /**
-   * With an output schema: the validated object. The runtime creates it. With the bare machine, call
+   * The validated object, if the agent has an output schema. The runtime creates it. With the bare machine, call
    * `agent.withObject(result)`.
    */
   object?: Output
-  /** With an output schema: why there is no `object`. `output` is the raw text. */
+  /** Why `object` is missing, if the agent has an output schema. `output` is the raw text. */
   outputProblem?: string
   pending?: never
 }
@@ -281,7 +282,7 @@ export interface WaitingResult<Tools = AnyTools> extends RestingResult {
   error?: never
 }
 
-/** The run rests until it is resumed: by `pause()`, a guard, or a sleep. */
+/** The run rests until it is resumed. Caused by `pause()`, a guard, or a sleep. */
 export interface PausedResult extends RestingResult {
   state: 'PAUSED'
   reason: Exclude<Reason, 'approval' | 'tool_output' | 'message'>
@@ -313,7 +314,7 @@ interface RestingResult extends CommonResult {
 }
 
 /**
- * A run that is at work, or was when its process died; only `agent.replay()` returns one.
+ * A run that is active, or was active when its process died. Only `agent.replay()` returns one.
  *
  * @example
  * const { run: latest } = await agent.replay('ann')

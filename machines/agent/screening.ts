@@ -41,7 +41,7 @@ export interface CallScreening extends Screening {
   name?: string
   /** Shields object to the readable text of its media, so they are omitted. */
   withoutMedia?: true
-  /** The screening of the reason, by input shields, where a person rejected the call. */
+  /** The input shields' screening of the reason, if a person rejected the call. */
   asInput?: Omit<Screening, 'content'>
 }
 
@@ -58,21 +58,21 @@ export interface UnclearedAnswer {
     AssistantMessage,
     'reasoning' | 'reasoning_details' | 'provider_items' | 'media' | 'annotations'
   >
-  /** Why the text does not fit the output schema. */
+  /** Why the text does not match the output schema. */
   outputProblem?: string | null
 }
 
 /** The screening of an answer. */
 export interface OutputScreening extends Screening {
-  /** Why a redacted answer does not fit the output schema. */
+  /** Why a redacted answer does not match the output schema. */
   outputProblem?: string | null
 }
 
-/** The pieces of an answer that was cut off, as far as the shields have cleared them. */
+/** The pieces of a truncated answer that the shields have cleared. */
 export interface ContinuedAnswer {
-  /** As the model said it. */
+  /** The text as the model wrote it. */
   text: string
-  /** The messages that they are in. */
+  /** Ids of the messages that contain the pieces. */
   ids: string[]
 }
 
@@ -80,11 +80,11 @@ export const withheldReasoning = '[Withheld: a shield refused this reasoning.]'
 export const withheldAnswer = '[Withheld: no shield has cleared this answer.]'
 export const withheldInput = '[Withheld: a shield refused this message.]'
 export const unclearedInput = '[Withheld: no shield has cleared this message.]'
-/** Replaces an answer that was shown before a later part made the whole forbidden. */
+/** Replaces an answer that was shown before a later part made the whole answer forbidden. */
 export const refusedAnswer = '[Withheld: a shield refused this answer.]'
-/** JSON text, so that a message with such a call can be sent. */
+/** Valid JSON, so that a message with such a call can be sent. */
 export const withheldArguments = '{}'
-/** In place of a name that is no tool's: the model has made it up. */
+/** Replaces the name of an unknown tool, which the model may have invented. */
 export const withheldName = 'withheld'
 export const withheldResult = 'Withheld: no shield has cleared this result.'
 
@@ -93,10 +93,10 @@ export function toList(output: unknown): readonly unknown[] {
   return Array.isArray(output) ? output : []
 }
 
-/** What the model reads of a call that a person has refused, before the reason. */
+/** The model reads it before the reason, for a call that a person has rejected. */
 export const rejectionPrefix = 'Rejected by the user: '
 
-/** Why a person has refused a call, in that person's words; null for any other result. */
+/** The reason that a person gave for rejecting a call, or null for any other result. */
 export function findRejectionReason({
   status,
   content,

@@ -1,29 +1,32 @@
 import { type Message, readHandoff } from './messages.js'
 
-/** What the call of a skill's tool changes: a skill is loaded, or its instructions no longer hold. */
+/** A change made by a skill tool. It loads or unloads a skill. */
 export type SkillChange =
   | {
       action: 'load'
       name: string
-      /** Of the file that it was read from: 16 hexadecimal digits. */
+      /** Hash of the skill file, as 16 hexadecimal digits. */
       hash: string
-      /** Only these tools, and those of skills, may be called while it is active. Absent: it narrows nothing. */
+      /**
+       * While the skill is active, only these tools and the skill tools may be called. Without it, the skill allows all
+       * tools.
+       */
       allowedTools?: string[]
     }
   | { action: 'unload'; name: string }
 
-/** A skill whose instructions hold. */
+/** An active skill. */
 export interface ActiveSkill {
   name: string
   hash: string
   allowedTools?: string[]
-  /** The message with its instructions: the result of the call that loaded it. */
+  /** The message with its instructions, which is the result of the call that loaded it. */
   messageId: string
 }
 
 /**
- * The skills that a transcript leaves active. Their notes stand on the results of the calls that changed them. A batch that hands the
- * conversation to another agent leaves none: they are the former agent's.
+ * The skills that are active at the end of a transcript, read from notes on the results of the calls that changed them.
+ * A batch that hands the conversation to another agent deactivates all skills, because they belong to the former agent.
  */
 export function findActiveSkills(messages: readonly Message[]): ActiveSkill[] {
   let active: ActiveSkill[] = []
@@ -51,14 +54,14 @@ export function changeSkills(
   return [...others, { ...skill, messageId }]
 }
 
-/** What changes the skills, from the notes of a message; undefined for anything else that stands there. */
+/** Reads a skill change from the note of a message. Undefined for any other value. */
 function readSkillChange(note: unknown): SkillChange | undefined {
   const { action, name, hash, allowedTools } = (note ?? {}) as Partial<Record<string, unknown>>
   if (typeof name !== 'string') return undefined
   if (action === 'unload') return { action, name }
   if (action !== 'load' || typeof hash !== 'string') return undefined
   if (allowedTools === undefined) return { action, name, hash }
-  // What cannot be read allows nothing.
+  // An unreadable list allows no tools.
   const allowed = Array.isArray(allowedTools) ? allowedTools.filter((tool) => typeof tool === 'string') : []
   return { action, name, hash, allowedTools: allowed }
 }

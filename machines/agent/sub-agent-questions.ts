@@ -5,7 +5,7 @@ import type { PendingCall } from './run-result.js'
 import { formatMessageId } from './messages.js'
 import type { BatchCall, ChildAnswer, ChildQuestion, ToolResult } from './batch-calls.js'
 
-/** Whether the sub-agent of a call rests: it waits for answers, or without questions for the end of a pause. */
+/** Whether the sub-agent of a call rests. It waits for answers, or without questions for the end of a pause. */
 export function isChildAtRest({ needs, result }: BatchCall): boolean {
   return needs === 'child' && result === undefined
 }
@@ -14,7 +14,7 @@ export function isChildPaused(call: BatchCall): boolean {
   return isChildAtRest(call) && (call.questions ?? []).length === 0
 }
 
-/** Whether an answer of this kind is for such a question: a person answers an elicitation as a client answers its call. */
+/** Whether an answer of this kind matches the question. Elicitations are answered like client calls. */
 export function isAnsweredBy(needs: string, who: string): boolean {
   return needs === who || (needs === 'elicitation' && who === 'client')
 }
@@ -24,12 +24,12 @@ export function listOpenQuestions(call: BatchCall): ChildQuestion[] {
   return isChildAtRest(call) ? (call.questions ?? []).filter(({ answer }) => answer === undefined) : []
 }
 
-/** The question that `callId` names: the call's own id, a slash, and the id that it has in the sub-agent. */
+/** The question named by `callId`, which is the call's id, a slash, and the id in the sub-agent. */
 export function findQuestion(
   calls: readonly BatchCall[],
   callId: string,
 ): { call: BatchCall; question: ChildQuestion } | undefined {
-  // Most ids are of the run's own calls, of which there may be thousands.
+  // Most ids belong to the run's own calls, and there can be thousands.
   if (!callId.includes('/')) return undefined
   for (const call of calls) {
     const question = listOpenQuestions(call).find((one) => toQuestionId(call, one) === callId)
@@ -42,7 +42,10 @@ export function toQuestionId(call: BatchCall, { callId }: PendingCall): string {
   return `${call.id}/${callId}`
 }
 
-/** The message that makes the calls of the batch at hand; of a question below, that and the ones in its sub-agents. */
+/**
+ * The message that makes the calls of the current batch. For a sub-agent's question, the messages in its sub-agents
+ * follow.
+ */
 export function getAskingMessageId(
   { batchNumber }: Pick<AgentContext, 'batchNumber'>,
   below?: PendingCall,
@@ -51,7 +54,7 @@ export function getAskingMessageId(
   return below?.messageId === undefined ? id : `${id}/${below.messageId}`
 }
 
-/** The calls with one question answered; a sub-agent that has all its answers can continue. */
+/** The calls with one question answered. A sub-agent with all its answers can continue. */
 export function withAnswer(
   calls: readonly BatchCall[],
   callId: string,
@@ -67,7 +70,7 @@ export function withAnswer(
   })
 }
 
-/** A result that ends the batch at once: a sub-agent that no second try can help. */
+/** Whether a result ends the batch at once, because its sub-agent failed permanently. */
 export function haltsBatch({ config }: Pick<AgentContext, 'config'>, { child }: ToolResult): boolean {
   return config.guardrails.terminalDelegation !== null && isTerminalChild(child)
 }

@@ -5,12 +5,12 @@ import { type BatchCall, type ChildQuestion, getCallFingerprint } from './batch-
 import { maskMessages } from './mask-uncleared.js'
 import type { EmittedEvent } from './announcements.js'
 
-/** A run at rest, as its user sees it. */
+/** The public result of a run at rest. */
 export function toRunResult(context: AgentContext): RunResult {
   return toCurrentResult(context) as RunResult
 }
 
-/** A run at any time. That each state has what its type says is a rule of the machine. */
+/** The result of a run at any time. The machine guarantees that each state has the fields of its type. */
 export function toCurrentResult(context: AgentContext): RunResult | RunInProgress {
   const state = context.state ?? 'RUNNING'
   const resumable = state === 'PAUSED' || state === 'WAITING_FOR_INPUT'
@@ -32,17 +32,17 @@ export function toCurrentResult(context: AgentContext): RunResult | RunInProgres
   } as unknown as RunResult | RunInProgress
 }
 
-/** The calls that the run rests for. */
+/** The calls that a resting run waits for. */
 export function listPendingCalls(context: AgentContext): PendingCall[] {
   return context.state === 'WAITING_FOR_INPUT' ? listCallQuestions(context) : []
 }
 
-/** Every call that can be answered now: at a rest, and while other calls run. */
+/** Every call that can be answered now, at rest or while other calls run. */
 export function listAnswerableCalls(context: AgentContext): PendingCall[] {
   return canTakeAnswers(context) ? listCallQuestions(context) : []
 }
 
-/** The one of them that an answer names; a batch may have thousands. */
+/** The answerable call that an answer names. Avoids building the list, because a batch can have thousands of calls. */
 export function findAnswerableCall(
   context: AgentContext,
   callId: string,
@@ -63,7 +63,7 @@ function canTakeAnswers({ state }: AgentContext): boolean {
   return state === 'WAITING_FOR_INPUT' || state === 'WAITING_FOR_TOOL'
 }
 
-/** In any state. */
+/** The open questions of the calls, in any state. */
 export function listCallQuestions(context: AgentContext): PendingCall[] {
   return context.calls.flatMap((call) => listQuestionsOfCall(context, call))
 }
@@ -80,7 +80,7 @@ function listQuestionsOfCall(context: AgentContext, call: BatchCall): PendingCal
   ]
 }
 
-/** A question of a sub-agent, or of the call's own tool, with the ids that it has in this run. */
+/** A question of a sub-agent or of the call's tool, with its ids in this run. */
 function toParentQuestion(context: AgentContext, call: BatchCall, asked: ChildQuestion): PendingCall {
   const { fromTool, ...question } = asked
   return {
@@ -91,10 +91,7 @@ function toParentQuestion(context: AgentContext, call: BatchCall, asked: ChildQu
   } as PendingCall
 }
 
-/**
- * Why the output of a run that has ended is no object, though its agent has an output schema; null when it is one, and
- * for an agent without a schema.
- */
+/** Why an ended run has no output object. Null if it has one, and for an agent without an output schema. */
 export function findOutputProblem(context: AgentContext): string | null {
   const { features, response, reason, pendingAnswer, outputProblem } = context
   if (!features.structuredOutput) return null
@@ -106,7 +103,10 @@ export function findOutputProblem(context: AgentContext): string | null {
 const noAnswerProblem =
   'The run ended without an answer that could be validated against the output schema; the output is the raw text.'
 
-/** The open requests to people: for the run's own calls, and for those of its sub-agents. A client knows its calls. */
+/**
+ * The open requests to people, for calls of the run and of its sub-agents. Client calls are omitted, because the client
+ * knows them.
+ */
 export function listRequests(context: AgentContext): EmittedEvent[] {
   return listCallQuestions(context).flatMap(({ needs, ...asked }): EmittedEvent[] => {
     if (needs === 'client') return []
@@ -115,7 +115,7 @@ export function listRequests(context: AgentContext): EmittedEvent[] {
   })
 }
 
-/** Whether an event asks people something. */
+/** Whether an event is a request to people. */
 export function isRequest<Event extends { type: string }>(
   event: Event,
 ): event is Extract<Event, { type: 'approval_requested' | 'elicitation_requested' }> {

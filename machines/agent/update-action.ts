@@ -4,8 +4,8 @@ import { type AgentContext, patchContext } from './context.js'
 import type { AgentMachineEvent } from './machine-events.js'
 
 /**
- * A step of the machine's bookkeeping: from context and event to what changes. `emit` sends it to subscribers.
- * Pure and total: no clock, no randomness, never throws.
+ * Computes a context patch from context and event. `emit` sends events to subscribers. Updates are pure and total, use
+ * no clock or randomness, and never throw.
  */
 export type Update<Params = undefined> = (
   context: AgentContext,
@@ -27,10 +27,10 @@ type Action<Params> = ActionFunction<
 >
 
 /**
- * An update as an action of the chart: what `enqueueActions` would make of it with an `emit` for each announcement and
- * one `assign`, in a single step. XState's own way costs a tenth of the loop: eleven functions an action, and a snapshot
- * and a copy of the context for each thing that it enqueues. This is the one place that knows how XState asks its
- * built-in actions what they do.
+ * Turns an update into an action of the chart. It is equivalent to `enqueueActions` with an `emit` per event and one
+ * `assign`, in a single step. `enqueueActions` takes a tenth of the loop's time, because each action creates eleven
+ * functions, and each enqueued action creates a snapshot and a copy of the context. Only this module depends on how
+ * XState resolves its built-in actions.
  */
 export function toAction<Params = undefined>(update: Update<Params>): Action<Params> {
   const step = (
@@ -55,7 +55,7 @@ export function toAction<Params = undefined>(update: Update<Params>): Action<Par
   return action as unknown as Action<Params>
 }
 
-/** An action without XState around it: the new context, or undefined where nothing changes. */
+/** An action without XState. Returns the new context, or undefined if it does not change. */
 export type ContextStep = (
   context: unknown,
   event: { type: string },
@@ -63,12 +63,12 @@ export type ContextStep = (
   params: unknown,
 ) => unknown
 
-/** What an action made by `toAction` does; undefined for any other. */
+/** The context step of an action created by `toAction`. Undefined for other actions. */
 export function findContextStep(action: unknown): ContextStep | undefined {
   return typeof action === 'function' && 'step' in action ? (action.step as ContextStep) : undefined
 }
 
-/** How a built-in action changes a snapshot; the other members of the tuple are for actions of several steps. */
+/** How a built-in action changes a snapshot. Multi-step actions use the other members of the tuple. */
 type ResolveAction<Params> = (
   scope: ExecutionScope,
   snapshot: AnyMachineSnapshot,
@@ -77,7 +77,7 @@ type ResolveAction<Params> = (
 ) => [AnyMachineSnapshot, undefined, undefined]
 
 interface ExecutionScope {
-  /** Does something once the transition has been applied. */
+  /** Runs a function after the transition has been applied. */
   defer(work: () => void): void
   emit(announcement: EmittedEvent): void
   actionExecutor(action: { type: string; info: unknown; params: unknown; exec: () => void }): void

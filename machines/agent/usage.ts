@@ -1,5 +1,5 @@
 /**
- * Tokens of one response, as the provider counted them. Cached input is part of input; reasoning of output.
+ * Tokens of one response, counted by the provider. Input includes cached input, and output includes reasoning.
  *
  * @example
  * const usage: TokenUsage = {
@@ -11,24 +11,24 @@
  * }
  */
 export interface TokenUsage {
-  /** All of the input, cached or not. */
+  /** All input, cached or not. */
   inputTokens: number
-  /** All of the output, reasoning included. */
+  /** All output, including reasoning. */
   outputTokens: number
   /** Input and output. */
   totalTokens: number
   /** Part of the input. */
   cachedInputTokens: number
-  /** Part of the input that was put into the provider's cache, which some charge for. Left out when there was none. */
+  /** Input tokens written to the provider's cache. Some providers charge for them. Absent if there were none. */
   cacheWriteTokens?: number
   /** Part of the output. */
   reasoningTokens: number
-  /** USD, where the provider says itself what it charges: counts where no price is known. Never part of a total. */
+  /** USD charged, as reported by the provider. Used if no price is known. Never part of a total. */
   providerCost?: number
 }
 
 /**
- * The share of the input that came out of a cache, from 0 to 1.
+ * The share of the input that was read from a cache, from 0 to 1.
  *
  * @example
  * const { usage } = await agent.run('Go.').result
@@ -41,11 +41,11 @@ export function getCacheHitRate({
   return inputTokens > 0 ? Math.min(1, cachedInputTokens / inputTokens) : 0
 }
 
-/** Tokens and what they cost, of a response, a run or a session. */
+/** Tokens and cost of a response, a run or a session. */
 export interface Usage extends Omit<TokenUsage, 'providerCost'> {
-  /** USD. `null` as soon as one response had no known price. */
+  /** USD. `null` if any response had no known price. */
   cost: number | null
-  /** True when a part of it was estimated because the provider reported no usage. */
+  /** True if any part was estimated because the provider reported no usage. */
   estimated: boolean
 }
 
@@ -72,13 +72,13 @@ export function addUsage(a: Usage, b: Usage): Usage {
   return withCacheWrites(sum, (a.cacheWriteTokens ?? 0) + (b.cacheWriteTokens ?? 0))
 }
 
-/** Most providers have none: what they report looks as it did before any had. */
+/** Most providers report no cache writes, so the key is absent for them. */
 function withCacheWrites(usage: Usage, tokens: number): Usage {
   if (tokens > 0) usage.cacheWriteTokens = tokens
   return usage
 }
 
-/** What has been used between two totals of one run; null when it is nothing. */
+/** The usage between two totals of one run, or null if there was none. */
 export function subtractUsage(before: Usage, now: Usage): Usage | null {
   const more = (key: keyof Omit<TokenUsage, 'providerCost'>): number =>
     Math.max(0, (now[key] ?? 0) - (before[key] ?? 0))

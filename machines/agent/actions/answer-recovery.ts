@@ -38,7 +38,7 @@ export const continueAnswer = toAction((context, event, emit) => {
   return { recoveries, ...withInternalMessage(context, asked, 'max_tokens_recovery', now) }
 })
 
-/** Asks again for an answer that does not fit the output schema, and includes the errors. */
+/** Asks again after an answer that does not match the output schema. The message includes the validation errors. */
 export const askForRepair = toAction((context, event, emit) => {
   const outputRepairs = context.outputRepairs + 1
   const problem = context.outputProblem ?? ''
@@ -57,7 +57,7 @@ export const askForRepair = toAction((context, event, emit) => {
 })
 
 /**
- * An empty answer after a failed tool usually means that the model does not know how to continue, so a message tells
+ * An empty answer after a failed tool usually means that the model does not know how to continue. The message instructs
  * it.
  */
 export const reprompt = toAction((context, event, emit) => {

@@ -13,7 +13,9 @@ export interface AppliedFinding extends GuardrailVerdict {
   refuses: (call: BatchCall) => boolean
 }
 
-/** Applies findings: a halt sets the run's verdict, a block refuses calls, and a nudge goes with the next request. */
+/**
+ * Applies findings. A halt sets the run's verdict, a block refuses calls, and a nudge is added to the next request.
+ */
 export function applyFindings(
   context: AgentContext,
   said: readonly AppliedFinding[],
@@ -53,7 +55,7 @@ function pickVerdict({
   }
 }
 
-/** A single pass, because a batch can have thousands of calls. */
+/** Uses a single pass because a batch can have thousands of calls. */
 function blockCalls(
   calls: readonly BatchCall[],
   refuses: AppliedFinding['refuses'],

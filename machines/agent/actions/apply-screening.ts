@@ -48,7 +48,7 @@ function toScreenedMessage(
   screenings: readonly InputScreening[],
 ): UserMessage {
   const mine = screenings.filter((screening) => screening.index === index)
-  // A message without a screening is refused: shields fail closed.
+  // Shields fail closed, so a message without a screening is refused.
   if (mine.length === 0 || mine.some(({ action }) => action === 'block'))
     return maskMessage(message, withheldInput)
   return {
@@ -221,7 +221,7 @@ function isJson(text: string): boolean {
   }
 }
 
-/** A call without a screening is refused: shields fail closed. */
+/** Shields fail closed, so a call without a screening is refused. */
 function createScreeningLookup(output: unknown): (call: BatchCall) => CallScreening {
   const known = new Map((toList(output) as readonly CallScreening[]).map((one) => [one.callId, one]))
   return ({ id }) =>

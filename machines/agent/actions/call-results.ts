@@ -66,7 +66,7 @@ export const noteHandle = toAction((context, event) =>
   event.type === 'HANDLE_SAVED' ? noteOnCall(context, event.callId, { handle: event.handle }) : undefined,
 )
 
-/** A handoff applies when its call has succeeded and the batch is over. */
+/** A handoff applies after its call has succeeded and the batch has ended. */
 export const noteHandoff = toAction((context, event) => {
   if (event.type !== 'HANDED_OFF') return undefined
   const { callId, to, tools } = event
@@ -105,9 +105,9 @@ export const closeStartedCalls = toAction((context, event, emit) => {
 })
 
 /**
- * Makes the transcript valid: every call of the last batch has its one result right after it, in call order. Calls that
- * will not run any more are closed; those that a waiting state exposes stay open, and so do those of sub-agents that
- * are paused together with the run.
+ * Makes the transcript valid. Each call of the last batch gets exactly one result, in call order. Calls that will no
+ * longer run are closed. Calls that a waiting state exposes stay open, and so do calls of sub-agents that are paused
+ * with the run.
  */
 export const settleBatch = toAction((context, event, emit) => {
   if (context.calls.length === 0) return undefined

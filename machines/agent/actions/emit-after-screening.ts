@@ -7,7 +7,7 @@ import { emitResult } from './update-transcript.js'
 
 type Emit = (announcement: EmittedEvent) => void
 
-/** The visible part of an uncleared call: its id, and its name if it is a known tool. */
+/** The visible part of an uncleared call. It has the id, and the name of a known tool. */
 export function maskToolCall(call: ToolCall, tools: AgentContext['tools']): ToolCall {
   const { name } = call.function
   return {
@@ -31,7 +31,7 @@ export function withCurrentCalls(message: AssistantMessage, calls: readonly Batc
   return { ...message, tool_calls: shown }
 }
 
-/** Emits events that waited for shields: the answer with its calls, then their results. */
+/** Emits the events that waited for shields. The answer and its calls come first, then the results. */
 export function emitAfterScreening(
   context: Pick<AgentContext, 'unemittedStep' | 'messages' | 'batchAt' | 'calls'>,
   emit: Emit,

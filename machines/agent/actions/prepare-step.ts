@@ -39,7 +39,7 @@ export const loadTools = toAction((context, event, emit) => {
   return { loaded: [...context.loaded, ...names] }
 })
 
-/** Sets the messages for the next requests. A summary is paid for like any other answer. */
+/** Sets the messages for the next requests. The usage of a summary counts like the usage of any other answer. */
 export const applyFit = toAction((context, event, emit) => {
   if (event.type !== 'xstate.done.actor.fitting') return undefined
   const { fit, strategy, before, after, usage, warning } = event.output

@@ -12,7 +12,9 @@ import { joinPieces } from './update-transcript.js'
 import { maskToolCall } from './emit-after-screening.js'
 import { findAnsweringCall } from '../call-state.js'
 
-/** Records an accepted response as one step. It is paid for and in the transcript before it is judged. */
+/**
+ * Records an accepted response as one step. Its usage is counted and it is in the transcript before guards check it.
+ */
 export const recordResponse = toAction((context, event, emit) => {
   if (event.type !== 'xstate.done.actor.model' && event.type !== 'xstate.done.actor.conclusion')
     return undefined

@@ -16,13 +16,13 @@ export const noteSleep = toAction((context, event) => {
   return dates.length === 0 ? undefined : sleepUntil(context, Math.max(...dates))
 })
 
-/** A resume with a future date: the run sleeps at its next safe point. */
+/** After a resume with a future date, the run sleeps at its next safe point. */
 export const noteWakeTime = toAction((context, event) => {
   const at = findLaterResume(event)
   return at === null ? undefined : sleepUntil(context, at)
 })
 
-/** An empty shared budget: the run sleeps until the next window. */
+/** If the shared budget is empty, the run sleeps until the next window. */
 export const sleepForBudget = toAction((context, event) => {
   const at = findBudgetWait(event)
   return at === null ? undefined : sleepUntil(context, at)

@@ -18,7 +18,7 @@ interface Expense {
 }
 
 /**
- * The only place that counts usage. It adds to the totals and emits, so the `usage` events add up to the usage of the
+ * The only place that counts usage. It updates the totals and emits `usage`, so these events add up to the usage of the
  * result.
  */
 export function spendUsage(

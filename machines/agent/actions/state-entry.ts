@@ -29,7 +29,10 @@ export const setCapReason = toAction(({ reason, steps, config }) => ({
       : 'max_steps',
 }))
 
-/** A pause comes from a guard, `pause()`, a sleep, or an empty shared budget. Only the last two end by themselves. */
+/**
+ * A pause comes from a guard, `pause()`, a sleep, or an empty shared budget. Only a sleep and an empty budget end
+ * without a `resume()`.
+ */
 export const setPauseReason = toAction(({ verdict, pausing, wakeAt, error }) =>
   verdict === null && !pausing && wakeAt !== null
     ? { reason: error?.code === 'shared_budget' ? ('shared_budget' as const) : ('sleeping' as const) }
