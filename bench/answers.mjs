@@ -1,7 +1,7 @@
-// What models say that are functions, and the tool that their answers call.
+// Scripted models, and the tool that their answers call.
 import { defineTool } from '../dist/src/index.js'
 
-/** A whole answer; `more`: what it has besides, or otherwise. */
+/** A complete answer. `more` adds or overrides fields. */
 export const said = (text, toolCalls = [], more = {}) => ({
   text,
   reasoning: '',
@@ -14,7 +14,7 @@ export const said = (text, toolCalls = [], more = {}) => ({
   ...more,
 })
 
-/** A call in an answer: the `n`th of its session. */
+/** A tool call in an answer: the `n`th call of its session. */
 export const call = (name, n) => ({
   id: `call-${n}`,
   type: 'function',

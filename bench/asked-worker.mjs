@@ -1,7 +1,7 @@
-// A process that does what its parent asks, one message and one answer for each.
+// A worker process with one response per request.
 import { fork } from 'node:child_process'
 
-/** Starts the program at `url`, which calls `answerParent`. Resolves when it is ready. */
+/** Starts the program at `url`, which calls `answerParent`. Resolves when the worker is ready. */
 export async function openWorker(url, args, options = {}) {
   const child = fork(url, args, options)
   const open = new Map()
@@ -30,7 +30,7 @@ export async function openWorker(url, args, options = {}) {
   }
 }
 
-/** In the worker: `does` has a function for each thing that it may be asked. */
+/** Runs in the worker. `does` maps each request name to its handler. */
 export function answerParent(does) {
   process.on('message', async ({ n, what, ...given }) => {
     try {

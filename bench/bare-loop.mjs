@@ -1,6 +1,6 @@
-// The loop that everybody writes first: what all others are held against.
+// A bare agent loop: the baseline for all other measurements.
 
-/** The tool as a request declares it. */
+/** The tool declaration in a request. */
 export const declared = [
   {
     type: 'function',
@@ -16,7 +16,7 @@ export const declared = [
   },
 ]
 
-/** Deltas, put together to the message that they are. */
+/** Joins deltas into one message. */
 export async function folded(chunks) {
   const calls = []
   let content = ''
@@ -55,7 +55,7 @@ export const byClient = (client, stream) => async (model, messages) => {
   return { message: completion.choices[0].message, tokens: completion.usage.total_tokens }
 }
 
-/** Asks and reads until there is a text. */
+/** Requests and reads until the model answers with text. */
 export const bareLoop = (ask, read) => async (model) => {
   const messages = [{ role: 'user', content: 'Go.' }]
   let tokens = 0

@@ -1,12 +1,11 @@
-// Measured tables in the documents: what stands between `<!-- bench:NAME -->` and `<!-- /bench:NAME -->` is written by
-// what measures it.
+// Generated tables in documents. The benchmark replaces the text between `<!-- bench:NAME -->` and `<!-- /bench:NAME -->`.
 const between = (name, text) => [`<!-- bench:${name} -->`, text, `<!-- /bench:${name} -->`].join('\n')
 const section = (name) => new RegExp(`<!-- bench:${name} -->[^]*?<!-- /bench:${name} -->`)
 
-/** The document with a new table. */
+/** Returns the document with the table replaced. */
 export const written = (text, name, content) => text.replace(section(name), () => between(name, content))
 
-/** Rows as a table in Markdown. */
+/** Formats rows as a Markdown table. */
 export function table(rows) {
   const columns = Object.keys(rows[0])
   const line = (cells) => `| ${cells.join(' | ')} |`

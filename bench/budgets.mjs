@@ -1,6 +1,6 @@
-// 200 runs in one process, and 200 in four processes, spend from one budget: how much more than the budget was paid, how much more
-// was reserved than the request could have cost, how much of what was reserved was not used because answers were shorter, and how much of
-// the budget was left. The provider counts input as a tokenizer does, and keeps its own sum.
+// 200 runs in one process, and 200 in four processes, share one budget. Reports the overspend, the reservations above the possible
+// cost, the reservations released because answers were shorter, and the unspent budget. The provider counts input tokens with a
+// tokenizer and keeps its own total.
 // Usage: npm run bench -- budgets [--write]
 import { spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -29,7 +29,7 @@ const texts = [
   ),
 ]
 
-/** Runs at once, whose answers have `from` to all of the tokens that they may have. */
+/** Concurrent runs. Each answer uses a share of its token limit, between `from` and 1. */
 async function runCrowd(budget, runs, from) {
   const seen = { paid: 0, reserved: 0, worst: 0, requests: 0 }
   const tap = {

@@ -1,7 +1,7 @@
 /**
- * What a page costs: npm run bench -- chat. CPU a chunk of an answer without a reader, that is iterated, and that is
- * streamed to a page; how long it takes until a page that attaches to a running answer shows its first character, over
- * loopback; and the memory of 500 pages that stay open.
+ * The cost of chat pages: npm run bench -- chat.
+ * Measures the CPU time per chunk without a reader, with an iterator, and with a streaming page. Measures the time until a page that
+ * attaches to a running answer shows its first character, over loopback. Measures the memory of 500 open pages.
  */
 import { createServer } from 'node:http'
 import { once } from 'node:events'
@@ -20,7 +20,7 @@ const usage = {
 }
 const turn = () => new Promise((resolve) => setImmediate(resolve))
 
-/** A model that says `words` one a turn of the event loop, and ends when `held` does. */
+/** A model that emits one of `words` per turn of the event loop, and finishes when `held` settles. */
 function speaking(words, held = Promise.resolve()) {
   return {
     provider: 'bench',
@@ -57,7 +57,7 @@ async function cpuOf(look) {
     const { user, system } = process.cpuUsage(before)
     figures.push((user + system) / chunks)
   }
-  // The first warms up.
+  // The first round warms up.
   return Math.min(...figures.slice(1))
 }
 

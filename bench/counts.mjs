@@ -1,5 +1,5 @@
-// The budget of a step, in counts that no machine changes: what it consists of, and the garbage that it makes, may not
-// grow unseen. Compares with bench/counts.json; `--write` renews it, and the table in docs/performance.md.
+// The budget of a step in machine-independent counts, so that its work and its garbage cannot grow unnoticed. Compares with
+// bench/counts.json. `--write` updates that file and the table in docs/performance.md.
 // Usage: npm run check:counts [-- --write]
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -21,7 +21,7 @@ const names = {
   garbageKiB: 'garbage, in KiB',
   parkedKiB: 'heap of a run that waits for a tool, in KiB',
 }
-/** Bytes differ a little between versions of Node, and between runs. */
+/** Byte counts vary slightly between Node versions and between runs. */
 const tolerance = 1.05
 
 const worker = (options, flags) => runWorker('./machine-worker.mjs', options, flags)

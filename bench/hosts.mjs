@@ -1,6 +1,6 @@
-// What driving sessions costs: in one process, on Postgres, and by the engines, each beside what the engine takes for a
-// handler of the same kind that does nothing. The model answers at once, in the host process.
-// Usage: npm run bench -- hosts [--quick] [--write]. The engines are those of test/hosts, which installs them.
+// The cost of driving sessions in one process, on Postgres, and with the engines. Each engine is compared with its own no-op handler
+// of the same kind. The model answers immediately, in the host process.
+// Usage: npm run bench -- hosts [--quick] [--write]. test/hosts installs the engines.
 import { readFileSync, writeFileSync } from 'node:fs'
 import pg from 'pg'
 import { runSession, memoryStore } from '../dist/src/index.js'
@@ -15,7 +15,7 @@ const quick = process.argv.includes('--quick')
 const steps = 11
 const ms = (value) => (value < 0.01 ? '–' : `${value < 20 ? value.toFixed(1) : value.toFixed(0)} ms`)
 
-/** In milliseconds; and what the work itself says that it took. */
+/** Milliseconds, with the time that the host reports for the work itself. */
 async function clocked(work) {
   const start = performance.now()
   const inside = await work()
@@ -23,7 +23,7 @@ async function clocked(work) {
 }
 const timed = async (work) => (await clocked(work)).time
 
-/** A B C, C B A, …: the machine's drift hits all alike. */
+/** A B C, C B A, …: drift of the machine affects all variants equally. */
 async function inTurn(works, rounds, warmUp) {
   const times = works.map(() => [])
   for (let i = -warmUp; i < rounds; i += 1) {
@@ -37,7 +37,7 @@ async function inTurn(works, rounds, warmUp) {
   return times
 }
 
-/** A call of `runSession` for a run that was at work when its process died, beside `resume` of the same. */
+/** A `runSession` call for a run whose process died while it was active, next to `resume` of the same run. */
 async function besideResume(store, rounds) {
   const agent = agentOf(store)
   const cut = async (session) => {
@@ -62,8 +62,8 @@ async function besideResume(store, rounds) {
 }
 
 /**
- * Sessions one after the other: of one answer, and of more. Where a queue is asked every so often, the host says what the
- * `runSession` itself has taken: what is ours would be lost in the waiting.
+ * Sequential sessions with one answer, and with several. For polling queues, the host reports the duration of `runSession` itself,
+ * because the polling interval would hide it.
  */
 async function alone(ask, rounds, warmUp) {
   const [floor, one, many] = await inTurn(
@@ -84,7 +84,7 @@ async function alone(ask, rounds, warmUp) {
   }
 }
 
-/** Many at once: how many come to their end in a second. Two rounds of each, in turn. */
+/** Concurrent sessions: completions per second. Two rounds of each, alternating. */
 async function atOnce(ask, count, name) {
   const rates = { floor: [], ours: [] }
   for (const [round, kind] of ['floor', 'ours', 'ours', 'floor'].entries()) {
@@ -95,7 +95,7 @@ async function atOnce(ask, count, name) {
   return { floor: median(rates.floor), ours: median(rates.ours) }
 }
 
-/** Statements that Postgres has carried out since: the store's, and all others. */
+/** Statements that Postgres has executed since then: those of the store, and all others. */
 async function counting(pool) {
   const counts = async () => {
     const { rows } = await pool.query(
@@ -127,7 +127,7 @@ if (server === null) {
   process.exit(0)
 }
 const pool = new pg.Pool({ connectionString: server.url, max: 4 })
-// One that is idle when the server ends.
+// The server closes idle connections when it ends.
 pool.on('error', () => undefined)
 const during = await counting(pool)
 const stores = { memory: memoryStore(), postgres: postgresStore({ connectionString: server.url }) }
@@ -159,7 +159,7 @@ for (const [name, open] of Object.entries(engines)) {
   for (const processes of [1, 2, 4]) {
     const engine = await open({ postgres: server.url, processes })
     const ask = prefixed(engine.ask, `${name}-${processes}`)
-    // Every process loads its code, and opens its connections.
+    // Every process loads its code and opens its connections first.
     await Promise.all(Array.from({ length: 20 * processes }, (_, i) => ask('ours', `warm-${i}`, 1)))
     await Promise.all(Array.from({ length: 20 * processes }, (_, i) => ask('floor', `warm-floor-${i}`, 1)))
     if (processes === 1) {

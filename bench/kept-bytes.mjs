@@ -1,4 +1,4 @@
-// What is kept in memory: needs `--expose-gc`.
+// Retained memory. Requires `--expose-gc`.
 import { setTimeout as sleep } from 'node:timers/promises'
 
 async function heap() {
@@ -8,7 +8,7 @@ async function heap() {
   return process.memoryUsage().heapUsed
 }
 
-/** Bytes that `count` more things keep, once 200 of them have made whatever all of them share. */
+/** Bytes that `count` more objects retain, after 200 objects have created the shared state. */
 export async function keptBytes(add, count) {
   await add(200)
   const before = await heap()

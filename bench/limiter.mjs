@@ -1,5 +1,6 @@
-// How much of a provider's rate limit 200 runs use with createLimiter, and how many of their requests are refused, next to the same runs
-// without a limiter. The provider is a real HTTP server that allows 600 requests in any minute. Takes about three minutes.
+// Measures how much of a provider's rate limit 200 runs use with createLimiter, and how many requests the provider rejects, compared
+// with the same runs without a limiter. The provider is a real HTTP server that allows 600 requests per minute. Takes about three
+// minutes.
 // Usage: npm run bench -- limiter
 import { createServer } from 'node:http'
 import { createAgent, defineTool, openaiChat } from 'statewright'
@@ -8,7 +9,7 @@ import { createLimiter } from 'statewright/fleet'
 const allowed = 600
 const windowMs = 60_000
 const runs = 200
-/** Requests of a run. */
+/** Requests per run. */
 const steps = 4
 
 const look = defineTool({
@@ -62,7 +63,7 @@ async function startServer() {
   return { server, log, baseURL: `http://127.0.0.1:${server.address().port}/v1` }
 }
 
-/** The runs of one process: how many have completed. */
+/** Runs one process's share. Returns the number of completed runs. */
 async function playRuns(baseURL, count, limiter) {
   const model = openaiChat({ model: 'm', baseURL, apiKey: 'none', ...(limiter && { limiter }) })
   const agent = createAgent({ model, tools: [look], stream: false, prices: null })
@@ -70,7 +71,7 @@ async function playRuns(baseURL, count, limiter) {
   return results.filter(({ state }) => state === 'COMPLETED').length
 }
 
-/** `play` begins the runs and resolves with how many have completed. Returns whether the goals are met. */
+/** `play` starts the runs and resolves with the number of completed runs. Returns whether the goals are met. */
 async function measure(name, count, play) {
   const { server, log, baseURL } = await startServer()
   const startedAt = performance.now()

@@ -1,5 +1,5 @@
-// What a page of a list costs among a hundred thousand sessions, in Postgres and in a folder: by state and agent, by the person
-// or the tenant that they belong to, and by both. One in ten is a sub-agent's.
+// The cost of a list page among 100,000 sessions, in Postgres and in a folder: by state and agent, by owner or tenant, and by both.
+// One in ten sessions is a sub-agent's.
 // Usage: npm run bench -- lists [--quick]
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -14,7 +14,7 @@ const goalMs = 50
 const states = ['COMPLETED', 'WAITING_FOR_INPUT', 'PAUSED', 'ERROR', 'RUNNING']
 const record = { seq: 1, at: 1, type: 'opened', data: '{"version":2}', check: 'x' }
 
-/** Half of the sessions are of one tenant, and one in a thousand is of one person. */
+/** Half of the sessions belong to one tenant, and one in a thousand belongs to one person. */
 function createSession(n) {
   const user = `user-${n % 1_000}`
   const id = `${user}:${n}`

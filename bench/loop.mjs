@@ -1,9 +1,9 @@
-// The loop that is measured without a wire: a model that is a function of the transcript, and what its tool returns. A run
-// that does other work than this asks for is refused.
+// The loop for measurements without a wire: a model that is a function of the transcript, and a tool with a fixed result. The
+// benchmark rejects a run that deviates from the script.
 const toolResult = 'x'.repeat(200)
 const path = (step) => `notes/${step}.txt`
 
-/** What the tool returns for a path. */
+/** The tool's result for a path. */
 export const resultOf = (path) => path + toolResult
 
 export function refuse(what) {
@@ -20,7 +20,7 @@ export const usage = {
 
 /** `steps - 1` calls, then a text. Each step adds two messages to the first. */
 export const modelOf = (steps) => ({
-  // A server of one's own: nobody looks its price up.
+  // A custom server has no price lookup.
   provider: 'localhost',
   model: 'bench',
   async request({ messages }) {

@@ -1,6 +1,5 @@
-// The loop without a wire, in a process of its own: `machine-worker.mjs CASE` with CASE as JSON; prints one JSON line.
-// The model is a function of the transcript, the tool puts two strings together. A run that does other work than the
-// script asks for is not measured.
+// The loop without a wire, in a separate process: `machine-worker.mjs CASE` with CASE as JSON. Prints one JSON line. The model is a
+// function of the transcript, and the tool concatenates two strings. A run that deviates from the script is not measured.
 import { createHook } from 'node:async_hooks'
 import { PerformanceObserver } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -41,7 +40,7 @@ const contenders = {
   },
 }
 
-/** A function that makes one run, and looks at what came of it. */
+/** Returns a function that makes one run and checks its result. */
 async function runner(impl, steps, how) {
   const run = await contenders[impl](steps, how)
   return async () => {
@@ -53,7 +52,7 @@ async function runner(impl, steps, how) {
 }
 
 const measurements = {
-  /** CPU in µs a step, and how much of the time the garbage collector took. */
+  /** CPU microseconds per step, and the share of garbage collection. */
   async cpu() {
     const run = await runner(impl, steps)
     for (let i = 0; i < warmup; i++) await run()
@@ -65,12 +64,12 @@ const measurements = {
     const before = process.cpuUsage()
     for (let i = 0; i < runs; i++) await run()
     const { user, system } = process.cpuUsage(before)
-    // The observer is told in a later turn.
+    // The observer runs in a later turn.
     await sleep(5)
     return { cpu: (user + system) / (runs * steps), gc: (collecting * 1000) / (runs * steps) }
   },
 
-  /** Bytes that are allocated a step: the young generation is so large that nothing is collected meanwhile. */
+  /** Bytes allocated per step. The young generation is large enough to avoid any collection during the measurement. */
   async garbage() {
     const run = await runner(impl, steps)
     for (let i = 0; i < warmup; i++) await run()
@@ -89,7 +88,7 @@ const measurements = {
     return { bytes: bytes / (runs * steps) }
   },
 
-  /** Bytes that a run keeps which waits for a tool. */
+  /** Bytes that a run retains while it waits for a tool. */
   async parked() {
     let waiting = 0
     const agent = await agentWith(() => {
@@ -107,8 +106,8 @@ const measurements = {
   },
 
   /**
-   * What a step consists of, as the difference between a long run and a short one: without what starts and ends a run.
-   * No clock is looked at, so that every machine counts the same.
+   * The counts of one step: the difference between a long run and a short run, which excludes the start and the end. No clock is
+   * involved, so every machine reports the same counts.
    */
   async counts() {
     const counted = {}

@@ -1,6 +1,6 @@
-// What the machine costs without a wire: Statewright beside the least that an agent loop on XState can be, in processes
-// of their own, in turn, medians with their spread. Usage: npm run bench -- machine [--quick] [--write], which writes
-// what was measured to docs/performance.md.
+// The cost of the machine without a wire: Statewright next to a minimal agent loop on XState. Each runs in separate processes,
+// alternating. Reports medians with their spread. Usage: npm run bench -- machine [--quick] [--write]. `--write` updates
+// docs/performance.md.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { table, written } from './block.mjs'
@@ -26,7 +26,7 @@ function row(measure, value, { xstate = '', ratio = '', goal = '', met } = {}) {
   console.log(`${measure}: ${value}`)
 }
 
-/** Both in turn, the order turned round each time: what drifts hits both alike. */
+/** Alternates both, and reverses the order each time, so that drift affects both equally. */
 function paired(options, key, flags) {
   const results = { statewright: [], minimal: [] }
   for (let i = 0; i < rounds; i++) {

@@ -1,5 +1,5 @@
-// The loop's own cost, as a ratio against a bare loop on the openai client: same process kind, same loopback server,
-// runs in pairs, medians. A loop is warm after 12,000 steps. Usage: npm run bench [-- --quick]
+// The cost of the loop, as a ratio to a bare loop on the openai client: the same kind of process, the same loopback server, paired
+// runs, medians. A loop is warm after 12,000 steps. Usage: npm run bench [-- --quick]
 import { fork, spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { runWorker } from './run-worker.mjs'
@@ -14,7 +14,7 @@ const url = await new Promise((resolve) => server.once('message', resolve))
 
 const worker = (options, flags) => runWorker('./worker.mjs', { url, ...options }, flags)
 
-/** A B A B …: the machine's drift hits both alike. */
+/** A B A B …: drift of the machine affects both equally. */
 function paired(options) {
   const results = []
   for (let i = 0; i < pairs; i++) {

@@ -1,5 +1,5 @@
-// The least that an agent loop on XState can be: two states, two promise actors, a transcript. No limit, no guard, no
-// event for anybody. What it costs is what statecharts cost.
+// A minimal agent loop on XState: two states, two promise actors, a transcript. It has no limits, no guards and no emitted events.
+// Its cost is the cost of statecharts.
 import { assign, createActor, fromPromise, setup, toPromise } from 'xstate'
 
 export function minimalMachine(model, execute) {

@@ -1,5 +1,5 @@
-// What a step costs that is measured: `otel-worker.mjs CASE` with CASE as JSON, in a process of its own; prints one JSON
-// line. The same loop as in machine-worker.mjs, with an SDK whose exporter does nothing, or without.
+// The cost of an instrumented step: `otel-worker.mjs CASE` with CASE as JSON, in a separate process. Prints one JSON line. Runs the
+// loop of machine-worker.mjs with an SDK whose exporter does nothing, or without an SDK.
 import { context, metrics, trace } from '@opentelemetry/api'
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
 import { MeterProvider, MetricReader } from '@opentelemetry/sdk-metrics'
@@ -13,11 +13,11 @@ const { impl, steps, runs, warmup } = JSON.parse(process.argv[2])
 
 class Silent extends MetricReader {
   async onForceFlush() {
-    // Nobody reads.
+    // No reader.
   }
 
   async onShutdown() {
-    // Nothing is open.
+    // No open span.
   }
 }
 
@@ -59,7 +59,7 @@ async function run() {
     refuse(`${state} ${used.totalTokens}`)
 }
 
-/** As in a server whose requests are measured: there is an active span, and every promise carries it on. */
+/** Models a server with instrumented requests: there is an active span, and every promise propagates it. */
 const within = trace.setSpanContext(context.active(), {
   traceId: 'a'.repeat(32),
   spanId: 'b'.repeat(16),
@@ -74,7 +74,7 @@ await context.with(within, async () => {
   for (let i = 0; i < runs; i++) await run()
 })
 const { user, system } = process.cpuUsage(before)
-// A stretch, and in it a request for each step and a call for each but the last.
+// One span per run, one per model request, and one per call in every step except the last.
 const expected = impl.startsWith('spans') ? runs * 2 * steps : 0
 if (exported !== expected) refuse(`${exported} spans`)
 console.log(JSON.stringify({ cpu: (user + system) / (runs * steps) }))

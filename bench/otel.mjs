@@ -1,4 +1,4 @@
-// What telemetry costs a step, present and absent, with an exporter that does nothing: in processes of their own, in turn,
+// The cost of telemetry per step, enabled and disabled, with a no-op exporter. Runs in separate processes, alternating. Reports
 // medians with their spread. Usage: npm run bench -- otel [--quick]
 import { runWorker } from './run-worker.mjs'
 import { median, spread } from './statistics.mjs'

@@ -1,5 +1,5 @@
-// What many sessions cost in Postgres: runs side by side in one process, each with steps of one tool call, on a model that
-// answers at once.
+// The cost of many sessions in Postgres: concurrent runs in one process, with steps of one tool call each, on a model that answers
+// immediately.
 // Usage: npm run bench -- postgres [--quick]
 import pg from 'pg'
 import { createAgent } from '../dist/src/index.js'

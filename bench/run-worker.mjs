@@ -1,10 +1,10 @@
-// A measurement in a process of its own: nothing that ran before it is warm, or in its heap.
+// Each measurement runs in a separate process, so that earlier work neither warms the code nor fills the heap.
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
 /**
- * What `file`, beside this one, prints for these options, as JSON. Its failure is ours. It runs on this Node unless
- * another is named, as long as it takes unless `timeout` says how many milliseconds.
+ * Runs `file` from this folder with the given options and parses its output as JSON. Fails when the process fails. Uses this Node
+ * unless another is named. `timeout` is in milliseconds; by default there is none.
  */
 export function runWorker(file, options, flags = [], { node = process.execPath, ...how } = {}) {
   const { status, signal, error, stdout, stderr } = spawnSync(

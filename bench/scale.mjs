@@ -1,5 +1,5 @@
-// Many sessions in Postgres: ten thousand that wait for people, and a thousand at work in two processes, on a model that
-// takes its time; what that costs, how long lists and sweeps take meanwhile, and what happens when a process dies.
+// Many sessions in Postgres: ten thousand wait for people, and a thousand are active in two processes, on a slow model. Measures the
+// cost, the time of lists and sweeps under this load, and the effect of a dead process.
 // Usage: npm run bench -- scale [--quick] [--write]
 import { readFileSync, writeFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -25,7 +25,7 @@ if (server === null) {
   process.exit(0)
 }
 const pool = new pg.Pool({ connectionString: server.url, max: 2 })
-// One that is idle when the server ends.
+// The server closes idle connections when it ends.
 pool.on('error', () => undefined)
 const store = postgresStore({ connectionString: server.url })
 const { agent, agents } = agentsOf(store, { waitMs: [0, 0], isOver: true }, () => undefined)
@@ -44,7 +44,7 @@ const sizes = async () => {
   )
   return { bytes: Number(rows[0].bytes), wal: Number(rows[0].wal) }
 }
-/** The sessions at work that nobody holds, page by page: what a process of DBOS looks for every ten seconds. */
+/** The active sessions without a lease owner, page by page: the query of a DBOS process every ten seconds. */
 const unheld = async () => {
   const found = []
   let cursor
@@ -61,7 +61,7 @@ let workers = await Promise.all([openWorker(server.url), openWorker(server.url)]
 const all = (what, given = () => ({})) => Promise.all(workers.map((worker, n) => worker.ask(what, given(n))))
 const half = (ids) => (n) => ({ ids: ids.filter((_, i) => i % 2 === n) })
 
-// A few first: code is compiled, connections are there.
+// A few sessions first, to compile the code and open the connections.
 const warm = Array.from({ length: 400 }, (_, i) => `parked-warm-${i}`)
 await all('park', half(warm))
 const [empty, emptySize] = [await all('stats'), await sizes()]
@@ -74,7 +74,7 @@ log(`${parked} parked in ${(parking.ms / 1000).toFixed(1)} s`, park)
 const working = Array.from({ length: active }, (_, i) => `working-${i}`)
 await all('pace', () => ({ waitMs: modelMs }))
 await all('work', half(working))
-// The first answers come at once; the steps spread out.
+// The first answers arrive at once; later steps spread out.
 await sleep(modelMs[1])
 const [begun, begunSize] = [await all('stats'), await sizes()]
 const meanwhile = { list: [], waiting: [], stranded: [], sweep: [], tell: [], on: [] }
@@ -101,7 +101,7 @@ const [after, afterSize] = [await all('stats'), await sizes()]
 const paced = between(begun, after)
 log('paced', paced)
 
-// The same sessions, as fast as the machine can.
+// The same sessions, at the full speed of the machine.
 await all('pace', () => ({ waitMs: [0, 0] }))
 await sleep(modelMs[1])
 const fastBefore = await all('stats')
@@ -109,7 +109,7 @@ const fastTime = await timed(() => sleep(fastMs))
 const fast = between(fastBefore, await all('stats'))
 log('fast', fast)
 
-// One process dies. This machine knows at once that it is gone; another one, when the leases run out.
+// One process dies. The database sees the closed connection at once on this machine. On another machine, the leases have to expire.
 await all('pace', () => ({ waitMs: modelMs }))
 await sleep(modelMs[1])
 const [dead, alive] = workers

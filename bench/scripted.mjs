@@ -1,6 +1,6 @@
-// What the scripted model answers: `steps - 1` tool calls, then a text. The model's name says which: `steps-50` or
-// `chunks-1000`. It keeps no state: the number of tool results in the request is the step, and names the answer, as
-// there are loops that take two answers of one id for the same.
+// The scripted model's answers: `steps - 1` tool calls, then a text. The model name selects the script: `steps-50` or `chunks-1000`.
+// The model is stateless. The number of tool results in the request selects the step and names the answer, because some loops merge
+// two answers with the same id.
 const head = (step, object) => ({ id: `chatcmpl-${step}`, object, created: 1_760_000_000, model: 'bench' })
 const line = (step, rest) =>
   `data: ${JSON.stringify({ ...head(step, 'chat.completion.chunk'), ...rest })}\n\n`
@@ -12,7 +12,7 @@ const usage = { prompt_tokens: 100, completion_tokens: 20, total_tokens: 120 }
 const end = (step, finish_reason) =>
   `${chunk(step, {}, finish_reason)}${line(step, { choices: [], usage })}data: [DONE]\n\n`
 
-/** What the tool is called with in that step, as the model writes it. */
+/** The tool's input in that step, as the model writes it. */
 export const argumentsOf = (step) => JSON.stringify({ path: `notes/${step}.txt`, note: 'x'.repeat(60) })
 
 const callOf = (step) => ({
@@ -21,10 +21,10 @@ const callOf = (step) => ({
   function: { name: 'read', arguments: argumentsOf(step) },
 })
 
-/** The pieces of a streamed text. */
+/** The chunks of a streamed text. */
 export const words = (pieces) => Array.from({ length: pieces }, (_, i) => ` word${i % 10}`)
 
-/** The last text of a loop: in ten pieces where it is streamed. */
+/** The final text of a loop: ten chunks when streamed. */
 export const lastText = (stream) => (stream ? words(10).join('') : 'All done.')
 
 function streamedCall(step) {
@@ -54,7 +54,7 @@ const completion = (step, message, finish_reason) =>
 
 const texts = new Map()
 
-/** The body that answers a request, as JSON or as a stream of events. */
+/** The body of a response, as JSON or as an event stream. */
 export function answer({ model, stream, messages }) {
   const [kind, number] = model.split('-')
   const count = Number(number)

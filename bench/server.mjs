@@ -1,4 +1,4 @@
-// A loopback server without latency that plays the scripted loop.
+// A loopback server without latency that serves the scripted loop.
 import { createServer } from 'node:http'
 import { answer } from './scripted.mjs'
 
@@ -17,7 +17,7 @@ const server = createServer((request, response) => {
     else response.end(answer(parsed))
   })
 })
-/** Ten events a packet, as they come from a server that streams while the model writes. */
+/** Ten events per packet, like a server that streams as the model writes. */
 async function sendPackets(response, text) {
   const events = text.split('\n\n')
   for (let i = 0; i < events.length; i += 10) {
@@ -28,7 +28,7 @@ async function sendPackets(response, text) {
   response.end()
 }
 
-/** Whoever asks is told how many requests there were. */
+/** Reports the number of requests on demand. */
 let served = 0
 process.on('message', () => process.send(served))
 server.keepAliveTimeout = 60_000

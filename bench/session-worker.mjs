@@ -1,4 +1,4 @@
-// One measurement of bench/sessions.mjs in a process of its own; prints one JSON line.
+// One measurement of bench/sessions.mjs in a separate process. Prints one JSON line.
 import { join } from 'node:path'
 import { z } from 'zod'
 import { createAgent, defineTool, openaiChat } from '../dist/src/index.js'
@@ -32,7 +32,7 @@ async function timed(agent) {
 }
 
 const measurements = {
-  /** The three in turn: the machine's drift hits all alike. */
+  /** Alternates the three, so that drift affects all equally. */
   async persist() {
     const agents = {
       none: agentOn(),

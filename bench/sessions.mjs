@@ -1,5 +1,5 @@
-// What keeping sessions costs: the same agent on the same loopback server, without a store and with one, in turn in one
-// process, medians. Usage: npm run bench -- sessions [--quick]
+// The cost of storing sessions: the same agent on the same loopback server, with and without a store, alternating in one process.
+// Reports medians. Usage: npm run bench -- sessions [--quick]
 import { fork } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,7 +1,7 @@
 /**
- * What the studio's list costs among 100,000 sessions, in a folder and in Postgres: a start that finds what another has read in the
- * logs, and one that reads them itself, over a store that keeps nothing of it; then a page of the list by words, filters and orders.
- * Each start is a process of its own. Besides the time there is the CPU of the process, which a busy machine does not change much.
+ * The cost of the studio's list among 100,000 sessions, in a folder and in Postgres. Compares a start that finds stored digests with
+ * a start that reads the logs itself, over a store without digests. Then measures a list page by words, filters and orders. Each
+ * start is a separate process. The CPU time of the process is reported too, because a busy machine barely changes it.
  * Usage: npm run bench -- studio-list [--sessions 10000]
  */
 import { fork } from 'node:child_process'
@@ -20,7 +20,7 @@ import { startStudio } from '../dist/src/studio/index.js'
 
 const goalMs = 300
 const asks = 15
-/** How many logs a start reads that has to. */
+/** The number of logs that a start without digests reads. */
 const mostRead = 500
 const words = ['amber', 'birch', 'cobalt', 'dune', 'ember', 'fjord', 'grove', 'heron', 'iris', 'juniper']
 const queries = {
@@ -38,7 +38,7 @@ const queries = {
 
 const at = (values, part) => values.toSorted((a, b) => a - b)[Math.floor((values.length - 1) * part)]
 
-/** Logs of real sessions, which are written again under many ids. */
+/** Logs of real sessions, copied under many ids. */
 async function playSessions() {
   const tool = (name, more) =>
     defineTool({
@@ -89,7 +89,7 @@ async function fill(store, from, to, played) {
   }
 }
 
-/** The same logs have the same digests: to read them all would take minutes. */
+/** Equal logs have equal digests. Reading every copy would take minutes. */
 async function copyDigests(url, played) {
   const rest = 'CAST(substr(s.id, 9) AS INTEGER)'
   const copied = (schema, createdAt) => `
@@ -130,7 +130,7 @@ async function measure(work) {
 /** One start of the studio, and a page that shows its list. */
 async function measureStart({ url, count, keeps }) {
   const store = await openStore(url)
-  // What spreads a store is another one.
+  // Spreading a store's methods creates a different store.
   const studio = await startStudio({ store: keeps ? store : { ...store } })
   const opened = (await ask(studio.url, '')).headers
   const cookie = opened['set-cookie'][0].split(';')[0]
@@ -138,7 +138,7 @@ async function measureStart({ url, count, keeps }) {
   const find = async (query) =>
     JSON.parse((await ask(`${base}/api/sessions?${new URLSearchParams(query)}`, cookie)).body)
   const first = await measure(() => find({}))
-  // The page asks for its list once a second at most.
+  // The page requests its list at most once per second.
   const waitUntil = (isSo) =>
     measure(async () => {
       while (!isSo(await find({}))) await wait(1_000)

@@ -1,8 +1,8 @@
 /**
- * What the studio costs in a browser: npm run bench -- studio. How long it takes from the click on a session of 5,000 records until it is
- * painted, the first time a second after the list is there; and how far the frames are apart while a key in each of them moves through
- * the records, by the browser's own clock of frames: 16.7 ms where every record is in the next frame, 33.3 ms where one was too late.
- * The same keys on an empty page say what the machine can do. Besides that, what a key costs the page's main thread.
+ * The cost of the studio in a browser: npm run bench -- studio. Measures the time from the click on a session of 5,000 records to
+ * its paint, one second after the list has loaded. Also measures the frame intervals while a key per frame moves through the
+ * records, by the browser's frame clock. 16.7 ms means that every record reached the next frame; 33.3 ms means that one was late.
+ * The same keys on an empty page give the machine's baseline. Also reports the main-thread time per key.
  */
 import { z } from 'zod'
 import { createAgent, defineTool, memoryStore, openaiChat } from '../dist/src/index.js'
@@ -35,10 +35,10 @@ const browser = await launchChromium()
 const page = await browser.newPage({ viewport: { width: 1280, height: 800 }, reducedMotion: 'reduce' })
 await page.goto(studio.url)
 await page.waitForSelector('.session')
-// What is at the top of the list is read ahead while a reader looks at it.
+// The page prefetches the session at the top of the list.
 await page.waitForTimeout(1_000)
 
-/** Milliseconds until this is there and painted. */
+/** Milliseconds until the element is present and painted. */
 const measurePaint = (act, selector) =>
   page.evaluate(
     ([act, selector]) =>
@@ -46,7 +46,7 @@ const measurePaint = (act, selector) =>
         const start = performance.now()
         const look = () => {
           if (!document.querySelector(selector)) return requestAnimationFrame(look)
-          // After the frame in which it is drawn.
+          // After the frame that draws it.
           return requestAnimationFrame(() => setTimeout(() => resolve(performance.now() - start)))
         }
         location.hash = act
@@ -61,9 +61,9 @@ for (let i = 0; i < opens; i += 1) {
   if (i < opens - 1) await measurePaint('#/', '.session')
 }
 await page.waitForSelector('.steps-box .step')
-// The page loads the blocks around the record before the keys come.
+// The page loads the blocks around the record before the keys arrive.
 await page.waitForTimeout(1_000)
-/** Milliseconds from frame to frame, with one key in each. */
+/** The intervals between frames in milliseconds, with one key per frame. */
 const measureFrames = (page) =>
   page.evaluate(async (moves) => {
     const frames = []
@@ -71,7 +71,7 @@ const measureFrames = (page) =>
       document.body.dispatchEvent(
         new KeyboardEvent('keydown', { key: 'ArrowLeft', bubbles: true, cancelable: true }),
       )
-      // When the frame began, told after it is painted.
+      // The start of the frame, reported after its paint.
       frames.push(
         await new Promise((resolve) => requestAnimationFrame((began) => setTimeout(() => resolve(began)))),
       )

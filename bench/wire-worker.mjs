@@ -1,11 +1,11 @@
-// The provider alone in a process of its own: `wire-worker.mjs CASE` with CASE as JSON; prints one JSON line. Every
-// answer is checked: what is not the server's answer is not measured.
+// The provider alone in a separate process: `wire-worker.mjs CASE` with CASE as JSON. Prints one JSON line. Verifies every answer,
+// so that only the server's answers are measured.
 import { declared } from './bare-loop.mjs'
 
 const { transport, url, stream, steps, chunks, runs, warmup, atOnce } = JSON.parse(process.argv[2])
 
 if (transport === 'fetch') {
-  // A fetch that is not Node's own is used: what the provider does on other platforms.
+  // The provider uses a custom fetch on other platforms.
   const nodes = globalThis.fetch
   globalThis.fetch = (input, init) => nodes(input, init)
 }
@@ -22,7 +22,7 @@ function refuse(what) {
   throw new Error(`wrong work: ${what}`)
 }
 
-/** One conversation, as a loop without a machine has it. */
+/** One conversation of a loop without a machine. */
 async function converse(model) {
   const messages = [{ id: 'm0', createdAt: 0, role: 'user', content: 'Go.' }]
   let shown = 0

@@ -1,5 +1,5 @@
-// What a request costs in the provider alone, over Node's HTTP, over a dispatcher of undici, and over fetch: same process kind,
-// same loopback server, in turn, medians with their spread. Usage: npm run bench -- wire [--quick]
+// The cost of a request in the provider alone, over Node's HTTP, an undici dispatcher, and fetch. Uses the same kind of process and
+// the same loopback server, alternating. Reports medians with their spread. Usage: npm run bench -- wire [--quick]
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
@@ -30,7 +30,7 @@ async function worker(options) {
 }
 
 const rows = []
-/** All transports in turn, the order turned round each time: what drifts hits all alike. */
+/** Alternates all transports, and reverses the order each time, so that drift affects all equally. */
 async function row(name, key, per, options) {
   const results = { http: [], fetch: [], dispatcher: [] }
   for (let i = 0; i < rounds; i++) {

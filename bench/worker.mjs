@@ -1,4 +1,4 @@
-// One measurement in a process of its own: `worker.mjs CASE` with CASE as JSON; prints one JSON line.
+// One measurement in a separate process: `worker.mjs CASE` with CASE as JSON. Prints one JSON line.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { bareLoop, byClient } from './bare-loop.mjs'
 import { keptBytes } from './kept-bytes.mjs'
@@ -11,7 +11,7 @@ const { what, impl, url, stream, steps, chunks, packets, runs, warmup, calls, by
 const toolResult = 'x'.repeat(200)
 
 const contenders = {
-  /** The loop that everybody writes first, on the openai client. */
+  /** A bare loop on the openai client. */
   async bare() {
     const { default: OpenAI } = await import('openai')
     const client = new OpenAI({ baseURL: url, apiKey: 'bench', maxRetries: 0 })
@@ -40,7 +40,7 @@ const contenders = {
         agents.set(model, agent)
       }
       const run = agent.run('Go.')
-      // As an app would: somebody reads the text.
+      // Reads the text, as an app would.
       let text = ''
       run.text$.subscribe((piece) => {
         text += piece
@@ -83,7 +83,7 @@ async function parked() {
   return { bytes: await keptBytes(park, runs), runs }
 }
 
-/** What the guards add to a step: two agents on a model that answers at once, in turn; the medians' difference. */
+/** The cost of the guards per step: two agents on an immediate model, alternating. The result is the difference of the medians. */
 async function guarded() {
   const { createAgent, defineTool } = await import('../dist/src/index.js')
   const { z } = await import('zod')
@@ -116,7 +116,7 @@ async function guarded() {
   const input = z.object({ path: z.string(), note: z.string() })
   const tools = [defineTool({ name: 'read', description: 'Reads a file.', input, execute: read })]
   const on = createAgent({ model, tools })
-  // All that there are: a guard that is left on would be measured against itself.
+  // Disables every guard. An enabled guard would be part of both sides.
   const settings = Object.entries(on.config.guardrails)
   const isGuard = (value) => value === null || typeof value === 'object'
   const off = Object.fromEntries(settings.flatMap(([key, value]) => (isGuard(value) ? [[key, null]] : [])))

@@ -1,20 +1,18 @@
-// Behaviours on the live agent. A policy in place of the model asks for calls, and reads their results as a model does. An
-// honest one ends by itself. A stuck one never ends. Each policy is a generator that yields the calls of one response, and gets
-// their results. A test plays them on the sources, so that this file imports nothing.
+// Behaviors on the live agent. A policy replaces the model: it requests calls and reads their results. Honest policies finish. Stuck
+// policies never finish. Each policy is a generator that yields the calls of one response and receives their results. A test runs
+// the policies on the sources, so this file has no imports.
 
-/** Responses after which a behaviour that nothing stops is given up. */
+/** The number of responses after which an unstopped behavior is abandoned. */
 const longest = 500
 
 const honest = []
 const stuck = []
 
-/**
- * @param open opens the tools and the policy; `useful` calls of a stuck one are work
- */
+/** @param open opens the tools and the policy; the `useful` calls of a stuck policy count as work */
 const work = (name, open) => honest.push({ name, open })
 const loop = (name, open) => stuck.push({ name, open })
 
-/** A tool; `polls` marks the tools that wait for something. */
+/** A tool. `polls` marks tools that wait for an external change. */
 const tool = (execute, traits = {}) => ({ execute, ...traits })
 const reads = (execute, traits = {}) => tool(execute, { readOnly: true, ...traits })
 const polls = (execute, traits = {}) => tool(execute, { readOnly: true, polls: true, ...traits })
@@ -26,7 +24,7 @@ const word = (n) => letters[n % 26].repeat((n % 5) + 2) + letters[(n * 7) % 26] 
 const page = (text) => text.padEnd(900, ' This item is sold out, and no date is known.')
 const range = (count) => Array.from({ length: count }, (_, n) => n)
 
-/** Looks by one call until the result holds the word. */
+/** Polls with one call until the result contains the word. */
 function* until(name, input, end) {
   for (;;) {
     const [result] = yield [[name, input]]
@@ -201,7 +199,7 @@ work('fifty names, none of which is found', () => {
   return { tools: { search }, policy }
 })
 
-/** Never ends. `step(n)` returns the calls of the nth response. */
+/** Never finishes. `step(n)` returns the calls of the nth response. */
 const always = (step) =>
   function* () {
     for (let n = 0; ; n++) yield step(n)
@@ -318,9 +316,9 @@ loop('a tour of ninety files', () => ({
 export const behaviours = { honest, stuck }
 
 /**
- * Plays a behaviour on an agent with the default policy.
+ * Runs a behavior on an agent with the default policy.
  * @param library `createAgent` and `defineTool` of Statewright, `SimulatedClock` of XState
- * @param marksPolling whether the tools that wait are `polling`
+ * @param marksPolling whether the waiting tools are `polling`
  */
 export async function playBehaviour(
   { createAgent, defineTool, SimulatedClock },

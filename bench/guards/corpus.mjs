@@ -1,8 +1,8 @@
-// Recorded sessions, where there are any: one JSON object a line, gzip. See the README beside them for the form.
+// Recorded sessions, if present: gzip, one JSON object per line. The README in the folder describes the format.
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { gunzipSync } from 'node:zlib'
 
-/** The sessions of a folder, one at a time; none where there is no such folder. */
+/** Yields the sessions of a folder. Yields nothing when the folder does not exist. */
 export function* sessionsOf(folder) {
   if (!existsSync(folder)) return
   for (const name of readdirSync(folder)
@@ -37,8 +37,8 @@ function statusOf({ ok, errorKind }) {
 }
 
 /**
- * Texts were cut for the corpus, with a hash of what they were: its letters are changed so that it is no hexadecimal
- * word, which the guards would leave out.
+ * The corpus stores each cut text with a hash of the original. The letters of the hash are changed because the guards ignore
+ * hexadecimal words.
  */
 function whole(text) {
   return text.replace(/…\[cut from (\d+), sha256 ([\da-f]+)[^\]]*\]$/, (_, length, hash) => {

@@ -1,8 +1,8 @@
-// What the guards cost a step: five calls of 2 KB each, and results of 2 KB. Also how the comparison of results grows
-// with texts that are made to slow it down: twice the text, twice the time. Usage: node bench/guards/cost.mjs
+// The cost of the guards per step: five calls of 2 KB each, with results of 2 KB. Also measures how the comparison of results scales
+// with adversarial texts: twice the text takes twice the time. Usage: node bench/guards/cost.mjs
 //
-// All times are of the processor, so that waiting for it does not count, and the least of many rounds, because whoever
-// shares the machine can only add to it.
+// All times are CPU times, so waiting for the processor does not count. The minimum of many rounds excludes other load on the
+// machine.
 import { build } from 'esbuild'
 
 const entry = `
@@ -12,7 +12,7 @@ export { collectFindings, getInitialGuardrails, observeAll } from './guards/stat
 export { toCallFact, toResultFact } from './machines/agent/call-facts.js'
 export { defaultConfig, enabledGuards } from './src/core/config/defaults.js'`
 
-// The package does not export them; they are bundled as it is.
+// The package does not export these functions, so they are bundled from the source.
 const { outputFiles } = await build({
   stdin: { contents: entry, resolveDir: new URL('../..', import.meta.url).pathname },
   bundle: true,
@@ -39,7 +39,7 @@ const words = 'The report of line 12 says that 3 of 40 files were read at 10:05:
   .repeat(30)
   .slice(0, 2_000)
 
-/** As they come from the wire and from tools: in one piece each, and made before anybody measures. */
+/** Flat strings, as they arrive from the wire and from tools, built before the measurement. */
 const inOnePiece = (text) => Buffer.from(text).toString('latin1')
 const stepsMade = 500
 const steps = Array.from({ length: stepsMade }, (_, n) =>
@@ -65,7 +65,7 @@ function step(config, state, n) {
   return next
 }
 
-/** Microseconds of the processor that one piece of work takes: the least of many short rounds. */
+/** CPU microseconds per unit of work: the minimum of many short rounds. */
 function least(work, times) {
   for (let n = 0; n < stepsMade * 4; n++) work(n)
   let best = Infinity

@@ -1,8 +1,8 @@
-// Measures the guards on recorded sessions, on scripts of loops and of honest work, and on the live agent, next to detectors
-// in the manner of other programs. `replaySteps` gives the guards the facts that the machine gives them.
+// Measures the guards next to detectors modeled on other programs. Inputs are recorded sessions, scripts of loops and of honest
+// work, and the live agent. `replaySteps` gives the guards the same facts as the machine does.
 //
 //   npm run bench -- guards [FOLDER]    prints all tables, and writes them to docs/guardrails-measured.md
-//   node bench/guards/main.mjs --check  fails when a limit is broken, or when the tables of scripts and behaviours are not current
+//   node bench/guards/main.mjs --check  fails when a limit is exceeded, or when the tables of scripts and behaviors are stale
 import { readFileSync, writeFileSync } from 'node:fs'
 import { pathToFileURL } from 'node:url'
 import { createAgent, defineTool, presets } from 'statewright'
@@ -15,13 +15,13 @@ import { median } from '../statistics.mjs'
 import { others } from './others.mjs'
 import { honest, loops, undecided } from './scripts.mjs'
 
-/** How many responses a loop is given to be stopped. */
+/** The number of responses within which a loop must be stopped. */
 const longest = 60
-/** The same for loops that no rule stops. */
+/** The same limit for loops that no rule stops. */
 const slowest = 400
 const classic = { progress: null, repeatedCall: {}, repeatedOutput: {}, cycle: {}, failing: {} }
 
-/** Everything that is compared, as a function of recorded steps and tools. */
+/** All detectors in the comparison, as functions of recorded steps and tools. */
 const ours = (config) => (steps, tools) => {
   const replay = replaySteps(steps, config, tools)
   const said = (action) => replay.findings.some((finding) => finding.action === action)
@@ -145,7 +145,7 @@ function table(head, rows) {
 
 const library = { createAgent, defineTool, SimulatedClock }
 
-/** Each behaviour on the live agent; honest ones also with `polling` tools. */
+/** Each behavior on the live agent. Honest behaviors also run with `polling` tools. */
 async function playBehaviours() {
   const played = { honest: [], polling: [], stuck: [] }
   for (const one of behaviours.honest) {
@@ -189,7 +189,7 @@ function behavioursTable({ honest: worked, polling, stuck }) {
   ].join('\n\n')
 }
 
-/** The limits that the scripts break. */
+/** The limits that the scripts exceed. */
 function listScriptFaults() {
   const { stopped, open, worked } = judgeScripts(judges['the default policy'])
   const early = count(stopped, ({ halt, wasted }) => halt !== null && wasted <= 10)
@@ -209,7 +209,7 @@ function listScriptFaults() {
   ]
 }
 
-/** The limits that the behaviours break. */
+/** The limits that the behaviors exceed. */
 function listBehaviourFaults({ honest: worked, polling, stuck }) {
   const halted = worked.filter(({ isHalted }) => isHalted)
   const stopped = count(stuck, ({ isHalted }) => isHalted)

@@ -1,12 +1,12 @@
-// Detectors in the manner of other programs, written from their documented rules. Each is given the steps of one turn
-// at a time and says after which step it stops; null: it does not.
+// Detectors modeled on the documented rules of other programs. Each detector receives the steps of one turn in order, and returns
+// the step after which it stops, or null.
 
 const same = (a, b) => a.name === b.name && a.arguments === b.arguments
 const equal = (a, b) => a.length === b.length && a.every((call, i) => same(call, b[i]))
 const pair = (a, b) => equal(a, b) && a.every((call, i) => call.result === b[i].result)
 const isFailed = (calls) => calls.every(({ status = 'ok' }) => status !== 'ok')
 
-/** Stops when the last `count` steps ask for the same, whatever came of it. */
+/** Stops when the last `count` steps request the same calls, regardless of their results. */
 const identical = (count) => (steps) => {
   let run = 1
   for (let i = 1; i < steps.length; i++) {
@@ -16,7 +16,7 @@ const identical = (count) => (steps) => {
   return null
 }
 
-/** Stops when one call comes `count` times among the last `window`, whatever came of it. */
+/** Stops when one call occurs `count` times in the last `window`, regardless of its results. */
 const window = (count, size) => (steps) => {
   const calls = []
   for (const [i, step] of steps.entries()) {
@@ -29,8 +29,8 @@ const window = (count, size) => (steps) => {
 }
 
 /**
- * A stuck detector: four equal pairs of call and result, three equal calls that failed, or two pairs in turn three
- * times over.
+ * A stuck detector. It stops after four equal call-result pairs, three equal failed calls, or two alternating pairs that repeat
+ * three times.
  */
 const stuck = (steps) => {
   for (let i = 2; i < steps.length; i++) {

@@ -1,5 +1,5 @@
-// Small scripts of agents that loop and of agents that work. A loop goes on for ever; honest work ends. Each step is
-// what one response asks for and what comes of it, as long as everything is carried out.
+// Small scripts of looping agents and of working agents. Loops never finish. Honest work finishes. Each step lists the calls of one
+// response and their results, assuming that every call runs.
 
 const ok = (name, args, result, more = {}) => ({ name, arguments: JSON.stringify(args), result, ...more })
 const failed = (name, args, result, more = {}) => ok(name, args, result, { status: 'error', ...more })
@@ -16,7 +16,7 @@ const two = (n) => String(n).padStart(2, '0')
 const clock = (n) => `2026-03-01 10:${two(n % 60)}:${two((n * 7) % 60)}`
 const hex = (n) => (n * 2654435761 + 4096).toString(16).padStart(12, 'a1b2c3d4e5f6')
 
-/** A loop: `step(n)` is its nth response, counted from 0; `useful` of its calls are work. */
+/** A loop. `step(n)` is its nth response, counted from 0. Its `useful` calls count as work. */
 const loop = (name, step, useful = 1, tools = reads) => ({ name, kind: 'loop', step, useful, tools })
 const cycle = (name, calls, tools) => loop(name, (n) => [calls[n % calls.length](n)], calls.length, tools)
 
@@ -105,7 +105,7 @@ export const loops = [
   ),
 ]
 
-/** A number that looks like chance, and is the same each time. */
+/** A deterministic pseudorandom number. */
 const chance = (n, below) => ((Math.imul(n + 1, 0x9e3779b1) ^ 0x5bd1) >>> 7) % below
 const shuffled = (items, n) =>
   items
@@ -119,7 +119,7 @@ const name = (n) =>
 const word = (n) => [...n.toString(7).padStart(5, '0')].map((digit) => letters[digit]).join('')
 const filler = (n) => shuffled(names, n).slice(0, 6).join(' ')
 
-/** No rule halts these: they have news now and then, or look like honest work. 400 responses of each are judged. */
+/** Loops that no rule stops: they produce occasional news, or look like honest work. The benchmark judges 400 responses of each. */
 export const undecided = [
   loop('a counter in the arguments, the same long result', (n) => [ok('look', { page: n }, page('nothing'))]),
   loop(
@@ -193,7 +193,7 @@ export const undecided = [
   ]),
 ]
 
-/** Honest work: all of its responses. */
+/** Honest work, with all of its responses. */
 const work = (name, steps, tools = reads) => ({ name, kind: 'honest', steps, tools })
 const each = (count, step) => Array.from({ length: count }, (_, n) => step(n))
 

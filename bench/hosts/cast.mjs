@@ -1,5 +1,5 @@
-// What the sessions of the measurement do: as many answers as their input says, each but the last with a call of a tool.
-// The model answers at once, in the process itself: what is left is what driving costs.
+// The measured sessions. The input sets the number of answers, and every answer except the last has a tool call. The model answers
+// immediately in the same process, so the measured time is the cost of driving.
 import { createRequire } from 'node:module'
 import { pathToFileURL } from 'node:url'
 import { createAgent, defineAgents } from '../../dist/src/index.js'
@@ -24,6 +24,6 @@ export function agentsOf({ postgres }) {
   return defineAgents({ looker: agentOf(postgresStore({ connectionString: postgres })) })
 }
 
-/** The engines are installed where their tests are. */
+/** The engines are installed in the folder of their tests. */
 const { resolve } = createRequire(new URL('../../test/hosts/package.json', import.meta.url))
 export const fromTests = (name) => import(pathToFileURL(resolve(name)).href)

@@ -1,4 +1,4 @@
-// One process that takes sessions from the queue of DBOS, and workflows of the same kind whose step does nothing.
+// One process that takes sessions from the DBOS queue, and workflows of the same kind with a no-op step.
 import { dbosSessions } from '../../dist/src/dbos/index.js'
 import { agentsOf, fromTests } from './cast.mjs'
 
@@ -12,7 +12,7 @@ DBOS.setConfig({
   logLevel: 'error',
 })
 const queue = { workerConcurrency: 50, minPollingIntervalMs: 200 }
-/** Told when the step is over: at the same point for both. */
+/** Called at the end of the step, at the same point for both kinds. */
 const telling = new Proxy(DBOS, {
   get: (target, key) =>
     key === 'runStep'

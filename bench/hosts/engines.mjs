@@ -1,11 +1,11 @@
-// The three ways to have sessions driven, as they are asked for one: it settles when the session has come to its end, with
-// the milliseconds that the drive itself took, where the host tells them.
+// The three ways to drive a session. Each call settles when the session ends. It resolves with the milliseconds of the drive itself
+// if the host reports them.
 import { fork } from 'node:child_process'
 import { createRequire } from 'node:module'
 import { dbosSessions } from '../../dist/src/dbos/index.js'
 import { agentsOf, fromTests } from './cast.mjs'
 
-/** Host processes that tell when a session has ended. */
+/** Host processes that report the end of each session. */
 async function hosts(file, count, settings, execPath = process.execPath) {
   const waiting = new Map()
   const start = (slot) =>
@@ -35,7 +35,7 @@ async function hosts(file, count, settings, execPath = process.execPath) {
   }
 }
 
-/** No engine: a caller that hands each process what it is to drive. */
+/** Without an engine: a caller assigns sessions to the processes. */
 export async function plain({ postgres, processes }) {
   const own = await hosts('./plain-host.mjs', processes, { postgres })
   let next = 0
@@ -50,7 +50,7 @@ export async function plain({ postgres, processes }) {
 }
 
 let asker
-/** What puts drives into the queue, outside of the hosts: once a process. */
+/** Enqueues drives from outside the hosts, with one client per process. */
 async function dbosAsker(postgres) {
   const { DBOS } = await fromTests('@dbos-inc/dbos-sdk')
   DBOS.setConfig({
@@ -110,7 +110,7 @@ export async function restate({ postgres, processes }) {
   }
 }
 
-/** Whether what the engines need is installed; `npm run suite -- hosts` does it. */
+/** Whether the engines' packages are installed. `npm run suite -- hosts` installs them. */
 export function enginesAreThere() {
   try {
     const { resolve } = createRequire(new URL('../../test/hosts/package.json', import.meta.url))

@@ -1,4 +1,4 @@
-// One process that drives what it is asked for, without an engine; and answers at once for what is to be measured against.
+// One process that drives sessions on request, without an engine. It answers baseline requests immediately.
 import { runSession } from '../../dist/src/index.js'
 import { agentsOf } from './cast.mjs'
 

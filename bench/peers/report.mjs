@@ -1,5 +1,5 @@
-// What was measured, as it stands in docs/performance.md: ratios, what they are of, who is missing and why, and where we
-// are not the cheapest.
+// The report in docs/performance.md: ratios, their baselines, missing peers with their reasons, and the measurements that
+// Statewright does not win.
 import { cpus } from 'node:os'
 import { table } from '../block.mjs'
 import { median, spread } from '../statistics.mjs'
@@ -8,7 +8,7 @@ import { bare } from './peers.mjs'
 
 const ours = 'statewright'
 
-/** Paired by round: who failed in one has no figure at all. */
+/** Pairs by round. A peer that failed in one round has no figure. */
 const ratios = ({ figures, failed }, name) =>
   failed.has(name) || failed.has(bare)
     ? []

@@ -1,5 +1,5 @@
-// The scripted server for peers: it answers as the bench's own does, and refuses what the script did not come to. Every
-// message of the history is compared, each time. It tells how many requests it had, and what the first wrong one was.
+// The scripted server for peers. It answers like the bench server, and rejects requests that deviate from the script. It compares
+// every message of the history in each request. It reports the number of requests and the first wrong one.
 import { createServer } from 'node:http'
 import { answer, argumentsOf } from '../scripted.mjs'
 import { resultOf } from './tool.mjs'
@@ -10,7 +10,7 @@ const textOf = (content) =>
 const sameInput = (text, step) =>
   text === argumentsOf(step) || JSON.stringify(JSON.parse(text)) === argumentsOf(step)
 
-/** What is wrong with a history, or undefined. Instructions may go before it. */
+/** Describes the mistake in a history, or returns undefined. Instructions may precede it. */
 function wrong({ model, messages, tools }) {
   if (!/^(steps|chunks)-\d+$/.test(model)) return `the model ${model}`
   if (tools?.length !== 1 || tools[0].function?.name !== 'read') return 'tools other than the one'

@@ -1,9 +1,9 @@
-// The tool of the script: what it gives in each step, and the sum that tells that it ran as often as it should.
+// The scripted tool: its result in each step, and a checksum of its executions.
 const padding = 'x'.repeat(200)
 
 export const resultOf = (step) => `notes/${step}.txt${padding}`
 
-/** What runs of that many steps add up to: each calls the tool once in all steps but the last. */
+/** The checksum of runs with this many steps. Each step except the last calls the tool once. */
 export const sumOf = (steps, runs) => (runs * steps * (steps - 1)) / 2
 
 export function countingTool() {

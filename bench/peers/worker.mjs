@@ -1,5 +1,5 @@
-// One measurement of one peer in a process of its own: `worker.mjs CASE` with CASE as JSON; prints one JSON line. Every
-// text is compared, and so is the sum of what the tool was called with.
+// One measurement of one peer in a separate process: `worker.mjs CASE` with CASE as JSON. Prints one JSON line. Compares every text,
+// and the checksum of the tool's inputs.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { keptBytes } from '../kept-bytes.mjs'
 import { lastText, words } from '../scripted.mjs'
@@ -22,10 +22,10 @@ function refuse(why) {
   throw new Error(`wrong work: ${why}`)
 }
 
-// What peers print is for people: the one line on stdout is the figure.
+// Peers print to stderr. stdout carries one line with the figure.
 console.log = console.error
 
-/** As whatever a tool waits for would, somebody holds its end: a promise that nobody can settle is not kept at all. */
+/** Holds the resolver, as a real tool's dependency would. A promise without a reachable resolver would be collected. */
 const waiting = []
 const parkedRead = () => new Promise((resolve) => waiting.push(resolve))
 

@@ -1,5 +1,4 @@
-// The sessions of the simulation: those that ask a person before they pay, and those that work, step after step, on a model
-// that takes its time.
+// The sessions of the simulation. Some ask a person before they pay. The others work step after step on a slow model.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createAgent, defineAgents, defineTool } from '../../dist/src/index.js'
 import { call, said } from '../answers.mjs'
@@ -22,8 +21,8 @@ const tool = (name, more) =>
   })
 
 /**
- * `pace.waitMs`: between which times the model answers; `pace.isOver`: its next answer is the last. `onRequest` is told of
- * each request that it gets, by what the user said.
+ * `pace.waitMs` is the range of the model's response times. `pace.isOver` makes the next answer the last. `onRequest` receives the
+ * user's text of each request.
  */
 export function agentsOf(store, pace, onRequest) {
   const model = {

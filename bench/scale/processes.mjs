@@ -1,10 +1,10 @@
-// The processes of the simulation, as the measurement asks them.
+// The processes of the simulation, as seen by the measurement.
 import { openWorker as openAny } from '../asked-worker.mjs'
 
 export const openWorker = (where) =>
   openAny(new URL('./worker.mjs', import.meta.url), [where], { execArgv: ['--expose-gc'] })
 
-/** What the workers have done between two looks, together. */
+/** The combined work of the workers between two samples. */
 export function between(before, after) {
   const kinds = new Map()
   for (const [n, { asked }] of after.entries()) {

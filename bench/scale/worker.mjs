@@ -1,4 +1,4 @@
-// One process of the simulation: parks sessions, drives those that work, and goes on with those that were answered.
+// One process of the simulation: it parks sessions, drives active sessions, and continues answered sessions.
 import pg from 'pg'
 import { runSession } from '../../dist/src/index.js'
 import { postgresStore } from '../../dist/src/stores/postgres/index.js'
@@ -15,7 +15,7 @@ const kinds = [
 ]
 const asked = new Map()
 const pool = new pg.Pool({ connectionString: process.argv[2], max: 10 })
-// One that is idle when the server ends.
+// The server closes idle connections when it ends.
 pool.on('error', () => undefined)
 const query = pool.query.bind(pool)
 pool.query = async (...given) => {
@@ -38,7 +38,7 @@ const { agents } = agentsOf(postgresStore({ pool }), pace, (said) => {
   waiting.get(said)?.()
   waiting.delete(said)
 })
-/** When the model is asked for this session. */
+/** Called with each model request of this session. */
 const askedFor = (session) => new Promise((resolve) => waiting.set(session, resolve))
 const now = () => performance.timeOrigin + performance.now()
 
@@ -50,7 +50,7 @@ const does = {
     }
     await Promise.all(Array.from({ length: 100 }, one))
   },
-  /** Settles when the model has been asked for each of them. */
+  /** Settles when each session has sent a model request. */
   work: async ({ ids }) => {
     const begun = Promise.all(ids.map(askedFor))
     for (const id of ids) {
@@ -60,7 +60,7 @@ const does = {
     }
     await begun
   },
-  /** One that was answered: when the model is asked again, in milliseconds since the epoch. */
+  /** The time of the next model request of an answered session, in milliseconds since the epoch. */
   goOn: async ({ id }) => {
     const on = askedFor(id).then(now)
     await runSession(agents, { session: id })

@@ -1,6 +1,6 @@
-// How soon `sendAll` stops sessions that other processes drive: four processes drive eleven thousand, and a fifth cancels ten
-// thousand of them, is killed in the middle, and makes the same call again. No effect of those may begin, and no record of theirs
-// may be made, later than a second after the receipt.
+// How soon `sendAll` stops sessions that other processes drive. Four processes drive eleven thousand sessions. A fifth process
+// cancels ten thousand of them, is killed halfway, and repeats the call. One second after the receipt, no effect of these sessions
+// may start and no record may be written.
 // Usage: npm run bench -- send-all [--quick] [--folder] [--write]
 import { fork } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -20,7 +20,7 @@ const processes = 4
 const count = told + others
 const goalMs = 1000
 
-/** Tells all sessions of the tenant, or is killed after so many. */
+/** Sends to all sessions of the tenant, or is killed after this many. */
 function runTeller(where, killAfter = Infinity) {
   const child = fork(fileURLToPath(new URL('teller.mjs', import.meta.url)), [
     where,
@@ -44,7 +44,7 @@ async function countSessions(store, options) {
   return count
 }
 
-/** The time of the last record of each session, by id, as the records themselves have it. */
+/** The time of the last record of each session, by id, from the records themselves. */
 async function readLastTimes(store, ids) {
   const times = new Map()
   const left = ids.values()
@@ -78,7 +78,7 @@ async function measure(name, where) {
   const driven = before.reduce((sum, { driving }) => sum + driving, 0)
   const killed = await runTeller(where, Math.floor(told / 2))
   const { receipt, at, ms } = await runTeller(where)
-  // Effects that begin too late would begin now: each model has answered by then.
+  // Effects that start too late would start now, because each model has answered by then.
   await sleep(goalMs + 2 * modelMs)
   const looks = await Promise.all(workers.map(({ ask }) => ask('look')))
   for (const { child } of workers) child.kill('SIGKILL')
@@ -86,7 +86,7 @@ async function measure(name, where) {
   const last = new Map(looks.flatMap((look) => look.last))
   const latest = Math.max(...[...last].filter(([id]) => isTold(id)).map(([, time]) => time - at))
   const going = ids.filter((id) => !isTold(id) && !states.has(id) && last.get(id) > at + goalMs).length
-  // By the store: a process that has stalled for so long that its lease ran out finds a session cancelled that it has lost.
+  // By the store's clock. A process that stalled past its lease finds that it lost the session, which is now cancelled.
   const store = openStore(where)
   const cancelled = await countSessions(store, { tags: { tenant: 'acme' }, state: 'CANCELLED' })
   const records = await readLastTimes(store, ids.filter(isTold))

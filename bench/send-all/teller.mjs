@@ -1,4 +1,4 @@
-// The process that tells: it is killed, or says what the receipt has.
+// The process that calls `sendAll`. It is killed, or prints its receipt.
 import { sendAll } from '../../dist/src/fleet/index.js'
 import { openStore } from './store.mjs'
 

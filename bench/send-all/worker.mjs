@@ -1,5 +1,5 @@
-// One process that drives sessions: each asks its model, which takes its time, and calls a tool that writes, and so on without an
-// end. What begins is noted with the moment at which it does.
+// One process that drives sessions. Each session calls its slow model, then a writing tool, and repeats without end. The process
+// records the start time of every effect.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createAgent, defineAgents, defineTool, runSession } from '../../dist/src/index.js'
 import { call, said } from '../answers.mjs'
@@ -8,7 +8,7 @@ import { openStore } from './store.mjs'
 
 const [where, modelMs] = [process.argv[2], Number(process.argv[3])]
 const now = () => performance.timeOrigin + performance.now()
-/** The last moment at which an effect of a session began, and how many did. */
+/** The last start of an effect per session, and the number of starts. */
 const last = new Map()
 let effects = 0
 const note = (session) => {
@@ -48,7 +48,7 @@ const states = new Map()
 const driving = new Set()
 
 const does = {
-  /** Settles when the model was asked for each of them, or the run has ended. */
+  /** Settles when every session has sent a model request or ended. */
   async start({ sessions, tags }) {
     const all = [...sessions]
     const next = async () => {

@@ -1,5 +1,5 @@
-// AI SDK: a ToolLoopAgent on the provider for compatible servers. Set: 1000 steps in place of 20, usage asked for;
-// telemetry is off unless it is registered.
+// AI SDK: a ToolLoopAgent on the provider for compatible servers. Settings: 1000 steps instead of 20, and usage requested. Telemetry
+// is off unless registered.
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
 import { isStepCount, tool, ToolLoopAgent } from 'ai'
 import { z } from 'zod'

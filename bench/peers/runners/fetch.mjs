@@ -1,4 +1,4 @@
-// The same loop without a client: fetch, and the lines of the stream.
+// The same loop without a client: fetch and a line parser for the stream.
 import { bareLoop, declared, folded } from '../../bare-loop.mjs'
 
 async function* chunksOf(body) {

@@ -1,5 +1,5 @@
-// LangChain's agent, which is a LangGraph graph, on ChatOpenAI. Set: a recursion limit of 10,000 in place of its own, no
-// retries; LangSmith is off unless its variables are set.
+// LangChain's agent, which is a LangGraph graph, on ChatOpenAI. Settings: a recursion limit of 10,000 instead of the default, and no
+// retries. LangSmith is off unless its variables are set.
 import { ChatOpenAI } from '@langchain/openai'
 import { createAgent, tool } from 'langchain'
 import { z } from 'zod'

@@ -1,5 +1,4 @@
-// Mastra's agent on its router for compatible servers. Set: 1000 steps in place of 5; MASTRA_TELEMETRY_DISABLED by the
-// worker.
+// Mastra's agent on its router for compatible servers. Settings: 1000 steps instead of 5. The worker sets MASTRA_TELEMETRY_DISABLED.
 import { Agent } from '@mastra/core/agent'
 import { createTool } from '@mastra/core/tools'
 import { z } from 'zod'

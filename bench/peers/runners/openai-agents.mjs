@@ -1,4 +1,4 @@
-// OpenAI Agents on its Chat Completions model. Set: 1000 turns in place of 10, tracing off, no retries of the client.
+// OpenAI Agents on its Chat Completions model. Settings: 1000 turns instead of 10, no tracing, no client retries.
 import { Agent, OpenAIChatCompletionsModel, run, setTracingDisabled, tool } from '@openai/agents'
 import OpenAI from 'openai'
 import { z } from 'zod'

@@ -1,4 +1,4 @@
-// The loop that everybody writes first, on the `openai` client. Set: no retries, as nothing fails here.
+// A bare loop on the `openai` client. Settings: no retries, because nothing fails here.
 import OpenAI from 'openai'
 import { bareLoop, byClient } from '../../bare-loop.mjs'
 

@@ -1,5 +1,4 @@
-// pi's agent, which keeps the conversation, so that each run has one of its own. It streams from the server always, and
-// has no limit of turns.
+// pi's agent, which stores the conversation, so each run creates a new agent. It always streams, and has no turn limit.
 import { Agent } from '@earendil-works/pi-agent-core'
 import { createModels, createProvider, Type } from '@earendil-works/pi-ai'
 import { openAICompletionsApi } from '@earendil-works/pi-ai/api/openai-completions.lazy'

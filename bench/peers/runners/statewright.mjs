@@ -1,4 +1,4 @@
-// Statewright as built here. Set: the limit of steps; every guard as it is by default.
+// The current build of Statewright. Settings: the step limit. Every guard has its default.
 import { z } from 'zod'
 import { createAgent, defineTool, openaiChat } from '../../../dist/src/index.js'
 

@@ -1,5 +1,5 @@
-// Strands' agent, which keeps the conversation, so that each run has one of its own. It streams from the server always.
-// Set: no printing, no retries of the client; it has no limit of turns unless one is given.
+// Strands' agent, which stores the conversation, so each run creates a new agent. It always streams. Settings: no printing, no
+// client retries. It has no turn limit by default.
 import { Agent, tool } from '@strands-agents/sdk'
 import { OpenAIModel } from '@strands-agents/sdk/models/openai'
 import { z } from 'zod'

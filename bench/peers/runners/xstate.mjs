@@ -1,5 +1,5 @@
-// The least that a loop on XState can be: two states, two promise actors, the `openai` client. No limit, no event for
-// anybody. Set: no retries.
+// A minimal loop on XState: two states, two promise actors, the `openai` client. It has no limits and emits no events. Settings: no
+// retries.
 import OpenAI from 'openai'
 import { byClient } from '../../bare-loop.mjs'
 import { minimalMachine } from '../../minimal-machine.mjs'
