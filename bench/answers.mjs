@@ -14,7 +14,7 @@ export const said = (text, toolCalls = [], more = {}) => ({
   ...more,
 })
 
-/** A tool call in an answer: the `n`th call of its session. */
+/** A tool call in an answer, the `n`th call of its session. */
 export const call = (name, n) => ({
   id: `call-${n}`,
   type: 'function',

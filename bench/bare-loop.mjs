@@ -1,4 +1,4 @@
-// A bare agent loop: the baseline for all other measurements.
+// A bare agent loop, which is the baseline for all other measurements.
 
 /** The tool declaration in a request. */
 export const declared = [

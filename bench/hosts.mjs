@@ -127,7 +127,7 @@ if (server === null) {
   process.exit(0)
 }
 const pool = new pg.Pool({ connectionString: server.url, max: 4 })
-// The server closes idle connections when it ends.
+// An idle connection fails when the server stops.
 pool.on('error', () => undefined)
 const during = await counting(pool)
 const stores = { memory: memoryStore(), postgres: postgresStore({ connectionString: server.url }) }

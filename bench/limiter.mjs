@@ -20,7 +20,7 @@ const look = defineTool({
   execute: () => 'seen',
 })
 
-/** A sliding window: the strictest way to count. */
+/** A sliding window, the strictest way to count. */
 async function startServer() {
   const times = []
   const log = { answered: 0, refused: 0, lastAt: 0 }

@@ -1,4 +1,4 @@
-// The loop for measurements without a wire: a model that is a function of the transcript, and a tool with a fixed result. The
+// The loop for measurements without a wire. It has a model that is a function of the transcript, and a tool with a fixed result. The
 // benchmark rejects a run that deviates from the script.
 const toolResult = 'x'.repeat(200)
 const path = (step) => `notes/${step}.txt`
@@ -20,7 +20,7 @@ export const usage = {
 
 /** `steps - 1` calls, then a text. Each step adds two messages to the first. */
 export const modelOf = (steps) => ({
-  // A custom server has no price lookup.
+  // Custom servers have no price lookup.
   provider: 'localhost',
   model: 'bench',
   async request({ messages }) {

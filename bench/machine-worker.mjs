@@ -106,7 +106,7 @@ const measurements = {
   },
 
   /**
-   * The counts of one step: the difference between a long run and a short run, which excludes the start and the end. No clock is
+   * The counts of one step, as the difference between a long run and a short run, which excludes the start and the end. No clock is
    * involved, so every machine reports the same counts.
    */
   async counts() {

@@ -1,4 +1,4 @@
-// The cost of the loop, as a ratio to a bare loop on the openai client: the same kind of process, the same loopback server, paired
+// The cost of the loop, as a ratio to a bare loop on the openai client. Uses the same kind of process, the same loopback server, paired
 // runs, medians. A loop is warm after 12,000 steps. Usage: npm run bench [-- --quick]
 import { fork, spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'

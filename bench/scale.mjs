@@ -25,7 +25,7 @@ if (server === null) {
   process.exit(0)
 }
 const pool = new pg.Pool({ connectionString: server.url, max: 2 })
-// The server closes idle connections when it ends.
+// An idle connection fails when the server stops.
 pool.on('error', () => undefined)
 const store = postgresStore({ connectionString: server.url })
 const { agent, agents } = agentsOf(store, { waitMs: [0, 0], isOver: true }, () => undefined)
@@ -44,7 +44,7 @@ const sizes = async () => {
   )
   return { bytes: Number(rows[0].bytes), wal: Number(rows[0].wal) }
 }
-/** The active sessions without a lease owner, page by page: the query of a DBOS process every ten seconds. */
+/** The active sessions without a lease owner, page by page. This is the query of a DBOS process every ten seconds. */
 const unheld = async () => {
   const found = []
   let cursor

@@ -1,4 +1,4 @@
-// The cost of storing sessions: the same agent on the same loopback server, with and without a store, alternating in one process.
+// The cost of storing sessions. Runs the same agent on the same loopback server, with and without a store, alternating in one process.
 // Reports medians. Usage: npm run bench -- sessions [--quick]
 import { fork } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'

@@ -1,4 +1,4 @@
-// Summary statistics: the median and the interquartile range.
+// Summary statistics, the median and the interquartile range.
 const sorted = (values) => [...values].sort((a, b) => a - b)
 
 /** The `part` quantile of the values. */

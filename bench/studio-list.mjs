@@ -130,7 +130,7 @@ async function measure(work) {
 /** One start of the studio, and a page that shows its list. */
 async function measureStart({ url, count, keeps }) {
   const store = await openStore(url)
-  // Spreading a store's methods creates a different store.
+  // A spread copy counts as a different store.
   const studio = await startStudio({ store: keeps ? store : { ...store } })
   const opened = (await ask(studio.url, '')).headers
   const cookie = opened['set-cookie'][0].split(';')[0]

@@ -5,7 +5,7 @@ import { declared } from './bare-loop.mjs'
 const { transport, url, stream, steps, chunks, runs, warmup, atOnce } = JSON.parse(process.argv[2])
 
 if (transport === 'fetch') {
-  // The provider uses a custom fetch on other platforms.
+  // The provider calls a replaced fetch, as it does on platforms other than Node.
   const nodes = globalThis.fetch
   globalThis.fetch = (input, init) => nodes(input, init)
 }

@@ -1,10 +1,10 @@
-// The failures of a run become those that are expected. A note that an expected failure has is kept.
+// Marks the failures of a run as expected. Keeps the notes of failures that were already expected.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { cases } from '../packages/agent-loop-conformance/cases/index.mjs'
 
 const file = new URL('./expected.json', import.meta.url)
 
-/** Changes the report, too: its failures are expected then. */
+/** Also updates the report, because its failures are expected from then on. */
 export function acceptFailures({ results }) {
   const before = JSON.parse(readFileSync(file, 'utf8'))
   const played = new Set(results.map((one) => `${one.peer} ${one.variant} ${one.case}`))

@@ -1,5 +1,5 @@
-// What each library is, which of its documented ways the second variant takes and on which page they stand, and which features
-// it does not claim. The runner reads these without the library.
+// For each library: its identity, the documented features that the second variant uses with their pages, and the features that it
+// does not claim. The runner reads this file without loading the library.
 const both = (lacks) => ({ defaults: lacks, documented: lacks })
 const noIdle = { idleLimit: 'no time limit between two pieces of a stream is documented' }
 const noDeadline = { deadline: 'no time limit of a run is documented' }

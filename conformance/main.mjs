@@ -1,4 +1,4 @@
-// The conformance suite: scripted cases against agent loops. `npm run conformance -- --help` says how.
+// The conformance suite, which runs scripted cases against agent loops. `npm run conformance -- --help` prints the options.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'

@@ -92,7 +92,7 @@ function betterOf({ results }) {
   return table(['Case', 'Variant', 'Libraries that pass', 'Statewright'], rows)
 }
 
-/** Cases that are newer than the report. A busy machine would fail libraries because of its own slowness. */
+/** Cases that are newer than the report. They are not measured on a busy machine, whose slowness would fail libraries. */
 function waitingOf({ results }) {
   const known = new Set(results.map((one) => one.case))
   const missing = cases.filter(({ id }) => !known.has(id)).map(({ id }) => `\`${id}\``)
@@ -132,7 +132,7 @@ export function mergeReport(report) {
   return { ...report, command: before.command, results: [...others, ...report.results] }
 }
 
-/** Stores what the page shows: the evidence of a pass is not part of it. */
+/** Stores the data of the page. The evidence of passed cases is omitted. */
 export function writeReport(report) {
   const shown = report.results.map(({ evidence, version: _version, seed: _seed, ...one }) =>
     one.result === 'pass' ? one : { ...one, evidence },
@@ -144,10 +144,10 @@ export function writeReport(report) {
   writePage()
 }
 
-/** Until it was measured on a quiet machine there is no table: a busy one fails libraries for its own slowness. */
+/** There is no table until the suite has run on a quiet machine. A busy machine would fail libraries for its slowness. */
 const noTable = 'There is no table yet: it waits for a run of all libraries on a quiet machine.'
 
-/** Documented variants only, with the CPU per step that docs/performance.md has. */
+/** Documented variants only, with the CPU time per step from docs/performance.md. */
 function renderComparison({ peers, results }) {
   const performance = read(file('../docs/performance.md'))
   const rows = peers.map(({ name, title }) => {
@@ -167,7 +167,7 @@ function renderComparison({ peers, results }) {
   return table(['Library', 'Passed', 'Failed', 'Not claimed', 'CPU per step'], sorted)
 }
 
-/** The two documents as the results make them. */
+/** Renders both documents from the results. */
 function renderPages() {
   const report = existsSync(results) ? JSON.parse(read(results)) : undefined
   const text = report ? renderReport(report, readExpected()) : noTable
@@ -181,7 +181,7 @@ export function writePage() {
   for (const [name, text] of renderPages()) writeFileSync(name, text)
 }
 
-/** Why a document differs from the results, or undefined. */
+/** Returns the difference between a document and the results, or undefined. */
 export function findPageProblem() {
   const stale = renderPages().filter(([name, text]) => read(name) !== text)
   return stale.length === 0

@@ -1,4 +1,4 @@
-// What the terminal shows: a line a library and variant, and each result that was not expected.
+// The terminal output: one line per library and variant, and one line per unexpected result.
 
 const count = (results, kind) => results.filter(({ result }) => result === kind).length
 

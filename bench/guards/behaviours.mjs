@@ -1,4 +1,4 @@
-// Behaviors on the live agent. A policy replaces the model: it requests calls and reads their results. Honest policies finish. Stuck
+// Behaviors on the live agent. A policy replaces the model. It requests calls and reads their results. Honest policies finish. Stuck
 // policies never finish. Each policy is a generator that yields the calls of one response and receives their results. A test runs
 // the policies on the sources, so this file has no imports.
 

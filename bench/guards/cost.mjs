@@ -65,7 +65,7 @@ function step(config, state, n) {
   return next
 }
 
-/** CPU microseconds per unit of work: the minimum of many short rounds. */
+/** CPU microseconds per unit of work, as the minimum of many short rounds. */
 function least(work, times) {
   for (let n = 0; n < stepsMade * 4; n++) work(n)
   let best = Infinity

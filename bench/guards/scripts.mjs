@@ -119,7 +119,7 @@ const name = (n) =>
 const word = (n) => [...n.toString(7).padStart(5, '0')].map((digit) => letters[digit]).join('')
 const filler = (n) => shuffled(names, n).slice(0, 6).join(' ')
 
-/** Loops that no rule stops: they produce occasional news, or look like honest work. The benchmark judges 400 responses of each. */
+/** Loops that no rule stops. They produce occasional news, or look like honest work. The benchmark judges 400 responses of each. */
 export const undecided = [
   loop('a counter in the arguments, the same long result', (n) => [ok('look', { page: n }, page('nothing'))]),
   loop(

@@ -35,7 +35,7 @@ async function hosts(file, count, settings, execPath = process.execPath) {
   }
 }
 
-/** Without an engine: a caller assigns sessions to the processes. */
+/** Without an engine, a caller assigns sessions to the processes. */
 export async function plain({ postgres, processes }) {
   const own = await hosts('./plain-host.mjs', processes, { postgres })
   let next = 0

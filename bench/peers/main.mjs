@@ -1,4 +1,4 @@
-// The cost of other agent loops next to this one: the same script, the same loopback server, one process per figure, alternating.
+// The cost of other agent loops next to this one. Uses the same script, the same loopback server, one process per figure, alternating.
 // `npm run bench -- peers --help` prints the options.
 import { fork } from 'node:child_process'
 import { once } from 'node:events'

@@ -1,4 +1,4 @@
-// The measurements: the worker's case, and the reader of its figure. Less is better in all of them.
+// The measurements, with the worker's case and the reader of its figure. Less is better in all of them.
 const us = (value) => `${value.toFixed(value < 20 ? 1 : 0)} µs`
 const size = (quick) => (quick ? { runs: 5, warmup: 10 } : { runs: 20, warmup: 40 })
 

@@ -1,4 +1,4 @@
-// The measured peers: one file of `runners` each, and the packages whose versions the table lists.
+// The measured peers, with one file of `runners` each, and the packages whose versions the table lists.
 export const bare = 'openai'
 
 export const peers = [

@@ -1,4 +1,4 @@
-// The scripted tool: its result in each step, and a checksum of its executions.
+// The scripted tool, with its result in each step, and a checksum of its executions.
 const padding = 'x'.repeat(200)
 
 export const resultOf = (step) => `notes/${step}.txt${padding}`

@@ -25,7 +25,7 @@ function refuse(why) {
 // Peers print to stderr. stdout carries one line with the figure.
 console.log = console.error
 
-/** Holds the resolver, as a real tool's dependency would. A promise without a reachable resolver would be collected. */
+/** Holds the resolver, as a real tool's dependency would. An unreachable resolver would let the promise be collected. */
 const waiting = []
 const parkedRead = () => new Promise((resolve) => waiting.push(resolve))
 

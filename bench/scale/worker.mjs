@@ -1,4 +1,4 @@
-// One process of the simulation: it parks sessions, drives active sessions, and continues answered sessions.
+// One process of the simulation. It parks sessions, drives active sessions, and continues answered sessions.
 import pg from 'pg'
 import { runSession } from '../../dist/src/index.js'
 import { postgresStore } from '../../dist/src/stores/postgres/index.js'
@@ -15,7 +15,7 @@ const kinds = [
 ]
 const asked = new Map()
 const pool = new pg.Pool({ connectionString: process.argv[2], max: 10 })
-// The server closes idle connections when it ends.
+// An idle connection fails when the server stops.
 pool.on('error', () => undefined)
 const query = pool.query.bind(pool)
 pool.query = async (...given) => {
@@ -38,7 +38,7 @@ const { agents } = agentsOf(postgresStore({ pool }), pace, (said) => {
   waiting.get(said)?.()
   waiting.delete(said)
 })
-/** Called with each model request of this session. */
+/** Resolves at the next model request of this session. */
 const askedFor = (session) => new Promise((resolve) => waiting.set(session, resolve))
 const now = () => performance.timeOrigin + performance.now()
 

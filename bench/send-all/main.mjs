@@ -86,7 +86,7 @@ async function measure(name, where) {
   const last = new Map(looks.flatMap((look) => look.last))
   const latest = Math.max(...[...last].filter(([id]) => isTold(id)).map(([, time]) => time - at))
   const going = ids.filter((id) => !isTold(id) && !states.has(id) && last.get(id) > at + goalMs).length
-  // By the store's clock. A process that stalled past its lease finds that it lost the session, which is now cancelled.
+  // Counted in the store, because a process that stalled past its lease finds that it lost the session, which is now cancelled.
   const store = openStore(where)
   const cancelled = await countSessions(store, { tags: { tenant: 'acme' }, state: 'CANCELLED' })
   const records = await readLastTimes(store, ids.filter(isTold))

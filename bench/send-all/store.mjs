@@ -1,4 +1,4 @@
-// The store of the measurement: a folder or a database.
+// The store of the measurement, in a folder or a database.
 import { fileStore } from '../../dist/src/stores/file/index.js'
 import { postgresStore } from '../../dist/src/stores/postgres/index.js'
 

@@ -1,5 +1,5 @@
-// OpenAI Agents on its Chat Completions model. By default the caller keeps `result.history`, as the page on running agents does;
-// the documented way is a session.
+// OpenAI Agents on its Chat Completions model. By default the caller stores `result.history`, as the page on running agents does.
+// The documented variant uses a session.
 import {
   Agent,
   MemorySession,
@@ -80,7 +80,7 @@ export function open({ baseURL, variant, tools, limits, saved }) {
       return go(input, options)
     },
     async answer(said) {
-      // As the page on people in the loop does: the state is stored as a text, and read by what answers.
+      // Follows the human-in-the-loop page: the caller stores the state as text, and the answering process loads it.
       if (!waiting) throw new Error('no state is stored')
       const state = await RunState.fromString(agent, waiting)
       for (const asked of state.getInterruptions())

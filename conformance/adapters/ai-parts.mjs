@@ -1,10 +1,10 @@
-// What the adapter of the AI SDK reads from steps and messages.
+// Helpers of the AI SDK adapter that read steps and messages.
 export const hasSpent =
   (most) =>
   ({ steps }) =>
     steps.reduce((sum, { usage }) => sum + (usage.inputTokens ?? 0) + (usage.outputTokens ?? 0), 0) >= most
 
-/** The approvals that were asked for. */
+/** The requested approvals. */
 export const requestsOf = (messages) =>
   messages.flatMap(({ content }) =>
     Array.isArray(content) ? content.filter(({ type }) => type === 'tool-approval-request') : [],

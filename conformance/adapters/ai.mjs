@@ -1,5 +1,5 @@
-// AI SDK: a ToolLoopAgent on the provider for compatible servers. The caller keeps the messages, as its pages on memory do: by
-// default those of a run that ended; the documented way also keeps each step by `onStepEnd`.
+// AI SDK: a ToolLoopAgent on the provider for compatible servers. The caller stores the messages, as its pages on memory do. By
+// default it stores the messages of completed runs. The documented variant also stores each step in `onStepEnd`.
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
 import { isStepCount, tool, ToolLoopAgent } from 'ai'
 import { hasSpent, requestsOf, usageOf } from './ai-parts.mjs'
@@ -44,7 +44,7 @@ export function open({ baseURL, variant, tools, limits, saved }) {
     ...(limits.deadlineMs && { totalMs: limits.deadlineMs }),
   }
   let messages = saved ? JSON.parse(saved) : []
-  /** The given messages, to the end of a run, which then are those of the conversation. */
+  /** Runs the given messages to the end. The result becomes the conversation. */
   const go = async (given, { signal } = {}) => {
     const seen = { text: '', finish: undefined, error: undefined, steps: [], pending: [] }
     const own = []

@@ -1,10 +1,10 @@
-// The checkpoints of a `MemorySaver` as a text, and back.
+// Serializes the checkpoints of a `MemorySaver`, and restores them.
 export const toText = (_, value) =>
   value instanceof Uint8Array ? { bytes: Buffer.from(value).toString('latin1') } : value
 export const fromText = (_, value) =>
   typeof value?.bytes === 'string' ? new Uint8Array(Buffer.from(value.bytes, 'latin1')) : value
 
-/** What the answers of the model have cost. */
+/** The usage of the model's answers. */
 export function usageOf(messages) {
   const told = messages.flatMap((message) => (message.getType() === 'ai' ? [message.usage_metadata] : []))
   if (told.length === 0) return undefined

@@ -1,5 +1,5 @@
-// LangChain's agent with its checkpoints in a file: another process goes on by an invocation without input, as the page on durable
-// execution says. The saver is its own `MemorySaver`, whose content is written after each change.
+// LangChain's agent with its checkpoints in a file. Another process continues with an invocation without input, as the page on
+// durable execution describes. The saver is LangChain's `MemorySaver`, whose content is written after each change.
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ChatOpenAI } from '@langchain/openai'
@@ -52,7 +52,7 @@ export function openStored({ baseURL, folder, tools, writing }) {
         ? [humanInTheLoopMiddleware({ interruptOn: Object.fromEntries(asking.map(decisions)) })]
         : [],
   })
-  // A checkpoint is written before the next step begins.
+  // Writes a checkpoint before the next step starts.
   const config = { configurable: { thread_id: '1' }, durability: 'sync' }
   /** The calls that wait for a person, in the order of their decisions. */
   const pendingOf = ({ tasks }) =>

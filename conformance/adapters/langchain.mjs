@@ -1,5 +1,6 @@
-// LangChain's agent, which is a LangGraph graph, on ChatOpenAI. One retry in both variants: its six take minutes. By default the
-// caller keeps the messages of a run that ended; the documented way is a checkpointer with a thread, and a middleware that limits the calls of the model.
+// LangChain's agent, which is a LangGraph graph, on ChatOpenAI. Both variants use one retry, because the default of six takes
+// minutes. By default the caller stores the messages of completed runs. The documented variant uses a checkpointer with a thread,
+// and a middleware that limits model calls.
 import { ChatOpenAI } from '@langchain/openai'
 import { createAgent, humanInTheLoopMiddleware, modelCallLimitMiddleware, tool } from 'langchain'
 import { Command, MemorySaver } from '@langchain/langgraph'
@@ -44,7 +45,7 @@ export function open({ baseURL, variant, tools, limits, saved }) {
 
 const thread = { configurable: { thread_id: '1' } }
 
-/** A conversation from a checkpoint on, or from the latest one of the thread. */
+/** A conversation from a checkpoint, or from the latest checkpoint of the thread. */
 function converse(given, from) {
   const { agent, isDocumented, limits, checkpointer } = given
   let at = from
@@ -94,7 +95,7 @@ function converse(given, from) {
       const decisions = Object.values(said).map((is) => ({ type: is ? 'approve' : 'reject' }))
       return go(new Command({ resume: { decisions } }), (await messagesOf()).length)
     },
-    // As the page on time travel does: each goes on from the checkpoint.
+    // Follows the time-travel page, where each fork continues from the checkpoint.
     async fork() {
       at = (await agent.getState(at)).config
       return converse(given, at)

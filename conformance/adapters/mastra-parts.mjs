@@ -1,4 +1,4 @@
-// What the adapter of Mastra makes of tools and reads from steps, and the state of a run that waits as a text.
+// Helpers of the Mastra adapter. They create tools, read steps, and serialize the state of a waiting run.
 import { createTool } from '@mastra/core/tools'
 import { toSchema } from './schema.mjs'
 
@@ -37,7 +37,7 @@ export async function dump(storage, runId) {
   })
 }
 
-/** Puts the state into another storage; returns the run. */
+/** Copies the state to another storage and returns the run. */
 export async function restore(storage, saved) {
   const { runId, runs } = JSON.parse(saved)
   const workflows = await storage.getStore('workflows')

@@ -1,5 +1,5 @@
-// Mastra's agent on its router for compatible servers. By default the caller keeps the messages of a run that ended; the
-// documented way also keeps each step by `onStepFinish`. Approvals need a storage in both columns.
+// Mastra's agent on its router for compatible servers. By default the caller stores the messages of completed runs. The documented
+// variant also stores each step in `onStepFinish`. Approvals need a storage in both variants.
 import { Mastra } from '@mastra/core'
 import { Agent } from '@mastra/core/agent'
 import { InMemoryStore } from '@mastra/core/storage'
@@ -25,12 +25,12 @@ export function open({ baseURL, variant, tools, limits, saved }) {
     tools: toTools(tools.filter(({ delegate }) => !delegate)),
   })
   const storage = tools.some(({ asks }) => asks) ? new InMemoryStore() : undefined
-  // The agent is registered with its storage, as the page on approvals does.
+  // Registers the agent with its storage, as the page on approvals does.
   if (storage) void new Mastra({ agents: { scripted: agent }, storage, logger: false })
   const restored = saved ? restore(storage, saved) : undefined
   let runId
   let messages = []
-  /** A stream to its end, whose messages are then those of the conversation. */
+  /** Reads a stream to the end. Its messages become the conversation. */
   const go = async (start) => {
     const seen = { text: '', steps: [], finish: undefined, error: undefined, pending: [] }
     let own = []

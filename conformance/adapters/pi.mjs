@@ -1,4 +1,4 @@
-// pi's agent, which keeps the conversation. The documented way ends a run by `finishTurn` where a case has a limit.
+// pi's agent, which stores the conversation. In cases with a limit, the documented variant ends a run with `finishTurn`.
 import { Agent } from '@earendil-works/pi-agent-core'
 import { createModels, createProvider, Type } from '@earendil-works/pi-ai'
 import { openAICompletionsApi } from '@earendil-works/pi-ai/api/openai-completions.lazy'

@@ -1,4 +1,4 @@
-// The schema of a tool's input, for libraries that take zod.
+// The schema of a tool's input, for libraries that accept zod.
 import { z } from 'zod'
 
 const types = { string: z.string() }

@@ -1,4 +1,4 @@
-// Statewright with its sessions in files: another process goes on by `agent.resume`.
+// Statewright with its sessions in files. Another process continues with `agent.resume`.
 import { createAgent, defineTool, openaiChat } from '../../dist/src/index.js'
 import { fileStore } from '../../dist/src/stores/file/index.js'
 import { toSchema } from './schema.mjs'

@@ -1,4 +1,4 @@
-// Statewright as built here.
+// The current build of Statewright.
 import { createAgent, createSession, defineTool, openaiChat } from '../../dist/src/index.js'
 import { memoryStore } from '../../dist/src/stores/index.js'
 import { toSchema } from './schema.mjs'
@@ -7,7 +7,7 @@ import { facts } from '../facts.mjs'
 export const { variants } = facts.statewright
 export { openStored } from './statewright-stored.mjs'
 
-/** The records of a session as a text, and a store with what such a text says. */
+/** Serializes the records of a session, and creates a store from that text. */
 const dump = (store) => JSON.stringify(store.read('conformance'))
 function restore(saved) {
   const store = memoryStore()

@@ -1,6 +1,6 @@
-// Strands' agent with a session manager, and its checkpoints at the borders of a cycle (`checkpointing`,
-// experimental): another process goes on by the last checkpoint, as the comment on `Checkpoint` says. The storage is one of our own, by
-// the interface for storages, which writes at once.
+// Strands' agent with a session manager, and its checkpoints at cycle boundaries (`checkpointing`, experimental). Another process
+// continues from the last checkpoint, as the comment on `Checkpoint` describes. The storage is a custom one that implements the
+// storage interface and writes immediately.
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Agent, SessionManager, tool } from '@strands-agents/sdk'
@@ -61,7 +61,7 @@ export function openStored({ baseURL, folder, tools, writing }) {
     async goOn() {
       const kept = read('checkpoint')
       if (kept) return go({ checkpointResume: { checkpoint: JSON.parse(kept) } })
-      // Before the first checkpoint there is at most the message of the user.
+      // Before the first checkpoint, the session has at most the user's message.
       await agent.initialize()
       return agent.messages.length > 0 ? go([]) : go('Go.')
     },

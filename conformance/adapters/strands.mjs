@@ -1,4 +1,4 @@
-// Strands' agent, which keeps the conversation. The documented way sets `limits` where a case has some.
+// Strands' agent, which stores the conversation. The documented variant sets `limits` in cases that have limits.
 import { Agent, BeforeToolCallEvent, InterruptResponseContent, tool } from '@strands-agents/sdk'
 import { OpenAIModel } from '@strands-agents/sdk/models/openai'
 import { toSchema } from './schema.mjs'
@@ -81,7 +81,7 @@ export function open(given) {
           ),
       ),
     save,
-    // "Branching conversations" is what its snapshots are documented for.
+    // The snapshots are documented for "Branching conversations".
     fork: () => open({ ...given, saved: save() }),
   }
 }

@@ -1,4 +1,4 @@
-/** The features that a case can need. An adapter that lacks one names it in `lacks`, with a reason. */
+/** The features that a case can require. An adapter lists missing features in `lacks`, each with a reason. */
 export const features = {
   usage: 'the result of a run has token counts',
   retries: 'a failed request is sent again',
@@ -18,7 +18,7 @@ export const features = {
 
 const names = Object.keys(features)
 
-/** Throws where `lacks` names a feature that does not exist. */
+/** Throws when `lacks` names an unknown feature. */
 export function checkLacks(lacks, where) {
   for (const name of Object.keys(lacks)) {
     if (!names.includes(name))

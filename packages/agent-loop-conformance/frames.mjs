@@ -1,6 +1,7 @@
-// The answers of the scripted server: what a provider of Chat Completions streams, made by hand so that a case can bend it.
+// The answers of the scripted server, as a Chat Completions provider streams them. They are built by hand so that a case can modify
+// them.
 
-/** A frame that is sent only to a client that asked for usage, as providers do. */
+/** A frame for clients that request usage. Providers send it only to them. */
 const ofUsage = (text) => ({ text, onlyWithUsage: true })
 
 export const event = (data) => `data: ${typeof data === 'string' ? data : JSON.stringify(data)}\n\n`
@@ -27,7 +28,7 @@ export const usage = (input = 10, output = 5) =>
 export const done = event('[DONE]')
 export const first = chunk({ role: 'assistant', content: '' })
 
-/** How an answer ends: its reason, its usage, and the word of the end. */
+/** The end of an answer: its finish reason, its usage, and `[DONE]`. */
 export const end = (finish = 'stop', tokens = [10, 5]) => [chunk({}, finish), usage(...tokens), done]
 
 const pieces = (text) => text.match(/.{1,12}/gsu) ?? []
@@ -46,7 +47,7 @@ export const call = (index, id, name, input) => [
   ),
 ]
 
-/** An answer that calls tools: `[id, name, input]` each, the input as an object or as the text that the model wrote. */
+/** An answer with tool calls. Each is `[id, name, input]`, with the input as an object or as the model's text. */
 export const calls = (list, { text = '', finish = 'tool_calls', tokens } = {}) => ({
   frames: [
     first,
@@ -56,11 +57,11 @@ export const calls = (list, { text = '', finish = 'tool_calls', tokens } = {}) =
   ],
 })
 
-/** The rest of an answer that a fault ends: the socket is closed, or nothing comes any more. */
+/** A fault that replaces the rest of an answer: the socket closes, or the stream stalls. */
 export const cut = { fault: 'cut' }
 export const stall = { fault: 'stall' }
 
-/** A pause that makes two pieces arrive apart. */
+/** A pause that separates two chunks. */
 export const apart = { apart: true }
 
 export const refuse = (status, message, headers = {}) => ({
@@ -70,7 +71,7 @@ export const refuse = (status, message, headers = {}) => ({
   frames: [JSON.stringify({ error: { message, type: 'server_error', code: null, param: null } })],
 })
 
-/** A text answer to a client that did not ask for a stream. */
+/** A text answer to a client that did not request a stream. */
 export const sayWhole = (text, [input, output]) => ({
   type: 'application/json',
   frames: [

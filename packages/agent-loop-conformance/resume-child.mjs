@@ -20,7 +20,7 @@ function writing(write) {
   return result
 }
 
-/** A tool whose effect no stored record can undo. */
+/** A tool with an effect that no stored record can undo. */
 const send = {
   name: 'send',
   description: 'Sends an invoice.',

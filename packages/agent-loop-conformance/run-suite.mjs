@@ -1,4 +1,4 @@
-// Runs adapters in child processes. A process that dies is started again without the cases that have a result.
+// Runs adapters in child processes. Restarts a dead process without the cases that already have a result.
 import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
@@ -19,7 +19,7 @@ async function runProcess(task, onMessage) {
   return { printed: printed.join('').trim().slice(-600) }
 }
 
-/** The names of the adapter's variants. Throws where the adapter cannot be loaded. */
+/** The names of the adapter's variants. Throws when the adapter does not load. */
 export async function readVariants(adapter) {
   let loaded
   const { printed } = await runProcess({ adapter }, (message) => {
@@ -53,7 +53,7 @@ export async function runVariant({ adapter, variant, cases, seed, repeats = true
   return { results, loose: [...loose] }
 }
 
-/** The cases that cannot tell a correct loop from one with a mistake: `[{ case, why }]`, empty when all can. */
+/** The cases that do not distinguish a correct loop from one with a mistake: `[{ case, why }]`. Empty when all cases do. */
 export async function runControls({ cases, seed }) {
   const task = { adapter: control, variant: 'defaults', cases, seed, repeats: false }
   const [right, wrong] = await Promise.all([runVariant(task), runVariant({ ...task, mistakes: true })])

@@ -1,11 +1,11 @@
-// The scripted server: Chat Completions over HTTP on loopback. A case gets a lane of its own (a path), so that a late request of
-// one case is never counted for another. The lane keeps each request, and what landed: a fault counts when its bytes are out.
+// The scripted server: Chat Completions over HTTP on loopback. Each case gets a separate lane (a path), so that late requests count
+// for their own case. The lane records each request and each delivered fault. A fault counts when its bytes are sent.
 import { createServer } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { findHistoryProblem } from './strict-history.mjs'
 import { say } from './frames.mjs'
 
-/** Numbers from a seed (mulberry32). */
+/** Seeded random numbers (mulberry32). */
 export function createRandom(seed) {
   let state = seed >>> 0
   return () => {
@@ -34,13 +34,13 @@ class Lane {
     this.#random = random
   }
 
-  /** Settles when the lane has had that many requests. */
+  /** Settles when the lane has received this many requests. */
   async had(count) {
     if (this.requests.length >= count) return
     await new Promise((resolve) => this.#waiting.push({ count, resolve }))
   }
 
-  /** No further request within this time: what a case asks after an end. */
+  /** Resolves when no request arrives within this time. Cases use it after the end of a run. */
   async quiet(ms = 250) {
     const before = this.requests.length
     await sleep(ms)
@@ -76,12 +76,12 @@ class Lane {
   async #send({ status = 200, headers = {}, type = 'text/event-stream', frames }, body, response) {
     response.writeHead(status, { 'content-type': type, ...headers })
     const asked = body.stream_options?.include_usage === true
-    // Each answer has an id of its own: libraries keep messages by it.
+    // Each answer has a unique id, because libraries store messages by id.
     const id = `chatcmpl-${++answers}`
     const withOwnId = (text) => text.replaceAll('chatcmpl-ID', id)
     let rest = Buffer.alloc(0)
     const flush = async () => {
-      // Pieces by the seed: a client may rely on no border.
+      // Splits at seeded positions, because a client must not rely on chunk boundaries.
       while (rest.length > 0) {
         const size = 1 + Math.floor(this.#random() ** 2 * 3000)
         // oxlint-disable-next-line no-await-in-loop -- one piece after the other

@@ -1,4 +1,4 @@
-// What a strict provider refuses in the messages of a request.
+// The message errors that a strict provider rejects.
 
 const textOf = (content) =>
   typeof content === 'string' ? content : (content ?? []).map((part) => part.text ?? '').join('')
@@ -30,7 +30,7 @@ function wrongCall(call, open) {
   return undefined
 }
 
-/** What is wrong, in words, or undefined. */
+/** Describes the mistake, or returns undefined. */
 export function findHistoryProblem(messages) {
   if (!Array.isArray(messages) || messages.length === 0) return 'there are no messages'
   let open = new Set()

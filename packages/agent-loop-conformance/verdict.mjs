@@ -1,12 +1,12 @@
-// How a case tells its end.
+// How a case reports its outcome.
 
-/** What the library did wrong, with what was seen. */
+/** The library's mistake, with the evidence. */
 export class Failure extends Error {}
 
-/** The fault did not happen: the case says nothing, and the run of the suite fails. */
+/** The fault did not happen. The case is inconclusive, and the suite run fails. */
 export class NotCertified extends Error {}
 
-/** The library does not claim this here, as the case found out. */
+/** The case found that the library does not claim this feature here. */
 export class NotClaimed extends Error {}
 
 export function claims(isSo, why) {
@@ -21,14 +21,14 @@ export function certify(lane, fault) {
   if (!lane.faults.includes(fault)) throw new NotCertified(`the fault '${fault}' did not land`)
 }
 
-/** As `certify`, where the case has seen itself whether its fault landed. */
+/** Like `certify`, for cases that check themselves that their fault was delivered. */
 export function certifySo(isSo, why) {
   if (!isSo) throw new NotCertified(why)
 }
 
 const timeIsUp = Symbol('time')
 
-/** The value of a promise, or a failure when there is none in time. */
+/** The value of a promise, or a failure after the timeout. */
 export async function settles(promise, ms = 8000) {
   let timer
   const time = new Promise((resolve) => {

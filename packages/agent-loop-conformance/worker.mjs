@@ -47,7 +47,7 @@ async function runCases(selected, context) {
   for (const one of selected.filter(({ alone }) => alone)) await run(one)
 }
 
-/** The loaded adapter; sends why it cannot be used. */
+/** The loaded adapter. Sends the reason when it cannot be used. */
 async function loadAdapter() {
   try {
     const loop = await import(adapter)

@@ -1,5 +1,5 @@
-// Puts the templates together in dist/templates: their own files, and the parts that they take from the repository's examples.
-// They install the version of statewright that they were made with.
+// Assembles the templates in dist/templates from their own files and from parts of the repository's examples. The templates install
+// the current version of statewright.
 import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { templates } from './src/templates.mjs'

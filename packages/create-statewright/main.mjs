@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// npm create statewright@latest [FOLDER] [-- --template NAME]: begins a project.
+// npm create statewright@latest [FOLDER] [-- --template NAME]: creates a project.
 import { readFileSync } from 'node:fs'
 import { relative } from 'node:path'
 import { createProject, findFolderFault } from './src/create-project.mjs'
@@ -25,7 +25,7 @@ Options:
 
 FOLDER is new or empty: nothing is overwritten. Without a terminal, give FOLDER and --template.`
 
-/** Asks for what the arguments leave open. Ctrl-C at a question ends the command, and nothing is written. */
+/** Asks for missing arguments. Ctrl-C at a question exits the command without writing anything. */
 async function askRest({ folder, template }) {
   const { cancel, group, intro, select, text } = await import('@clack/prompts')
   intro('Statewright')

@@ -1,11 +1,11 @@
-// A person decides over a call: it runs once after a yes, and never after a no.
+// A person decides on a call. It runs once after an approval, and never after a denial.
 import { calls, say } from '../frames.mjs'
 import { resultsOf } from '../strict-history.mjs'
 
 const remove = (id, path) => [id, 'remove', { path }]
 const done = 'It is done.'
 
-/** The world up to the question: one call each of these paths waits for a person. */
+/** Runs up to the approval request. Each of these paths has one call that waits for a person. */
 async function untilAsked({ serve, open, tool, check }, ...paths) {
   const lane = serve(
     Object.assign([calls(paths.map((path, at) => remove(`c${at}`, path)))], { otherwise: say(done) }),
@@ -15,14 +15,14 @@ async function untilAsked({ serve, open, tool, check }, ...paths) {
   const conversation = open({ lane, tools })
   const { pending, ended } = await conversation.say('Go.')
   check(removing.runs.length === 0, `executed before a person was asked (${ended})`)
-  // Some ask for one call after the other.
+  // Some libraries request approval for one call after another.
   check(pending?.length > 0, `no person was asked (${ended})`)
   return { lane, tools, conversation, pending, runs: removing.runs }
 }
 
 const all = (pending, approved) => Object.fromEntries(pending.map(({ id }) => [id, approved]))
 
-/** The end of an answer, or why it was refused. */
+/** The result of an answer, or the reason of its rejection. */
 async function ending(answer) {
   try {
     return (await answer()).ended
@@ -31,7 +31,10 @@ async function ending(answer) {
   }
 }
 
-/** One answer for all that is asked, here or by the conversation of another process: its end, or why it was refused. */
+/**
+ * Answers all pending approvals at once, here or in another process's conversation. Returns the result, or the reason of its
+ * rejection.
+ */
 const decide = ({ settles }, { conversation, pending }, approved, by = conversation) =>
   settles(
     ending(() => by.answer(all(pending, approved))),
@@ -51,7 +54,7 @@ const approvals = (name, title, mistake, run, needs = []) => ({
   run,
 })
 
-/** What was executed, once nothing more comes. */
+/** The executed calls, after the run has become quiet. */
 async function executed({ lane, runs }) {
   await lane.quiet()
   return runs.map(({ path }) => path).join(', ')

@@ -1,4 +1,4 @@
-// A cancel: nothing starts after it, what had returned is kept, and the caller gets an end.
+// Cancellation. Nothing starts after it, finished results are kept, and the caller gets a result.
 import { call, calls, end, first, refuse, say, stall, words } from '../frames.mjs'
 import { resultsOf } from '../strict-history.mjs'
 
@@ -7,10 +7,10 @@ const read = (id, path) => [id, 'read', { path }]
 const aborted = (signal) => new Promise((resolve) => signal.addEventListener('abort', () => resolve()))
 const never = () => new Promise(() => {})
 
-/** Aborts a while after the request: the client has read by then what there is of the answer. No client tells when it has. */
+/** Aborts a while after the request, when the client has read the available part of the answer. No client reports that moment. */
 const abortOnceRead = (controller) => setTimeout(() => controller.abort(), 250)
 
-/** Aborts when a tool has returned its promise, not within its start: as a person does who cancels. */
+/** Aborts after a tool has returned its promise, not during its start. A person cancels the same way. */
 const abortOnceStarted = (controller) => setTimeout(() => controller.abort(), 10)
 
 async function noMore({ lane, check, ended, tools = [] }) {
@@ -84,7 +84,7 @@ export default [
       const tool1 = tool('read', { path: 'string' }, async (_, { signal }) => {
         abortOnceStarted(controller)
         await Promise.race([aborted(controller.signal), signal ? aborted(signal) : never()])
-        // The library may pass the abort on a moment later.
+        // The library may forward the abort a moment later.
         await new Promise((resolve) => setTimeout(resolve, 20))
         reached = signal?.aborted === true
         throw new Error('aborted')
@@ -143,7 +143,7 @@ export default [
       const lane = serve([calls([read('c1', 'a'), read('c2', 'b')]), say('Done.')])
       const tool1 = tool('read', { path: 'string' }, async ({ path }, { signal }) => {
         if (path === 'a') return 'paid for'
-        // The library takes the result of the first call in the meantime.
+        // The library reads the result of the first call in the meantime.
         setTimeout(() => controller.abort(), 60)
         await (signal ? aborted(signal) : aborted(controller.signal))
         throw new Error('aborted')
@@ -174,13 +174,13 @@ export default [
       const running = open({ lane }).say('Go.', { signal: controller.signal })
       await lane.had(1)
       let atAbort = 0
-      // By then the client has read the refusal. What it asked before the abort is not counted.
+      // The client has read the refusal by then. Requests before the abort do not count.
       setTimeout(() => {
         atAbort = lane.requests.length
         controller.abort()
       }, 60)
       const { ended } = await settles(running, 14_000)
-      // Longer than a first retry waits.
+      // Longer than the delay of a first retry.
       await lane.quiet(2500)
       const late = lane.requests.length - atAbort
       check(late === 0, `${late} more requests after the abort (${ended})`)

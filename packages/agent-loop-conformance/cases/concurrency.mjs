@@ -1,11 +1,11 @@
-// Runs beside each other: none reads what is another's, and nothing of them stays.
+// Concurrent runs. No run reads another run's data, and nothing remains of them.
 import { getEventListeners } from 'node:events'
 import { calls, say } from '../frames.mjs'
 import { resultsOf, usersOf } from '../strict-history.mjs'
 
 const concurrency = (rest) => ({ class: 'concurrency', ...rest })
 
-/** A model that reads a file by the last message of the user, and then answers with that message. */
+/** A model that reads the file named in the user's last message, and then answers with that message. */
 function echo({ messages }) {
   const asked = usersOf(messages).at(-1)
   const last = messages.at(-1)
@@ -15,7 +15,10 @@ function echo({ messages }) {
 const echoing = Object.assign([], { otherwise: echo })
 const reader = (tool) => tool('read', { path: 'string' }, ({ path }) => `text of ${path}`)
 
-/** How many listeners the signal has when none is left, or after 3 seconds: a library may take its own away after the end of a run. */
+/**
+ * The number of listeners on the signal once it is zero, or after 3 seconds. A library may remove its listeners after the end of a
+ * run.
+ */
 async function listenersLeft(signal) {
   let left = getEventListeners(signal, 'abort').length
   for (let i = 0; i < 100 && left > 0; i++) {
@@ -29,8 +32,7 @@ async function listenersLeft(signal) {
 export default [
   concurrency({
     name: 'two-runs',
-    title:
-      'Two simultaneous messages in one session: each is answered or refused, and the history is valid',
+    title: 'Two simultaneous messages in one session: each is answered or refused, and the history is valid',
     mistake: 'runsBeside',
     needs: ['session'],
     async run({ serve, open, tool, check, settles }) {

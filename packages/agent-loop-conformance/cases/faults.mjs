@@ -1,4 +1,4 @@
-// Providers and tools that fail.
+// Provider and tool failures.
 import { calls, cut, first, refuse, say, stall, words } from '../frames.mjs'
 import { resultsOf } from '../strict-history.mjs'
 
@@ -21,7 +21,7 @@ const fatal = (status, message) =>
     },
   })
 
-/** A rate limit with a time: the request after it does not come before the time. */
+/** A rate limit with a retry time. The next request does not arrive before that time. */
 const waits = (name, title, header) =>
   faults({
     name,
@@ -42,7 +42,7 @@ const waits = (name, title, header) =>
     },
   })
 
-/** A tool that misbehaves: the model reads a result, and the run goes on. */
+/** A misbehaving tool. The model receives a result, and the run continues. */
 const toolFault = (name, title, execute, mistake = 'throwsToolErrors') =>
   faults({
     name,

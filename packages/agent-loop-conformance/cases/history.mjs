@@ -1,9 +1,9 @@
-// After every way to stop, a strict provider accepts the next request, and what was done is in it.
+// After every kind of stop, a strict provider accepts the next request, and that request contains the completed work.
 import { call, calls, first, refuse, say, words, end } from '../frames.mjs'
 import { callsOf, resultsOf, usersOf } from '../strict-history.mjs'
 import { NotCertified } from '../verdict.mjs'
 
-/** One stop, and then "Again.": the server refuses what a strict provider refuses. */
+/** One stop, and then "Again.". The server rejects the same requests as a strict provider. */
 const after = (name, title, mistake, stop, { needs, kept } = {}) => ({
   class: 'history',
   name,
@@ -31,7 +31,7 @@ const after = (name, title, mistake, stop, { needs, kept } = {}) => ({
 const read = (id, path) => [id, 'read', { path }]
 const fixed = (text) => () => text
 
-/** A controller that aborts from within a tool, which then waits until the abort reaches it, or a while. */
+/** A controller that aborts inside a tool. The tool then waits for the abort, or for a short time. */
 const waits =
   (controller) =>
   (_, { signal }) =>
@@ -44,7 +44,10 @@ const waits =
       controller.abort()
     })
 
-/** A frame behind which all before it is out, and a promise of a while after that: no client tells when it has read it. */
+/**
+ * A final frame that flushes all earlier frames, and a promise that settles shortly after. No client reports that it has read the
+ * frame.
+ */
 function landing() {
   let tell
   const isSent = new Promise((resolve) => {
@@ -160,7 +163,7 @@ export default [
     'After a deadline while a call runs',
     'leavesCallsOpen',
     async (world) => {
-      // A deadline that passes before the call runs says nothing: the next one is longer.
+      // A deadline that expires before the call runs proves nothing, so the next deadline is longer.
       for (const deadlineMs of [1000, 4000, 12_000]) {
         // oxlint-disable-next-line no-await-in-loop -- one try after the other
         const stopped = await untilDeadline(world, deadlineMs)

@@ -1,10 +1,10 @@
-// Limits: exact, told, and what was paid for is kept.
+// Limits are exact and reported, and the paid work is kept.
 import { calls, say } from '../frames.mjs'
 import { answersOf, resultsOf } from '../strict-history.mjs'
 
 const limits = (rest) => ({ class: 'limits', needs: ['stepLimit'], ...rest })
 
-/** A model that calls for ever, with other arguments each time. */
+/** A model that makes calls forever, with different arguments each time. */
 const restless = (cap, tokens) =>
   Object.assign(
     Array.from({ length: cap }, (_, at) =>

@@ -1,4 +1,4 @@
-// The same thing for ever. The server says something else after 300 requests; a loop that is still there was stopped by nothing.
+// Endless repetition. The server changes its answer after 300 requests, so a loop that is still running was not stopped.
 import { calls, say } from '../frames.mjs'
 
 const cap = 300

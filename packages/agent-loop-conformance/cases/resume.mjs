@@ -1,5 +1,5 @@
-// A process dies by SIGKILL before and after each of its writes, and another goes on: the properties of "Resume Means Resume"
-// (arXiv:2608.03836) that a loop by itself can keep.
+// A process dies by SIGKILL before or after each of its writes, and another process continues. Tests the properties of "Resume Means
+// Resume" (arXiv:2608.03836) that a loop alone can provide.
 import { fork } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -13,14 +13,14 @@ const mostWrites = 40
 const end = 'Both are sent.'
 const sent = ['ada', 'ben']
 
-/** Two calls, and an answer: by what it reads, so that another process goes on with it. */
+/** Two calls, then an answer. The model derives its step from the messages, so that another process can continue. */
 function answer({ messages }) {
   const turn = messages.filter(({ role }) => role === 'assistant').length
   const call = (at) => [`c${at}`, 'send', { to: sent[at] }]
   return turn === 0 ? calls([call(0), call(1)]) : say(end)
 }
 
-/** One process to its end: what it told, or the signal that killed it. */
+/** Runs one process to its end. Returns its messages, or the signal that killed it. */
 async function runProcess(given) {
   const started = fork(child, [JSON.stringify(given)], {
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
@@ -34,8 +34,9 @@ async function runProcess(given) {
 }
 
 /**
- * What became of a session whose process died at a write, `before 3` or `after 3`; null: there is no such write. With `asks`, a
- * process before it has come to the question, and the one that dies brings the answer; the one that goes on is asked what is still open.
+ * The outcome of a session whose process died at a write, such as `before 3` or `after 3`. Null when there is no such write. With
+ * `asks`, an earlier process has reached the approval request, the dying process delivers the answer, and the continuing process
+ * answers the remaining requests.
  */
 async function dieAt({ serve, stored, check }, killAt, asks) {
   const folder = mkdtempSync(join(tmpdir(), 'conformance-'))
@@ -69,7 +70,7 @@ async function dieAt({ serve, stored, check }, killAt, asks) {
 
 const sweeps = new Map()
 
-/** The deaths after every write: once for all cases of a library, since a process of its own takes long to start. */
+/** The deaths after every write, computed once for all cases of a library because a process starts slowly. */
 function sweep(world, asks = false) {
   const key = JSON.stringify([world.stored, asks])
   const known = sweeps.get(key) ?? playDeaths(world, asks)
@@ -112,7 +113,7 @@ const resume = (name, title, mistake, judge, { needs = [], asks = false } = {}) 
   },
 })
 
-/** Whether the messages of a request go on from those of an earlier one. */
+/** Whether a request's messages extend the messages of an earlier request. */
 const continues = (earlier, later) =>
   earlier.messages.every((message, at) => message.role === later.messages[at]?.role) &&
   later.messages.length >= earlier.messages.length
@@ -125,7 +126,7 @@ function findTwice({ effects, told }) {
 const findOtherEnd = ({ told }) =>
   told.ok && told.text === end ? undefined : `${JSON.stringify(told.text)} (${told.ended})`
 
-/** A model that reads a file, and says what it was asked last. */
+/** A model that reads a file, and answers with the last user message. */
 function echo({ messages }) {
   if (messages.at(-1).role === 'tool') return say('It is read.')
   return usersOf(messages).length === 1

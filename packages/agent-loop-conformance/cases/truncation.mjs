@@ -1,4 +1,4 @@
-// Answers that end before the model was done. What is incomplete has no effect.
+// Truncated answers. Incomplete calls have no effect.
 import { call, cut, end, first, say, words } from '../frames.mjs'
 
 const truncation = (rest) => ({ class: 'truncation', ...rest })

@@ -1,4 +1,4 @@
-// What was used: counted, or said to be unknown.
+// Usage is counted, or reported as unknown.
 import { calls, cut, end, first, refuse, say, sayWhole, words } from '../frames.mjs'
 
 const usage = (rest) => ({ class: 'usage', needs: ['usage'], ...rest })
@@ -6,10 +6,10 @@ const read = (id) => [id, 'read', { path: id }]
 const notAsked = 'the request does not ask for usage'
 const asksForUsage = (lane) => lane.requests[0].body.stream_options?.include_usage === true
 const total = (told) => (told ? told.input + told.output : Number.NaN)
-/** No number, or a word beside it: the library says that it does not know. */
+/** Not a number, or flagged. Either way the library reports that it does not know the usage. */
 const isUnknown = (told) => !told || told.unknown === true || Number.isNaN(total(told))
 
-/** A call of the only tool, whatever its library calls it and its input. */
+/** A call of the only tool, under any name that the library uses for it and for its input. */
 function callOfFirstTool({ tools }) {
   const [{ function: tool }] = tools
   const names = tool.parameters.required ?? Object.keys(tool.parameters.properties ?? {})

@@ -1,10 +1,10 @@
-// Streams that are odd but real. A case says what reaches the user and the next request.
+// Unusual but real streams. A case defines the text for the user and the content of the next request.
 import { apart, calls, chunk, cut, done, end, event, first, say, words } from '../frames.mjs'
 import { callsOf, resultsOf } from '../strict-history.mjs'
 
 const wire = (rest) => ({ class: 'wire', ...rest })
 
-/** A stream that must come out as this text. */
+/** A stream that must produce this text. */
 const reads = (name, title, mistake, text, frames) =>
   wire({
     name,
@@ -40,7 +40,7 @@ const executes = (name, title, mistake, answer, inputs) =>
     },
   })
 
-/** An answer that is no answer: the user is told, or a retry gives the real one. */
+/** An invalid answer. The user sees an error, or a retry returns the real answer. */
 const tells = (name, title, mistake, plan, fault) =>
   wire({
     name,
@@ -232,10 +232,13 @@ export default [
     },
     ['a', 'b'],
   ),
-  executes('doubled-ids', 'Two calls with the same id', 'trustsIds', calls([read('c1', 'a'), read('c1', 'b')]), [
-    'a',
-    'b',
-  ]),
+  executes(
+    'doubled-ids',
+    'Two calls with the same id',
+    'trustsIds',
+    calls([read('c1', 'a'), read('c1', 'b')]),
+    ['a', 'b'],
+  ),
   executes('empty-id', 'A call with an empty id', 'trustsIds', calls([read('', 'a')]), ['a']),
   executes(
     'words-and-calls',
@@ -344,13 +347,7 @@ export default [
     { frames: [first, ...words('Half of'), event({ error: { message: 'overloaded', code: 503 } }), done] },
     'error event',
   ),
-  tells(
-    'empty',
-    'An answer without text and calls',
-    'acceptsEmpty',
-    { frames: [first, ...end()] },
-    'empty',
-  ),
+  tells('empty', 'An answer without text and calls', 'acceptsEmpty', { frames: [first, ...end()] }, 'empty'),
   wire({
     name: 'whole-answer',
     title: 'A JSON answer to a streaming request: read or reported',

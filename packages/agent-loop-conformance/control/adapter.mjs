@@ -1,4 +1,4 @@
-// The control: a minimal loop that passes every case. With `mistake` it makes the one mistake that a case must find.
+// The control, a minimal loop that passes every case. `mistake` adds the one mistake that a case must find.
 import { openConversation } from './loop.mjs'
 
 export { openStored } from './stored.mjs'

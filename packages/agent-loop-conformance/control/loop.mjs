@@ -1,5 +1,5 @@
-// The controls: the least loop that does every case right, and the same loop with one mistake, which its case has to find. A
-// case that passes the mistake, or fails the right loop, tells nothing about a library.
+// The controls: a minimal loop that handles every case correctly, and the same loop with one mistake that its case must find. A case
+// that passes the mistake, or fails the correct loop, proves nothing about a library.
 import { createHash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { readAnswer } from './read-answer.mjs'
@@ -7,7 +7,7 @@ import { readAnswer } from './read-answer.mjs'
 const limitOfSteps = 50
 const isNormal = (finish) => finish === 'stop' || finish === 'tool_calls'
 
-/** The work, or the reason of an abort that comes before its end. */
+/** The work, or the abort reason if the abort comes first. */
 function orAborted(work, signal, mistake) {
   return new Promise((resolve, reject) => {
     const stop = () => reject(signal.reason)
@@ -19,7 +19,7 @@ function orAborted(work, signal, mistake) {
   })
 }
 
-/** The input of a call, or why there is none. */
+/** The input of a call, or the reason that it has none. */
 function inputOf({ input: text }, { fields }, mistake) {
   if (text === '' && mistake !== 'wantsArguments') return { input: {} }
   let input
@@ -48,7 +48,7 @@ function asText(value, mistake) {
 
 const checkOf = (state) => createHash('sha256').update(`a secret ${state}`).digest('hex')
 
-/** By hand: Node 20 forgets what `AbortSignal.any` has put together. */
+/** Combined manually, because Node 20 drops the signals that `AbortSignal.any` creates. */
 function withDeadline(signal, ms) {
   const controller = new AbortController()
   setTimeout(() => controller.abort(new Error('the deadline')), ms)
@@ -56,7 +56,7 @@ function withDeadline(signal, ms) {
   return controller.signal
 }
 
-/** What all conversations of the mistake `sharesMessages` have in common, and those of `sharesDecisions`. */
+/** The shared state of all conversations with the mistake `sharesMessages`, and with `sharesDecisions`. */
 const shared = []
 const decisions = new Map()
 
@@ -66,7 +66,7 @@ class Conversation {
   #mistake
   #ids = 0
   #last = Promise.resolve()
-  /** The answer whose calls wait for a person, and its run. */
+  /** The answer with the waiting calls, and its run. */
   #asked
   #isApproved = false
 
@@ -77,7 +77,7 @@ class Conversation {
     if (options.saved) this.#restore(options.saved)
   }
 
-  /** One run after the other: the next one reads what this one leaves. */
+  /** Runs are sequential, because each run reads the messages of the previous run. */
   say(text, options) {
     if (this.#mistake === 'runsBeside') return this.#say(text, options)
     const said = this.#last.then(() => this.#say(text, options))
@@ -98,7 +98,7 @@ class Conversation {
     return this.#go(run)
   }
 
-  /** What a person says of the calls that wait: `{ id: boolean }`. */
+  /** The person's decisions on the waiting calls: `{ id: boolean }`. */
   async answer(said) {
     if (!this.#asked) return { text: '', ok: false, ended: 'nothing is asked' }
     const { answer, run } = this.#asked
@@ -115,7 +115,7 @@ class Conversation {
     return JSON.stringify({ state, check: checkOf(state) })
   }
 
-  /** Another conversation, which begins where this one stands. */
+  /** Another conversation, which starts from the current state. */
   fork() {
     return this.#mistake === 'sharesForks' ? this : new Conversation({ ...this.#options, saved: this.save() })
   }
@@ -180,7 +180,7 @@ class Conversation {
     }
   }
 
-  /** One step's answer, with retries of what may pass. */
+  /** One step's answer. Retries transient failures. */
   async #ask(run) {
     const mistake = this.#mistake
     for (let attempt = 1; ; attempt++) {
@@ -258,7 +258,7 @@ class Conversation {
     }
   }
 
-  /** The part of an answer that a cancel ended. */
+  /** The received part of a cancelled answer. */
   #keepPart({ text, calls }) {
     if (this.#mistake === 'keepsHalfCalls' && calls.length > 0)
       this.#messages.push(this.#answerOf(text, calls))
@@ -337,7 +337,7 @@ class Conversation {
     }
   }
 
-  /** Another agent, on the account of this run. */
+  /** A sub-agent whose usage counts toward this run. */
   async #runSubAgent({ input }, run) {
     const below = new Conversation({ ...this.#options, tools: [], saved: undefined })
     const { text, usage } = await below.say(input, { signal: run.signal })

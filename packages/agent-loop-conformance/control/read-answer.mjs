@@ -1,4 +1,4 @@
-// One answer of the server, read from its bytes: how a loop without a library does it. Each mistake is one that real loops make.
+// Reads one answer of the server from its bytes, without a library. Each mistake occurs in real loops.
 
 async function* linesOf(body, mistake) {
   const decoder = new TextDecoder()
@@ -53,7 +53,7 @@ function addChunk(answer, data, mistake, onText) {
   answer.finish = choice.finish_reason ?? answer.finish
 }
 
-/** Fills `answer`, so that what came before a failure is there. */
+/** Fills `answer` incrementally, so that the content before a failure is available. */
 export async function readAnswer(response, answer, mistake, onText) {
   if (!response.ok)
     throw Object.assign(new Error(`${response.status} ${await response.text()}`), { response })

@@ -1,4 +1,4 @@
-// The controls with their state in a file: the least loop that another process can go on with, and the same loop with one mistake.
+// The controls with their state in a file: a minimal loop that another process can continue, and the same loop with one mistake.
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { readAnswer } from '../control/read-answer.mjs'
@@ -21,7 +21,7 @@ export function openStored({ baseURL, folder, tools, writing, mistake }) {
     await readAnswer(response, answer, undefined, () => undefined)
     return answer
   }
-  /** A call that was under way when the process died may have had its effect: it is told so, and not repeated. */
+  /** A call that was running when the process died may have had its effect. Its result states this, and the call is not repeated. */
   const execute = ({ id, function: { arguments: input } }) => {
     let content = 'Interrupted: it may have been sent.'
     if (!state.started.includes(id) || mistake === 'repeatsEffects') {

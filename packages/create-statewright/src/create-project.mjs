@@ -14,10 +14,10 @@ import { UsageError } from './options.mjs'
 
 const assembled = fileURLToPath(new URL('../dist/templates', import.meta.url))
 
-/** What does no harm in a folder that counts as empty. */
+/** Harmless files in a folder that counts as empty. */
 const harmless = new Set(['.git', '.DS_Store', 'Thumbs.db'])
 
-/** Why no project can begin in the folder, as a sentence; null when one can. */
+/** Returns the reason that the folder cannot hold a new project, as a sentence, or null. */
 export function findFolderFault(folder) {
   if (folder.trim() === '') return 'FOLDER is empty. Give a name, such as my-agent, or . for this folder.'
   const reserved = resolve(folder)
@@ -34,8 +34,8 @@ export function findFolderFault(folder) {
 }
 
 /**
- * Writes the files of a template into a folder, and returns how many they are.
- * @param packageSpec what the project's package.json names as its Statewright: a range of versions, or `file:PATH`
+ * Writes the files of a template into a folder and returns their number.
+ * @param packageSpec the Statewright dependency in the project's package.json: a version range, or `file:PATH`
  * @throws {UsageError} when the folder is not empty
  */
 export function createProject({ folder, template, packageSpec }) {
@@ -58,7 +58,7 @@ export function createProject({ folder, template, packageSpec }) {
     .length
 }
 
-/** A name that npm takes, from the name of a folder. */
+/** A valid npm name, derived from the name of a folder. */
 export function toPackageName(name) {
   const slug = name
     .normalize('NFKD')

@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util'
 import { templates } from './templates.mjs'
 
-/** The command was called wrongly. The message says what to do. */
+/** Invalid command line. The message describes the fix. */
 export class UsageError extends Error {}
 
 /**

@@ -1,6 +1,6 @@
 /**
- * What a project can begin as. `steps`: what a person types then. `parts`: what it takes from the repository's examples, from each path to a
- * path of the project.
+ * The project templates. `steps` lists the next commands for the person. `parts` maps paths of the repository's examples to paths in
+ * the project.
  */
 export const templates = {
   agent: { about: 'one file and a test', steps: ['npm start', 'npm test'], parts: [] },

@@ -7,7 +7,7 @@ import { createOrderAgent } from './agent.js'
 const open: Rehearsal[] = []
 after(() => Promise.all(open.map((rehearsal) => rehearsal.close())))
 
-/** The agent with a model that says these things, and refuses a history that a provider would refuse. */
+/** The agent with a scripted model. The model rejects any history that a provider would reject. */
 async function rehearse(...turns: Turn[]) {
   const rehearsal = await startRehearsal({ scenario: { turns }, strict: true })
   open.push(rehearsal)

@@ -1,5 +1,5 @@
 /**
- * An agent that answers questions about orders, and asks you before it refunds one.
+ * An agent that answers questions about orders, and asks for approval before a refund.
  *
  *   npm start                                  plays a rehearsal, without a key
  *   OPENAI_API_KEY=sk-… npm start -- 'Where is order 1002?'
@@ -52,7 +52,7 @@ export function createOrderAgent(model: ModelProvider, store?: SessionStore) {
   })
 }
 
-/** Prints what a run does, and asks the person where it waits for an approval. */
+/** Prints the events of a run, and prompts the person at each approval request. */
 export async function play(run: Run): Promise<RunResult> {
   const format = createEventFormatter({ color: process.stdout.isTTY })
   for (;;) {
@@ -66,7 +66,7 @@ export async function play(run: Run): Promise<RunResult> {
   }
 }
 
-/** Without a terminal the answer is no. */
+/** Without a terminal, the answer is no. */
 async function confirm(question: string): Promise<boolean> {
   if (!process.stdin.isTTY) return false
   const lines = createInterface({ input: process.stdin, output: process.stdout })
@@ -77,7 +77,7 @@ async function confirm(question: string): Promise<boolean> {
   }
 }
 
-/** What the model says in the rehearsal. */
+/** The model's answers in the rehearsal. */
 const rehearsedTurns: (Turn | TurnFunction)[] = [
   { text: 'I look it up.', toolCalls: [{ name: 'find_order', arguments: { id: '1001' } }] },
   { toolCalls: [{ name: 'refund', arguments: { id: '1001' } }] },

@@ -17,7 +17,7 @@ after(async () => {
 const ann = 'aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa'
 const ben = 'bbbbbbbb-bbbb-4bbb-8bbb-bbbbbbbbbbbb'
 
-/** Says a text in a chat, as `useChat` does, and returns what is streamed. */
+/** Sends a text to a chat, as `useChat` does, and returns the streamed response. */
 async function say(visitor: string, id: string, text: string): Promise<string> {
   const response = await app.request('/api/chat', {
     method: 'POST',

@@ -1,9 +1,9 @@
-/** The requests of the page: chats, and their list. */
+/** The endpoints of the page: chats, and the list of chats. */
 import { Hono } from 'hono'
 import { chatHandler } from 'statewright/ui'
 import { agent, store } from './agent.mjs'
 
-/** Each browser is a user of its own. A real server looks here who has signed in. */
+/** Each browser is a separate user. A real server checks the signed-in user here. */
 export function findVisitor(cookies: string | null | undefined): string | null {
   return /(?:^|; )visitor=([\w-]{36})(?:;|$)/.exec(cookies ?? '')?.[1] ?? null
 }
@@ -22,7 +22,7 @@ export const app = new Hono()
 app.all('/api/chat', ({ req }) => chat(req.raw))
 app.all('/api/chat/*', ({ req }) => chat(req.raw))
 
-/** The chats of a user, the latest first. */
+/** A user's chats, latest first. */
 app.get('/api/chats', async (context) => {
   const prefix = findVisitor(context.req.header('cookie'))
   const sessions = prefix === null ? [] : await store.list({ prefix, limit: 50 })

@@ -17,7 +17,7 @@ if (isProduction) app.get('*', serveStatic({ root: './dist' }))
 
 const answer = getRequestListener(app.fetch)
 const server = createServer((request, response) => {
-  // Another site's host name may point to this machine: only requests for its own names are answered.
+  // Another site's host name may resolve to this machine, so the server answers only requests for its own names.
   if (!isProduction && !/^(127\.0\.0\.1|localhost)(:\d+)?$/.test(request.headers.host ?? ''))
     return response.writeHead(403).end()
   if (request.url?.startsWith('/api/')) return void answer(request, response)
@@ -30,7 +30,7 @@ server.listen(port, isProduction ? undefined : '127.0.0.1', () =>
   console.log(`Open http://127.0.0.1:${(server.address() as AddressInfo).port}`),
 )
 
-/** A browser that comes for the first time becomes a user. */
+/** Registers a new browser as a user. */
 function greet({ headers }: IncomingMessage, response: ServerResponse): void {
   if (findVisitor(headers.cookie) === null)
     response.setHeader('set-cookie', `visitor=${randomUUID()}; Path=/; HttpOnly; SameSite=Strict`)

@@ -1,4 +1,4 @@
-/** The agents of the service. Each has a version: a deploy that changes one says which older sessions it goes on with. */
+/** The agents of the service. Each has a version. A deploy that changes an agent lists the older versions whose sessions it continues. */
 import {
   createAgent,
   defineAgents,
@@ -24,7 +24,7 @@ const pay = defineTool({
   description: 'Pays an invoice.',
   input: z.object({ id: z.number() }),
   needsApproval: true,
-  // A payment service that takes this key pays once, also when a process dies in the middle of the call.
+  // A payment service that accepts this key charges once, even if the process dies during the call.
   execute: ({ id }, { idempotencyKey }) => ({ paid: id, reference: idempotencyKey.slice(0, 8) }),
 })
 
@@ -40,7 +40,7 @@ export function createAgents(store: SessionStore, model: ModelProvider) {
   return { payer, agents: defineAgents({ payer: { agent: payer, version: '1' } }) }
 }
 
-/** The model: a real one with a key, otherwise one that plays a part. */
+/** The model: a real model with a key, otherwise a scripted one. */
 export async function openModel(): Promise<ModelProvider> {
   const { OPENAI_API_KEY, OPENAI_MODEL = 'gpt-5-mini' } = process.env
   if (OPENAI_API_KEY) return openaiChat({ model: OPENAI_MODEL })

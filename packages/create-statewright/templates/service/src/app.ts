@@ -1,4 +1,4 @@
-/** The HTTP interface: begin a session, look at it, answer it, cancel it. */
+/** The HTTP interface, with routes to start, read, answer and cancel a session. */
 import { timingSafeEqual } from 'node:crypto'
 import { Hono } from 'hono'
 import { StatewrightError, type Agent } from 'statewright'
@@ -16,7 +16,7 @@ const answering = z.object({
 interface AppParts {
   agent: Agent
   sessions: DbosSessions
-  /** Who has it may do everything. */
+  /** A client with this token has full access. */
   token: string
 }
 

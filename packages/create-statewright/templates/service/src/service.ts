@@ -1,4 +1,4 @@
-/** The service in one process. Start as many as you need: they share the work through Postgres. */
+/** The service in one process. Start any number of processes. They share the work through Postgres. */
 import { randomUUID } from 'node:crypto'
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -11,7 +11,7 @@ import { createApp } from './app.js'
 
 export interface Service {
   url: string
-  /** Takes no more work, lets what is under way come to a safe point, and ends. Another process goes on with it. */
+  /** Stops accepting work, brings active work to a safe point, and ends. Another process continues the work. */
   stop(): Promise<void>
 }
 
@@ -27,7 +27,7 @@ export async function startService(options: {
   DBOS.setConfig({
     name: 'service',
     systemDatabaseUrl: databaseUrl,
-    applicationVersion: 'sessions', // the same over all deploys: the agents say which versions they accept
+    applicationVersion: 'sessions', // identical across deploys; the agents list the versions that they accept
     executorID: randomUUID(), // different in each process
     logLevel: 'error',
   })

@@ -1,4 +1,7 @@
-/** Loaded before the service: where spans and metrics go. The SDK reads OTEL_EXPORTER_OTLP_ENDPOINT and the other usual variables. */
+/**
+ * Loaded before the service. Configures the export of spans and metrics. The SDK reads OTEL_EXPORTER_OTLP_ENDPOINT and the other
+ * standard variables.
+ */
 import { NodeSDK } from '@opentelemetry/sdk-node'
 
 if (process.env['OTEL_EXPORTER_OTLP_ENDPOINT']) {

@@ -1,4 +1,4 @@
-/** A Postgres for the tests: DATABASE_URL, or a new cluster of the programs on this machine in a temporary folder. */
+/** A Postgres for the tests: DATABASE_URL, or a new cluster in a temporary folder, created with this machine's programs. */
 import { spawn, spawnSync } from 'node:child_process'
 import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -11,7 +11,7 @@ export interface OwnPostgres {
   stop(): Promise<void>
 }
 
-/** Null where there is none. */
+/** Null when Postgres is not available. */
 export async function openPostgres(): Promise<OwnPostgres | null> {
   const { DATABASE_URL } = process.env
   if (DATABASE_URL) return { url: DATABASE_URL, stop: async () => undefined }
@@ -65,7 +65,7 @@ function findPrograms(): string | null {
   return folders.find((folder) => existsSync(join(folder, 'initdb'))) ?? null
 }
 
-/** Postgres refuses to run as root. Null where root has no other user. */
+/** Postgres refuses to run as root. Null when root cannot switch to another user. */
 function findUser(): { uid: number; gid: number } | Record<never, never> | null {
   if (process.getuid?.() !== 0) return {}
   const [uid, gid] = ['-u', '-g'].map((flag) => spawnSync('id', [flag, 'postgres'], { encoding: 'utf8' }))

@@ -26,7 +26,7 @@ async function send(path: string, body?: unknown, bearer = token): Promise<{ sta
   return { status: response.status, said: await response.json() }
 }
 
-/** Looks at a session until it is in a state. */
+/** Polls a session until it reaches a state. */
 async function rest(session: string, state: string): Promise<any> {
   for (let looks = 0; looks < 300; looks += 1) {
     const { said } = await send(`/sessions/${session}`)
