@@ -1,4 +1,4 @@
-// For each library: its identity, the documented features that the second variant uses with their pages, and the features that it
+// Facts about each library, with its identity, the documented features that the second variant uses with their pages, and the features that it
 // does not claim. The runner reads this file without loading the library.
 const both = (lacks) => ({ defaults: lacks, documented: lacks })
 const noIdle = { idleLimit: 'no time limit between two pieces of a stream is documented' }

@@ -57,7 +57,7 @@ function casesOf({ peers, results }) {
     .join('\n\n')
 }
 
-/** The note of an expected failure: the link to a public issue of the library. */
+/** The note of an expected failure, with the link to a public issue of the library. */
 const noteOf = (expected, one) => expected[one.peer]?.[one.variant]?.[one.case] ?? ''
 
 function failuresOf({ peers, results }, expected) {

@@ -1,4 +1,4 @@
-// The terminal output: one line per library and variant, and one line per unexpected result.
+// The terminal output, with one line per library and variant, and one line per unexpected result.
 
 const count = (results, kind) => results.filter(({ result }) => result === kind).length
 

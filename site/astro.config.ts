@@ -6,7 +6,7 @@ import { finish } from './src/finish.ts'
 
 const { origin, base, repository } = addresses
 
-/** What the readers of scenarios take from Node, in the page of the playground. */
+/** The Node modules that the scenario readers use, replaced for the playground page. */
 const shims = `${site}src/playground/node-shims.ts`
 
 /** The groups of docs/README.md, in its order. */
@@ -37,7 +37,7 @@ export default defineConfig({
       alias: { 'node:fs/promises': shims, 'node:http': shims },
       dedupe: ['@codemirror/state', '@codemirror/view'],
     },
-    // The chunk of a library that is loaded when a run starts is no news.
+    // The size warning does not apply to a lazily loaded library chunk.
     build: { chunkSizeWarningLimit: 1500 },
   },
   integrations: [
@@ -46,7 +46,7 @@ export default defineConfig({
       description: 'The agent loop as one explicit statechart.',
       pagination: false,
       lastUpdated: false,
-      // Code that wraps needs no bar to scroll it by, which a keyboard would have to reach.
+      // Wrapped code needs no scroll bar, so it needs no keyboard focus.
       expressiveCode: { defaultProps: { wrap: true } },
       customCss: ['./src/styles/site.css'],
       components: { PageTitle: './src/components/PageTitle.astro', Head: './src/components/Head.astro' },

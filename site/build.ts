@@ -1,4 +1,4 @@
-// Writes the reference of the entry points as Markdown, then all pages as HTML.
+// Generates the Markdown reference of the entry points, then all pages as HTML.
 import { rmSync } from 'node:fs'
 import { Application } from 'typedoc'
 import { build } from 'astro'
@@ -10,7 +10,7 @@ const options = {
   plugin: ['typedoc-plugin-markdown'],
   entryPoints: entryPoints.map(({ source }) => root + source),
   tsconfig: `${root}tsconfig.build.json`,
-  // The package's own TypeScript is newer than TypeDoc knows: `npm run check` looks at the types.
+  // TypeDoc does not support the package's TypeScript version yet. `npm run check` checks the types.
   skipErrorChecking: true,
   excludeInternal: true,
   excludePrivate: true,

@@ -1,4 +1,4 @@
-// Serves the site that was built, on 127.0.0.1, as a host of static files does: `node serve.ts [PORT]`.
+// Serves the built site on 127.0.0.1, like a static file host: `node serve.ts [PORT]`.
 import { createReadStream, statSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -21,7 +21,7 @@ const types: Record<string, string> = {
 const packed = /\.(html|js|css|svg|json|md|txt)$/
 const dist = fileURLToPath(new URL('dist', import.meta.url))
 
-/** The file that an address names: of a folder, its `index.html`. */
+/** The file for a URL. A folder maps to its `index.html`. */
 function findFile(url: string): string | null {
   let path: string
   try {
@@ -33,7 +33,7 @@ function findFile(url: string): string | null {
   return statSync(file, { throwIfNoEntry: false })?.isFile() ? file : null
 }
 
-/** Serves the built site on a port of 127.0.0.1; 0 takes a free one. */
+/** Serves the built site on a port of 127.0.0.1. Port 0 picks a free port. */
 export async function serveSite(port = 0): Promise<{ url: string; close(): Promise<void> }> {
   const server: Server = createServer(({ url = '/' }, response) => {
     const file = findFile(url)
@@ -41,7 +41,7 @@ export async function serveSite(port = 0): Promise<{ url: string; close(): Promi
     const isPacked = packed.test(shown)
     response.writeHead(file ? 200 : 404, {
       'content-type': types[extname(shown)] ?? 'application/octet-stream',
-      // Names of what Astro bundles change with their content.
+      // Astro's bundles have content hashes in their names.
       'cache-control': url.includes('/_astro/') ? 'public, max-age=31536000, immutable' : 'no-cache',
       ...(isPacked && { 'content-encoding': 'gzip' }),
     })

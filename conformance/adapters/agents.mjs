@@ -80,7 +80,7 @@ export function open({ baseURL, variant, tools, limits, saved }) {
       return go(input, options)
     },
     async answer(said) {
-      // Follows the human-in-the-loop page: the caller stores the state as text, and the answering process loads it.
+      // Follows the human-in-the-loop page. The caller stores the state as text, and the answering process loads it.
       if (!waiting) throw new Error('no state is stored')
       const state = await RunState.fromString(agent, waiting)
       for (const asked of state.getInterruptions())

@@ -28,7 +28,7 @@ export const usage = (input = 10, output = 5) =>
 export const done = event('[DONE]')
 export const first = chunk({ role: 'assistant', content: '' })
 
-/** The end of an answer: its finish reason, its usage, and `[DONE]`. */
+/** The end of an answer, with its finish reason, its usage, and `[DONE]`. */
 export const end = (finish = 'stop', tokens = [10, 5]) => [chunk({}, finish), usage(...tokens), done]
 
 const pieces = (text) => text.match(/.{1,12}/gsu) ?? []
@@ -57,7 +57,7 @@ export const calls = (list, { text = '', finish = 'tool_calls', tokens } = {}) =
   ],
 })
 
-/** A fault that replaces the rest of an answer: the socket closes, or the stream stalls. */
+/** A fault that replaces the rest of an answer. The socket closes, or the stream stalls. */
 export const cut = { fault: 'cut' }
 export const stall = { fault: 'stall' }
 

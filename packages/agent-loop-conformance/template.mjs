@@ -14,7 +14,7 @@ export const variants = {
   },
 }
 
-/** One model request: the text and the tool calls of the answer. */
+/** One model request. Returns the text and the tool calls of the answer. */
 async function ask(baseURL, messages, signal) {
   const body = JSON.stringify({ model: 'scripted', messages, stream: true })
   const response = await fetch(`${baseURL}/chat/completions`, { method: 'POST', body, signal })

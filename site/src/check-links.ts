@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 
-/** Follows every link, picture, script and sheet of the pages in a folder that leads to the site itself, anchors included. */
+/** Checks every internal link, image, script and style sheet of the pages in a folder, including anchors. */
 export async function checkLinks(
   folder: string,
   base: string,
@@ -19,7 +19,7 @@ export async function checkLinks(
     anchors.set(name, known)
     return known
   }
-  /** By where they lead: one of a page's head is on every page. */
+  /** Grouped by target, because a link in the head occurs on every page. */
   const broken = new Map<string, string[]>()
   let checked = 0
   for (const [name, html] of pages) {

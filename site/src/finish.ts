@@ -7,7 +7,7 @@ import { toAddress } from './content/links.ts'
 import { addresses, root } from './content/package.ts'
 import { type Page, readPages } from './content/pages.ts'
 
-/** Adds what is no HTML to the site that was built: every page as Markdown, `llms.txt`, and the files that pages lead to. */
+/** Adds the non-HTML files to the built site: Markdown versions of all pages, `llms.txt`, and linked files. */
 export function finish(): AstroIntegration {
   return {
     name: 'finish',
@@ -43,7 +43,7 @@ export function finish(): AstroIntegration {
 
 const isDocument = ({ id }: Page): boolean => id === 'readme' || /^(docs|examples)(\/|$)/.test(id)
 
-/** By llmstxt.org: a heading, a quotation that says what it is, and lists of links. */
+/** The format of llmstxt.org, with a heading, a quoted summary, and link lists. */
 function listForModels(pages: readonly Page[]): string {
   const line = ({ id, title, description }: Page): string =>
     `- [${title}](${toAddress(id, 'md')})${description && `: ${description}`}`

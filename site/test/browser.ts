@@ -19,7 +19,7 @@ export function launchChromium(): Promise<Browser> {
   })
 }
 
-/** The ways in which every kind of page is looked at. */
+/** The viewports and themes for every kind of page. */
 export const looks = [400, 1440].flatMap((width) =>
   (['light', 'dark'] as const).map((colorScheme) => ({ width, colorScheme })),
 )
@@ -34,7 +34,7 @@ export function openContext(
   return browser.newContext({ viewport: { width, height: 900 }, colorScheme, reducedMotion })
 }
 
-/** What axe finds, each as its rule and the first place. */
+/** The axe violations, each as its rule and its first element. */
 export async function findBarriers(page: Page): Promise<string[]> {
   await page.evaluate(axe)
   return page.evaluate(async () => {
@@ -47,7 +47,7 @@ interface AxeResults {
   violations: { id: string; nodes: { html: string }[] }[]
 }
 
-/** By how many pixels the page is wider than the window. */
+/** The horizontal overflow of the page in pixels. */
 export function findOverflow(page: Page): Promise<number> {
   return page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)
 }

@@ -1,11 +1,12 @@
-// What Lighthouse says of a phone that loads the pages over slow 4G.
+// Runs Lighthouse with a phone that loads the pages over slow 4G.
 //
-// A score of performance is no test: it depends on how fast the machine is, and on what else it does meanwhile. It has three parts:
-// - What the network costs. Lighthouse computes it from the requests that the page needs. Here it does so with a processor that takes no time and a
-//   server that always answers after `serverMs`, so that every machine computes the same: the first paint and the largest one are held.
-// - What scripts cost. Their time is not held, but their bytes, in `site.test.ts` before anyone touches a page.
-// - How much moves while the page loads: that is held.
-// The score itself is told beside each test, for a phone that is the same on all machines (`phoneIndex`), and refuses nothing.
+// The performance score is not asserted, because it depends on the machine's speed and load. It has three parts:
+// - Network cost. Lighthouse computes it from the page's requests. Here the simulation uses an infinitely fast processor and a
+// server that always answers after `serverMs`, so that every machine computes the same values. The first and the largest paint are
+// asserted.
+// - Script cost. `site.test.ts` limits the bytes that load before the first interaction. The time is not asserted.
+// - Layout shift during loading, which is asserted.
+// The score appears next to each test, for a phone that is the same on all machines (`phoneIndex`). It never fails a test.
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { launch } from 'chrome-launcher'
@@ -23,11 +24,11 @@ const slow4G = {
   downloadThroughputKbps: 1474.56,
   uploadThroughputKbps: 675,
 }
-/** Milliseconds: what a host of static files takes, whatever this machine takes. */
+/** Milliseconds that a static file host takes, independent of this machine. */
 const serverMs = 30
 /**
- * The `benchmarkIndex` of the phone. By Lighthouse's guide to throttling, a phone of the middle has 125 to 800, and the usual slowdown of 4 suits a
- * desktop of 1500 to 2000: this phone is four times slower than one of 1600.
+ * The `benchmarkIndex` of the phone. According to Lighthouse's throttling guide, a mid-range phone has 125 to 800, and the usual
+ * slowdown of 4 fits a desktop of 1500 to 2000. This phone is four times slower than a desktop of 1600.
  */
 const phoneIndex = 400
 
@@ -67,7 +68,7 @@ describe('Lighthouse', () => {
         const score = (category: string): number => Math.round((lhr.categories[category]?.score ?? 0) * 100)
         assert.deepEqual([score('accessibility'), score('best-practices'), score('seo')], [100, 100, 100])
         const number = (audit: string): number => lhr.audits[audit]?.numericValue ?? Infinity
-        // What web.dev calls good.
+        // The thresholds that web.dev calls good.
         assert.ok(number('first-contentful-paint') <= 1800, `first paint ${number('first-contentful-paint')}`)
         assert.ok(
           number('largest-contentful-paint') <= 2500,

@@ -30,7 +30,7 @@ let origins: Set<string>
 
 const wide = { width: 1440, colorScheme: 'light' } as const
 
-/** Opens the page, and turns to nothing in it. */
+/** Opens the page without interaction. */
 async function openPage(
   look: (typeof looks)[number] = wide,
   hash = '',
@@ -49,11 +49,11 @@ async function openPage(
   await button('Play').waitFor()
 }
 
-/** Opens the page, and turns to it: all that it loads then is there. */
+/** Opens the page and interacts with it, so that everything loads. */
 async function openPlayground(...how: Parameters<typeof openPage>): Promise<void> {
   await openPage(...how)
   await button('Play').hover()
-  // What is loaded later moves what is below it: a click would miss.
+  // Late content moves the elements below it, and a click would miss.
   await page.locator('.picture svg[aria-label^="The chart. Active"]').waitFor()
   await page.locator('.cm-content').nth(1).waitFor()
 }
@@ -201,7 +201,7 @@ describe('the playground', () => {
       }
       const script = editor('The model answers, turn by turn (JSON)')
       const settings = editor('Settings of the agent (JSON)')
-      // Of a long text only what is near is drawn.
+      // The editor renders only the visible part of a long text.
       const text = async (one: typeof script) =>
         (await one.locator('.cm-line').allInnerTexts()).slice(0, 12).join('\n')
       const before = await text(script)
@@ -358,7 +358,7 @@ describe('the playground', () => {
       .waitFor()
     await openPlayground(undefined, `#s=${'A'.repeat(40_000)}`)
     await page.getByRole('status').getByText('This link is too long to be one of the playground.').waitFor()
-    // Of a link with a script, the mistakes are told before anyone turns to it.
+    // A link with a script shows its errors before any interaction.
     const script = '{\n  "turns": ['
     await openPage(undefined, `#${await writeLink({ input: 'Hi.', script, settings: '{}' })}`)
     await page

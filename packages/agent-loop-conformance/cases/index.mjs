@@ -10,7 +10,7 @@ import truncation from './truncation.mjs'
 import usage from './usage.mjs'
 import wire from './wire.mjs'
 
-/** Every case, with its id: the class and the name. */
+/** Every case, with an id made of the class and the name. */
 export const cases = [
   ...wire,
   ...truncation,

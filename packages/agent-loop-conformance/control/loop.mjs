@@ -1,4 +1,4 @@
-// The controls: a minimal loop that handles every case correctly, and the same loop with one mistake that its case must find. A case
+// The controls, a minimal loop that handles every case correctly, and the same loop with one mistake that its case must find. A case
 // that passes the mistake, or fails the correct loop, proves nothing about a library.
 import { createHash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'

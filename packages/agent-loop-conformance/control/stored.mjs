@@ -1,4 +1,4 @@
-// The controls with their state in a file: a minimal loop that another process can continue, and the same loop with one mistake.
+// The controls with their state in a file. They are a minimal loop that another process can continue, and the same loop with one mistake.
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { readAnswer } from '../control/read-answer.mjs'

@@ -35,7 +35,7 @@ export function findFolderFault(folder) {
 
 /**
  * Writes the files of a template into a folder and returns their number.
- * @param packageSpec the Statewright dependency in the project's package.json: a version range, or `file:PATH`
+ * @param packageSpec the Statewright dependency in the project's package.json, as a version range, or `file:PATH`
  * @throws {UsageError} when the folder is not empty
  */
 export function createProject({ folder, template, packageSpec }) {

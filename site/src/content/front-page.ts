@@ -4,7 +4,7 @@ import { root, site } from './package.ts'
 
 const read = (file: string): string => readFileSync(root + file, 'utf8')
 
-/** The front page: parts of the README and of the measurements, and when to use something else. */
+/** The front page, with parts of the README and of the measurements, and a section on alternatives. */
 export function frontPage(): string {
   const readme = read('README.md')
   const [program = ''] = /^```sh\nnpm install[^]*?```ts\n[^]*?^```$/m.exec(readme) ?? []
@@ -22,7 +22,7 @@ export function frontPage(): string {
   ].join('\n\n')
 }
 
-/** How the guarantees are held, in numbers that generated files have. */
+/** The evidence for the guarantees, as counts from generated files. */
 function listCounts(): string {
   const { states, transitions, explored } = JSON.parse(read('visualizations/agent.coverage.json')) as {
     states: { reached: boolean }[]
@@ -42,7 +42,7 @@ function listCounts(): string {
   return `| count | of what |\n| ---: | --- |\n${table.join('\n')}${more}`
 }
 
-/** The first table of the measurements, and of the conformance suite where there is one. */
+/** The first table of the measurements, and of the conformance suite if it exists. */
 function compare(): string {
   const { text, notes } = measuredPeers(read('docs/performance.md'))
   return [
@@ -54,7 +54,7 @@ function compare(): string {
   ].join('\n\n')
 }
 
-/** How many cases each library passes, by its documented way. */
+/** The number of passed cases per library, in its documented variant. */
 function countedCases(page: string): string {
   const [, table = ''] = /\n## The libraries\n([^]*?)\n## /.exec(page) ?? []
   const rows = rowsOf(table).slice(1)

@@ -2,22 +2,22 @@ import { statSync } from 'node:fs'
 import { posix } from 'node:path'
 import { addresses, root } from './package.ts'
 
-/** Files of the package that pages link to or show, and that are no pages: they are published as they are. */
+/** Package files that pages link to or show but that are not pages. The site publishes them unchanged. */
 export interface LinkedFiles {
   add(path: string): void
 }
 
 interface Places {
-  /** The id of the page that is made of a file. */
+  /** The id of the page for a file. */
   pageOf: ReadonlyMap<string, string>
   files: LinkedFiles
 }
 
 /**
- * Makes the links of a Markdown file lead to the pages of the site: to HTML (`/docs/tools/`), or to Markdown (`/docs/tools.md`). Code
- * stays as it is.
+ * Rewrites the links of a Markdown file to the site's pages, as HTML (`/docs/tools/`) or Markdown (`/docs/tools.md`). Code stays
+ * unchanged.
  *
- * @throws Error where a link leads to nothing
+ * @throws Error for a broken link
  */
 export function rewriteLinks(markdown: string, file: string, form: 'html' | 'md', places: Places): string {
   const rewritten = (target: string): string => {
@@ -35,7 +35,7 @@ export function rewriteLinks(markdown: string, file: string, form: 'html' | 'md'
   )
 }
 
-/** Where a page is; the front page has the id `index`. */
+/** The URL of a page. The front page has the id `index`. */
 export function toAddress(id: string, form: 'html' | 'md'): string {
   if (form === 'md') return `${addresses.base}${id}.md`
   return id === 'index' ? addresses.base : `${addresses.base}${id}/`
@@ -51,7 +51,7 @@ function locateFile(path: string, from: string, files: LinkedFiles): string {
   return `${addresses.base}files/${published(path, found.isDirectory())}`
 }
 
-/** The name that a file has on the site: hosts know how to show text, and not every one how to show TypeScript. */
+/** The published name of a file. Every host serves text, but some do not know TypeScript. */
 export function published(path: string, isFolder: boolean): string {
   if (isFolder) return `${path}/`
   return /\.(svg|webp|png|json|txt)$/.test(path) ? path : `${path}.txt`

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
-/** The folder of the package, and of the site in it; each ends with a slash. */
+/** The folders of the package and of its site. Each path ends with a slash. */
 export const root = fileURLToPath(new URL('../../../', import.meta.url))
 export const site = `${root}site/`
 
@@ -14,15 +14,15 @@ interface Manifest {
 const { exports, homepage, repository } = JSON.parse(readFileSync(`${root}package.json`, 'utf8')) as Manifest
 
 export interface EntryPoint {
-  /** What is imported: `statewright/testing`. */
+  /** The import specifier, such as `statewright/testing`. */
   name: string
-  /** Its source, from the root. */
+  /** The source file, relative to the root. */
   source: string
-  /** Its folder among the pages that TypeDoc writes. */
+  /** The folder in TypeDoc's output. */
   folder: string
 }
 
-/** The entry points that have types, in the order of package.json. */
+/** The typed entry points, in the order of package.json. */
 export const entryPoints: readonly EntryPoint[] = Object.entries(exports).flatMap(([name, target]) => {
   if (typeof target === 'string') return []
   const source = (target.node ?? target.default).replace('./dist/', '').replace(/\.js$/, '.ts')
@@ -30,8 +30,8 @@ export const entryPoints: readonly EntryPoint[] = Object.entries(exports).flatMa
 })
 
 /**
- * Where the site will be (`homepage` of package.json) and where its repository is (`repository`). Both are empty until they
- * are known: no address is guessed.
+ * The site's address (`homepage` of package.json) and the repository's (`repository`). Both are empty until they are known, so that
+ * no address is invented.
  */
 export const addresses = {
   origin: homepage ? new URL(homepage).origin : '',

@@ -4,21 +4,21 @@ import { published, rewriteLinks, toAddress } from './links.ts'
 import { describe, rowsOf, sectionOf, splitTitle } from './markdown.ts'
 import { entryPoints, root, site } from './package.ts'
 
-/** A page of the site, made of one Markdown file. */
+/** A page of the site, generated from one Markdown file. */
 export interface Page {
-  /** Its place: `docs/tools`; `index` is the front page. */
+  /** The path, such as `docs/tools`. `index` is the front page. */
   id: string
-  /** The file that it is made of, from the root: links in it are relative to that. */
+  /** The source file, relative to the root. Its links are relative to this file. */
   file: string
   title: string
   description: string
-  /** Without the heading, with links to HTML. */
+  /** Without the heading. Links lead to HTML. */
   html: string
-  /** With the heading, and links to Markdown. */
+  /** With the heading. Links lead to Markdown. */
   md: string
 }
 
-/** The documents outside of `docs/`, by the places that they get. */
+/** Documents outside `docs/`, by their paths on the site. */
 const others = {
   'README.md': 'readme',
   'CHANGELOG.md': 'changelog',
@@ -28,7 +28,7 @@ const others = {
   'visualizations/README.md': 'visualizations',
 }
 
-/** The files of the package that pages link to, by where they are published. */
+/** Package files that pages link to, by their published paths. */
 export interface PublishedFile {
   from: string
   to: string
@@ -36,7 +36,7 @@ export interface PublishedFile {
 
 let found: { pages: Page[]; files: PublishedFile[] } | undefined
 
-/** Every page, and every file that a page leads to. */
+/** All pages, and all files that pages link to. */
 export function readPages(): { pages: Page[]; files: PublishedFile[] } {
   return (found ??= collectPages())
 }
@@ -51,7 +51,7 @@ function collectPages(): { pages: Page[]; files: PublishedFile[] } {
     const [html, md] = (['html', 'md'] as const).map((form) => rewriteLinks(body, file, form, places))
     return { id, file, title, description: describe(body), html: html ?? '', md: `# ${title}\n\n${md}` }
   })
-  // A set of JavaScript also goes through what is added to it meanwhile: the files of folders.
+  // Iterating over a Set also visits entries added during the loop, here the files of folders.
   for (const path of files) {
     if (!statSync(root + path).isDirectory()) continue
     const inside = readdirSync(root + path).filter((name) => !/^(\.|node_modules$|package-lock)/.test(name))
@@ -98,7 +98,7 @@ function listSources(): Source[] {
   return [{ id: 'index', file: 'index.md', markdown: frontPage() }, ...written, ...listReference()]
 }
 
-/** What TypeDoc has written. Its page of an entry point begins with what docs/README.md says of it. */
+/** TypeDoc's output. The page of an entry point starts with its description in docs/README.md. */
 function listReference(): Source[] {
   const folder = `${site}.api`
   if (!existsSync(folder)) throw new Error('There is no reference yet: run build.ts.')
@@ -133,7 +133,7 @@ function listReference(): Source[] {
     })
 }
 
-/** Links of docs/README.md, from a page that is elsewhere. */
+/** Rewrites the links of docs/README.md for a page in another folder. */
 function rewriteMapLinks(text: string): string {
   return text.replaceAll(
     /\]\(\/docs\/([a-z-]+)\.md/g,

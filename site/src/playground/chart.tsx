@@ -8,7 +8,7 @@ function listStates(state: ChartState): ChartState[] {
   return [state, ...state.states.flatMap(listStates)]
 }
 
-/** Where each transition leads, by its id: the token walks along them. */
+/** The target of each transition, by id. The token moves along these transitions. */
 const transitions = new Map<string, ChartTransition>(
   listStates(toChart(agentMachine).root).flatMap((state) =>
     state.transitions.map(({ id, source, targets, on, when, actions }) => [
@@ -31,13 +31,13 @@ const noMark = (): '' => ''
 
 interface ChartProps {
   row: RecordRow | null
-  /** Milliseconds that the token walks. */
+  /** The duration of a token's move in milliseconds. */
   ms: number
-  /** The picture, as SVG. */
+  /** The image, as SVG. */
   svg: string
 }
 
-/** The chart with the states that are active after a record, and the way that led there. */
+/** The chart with the states that are active after a record, and the path to them. */
 export function Chart({ row, ms, svg }: ChartProps) {
   const box = useRef<HTMLDivElement>(null)
   const picture = useMemo(() => new Picture(svg), [])

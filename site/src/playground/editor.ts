@@ -11,23 +11,23 @@ interface EditorOptions {
   parent: HTMLElement
   label: string
   text: string
-  /** A JSON Schema by which keys are completed. */
+  /** The JSON Schema for key completion. */
   schema: object
-  /** Hears what the reader writes, and not what is loaded. */
+  /** Called with the reader's edits, but not with loaded text. */
   onChange: (text: string) => void
 }
 
 export interface Editor {
-  /** Replaces the text. What the reader writes is in the editor already: only what comes from elsewhere is loaded. */
+  /** Replaces the text. The editor already contains the reader's edits, so only external text is loaded. */
   loadText(text: string): void
   setMarks(marks: readonly Mark[]): void
-  /** Goes on where the reader was in the field that it replaces. */
+  /** Restores the cursor position of the field that the editor replaces. */
   select(from: number, to: number): void
 }
 
 const isLoaded = Annotation.define<true>()
 
-/** An editor of JSON that marks mistakes and completes keys. Tab leaves it, as it leaves other fields. */
+/** A JSON editor that marks errors and completes keys. Tab leaves the editor, as in other fields. */
 export function createEditor({ parent, label, text, schema, onChange }: EditorOptions): Editor {
   const view = new EditorView({
     parent,
@@ -47,7 +47,7 @@ export function createEditor({ parent, label, text, schema, onChange }: EditorOp
       ],
     }),
   })
-  // A long text scrolls: the keyboard has to reach it.
+  // Long texts scroll, so the editor must be reachable by keyboard.
   view.scrollDOM.tabIndex = 0
   return {
     loadText(next) {
@@ -85,7 +85,7 @@ interface Schema {
   description?: string
 }
 
-/** The keys that an object may have where the cursor is, or the values of a key that has few. */
+/** The valid keys of the object at the cursor, or the values of a key with few values. */
 function completeKeys(context: CompletionContext, root: Schema): CompletionResult | null {
   const word = context.matchBefore(/"?[\w]*/)
   if (word === null || (word.from === word.to && !context.explicit)) return null

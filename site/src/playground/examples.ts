@@ -1,24 +1,24 @@
 import { largestExpense } from '../../../src/rehearsal/largest-expense.js'
 
-/** What can be played: the words of a person, and the script of the model. */
+/** The playground's examples, with user messages and model scripts. */
 export interface Draft {
   input: string
-  /** JSON text of a scenario. */
+  /** The scenario as JSON text. */
   script: string
-  /** JSON text: what `createAgent` is given besides the model and the tools. */
+  /** The `createAgent` options except the model and the tools, as JSON text. */
   settings: string
 }
 
 export interface Example extends Draft {
   name: string
-  /** What there is to see. */
+  /** A description of the example. */
   watch: string
 }
 
 const write = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`
 const noSettings = write({})
 const { turns } = largestExpense
-// The pace is the playground's.
+// The playground sets the pace.
 const unhurried = turns.map((turn) => {
   const {
     delayMs: _delay,
@@ -107,7 +107,7 @@ export const examples: readonly Example[] = [
   },
 ]
 
-/** Guards to try, as settings. */
+/** Sample guards, as settings. */
 export const guardPresets: readonly { name: string; settings: string }[] = [
   { name: 'The default guards', settings: noSettings },
   {

@@ -1,15 +1,15 @@
 import { findNodeAtLocation, type ParseError, parseTree, printParseErrorCode } from 'jsonc-parser'
 
-/** A mistake, and where it is in the text. */
+/** An error and its position in the text. */
 export interface Mark {
   from: number
   to: number
-  /** The line of its beginning. */
+  /** The line where the error starts. */
   line: number
   message: string
 }
 
-/** Reads JSON; the mistakes of a text that is none, each with its place. */
+/** Parses JSON. Returns the errors of invalid text with their positions. */
 export function readJson(text: string): { value: unknown; marks: Mark[] } {
   const errors: ParseError[] = []
   parseTree(text, errors, { allowTrailingComma: false, disallowComments: true })
@@ -24,7 +24,7 @@ export function readJson(text: string): { value: unknown; marks: Mark[] } {
   return { value: marks.length === 0 ? JSON.parse(text) : undefined, marks }
 }
 
-/** The place of what a path like `turns[1].text` names, or of the nearest thing around it. */
+/** The position of the value at a path like `turns[1].text`, or of the nearest enclosing value. */
 export function markPath(text: string, path: string, message: string): Mark {
   const tree = parseTree(text)
   const parts = Array.from(
@@ -34,7 +34,7 @@ export function markPath(text: string, path: string, message: string): Mark {
   for (let length = parts.length; length >= 0; length -= 1) {
     const node = tree && findNodeAtLocation(tree, parts.slice(0, length))
     if (!node) continue
-    // Of a property, its name is marked, too; of a list or an object, its beginning.
+    // For a property, the range includes its name. For a list or an object, only the start is marked.
     const from = node.parent?.type === 'property' ? node.parent.offset : node.offset
     const isLarge = node.type === 'object' || node.type === 'array'
     return createMark(text, [from, isLarge ? node.offset + 1 : node.offset + node.length], message)

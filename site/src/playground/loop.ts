@@ -1,4 +1,4 @@
-// What is loaded when a reader turns to the playground, and not with the page: the loop, the checks of what is written, and what shows a run.
+// Loaded when a reader first uses the playground, separately from the page. Contains the loop, the checks of drafts, and the views of a run.
 export { checkDraft, Play } from './play.ts'
 export { readLog } from './read-log.ts'
 export { scriptSchema, settingsSchema } from './schemas.ts'

@@ -9,7 +9,7 @@ import { LinkError, readLink, writeLink } from './share-link.ts'
 
 const isStill = matchMedia('(prefers-reduced-motion: reduce)').matches
 const pace = isStill ? { answer: 0, piece: 0 } : { answer: 450, piece: 25 }
-/** How long the token walks to the next state. */
+/** The duration of a token's move to the next state. */
 const walkMs = isStill ? 0 : 320
 const [firstExample] = examples
 const scriptGoesOn = 'The script goes on as it is written, whatever the tool said.'
@@ -21,12 +21,12 @@ const noFaults: Faults = { script: [], settings: [] }
 let plays = 0
 
 interface PlaygroundProps {
-  /** The element that it is rendered in. */
+  /** The element that contains the playground. */
   root: Element
-  /** The chart as the page has brought it. */
+  /** The chart from the static page. */
   still: Element | null
   shared: Draft | null
-  /** What is wrong with the link. */
+  /** The error in the link. */
   problem: string
 }
 
@@ -35,7 +35,7 @@ function Playground({ root, still, shared, problem }: PlaygroundProps) {
   const [endpoint, setEndpoint] = useState<Endpoint | null>(null)
   const [sessions, setSessions] = useState<Play[]>([])
   const [chosen, setChosen] = useState(0)
-  /** The record that is looked at; null: the last. */
+  /** The selected record. Null selects the last record. */
   const [picked, setPicked] = useState<number | null>(null)
   const [tab, setTab] = useState<'transcript' | 'records' | 'guards' | 'output'>('transcript')
   const [note, setNote] = useState(problem)
@@ -99,7 +99,7 @@ function Playground({ root, still, shared, problem }: PlaygroundProps) {
       setNote(error instanceof Error ? error.message : String(error))
     }
   }
-  /** Why Play waits. */
+  /** The reason that Play is waiting. */
   const mistake = [
     ...faults.script.map(({ line }) => `line ${line} of what the model answers`),
     ...faults.settings.map(({ line }) => `line ${line} of the settings`),
@@ -225,7 +225,7 @@ function Playground({ root, still, shared, problem }: PlaygroundProps) {
   )
 }
 
-/** What is shown before anything has been played. */
+/** The text before the first run. */
 const emptyTabs = {
   transcript:
     'Press Play: the conversation comes here. Then change what you said or what a tool returned, and see what would have happened: “What if…”',
@@ -233,7 +233,7 @@ const emptyTabs = {
   guards: 'No guard counts yet.',
 }
 
-/** The loop, which is loaded when the reader turns to the playground: by pointing at it, by a key, or by a link that has a script. */
+/** The loop. It loads when the reader first uses the playground, by pointer, by key, or by a link with a script. */
 function useLoop(root: Element, isWanted: boolean): { loop: Loop | null; load: () => Promise<Loop> } {
   const [loop, setLoop] = useState<Loop | null>(null)
   const loading = useRef<Promise<Loop> | null>(null)
@@ -251,7 +251,7 @@ function useLoop(root: Element, isWanted: boolean): { loop: Loop | null; load: (
     return loading.current
   }
   useEffect(() => {
-    // What cannot be loaded is told when the reader wants to play.
+    // A load error appears when the reader presses Play.
     const turn = (): void => void load().catch(() => {})
     if (isWanted) return turn()
     const ways = ['pointerover', 'pointerdown', 'focusin']
@@ -265,11 +265,11 @@ function useLoop(root: Element, isWanted: boolean): { loop: Loop | null; load: (
 
 type LoadedChartProps = Omit<Parameters<typeof Chart>[0], 'svg'> & {
   still: Element | null
-  /** Whether something may be lit in it: until then it stays as the page has brought it. */
+  /** Whether states can be highlighted. Until then the static chart is shown. */
   isNeeded: boolean
 }
 
-/** The chart, which can be lit once what lights it has been loaded. */
+/** The chart. Highlighting works after its code has loaded. */
 function LoadedChart({ still, isNeeded, ...props }: LoadedChartProps) {
   const [loaded, setLoaded] = useState<{ Chart: typeof Chart } | null>(null)
   const box = useRef<HTMLDivElement>(null)
@@ -281,7 +281,7 @@ function LoadedChart({ still, isNeeded, ...props }: LoadedChartProps) {
     if (!isNeeded) return
     import('./chart.tsx').then(
       (chart) => setTimeout(() => setLoaded(chart)),
-      // Where it cannot be loaded, the chart stays unlit.
+      // If loading fails, the chart stays static.
       () => {},
     )
   }, [isNeeded])
@@ -290,14 +290,14 @@ function LoadedChart({ still, isNeeded, ...props }: LoadedChartProps) {
   return <loaded.Chart key="lit" {...props} svg={svg} />
 }
 
-/** The picture as it was before the page cut its edges off. */
+/** The image before the page cropped its edges. */
 function readPicture(still: Element): string {
   const whole = still.cloneNode(true) as Element
   whole.setAttribute('viewBox', still.getAttribute('data-whole') ?? '')
   return new XMLSerializer().serializeToString(whole)
 }
 
-/** What a run that rests waits for. */
+/** The input that an idle run waits for. */
 function Answers({
   play,
   view,
@@ -357,7 +357,7 @@ function LogField({ onLog }: { onLog: (text: string) => void }) {
   )
 }
 
-/** The playground, with what the address brings. */
+/** The playground, initialized from the URL. */
 async function open(): Promise<void> {
   const root = document.querySelector('#playground')
   if (root === null) return

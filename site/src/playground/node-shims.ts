@@ -1,4 +1,4 @@
-// What the readers of scenarios take from Node, for a page: there are no files, and headers are checked as a browser does.
+// Browser replacements for the Node modules of the scenario readers. There are no files, and headers follow the browser's rules.
 
 export function readFile(path: string): Promise<never> {
   return Promise.reject(new Error(`A page reads no files: ${path}`))

@@ -21,14 +21,14 @@ import { type Mark, markPath, readJson } from './json-places.ts'
 import { createScriptedFetch, type Pace } from './scripted-fetch.ts'
 import { tools } from './tools.ts'
 
-/** An OpenAI-compatible API that is asked in the place of the script. The key stays in memory. */
+/** An OpenAI-compatible API that replaces the script. The key stays in memory. */
 export interface Endpoint {
   baseURL: string
   model: string
   key: string
 }
 
-/** What is at fault in a draft, by the text that it is in. */
+/** The errors in a draft, by the text that contains them. */
 export interface Faults {
   script: Mark[]
   settings: Mark[]
@@ -39,7 +39,7 @@ export interface Prepared {
   settings: object
 }
 
-/** Checks a draft as `startRehearsal` and `createAgent` do. */
+/** Checks a draft with the rules of `startRehearsal` and `createAgent`. */
 export function checkDraft({ script, settings }: Draft): { faults: Faults; prepared: Prepared | null } {
   const [read, given] = [readJson(script), readJson(settings)]
   const faults: Faults = { script: read.marks, settings: given.marks }
@@ -72,39 +72,39 @@ export function checkDraft({ script, settings }: Draft): { faults: Faults; prepa
   return { faults, prepared: isSound && scenario ? { scenario, settings: given.value as object } : null }
 }
 
-/** A model for agents that are only checked. */
+/** A model for agents that are only validated. */
 const unasked: ModelProvider = {
   provider: 'playground',
   model: 'script',
   request: () => Promise.reject(new Error('It is never asked.')),
 }
 
-/** Sessions of this page, which are gone with it. */
+/** Sessions of this page. They are lost when the page closes. */
 const store = memoryStore()
 
 interface PlayOptions extends Prepared {
   endpoint: Endpoint | null
   pace: Pace
-  /** The turn of the script with which it begins. */
+  /** The first turn of the script. */
   start: number
 }
 
-/** One session on the page: a run that is played, or a log that was pasted. */
+/** One session on the page. It is a played run or a pasted log. */
 export class Play {
   readonly title: string
   readonly fold: SessionFold
-  /** What the command line would print. */
+  /** The equivalent output of the command line. */
   output = ''
-  /** Whether something is under way. */
+  /** Whether work is in progress. */
   isRunning = false
-  /** Why it could not start or be read; null when all is well. */
+  /** The start or read error. Null without an error. */
   problem: string | null = null
-  /** What there is to know about it while all is well. */
+  /** A notice about a session without errors. */
   hint = ''
   readonly #options: PlayOptions | null
   readonly #agent: Agent | null
   readonly #changed: () => void
-  /** The session that it is a what-if of, and the record of that one from which it goes on. */
+  /** The session that this what-if forks, and the record where the fork starts. */
   #origin: { play: Play; seq: number } | null = null
   #run: Run | null = null
   #id: string
@@ -120,22 +120,22 @@ export class Play {
       options && createAgent({ prices: null, ...options.settings, model: createModel(options), tools, store })
   }
 
-  /** Whether runs of it can be answered and forked. */
+  /** Whether its runs accept answers and forks. */
   get isOurs(): boolean {
     return this.#agent !== null
   }
 
-  /** Whether the script answers in it. */
+  /** Whether the script provides its answers. */
   get isScripted(): boolean {
     return this.#options?.endpoint === null
   }
 
-  /** Plays the script on an input. */
+  /** Runs the script on an input. */
   start(input: string): void {
     if (this.#agent) void this.#follow(() => this.#agent?.run(input, { session: this.#id }) as Run)
   }
 
-  /** Goes on with a session that was forked. */
+  /** Continues a forked session. */
   resume(): void {
     void this.#follow(async () => (await this.#agent?.resume(this.#id)) as Run)
   }
@@ -144,7 +144,7 @@ export class Play {
     this.#run?.cancel('Cancelled in the playground.')
   }
 
-  /** Answers what the run waits for; a paused run goes on. */
+  /** Answers the pending request. A paused run continues. */
   answer(how: { approve?: string; reject?: string; resume?: true; reply?: string }): void {
     const run = this.#run
     if (run === null) return
@@ -157,7 +157,7 @@ export class Play {
     })
   }
 
-  /** Begins another session with one thing changed, which is seen at record `seen`. */
+  /** Starts another session with one change, made while record `seen` was shown. */
   async fork(seen: number, edit: ForkEdit, title: string): Promise<Play> {
     if (this.#agent === null || this.#options === null)
       throw new Error('A log that was pasted is only looked at.')
@@ -177,14 +177,14 @@ export class Play {
     return forked
   }
 
-  /** Adds the records of a log that was pasted. */
+  /** Adds the records of a pasted log. */
   async show(records: readonly LogRecord[]): Promise<void> {
     await this.fold.addRecords(records)
     const { problem } = this.fold
     this.problem = problem && describeLogProblem(problem, this.fold.head)
   }
 
-  /** The session after one record; null without records. */
+  /** The session after one record. Null without records. */
   view(seq: number): MomentView | null {
     const step = this.fold.findStep(seq)
     if (step === null) return null
@@ -197,8 +197,8 @@ export class Play {
   }
 
   /**
-   * The session and the record at which a fork takes the edit. A what-if has no records of what was before it: what is edited there is played anew from
-   * where it was said. Null: it is not there at record `seen`.
+   * The session and the record where a fork applies the edit. A what-if does not contain the records before its start. For an edit
+   * in that part, the fork replays the original session. Null when record `seen` does not contain the edited value.
    */
   #findEditPlace(seen: number, edit: ForkEdit): { play: Play; seq: number } | null {
     const { play, seq } = this.#origin ?? { play: null, seq: 0 }
@@ -208,7 +208,7 @@ export class Play {
     return own === null ? null : { play: this, seq: own }
   }
 
-  /** The record of this session at which a fork takes the edit: what came after it is played anew. */
+  /** The record of this session where a fork applies the edit. Later records are replayed. */
   #findEditRecord(seen: number, edit: ForkEdit): number | null {
     const transcript = this.view(seen)?.transcript ?? []
     const at =
@@ -216,7 +216,7 @@ export class Play {
         ? transcript.find(({ id }) => id === edit.message)?.forkAt
         : transcript.flatMap(({ calls }) => calls).find(({ id }) => id === edit.call)?.forkAt
     if (at == null) return null
-    // The first record of a what-if has the messages before it and no run to resume.
+    // The first record of a what-if contains the earlier messages and no run to resume.
     return this.fold.rows.find(({ seq, state }) => seq >= at && forkableStates.has(state))?.seq ?? at
   }
 
@@ -246,7 +246,7 @@ export class Play {
     void this.#read()
   }
 
-  /** Reads what the log has since. */
+  /** Reads new records of the log. */
   #read(): Promise<void> {
     this.#reading = this.#readAfter(this.#reading)
     return this.#reading
@@ -260,7 +260,7 @@ export class Play {
   }
 }
 
-/** Why a log is not shown whole. What the store advises is for those who keep the session. */
+/** The reason that a log is incomplete. The store's advice addresses the operator of the store. */
 function describeLogProblem({ code, message }: StoreError, head: number): string {
   if (code !== 'corrupt_log') return message
   const [, why = message] = /^The log of session '[^']*': (.+?)\. /.exec(message) ?? []
@@ -270,7 +270,7 @@ function describeLogProblem({ code, message }: StoreError, head: number): string
 
 export type ForkEdit = { message: string; content: string } | { call: string; result: string }
 
-/** Whether a record tells how a request to the model ended: each has used a turn of the script. */
+/** Whether a record contains the result of a model request. Each of them used one turn of the script. */
 function isOutcome(fold: SessionFold, seq: number): boolean {
   const entry = fold.findStep(seq)?.entry
   return entry?.type === 'event' && /^xstate\.(done|error)\.actor\.(model|conclusion)$/.test(entry.event.type)
@@ -278,7 +278,7 @@ function isOutcome(fold: SessionFold, seq: number): boolean {
 
 function createModel({ endpoint, scenario, start, pace }: PlayOptions): ModelProvider {
   if (endpoint === null)
-    // Nothing is sent there: the script answers.
+    // No request is sent, because the script answers.
     return openaiChat({
       model: 'script',
       baseURL: 'http://script.invalid/v1',

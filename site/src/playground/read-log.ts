@@ -4,10 +4,10 @@ import type { LogRecord } from '../../../src/core/sessions/store/store.js'
 const maxLog = 20_000_000
 
 /**
- * The records of a log as `statewright sessions show ID --json` prints them, one a line; or as a JSON list of those, or of what `store.read`
- * returns.
+ * Parses the records of a log, from the lines of `statewright sessions show ID --json`, a JSON list of them, or the result of
+ * `store.read`.
  *
- * @throws Error in words for people, with the line
+ * @throws Error with a readable message and the line
  */
 export function readLog(text: string): LogRecord[] {
   if (text.length > maxLog) throw new Error('This log is longer than 20 MB: look at it in the studio.')
@@ -31,7 +31,7 @@ function toRecord(value: unknown, place: number): LogRecord {
   const { seq, at, type, data, check: _check, ...rest } = (value ?? {}) as Partial<LogRecord>
   if (typeof seq !== 'number' || typeof at !== 'number' || typeof type !== 'string')
     throw new Error(`Record ${place} has no seq, at and type: this is no log of Statewright.`)
-  // What is pasted has often been edited: its checksums are not looked at.
+  // Pasted logs are often edited, so their checksums are ignored.
   const content = typeof data === 'string' ? (parse(data, `The data of record ${place}`) as object) : rest
   return sealRecord(seq, at, { type, ...content } as RecordContent)
 }

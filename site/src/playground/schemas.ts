@@ -2,7 +2,7 @@ import * as z from 'zod'
 import { turnSchema } from '../../../src/rehearsal/turn-schema.js'
 import { presets } from '../../../src/index.js'
 
-/** The schemas by which the editors complete keys. What is wrong is told by the readers themselves. */
+/** The schemas for key completion in the editors. The readers report the errors. */
 export const scriptSchema: object = {
   properties: {
     turns: { items: z.toJSONSchema(turnSchema, { io: 'input', unrepresentable: 'any' }) },
@@ -17,7 +17,7 @@ const keys = (names: string): Record<string, object> =>
 const onHalt = { enum: ['pause', 'error'] }
 const rule = { properties: keys('nudgeAt blockAt haltAt') }
 
-/** The settings that are tried most. */
+/** The most common settings. */
 export const settingsSchema: object = {
   properties: {
     ...keys('instructions sampling retry completion context structured'),

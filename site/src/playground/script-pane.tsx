@@ -11,17 +11,17 @@ interface ScriptPaneProps {
   draft: Draft
   faults: Faults
   endpoint: Endpoint | null
-  /** Null until it has been loaded. */
+  /** Null until it has loaded. */
   loop: Loop | null
-  /** Hears which texts change; the others stay as they are by then. */
+  /** Receives the changed texts. The other texts keep their current values. */
   onDraft: (change: Partial<Draft>) => void
   onEndpoint: (endpoint: Endpoint | null) => void
 }
 
-/** What is played: the words of a person, the script of the model, and the settings of the agent. */
+/** The played texts, which are the user's messages, the model's script, and the agent's settings. */
 export function ScriptPane({ draft, faults, endpoint, loop, onDraft, onEndpoint }: ScriptPaneProps) {
   const { input, script, settings } = draft
-  /** How often an example or guards were chosen. */
+  /** Counts the selections of examples and guards. */
   const [loads, setLoads] = useState(0)
   const load = (change: Partial<Draft>): void => {
     onDraft(change)
@@ -30,7 +30,7 @@ export function ScriptPane({ draft, faults, endpoint, loop, onDraft, onEndpoint 
   const isExample = examples.findIndex(
     (one) => one.script === script && one.input === input && one.settings === settings,
   )
-  /** The example that is shown, or was before something in it was changed. */
+  /** The selected example. It stays selected after edits. */
   const last = useRef<Example | null>(null)
   last.current = examples[isExample] ?? last.current
   const isPreset = guardPresets.findIndex((one) => one.settings === settings)
@@ -56,7 +56,7 @@ export function ScriptPane({ draft, faults, endpoint, loop, onDraft, onEndpoint 
         </label>
         {last.current && (
           <p class="hint swap">
-            {/* It keeps its room when it no longer holds: the editor below must not jump at the first letter. */}
+            {/* Keeps its space when it no longer applies, so that the editor below does not jump at the first letter. */}
             <span class={isExample < 0 ? 'gone' : ''}>{last.current.watch}</span>
             {isExample < 0 && <span>Your own, after “{last.current.name}”.</span>}
           </p>
@@ -120,10 +120,10 @@ export function ScriptPane({ draft, faults, endpoint, loop, onDraft, onEndpoint 
 interface JsonFieldProps {
   label: string
   text: string
-  /** Another number says that the text comes from elsewhere than this field. */
+  /** A new number marks the text as external. */
   loads: number
   marks: readonly Mark[]
-  /** Undefined until the loop has been loaded: a plain field holds the text. */
+  /** Undefined until the loop has loaded. Until then a plain field contains the text. */
   schema: object | undefined
   onText: (text: string) => void
 }
@@ -136,7 +136,7 @@ function JsonField({ label, text, loads, marks, schema, onText }: JsonFieldProps
   latest.current = { text, marks, onText }
   useEffect(() => {
     if (schema === undefined) return
-    // The page listens to the reader between one editor and the next.
+    // Yields between two editors, so that the page stays responsive.
     const load = async (): Promise<void> => {
       const { createEditor } = await import('./editor.ts')
       await new Promise((resolve) => setTimeout(resolve))
@@ -154,11 +154,11 @@ function JsonField({ label, text, loads, marks, schema, onText }: JsonFieldProps
         created.select(field.selectionStart, field.selectionEnd)
       setEditor(created)
     }
-    // Where it cannot be loaded, the plain field stays.
+    // If loading fails, the plain field stays.
     load().catch(() => {})
   }, [schema])
-  // The editor owns its text. What it has said comes back here as `text`, and may be older than what was typed since: written into the editor, it
-  // would be said again, and so on for ever.
+  // The editor owns its text. Its edits return here as `text` and may be older than the current content. Writing them into the
+  // editor would emit them again, in an endless loop.
   useLayoutEffect(() => editor?.loadText(text), [loads])
   useLayoutEffect(() => editor?.setMarks(marks), [editor, marks])
   return (

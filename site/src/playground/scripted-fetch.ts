@@ -4,15 +4,15 @@ import type { Scenario } from '../../../src/rehearsal/scenario.js'
 import type { Turn } from '../../../src/rehearsal/turn-schema.js'
 
 export interface Pace {
-  /** Milliseconds before an answer whose turn has no `delayMs`. */
+  /** Milliseconds before an answer. Applies to turns without `delayMs`. */
   answer: number
-  /** Milliseconds between two pieces where the turn has no `chunkDelayMs`. */
+  /** Milliseconds between two chunks. Applies to turns without `chunkDelayMs`. */
   piece: number
 }
 
 /**
- * A `fetch` that answers requests of Chat Completions from a scenario, as the rehearsal's server does: rate limits, answers that
- * break off and silence included. `start`: the turn that the first request gets. `split` is not played: a write is one event.
+ * A `fetch` that answers Chat Completions requests from a scenario, like the rehearsal server. It supports rate limits, broken
+ * answers and stalled streams. `start` is the turn of the first request. `split` has no effect, because each write is one event.
  */
 export function createScriptedFetch(scenario: Scenario, start: number, pace: Pace): typeof fetch {
   let next = start
@@ -107,7 +107,7 @@ function toStream(
   })
 }
 
-/** Waits, with null for ever; rejects when the signal aborts. */
+/** Waits, forever with null. Rejects when the signal aborts. */
 function wait(ms: number | null, signal: AbortSignal | null): Promise<void> {
   if (ms === 0) return Promise.resolve()
   return new Promise((resolve, reject) => {

@@ -1,15 +1,15 @@
 import type { Draft } from './examples.ts'
 
-/** The longest link that is read, and the longest text that it may hold: a link of a stranger must not fill the memory. */
+/** The maximum length of a link, and of its decompressed text. A stranger's link must not exhaust the memory. */
 const maxLink = 32_768
 const maxText = 262_144
 
-/** A link that cannot be read, in words for people. */
+/** An unreadable link. The message is for people. */
 export class LinkError extends Error {
   override readonly name = 'LinkError'
 }
 
-/** The part of a link behind `#`: the draft as JSON, compressed, and nothing else. No key is in it. */
+/** The link fragment after `#`. It contains only the draft, as compressed JSON. It never contains a key. */
 export async function writeLink({ input, script, settings }: Draft): Promise<string> {
   const text = JSON.stringify([1, input, script, settings])
   const stream = new Blob([text]).stream().pipeThrough(new CompressionStream('deflate-raw'))
@@ -27,9 +27,9 @@ export async function writeLink({ input, script, settings }: Draft): Promise<str
 }
 
 /**
- * What a link holds; null where it holds nothing.
+ * The content of a link. Null for a link without content.
  *
- * @throws LinkError where it is damaged or too long
+ * @throws LinkError for a damaged or oversized link
  */
 export async function readLink(hash: string): Promise<Draft | null> {
   const [, coded] = /^#?s=(.*)$/s.exec(hash) ?? []

@@ -4,8 +4,8 @@ const themes = /:root (\{[^}]*\})\s*@media \(prefers-color-scheme: dark\) \{\s*:
 const frame = /width="(\d+)" height="(\d+)" viewBox="([^"]*)"/
 
 /**
- * The chart as an element of the page: it is there before anything is loaded. Pictures follow the system's theme, and the page has a switch of its
- * own. Its heading is cut off, as `Picture` does: the page has one.
+ * The chart as a page element, available before any script loads. Images follow the system theme, and the page has its own theme
+ * switch. The heading is cropped, as in `Picture`, because the page has one.
  */
 export function drawStillChart(): string {
   const [, width = 0, height = 0, whole = ''] = frame.exec(overview) ?? []

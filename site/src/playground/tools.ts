@@ -11,7 +11,7 @@ const notes = new Map(
   Object.entries(files).map(([path, text]) => [path.slice(path.lastIndexOf('/') + 1), text]),
 )
 
-/** What the agent of the playground can do: the notes of the rehearsal, arithmetic, and a payment that needs a person. */
+/** The tools of the playground's agent. They cover the rehearsal's notes, arithmetic, and a payment that needs approval. */
 export const tools = [
   defineTool({
     name: 'list_files',

@@ -5,11 +5,11 @@ import type { ForkEdit } from './play.ts'
 
 interface TranscriptProps {
   view: MomentView | null
-  /** Begins another session with one thing changed; absent where that cannot be. */
+  /** Starts another session with one change. Absent when forking is not possible. */
   onEdit?: ((edit: ForkEdit) => void) | undefined
 }
 
-/** The conversation at a moment, with what may be changed in it. */
+/** The conversation at one record, with its editable parts. */
 export function Transcript({ view, onEdit }: TranscriptProps) {
   if (view === null || view.transcript.length === 0) return <p class="empty">Nothing has been said yet.</p>
   return (
@@ -89,7 +89,7 @@ function WhatIf({ name, text, onRun }: { name: string; text: string; onRun: (tex
   )
 }
 
-/** The records of the log: each is one event of the machine. */
+/** The records of the log. Each record is one machine event. */
 export function Records({
   rows,
   place,
@@ -123,7 +123,7 @@ export function Records({
   )
 }
 
-/** The guards that count something, and the limits. */
+/** The counters of the guards, and the limits. */
 export function Guards({ view }: { view: MomentView | null }) {
   const guards =
     view?.guards.filter(({ isOn, streak, threshold }) => isOn && streak !== null && threshold !== null) ?? []

@@ -40,7 +40,7 @@ export function createAgents(store: SessionStore, model: ModelProvider) {
   return { payer, agents: defineAgents({ payer: { agent: payer, version: '1' } }) }
 }
 
-/** The model: a real model with a key, otherwise a scripted one. */
+/** The model. It is real with a key, otherwise a scripted one. */
 export async function openModel(): Promise<ModelProvider> {
   const { OPENAI_API_KEY, OPENAI_MODEL = 'gpt-5-mini' } = process.env
   if (OPENAI_API_KEY) return openaiChat({ model: OPENAI_MODEL })
