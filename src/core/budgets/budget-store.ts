@@ -1,6 +1,6 @@
 type MaybePromise<Value> = Value | Promise<Value>
 
-/** What is reserved or paid. Whole numbers, so that sums are exact. */
+/** A reserved or paid amount. Integers, so that sums are exact. */
 export interface BudgetAmount {
   /** Billionths of a US dollar. */
   nanoUsd: number
@@ -8,101 +8,98 @@ export interface BudgetAmount {
   tokens: number
 }
 
-/** What a budget allows in one window; null: it does not limit that. */
+/** The limits of a budget in one window. Null means unlimited. */
 export type BudgetAllowance = { [Key in keyof BudgetAmount]: number | null }
 
-/** What is reserved for one request, for the moment. */
+/** A reservation for one request. */
 export interface ReserveOptions extends BudgetAmount {
   /** The id of the budget. */
   budget: string
-  /** The limits of the budget, as text. A store keeps those that it has heard first, and reserves nothing under others. */
+  /**
+   * The limits of the budget, as text. A store keeps the first limits that it receives, and refuses reservations with
+   * different ones.
+   */
   terms: string
   allowance: BudgetAllowance
   /** Start of the window, in milliseconds since the epoch. The store reserves only if its own clock is inside the window. */
   windowAt: number
-  /** Start of the next window; null: there is none. */
+  /** Start of the next window, or null. */
   windowEndsAt: number | null
-  /** A new id: of the reservation. */
+  /** A new id for the reservation. */
   reservation: string
-  /** Milliseconds until it runs out, unless it is renewed. */
+  /** Milliseconds until the reservation expires, unless renewed. */
   ttlMs: number
-  /** Whether a reservation that has run out counts as spent. Without this it is free again. */
+  /** Whether an expired reservation counts as spent. If false, its amount becomes free. */
   countsLost: boolean
 }
 
-/** A budget as a store has it. */
+/** A budget in a store. */
 export interface StoredBudget {
   budget: string
-  /** Its limits, as the one who reserved first has told them. */
+  /** The limits set by the first reservation. */
   terms: string
   windowAt: number
-  /** Paid in this window, and reservations that have run out where those count. */
+  /** The amount paid in this window, plus expired reservations that count as spent. */
   spent: BudgetAmount
-  /** Reserved for requests that are under way. */
+  /** The amount reserved for requests in progress. */
   reserved: BudgetAmount
-  /** How many requests are under way. */
+  /** The number of requests in progress. */
   live: number
-  /** The store's time, in milliseconds since the epoch. Windows belong to this clock. */
+  /** The store's time, in milliseconds since the epoch. Windows follow this clock. */
   now: number
 }
 
-/** What came of a reservation. */
+/** The result of a reservation. */
 export interface ReserveAnswer extends StoredBudget {
-  /** False: nothing is reserved. It does not fit, `terms` differ, or `now` is outside the window that was asked for. */
+  /** False if nothing was reserved, because the amount does not fit, `terms` differ, or `now` is outside the requested window. */
   granted: boolean
 }
 
-/** What a request has cost in the end. */
+/** The final cost of a request. */
 export interface SettleOptions extends BudgetAmount {
   budget: string
   reservation: string
 }
 
 /**
- * Where budgets are kept that several runs share. Each method is one step that nothing of another comes between. A store may
- * answer at once or with a promise; what it cannot do, it says with a `StoreError`.
- *
+ * Storage for budgets that several runs share. Each method is atomic. Methods may be synchronous or return a promise.
+ * They fail with a `StoreError`.
  * @example
  * const budgets = await memoryStore().openBudgets?.()
  * console.log(await budgets?.list()) // []
  */
 export interface BudgetStore {
   /**
-   * Reserves an amount if it fits: what is spent, what is reserved, and the amount are at most the allowance. A later window
-   * begins with nothing spent and nothing reserved. Reservations that have run out stop being reserved. Outside the window that
-   * was asked for, nothing changes. A stored window that has not begun yet, because a clock was wrong, becomes the current one.
-   * Totals stop at `Number.MAX_SAFE_INTEGER`.
-   *
+   * Reserves an amount if the spent, the reserved and the new amount together are within the allowance. A later window
+   * starts with zero spent and reserved. Expired reservations stop being reserved. Outside the requested window, nothing
+   * changes. A stored window in the future, caused by a wrong clock, becomes the current one. Totals are capped at
+   * `Number.MAX_SAFE_INTEGER`.
    * @example
    * const reserve = (budgets: BudgetStore, options: ReserveOptions) => budgets.reserve(options)
    */
   reserve(options: ReserveOptions): MaybePromise<ReserveAnswer>
   /**
-   * Ends a reservation: its amount is no longer reserved, or no longer counted as spent where it had run out; what was paid is
-   * spent. One that is not there, because it was settled or its window is over, is no error.
-   *
+   * Ends a reservation. Its amount is no longer reserved, or no longer counted as spent if the reservation had expired,
+   * and the paid amount is spent. A missing reservation, because it was settled or its window is over, is not an error.
    * @example
    * const settle = (budgets: BudgetStore, options: SettleOptions) => budgets.settle(options)
    */
   settle(options: SettleOptions): MaybePromise<void>
   /**
-   * Lets reservations last for another `ttlMs` from now. Those that have run out stay so.
-   *
+   * Extends reservations to `ttlMs` from now. Expired reservations stay expired.
    * @example
    * const renew = (budgets: BudgetStore, ids: string[]) => budgets.renew(ids, 60_000)
    */
   renew(reservations: readonly string[], ttlMs: number): MaybePromise<void>
   /**
-   * The budgets, by id; with an id, that one alone. Reservations that have run out, and that no `reserve` has met since, are
-   * reserved still.
-   *
+   * The budgets by id, or only the budget with this id. Expired reservations still count as reserved until a `reserve`
+   * processes them.
    * @example
    * const list = (budgets: BudgetStore) => budgets.list()
    */
   list(budget?: string): MaybePromise<StoredBudget[]>
   /**
-   * Gives a budget other limits. What is spent and reserved stays. False when there is no such budget.
-   *
+   * Replaces the limits of a budget. Spent and reserved amounts are kept. Returns false if the budget does not exist.
    * @example
    * const raise = (budgets: BudgetStore, terms: string) => budgets.replaceTerms('acme', terms)
    */

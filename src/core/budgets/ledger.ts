@@ -7,23 +7,23 @@ import type {
   StoredBudget,
 } from './budget-store.js'
 
-/** A reservation as stores keep it until it is settled. */
+/** A reservation as stored until it is settled. */
 export interface KeptReservation extends BudgetAmount {
   reservation: string
   windowAt: number
   /** Milliseconds since the epoch. */
   expiresAt: number
-  /** Whether it is spent since it ran out; null while it is reserved. */
+  /** How it counts since it expired. Null while it is reserved. */
   lost: 'counted' | 'free' | null
 }
 
-/** A budget as stores keep it. */
+/** A budget as stored. */
 export type BudgetRecord = Omit<StoredBudget, 'now'>
 
-/** A budget, and its reservations, as they are after a change. */
+/** A budget and its reservations after a change. */
 export interface Ledger {
   row: BudgetRecord
-  /** Those that have changed or begun. */
+  /** New and changed reservations. */
   changed: KeptReservation[]
 }
 
@@ -31,17 +31,17 @@ const nothing: BudgetAmount = { nanoUsd: 0, tokens: 0 }
 
 type Window = Pick<ReserveOptions, 'windowAt' | 'windowEndsAt'>
 
-/** Whether a moment of the store's clock is in the window that was asked for. */
+/** Whether a time on the store's clock is in the requested window. */
 export function isInWindow(now: number, { windowAt, windowEndsAt }: Window): boolean {
   return now >= windowAt && (windowEndsAt === null || now < windowEndsAt)
 }
 
-/** A reservation that is not settled this long after it ran out never will be. */
+/** A reservation that is not settled this long after its expiry never will be. */
 export const forgottenMs = 86_400_000
 
 /**
- * Reserves an amount, if it fits. `expired` are the reservations that have run out by now and are reserved still. What
- * is spent and what is reserved never come to more than is allowed, unless something was paid that was not reserved.
+ * Reserves an amount, if it fits. `expired` contains the expired reservations that still count as reserved. The spent and
+ * reserved amounts together never exceed the allowance, unless more was paid than reserved.
  */
 export function reserveAmount(
   kept: BudgetRecord | null,
@@ -73,20 +73,20 @@ export function reserveAmount(
   return { row, changed, answer: { ...row, now, granted } }
 }
 
-/** The answer to a request for a window that the store's clock is not in. */
+/** The response if the store's clock is outside the requested window. */
 export function refuseWindow(kept: BudgetRecord | null, asked: ReserveOptions, now: number): ReserveAnswer {
   const { budget, terms, windowAt } = asked
   const none = { budget, terms, windowAt, spent: nothing, reserved: nothing, live: 0 }
   return { ...(kept ?? none), now, granted: false }
 }
 
-/** A window that has not begun yet was opened by a wrong clock: what was spent in it counts in the current one. */
+/** A window in the future was opened by a wrong clock. Its spending counts in the current window. */
 function enterWindow(kept: BudgetRecord, whole: BudgetRecord): BudgetRecord {
   if (kept.windowAt <= whole.windowAt) return kept.windowAt === whole.windowAt ? kept : whole
   return { ...whole, spent: addAmounts(kept.spent, kept.reserved) }
 }
 
-/** A budget after a reservation of it was settled for what was paid. */
+/** A budget after the settlement of a reservation. */
 export function settleAmount(row: BudgetRecord, kept: KeptReservation, paid: BudgetAmount): BudgetRecord {
   if (kept.windowAt !== row.windowAt) return row
   const reserved = kept.lost === null ? takeAmount(row.reserved, kept) : row.reserved
@@ -94,7 +94,7 @@ export function settleAmount(row: BudgetRecord, kept: KeptReservation, paid: Bud
   return { ...row, reserved, spent: addAmounts(spent, paid), live: row.live - (kept.lost === null ? 1 : 0) }
 }
 
-/** Whether an amount fits beside what is spent and reserved. */
+/** Whether an amount fits in addition to the spent and reserved amounts. */
 export function fitsAllowance(
   { spent, reserved }: Pick<BudgetRecord, 'spent' | 'reserved'>,
   asked: BudgetAmount,

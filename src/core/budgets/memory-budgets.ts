@@ -10,7 +10,7 @@ import {
   settleAmount,
 } from './ledger.js'
 
-/** A reservation to look at, at a time: it may have run out, or may be forgotten. */
+/** When to check whether a reservation has expired or can be forgotten. */
 interface Due {
   at: number
   reservation: string
@@ -23,10 +23,10 @@ const compareDue = (a: Due, b: Due): number =>
 export function createMemoryBudgets(now: () => number): BudgetStore {
   const rows = new Map<string, BudgetRecord>()
   const reservations = new Map<string, KeptReservation & { budget: string }>()
-  /** By the budget: in the order of time. A reservation that was renewed is put back when its entry is due. */
+  /** Per budget, in time order. The entry of a renewed reservation is inserted again when it is due. */
   const dueByBudget = new Map<string, OrderedList<Due>>()
 
-  /** The reservations of a budget that have run out. Those for which no run can be waiting are forgotten. */
+  /** Takes the expired reservations of a budget. Forgets reservations that no run can be waiting for. */
   const takeExpired = (budget: string, time: number): KeptReservation[] => {
     const expired: KeptReservation[] = []
     const due = dueByBudget.get(budget)

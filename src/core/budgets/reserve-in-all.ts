@@ -3,14 +3,14 @@ import { BudgetError, type BudgetReservation, type SharedAmount, type SharedBudg
 import { warnProcess } from '../base/platform.js'
 import { readProperty } from '../base/json.js'
 
-/** The worst case of one request, for one budget. */
+/** The worst-case cost of one request, for one budget. */
 interface WorstAmount {
-  /** Null: the price is not known. */
+  /** Null if the price is unknown. */
   usd: number | null
   tokens: number
 }
 
-/** What a request holds of one budget. */
+/** The reservation of a request in one budget. */
 export interface HeldAmount extends WorstAmount {
   /** Never rejects. */
   settle: (paid: SharedAmount) => Promise<void>
@@ -34,8 +34,8 @@ export function indexBudgets(budgets: readonly SharedBudget[]): Map<string, Shar
 }
 
 /**
- * Reserves for one request in all budgets, or in none; in the order of their ids: two requests that wait for each other would wait for
- * ever. A budget that is there twice is asked once. Rejects with what `getAmount` or the first budget that refuses rejects with.
+ * Reserves for one request in all budgets, or in none. Reserves in id order, so that two requests cannot deadlock. A
+ * duplicate budget is reserved once. Rejects with the error of `getAmount` or of the first budget that refuses.
  */
 export async function reserveInAll(
   budgets: readonly SharedBudget[],
@@ -55,13 +55,13 @@ export async function reserveInAll(
     /* oxlint-enable no-await-in-loop */
     return held
   } catch (error) {
-    // What cannot be given back runs out by itself, and the refusal is what counts.
+    // A reservation that cannot be released expires by itself. The refusal takes precedence.
     await Promise.all(held.map(({ settle }) => settle({ usd: 0, tokens: 0 })))
     throw error
   }
 }
 
-/** The answer was paid for, whatever a budget of the app's own does now. */
+/** Reports a failed settlement instead of throwing, because the answer is already paid for. */
 async function settleOrReport(
   id: string,
   reservation: BudgetReservation,
@@ -82,34 +82,34 @@ export function warnUnsettled(message: string): void {
   warnProcess(message, unsettledCode)
 }
 
-/** How far the input of requests to a model has been above the estimate, at most: by so many times, and so many tokens more. */
+/** The largest excess of a model's real input tokens over the estimate, as a factor and a number of tokens. */
 interface Excess {
   times: number
   tokens: number
 }
 
-/** Estimates are this much too low at first; what models report corrects it. */
+/** The initial assumption about how far estimates are too low. Counts that models report correct it. */
 const firstExcess: Excess = { times: 1.1, tokens: 0 }
 
-/** Below so many tokens, what a provider adds to every request weighs more than how it counts text. */
+/** Below this number of tokens, the provider's fixed overhead per request matters more than its tokenizer. */
 const shortTokens = 500
 
-/** The most that is learned: a multiple of the estimate, and the tokens that a provider adds to each request. */
+/** The upper bounds of a learned excess: a factor, and a number of tokens per request. */
 const [mostTimes, mostAdded] = [8, 20_000]
 
-/** By the model, as `PROVIDER/MODEL`. */
+/** Keyed by model, as `PROVIDER/MODEL`. */
 const excesses = new Map<string, Excess>()
 
-/** The most input that a request may have, by its estimate: with a margin, and not below what the model has counted before. */
+/** The worst-case input tokens for an estimate: with a margin, and at least the excess that the model has reported before. */
 export function addInputMargin(model: string, estimated: number): number {
   const { times, tokens } = excesses.get(model) ?? firstExcess
   return Math.ceil(estimated * times + tokens)
 }
 
-/** A model counted the input of a request: the next worst case is not below that. */
+/** Learns from the reported input tokens of a request. The next worst case is at least as high. */
 export function learnInputCount(model: string, estimated: number, counted: number): void {
   const { times, tokens } = excesses.get(model) ?? firstExcess
-  // One report that is far too high must not make every later request too expensive.
+  // A single report that is far too high must not make every later request too expensive.
   const learned = Math.min(counted, estimated * mostTimes + mostAdded)
   if (learned <= estimated * times + tokens) return
   const next =
@@ -119,10 +119,10 @@ export function learnInputCount(model: string, estimated: number, counted: numbe
   excesses.set(model, next)
 }
 
-/** Errors of connections that were never there. */
+/** Errors of connections that were never established. */
 const unreached = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'ENETUNREACH', 'EHOSTUNREACH'])
 
-/** Whether a failed request has cost nothing: an answer with a status is a refusal, and what was never sent is not paid for. */
+/** Whether a failed request cost nothing. A response with an error status is a refusal, and an unsent request is not billed. */
 export function isUnpaid(status: number | null, error: unknown): boolean {
   return (
     status !== null || listCauses(error).some((cause) => unreached.has(String(readProperty(cause, 'code'))))

@@ -1,19 +1,18 @@
 import { ConfigError, StatewrightError } from '../base/errors.js'
 
-/** What is asked of a budget, or was paid. What the budget does not limit may be left out. */
+/** A requested or paid amount. Units that the budget does not limit may be omitted. */
 export interface SharedAmount {
-  /** US dollars; null: not known. */
+  /** US dollars. Null if unknown. */
   usd?: number | null
-  /** Input and output together; null: not known. */
+  /** Input and output together. Null if unknown. */
   tokens?: number | null
 }
 
-/** What is reserved for one request, until it is settled. */
+/** A reservation for one request, until it is settled. */
 export interface BudgetReservation {
   /**
-   * Ends the reservation: what was paid is spent, and the rest is free again. What is not known counts as it was reserved. Only the
-   * first call counts. A settlement that the store does not take is reported and tried again, for a day at most.
-   *
+   * Ends the reservation. The paid amount is spent, and the rest becomes free. An unknown amount counts as reserved.
+   * Later calls have no effect. A settlement that the store does not accept is reported and retried for up to a day.
    * @example
    * const held = await budget.reserve({ usd: 0.02, tokens: 3_000 })
    * await held.settle({ usd: 0.011, tokens: 1_800 })
@@ -22,47 +21,44 @@ export interface BudgetReservation {
   settle(paid: SharedAmount): Promise<void>
 }
 
-/** How a budget stands. */
+/** The status of a budget. */
 export interface BudgetStatus {
   id: string
-  /** Absent: not limited. */
+  /** A key is absent if that unit is unlimited. */
   limits: { usd?: number; tokens?: number }
-  /** When the window began and when the next one begins, in milliseconds since the epoch; null without `per`. */
+  /** Start of the window and of the next one, in milliseconds since the epoch. Null without `per`. */
   windowAt: number | null
   resetsAt: number | null
-  /** Paid in this window. */
+  /** The amount paid in this window. */
   spent: { usd: number; tokens: number }
-  /** Reserved for requests that are under way. */
+  /** The amount reserved for requests in progress. */
   reserved: { usd: number; tokens: number }
-  /** Neither spent nor reserved. Absent: not limited. */
+  /** The amount neither spent nor reserved. A key is absent if that unit is unlimited. */
   left: { usd?: number; tokens?: number }
-  /** How many requests are under way. */
+  /** The number of requests in progress. */
   live: number
 }
 
-/** How an amount is reserved. */
+/** Options of a reservation. */
 export interface ReservationOptions {
   /** Ends the wait. */
   signal?: AbortSignal | undefined
-  /** Called with a sentence when the store does not take the settlement. Default: a warning of the process. */
+  /** Called with a message when the store does not accept the settlement. Default: a process warning. */
   onUnsettled?: ((message: string) => void) | undefined
 }
 
-/**
- * A budget that several runs spend from. `createBudget` of `statewright/fleet` makes one.
- */
+/** A budget that several runs spend from. `createBudget` of `statewright/fleet` creates one. */
 export interface SharedBudget {
   /** Unique in its store. */
   readonly id: string
-  /** Where it is kept. Budgets of one id are refused in one run if their stores differ. */
+  /** The store of the budget. A run refuses two budgets with the same id and different stores. */
   readonly store?: object
-  /** Output tokens that are reserved for a request that has no cap of its own. */
+  /** Output tokens that are reserved for a request without a cap on its output. */
   readonly reserveOutputTokens: number
-  /** Whether it is in USD, so that the price of a request has to be known. */
+  /** Whether the budget is in USD, so that the price of a request must be known. */
   readonly needsPrice: boolean
   /**
-   * Reserves an amount. Waits while it would fit if requests under way turn out cheaper than what is reserved for them.
-   *
+   * Reserves an amount. Waits if it would fit once requests in progress cost less than their reservations.
    * @example
    * const held = await budget.reserve({ usd: 0.02, tokens: 3_000 })
    * @throws {BudgetError} `budget_exceeded`, `budget_conflict`, `unknown_price`
@@ -70,8 +66,7 @@ export interface SharedBudget {
    */
   reserve(amount: SharedAmount, options?: ReservationOptions): Promise<BudgetReservation>
   /**
-   * How the budget stands in its store.
-   *
+   * The status of the budget in its store.
    * @example
    * const { left } = await budget.status()
    * @throws {BudgetError} `budget_conflict`
@@ -79,9 +74,8 @@ export interface SharedBudget {
    */
   status(): Promise<BudgetStatus>
   /**
-   * Gives the budget these limits in the store, in place of those that it has there. Processes that have made it with the others
-   * are refused from then on. What is spent stays spent.
-   *
+   * Replaces the limits of the budget in the store with these. Processes with the old limits are refused from then on.
+   * Spent amounts are kept.
    * @example
    * await budget.replaceLimits()
    * @throws {StoreError}
@@ -90,25 +84,24 @@ export interface SharedBudget {
 }
 
 /**
- * - `budget_exceeded`: what is left of the budget does not pay for the request
- * - `budget_conflict`: the store has the budget with other limits, or two budgets of one id have different stores
- * - `unknown_price`: the budget is in USD, and the price of the model is not known
- * - `unknown_budget`: the store has no budget of this id
+ * - `budget_exceeded`: the rest of the budget does not cover the request
+ * - `budget_conflict`: the store has the budget with different limits, or two budgets with one id have different stores
+ * - `unknown_price`: the budget is in USD, and the price of the model is unknown
+ * - `unknown_budget`: the store has no budget with this id
  */
 export type BudgetErrorCode = 'budget_exceeded' | 'budget_conflict' | 'unknown_price' | 'unknown_budget'
 
 /**
- * What a shared budget does not allow. `subject` is the id of the budget.
- *
+ * A request that a shared budget refuses. `subject` is the id of the budget.
  * @example
  * const isEmpty = (error: unknown) => error instanceof BudgetError && error.code === 'budget_exceeded'
  */
 export class BudgetError extends StatewrightError {
   override readonly name = 'BudgetError'
   declare readonly code: BudgetErrorCode
-  /** When the next window begins, in milliseconds since the epoch; null when there is none. */
+  /** Start of the next window, in milliseconds since the epoch, or null. */
   readonly resetsAt: number | null
-  /** Milliseconds until then, for a budget that runs wait for (`onEmpty: 'wait'`); null: a run ends. */
+  /** Milliseconds until then, for a budget that runs wait for (`onEmpty: 'wait'`). Null if the run ends instead. */
   readonly waitMs: number | null
 
   constructor(
@@ -123,14 +116,14 @@ export class BudgetError extends StatewrightError {
   }
 }
 
-/** The run that spends, for a function that says which budgets it spends from. */
+/** The run that spends, passed to a function that selects its budgets. */
 export interface SpendingRun {
-  /** The tags of its session; none without a store. */
+  /** The tags of its session. Empty without a store. */
   tags: Readonly<Record<string, string>>
   sessionId: string
 }
 
-/** The shared budgets that runs spend from: a list, or a function that is asked before each request. */
+/** The shared budgets that runs spend from: a list, or a function that is called before each request. */
 export type BudgetsOption = readonly SharedBudget[] | ((run: SpendingRun) => readonly SharedBudget[])
 
 /** @throws {ConfigError} `invalid_config` for what is no list of budgets, and for two of one id */

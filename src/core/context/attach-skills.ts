@@ -9,8 +9,8 @@ type Attached = Pick<AgentContext, 'messages' | 'skills'>
 const attachedByFit = new WeakMap<Fit, { skills: readonly ActiveSkill[]; fit: Fit }>()
 
 /**
- * The fit with the instructions of active skills that it leaves out, verbatim, at the end of its note. The same object as long as
- * the fit lasts and the skills stay.
+ * Appends the instructions of active skills that the fit leaves out to its note, verbatim. Returns the same object until
+ * the fit or the skills change.
  */
 export function attachSkills({ messages, skills }: Attached, fit: Fit | null): Fit | null {
   if (fit === null || skills.length === 0 || !isValidGap(messages, fit)) return fit
@@ -28,7 +28,7 @@ export function attachSkills({ messages, skills }: Attached, fit: Fit | null): F
   return attached
 }
 
-/** What the model has read, as shields have let it through; null where requests still show it. */
+/** The screened instructions of a skill. Null if requests still contain them. */
 function findLeftOut(messages: readonly Message[], fit: Fit, messageId: string): string | null {
   const at = messages.findLastIndex(({ id }) => id === messageId)
   const message = messages[at]

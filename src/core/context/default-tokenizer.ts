@@ -4,24 +4,22 @@ import { StatewrightError } from '../base/errors.js'
 import { loadPeer } from '../base/platform.js'
 
 /**
- * Counts tokens as a model does.
- *
+ * Counts tokens for a model.
  * @example createAgent({ model, context: { window: 32_000 }, tokenizer: { count: (text) => Math.ceil(text.length / 4) } })
  */
 export interface Tokenizer {
-  /** Tokens of a text: an integer from 0. Names of special tokens in it (`<|endoftext|>`) are plain text. */
+  /** The number of tokens in a text, an integer from 0. Names of special tokens (`<|endoftext|>`) count as plain text. */
   count(text: string): number
 }
 
-/** Characters that are counted at once: merging a long word without breaks takes time with the square of its length. */
+/** The number of characters that are counted at once. Merging a long word without breaks takes quadratic time. */
 const sliceLength = 512
 
 let loadingTokenizer: Promise<Tokenizer> | undefined
 
 /**
- * The default: `o200k_base` of the package gpt-tokenizer, the encoding of OpenAI's models from GPT-4o on; for other
- * models it is a good estimate. Loaded once, when it is first needed.
- *
+ * The default tokenizer, `o200k_base` of the package gpt-tokenizer. It is the encoding of OpenAI's models since GPT-4o
+ * and a good estimate for other models. Loaded on first use.
  * @throws {StatewrightError} `missing_package`
  */
 export function loadDefaultTokenizer(): Promise<Tokenizer> {
@@ -35,7 +33,7 @@ export function loadDefaultTokenizer(): Promise<Tokenizer> {
   return loadingTokenizer
 }
 
-/** A tokenizer of the app's own, with its counts checked: NaN would let every request through. */
+/** Wraps a custom tokenizer and checks its counts, because NaN would let every request pass. */
 export function wrapTokenizer(tokenizer: Tokenizer): Tokenizer {
   return {
     count: (text) => {
@@ -51,7 +49,7 @@ export function wrapTokenizer(tokenizer: Tokenizer): Tokenizer {
   }
 }
 
-/** Slices end before a space where there is one, which is where no token of the encoding goes across. */
+/** Slices end before a space if possible, because no token of the encoding extends across that boundary. */
 function createSlicedTokenizer(count: (text: string) => number): Tokenizer {
   return {
     count: (text) => {

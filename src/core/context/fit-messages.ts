@@ -3,9 +3,8 @@ import type { ContentPart, Message, UserMessage } from '../../../machines/agent/
 import { isValidGap } from './gap.js'
 
 /**
- * The transcript as requests show it. The messages around the gap that users said, and the note, become one user
- * message: a fit never puts two of them in a row. Without a fit, or with one that is no fit of this transcript, these
- * are the messages themselves. Never throws.
+ * The transcript as sent in requests. User messages around the gap and the note are merged into one user message, so that
+ * a fit never puts two in a row. Without a valid fit, returns the messages themselves. Never throws.
  */
 export function fitMessages(messages: readonly Message[], fit: Fit | null): readonly Message[] {
   if (fit === null || !isValidGap(messages, fit)) return messages
@@ -26,7 +25,7 @@ export function fitMessages(messages: readonly Message[], fit: Fit | null): read
 
 const mergedByFit = new WeakMap<Fit, { seam: readonly UserMessage[]; merged: UserMessage | null }>()
 
-/** The same object as long as the fit lasts: what counts and translates messages knows them by identity. */
+/** Returns the same object while the fit lasts, because token counts and translations are cached by identity. */
 function getMergedSeam(
   fit: Fit,
   seam: readonly UserMessage[],

@@ -2,22 +2,22 @@ import type { Gap, Fit } from '../../../machines/agent/fit.js'
 import type { Message } from '../../../machines/agent/messages.js'
 import { truncate } from '../../../guards/lib/cut.js'
 
-/** A request that has outgrown the window, as a strategy sees it. */
+/** The input of a strategy: a request that exceeds the window. */
 export interface FitSituation {
   readonly messages: readonly Message[]
-  /** Tokens of each message. */
+  /** The tokens of each message. */
   readonly sizes: readonly number[]
-  /** Tokens of what is no message of the transcript: instructions, tools, nudges. */
+  /** The tokens outside the transcript: instructions, tools, nudges. */
   readonly fixed: number
-  /** Tokens that a request may have. */
+  /** The maximum tokens of a request. */
   readonly window: number
-  /** The fit that the request has outgrown. What it left out never comes back. */
+  /** The fit that the request has outgrown. Messages that it left out stay left out. */
   readonly previous: Fit | null
-  /** Tokens of a note, as a message. */
+  /** The tokens of a note, as a message. */
   readonly noteSize: (note: string) => number
 }
 
-/** Whether a gap, which may come from a stored session, can be cut out of a transcript without breaking it. */
+/** Whether a gap, which may come from a stored session, can be removed from a transcript without breaking it. */
 export function isValidGap(messages: readonly Message[], { head, from, keep = [] }: Gap): boolean {
   return (
     [head, from].every(Number.isInteger) &&
@@ -32,7 +32,7 @@ export function isValidGap(messages: readonly Message[], { head, from, keep = []
   )
 }
 
-/** Whether a transcript can be parted before a message: a tool result stays with its call and the other results. */
+/** Whether a transcript can be split before a message. A tool result stays with its call and the other results. */
 export function isBoundary(messages: readonly Message[], index: number): boolean {
   return messages[index]?.role !== 'tool'
 }
@@ -47,11 +47,11 @@ export function listLeftOut(messages: readonly Message[], gap: Gap): Message[] {
   return messages.filter((_, index) => isInGap(gap, index))
 }
 
-/** Tools that a marker names; of the others it says how many there are. */
+/** The maximum number of tools that a marker names. The other tools are counted. */
 const maxNames = 8
 const maxNameLength = 64
 
-/** What stands in place of dropped messages: how many there were, of whom, which tools were called, and when. */
+/** The marker for dropped messages: their number, roles, tool calls and time range. */
 export function formatGapMarker(dropped: readonly Message[]): string {
   const nouns = { user: 'user message', assistant: 'answer', tool: 'tool result', system: 'system message' }
   const whose = Object.entries(nouns).flatMap(([role, noun]) => {
@@ -84,7 +84,7 @@ function formatTimeSpan(dropped: readonly Message[]): string {
   return first === last ? `at ${first}` : `from ${first} to ${last}`
 }
 
-/** A time that is no valid date (in a session from elsewhere) is shown as it is. */
+/** Formats a time. An invalid date, from an external session, is shown unchanged. */
 function formatTime(createdAt: number): string {
   const date = new Date(createdAt)
   return Number.isNaN(date.getTime()) ? String(createdAt) : date.toISOString()
@@ -95,21 +95,24 @@ function formatCount(count: number, noun: string): string {
 }
 
 export interface GapDemands {
-  /** Whether the first user message stays, unless it was left out before. */
+  /** Whether to keep the first user message, unless it was left out before. */
   keepFirst: boolean
-  /** Tokens for a note in place of the gap; 0: there is none. */
+  /** The tokens reserved for a note in the gap. 0 if it has no note. */
   note: number
 }
 
-/** How much of the window a new fit fills: the rest is room to grow, so that caches and summaries last some steps. */
+/**
+ * The share of the window that a new fit fills. The rest leaves room to grow, so that caches and summaries remain valid
+ * for several steps.
+ */
 const fill = 3 / 4
 
 /**
- * The smallest gap that brings a request down to three quarters of its window; null when no gap makes it fit.
+ * The smallest gap that reduces a request to three quarters of its window, or null if no gap makes it fit.
  *
- * System messages at the beginning, the newest user message (with what steered it since) and the newest unit always
- * stay. What comes after the newest user message is touched only when there is no other way to fit, and then the oldest
- * goes first, a call always with its results. The rest of the request never begins with an answer or a result.
+ * Leading system messages, the newest user message (with its steering messages) and the newest unit are never removed.
+ * Messages after the newest user message are removed only if nothing else helps, oldest first, and calls together with
+ * their results. The remaining messages never start with an answer or a result.
  */
 export function planGap(situation: FitSituation, { keepFirst, note }: GapDemands): Gap | null {
   const { messages, sizes, fixed, window, previous } = situation
@@ -135,14 +138,14 @@ export function planGap(situation: FitSituation, { keepFirst, note }: GapDemands
   return fitting
 }
 
-/** Kept messages right after the head belong to it. */
+/** Kept messages directly after the head become part of it. */
 function toGap(head: number, from: number, kept: readonly number[]): Gap {
   const joining = kept.findIndex((index, i) => index !== head + i)
   const count = joining === -1 ? kept.length : joining
   return { head: head + count, from, ...(count < kept.length && { keep: kept.slice(count) }) }
 }
 
-/** What a request has at least, under every strategy that leaves anything out. */
+/** The minimum size of a request under any strategy that leaves messages out. */
 export function getLeastSize({ messages, sizes, fixed }: FitSituation): number {
   const { lead, said, latest } = findLandmarks(messages)
   return sizes.reduce(
@@ -153,15 +156,15 @@ export function getLeastSize({ messages, sizes, fixed }: FitSituation): number {
 
 /** The messages of a transcript that a fit is built around. */
 export interface Landmarks {
-  /** How many system messages it begins with; they are never left out. */
+  /** The number of leading system messages, which are never left out. */
   lead: number
-  /** The first user message; -1: there is none. */
+  /** The first user message, or -1. */
   first: number
-  /** The newest user message that opened a turn; -1: there is none. Steering and the loop's own words open none. */
+  /** The newest user message that started a turn, or -1. Steering and the loop's own messages start no turn. */
   opening: number
-  /** The opening, and what the user has steered with since. */
+  /** The opening and the steering messages after it. */
   said: readonly number[]
-  /** Where the newest unit begins: a message, or a message with calls and all their results. */
+  /** The start of the newest unit: a message, or a message with calls and all their results. */
   latest: number
 }
 

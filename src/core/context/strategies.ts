@@ -1,12 +1,12 @@
 import type { Fit, Gap } from '../../../machines/agent/fit.js'
 import { type FitSituation, formatGapMarker, type GapDemands, listLeftOut, planGap } from './gap.js'
 
-/** How a transcript is shortened: a fit that makes the request as long as the window at most, or null: none does. */
+/** A strategy to shorten a transcript. Returns a fit that brings the request within the window, or null. */
 export type FitStrategy = (situation: FitSituation) => Fit | null
 
 /**
- * The fit of a strategy, checked against the real request: merged messages do not have exactly the sum of their tokens.
- * The next attempt gets a window that is smaller by the excess. Null: no fit is small enough.
+ * Applies a strategy and checks its fit against the real request, because merged messages differ from the sum of their
+ * tokens. The next attempt gets a window that is smaller by the excess. Null if no fit is small enough.
  */
 export function drawFit(
   strategy: FitStrategy,
@@ -23,18 +23,18 @@ export function drawFit(
   }
 }
 
-/** Leaves nothing out: a request that does not fit is not sent. */
+/** Leaves nothing out. A request that does not fit is not sent. */
 export const fitNothing = (): null => null
 
-/** The newest messages that fit; the model is not told what went before. */
+/** Keeps the newest messages that fit, without a note about the earlier ones. */
 export const fitSlidingWindow: FitStrategy = (situation) => {
   const gap = planGap(situation, { keepFirst: false, note: 0 })
   return gap && { ...gap, note: null }
 }
 
 /**
- * The first user message and the newest ones, with a marker in place of what was dropped. In a window that is too small
- * for that the first message goes, then the marker.
+ * Keeps the first user message and the newest messages, with a marker for the dropped ones. If the window is too small,
+ * drops the first message, then the marker.
  */
 export const fitCompact: FitStrategy = (situation) => {
   const marked = (keepFirst: boolean) =>
@@ -42,13 +42,13 @@ export const fitCompact: FitStrategy = (situation) => {
   return marked(true) ?? marked(false) ?? fitSlidingWindow(situation)
 }
 
-/** A fit whose note depends on what it leaves out; null when there is no room for one. */
+/** A fit whose note depends on the gap. Null if there is no room for a note. */
 export function fitWithNote(
   situation: FitSituation,
   { keepFirst }: Pick<GapDemands, 'keepFirst'>,
   noteOn: (gap: Gap) => string,
 ): Fit | null {
-  // Each attempt reserves what the note before turned out to need.
+  // Each attempt reserves the size of the previous note.
   let reserved = 1
   for (let attempt = 0; attempt < maxAttempts; attempt++) {
     const gap = planGap(situation, { keepFirst, note: reserved })
@@ -61,5 +61,5 @@ export function fitWithNote(
   return null
 }
 
-/** Notes grow by a digit or a name when more is left out: two attempts are the rule. */
+/** A note grows by a digit or a name when more is left out, so two attempts usually suffice. */
 const maxAttempts = 6

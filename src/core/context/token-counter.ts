@@ -9,29 +9,29 @@ import type { ModelProvider, ModelRequest, ToolSpec } from '../models/provider.j
 import { estimateRequestTokens, memoizeCount, sumTokens } from '../prices/estimate-tokens.js'
 import type { Tokenizer } from './default-tokenizer.js'
 
-/** What a chat template adds to each message, to each tool or call, and before the answer. */
+/** The overhead of a chat template per message, per tool or call, and before the answer. */
 export const perMessage = 4
 const perTool = 8
 const perRequest = 3
 
-/** Tokens of requests as they are sent. What never changes (messages, tools) is counted once and remembered. */
+/** Counts the tokens of requests as sent. Messages and tools never change, so their counts are cached. */
 export interface TokenCounter {
-  /** Tokens of a bare text. */
+  /** The tokens of a plain text. */
   readonly text: (text: string) => number
   /**
-   * Tokens of a message: its text, its calls, what goes back to the provider with it, and 4 for its role. A picture
-   * counts 765 (85 with `detail: 'low'`), sound and documents by their size: the estimates that usage has, too.
+   * The tokens of a message: its text, calls, provider items, and 4 for its role. An image counts 765 (85 with `detail:
+   * 'low'`), and audio and documents count by size. Usage estimates use the same numbers.
    */
   readonly message: (message: Message) => number
   readonly instructions: (request: ModelRequest) => number
   readonly tools: (request: ModelRequest) => number
-  /** Instructions, tools and nudges: what a request has besides its messages. */
+  /** The tokens of a request outside its messages: instructions, tools and nudges. */
   readonly fixed: (request: ModelRequest) => number
-  /** All of it. */
+  /** The tokens of the whole request. */
   readonly request: (request: ModelRequest) => number
 }
 
-/** `echo`: with which answers their reasoning goes back as words. */
+/** `echo` selects the answers whose reasoning is sent back as text. */
 export function createTokenCounter(
   tokenizer: Tokenizer,
   echo?: ModelProvider['echoesReasoning'],
@@ -88,7 +88,7 @@ export function createTokenCounter(
   return counter
 }
 
-/** What is no text. */
+/** The tokens of images, audio and documents. */
 function countMediaTokens(parts: readonly ContentPart[]): number {
   const media = parts.filter(({ type }) => type !== 'text')
   if (media.length === 0) return 0
@@ -110,7 +110,7 @@ function getPartText(part: ContentPart): string {
   return part.type === 'text' ? part.text : ''
 }
 
-/** The same for texts, of which only the latest is remembered. */
+/** Caches the count of the latest text. */
 function memoizeLatest(count: (text: string) => number): (text: string) => number {
   let known: { text: string; tokens: number } | undefined
   return (text) => {

@@ -12,15 +12,14 @@ import {
   type AgentLabel,
 } from '../sessions/agent-definition.js'
 
-/** Any agent, whatever its output, tools and context. */
+/** Any agent, regardless of its output, tools and context. */
 export type AnyAgent<Context = unknown> = Pick<
   Agent<unknown, AnyTools, Context>,
   'config' | 'machine' | '~context'
 >
 
 /**
- * An agent with a version. `accepts`: the versions whose sessions it goes on with; default: its own alone.
- *
+ * An agent with a version. `accepts` lists the versions whose sessions it continues. Default: only its own version.
  * @example
  * const billing: VersionedAgent = { agent: createAgent({ model, store: memoryStore() }), version: '4', accepts: ['3', '4'] }
  */
@@ -30,34 +29,33 @@ export interface VersionedAgent<Context = unknown> {
   accepts?: readonly string[]
 }
 
-/** An agent of a list, as it was defined. */
+/** A defined agent with its name. */
 export interface DefinedAgent {
   readonly name: string
   readonly agent: AnyAgent
-  /** Undefined: it has none, and goes on with every session of its name. */
+  /** Undefined if the agent has no version and continues every session of its name. */
   readonly version: string | undefined
   readonly accepts: readonly string[] | undefined
 }
 
-/** The agents of a process, by their names: `runSession` and the hosts continue sessions with them. Made by `defineAgents`. */
+/** The agents of a process by name, created by `defineAgents`. `runSession` and the hosts continue sessions with them. */
 export interface Agents<Context = unknown> extends ContextCarrier<Context> {
   readonly names: readonly string[]
   /** @throws {ConfigError} `unknown_agent` */
   get(name: string): DefinedAgent
-  /** The agent that goes on with what this one began; undefined where none may. */
+  /** The agent that continues a run of this definition, or undefined. */
   findAgentFor(definition: AgentDefinition | null): DefinedAgent | undefined
 }
 
 /**
- * Names the agents of a process, and says whose sessions they go on with. Each run's log then says which agent began it,
- * and in which version: a process runs only the sessions of its agents, in the versions that they accept.
+ * Names the agents of a process and defines whose sessions they continue. The log of each run records the name and
+ * version of its agent. A process runs only sessions of its agents, in the versions that they accept.
  *
- * - `support` without a version goes on with every session of its name.
- * - `billing` with `version: '4'` begins runs as version 4 and goes on with those of `accepts`; default: its own version.
- *   A session from before there were versions, it accepts.
+ * - `support` without a version continues every session of its name.
+ * - `billing` with `version: '4'` starts runs as version 4 and continues the versions in `accepts`, by default only its
+ *   own. It also accepts sessions from before it had a version.
  *
- * An agent has one name: another `defineAgents` gives it the same name and version.
- *
+ * An agent has one name. Another `defineAgents` must give it the same name and version.
  * @example
  * const support = createAgent({ model, store: memoryStore() })
  * const billing = createAgent({ model, store: memoryStore(), instructions: 'You write invoices.' })
@@ -90,7 +88,7 @@ export function defineAgents(entries: Readonly<Record<string, AnyAgent | Version
           'createAgent.',
       )
   }
-  // All of them, or none.
+  // Register all agents, or none.
   for (const [made, name] of seen) {
     const label = toLabel(all.get(name) as DefinedAgent)
     const accepts = made.label ? label.accepts && made.label.accepts?.concat(label.accepts) : label.accepts
@@ -116,18 +114,18 @@ export function defineAgents(entries: Readonly<Record<string, AnyAgent | Version
   }
 }
 
-/** What the tools of all these agents want as `context`, together. */
+/** The combined `context` type of the tools of all these agents. */
 type ContextOfEntries<Entries> =
   Wish<Entries[keyof Entries]> extends (context: infer Context) => void ? Context : unknown
 
-/** As a parameter, so that the wishes of several agents are all to be met. */
+/** In a parameter position, so that the requirements of all agents are intersected. */
 type Wish<Entry> = Entry extends { agent: infer Versioned }
   ? Wish<Versioned>
   : Entry extends ContextCarrier<infer Context>
     ? (context: Context) => void
     : never
 
-/** As errors tell of them. */
+/** The labels of the agents, for error messages. */
 export function listLabels(agents: Agents): AgentLabel[] {
   return agents.names.map((name) => toLabel(agents.get(name)))
 }
@@ -166,11 +164,11 @@ function agentsError(subject: string, message: string): ConfigError {
   return new ConfigError('invalid_config', message, subject)
 }
 
-/** What functions for several agents take. */
+/** Validates the `agents` argument. */
 export const agentsRule = objectRule(['findAgentFor', 'names'], 'what defineAgents({ … }) returned')
 
 /**
- * The store that all these agents have.
+ * The store that all these agents share.
  * @throws {ConfigError} `invalid_config` where they have none, or several
  */
 export function getCommonStore(agents: Agents): SessionStore {

@@ -5,7 +5,7 @@ import { toOutputValue } from '../run/answer-events.js'
 import type { Run } from '../run/run.js'
 import { checkMessage, isAnswer, type SessionMessage } from '../sessions/inbox/session-message.js'
 
-/** What is said to a session at its rest. */
+/** A message for a resting session. */
 export type SessionAnswer = Exclude<SessionMessage, { type: 'pause' | 'reply' | 'message' }>
 
 const answerTypes: readonly SessionAnswer['type'][] = [
@@ -18,8 +18,9 @@ const answerTypes: readonly SessionAnswer['type'][] = [
 ]
 
 /**
- * An answer to a call says which call it is for, because it may be made again when the run asks for another one of the same
- * id. All answers are checked before any is applied: otherwise the run would go on with the first, and the call would fail at the second.
+ * An answer must identify its call, because a repeated answer could otherwise apply to a later call with the same id. All
+ * answers are checked before any is applied. Otherwise the run would continue with the first one and the call would fail
+ * at the second.
  * @throws {UsageError} `invalid_input` for what is no answer, `unbound_answer` for one to a call without `fingerprint` or `at`
  */
 export function checkAnswers(answers: readonly unknown[], at: number | undefined, by = 'runSession'): void {
@@ -38,7 +39,7 @@ export function checkAnswers(answers: readonly unknown[], at: number | undefined
   }
 }
 
-/** What an answer says that comes twice, or too late. */
+/** Errors of a duplicate or late answer. */
 const lateAnswerCodes: ReadonlySet<string> = new Set([
   'unknown_call',
   'already_answered',
@@ -47,8 +48,8 @@ const lateAnswerCodes: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Applies answers to a run. The same call may come twice: an answer that no call waits for any more is no error. `at`: the rest that
- * the answers are for is known.
+ * Applies answers to a run. Repeated calls are allowed, so an answer to a call that no longer waits is ignored. `at` is
+ * the rest that the answers refer to, if known.
  * @throws {UsageError} `invalid_input` for an edit that does not fit
  */
 export function applyAnswers(run: Run, answers: readonly SessionAnswer[], at: number | undefined): void {
@@ -63,7 +64,7 @@ export function applyAnswers(run: Run, answers: readonly SessionAnswer[], at: nu
   }
 }
 
-/** Whether it may be for an earlier call as well as for this one. */
+/** Whether the answer could also belong to an earlier call. */
 function isUnbound(
   answer: SessionAnswer,
   at: number | undefined,
@@ -72,8 +73,8 @@ function isUnbound(
 }
 
 /**
- * Whether an earlier call of the session had this id and these arguments: a fingerprint does not tell the two apart, and the
- * answer may be the one to the earlier call, made again.
+ * Whether an earlier call of the session had the same id and arguments. Both then have the same fingerprint, and the
+ * answer may be a repeated answer to the earlier call.
  */
 function wasAskedBefore({ messages, calls, batchAt }: AgentContext, callId: string): boolean {
   const asked = calls.find(({ id }) => id === callId)

@@ -14,38 +14,41 @@ export interface RunSessionOptions {
   /** The id of the session. */
   session: string
   /**
-   * The input that begins the run, ignored when the run has begun; or a function that gets it, called only then. Pass an engine that
-   * keeps its arguments an id in place of a text.
+   * The input that starts the run, ignored if the run has started. A function is called only when its result is needed.
+   * If the engine stores arguments, pass it an id instead of a text.
    */
   input?: RunInput | (() => RunInput | Promise<RunInput>)
-  /** As in `agent.run`, for the run that `input` begins. */
+  /** Like `tags` of `agent.run`, for the run that `input` starts. */
   tags?: SessionTags
-  /** Which run of the session `input` begins: 1, 2, … Default: the first, or whichever is the latest. */
+  /** Which run of the session `input` starts: 1, 2, … Defaults to the first, or to the latest if one exists. */
   turn?: number
   /**
-   * Applied to the run where it rests. An answer to a call needs its `fingerprint`, or `at`. An answer that no call waits for
-   * any more is ignored.
+   * Applied to the resting run. An answer to a call needs its `fingerprint`, or `at`. An answer to a call that no longer
+   * waits is ignored.
    */
   answers?: readonly SessionAnswer[]
-  /** The `head` of the result that `answers` are for: they are ignored when anything else has come since. */
+  /** The `head` of the result that `answers` refer to. They are ignored if the log has grown since. */
   at?: number
-  /** The name of the agent that begins the session, in `defineAgents`. Default: the only agent, or the one that the session had before. */
+  /**
+   * The name in `defineAgents` of the agent that starts the session. Defaults to the only agent, or to the session's
+   * previous agent.
+   */
   agent?: string
-  /** Stops this call where another call can continue; it does not cancel the run. */
+  /** Stops this call where another call can continue. It does not cancel the run. */
   signal?: AbortSignal
   /**
-   * Called at once, and every 10 seconds until `runSession` settles. When it throws or rejects, the call stops as by `signal`, and
-   * rejects with the same error.
+   * Called at once, and every 10 seconds until `runSession` settles. If it throws or rejects, the call stops as by
+   * `signal`, and rejects with the same error.
    */
   heartbeat?: () => unknown
   /**
-   * The longest wait before a retry that this call waits for, in milliseconds. For a longer one it settles as `stopped`, with
-   * `waitUntil`. Default: it waits for every retry.
+   * The longest retry delay that this call waits for, in milliseconds. For a longer delay it settles as `stopped`, with
+   * `waitUntil`. Default: no limit.
    */
   maxRetryWaitMs?: number
-  /** The app's own object, handed to `execute`. */
+  /** The app's context object, passed to `execute`. */
   context?: unknown
-  /** Shared budgets besides those of the agent, as in `agent.run`. */
+  /** Shared budgets in addition to the agent's, as in `agent.run`. */
   budgets?: BudgetsOption
 }
 
@@ -97,7 +100,7 @@ function driveOptionError(key: string, what: string): UsageError {
   return new UsageError('invalid_option', `runSession: ${what}.`, key)
 }
 
-/** What a run begins with. */
+/** The start of a run. */
 export type RunBeginning =
   | { input: NonNullable<RunSessionOptions['input']>; queued?: undefined }
   | { queued: QueuedMessage }

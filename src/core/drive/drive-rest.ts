@@ -3,9 +3,8 @@ import type { AgentState, PendingCall, Reason, RunFailure } from '../../../machi
 import { toRunResult } from '../../../machines/agent/to-result.js'
 import { findSleepLeft } from './wake-sleepers.js'
 /**
- * The state in which `runSession` leaves a session: plain JSON of at most 1,000 bytes, because engines store everything that crosses
- * their boundary. The store has the rest: `agent.replay(session)` reads it.
- *
+ * The state in which `runSession` leaves a session. Plain JSON of at most 1,000 bytes, because engines store every
+ * result. `agent.replay(session)` reads the rest from the store.
  * @example
  * const payer = createAgent({ model, store: memoryStore() })
  * const rest: SessionResult = await runSession(payer, { session: 'ann', input: 'Pay the invoices.' })
@@ -15,49 +14,52 @@ export interface SessionResult {
   session: string
   /** Which run of the session: 1, 2, … */
   turn: number
-  /** The state of that run. It is at work only when the call was stopped before the next rest. */
+  /** The state of the run. A working state only if the call was stopped before the next rest. */
   state: AgentState
   reason: Reason | null
-  /** The last record of the log. Answers that carry it (`at`) count only while nothing else has come. */
+  /** The last record of the log. Answers with this number as `at` are ignored once the log has grown. */
   head: number
-  /** The call was stopped, by its signal or by a long wait: call `runSession` again. */
+  /** The call was stopped by its signal or by a long wait. Call `runSession` again. */
   stopped?: true
-  /** The call was stopped before the run read its `answers`: pass them again. */
+  /** The call was stopped before the run read its `answers`. Pass them again. */
   undelivered?: true
-  /** Nothing can be done before then, in milliseconds since the epoch: the model's provider has asked for a long wait. */
+  /**
+   * No work is possible before this time, in milliseconds since the epoch, because the model's provider requested a long
+   * wait.
+   */
   waitUntil?: number
-  /** How much of that wait was left when the call settled, in milliseconds: valid on a machine with another clock, too. */
+  /** The rest of that wait when the call settled, in milliseconds. Valid on a machine with a different clock, too. */
   waitMs?: number
-  /** It sleeps, and goes on then, in milliseconds since the epoch: call `runSession` again. */
+  /** The run sleeps until this time, in milliseconds since the epoch. Call `runSession` again then. */
   wakeAt?: number
-  /** How much of the sleep was left when the call settled, in milliseconds: valid on a machine with another clock, too. */
+  /** The rest of the sleep when the call settled, in milliseconds. Valid on a machine with a different clock, too. */
   wakeMs?: number
   /** The answer, if it is short. */
   output?: string
-  /** Characters of the answer that was too long: it is in `(await agent.replay(session)).run.output`. */
+  /** The length of an answer that was too long for `output`. Read it from `(await agent.replay(session)).run.output`. */
   outputLength?: number
-  /** What it waits for, as far as there is room: `pendingCount` says how many there are. */
+  /** The pending calls, as far as they fit. `pendingCount` is their total number. */
   pending?: Pick<PendingCall, 'callId' | 'name' | 'needs' | 'fingerprint'>[]
   pendingCount?: number
-  /** Why it ended, in ERROR and where a limit or a shield has ended it. Its message may be cut. */
+  /** Why the run ended in ERROR, or by a limit or shield. The message may be truncated. */
   error?: RunFailure
-  /** Of the session. */
+  /** The total of the session. */
   totalTokens: number
-  /** Of the session, in USD; null where it is not known. */
+  /** The total of the session in USD. Null if unknown. */
   cost: number | null
 }
 
-/** Bytes of JSON. */
+/** In bytes of JSON. */
 const maxRestBytes = 1000
 const countJsonBytes = (value: unknown): number => new TextEncoder().encode(JSON.stringify(value)).length
 
-/** What is known besides the run itself. */
+/** Facts that are not part of the run. */
 export type RestParts = Pick<
   SessionResult,
   'turn' | 'head' | 'stopped' | 'undelivered' | 'waitUntil' | 'waitMs'
 > & { now: number }
 
-/** How a run stands, in few words. */
+/** A short form of a run's state. */
 export function createDriveRest(
   context: AgentContext,
   { turn, head, now, ...more }: RestParts,

@@ -23,22 +23,21 @@ import { checkDriveOptions, type RunSessionOptions } from './drive-options.js'
 import { type SessionResult, createDriveRest } from './drive-rest.js'
 import { readBeginning, type RunBeginning } from './drive-options.js'
 import { isAsleep, isDue, wakeWhileDue } from './wake-sleepers.js'
-/** How often `heartbeat` is called, in milliseconds. */
+/** The interval between calls of `heartbeat`, in milliseconds. */
 const heartbeatMs = 10_000
 
 /**
- * Runs a session to its next rest: begins its run, continues it, or reports its state. A queue or an engine calls it with the id of
- * a session, as often as it likes: finished work is not repeated.
+ * Runs a session to its next rest. Starts its run, continues it, or reports its state. A queue or an engine can call it
+ * any number of times with the id of a session, because finished work is not repeated.
  *
- * - The first call for a session begins it with `input`; later calls ignore `input`. `turn` says which run is meant.
- * - A run that sleeps goes on if its time has come, by the clock of this process. Else the result has `wakeAt`.
- * - When the run has ended, the messages that `agent.send` queued are said, a run for each: the result is that of the last. After
- *   a cancelled or poisoned run they wait, until `turn` asks for one more run.
- * - When `signal` aborts, nothing new begins. `runSession` waits for a tool call that must not repeat; it drops anything else, and the
- *   next call makes that again. Then the session is free, and the result has `stopped`.
- * - `retryable` of an error says whether another attempt makes sense: true for `session_busy`, false for `corrupt_log`.
- * - A session that was resumed five times without one new record ends in ERROR, `poisoned`.
- *
+ * - The first call for a session starts it with `input`. Later calls ignore `input`. `turn` selects the run.
+ * - A sleeping run continues if its time has come, by the clock of this process. Otherwise the result has `wakeAt`.
+ * - When the run has ended, each message queued by `agent.send` starts a run. The result belongs to the last run. After a
+ *   cancelled or poisoned run the messages wait until `turn` requests another run.
+ * - When `signal` aborts, no new work starts. `runSession` waits for a tool call that must not repeat. Other work is
+ *   dropped and repeated by the next call. Then the session is released, and the result has `stopped`.
+ * - `retryable` of an error states whether to try again: true for `session_busy`, false for `corrupt_log`.
+ * - A session that was resumed five times without a new record ends in ERROR, `poisoned`.
  * @example
  * const payer = createAgent({ model, store: memoryStore() })
  * const rest = await runSession(payer, { session: 'order-17', input: 'Pay the invoice.' })
@@ -73,7 +72,7 @@ export async function runSession(
   const { turn: _turn, input: _input, answers: _answers, at: _at, ...others } = options
   /* oxlint-disable no-await-in-loop -- one turn after the other */
   while (drive.mayHaveNext(rest)) {
-    // What is queued is for the next call.
+    // The next call handles queued messages.
     if (signal?.aborted) return { ...rest, stopped: true }
     const taken = await acquire().catch(ignoreBusy)
     if (taken === null) return rest
@@ -84,13 +83,13 @@ export async function runSession(
   return rest
 }
 
-/** Another process goes on with the session. */
+/** Another process continues the session. */
 function ignoreBusy(error: unknown): null {
   if (error instanceof StoreError && error.code === 'session_busy') return null
   throw error
 }
 
-/** Which agent runs the session: the one that was passed, or the one that the log names. */
+/** Selects the agent that runs the session: the requested agent, or the agent that the log names. */
 class AgentChoice {
   readonly #agents: Agents | undefined
   #made: AgentInternals
@@ -116,7 +115,7 @@ class AgentChoice {
     return getStoredRuns(this.#made)
   }
 
-  /** The agent that goes on with a run. */
+  /** Selects the agent that continues a run. */
   chooseForResume({ definition }: AcquiredSession['folded'], session: string): void {
     if (!this.#agents) return
     const acceptor = this.#agents.findAgentFor(definition)
@@ -125,7 +124,7 @@ class AgentChoice {
     else if (!unnamed) throw strandedError(session, definition, listLabels(this.#agents))
   }
 
-  /** The agent that begins one: as asked for, or as the session had it before. */
+  /** Selects the agent that starts a run: the requested one, or the previous agent of the session. */
   chooseForBegin({ definition }: AcquiredSession['folded'], session: string): void {
     if (!this.#agents || this.#isNamed || this.#agents.names.length === 1) return
     const before = definition?.name
@@ -147,12 +146,12 @@ class AgentChoice {
 
 type LongWait = { waitUntil: number; waitMs: number }
 
-/** One call of `runSession`: the session is ours until it rests. */
+/** One call of `runSession`. Holds the session until it rests. */
 class SessionDrive {
   readonly #choice: AgentChoice
   readonly #acquired: AcquiredSession
   readonly #options: RunSessionOptions
-  /** The time of its run. */
+  /** The run's clock. */
   readonly #time: RunClock
   #turn: number
   /** Whether a run has worked in this call. */
@@ -178,7 +177,7 @@ class SessionDrive {
       await log.close()
       throw error
     }
-    // From here on the run itself lets go of the session.
+    // From here on the run releases the session itself.
     if (begun) return this.#follow(begun)
     const run = await resumeAcquiredRun(this.#stored, this.#acquired, this.#options.session, {
       context: this.#options.context,
@@ -189,7 +188,7 @@ class SessionDrive {
     return this.#follow(run, this.#options.answers)
   }
 
-  /** The rest of a run that cannot go on, or not now; null for one that goes on here. */
+  /** The rest of a run that cannot continue, or not yet. Null if the run continues here. */
   async #findRest(): Promise<SessionResult | null> {
     const { folded } = this.#acquired
     const { answers = [] } = this.#options
@@ -198,7 +197,7 @@ class SessionDrive {
     if (run.status !== 'active') return this.#closeAtRest(run.context)
     this.#choice.chooseForResume(folded, this.#options.session)
     refuseInteractive(run.context.config)
-    // It would be woken too early, and nothing was said to it: it sleeps on.
+    // Without an answer, resuming would wake the run too early.
     const sleeps = answers.length === 0 && isAsleep(run.context, this.#time.now())
     if (sleeps && !this.#acquired.log.inbox.mayHaveQueued) return this.#closeAtRest(run.context)
     const wait = this.#findLongWait(run.context)
@@ -211,7 +210,7 @@ class SessionDrive {
     return this.#choice.stored
   }
 
-  /** Whether the session may have a queued message, with which the next run begins. */
+  /** Whether the session may have a queued message, which starts the next run. */
   mayHaveNext({ state, stopped, error }: SessionResult): boolean {
     const isOver = stopped === undefined && !isWorkState(state) && !isRestState(state)
     return (
@@ -222,7 +221,7 @@ class SessionDrive {
     )
   }
 
-  /** What this call begins a run with: its input, or the first queued message. Null: it begins none. */
+  /** What this call starts a run with: its input, or the first queued message. Null if it starts none. */
   async #findStart(): Promise<RunBeginning | null> {
     const { folded, log } = this.#acquired
     const { runs, run } = folded
@@ -271,7 +270,7 @@ class SessionDrive {
     return this.#stored.run({ runId, session, origin, signal: undefined, inspect: this.#stored.inspect })
   }
 
-  /** A run to its next rest, or to where it is stopped. */
+  /** Follows a run to its next rest, or until it is stopped. */
   async #follow(run: Run, answers: RunSessionOptions['answers'] = []): Promise<SessionResult> {
     const { signal, heartbeat } = this.#options
     this.#hasWorked = true
@@ -308,7 +307,7 @@ class SessionDrive {
     }
   }
 
-  /** Whether this is the rest that the answers are for: what was left in the inbox has been heard by now. */
+  /** Whether the answers apply to this rest. The run has read its inbox by now. */
   #areAnswersForThisRest(): boolean {
     const { at } = this.#options
     return at === undefined || at === this.#acquired.log.head
@@ -322,7 +321,7 @@ class SessionDrive {
     return (run.snapshot() as { context: AgentContext }).context
   }
 
-  /** It may have come to a rest while it was being left. */
+  /** The run may have come to rest while it was being stopped. */
   #createStoppedRest(run: Run, isUndelivered: boolean): SessionResult {
     const context = this.#getContext(run)
     const isAtWork = isWorkState(context.state)
@@ -345,7 +344,7 @@ class SessionDrive {
     return createDriveRest(context, { ...this.#position, ...more })
   }
 
-  /** A wait that is too long for a process to sit through; undefined for any other. */
+  /** A wait that exceeds `maxRetryWaitMs`, or undefined. */
   #findLongWait({ attempt, backOffUntil, state }: AgentContext): LongWait | undefined {
     const { maxRetryWaitMs = Infinity } = this.#options
     const isWaiting = state === 'RUNNING' && attempt > 1
@@ -365,7 +364,7 @@ class SessionDrive {
     stops.push(() => subscription.unsubscribe())
   }
 
-  /** `failed`: the caller is gone, or its heartbeat failed. */
+  /** `failed` is called when the caller is gone or its heartbeat fails. */
   #startHeartbeat(heartbeat: () => unknown, failed: (error: unknown) => void): () => void {
     const { clock } = this.#stored.parts
     let timer: unknown
@@ -383,7 +382,7 @@ class SessionDrive {
   }
 }
 
-/** `runSession` begins a run for each message. An interactive run would wait for the next message as a reply to the same run. */
+/** `runSession` starts a run for each message. An interactive run would wait for the next message as a reply to the same run. */
 function refuseInteractive({ interactive }: AgentConfig): void {
   if (!interactive) return
   const message =
@@ -391,7 +390,7 @@ function refuseInteractive({ interactive }: AgentConfig): void {
   throw new UsageError('invalid_option', message, 'interactive')
 }
 
-/** The run's end is not in the log: the next call finds the session as it was before. */
+/** The end of the run is not in the log, so the next call finds the session in its previous state. */
 function notWrittenError({ error }: RunResult, session: string): StoreError {
   const { code = 'store_unavailable', message = 'The session could not be written.' } = error ?? {}
   return new StoreError(code as StoreErrorCode, message, session)

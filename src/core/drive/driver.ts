@@ -8,22 +8,28 @@ import { runSession } from './drive.js'
 import { checkDriveOptions, type RunSessionOptions } from './drive-options.js'
 import type { SessionResult } from './drive-rest.js'
 
-/** How a process runs its sessions, and leaves them to other processes. */
+/** Options of a session runner. */
 export interface SessionRunnerOptions {
-  /** How long calls go on after `drain`, in milliseconds; then they stop where another process can continue. Default: 20,000. */
+  /**
+   * How long calls may continue after `drain`, in milliseconds. Then they stop where another process can continue.
+   * Default: 20,000.
+   */
   drainMs?: number
 }
 
-/** Runs the sessions of one process: an engine calls `runSession`, and SIGTERM calls `drain`. */
+/** Runs the sessions of one process. An engine calls `runSession`, and SIGTERM calls `drain`. */
 export interface SessionRunner<Context = unknown> {
-  /** As the function `runSession`, with this process's agents. After `drain` it rejects with `draining`, which is `retryable`. */
+  /**
+   * Like the function `runSession`, with the agents of this process. After `drain` it rejects with `draining`, which is
+   * `retryable`.
+   */
   runSession: (options: WithContext<RunSessionOptions, Context>) => Promise<SessionResult>
   /**
-   * Begins nothing more. Calls in progress go on for `drainMs`, then stop at their next durable point. Settles when all calls have
-   * settled.
+   * Accepts no new calls. Calls in progress continue for `drainMs`, then stop at their next durable point. Settles when
+   * all calls have settled.
    */
   drain: () => Promise<void>
-  /** How many calls of `runSession` are in progress. */
+  /** The number of `runSession` calls in progress. */
   readonly active: number
 }
 

@@ -10,18 +10,18 @@ import type { SessionStore } from '../sessions/store/store.js'
 import type { Agents } from './define-agents.js'
 import { getListedDefinition } from './stranded-sessions.js'
 
-/** What a host asks the app for, session by session, so that the engine does not have to keep it. */
+/** Functions by which the app supplies values per session, so that the engine does not have to store them. */
 export interface HostFunctions<Context = unknown> {
-  /** The app's own object for the tools of this session. Called each time a process works on the session. */
+  /** Returns the app's context object for the tools of this session. Called each time a process works on the session. */
   context?: (session: string) => Context | Promise<Context>
   /**
-   * What a run begins with whose request has no `input`, of any length. Called when the run begins; a request that is repeated does not
-   * call it again once the run has begun.
+   * Returns the input of a run whose request has no `input`, of any length. Called when the run starts. A repeated
+   * request does not call it again once the run has started.
    */
   loadInput?: (session: string) => RunInput | Promise<RunInput>
 }
 
-/** The options of a host: `context` is demanded where tools want one. */
+/** The options of a host. `context` is required if tools need one. */
 export type HostOptionsFor<Options, Context> =
   WithContext<unknown, Context> extends { context: unknown }
     ? [options: Options & Required<Pick<HostFunctions<Context>, 'context'>>]
@@ -41,8 +41,7 @@ export function checkHostFunctions(host: string, options: HostFunctions): void {
 }
 
 /**
- * Adds what the app has for a session. `begins`: the request may begin a run.
- *
+ * Adds the app's values for a session. `begins` means that the request may start a run.
  * @throws {StatewrightError} `host_function_failed`, which is `retryable`
  */
 export async function addHostValues(
@@ -73,7 +72,7 @@ async function callHost<Value>(name: string, ask: () => Value | Promise<Value>):
   }
 }
 
-/** Tells a session something, as `agent.send` of its agent does. Also for a session whose agent this process does not have. */
+/** Sends a message to a session, like `agent.send`. Works without the session's agent in this process. */
 export async function sendToSession(
   agents: Agents,
   store: SessionStore,

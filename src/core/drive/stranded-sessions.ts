@@ -12,20 +12,20 @@ import { readSessionAt } from '../sessions/replay-session.js'
 import type { FoldedSession } from '../sessions/fold-session.js'
 import { StoreError } from '../sessions/store/store-error.js'
 
-/** A session that no agent of a process may go on with. */
+/** A session that no agent of a process may continue. */
 export interface StrandedSession {
   session: string
-  /** Name and version of the agent that it needs: `billing 3`. */
+  /** Name and version of the required agent: `billing 3`. */
   needs: string
-  /** Of its last record; milliseconds since the epoch. */
+  /** The time of its last record, in milliseconds since the epoch. */
   updatedAt: number
 }
 
-/** States of runs that have not ended. */
+/** The states of unfinished runs. */
 const openStates = ['RUNNING', 'WAITING_FOR_TOOL', 'WAITING_FOR_INPUT', 'PAUSED'] as const
 const pageSize = 500
 
-/** The sessions of a store whose latest run is in one of these states, the one written last first, page by page. */
+/** Pages through the sessions of a store whose latest run is in one of these states, last written first. */
 export async function* listOpenSessions(
   store: SessionStore,
   state: readonly AgentState[] = openStates,
@@ -34,16 +34,15 @@ export async function* listOpenSessions(
   do {
     // oxlint-disable-next-line no-await-in-loop -- one page after the other
     const page = await store.list({ state, limit: pageSize, after: cursor })
-    // A store of one's own may know nothing of pages, and gives all at once.
+    // A custom store may not support pages and return everything at once.
     yield* page.filter(({ summary }) => summary?.state && state.includes(summary.state))
     cursor = page.length === pageSize ? page.at(-1) : undefined
   } while (cursor)
 }
 
 /**
- * The sessions of a store that have not ended and that no agent here may go on with: `runSession` leaves them alone. Deploy the
- * version that each needs, or accept it.
- *
+ * The unfinished sessions of a store that no agent here may continue. `runSession` skips them. Deploy or accept the
+ * version that each session needs.
  * @example
  * const agents = defineAgents({ support: createAgent({ model, store: memoryStore() }) })
  * console.log(await listStrandedSessions(agents, memoryStore())) // → []
@@ -65,33 +64,35 @@ export async function listStrandedSessions(agents: Agents, store: SessionStore):
   return found
 }
 
-/** The agent that began the latest run of a session, as far as a list tells it; null where it does not. */
+/** The agent that started a session's latest run, as listed. Null if unknown. */
 export function getListedDefinition({ summary }: Pick<ListedSession, 'summary'>): AgentDefinition | null {
   const { agent: name, version } = summary ?? {}
   return name === undefined ? null : { hash: '', name, ...(version !== undefined && { version }) }
 }
 
-/** What an open session comes to on the code at hand. */
+/** The result of checking an open session against the deployed code. */
 export interface CheckedSession {
   session: string
   state: AgentState | null
-  /** The agent that began it, with its version. */
+  /** The agent that started it, with its version. */
   agent: string
-  /** Whether it can go on here. */
+  /** Whether it can continue here. */
   ok: boolean
   /**
-   * - `same`: with the agent that began it · `changed`: with one whose instructions, tools or model are others
-   * - `unknown`: with the one that is asked for, because its log does not say
-   * - `stranded`: with none · `missing_tool`: a call of it waits for a tool that is not there any more
-   * - `missing_agent`: it was handed to an agent that no handoff leads to any more
-   * - `corrupt_log`, `newer_log`, `unknown_state`: it cannot be read here
+   * - `same`: with the agent that started it
+   * - `changed`: with an agent whose instructions, tools or model have changed
+   * - `unknown`: with the requested agent, because the log does not name one
+   * - `stranded`: no agent can continue it
+   * - `missing_tool`: a waiting call needs a tool that no longer exists
+   * - `missing_agent`: no handoff leads to its current agent any more
+   * - `corrupt_log`, `newer_log`, `unknown_state`: its log cannot be read here
    */
   verdict: string
-  /** For people, where it cannot go on. */
+  /** For people. Set if it cannot continue. */
   why?: string
 }
 
-/** Folds every session that has not ended on this code, one after the other, and says which can go on. */
+/** Folds every unfinished session with this code, one after the other, and reports which can continue. */
 export async function* checkSessions(agents: Agents, store: SessionStore): AsyncGenerator<CheckedSession> {
   for await (const listed of listOpenSessions(store)) {
     const checked = await checkSession(agents, store, listed)
@@ -108,15 +109,15 @@ async function checkSession(
   try {
     const folded = await readSessionAt(store, id)
     const { run, definition } = folded
-    // It was forked, or begun elsewhere, and has nothing that goes on.
+    // A forked or imported session without an active run.
     if (run === null || run.status !== 'active') return null
-    // The run that called it goes on with it, and is checked itself.
+    // Its parent run continues it and is checked itself.
     if (isSubAgentName(definition?.name)) return null
     const about = { ...told, state: run.context.state, agent: describeAgent(definition) }
     return { ...about, ...judgeSession(agents, folded, run) }
   } catch (error) {
     if (!(error instanceof StoreError)) throw error
-    // It was deleted in the meantime.
+    // Deleted in the meantime.
     if (error.code === 'unknown_session') return null
     return { ...told, ok: false, verdict: error.code, why: error.message }
   }

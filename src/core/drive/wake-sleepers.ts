@@ -6,7 +6,7 @@ import type { AgentContext } from '../../../machines/agent/context.js'
 import type { RunResult } from '../../../machines/agent/run-result.js'
 import type { Run } from '../run/run.js'
 
-/** An alarm of a session, and the time that it is set to: another sleep of the session has another time. */
+/** A due alarm of a session with its time. Each sleep of a session has a different time. */
 export interface DueAlarm extends Alarm {
   /** Milliseconds since the epoch, by the store's clock. */
   at: number
@@ -14,18 +14,18 @@ export interface DueAlarm extends Alarm {
 
 const pageSize = 200
 
-/** Whether an agent here may go on with the session. */
+/** Whether an agent of this process may continue the session. */
 export function mayWake(agents: Agents, { agent: name, version }: Alarm): boolean {
   if (name === undefined) return true
   return agents.findAgentFor({ hash: '', name, ...(version !== undefined && { version }) }) !== undefined
 }
 
-/** How long a session still sleeps, in milliseconds; null: its alarm may be forgotten. */
+/** The remaining sleep of a session in milliseconds, or null if its alarm can be removed. */
 export type SleepLeft = number | null
 
 /**
- * Hands each session whose time has come to an engine, and then forgets its alarm, or moves it for a session that still sleeps. An
- * engine that is handed one alarm twice wakes the session once. Says whether there was any.
+ * Passes each due session to an engine, then removes its alarm, or moves the alarm if the session still sleeps. An engine
+ * that receives an alarm twice wakes the session once. Returns whether any alarm was due.
  */
 export async function wakeSleepers(
   agents: Agents,
@@ -52,17 +52,17 @@ export async function wakeSleepers(
   /* oxlint-enable no-await-in-loop */
 }
 
-/** Whether a run sleeps, and its time is still to come. */
+/** Whether a run sleeps until a later time. */
 export function isAsleep({ state, wakeAt }: AgentContext, now: number): boolean {
   return state === 'PAUSED' && wakeAt !== null && wakeAt > now
 }
 
-/** Whether it sleeps no longer: its time has come. */
+/** Whether the wake time of a sleeping run has come. */
 export function isDue({ state, wakeAt }: AgentContext, now: number): boolean {
   return state === 'PAUSED' && wakeAt !== null && wakeAt <= now
 }
 
-/** How long it is still to sleep, for those who wake it. */
+/** The remaining sleep of a run, for the code that wakes it. */
 export function findSleepLeft(
   { state, wakeAt }: AgentContext,
   now: number,
@@ -71,7 +71,7 @@ export function findSleepLeft(
   return { wakeAt, wakeMs: Math.max(0, wakeAt - now) }
 }
 
-/** Wakes a run as long as its time has come, also when it has slept again meanwhile. */
+/** Wakes a run until it has no due wake time, including when it falls asleep again. */
 export async function wakeWhileDue(
   run: Run,
   rest: RunResult | 'left',

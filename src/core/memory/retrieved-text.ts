@@ -3,16 +3,16 @@ import { truncate, truncateLine } from '../../../guards/lib/cut.js'
 import { sha256 } from '../../../guards/lib/sha256.js'
 import type { RetrievedSnippet } from './retriever.js'
 
-/** How much is shown. */
+/** Options of `formatSnippets`. */
 export interface FormatSnippetsOptions {
-  /** Characters of snippet text at most, over all snippets. The frame around them is not counted. Default 20 000. */
+  /** The maximum number of characters of text in all snippets, without delimiters. Default: 20,000. */
   maxChars?: number
 }
 
 /**
- * Retrieved snippets as the model reads them: marked as data that is no instruction, each between delimiters that carry
- * a mark derived from all the snippets. A text cannot contain the mark of a list that it is part of, so it can neither
- * close its frame nor open one. The same snippets give the same text. No snippets give an empty text.
+ * Formats retrieved snippets for the model. They are marked as data, not instructions, each between delimiters with a
+ * mark derived from all snippets. Because no snippet can contain the mark of its own list, no snippet can close or open a
+ * frame. The output is deterministic, and empty without snippets.
  *
  * ```ts
  * formatSnippets([{ source: 'leave.md', text: 'Everyone has 30 days.' }])
@@ -48,7 +48,7 @@ export function formatSnippets(
   return lines.join('\n')
 }
 
-/** 64 bits of a hash over everything that is shown. Counted up for the text that holds its own mark after all. */
+/** 64 bits of a hash of all shown text, incremented in case a snippet contains its own mark. */
 function createMark(snippets: readonly RetrievedSnippet[]): string {
   const content = JSON.stringify(snippets.map(({ source, text }) => [source, text]))
   for (let round = 0; ; round++) {

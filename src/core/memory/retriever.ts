@@ -4,8 +4,7 @@ import { ConfigError, StatewrightError } from '../base/errors.js'
 export type { RetrievedSnippet } from '../../../machines/agent/messages.js'
 
 /**
- * Finds text that may help with a query. `memory()` makes one; write one to ask a search service of your own.
- *
+ * Finds text relevant to a query. `memory()` creates a retriever. Implement your own to query a search service.
  * @example
  * const wiki: Retriever = {
  *   retrieve: async (query, { signal, limit = 5 }) => (await search(query, { signal })).slice(0, limit),
@@ -13,7 +12,7 @@ export type { RetrievedSnippet } from '../../../machines/agent/messages.js'
  */
 export interface Retriever {
   /**
-   * The best snippets, best first; none when nothing fits.
+   * The most relevant snippets, best first. Empty if nothing matches.
    * @param options.signal stops the search; it then rejects with the signal's reason
    * @param options.limit snippets at most. Default: the retriever's own
    */
@@ -23,22 +22,21 @@ export interface Retriever {
   ): Promise<readonly RetrievedSnippet[]>
 }
 
-/** What cannot be used. */
+/** Errors of a memory or a retriever. */
 export type MemoryErrorCode =
-  /** A document without a source or a text. */
+  /** A document without a source or text. */
   | 'invalid_document'
-  /** Two different texts under one source in one call. */
+  /** Two different texts with the same source in one call. */
   | 'duplicate_source'
-  /** An answer of the embeddings endpoint that cannot be used. */
+  /** An invalid response of the embeddings endpoint. */
   | 'invalid_embeddings'
   /** JSON that `restoreMemory` cannot read. */
   | 'invalid_stored_memory'
-  /** An answer of a retriever that is no list of snippets. */
+  /** A retriever's result that is not a list of snippets. */
   | 'invalid_snippets'
 
 /**
- * Something that a memory or a retriever was given, or gave, cannot be used.
- *
+ * Invalid input or output of a memory or a retriever.
  * @example
  * try {
  *   memory({ documents: [{ source: 'a.md', text: 'A.' }, { source: 'a.md', text: 'B.' }] })
@@ -64,9 +62,8 @@ export function checkMemory(memory: unknown): Retriever | undefined {
 }
 
 /**
- * What a retriever gave, as plain JSON: only `source`, `text` and a finite `score` stay. Retrievers that users write
- * are believed no further than this.
- *
+ * Validates a retriever's result and copies it to plain JSON. Keeps only `source`, `text` and a finite `score`, because
+ * custom retrievers are not trusted.
  * @example
  * const snippets = parseSnippets([{ source: 'a.md', text: 'A.', score: 2, internal: 'left out' }])
  * @throws {MemoryError} `invalid_snippets`

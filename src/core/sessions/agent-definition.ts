@@ -53,7 +53,7 @@ export const createSubAgentLabel = (tool: string): AgentLabel => ({ name: subAge
 /** Whether a session belongs to a sub-agent. */
 export const isSubAgentName = (name: string | undefined): boolean => name?.startsWith(subAgentPrefix) === true
 
-/** Name and version of an agent, for people: `billing 3`. */
+/** The name and version of an agent, for people: `billing 3`. */
 export function describeAgent(agent: Pick<AgentDefinition, 'name' | 'version'> | null | undefined): string {
   const { name = 'an agent without a name', version } = agent ?? {}
   return version === undefined ? name : `${name} ${version}`
@@ -61,7 +61,7 @@ export function describeAgent(agent: Pick<AgentDefinition, 'name' | 'version'> |
 
 type CallContext = Pick<AgentContext, 'sessionId' | 'runId' | 'batchNumber' | 'calls'>
 
-/** Of a run's id, so much that two runs of one session never have the same. */
+/** The length of the run id prefix in a child id. Long enough to be unique among the runs of a session. */
 const runIdChars = 12
 
 /**
@@ -79,7 +79,7 @@ export function getChildSessionId(
   return isSessionId(own) ? own : `${runId}.${ofBatch}`
 }
 
-/** The sessions of the sub-agents that have begun to work for the calls at hand. */
+/** The sessions of the sub-agents that were started for the current calls. */
 export function listChildSessions(context: AgentContext): string[] {
   return context.calls
     .filter(({ name, started, questions }) => (started || questions) && context.tools[name]?.delegate)

@@ -252,7 +252,7 @@ class RecordClearer {
     return said?.role === 'assistant' ? said : undefined
   }
 
-  /** What differs in an answer after screening. */
+  /** The output problem of an answer, as found after screening. */
   #findProblem(i: number): string {
     const heard = this.#placed
       .slice(i + 1)
@@ -279,7 +279,7 @@ class RecordClearer {
     return calls.find(({ id }) => id === callId)?.function.arguments ?? withheldArguments
   }
 
-  /** What shields have let through of a call's result; undefined when none has looked at it. */
+  /** The screened result of a call, or undefined if no shield has checked it. */
   #findResult(callId: string, i: number): { content: string; hasMedia: boolean } | undefined {
     for (const { entry, before: earlier } of this.#placed.slice(i + 1)) {
       if (entry.type !== 'event') return undefined
@@ -298,7 +298,7 @@ class RecordClearer {
     return { ...state, context: { ...context, messages: this.#clearMessages(context.messages) } }
   }
 
-  /** Each message as it stands at the end. */
+  /** Replaces each message by its final version. */
   #clearMessages(messages: readonly Message[]): Message[] {
     return messages.map((message, at) => {
       const final = this.#final[at]
@@ -311,7 +311,7 @@ class RecordClearer {
     return getUserContent(this.#final[at]) ?? unclearedInput
   }
 
-  /** Where in the transcript each thing that was said has gone, in the order in which it was said. */
+  /** Finds the transcript position of each user message, in the order of arrival. */
   #findPlaces(): void {
     const open: { by: object; n: number; content: Content }[] = []
     const wait = (by: object, contents: readonly Content[]): void => {
@@ -347,7 +347,7 @@ function getUserContent(message: Message | undefined): Content | undefined {
   return message?.role === 'user' ? message.content : undefined
 }
 
-/** A refusal as its call's result says it. */
+/** Extracts the reason of a rejection from the result of its call. */
 const parseRejectReason = (content: string): string =>
   content.startsWith(rejectionPrefix) ? content.slice(rejectionPrefix.length) : content
 

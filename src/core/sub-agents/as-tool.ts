@@ -6,30 +6,36 @@ import type { ArgumentsOf, InputOf, InputSchema, StandardJsonSchema } from '../t
 import type { ApprovalPredicate, Delegate, Tool } from '../tools/tool.js'
 import type { ChildHost } from './open-child.js'
 
-/** How an agent is offered to another one. */
+/** Options to offer an agent as a tool of another agent. */
 export interface AsToolOptions<
   Schema extends InputSchema = StandardJsonSchema<SubAgentTask>,
   Name extends string = string,
 > {
-  /** What the model calls it by: 1 to 64 letters, digits, `_` and `-`. */
+  /** The tool name for the model: 1 to 64 letters, digits, `_` and `-`. */
   name: Name
-  /** What it does and when to use it, for the model. */
+  /** The tool description for the model: its purpose and when to use it. */
   description: string
-  /** What the model gives it. Default: `{ task: string }`. */
+  /** The input schema. Default: `{ task: string }`. */
   input?: Schema
-  /** The sub-agent's user message. Default: its `task`, or all of its input as JSON. */
+  /** The user message of the sub-agent. Defaults to its `task`, or to the whole input as JSON. */
   prompt?: (input: InputOf<Schema>) => string
-  /** Steps of one run of the sub-agent; null is no cap. Default: its own `limits.maxSteps`. */
+  /**
+   * The maximum number of steps in one run of the sub-agent; null for no limit. Defaults to the sub-agent's
+   * `limits.maxSteps`.
+   */
   maxSteps?: number | null
-  /** Milliseconds that one run may take; 0 is no limit. Default: its own `limits.timeoutMs`. */
+  /** The time limit of one run in milliseconds; 0 for no limit. Defaults to the sub-agent's `limits.timeoutMs`. */
   timeoutMs?: number
-  /** How deep sub-agents may be nested, counted from the run that people started. At least 1. Default 3. */
+  /** The maximum nesting depth of sub-agents, counted from the run that people started. At least 1. Default: 3. */
   maxDepth?: number
-  /** Calls of it since the last user message, from 1; calls beyond it get a result that says so. Default: no cap. */
+  /**
+   * The maximum number of calls since the last user message, at least 1. Further calls get a result that states the
+   * limit. Default: no limit.
+   */
   maxCalls?: number
-  /** The output of a sub-agent that completes is the answer of the run that calls it. Default false. */
+  /** Whether the output of a completed sub-agent is the answer of the calling run. Default: false. */
   endsRun?: boolean
-  /** Whether a person has to approve each call; a function decides call by call. Default false. */
+  /** Whether a person must approve each call. A function decides per call. Default: false. */
   needsApproval?: boolean | ApprovalPredicate<InputOf<Schema>>
 }
 
@@ -46,12 +52,12 @@ const keys = [
   'needsApproval',
 ]
 
-/** The parts of each sub-agent, by its delegate: definitions are compared with it. */
+/** The parts of each sub-agent by its delegate, for comparing definitions. */
 export const subAgentByDelegate = new WeakMap<Delegate, Pick<ChildHost, 'parts' | 'config'>>()
 
 const loadOpenChild = loadOnce(() => import('./open-child.js'))
 
-/** An agent as a tool of another. Throws a ConfigError for what cannot be one. */
+/** Offers an agent as a tool of another agent. Throws a ConfigError if the agent or an option does not allow it. */
 export function asTool<Schema extends InputSchema, Name extends string>(
   agent: ChildHost,
   options: AsToolOptions<Schema, Name>,
@@ -94,7 +100,7 @@ export function asTool<Schema extends InputSchema, Name extends string>(
   return Object.freeze({
     ...(tool as Tool<InputOf<Schema>, unknown, Name, ArgumentsOf<Schema>>),
     execute: undefined,
-    // The run of the sub-agent has its own time limit.
+    // The run of the sub-agent has a separate time limit.
     timeoutMs: 0,
     delegate,
   } satisfies Tool<InputOf<Schema>, unknown, Name, ArgumentsOf<Schema>>)
@@ -129,13 +135,13 @@ function checkOptions<Schema extends InputSchema, Name extends string>(
   return options
 }
 
-/** The input of a sub-agent's tool, where `asTool` has no `input` of its own. */
+/** The default input of a sub-agent's tool, without `input` in `asTool`. */
 export interface SubAgentTask {
-  /** What is to be done, in words. */
+  /** A description of the task. */
   task: string
 }
 
-/** The schema of a task; written by hand, because the core's schema library makes no JSON Schema. */
+/** The schema of a task. Written by hand, because the core's schema library does not create JSON Schema. */
 export const taskSchema: StandardJsonSchema<SubAgentTask> = {
   '~standard': {
     version: 1,

@@ -20,14 +20,14 @@ import type { RunParts } from '../run/run-parts.js'
 import { Session } from '../sessions/session.js'
 import type { DelegateRequest } from '../tools/tool.js'
 
-/** The agent that is to run as a sub-agent. */
+/** The agent to run as a sub-agent. */
 export interface ChildHost {
   parts: AgentParts
   clock: Clock
   tools: ToolSet
-  /** Its configuration, with what `asTool` changes. */
+  /** Its configuration, with the options of `asTool` applied. */
   config: AgentConfig
-  /** What a log says of the agent that began it, under this name. */
+  /** The definition to log for a run under this label. */
   definitionAs(label: AgentLabel | undefined): AgentDefinition
   /** Rejects when a run cannot start. */
   ready(input: AgentInput, prices?: PriceBook): Promise<void>
@@ -43,10 +43,7 @@ export interface ChildHost {
   bindSnapshot(snapshot: object, binding: Binding): void
 }
 
-/**
- * The run of a sub-agent: a new one, or the one that its log holds, as it was left there. Null when it was under way
- * before, and there is no log of it.
- */
+/** Opens the run of a sub-agent: a new run, or the run in its log. Null if it was in progress before and has no log. */
 export async function openChild(host: ChildHost, errand: DelegateRequest): Promise<Run | null> {
   const { store, context, depth, maxDepth, isBegun, above, budgets } = errand
   const prices = inheritPrices(host.parts.prices, errand.prices)
@@ -120,7 +117,7 @@ function createChildRun(
   return host.run({ ...begun, session, signal: undefined, inspect: undefined, above })
 }
 
-/** After a crash the dead process may hold the log for a while longer than it held that of the run above. */
+/** After a crash, the dead process may keep its lease on this session slightly longer than on the parent session. */
 async function openWhenFree(
   store: SessionStore,
   host: ChildHost,
@@ -153,7 +150,7 @@ async function openWhenFree(
   }
 }
 
-/** A sub-agent's own configuration, but it may spend no more than its run has left, and never waits for a message. */
+/** A sub-agent's own configuration, limited to the rest of its parent's limits and without waiting for messages. */
 function createChildConfig(own: AgentConfig, { left, countCached }: DelegateRequest): AgentConfig {
   const { limits, budget } = own
   const isBound = left.tokens !== null
@@ -173,7 +170,7 @@ function createChildConfig(own: AgentConfig, { left, countCached }: DelegateRequ
   }
 }
 
-/** 0 is no limit; null is none, either. */
+/** 0 and null both mean no limit. */
 function toLowerLimit(limit: number, left: number | null): number {
   if (left === null) return limit
   return limit === 0 ? left : Math.min(limit, left)

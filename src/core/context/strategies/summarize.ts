@@ -3,20 +3,20 @@ import type { Message } from '../../../../machines/agent/messages.js'
 import { formatGapMarker, isValidGap, listLeftOut, planGap } from '../gap.js'
 import type { FitSituation } from '../gap.js'
 import { fitCompact, fitWithNote } from '../strategies.js'
-/** A summary to be made: of what is newly left out, and of the summary before it. */
+/** A planned summary of newly omitted messages and the previous summary. */
 export interface SummaryPlan {
   readonly gap: Gap
-  /** What no summary holds yet. */
+  /** Messages that no summary contains yet. */
   readonly fresh: readonly Message[]
-  /** The summary of what was left out before. */
+  /** The summary of earlier omitted messages. */
   readonly earlier: string | null
-  /** Tokens that the summary may have: an eighth of the window, at most 4,096. */
+  /** The maximum tokens of the summary: an eighth of the window, at most 4,096. */
   readonly limit: number
 }
 
 /**
- * As `compact`, with room for a summary in place of the marker; null when there is none. Incremental: nothing that is
- * summed up already is read again.
+ * Like `compact`, but reserves room for a summary instead of the marker. Null if there is no room. Incremental, so
+ * summarized messages are not read again.
  */
 export function planSummary(situation: FitSituation): SummaryPlan | null {
   const limit = Math.min(4_096, Math.floor(situation.window / 8))
@@ -32,7 +32,7 @@ export function fitWithSummary({ messages }: FitSituation, gap: Gap, summary: st
   return { ...gap, note, summary: { ...gap, length: note.length } }
 }
 
-/** What is done when there is no summary: as `compact`, but what was summed up before stays so. */
+/** The fallback without a new summary: like `compact`, but keeps the previous summary. */
 export function fitWithoutSummary(situation: FitSituation): Fit | null {
   const earlier = findEarlierSummary(situation)
   const summary = situation.previous?.summary

@@ -26,10 +26,10 @@ interface ReadMessage {
 
 interface InboxReaderParts {
   clock: Clock
-  /** The last message that is in its log, and the idempotency keys of the last ones. */
+  /** The last message in the log. */
   applied: number
   keys: readonly string[]
-  /** The last queued message that a run began with. */
+  /** The last queued message that started a run. */
   queued: number
   /** The last message in the inbox when the lease was acquired. */
   found: number | undefined
@@ -323,12 +323,12 @@ export class InboxReader implements InboxHolder {
     return this.#done.splice(0)
   }
 
-  /** What of the inbox is durable in the log needs to be kept no longer. */
+  /** Removes messages whose events are durable in the log. */
   removeDurable(settled: readonly number[]): void {
     if (settled.length > 0) this.#remove(settled)
   }
 
-  /** Never fails: what cannot be removed now is skipped when it is read again. */
+  /** Never fails. A message that cannot be removed now is skipped when it is read again. */
   #remove(messages: readonly number[]): void {
     try {
       const removed = this.#store.inbox?.remove(this.sessionId, messages)

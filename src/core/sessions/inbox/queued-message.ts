@@ -8,34 +8,34 @@ import type { InboxMessage } from '../store/inbox.js'
 import { toClientData, toMessage } from '../user-input.js'
 
 /**
- * A user message that waits in a session's inbox for the turn that says it. One that is for the run at work (`when: 'now'`)
- * waits, too, when that run has ended before it read the message.
+ * A user message in a session's inbox that waits for the turn that it starts. A message for the current run (`when:
+ * 'now'`) waits, too, if the run ends before it reads the message.
  */
 export interface QueuedMessage {
   /** Its number in the inbox. */
   message: number
-  /** The sender's id: a message that is queued twice with it is said once. */
+  /** The sender's id. A message that is queued twice with the same id is used once. */
   messageId: string
   /** When it was queued; milliseconds since the epoch. */
   at: number
-  /** What the user says. */
+  /** The user messages. */
   messages: NewMessage[]
 }
 
-/** How many messages may wait for a session, and how many characters of JSON they may have together. */
+/** The maximum number of messages in a session's queue, and of characters of JSON in all of them. */
 const maxQueued = 100
 const maxQueuedChars = 10_000_000
 
 const prefix = '{"type":"MESSAGE",'
 const steeringPrefix = `${prefix}"when":"now",`
 
-/** Whether a text of an inbox is a user message. The others are events for a run. */
+/** Whether an inbox text is a user message. Other texts are events for a run. */
 export const isQueuedText = (text: string): boolean => text.startsWith(prefix)
 
-/** Whether it is for the run at work. */
+/** Whether the message is for the current run. */
 export const isSteeringText = (text: string): boolean => text.startsWith(steeringPrefix)
 
-/** A message as it lies in the inbox. */
+/** Formats a message for the inbox. */
 export function formatQueuedMessage(
   messageId: string,
   messages: readonly NewMessage[],
@@ -44,7 +44,7 @@ export function formatQueuedMessage(
   return JSON.stringify({ type: 'MESSAGE', ...(when === 'now' && { when }), messageId, messages })
 }
 
-/** Null for a text that is damaged. */
+/** Null if the text is damaged. */
 export function parseQueuedMessage({ message, at, text }: InboxMessage): QueuedMessage | null {
   try {
     const { messageId, messages } = JSON.parse(text) as Record<string, unknown>
@@ -55,7 +55,7 @@ export function parseQueuedMessage({ message, at, text }: InboxMessage): QueuedM
   }
 }
 
-/** Nothing but what a user may say, whatever a store has kept. */
+/** Accepts only valid user messages, because a store may return anything. */
 function readNewMessage(value: unknown): NewMessage {
   const { content, data } = (value ?? {}) as Record<string, unknown>
   const message = toMessage({ content }, 'messages')
@@ -64,14 +64,14 @@ function readNewMessage(value: unknown): NewMessage {
   return { ...message, data: data as JsonObject }
 }
 
-/** What a message says to the run at work; null where it is none, or damaged. */
+/** The steering event of a message for the current run. Null for other messages and damaged text. */
 export function toSteeringEvent(found: InboxMessage): Extract<ControlEvent, { type: 'STEER' }> | null {
   const parsed = isSteeringText(found.text) ? parseQueuedMessage(found) : null
   const text = parsed && joinTexts(parsed.messages)
   return parsed && text !== null ? { type: 'STEER', text, key: parsed.messageId } : null
 }
 
-/** What is said, as one text; null where it is more than text. */
+/** The content as one text, or null if it contains more than text. */
 export function joinTexts(messages: readonly NewMessage[]): string | null {
   const texts = messages.flatMap(({ content }) =>
     typeof content === 'string'
@@ -81,24 +81,24 @@ export function joinTexts(messages: readonly NewMessage[]): string | null {
   return texts.includes(null) ? null : texts.join('\n')
 }
 
-/** All ids that a message has in a transcript. */
+/** All ids of a message in a transcript. */
 export function listMessageIds({ messageId, messages }: QueuedMessage): unknown[] {
   return [messageId, ...messages.map(({ data }) => data?.['clientId'])].filter((id) => id !== undefined)
 }
 
-/** What a user says under this id: pages and `agent.send` recognise the message by it. */
+/** Adds the id to the messages. Pages and `agent.send` recognize the message by it. */
 export function withMessageId([first, ...more]: readonly NewMessage[], messageId: string): NewMessage[] {
   if (first === undefined) return []
   const data: JsonObject = { ...first.data, ...toClientData(messageId, first.content) }
   return [{ ...first, data }, ...more]
 }
 
-/** Whether a transcript has the message with this id. */
+/** Whether a transcript contains the message with this id. */
 export function isSaid(messages: readonly Pick<Message, 'role' | 'data'>[], messageId: string): boolean {
   return messages.some((message) => findMessageId(message) === messageId)
 }
 
-/** The ids that clients have given to what a run begins with. */
+/** The client ids of the messages that start a run. */
 export function listClientIds(messages: readonly NewMessage[]): string[] {
   return messages.map(({ data }) => data?.['clientId']).filter((id) => typeof id === 'string')
 }
@@ -108,26 +108,26 @@ function findMessageId({ role, data }: Pick<Message, 'role' | 'data'>): unknown 
 }
 
 /**
- * Whether the queue waits until the user, or the app, asks for one more turn: the last run was stopped, or it has ended every process that
- * went on with it.
+ * Whether queued messages wait until the user or the app requests another turn, because the last run was cancelled or
+ * poisoned.
  */
 export function isQueueStopped({ state, error }: Pick<AgentContext, 'state' | 'error'>): boolean {
   return state === 'CANCELLED' || error?.code === 'poisoned'
 }
 
-/** What tells the messages that wait from those that were said. */
+/** The state that separates queued messages from those already used. */
 export interface QueuePosition {
-  /** The number of the last queued message that the log has. */
+  /** The number of the last queued message in the log. */
   queued: number
   /** The transcript. */
   messages: readonly Pick<Message, 'role' | 'data'>[]
-  /** The idempotency keys that the log has: those of the messages that a run at work has read. */
+  /** The idempotency keys in the log, of the messages that a run has read. */
   keys: readonly string[]
 }
 
 /**
- * The messages that wait, in order and at most so many, and those before them that can go: they are said already and a
- * process that died could not remove them, they were queued twice, or they are damaged.
+ * The queued messages in order, up to a limit, and the messages before them that can be removed. Removable messages were
+ * already used but not removed because of a crash, were queued twice, or are damaged.
  */
 export function sortQueue(
   found: readonly InboxMessage[],

@@ -7,30 +7,29 @@ import { toMessages, type UserInput } from '../user-input.js'
 import { isQueuedText, toSteeringEvent } from './queued-message.js'
 
 /**
- * What may be said to a session from anywhere. An answer names its call: spread the call as `pending` and
- * `approval_requested` tell of it. Without its `fingerprint`, it is for the call that waits at that moment.
- *
+ * A message that can be sent to a session from any process. An answer names its call: spread the entry of `pending` or
+ * the `approval_requested` event. Without its `fingerprint`, the answer applies to the call that waits at that moment.
  * @example
  * const stop: SessionMessage = { type: 'cancel', why: 'The user has closed the page.' }
  * const answers = (result.pending ?? []).map((call): SessionMessage => ({ type: 'approve', ...call }))
  */
 export type SessionMessage =
-  /** Ends the run in CANCELLED, whatever it is doing. */
+  /** Ends the run in CANCELLED, in any state. */
   | { type: 'cancel'; why?: string }
   /** Rests in PAUSED at the next safe point. */
   | { type: 'pause' }
-  /** Goes on from PAUSED. `at`, a Date or milliseconds since the epoch: not before then, unless someone wakes it. */
+  /** Continues from PAUSED. `at` (a Date or milliseconds since the epoch) delays this, unless the session is woken earlier. */
   | { type: 'resume'; at?: Date | number }
-  /** Tells the model something at the next safe point. A paused run goes on. */
+  /** Adds a message for the model at the next safe point. A paused run continues. */
   | { type: 'steer'; text: string }
   /** The next user message of an interactive run. */
   | { type: 'reply'; input: UserInput }
   | UserMessageToSend
-  /** Lets a call run; `editedInput` replaces the arguments that the model gave. */
+  /** Approves a call. `editedInput` replaces the model's arguments. */
   | { type: 'approve'; callId: string; fingerprint?: string; messageId?: string; editedInput?: unknown }
-  /** Refuses a call; the model reads why. */
+  /** Rejects a call. The model reads the reason. */
   | { type: 'reject'; callId: string; fingerprint?: string; messageId?: string; why?: string }
-  /** The result of a call that the client carries out. An Error, or `isError`, makes it an error result. */
+  /** The result of a call that the client executes. An Error, or `isError`, makes it an error result. */
   | {
       type: 'toolOutput'
       callId: string
@@ -41,16 +40,16 @@ export type SessionMessage =
     }
 
 /**
- * A user message for a session that may be at work.
+ * A user message for a session that may be running.
  *
- * - `next`: it waits in the session's inbox, in order, until a turn begins with it. `runSession`, the handlers of chat pages
- *   and the hosts begin that turn when the one before has ended. After a `cancel` they leave it until the user writes again
- * - `now`: the model reads its text at the next safe point, as with `steer`. Where the run ends before that, the message waits
- *   as with `next`
+ * - `next`: the message waits in the session's inbox, in order, until it starts a turn. `runSession`, the handlers of
+ *   chat pages and the hosts start that turn after the current one. After a `cancel` they wait until the user writes
+ *   again.
+ * - `now`: the model reads the text at the next safe point, as with `steer`. If the run ends before that, the message
+ *   waits as with `next`.
  *
- * `messageId`, 1 to 200 characters: a message that is sent twice with it is said once. It becomes `data.clientId` of the
- * message. Default: a new id.
- *
+ * `messageId` has 1 to 200 characters. A message that is sent twice with the same id is used once. The id becomes
+ * `data.clientId` of the message. Default: a new id.
  * @example
  * const next: UserMessageToSend = { type: 'message', when: 'next', input: 'And in May?' }
  */
@@ -61,21 +60,23 @@ export interface UserMessageToSend {
   messageId?: string
 }
 
-/** What happened to a message that a session was told. */
+/** The outcome of sending a message to a session. */
 export interface Receipt {
   /** The number of the message in the session's inbox. */
   message: number
   /**
-   * - `sent`: a process holds the session: it reads the message at once when it is this process, else within a second
-   * - `waiting`: no process holds the session: the next resume applies the message first, or the next turn begins with it
-   * - `applied`: it is done: a `cancel` of a session that no process held, or a message that was told before
+   * - `sent`: a process holds the session and reads the message, at once if it is this process, otherwise within a second
+   * - `waiting`: no process holds the session; the next resume applies the message first, or the message starts the next
+   *   turn
+   * - `applied`: the message has taken effect, as a `cancel` without a lease holder or a message that was already
+   *   processed
    */
   status: 'sent' | 'waiting' | 'applied'
 }
 
 type Answer = Extract<SessionMessage, { callId: string }>
 
-/** What a pending call has beside its id: an answer may be made of one. */
+/** The keys of a pending call other than its id, because an answer may be made by spreading one. */
 const callKeys = ['messageId', 'name', 'arguments', 'needs', 'path', 'interrupted', 'hosted']
 
 const keysByType: Record<SessionMessage['type'], readonly string[]> = {
@@ -92,18 +93,18 @@ const keysByType: Record<SessionMessage['type'], readonly string[]> = {
 
 const messageTypes = Object.keys(keysByType) as SessionMessage['type'][]
 
-/** Where messages are given. */
+/** Where messages are received. */
 interface MessageSource {
-  /** In words. */
+  /** The receiver, in words. */
   by: string
-  /** What errors name; default: the key of the message. */
+  /** The subject of errors. Default: the key of the message. */
   subject?: string
-  /** What may be said there. */
+  /** The accepted message types. */
   of: readonly SessionMessage['type'][]
 }
 
 /**
- * A message that is one, its texts looked at; what it comes to depends on the session.
+ * Validates a message and its texts. Its effect depends on the session.
  * @throws {UsageError} `invalid_input`, naming the key
  */
 export function checkMessage(
@@ -142,7 +143,7 @@ function checkUserMessage(
     throw invalid('messageId must be a text of 1 to 200 characters', 'messageId')
 }
 
-/** Messages for the run that are no answers, as the machine takes them. */
+/** Converts messages that are not answers to machine events. */
 export function toPublicEvent(message: Exclude<SessionMessage, Answer | UserMessageToSend>): ControlEvent {
   switch (message.type) {
     case 'cancel':
@@ -180,8 +181,8 @@ const publicEventTypes: readonly ControlEvent['type'][] = [
 ]
 
 /**
- * The event that a message of an inbox makes of itself in a run, as it will be in the log. Null for one that waits for the next
- * turn, and for a text that is not one of ours.
+ * The event that an inbox message becomes in the run and its log. Null for a message that waits for the next turn, and
+ * for unknown text.
  */
 export function parseInboxMessage(found: InboxMessage): ControlEvent | null {
   try {

@@ -9,11 +9,11 @@ import { toStoredState } from './stored-state.js'
 type Opening = Extract<RecordContent, { type: 'opened' }>
 type Snapshot = Extract<RecordContent, { type: 'snapshot' }>
 
-/** What a session is known by. */
+/** The identity of a session. */
 export interface SessionIdentity {
   name: string | undefined
   tags: SessionTags
-  /** Of a sub-agent's session: the session of the run that called it. */
+  /** For a sub-agent, the session of the run that called it. */
   parent: string | undefined
 }
 
@@ -23,23 +23,23 @@ interface IdentityFields {
   parent?: string
 }
 
-/** What the records of a session have in common. */
+/** Facts that the records of a session share. */
 export interface SessionFacts extends SessionIdentity {
   runs: number
-  /** The agent that began the latest run; null where the log does not say. */
+  /** The agent that started the latest run. Null if the log does not name it. */
   definition: AgentDefinition | null
-  /** Null: the session has never parted. */
+  /** Null if the session has one branch. */
   branches?: BranchTree | null
 }
 
-/** What the log has of the session's inbox: see `FoldedSession`. */
+/** The inbox state in the log. See `FoldedSession`. */
 interface InboxFacts {
   applied?: number
   queued?: number
   keys?: readonly string[]
 }
 
-/** The first record of a log. `initialState`: what the session had when it came to the store. */
+/** The first record of a log. `initialState` is the state that a session had before it was stored here. */
 export function createOpening(
   identity: SessionIdentity,
   initialState: SessionState | undefined,
@@ -54,7 +54,7 @@ export function createOpening(
   }
 }
 
-/** What a run starts with beside what the log has of its session. */
+/** The input of a run without the session state, which the log already has. */
 export function toStartInput(input: AgentInput): StartInput {
   const {
     messages: _m,
@@ -72,7 +72,7 @@ export function toStartInput(input: AgentInput): StartInput {
   return rest satisfies StartInput
 }
 
-/** A record of the state that all records before it lead to, so that reading can begin there. */
+/** A record of the state that all earlier records lead to, so that reading can start there. */
 export function createSnapshot(
   state: MachineState,
   { runs, definition, branches = null, ...identity }: SessionFacts,
@@ -94,7 +94,7 @@ export function createSnapshot(
   }
 }
 
-/** What is not there is left out. */
+/** Omits empty fields. */
 export function toIdentityFields({ name, tags, parent }: SessionIdentity): IdentityFields {
   return {
     ...(name !== undefined && { name }),

@@ -31,14 +31,14 @@ import {
 import { createSessionState } from '../session-state.js'
 import { isRecord } from '../../../../guards/lib/stored.js'
 
-/** Checks the state that a log leads to before a run uses it: another program may have written to the log. */
+/** Validates the state that a log leads to before a run uses it, because another program may have written to the log. */
 
-/** Why nothing can go on from there, in a sentence; null when it can. */
+/** Why no run can continue from this context, as a sentence, or null. */
 export function findContextFault(context: AgentContext): string | null {
   return findFault(contextKind, context)
 }
 
-/** The same for what a session begins with. */
+/** Why no run can start from this state, as a sentence, or null. */
 export function findStateFault(state: SessionState): string | null {
   return findFault(stateKind, state)
 }
@@ -54,8 +54,8 @@ function findFault(kind: Kind, value: unknown): string | null {
 }
 
 /**
- * What has the form of a sample: its keys, each with a value of the same sort, or null for what can be off. Of its own
- * objects, those of `canBeOff: false` cannot.
+ * A schema from a sample object: the same keys with values of the same type, or null for optional objects. With
+ * `canBeOff: false`, nested objects cannot be null.
  */
 function kindLike(sample: unknown, { canBeOff = true } = {}): Kind {
   if (isRecord(sample)) {

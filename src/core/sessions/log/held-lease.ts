@@ -4,23 +4,23 @@ import { leaseLostError, StoreError } from '../store/store-error.js'
 import { findRelease, leaseMs, releaseLease } from './release-lease.js'
 import { PerStore } from '../store/per-store.js'
 
-/** What the lease of a session is held for: its log. */
+/** The log that a lease is held for. */
 export interface LeaseOwner {
-  /** Why nothing is written any more. */
+  /** The error that stopped all writes, if any. */
   getFailure(): StoreError | undefined
-  /** Whether a write is under way that gives the session free: the lease may be gone before its answer is here. */
+  /** Whether a write that releases the session is in progress. The lease may be gone before the response arrives. */
   isReleasing(): boolean
-  /** The session is not ours any more. */
+  /** The lease is lost. */
   onLost(error: unknown): void
-  /** The session is ours; `isNew`: it was not until now. */
+  /** The lease is held. `isNew` means that it was just acquired. */
   onHeld(isNew: boolean): void
   /** The lease is released: any process may acquire the session. */
   onReleased(): void
-  /** Told what the store says of the inbox when the session is given back. */
+  /** Called with the inbox position that the release returns. */
   onInboxAnswer(told: Appended | void): void
 }
 
-/** The lease of one session: renewed while it is held, given back at a rest, and taken anew after it. */
+/** The lease of one session. It is renewed while held, released at a rest and acquired again after it. */
 export class HeldLease {
   readonly #store: SessionStore
   readonly #clock: Clock
@@ -28,10 +28,10 @@ export class HeldLease {
   readonly #heartbeat: ReturnType<typeof heartbeats.get>
   readonly #leaseHolder: LeaseHolder
   #lease: Lease
-  /** When the lease was last known to last for a full `leaseMs`. */
+  /** When the lease last had a full `leaseMs` left. */
   #renewedAt: number
   #isHeld = true
-  /** The lease is being renewed: before a write or a call. */
+  /** A renewal in progress, started before a write or a call. */
   #renewing: Promise<void> | undefined
 
   constructor(store: SessionStore, clock: Clock, lease: Lease, owner: LeaseOwner) {
@@ -49,7 +49,7 @@ export class HeldLease {
     this.#heartbeat.add(this.#leaseHolder)
   }
 
-  /** The latest. */
+  /** The latest lease. */
   get lease(): Lease {
     return this.#lease
   }
@@ -67,13 +67,13 @@ export class HeldLease {
     this.#heartbeat.add(this.#leaseHolder)
   }
 
-  /** The session is known to be ours: a lease that may be old is renewed. Undefined while it is fresh. */
+  /** Confirms the lease, and renews it if it may be old. Undefined while it is fresh. */
   ensureHeld(): Promise<void> | undefined {
     if (this.#renewing) return this.#renewing
     return this.#isHeld && this.#isStale() ? this.#renew() : undefined
   }
 
-  /** The same, whatever its age: the store itself says that the session is ours. Rejects where it is not held. */
+  /** Confirms the lease with the store, regardless of its age. Rejects if the lease is not held. */
   confirmHeld(): Promise<void> | undefined {
     if (this.#renewing) return this.#renewing.then(() => this.confirmHeld())
     return this.#isHeld ? this.#renew() : Promise.reject(leaseLostError(this.#lease))
@@ -92,21 +92,21 @@ export class HeldLease {
     return failure && Promise.reject(failure)
   }
 
-  /** Gives the session back, and waits for that. */
+  /** Releases the session. Resolves when the release completes. */
   release(): Promise<void> | undefined {
     if (!this.#isHeld) return findRelease(this.#store, this.#lease.sessionId)
     this.markReleased()
     return releaseLease(this.#store, this.#lease, this.#clock, (told) => this.#owner.onInboxAnswer(told))
   }
 
-  /** The session has been given back. */
+  /** The session was released. */
   markReleased(): void {
     this.#isHeld = false
     this.#heartbeat.remove(this.#leaseHolder)
     this.#owner.onReleased()
   }
 
-  /** A process that has slept for long may still be the only one that wants the session. */
+  /** After a long suspension, a process may still be the only one that wants the session. */
   #isStale(): boolean {
     return readElapsed(this.#clock) - this.#renewedAt > leaseMs / 2
   }
@@ -123,7 +123,7 @@ export class HeldLease {
     if (failure) throw failure
   }
 
-  /** Another lease may have come in between, after a rest. */
+  /** Ignores a renewal if a different lease was acquired after a rest. */
   #onRenewed(lease: Lease): void {
     if (this.#isHeld && this.#lease.token === lease.token) this.setLease(lease)
   }
@@ -132,20 +132,20 @@ export class HeldLease {
     if (!this.#isHeld || this.#owner.isReleasing() || this.#lease.token !== token) return
     const isOver = readElapsed(this.#clock) - this.#renewedAt >= leaseMs
     const isLost = error instanceof StoreError && error.code === 'lease_lost'
-    // While the lease lasts, a store that is away for a moment costs nothing.
+    // A short store outage is harmless while the lease lasts.
     if (isLost || isOver) this.#owner.onLost(error)
   }
 }
 
-/** Holds a lease for as long as its run works: a tool may take hours in which the log is not written. */
+/** Renews a lease while its run works, because a tool may take hours without a log write. */
 export interface LeaseHolder {
   getLease(): Lease
   onRenewed(lease: Lease): void
-  /** `lease`: the one that could not be renewed; another may be held by now. */
+  /** `lease` is the lease that could not be renewed. A different lease may be held by now. */
   onFailed(lease: Lease, error: unknown): void
 }
 
-/** One heartbeat for all leases that a process holds in a store: with one question, where the store takes one. */
+/** One heartbeat per store for all leases that the process holds. Uses a single request if the store supports it. */
 class Heartbeat {
   readonly #store: SessionStore
   readonly #clock: Clock
@@ -176,7 +176,7 @@ class Heartbeat {
       this.#scheduleBeat()
       void this.#renewAll()
     }, leaseMs / 3)
-    // A lease is no reason for a process to stay.
+    // The timer must not keep the process alive.
     unrefTimer(this.#timer)
   }
 
@@ -211,5 +211,5 @@ class Heartbeat {
   }
 }
 
-/** One for the leases whose time goes by the same clock. */
+/** One heartbeat per store and clock. */
 export const heartbeats = new PerStore((store, clock) => new Heartbeat(store, clock))

@@ -8,15 +8,15 @@ import type { BranchStart, BranchTree } from '../branch-tree.js'
 import type { LoggedEdit } from '../fork-edit.js'
 import type { SessionTags } from '../store/session-tags.js'
 
-/** An entry that is not sealed yet. */
+/** A record without its checksum. */
 export type RecordDraft = Omit<LogRecord, 'check'>
 
-/** An entry as it stands now: it may change later, and what cannot be written throws at once. */
+/** Serializes an entry at once, because it may change later and an unserializable entry must throw here. */
 export function draftRecord(seq: number, at: number, { type, ...rest }: RecordContent): RecordDraft {
   return { seq, at, type, data: JSON.stringify(rest) }
 }
 
-/** A record that tells when it is damaged. `lastEventSeq`: the number of the run's last event so far. */
+/** Adds the checksum to a record. `lastEventSeq` is the number of the run's last event so far. */
 export function sealDraft({ seq, at, type, data: written }: RecordDraft, lastEventSeq?: number): LogRecord {
   const data = lastEventSeq === undefined ? written : addEventSeq(written, lastEventSeq)
   return { seq, at, type, data, check: computeChecksum(seq, at, type, data) }
@@ -26,13 +26,13 @@ export function sealRecord(seq: number, at: number, entry: RecordContent): LogRe
   return sealDraft(draftRecord(seq, at, entry))
 }
 
-/** Entries are objects, and none is empty. */
+/** Entries are objects with at least one key. */
 function addEventSeq(data: string, seq: number): string {
   return `${data.slice(0, -1)},"lastEventSeq":${seq}}`
 }
 
 /**
- * What a record says.
+ * Verifies a record and parses its content.
  * @throws {StoreError} `corrupt_log` for a record that is damaged or does not follow `after`, naming the last good one;
  * `newer_log` for one that a newer Statewright wrote
  */
@@ -56,7 +56,7 @@ export function openRecord(record: LogRecord, after: number, sessionId: string):
   throw new StoreError('newer_log', text, sessionId)
 }
 
-/** The part of a record's format that this Statewright does not know, as a predicate; null: it knows all. */
+/** The part of a record's format that this version does not support, as a predicate, or null. */
 export function findUnknownFormat(version: number, needs: unknown): string | null {
   if (version > logVersion)
     return `was written with log version ${version}; this Statewright knows versions up to ${logVersion}`
@@ -70,7 +70,7 @@ function computeChecksum(seq: number, at: number, type: string, data: string): s
   return sha256(`${seq} ${at} ${type} ${data}`).slice(0, 16)
 }
 
-/** What cannot be read, and up to where it can. */
+/** States the unreadable record and the last good one. */
 export function damagedLogError(
   sessionId: string,
   lastGood: number,
@@ -89,10 +89,10 @@ export function damagedLogError(
 /** The version of the record format. Readers refuse logs with a higher version. */
 export const logVersion = 1
 
-/** What a run starts from, but for what the log itself says: the session's state. So a start is small, too. */
+/** The input of a run without the session state, which the log already has. This keeps start records small. */
 export type StartInput = Omit<AgentInput, keyof SessionState>
 
-/** The machine at one moment, as XState keeps it: plain JSON. */
+/** A snapshot of the machine, as XState persists it. Plain JSON. */
 export interface MachineState {
   status: 'active' | 'done' | 'error' | 'stopped'
   value: unknown
@@ -101,15 +101,18 @@ export interface MachineState {
 }
 
 /**
- * What a session's log is made of, in this order: one `opened`, then a `start` and its `event`s for each run. A
- * `snapshot` may stand anywhere after an event: it says what all before it comes to, so that reading can begin there.
+ * The content of a log record. A log has one `opened` record, then for each run a `start` and its `event`s. A `snapshot`
+ * may follow any event. It contains the state up to there, so that reading can start with it.
  */
 export type RecordContent = Content & {
-  /** The number of the run's last event when this was written: on the last of those that were written together. */
+  /** The number of the run's last event at the time of writing. Set on the last record of a write. */
   lastEventSeq?: number
-  /** What the run's telemetry leaves for the process that resumes the run: see `JournalEntry`. A snapshot repeats the last. */
+  /** The trace link for the process that resumes the run. See `JournalEntry`. A snapshot repeats the last link. */
   link?: string
-  /** The features that the log uses from here on. A snapshot repeats all. A reader that does not know one refuses the log. */
+  /**
+   * The features that the log uses from this record on. A snapshot repeats all. A reader that does not know a feature
+   * refuses the log.
+   */
   needs?: string[]
 }
 
@@ -118,25 +121,25 @@ type Content =
       type: 'opened'
       version: number
       name?: string
-      /** What the session is found by: from its first run, or from the session that it was forked from. */
+      /** The session's tags, from its first run or from the session that it was forked from. */
       tags?: SessionTags
-      /** Of a sub-agent's session: the session of the run that called it. */
+      /** For a sub-agent, the session of the run that called it. */
       parent?: string
-      /** What the session had when it came here: stored elsewhere, or forked. */
+      /** The initial state of a session that was stored elsewhere or forked. */
       state?: SessionState
-      /** The record of another session that it begins at, and what it has otherwise. */
+      /** The record of the session that this one was forked from, and the edit. */
       forkedFrom?: { sessionId: string; seq: number; edit?: LoggedEdit }
     }
   | {
       type: 'start'
       input: StartInput
-      /** The agent that begins the run. */
+      /** The agent that starts the run. */
       definition?: AgentDefinition
-      /** The number of the queued message of the session's inbox that the run begins with. */
+      /** The number of the queued inbox message that starts the run. */
       queued?: number
-      /** What the session is found by from here on, where the run changes it. */
+      /** The session's tags from this record on, if the run changes them. */
       tags?: SessionTags
-      /** The run begins a branch: it leaves the transcript before its end. */
+      /** The run starts a branch before the end of the transcript. */
       branch?: BranchStart
     }
   | { type: 'event'; event: AgentMachineEvent }
@@ -147,24 +150,24 @@ type Content =
       tags?: SessionTags
       parent?: string
       runs: number
-      /** Of the latest run. */
+      /** The agent of the latest run. */
       definition?: AgentDefinition
-      /** The last message of the session's inbox that is in the log. */
+      /** The last inbox message in the log. */
       inbox?: number
-      /** The last queued message of the inbox that a run began with. */
+      /** The last queued inbox message that started a run. */
       queued?: number
-      /** The idempotency keys of the last messages that are in the log. */
+      /** The idempotency keys of the last messages in the log. */
       keys?: string[]
-      /** The branches of the session, where it has several. */
+      /** The branches of the session, if it has several. */
       branches?: BranchTree
-      /** The session is put back on this branch. Absent: the record repeats what those before it say. */
+      /** The session switches back to this branch. Absent if the record repeats the state of earlier records. */
       selected?: number
       state: MachineState
     }
 
 /**
- * What later versions have added to the log, and which records use it. A record that uses a feature names it in `needs`,
- * and a Statewright that does not know the feature refuses the log (`newer_log`). Version 1 has none.
+ * Features that later versions add to the log, each with a test for records that use it. Such a record names the feature
+ * in `needs`, and a version that does not know the feature refuses the log (`newer_log`). Version 1 has none.
  */
 export const logFeatures: Record<string, (record: RecordContent) => boolean> = {}
 

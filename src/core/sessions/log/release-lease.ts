@@ -5,29 +5,28 @@ import type { InboxPosition } from '../store/inbox.js'
 import type { AcquireOptions, Lease, SessionStore } from '../store/store.js'
 import { StoreError } from '../store/store-error.js'
 
-/** How long a session stays another's when the process that writes to it falls silent, in milliseconds. */
+/** How long a session stays locked after its writing process stops responding, in milliseconds. */
 export const leaseMs = 30_000
 
-/** When it is tried again to give back what could not be given back, in milliseconds: at first, and at most. */
+/** The shortest and longest delay before a failed release is retried, in milliseconds. */
 const [soonest, latest] = [250, 4000]
 
 interface PendingRelease {
   lease: Lease
-  /** When it has run out by itself. */
+  /** When the lease expires by itself. */
   until: number
 }
 
 /**
- * The leases that a process is about to give back, or could not: a store that is away takes no release, either, nor does
- * a full disk. Their sessions would stay in use, by runs that have ended, for as long as the leases last. So it is tried
- * again, until the store is there or the leases are over.
+ * Retries failed releases until the store accepts them or the leases expire. A store that is unavailable or has a full
+ * disk cannot release leases, and the sessions of ended runs would otherwise stay locked until the leases expire.
  */
 class LeaseReleaser {
   readonly #store: SessionStore
   readonly #clock: Clock
-  /** By their tokens: of one session there can be several. */
+  /** Keyed by token, because one session can have several. */
   readonly #pending = new Map<string, PendingRelease>()
-  /** Being given back, by their sessions: an answer may come in between. */
+  /** Releases in progress, keyed by session. Another call may arrive before a release completes. */
   readonly #releasing = new Map<string, Promise<void>>()
   #timer: unknown
   #waitMs = soonest
@@ -71,7 +70,7 @@ class LeaseReleaser {
     }
   }
 
-  /** Tries once more for this session. Undefined when that is done, or there was nothing. */
+  /** Retries the release of this session. Returns undefined if it is complete or if none was pending. */
   releasePending(sessionId: string): Promise<void> | undefined {
     const own = [...this.#pending.values()].filter(({ lease }) => lease.sessionId === sessionId)
     const left = own.map((kept) => this.#retry(kept)).filter((released) => released !== undefined)
@@ -86,11 +85,11 @@ class LeaseReleaser {
   #scheduleRetry(): void {
     if (this.#timer !== undefined || this.#pending.size === 0) return
     this.#timer = this.#clock.setTimeout(() => void this.#retryAll(), this.#waitMs)
-    // No reason for a process to stay.
+    // The timer must not keep the process alive.
     unrefTimer(this.#timer)
   }
 
-  /** With one first: while the store is away, it is not asked for each of many. */
+  /** Tries one release first, so that an unavailable store gets one request instead of many. */
   async #retryAll(): Promise<void> {
     const now = readElapsed(this.#clock)
     for (const [token, { until }] of this.#pending) if (until <= now) this.#pending.delete(token)
@@ -100,7 +99,7 @@ class LeaseReleaser {
       if (this.#pending.has(first.lease.token)) this.#waitMs = Math.min(latest, this.#waitMs * 2)
       else {
         this.#waitMs = soonest
-        // Some may have been asked for meanwhile.
+        // Some may have been released in the meantime.
         for (const kept of others) if (this.#pending.has(kept.lease.token)) void this.#retry(kept)
       }
     }
@@ -112,8 +111,8 @@ class LeaseReleaser {
 const leaseReleasers = new PerStore((store, clock) => new LeaseReleaser(store, clock))
 
 /**
- * Gives a session free; `onAnswer` is told what the store says to that. Never fails: what cannot be given back now is as
- * soon as the store takes it, or when this process asks for the session again.
+ * Releases a session and passes the store's response to `onAnswer`. Never fails. A failed release is retried when the
+ * store is available again, or when this process acquires the session.
  */
 export function releaseLease(
   store: SessionStore,
@@ -124,12 +123,12 @@ export function releaseLease(
   return leaseReleasers.get(store, clock).release(lease, onAnswer)
 }
 
-/** A lease that the store may have granted although its answer was lost: it is released as soon as the store accepts that. */
+/** Releases a lease that the store may have granted in a lost response. Retries until the store accepts the release. */
 export function releaseLater(store: SessionStore, lease: Lease, clock: Clock): void {
   leaseReleasers.get(store, clock).retryLater(lease)
 }
 
-/** Settles when a session is free that is being given free here; undefined where none is. */
+/** Resolves when a pending release of the session completes; undefined if none is pending. */
 export function findRelease(store: SessionStore, sessionId: string): Promise<void> | undefined {
   return leaseReleasers
     .list(store)
@@ -137,7 +136,7 @@ export function findRelease(store: SessionStore, sessionId: string): Promise<voi
     .find((under) => under !== undefined)
 }
 
-/** `store.acquire`, once what this process still had of the session is given back. */
+/** Calls `store.acquire` after this process has released its earlier leases of the session. */
 export function acquireLease(
   store: SessionStore,
   sessionId: string,
@@ -153,12 +152,13 @@ export function acquireLease(
   return Promise.all(left).then(() => store.acquire(sessionId, options))
 }
 
-/** How long a run waits before it asks for its session once more, in milliseconds; 0: until others have had their turn. */
+/** Delays before each attempt to reacquire a session, in milliseconds. 0 yields to other tasks. */
 const pauses = [0, 20, 60, 140, 280, 500, 1000]
 
 /**
- * The same for a run that goes on from its rest, at a record `head`. Another one may hold the session only for a moment: until it is
- * refused because of this run, or has left a message. So the session is asked for a few times, unless the other one goes on in it.
+ * Reacquires a session for a run that continues from its rest at record `head`. Another process may hold the session
+ * briefly, to detect this run and give up, or to leave a message. Retries a few times unless the other process has
+ * continued the session.
  */
 export function acquireLeaseAgain(
   store: SessionStore,

@@ -7,23 +7,23 @@ import { listFeatures, type RecordContent } from './log-record.js'
 type Snapshot = Extract<RecordContent, { type: 'snapshot' }>
 type StartFields = Pick<Extract<RecordContent, { type: 'start' }>, 'definition' | 'tags' | 'branch'>
 
-/** What a log brings to a session that is new to the store. */
+/** The facts of a session that is new to the store. */
 export interface FirstFacts {
   name: string | undefined
-  /** The session of the run that calls the sub-agent whose session this is. */
+  /** For a sub-agent, the session of the run that calls it. */
   parent?: string | undefined
-  /** The agent that begins what runs here. */
+  /** The agent that starts runs here. */
   definition?: (() => AgentDefinition) | undefined
 }
 
-/** What one session is known by, as its log stands: its name, tags and parent, and the agent of its latest run. */
+/** The identity of one session at the current end of its log: name, tags, parent, and the agent of its latest run. */
 export class CurrentFacts {
   #facts: SessionFacts
-  /** Tags that the log does not have yet. */
+  /** Tags that are not in the log yet. */
   #newTags: SessionTags = {}
   #branch: { start: BranchStart; add: (seq: number) => BranchTree } | undefined
   readonly #createDefinition: FirstFacts['definition']
-  /** What the log uses so far. */
+  /** The features that the log uses so far. */
   #features: ReadonlySet<string>
 
   constructor(
@@ -57,17 +57,20 @@ export class CurrentFacts {
     this.#facts = { ...this.#facts, tags }
   }
 
-  /** The tags are in the record that opens the log. */
+  /** The record that opens the log has written the tags. */
   markOpened(): void {
     this.#newTags = {}
   }
 
-  /** The run that begins next begins a branch; `add`: what that makes of the branches, by the number of its record. */
+  /** The next run starts a branch. `add` returns the new branches for the number of its record. */
   setBranch(start: BranchStart, add: (seq: number) => BranchTree): void {
     this.#branch = { start, add }
   }
 
-  /** Adds the features to a record that no earlier record names. A snapshot names all, because reading may start there. */
+  /**
+   * Adds the features that no earlier record names to this record. A snapshot names all features, because reading may
+   * start there.
+   */
   nameFeatures(entry: RecordContent): RecordContent {
     const used = listFeatures(entry)
     if (used.length === 0 && entry.type !== 'snapshot') return entry
@@ -78,7 +81,7 @@ export class CurrentFacts {
     return { ...entry, needs: [...needs].sort() }
   }
 
-  /** A run begins: what its record, of this number, tells of it. */
+  /** The fields that these facts add to the start record of a run, by its number. */
   beginRun(seq: number): StartFields {
     const definition = this.#createDefinition?.() ?? null
     const tags = this.#newTags
@@ -98,17 +101,17 @@ export class CurrentFacts {
     }
   }
 
-  /** A snapshot says what it is known by from here on. */
+  /** Takes over the facts that a snapshot repeats. */
   repeat({ definition, branches }: Snapshot): void {
     this.#facts = { ...this.#facts, definition: definition ?? null, ...(branches && { branches }) }
   }
 }
 
-/** Is told what happens to a session's log while this process holds the session. */
+/** Receives changes of a session's log while this process holds the session. */
 export interface LogListener {
-  /** The session is ours. */
+  /** The session was acquired. */
   onHeld(): void
-  /** More of it is durable. */
+  /** More records are durable. */
   onWritten(): void
   /** The session is released. */
   onReleased(): void

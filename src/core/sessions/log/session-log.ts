@@ -16,8 +16,8 @@ import { appendWithAlarm } from '../alarm.js'
 import { createFirstSummary, createSummary } from '../session-summary.js'
 
 /**
- * A snapshot is taken when so many characters have come since the last one, and a quarter of its size: reading a log
- * folds a fifth of it at most, and what snapshots cost stays in proportion to what is new.
+ * A snapshot is written after this many characters, and after a quarter of the last snapshot's size. Reading then folds
+ * at most a fifth of a log, and the cost of snapshots stays proportional to new records.
  */
 const minSnapshotChars = 64_000
 
@@ -26,57 +26,57 @@ export interface SessionLogParts extends FirstFacts {
   lease: Lease
   folded: FoldedSession
   clock: Clock
-  /** Who writes, in words for people. */
+  /** The owner of the lease, in words for people. */
   holder: string
   resumesAt: number
 }
 
 /**
- * The log of one session, written ahead by one run. What is appended is gathered and becomes durable with the next
- * `flush()`, or at the end of the present turn of the event loop. Between two rests the session is ours alone; at a
- * rest any process may acquire it.
+ * The write-ahead log of one session, written by one run. Entries are collected and become durable with the next
+ * `flush()`, or at the end of the current event loop turn. The process holds the session between two rests. At a rest,
+ * any process may acquire it.
  */
 export class SessionLog implements Journal {
   readonly sessionId: string
-  /** What people and programs have left for the session, wherever they are. */
+  /** Messages that people and programs have sent to the session from any process. */
   readonly inbox: InboxReader
   readonly store: SessionStore
-  /** The time at which the run begins or goes on here. */
+  /** The time at which the run starts or resumes here. */
   readonly resumesAt: number
   /** The time of the last record. */
   #at: number
   readonly #clock: Clock
   readonly #holder: string
-  /** What the session is known by. */
+  /** The identity of the session. */
   readonly facts: CurrentFacts
   readonly #lease: HeldLease
-  /** True from a rest until the next entry: an answer can come while the rest is still being written. */
+  /** True from a rest until the next entry, because an answer can arrive while the rest is still being written. */
   #mayRelease = false
-  /** A write is under way that gives the session free: the lease may be gone before its answer is here. */
+  /** A write that releases the session is in progress. The lease may be gone before the response arrives. */
   #isReleasing = false
   #head: number
-  /** The last record that was there when the session was taken. */
+  /** The last record when the session was acquired. */
   readonly #foundHead: number
-  /** The last record that was written, by its checksum: the log is ours as long as it still ends with it. */
+  /** The number and checksum of the last written record. The log is unchanged if it still ends with it. */
   #last: { seq: number; check: string }
   /** The last record that is known to be durable. */
   #written: number
-  /** The record with which the run began here; 0: it was there before. */
+  /** The start record of a run that started here, or 0 if the run is older. */
   #runStartedAt = 0
   #snapshotSize: number
   #tailSize: number
   #initialState: SessionState | undefined
-  /** The queued message that the run begins with. */
+  /** The queued message that starts the run. */
   #queued: number | undefined
   #pending: RecordDraft[] = []
   #summary: SessionSummary | undefined
   #isFlushDue = false
   #isJustResumed = false
-  /** Whether a list of sessions knows that the run is under way. */
+  /** Whether session lists show the run as running. */
   #isListedAsRunning = false
-  /** The session is being taken again. */
+  /** A reacquisition in progress. */
   #acquiring: Promise<void> | undefined
-  /** The write that is under way; the next one begins after it. */
+  /** The write in progress. The next write starts after it. */
   #writing: Promise<void> | undefined
   #failure: StoreError | undefined
   #listener = noLogListener
@@ -125,48 +125,48 @@ export class SessionLog implements Journal {
     })
   }
 
-  /** True while the run rests: any process may write to the session. */
+  /** True while the run rests and any process may acquire the session. */
   get isResting(): boolean {
     return !this.#lease.isHeld
   }
 
-  /** The number of the last record, written or about to be. */
+  /** The number of the last record, written or pending. */
   get head(): number {
     return this.#head
   }
 
-  /** Whether something could not be written: nothing is written since. */
+  /** Whether a write has failed. Nothing is written afterwards. */
   get hasFailed(): boolean {
     return this.#failure !== undefined
   }
 
-  /** Whether the run goes on from its log, although something could not be written: its beginning is durable. */
+  /** Whether the run can resume from its log after a failed write, because its start is durable. */
   get isResumable(): boolean {
     return this.hasFailed && this.#written >= this.#runStartedAt
   }
 
-  /** Whether nothing has come of the run since it was resumed here. */
+  /** Whether the run has no new record since it was resumed here. */
   get isJustResumed(): boolean {
     return this.#isJustResumed
   }
 
-  /** Told of what becomes of the log from now on. */
+  /** Sets the listener for later changes of the log. */
   setListener(presence: LogListener): void {
     this.#listener = presence
     if (this.#lease.isHeld) presence.onHeld()
   }
 
-  /** Told at most once, when something could not be written: nothing is written from then on. */
+  /** Calls the listener at most once, when a write fails. Nothing is written afterwards. */
   onFailure(listener: (failure: StoreError) => void): void {
     this.#onFailure = listener
   }
 
-  /** What a session brings that is new to the store; written with its first entry. */
+  /** Adds the initial state of a session that is new to the store. It is written with the first entry. */
   addInitialState(state: SessionState): void {
     if (state.messages.length > 0 || state.usage.totalTokens > 0 || state.terms) this.#initialState = state
   }
 
-  /** The run that is about to start begins with this queued message: its start record says so. */
+  /** Names the queued message that starts the next run. The start record contains it. */
   setQueued(message: number): void {
     this.#queued = message
     this.inbox.beginWith(message)
@@ -220,17 +220,17 @@ export class SessionLog implements Journal {
     })
   }
 
-  /** By the time of the run, where the entry is of a run: no record is before the one that it follows. */
+  /** The time of a record, by the run's clock if the entry belongs to a run. Never earlier than the previous record. */
   #getRecordTime(entry: RecordContent): number {
     if (entry.type === 'snapshot') return this.#at
     if (entry.type === 'start' || entry.type === 'opened') return Math.max(this.#at, this.resumesAt)
     return (entry.type === 'event' ? entry.event.now : undefined) ?? this.#clock.now()
   }
 
-  /** Keeps the state that the last entry led to, where that saves enough reading. With a run at work, lists learn so at once. */
+  /** Writes a snapshot if it saves enough reading. While a run is working, session lists are updated at once. */
   onReached(run: FoldedRun): void {
     if (isWorkState(run.context.state)) this.markRunning(run.context)
-    // The start has the whole state already.
+    // The start record already contains the whole state.
     if (this.#head === this.#runStartedAt) return
     if (this.#tailSize < Math.max(minSnapshotChars, this.#snapshotSize / 4)) return
     const size = this.#tailSize
@@ -239,24 +239,24 @@ export class SessionLog implements Journal {
     this.#tailSize = 0
   }
 
-  /** The run is under way: a list of sessions says so until its next rest. */
+  /** Marks the run as running in session lists until its next rest. */
   markRunning(context: AgentContext): void {
     if (this.#isListedAsRunning) return
     this.#isListedAsRunning = true
     this.setSummary(context)
   }
 
-  /** What a list of sessions tells of this one, from the next write on. */
+  /** Sets the session's list entry, from the next write on. */
   setSummary(context: AgentContext): void {
     this.#summary = createSummary(context, this.facts.current)
   }
 
-  /** The same for a fork that nobody has resumed. */
+  /** Sets the list entry of a fork that was never resumed. */
   setForkSummary(context: AgentContext): void {
     this.#summary = { ...createSummary(context, this.facts.current), unresumed: true }
   }
 
-  /** The same for a session in which no run has started. */
+  /** Sets the list entry of a session without runs. */
   setFirstSummary(state: SessionState): void {
     this.#summary = createFirstSummary(state, this.facts.current)
   }
@@ -276,7 +276,7 @@ export class SessionLog implements Journal {
     }
   }
 
-  /** What fails ends the log; `over` is called in any case. */
+  /** A rejection ends the log. `over` is called in any case. */
   async #failOnError(work: Promise<void>, over: () => void): Promise<void> {
     try {
       await work
@@ -287,12 +287,12 @@ export class SessionLog implements Journal {
     }
   }
 
-  /** Writes everything, then releases the session for the process that resumes it. */
+  /** Writes all pending records, then releases the session for the process that resumes it. */
   rest(context: AgentContext): Promise<void> | undefined {
     if (this.#failure) return Promise.reject(this.#failure)
     if (!this.#lease.isHeld && this.#pending.length === 0) return undefined
-    // A run that sleeps as it was found is listed already. To write that again would say that its last record is of now, and it would
-    // sleep anew each time.
+    // A run that still sleeps is already listed. Another write would set the time of its last record to now and restart
+    // its sleep each time.
     const isNews = this.#head > this.#foundHead || this.#isListedAsRunning
     if (context.wakeAt === null || isNews) this.setSummary(context)
     this.#isListedAsRunning = false
@@ -300,7 +300,7 @@ export class SessionLog implements Journal {
     return this.flush()?.finally(() => this.#releaseAtRest()) ?? this.#releaseAtRest()
   }
 
-  /** Unless the run has gone on meanwhile, or rests anew and tells of it first. */
+  /** Releases the session, unless the run has continued or is about to write another rest. */
   #releaseAtRest(): Promise<void> | undefined {
     const isWritten = this.#writing === undefined && this.#summary === undefined
     return this.#mayRelease && isWritten ? this.#lease.release() : undefined
@@ -311,8 +311,8 @@ export class SessionLog implements Journal {
   }
 
   /**
-   * The session is ours again, if no other process has written to it since. An answer and a write may ask for it at the same
-   * time: it is taken once.
+   * Reacquires the session if no other process has written to it since. An answer and a write that need it at the same
+   * time share one acquisition.
    */
   reacquire(): Promise<void> | undefined {
     if (this.#failure) return Promise.reject(this.#failure)
@@ -338,7 +338,7 @@ export class SessionLog implements Journal {
     return undefined
   }
 
-  /** A session that was deleted and made anew can have as many records: they are others. */
+  /** A session that was deleted and created again can have the same number of records, so the checksums are compared. */
   #checkNothingNew(records: readonly LogRecord[]): void {
     const { seq, check } = this.#last
     if (records.length === (seq === 0 ? 0 : 1) && (records[0]?.check ?? '') === check) {
@@ -349,7 +349,7 @@ export class SessionLog implements Journal {
     throw takenOverError(this.sessionId)
   }
 
-  /** An answer that was given in the very moment of the rest comes when the session is free already. */
+  /** An answer given during the rest may find the session already released. */
   #writeAsHolder(): Promise<void> | undefined {
     const ours = this.#lease.isHeld ? this.checkHeld() : this.reacquire()
     return ours ? ours.then(() => this.#write()) : this.#write()
@@ -365,7 +365,7 @@ export class SessionLog implements Journal {
     const end = records.at(-1)
     if (end) this.#last = { seq: end.seq, check: end.check }
     const settled = this.inbox.takeApplied()
-    // Whatever has come is answered first, while the session is ours.
+    // Messages that have arrived are processed first, while the session is held.
     this.#isReleasing = this.#mayRelease && end !== undefined && !this.inbox.hasOpenMessages
     const isLast = this.#isReleasing
     const answer = appendWithAlarm(this.store, this.#lease.lease, records, { summary, isLast })
@@ -384,12 +384,12 @@ export class SessionLog implements Journal {
     this.#listener.onWritten()
   }
 
-  /** The session is known to be ours: a lease that may be old is renewed. Undefined while it is fresh. */
+  /** Confirms the lease, and renews it if it may be old. Undefined while it is fresh. */
   checkHeld(): Promise<void> | undefined {
     return this.#failure ? Promise.reject(this.#failure) : this.#lease.ensureHeld()
   }
 
-  /** What has happened so far is durable, and the session is still ours. */
+  /** Resolves when all records are durable and the lease is still held. */
   #confirmHeld(): Promise<void> | undefined {
     return this.flush()?.then(() => this.#lease.confirmHeld()) ?? this.#lease.confirmHeld()
   }

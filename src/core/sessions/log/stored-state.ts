@@ -15,8 +15,8 @@ import { createSessionState } from '../session-state.js'
 import { UsageError } from '../../base/errors.js'
 
 /**
- * A state of the machine as a log keeps it. The answer of a run stands in its messages; the context and the result of an
- * ended run repeat it, and an answer may have 100 MB. What `restoreState` makes anew from the messages is left out.
+ * A machine state in its stored format. The messages already contain the answer of a run, and an answer may have 100 MB.
+ * Its copies in the context and in the result of an ended run are left out, because `restoreState` recreates them.
  */
 export function toStoredState(state: MachineState): MachineState {
   const { output: _result, ...rest } = state
@@ -26,8 +26,8 @@ export function toStoredState(state: MachineState): MachineState {
 }
 
 /**
- * A state from a log, with everything that `toStoredState` left out. Its history is dropped: a restored run continues from the
- * state that it is in.
+ * Restores a stored state with all parts that `toStoredState` left out. The state history is dropped, because a restored
+ * run continues from its current state.
  */
 export function restoreState(stored: MachineState): MachineState & { context: AgentContext } {
   const kept = stored.context as AgentContext
@@ -44,7 +44,7 @@ function getLastAnswer(messages: readonly Message[]): string {
   return typeof content === 'string' ? content : ''
 }
 
-/** The input of a run from its log; keys that it lacks get their defaults. */
+/** The input of a run from its log, with defaults for missing keys. */
 export function completeInput(input: Omit<AgentInput, keyof SessionState>): typeof input {
   return {
     ...input,
@@ -53,7 +53,7 @@ export function completeInput(input: Omit<AgentInput, keyof SessionState>): type
   }
 }
 
-/** A run's context from a snapshot; keys that it lacks are as at the start of a run. */
+/** A run's context from a snapshot, with the initial values of a run for missing keys. */
 export function completeContext(stored: AgentContext): AgentContext {
   const { runId, sessionId, tools, messages } = stored
   const beginning = { runId, sessionId, tools, now: 0, input: [] }
@@ -74,7 +74,7 @@ export function completeContext(stored: AgentContext): AgentContext {
   }
 }
 
-/** The value itself when it lacks nothing, as most do. */
+/** Returns the value itself if it lacks no key, which is the common case. */
 function fillDefaults<Value extends object>(defaults: Value, value: Value): Value {
   const own = value as Record<string, unknown>
   let whole: Record<string, unknown> | undefined
@@ -92,9 +92,7 @@ function fillDefaults<Value extends object>(defaults: Value, value: Value): Valu
 }
 
 /**
- * A snapshot of the machine that an app has kept itself, as this machine has it: what an earlier version did not know
- * has its default.
- *
+ * Completes a machine snapshot that an app has stored. Keys that an earlier version did not have get their defaults.
  * @throws {UsageError} `invalid_snapshot` for what is none
  */
 export function completeSnapshot<Snapshot extends object>(stored: Snapshot): Snapshot {

@@ -33,14 +33,15 @@ export function checkStore(store: unknown): void {
 
 const innerStores = new WeakMap<SessionStore, SessionStore>()
 
-/** The store behind a time limit, by which all that use it know it. */
+/** The store without its time limit. Registries use it as the key. */
 export function getInnerStore(store: SessionStore): SessionStore {
   return innerStores.get(store) ?? store
 }
 
 /**
- * The store, but what it does not answer within `timeoutMs` fails as `store_unavailable`: a promise that never settles
- * would keep even a cancelled run for ever. A store that answers at once costs nothing. `late` makes the error.
+ * Wraps a store so that calls without a response within `timeoutMs` fail as `store_unavailable`. A promise that never
+ * settles would otherwise block even a cancelled run forever. Synchronous responses add no overhead. `late` creates the
+ * error.
  */
 export function limitStoreTime(
   store: SessionStore,
@@ -57,12 +58,12 @@ export function limitStoreTime(
     if (!(answer instanceof Promise)) return answer
     return limitTime({ ms: timeoutMs, clock, late: () => late(what, timeoutMs), onLate }, answer)
   }
-  /** The caller has given up: the lease is released. */
+  /** The caller no longer waits, so the lease is released. */
   const giveBack = async (lease: Lease): Promise<void> => {
     try {
       await store.release(lease)
     } catch {
-      // It runs out by itself.
+      // The lease expires by itself.
     }
   }
   let limitedStore: SessionStore = {

@@ -1,8 +1,8 @@
 type MaybePromise<Value> = Value | Promise<Value>
 
-/** A message in the inbox of a session, until the process that runs the session takes it. */
+/** A message in the inbox of a session, until the process that holds the session removes it. */
 export interface InboxMessage {
-  /** 1, 2, 3, … within a session; no number is used twice. */
+  /** 1, 2, 3, … within a session. Numbers are never reused. */
   message: number
   /** Milliseconds since the epoch, by the store's clock. */
   at: number
@@ -10,76 +10,70 @@ export interface InboxMessage {
   text: string
 }
 
-/** What a message came to that was put into an inbox. */
+/** The outcome of putting a message into an inbox. */
 export interface Delivery {
-  /** Its number. */
+  /** The number of the message. */
   message: number
-  /** The holder of the session at that moment; null when no process held it. */
+  /** The lease holder of the session at that moment, or null. */
   holder: string | null
 }
 
-/** Whether the inbox of a session has messages, for the holder of the session. */
+/** A session whose inbox is not empty. */
 export interface UnreadInbox {
   sessionId: string
-  /** The number of the last message that is still there. */
+  /** The number of the last message in the inbox. */
   inbox: number
 }
 
 /**
- * What a store tells a session's holder along with what was asked of it: the number of the last message that is still in
- * the session's inbox, 0 when there is none. Stores of your own that have no inbox tell nothing.
+ * The inbox position that a store returns to the lease holder with its other responses: the number of the last message in
+ * the session's inbox, 0 if it is empty. Custom stores without an inbox omit it.
  */
 export interface InboxPosition {
   inbox: number
 }
 
 /**
- * Where `agent.send` leaves messages for a session, beside its log. A message and the holder that it finds are one:
- * the holder of the session when a message is put there learns of it from the answer to its next `append` or `release`
- * at the latest.
+ * The inboxes of a store, where `agent.send` leaves messages for sessions. `put` stores the message and reads the holder
+ * atomically, so the holder at that moment learns of the message from its next `append` or `release` at the latest.
  */
 export interface SessionInbox {
   /**
-   * Adds a message; it is durable when this returns, or resolves.
-   *
+   * Adds a message. It is durable when `put` returns or resolves.
    * @example
    * const stop = (store: SessionStore, id: string) => store.inbox?.put(id, '{"type":"CANCEL"}')
    * @throws {StoreError} `unknown_session` where the session has no record
    */
   put(sessionId: string, text: string): MaybePromise<Delivery>
   /**
-   * What is there, in order: of the messages after the number `after`, where a store can leave out the others.
-   *
+   * The messages in order. A store may omit the messages up to number `after`.
    * @example
    * const messages = await memoryStore().inbox.read('ann') // []
    */
   read(sessionId: string, after?: number): MaybePromise<InboxMessage[]>
   /**
-   * Removes messages by their numbers. Those that are gone are no error.
-   *
+   * Removes messages by number. Missing messages are ignored.
    * @example
    * await memoryStore().inbox.remove('ann', [1, 2])
    */
   remove(sessionId: string, messages: readonly number[]): MaybePromise<void>
   /**
-   * Those of the sessions in whose inboxes something is. Asked once a second for all sessions that a process holds;
-   * absent in a store that no other process can reach.
-   *
+   * Which of these sessions have messages in their inboxes. Called once a second for all sessions that a process holds.
+   * Omit it in a store that no other process can reach.
    * @example
    * for (const { sessionId, inbox } of (await memoryStore().inbox.findUnread?.(['ann', 'ben'])) ?? []) console.log(sessionId, inbox)
    */
   findUnread?(sessionIds: readonly string[]): MaybePromise<UnreadInbox[]>
   /**
-   * Every session in whose inbox something is, held or not. A host asks once a second, and continues those that rest; a store
-   * without it is asked page by page, with `list` and `findUnread`.
-   *
+   * All sessions with messages in their inboxes, held or not. A host calls it once a second and continues the resting
+   * sessions. Without it, the host pages through `list` and `findUnread`.
    * @example
    * for (const { sessionId } of (await memoryStore().inbox.listUnread?.()) ?? []) console.log(sessionId)
    */
   listUnread?(): MaybePromise<UnreadInbox[]>
 }
 
-/** An inbox that answers at once. */
+/** A synchronous inbox. */
 export interface SyncSessionInbox extends SessionInbox {
   put(sessionId: string, text: string): Delivery
   read(sessionId: string, after?: number): InboxMessage[]

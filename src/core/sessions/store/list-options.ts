@@ -19,37 +19,36 @@ interface ListPosition {
 }
 
 /**
- * Which sessions to list. Without `children` and `parent`, those of sub-agents are left out.
- *
+ * Selects the sessions to list. Sub-agent sessions are omitted without `children` or `parent`.
  * @example
  * const options: ListOptions = { prefix: 'ann', state: ['PAUSED', 'WAITING_FOR_INPUT'], limit: 50 }
  * const page = await memoryStore().list(options)
  * const next = await memoryStore().list({ ...options, after: page.at(-1) })
  */
 export interface ListOptions {
-  /** Those whose ids begin with this text and a colon: what `authorize` returns as `prefix`. Default: any. */
+  /** Sessions whose ids start with this text and a colon, such as the `prefix` that `authorize` returns. Default: any. */
   prefix?: string
-  /** Those that have all of these tags. Default: any. */
+  /** Sessions with all of these tags. Default: any. */
   tags?: SessionTags
-  /** Those whose latest run is in this state, or in one of these. Default: any. */
+  /** Sessions whose latest run is in this state, or in one of these. Default: any. */
   state?: AgentState | readonly AgentState[] | undefined
-  /** Those of the agent with this name. Default: any. */
+  /** Sessions of the agent with this name. Default: any. */
   agent?: string | undefined
-  /** The sessions of the sub-agents that this session has called itself. */
+  /** The sessions of the sub-agents that this session called directly. */
   parent?: string
-  /** Whether the sessions of sub-agents are listed, too. Default: false; with `parent`, they are what is listed. */
+  /** Whether sub-agent sessions are listed, too. Default: false. With `parent`, only they are listed. */
   children?: boolean | undefined
-  /** Those written at this time or later; milliseconds since the epoch. Default: any. */
+  /** Sessions written at this time or later, in milliseconds since the epoch. Default: any. */
   since?: number | undefined
-  /** Those written before this time; milliseconds since the epoch. Default: any. */
+  /** Sessions written before this time, in milliseconds since the epoch. Default: any. */
   before?: number | undefined
-  /** At most so many. Default: all. */
+  /** The maximum number of sessions. Default: all. */
   limit?: number | undefined
-  /** The last session of the page before: the list goes on after it. Fewer than `limit` are the last page. */
+  /** The last session of the previous page. The list continues after it. A page with fewer than `limit` sessions is the last. */
   after?: ListPosition | undefined
 }
 
-/** The same, checked, with every key; null is any. */
+/** Validated list options with all keys. Null means any. */
 export interface Listing {
   prefix: string | null
   tags: readonly (readonly [name: string, value: string])[]
@@ -68,7 +67,7 @@ type OptionName = keyof ListOptions
 const isTime = (value: unknown): boolean => Number.isSafeInteger(value)
 const timePhrase = 'is a time in whole milliseconds since the epoch'
 
-/** What each option has to be. */
+/** The rule for each option. */
 const rules: Readonly<Record<OptionName, readonly [is: (value: never) => boolean, phrase: string]>> = {
   prefix: [
     (value: string) => isSessionId(value) && !value.endsWith(':'),
@@ -99,7 +98,7 @@ const rules: Readonly<Record<OptionName, readonly [is: (value: never) => boolean
 
 const optionNames = Object.keys(rules) as OptionName[]
 
-/** A list of the sessions of an owner must not become a list of all when the value is missing. */
+/** A missing value must not turn the list of one owner's sessions into a list of all sessions. */
 const ownerNames: readonly string[] = ['prefix', 'tags', 'parent'] satisfies OptionName[]
 
 /** @throws {UsageError} `invalid_option`, naming the key */
@@ -107,7 +106,7 @@ export function checkListOptions(options: ListOptions = {}): Listing {
   if (typeof options !== 'object' || options === null || Array.isArray(options))
     throw new UsageError('invalid_option', `list takes options: ${optionNames.join(', ')}.`, 'list')
   expectKnownOptions('list', options, optionNames)
-  // Each is read once: what is checked is what is used.
+  // Reads each option once, so that the checked value is the used value.
   const given: ListOptions = Object.fromEntries(
     optionNames.flatMap((name) => (name in options ? [[name, options[name]]] : [])),
   )
@@ -127,10 +126,10 @@ export function checkListOptions(options: ListOptions = {}): Listing {
   return { prefix, tags: Object.entries(tags), states, agent, parent, children, since, before, limit, after }
 }
 
-/** The ids that begin with a prefix and a colon, in the order of their bytes: from the first of them, up to the second. */
+/** The range of ids that start with a prefix and a colon, in byte order: from the first, up to but excluding the second. */
 export const toIdRange = (prefix: string): [from: string, to: string] => [`${prefix}:`, `${prefix};`]
 
-/** The order of a list: the session that was written last comes first. */
+/** List order. The session written last comes first. */
 export const compareListed = (a: ListPosition, b: ListPosition): number =>
   b.updatedAt - a.updatedAt || (a.id < b.id ? -1 : 1)
 
@@ -138,7 +137,7 @@ interface Listable extends ListPosition {
   summary: { state: AgentState | null; agent?: string; tags?: SessionTags; parent?: string } | null
 }
 
-/** Whether a session stands in the list. */
+/** Whether a session matches the list options. */
 export function isListed(listing: Listing, { id, updatedAt, summary }: Listable): boolean {
   const { prefix, tags, states, agent, parent, children, since, before, after } = listing
   if (states !== null && !(summary?.state && states.includes(summary.state))) return false
@@ -157,7 +156,7 @@ function listOptionError(key: string, what: string): UsageError {
   return new UsageError('invalid_option', `list({ ${key} }): it ${what}.`, key)
 }
 
-/** A range with whole numbers, or from the last snapshot; null: there is nothing in it. */
+/** A range with integer bounds, or from the last snapshot. Null if it is empty. */
 export interface ResolvedRange {
   from: number | 'snapshot'
   to: number

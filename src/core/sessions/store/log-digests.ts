@@ -2,30 +2,30 @@ import type { SessionStore } from './store.js'
 
 type MaybePromise<Value> = Value | Promise<Value>
 
-/** What was once read in a log, for lists and searches: who has it need not read the log again. */
+/** Data extracted from a log for lists and searches, so that the log does not have to be read again. */
 export interface LogDigest {
   sessionId: string
   /** The number of the last record that was read. */
   head: number
-  /** When the session was created: one that was deleted and made anew is another. */
+  /** When the session was created. Distinguishes a session that was deleted and created again. */
   createdAt: number
   /** JSON text. */
   data: string
 }
 
-/** The digests beside the logs of a store. They are deleted with their sessions. */
+/** The digests of a store, kept in addition to its logs. They are deleted with their sessions. */
 export interface DigestTable {
-  /** Those that are kept of these sessions. The log of one may have grown since. */
+  /** The stored digests of these sessions. A log may have grown since its digest was made. */
   read(sessionIds: readonly string[]): MaybePromise<LogDigest[]>
-  /** Keeps those whose log ends where they do, in place of former ones. At most one a session. */
+  /** Stores the digests whose log still ends at `head`, replacing older ones. At most one per session. */
   put(digests: readonly LogDigest[]): MaybePromise<void>
 }
 
 const openers = new WeakMap<object, () => MaybePromise<DigestTable>>()
 
 /**
- * Lets the studio keep digests in exactly this store. They are no method of it: a store that spreads it, and encrypts what it
- * keeps, would hand them on, and they are readable.
+ * Registers digests for exactly this store. They are not a store method, because a wrapper that spreads the store to
+ * encrypt its data would expose them in plain text.
  */
 export function offerDigests<Store extends object>(
   store: Store,
@@ -35,7 +35,7 @@ export function offerDigests<Store extends object>(
   return store
 }
 
-/** The digests of a store; made when they are first asked for. Null for a store that keeps none. */
+/** The digests of a store, created on first use. Null if the store keeps none. */
 export async function openDigests(store: SessionStore): Promise<DigestTable | null> {
   return (await openers.get(store)?.()) ?? null
 }

@@ -17,7 +17,7 @@ import {
 import { withTitle } from './session-title.js'
 import type { Lease, ListedSession, LogRecord, SessionSummary, SyncSessionStore } from './store.js'
 
-/** Time, for tests. */
+/** Options for tests. */
 export interface MemoryStoreOptions {
   /** Milliseconds since the epoch. Default: `Date.now`. */
   now?: () => number
@@ -33,7 +33,7 @@ interface MemorySession {
   updatedAt: number
   lease: Lease | null
   inbox: InboxMessage[]
-  /** How many messages have been put into the inbox. */
+  /** The number of messages ever put into the inbox. */
   lastMessage: number
 }
 
@@ -42,8 +42,7 @@ const emptyMemorySession = { summary: null, title: null, createdAt: 0, updatedAt
 const getLastMessage = ({ inbox }: MemorySession): number => inbox.at(-1)?.message ?? 0
 
 /**
- * Sessions that live as long as the process does. Records are kept by reference: do not change them afterwards.
- *
+ * Sessions that live as long as the process does. Records are kept by reference, so do not change them afterwards.
  * @example createAgent({ model, store: memoryStore() })
  */
 export function memoryStore(options: MemoryStoreOptions = {}): SyncSessionStore {
@@ -55,7 +54,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): SyncSessionStore 
   const holds = (kept: MemorySession | undefined): kept is MemorySession & { lease: Lease } =>
     kept?.lease != null && kept.lease.expiresAt > now()
 
-  /** The session of a lease that is its latest, whether or not it has run out. */
+  /** The session whose latest lease this is, expired or not. */
   const owned = (lease: Lease): MemorySession => {
     const kept = sessions.get(lease.sessionId)
     if (kept?.lease?.token !== lease.token) throw leaseLostError(lease)

@@ -2,7 +2,7 @@ import type { Clock } from '../../base/clock.js'
 import { getInnerStore } from './checked-store.js'
 import type { SessionStore } from './store.js'
 
-/** What a process has once for each store, however it is wrapped, and for each clock that time goes by there. */
+/** One instance per store and clock in a process. Wrappers of a store share the instance of the inner store. */
 export class PerStore<Kept> {
   readonly #make: (store: SessionStore, clock: Clock) => Kept
   readonly #known = new WeakMap<SessionStore, Map<Clock, Kept>>()
@@ -20,7 +20,7 @@ export class PerStore<Kept> {
     return kept
   }
 
-  /** Those of a store, by whichever clock. */
+  /** The instances of a store, for all clocks. */
   list(store: SessionStore): Kept[] {
     return [...(this.#known.get(getInnerStore(store))?.values() ?? [])]
   }

@@ -1,12 +1,11 @@
 import { UsageError } from '../../base/errors.js'
 
-/** An id may become a file name, a column or an argument of a command: nothing in it may mean something there. */
+/** Safe in file names, database columns and command arguments. */
 const idPattern = /^[A-Za-z0-9_:@][A-Za-z0-9._:@-]{0,199}$/
 
 /**
- * A session's id, as every store takes it: 1 to 200 letters (A–Z, a–z), digits and `. _ : @ -`, the first of them
- * neither a dot nor a dash.
- *
+ * Validates a session id for all stores: 1 to 200 letters (A–Z, a–z), digits and `. _ : @ -`, not starting with a dot or
+ * dash.
  * @example
  * const id = checkSessionId('ann:2026-05') // throws a UsageError for 'a b', '' or '.hidden'
  * @throws {UsageError} `invalid_session`
@@ -21,7 +20,7 @@ export function checkSessionId(id: unknown): string {
   )
 }
 
-/** Whether there can be a session of this id. */
+/** Whether a value is a valid session id. */
 export const isSessionId = (id: unknown): id is string => typeof id === 'string' && idPattern.test(id)
 
 function describeId(id: unknown): string {

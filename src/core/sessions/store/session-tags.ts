@@ -1,9 +1,8 @@
 import { UsageError } from '../../base/errors.js'
 
 /**
- * What an app files a session under: at most 20 tags, with names of 1 to 64 characters and values of 1 to 200. The text is
- * kept as it is, whatever the script; letter case counts.
- *
+ * Labels by which an app finds sessions: at most 20 tags, with names of 1 to 64 characters and values of 1 to 200. Text
+ * is stored unchanged in any script, and is case-sensitive.
  * @example const tags: SessionTags = { user: 'ann', plan: 'pro' }
  */
 export type SessionTags = Readonly<Record<string, string>>
@@ -12,10 +11,10 @@ const maxTags = 20
 const maxNameLength = 64
 const maxValueLength = 200
 
-/** Databases cut or refuse text with NUL or half a surrogate pair. */
+/** Databases truncate or reject text with NUL or unpaired surrogates. */
 const invalidTextPattern = /[\0\p{Cs}]/u
 
-/** What is wrong with tags that were given, as the end of a sentence; null: nothing is. */
+/** The problem with these tags, as the end of a sentence, or null. */
 export function findTagsFault(tags: unknown): string | null {
   if (typeof tags !== 'object' || tags === null || !isPlainObject(tags))
     return 'must be an object of texts, such as { user: "ann" }'
@@ -32,7 +31,7 @@ export function findTagsFault(tags: unknown): string | null {
 }
 
 /**
- * The tags of a session after a run has given some: they replace tags of the same name.
+ * Merges new tags into a session's tags. They replace tags with the same name.
  * @throws {UsageError} `invalid_option` for what are no tags, or too many together
  */
 export function mergeTags(kept: SessionTags, given: SessionTags, sessionId: string): SessionTags {
@@ -47,7 +46,7 @@ export function mergeTags(kept: SessionTags, given: SessionTags, sessionId: stri
 
 export const hasTags = (tags: SessionTags): boolean => Object.keys(tags).length > 0
 
-/** Whether a value that was read is what `findTagsFault` lets in, as far as its types go. */
+/** Whether a stored value has the type of tags. */
 export const isTags = (value: unknown): value is SessionTags =>
   typeof value === 'object' &&
   value !== null &&

@@ -2,15 +2,14 @@ import { UsageError } from '../../base/errors.js'
 import type { SessionSummary } from './store.js'
 import { isTags } from './session-tags.js'
 
-/** Enough for a line of a list. */
+/** Fits on one line of a list. */
 const maxTitleLength = 200
 
-/** Databases cut or refuse text with NUL or half a surrogate pair; other controls have no place in a line. */
+/** Databases truncate or reject text with NUL or unpaired surrogates. Other control characters do not belong in a title. */
 const invalidTextPattern = /[\p{Cc}\p{Cs}]/u
 
 /**
- * A title as it is kept: one line. Null takes a title back.
- *
+ * Validates a title, which must be a single line. Null removes the title.
  * @throws {UsageError} `invalid_option`
  */
 export function readTitle(given: unknown): string | null {
@@ -32,7 +31,7 @@ export function readTitle(given: unknown): string | null {
   )
 }
 
-/** The summary with the title that the session was given, if it was given one. */
+/** Adds the title that was set for the session, if any, to its summary. */
 export function withTitle(summary: SessionSummary | null, given: string | null): SessionSummary | null {
   return summary === null || given === null ? summary : { ...summary, title: given }
 }
@@ -40,7 +39,7 @@ export function withTitle(summary: SessionSummary | null, given: string | null):
 export const stringifySummary = (summary: SessionSummary | undefined): string | null =>
   summary === undefined ? null : JSON.stringify(summary)
 
-/** A summary that cannot be read is none: one bad row must not hide all sessions. */
+/** Parses a stored summary. An unreadable summary becomes null, so that one damaged row does not hide all sessions. */
 export function parseSummary(text: unknown): SessionSummary | null {
   if (typeof text !== 'string') return null
   try {

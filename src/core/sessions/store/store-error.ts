@@ -3,13 +3,13 @@ import type { Lease, LogRecord } from './store.js'
 
 /**
  * - `session_busy`: another run, process or machine writes to the session
- * - `lease_lost`: another process took the session over in the meantime
- * - `unknown_session`: there is none with this id
- * - `out_of_order`: the log has moved on since it was read
- * - `corrupt_log`: a record is damaged or missing; the message names the last good one
- * - `newer_log`: written by a newer Statewright
- * - `unknown_state`: a snapshot in it stands in a state that this machine does not have
- * - `disk_full`, `read_only`, `store_unavailable`: the place where it is kept does not take it
+ * - `lease_lost`: another process acquired the session in the meantime
+ * - `unknown_session`: no session has this id
+ * - `out_of_order`: the log has grown since it was read
+ * - `corrupt_log`: a record is damaged or missing; the message names the last good record
+ * - `newer_log`: a newer version of Statewright wrote the log
+ * - `unknown_state`: a snapshot has a state that this machine does not have
+ * - `disk_full`, `read_only`, `store_unavailable`: the storage does not accept the operation
  */
 export type StoreErrorCode =
   | 'session_busy'
@@ -24,8 +24,7 @@ export type StoreErrorCode =
   | 'store_unavailable'
 
 /**
- * What a session store cannot do. `subject` is the session, or the place where the store is.
- *
+ * A failed operation of a session store. `subject` is the session, or the location of the store.
  * @example
  * try {
  *   await agent.resume('ann')
@@ -43,7 +42,7 @@ export class StoreError extends StatewrightError {
   }
 }
 
-/** What every store refuses, and in which words. */
+/** Errors and checks that all stores share. */
 
 export function sessionBusyError(sessionId: string, holder: string | null): StoreError {
   return new StoreError(
@@ -62,7 +61,7 @@ export function leaseLostError({ sessionId, holder }: Lease): StoreError {
   )
 }
 
-/** The log does not end as the run left it that wants to go on. */
+/** The log has records that the run to be continued did not write. */
 export function takenOverError(sessionId: string): StoreError {
   return new StoreError(
     'out_of_order',
@@ -72,7 +71,7 @@ export function takenOverError(sessionId: string): StoreError {
   )
 }
 
-/** What a store of one's own may throw, as what every store throws. */
+/** Converts any value that a custom store throws to a StoreError. */
 export function toStoreError(sessionId: string, error: unknown): StoreError {
   if (error instanceof StoreError) return error
   const why = error instanceof Error ? error.message : String(error)
@@ -80,7 +79,7 @@ export function toStoreError(sessionId: string, error: unknown): StoreError {
   return new StoreError('store_unavailable', message, sessionId, { cause: error })
 }
 
-/** There is nothing that could be told. */
+/** The session does not exist. */
 export function unknownSessionError(sessionId: string): StoreError {
   return new StoreError(
     'unknown_session',
@@ -89,7 +88,7 @@ export function unknownSessionError(sessionId: string): StoreError {
   )
 }
 
-/** When a lease that begins now runs out. */
+/** When a lease that starts now expires. */
 export function getExpiry(now: number, ttlMs: number): number {
   if (!(Number.isFinite(ttlMs) && ttlMs >= 0)) {
     throw new UsageError(
@@ -102,12 +101,12 @@ export function getExpiry(now: number, ttlMs: number): number {
 }
 
 /**
- * JSON text has neither: a control character is escaped in it, and half a surrogate pair is, too. Databases cut or
- * change text with them without a word.
+ * Valid JSON text escapes control characters and unpaired surrogates. Databases silently truncate or change text that
+ * contains them.
  */
 const invalidTextPattern = /[\0\p{Cs}]/u
 
-/** Records that could not be kept as they are. */
+/** Rejects records that a store could not keep unchanged. */
 export function checkRecords(sessionId: string, records: readonly LogRecord[]): void {
   records.forEach(({ seq, at, type, data, check }, index) => {
     const fault = !Number.isSafeInteger(at)
@@ -125,7 +124,7 @@ export function checkRecords(sessionId: string, records: readonly LogRecord[]): 
   })
 }
 
-/** Records that do not begin right after the head. */
+/** Rejects records that do not directly follow the head. */
 export function checkFollows(sessionId: string, records: readonly LogRecord[], head: number): void {
   const first = records[0]?.seq
   if (first !== undefined && first !== head + 1) throw outOfOrderError(sessionId, head, first)

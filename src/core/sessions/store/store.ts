@@ -6,82 +6,79 @@ export type { ReadRange } from './list-options.js'
 import type { SessionTags } from './session-tags.js'
 import type { SessionTimers, SyncSessionTimers } from './timers.js'
 
-/**
- * One record of a session's log. Stores keep records as they are: what `data` means, and whether `check` is right, is
- * the log's business.
- */
+/** One record of a session's log. Stores keep records unchanged. The log interprets `data` and verifies `check`. */
 export interface LogRecord {
   /** 1, 2, 3, … without gaps within a session. */
   seq: number
   /** Milliseconds since the epoch. */
   at: number
-  /** What kind of record it is; `snapshot` sums up all before it. */
+  /** The kind of record. A `snapshot` replaces all records before it. */
   type: 'opened' | 'start' | 'event' | 'snapshot'
   /** JSON text. */
   data: string
-  /** A checksum of the others. */
+  /** A checksum of the other fields. */
   check: string
 }
 
-/** The right to write to one session, for a time. */
+/** The right to write to one session for a limited time. */
 export interface Lease {
-  /** The session that may be written to. */
+  /** The session to write to. */
   sessionId: string
-  /** New with every lease: a store refuses a writer whose token is not the session's latest. */
+  /** New for each lease. A store refuses a writer whose token is not the session's latest. */
   token: string
-  /** Who holds it, in words for people: `run 3f2a… in process 4711 on web-1`. */
+  /** The owner of the lease, in words for people: `run 3f2a… in process 4711 on web-1`. */
   holder: string
   /** Milliseconds since the epoch, by the store's clock. */
   expiresAt: number
-  /** When it was acquired: the number of the last message in the session's inbox; 0 or absent when there was none. */
+  /** The last message in the session's inbox when the lease was acquired. 0 or absent if none. */
   inbox?: number
-  /** When it was acquired: the number of the session's last record. 0 spares a reader the question; absent: not known. */
+  /** The last record of the session when the lease was acquired. 0 saves the reader a query. Absent if unknown. */
   head?: number
 }
 
-/** What else an append does. */
+/** Options of an append. */
 export interface AppendOptions {
   /**
-   * Gives the session free along with the write, where the store can do both as one: then it says `released`. A store that
-   * cannot leaves it, and is asked to `release`.
+   * Releases the session in the same write, if the store can do both atomically; the response then has `released`. Other
+   * stores ignore this option, and `release` is called.
    */
   release?: boolean
 }
 
-/** What a store tells of an append. */
+/** The response to an append. */
 export interface Appended extends InboxPosition {
-  /** The lease is given back, as by `release`. */
+  /** Whether the lease was released, as by `release`. */
   released?: boolean
 }
 
-/** What a list of sessions tells; written beside the log whenever it changes. Plain JSON. */
+/** The entry of a session in lists, stored with the log and updated whenever it changes. Plain JSON. */
 export interface SessionSummary {
   name?: string
-  /** What runs have given the session to be found by. Absent: nothing. */
+  /** The tags of the session. Absent if none. */
   tags?: SessionTags
-  /** Of a sub-agent's session: the session of the run that called it. */
+  /** For a sub-agent, the session of the run that called it. */
   parent?: string
-  /** The title that `agent.rename` gave; default: its name, or the beginning of the first user message. */
+  /** The title set by `agent.rename`. Defaults to the session's name, or to the start of the first user message. */
   title: string
-  /** Of the latest run. Null: none has started. */
+  /** The state of the latest run. Null if no run has started. */
   state: AgentState | null
-  /** Of the latest run. */
+  /** The reason of the latest run's state. */
   reason: Reason | null
-  /** When the latest run is to be woken, which sleeps: milliseconds since the epoch. Absent in an interactive run. */
+  /** When the sleeping run wakes, in milliseconds since the epoch. Absent for an interactive run. */
   wakeAt?: number
-  /** The session is a fork, and nobody has resumed its run yet: no host wakes it or takes it over. */
+  /** The session is a fork whose run was never resumed, so no host wakes or continues it. */
   unresumed?: true
-  /** How many have started. */
+  /** The number of runs started. */
   runs: number
-  /** The agent that began the latest run, as `defineAgents` calls it. */
+  /** The name in `defineAgents` of the agent that started the latest run. */
   agent?: string
-  /** The version of that agent, if it has one. */
+  /** The version of the agent, if it has one. */
   version?: string
-  /** In the transcript. */
+  /** The number of messages in the transcript. */
   messages: number
-  /** Of all runs. */
+  /** The total of all runs. */
   totalTokens: number
-  /** Of all runs, in USD; null when it is not known. */
+  /** The total of all runs in USD. Null if unknown. */
   cost: number | null
 }
 
@@ -91,30 +88,29 @@ export interface ListedSession {
   id: string
   /** Milliseconds since the epoch. */
   createdAt: number
-  /** Of the last record; milliseconds since the epoch. */
+  /** The time of the last record, in milliseconds since the epoch. */
   updatedAt: number
-  /** The number of its last record. */
+  /** The number of the last record. */
   head: number
-  /** Null when none was written yet. */
+  /** Null if none has been written. */
   summary: SessionSummary | null
-  /** The process that writes to it now; null when none does. */
+  /** The process that currently writes to the session, or null. */
   holder: string | null
 }
 
-/** Who wants to write, and for how long. */
+/** The owner and duration of a lease. */
 export interface AcquireOptions {
-  /** Who asks, in words for people: a run, for example. A store adds the process and machine where it knows them. */
+  /** The owner of the lease, in words for people, such as a run. A store adds the process and machine if it knows them. */
   holder: string
-  /** How long the lease lasts unless it is renewed, in milliseconds. */
+  /** How long the lease lasts without renewal, in milliseconds. */
   ttlMs: number
 }
 
 type MaybePromise<Value> = Value | Promise<Value>
 
 /**
- * Where sessions are kept: an append-only log for each, with one writer at a time. A store may answer at once or with
- * a promise; what it cannot do, it says with a `StoreError`.
- *
+ * Session storage: an append-only log per session, with one writer at a time. Methods may be synchronous or return a
+ * promise. They fail with a `StoreError`.
  * @example
  * const store: SessionStore = memoryStore()
  * const readOnly: SessionStore = {
@@ -126,8 +122,7 @@ type MaybePromise<Value> = Value | Promise<Value>
  */
 export interface SessionStore {
   /**
-   * The right to write to a session, which need not exist yet.
-   *
+   * Acquires the right to write to a session. The session need not exist.
    * @example
    * const lease = await memoryStore().acquire('ann', { holder: 'me', ttlMs: 30_000 })
    * @throws {StoreError} `session_busy`, naming the holder, while another lease lasts and its holder is not known to be
@@ -135,8 +130,8 @@ export interface SessionStore {
    */
   acquire(sessionId: string, options: AcquireOptions): MaybePromise<Lease>
   /**
-   * Lets a lease last for another `ttlMs` from now, also when it has run out and no other process has acquired the session since.
-   *
+   * Extends a lease to `ttlMs` from now. Also extends an expired lease if no other process has acquired the session
+   * since.
    * @example
    * const store = memoryStore()
    * const lease = await store.renew(await store.acquire('ann', { holder: 'me', ttlMs: 30_000 }), 30_000)
@@ -144,26 +139,23 @@ export interface SessionStore {
    */
   renew(lease: Lease, ttlMs: number): MaybePromise<Lease>
   /**
-   * The same for many leases at once: those that are still the latest, with when they run out now; the others are lost. A
-   * store without it is asked for one after the other.
-   *
+   * Extends many leases at once. Returns the leases that are still the latest, with their new expiry; the others are
+   * lost. Without this method, each lease is renewed separately.
    * @example
    * const store = memoryStore()
    * const kept = (await store.renewAll?.([await store.acquire('ann', { holder: 'me', ttlMs: 30_000 })], 30_000)) ?? []
    */
   renewAll?(leases: readonly Lease[], ttlMs: number): MaybePromise<Lease[]>
   /**
-   * Gives the session free. A lease that is lost already is no error.
-   *
+   * Releases the session. A lost lease is not an error.
    * @example
    * const store = memoryStore()
    * await store.release(await store.acquire('ann', { holder: 'me', ttlMs: 30_000 }))
    */
   release(lease: Lease): MaybePromise<InboxPosition | void>
   /**
-   * Adds records to the end of the log, all or none; they are durable when this returns, or resolves. A summary
-   * replaces the last one.
-   *
+   * Appends records to the log, all or none. They are durable when `append` returns or resolves. A summary replaces the
+   * previous one.
    * @example
    * const store = memoryStore()
    * const lease = await store.acquire('ann', { holder: 'me', ttlMs: 30_000 })
@@ -178,48 +170,42 @@ export interface SessionStore {
     options?: AppendOptions,
   ): MaybePromise<Appended | void>
   /**
-   * The records in order; none for a session that does not exist.
-   *
+   * The records in order. Empty if the session does not exist.
    * @example
    * const records = await memoryStore().read('ann', { from: 1, to: 12 })
    */
   read(sessionId: string, range?: ReadRange): MaybePromise<LogRecord[]>
   /**
-   * One session, as `list` tells it; null when there is none, or none that has a record.
-   *
+   * One session, in the format of `list`. Null if the session does not exist or has no record.
    * @example
    * const listed = await memoryStore().get('ann') // null
    */
   get(sessionId: string): MaybePromise<ListedSession | null>
   /**
-   * The sessions with at least one record, the one written last first. Default: all of them but those of sub-agents.
-   *
+   * The sessions with at least one record, last written first. Defaults to all sessions except those of sub-agents.
    * @example
    * for (const { id, summary } of await memoryStore().list({ limit: 20 })) console.log(id, summary?.state)
    * @throws {UsageError} `invalid_option` for options that make no sense
    */
   list(options?: ListOptions): MaybePromise<ListedSession[]>
   /**
-   * Deletes a session with all its records; false when there was none.
-   *
+   * Deletes a session with all its records. Returns false if it does not exist.
    * @example
    * const wasThere = await memoryStore().delete('ann') // false
    * @throws {StoreError} `session_busy` while a process writes to it
    */
   delete(sessionId: string): MaybePromise<boolean>
   /**
-   * Gives a session a title, which `get` and `list` tell as the `title` of its summary, whatever is appended afterwards; null takes it
-   * back. Needs no lease, and does not count as a write. False for a session without a record. A store without it cannot rename
-   * sessions.
-   *
+   * Sets the title of a session. `get` and `list` return it as the `title` of the summary, regardless of later appends.
+   * Null removes it. Requires no lease and does not count as a write. Returns false if the session has no record. A store
+   * without this method cannot rename sessions.
    * @example
    * const wasThere = await memoryStore().setTitle?.('ann', 'The trip to Lisbon') // false
    */
   setTitle?(sessionId: string, title: string | null): MaybePromise<boolean>
   /**
-   * Overwrites what deleted sessions have left where the store keeps its data. Asked after agents have deleted sessions. A store
-   * without it leaves nothing, or leaves this to its server.
-   *
+   * Overwrites the leftovers of deleted sessions in the store's files. Called after agents have deleted sessions. Omit it
+   * if nothing is left over or if a database server handles it.
    * @example
    * const store = memoryStore()
    * await store.delete('ann')
@@ -227,27 +213,25 @@ export interface SessionStore {
    */
   purge?(): MaybePromise<void>
   /**
-   * Gives back what the store holds: files, connections. It is not used afterwards.
-   *
+   * Releases files and connections. The store is not used afterwards.
    * @example
    * await memoryStore().close()
    */
   close(): MaybePromise<void>
   /**
-   * Where budgets are kept that several runs share (`statewright/fleet`). Always the same; what it needs is made when it is first
-   * asked for. A store without it keeps none.
-   *
+   * Opens the budgets that several runs share (`statewright/fleet`). Always returns the same object and creates its
+   * storage on first use. A store without this method has no budgets.
    * @example
    * const budgets = await memoryStore().openBudgets?.()
    */
   openBudgets?(): MaybePromise<BudgetStore>
-  /** Where `agent.send` leaves messages. A store without it takes none. */
+  /** The inboxes to which `agent.send` delivers messages. A store without inboxes accepts none. */
   readonly inbox?: SessionInbox | undefined
-  /** What is to be done at a time: sleeping sessions need it. A store of your own may leave it out. */
+  /** The timers that wake sleeping sessions. Optional in a custom store. */
   readonly timers?: SessionTimers | undefined
 }
 
-/** A session store that answers at once: when `append` returns, its records are durable. */
+/** A synchronous session store. Records are durable when `append` returns. */
 export type SyncSessionStore = {
   [Method in Exclude<
     keyof SessionStore,

@@ -2,7 +2,7 @@ import { OrderedList } from '../../base/ordered-list.js'
 
 type MaybePromise<Value> = Value | Promise<Value>
 
-/** Something to do at a time, such as waking a sleeping session. */
+/** An action scheduled for a time, such as waking a sleeping session. */
 export interface StoredTimer {
   /** 1 to 300 characters, unique in its store. */
   id: string
@@ -12,43 +12,36 @@ export interface StoredTimer {
   data: string
 }
 
-/** The timers that are due, by the store's own clock: all processes of a store agree on the time. */
+/** The timers that are due by the store's clock, which all its processes share. */
 export interface DueTimers {
   /** Milliseconds since the epoch. */
   now: number
-  /** Those that were due first come first, and by their ids. */
+  /** In order of time, then id. */
   timers: StoredTimer[]
 }
 
-/**
- * What is to be done at a time, beside the sessions of a store. A process that does it moves the timer first: of several
- * processes, one succeeds.
- */
+/** The timers of a store. Before a process acts on a timer, it moves the timer, so that only one of several processes acts. */
 export interface SessionTimers {
   /**
-   * One timer; null for none.
-   *
+   * One timer, or null.
    * @example
    * const timer = await memoryStore().timers.get('wake:report') // null
    */
   get(id: string): MaybePromise<StoredTimer | null>
   /**
-   * Adds timers, or replaces those with the same ids; they are durable when this returns, or resolves.
-   *
+   * Adds timers or replaces timers with the same ids. They are durable when `set` returns or resolves.
    * @example
    * await memoryStore().timers.set([{ id: 'wake:report', at: Date.now() + 60_000, data: '{}' }])
    */
   set(timers: readonly StoredTimer[]): MaybePromise<void>
   /**
-   * Those whose time has come: at most `limit`, after the timer `after`.
-   *
+   * The due timers after the timer `after`, at most `limit`.
    * @example
    * const { now, timers } = await memoryStore().timers.listDue({ limit: 100 })
    */
   listDue(options: { limit: number; after?: StoredTimer | undefined }): MaybePromise<DueTimers>
   /**
-   * Those whose ids begin with `prefix`, by their ids: at most `limit`, after the id `after`.
-   *
+   * The timers whose ids start with `prefix`, in id order, after the id `after`, at most `limit`.
    * @example
    * const alarms = await memoryStore().timers.list({ prefix: 'wake:', limit: 100 })
    */
@@ -62,14 +55,14 @@ export interface SessionTimers {
   move(step: { id: string; from: number; to: number | null }): MaybePromise<boolean>
 }
 
-/** The timers of a store that answers at once. */
+/** Synchronous timers. */
 export type SyncSessionTimers = {
   [Method in keyof SessionTimers]: (
     ...args: Parameters<SessionTimers[Method]>
   ) => Awaited<ReturnType<SessionTimers[Method]>>
 }
 
-/** False: there is no such timer. */
+/** Returns false if the timer does not exist. */
 export async function removeTimer(timers: SessionTimers, id: string): Promise<boolean> {
   for (;;) {
     // oxlint-disable-next-line no-await-in-loop -- another process may move it in between
@@ -80,18 +73,21 @@ export async function removeTimer(timers: SessionTimers, id: string): Promise<bo
   }
 }
 
-/** Where timers are kept: by their ids, and in two orders. */
+/** Timer storage, indexed by id and by time. */
 export interface TimerTable {
   get(id: string): StoredTimer | undefined
-  /** In the order of time, not before this one. */
+  /** In time order, from this timer on. */
   byTime(from: StoredTimer): Iterable<StoredTimer>
-  /** In the order of ids, from this one. */
+  /** In id order, from this id on. */
   byId(from: string): Iterable<StoredTimer>
   set(timer: StoredTimer): void
   delete(timer: StoredTimer): void
 }
 
-/** The timers of a table, by the clock of their store. Each method is one step: a store that has transactions makes it one of them. */
+/**
+ * Timers on top of a table, by the clock of their store. Each method is one step, to be wrapped in a transaction if the
+ * store has transactions.
+ */
 export function createTableTimers(now: () => number, table: TimerTable): SyncSessionTimers {
   const put = (timer: StoredTimer): void => {
     const before = table.get(timer.id)
@@ -131,7 +127,7 @@ export function createTableTimers(now: () => number, table: TimerTable): SyncSes
   }
 }
 
-/** Timers that live as long as the process does. */
+/** A timer table in memory. */
 export function createTimerTable(): TimerTable {
   const timers = new Map<string, StoredTimer>()
   const byTime = new OrderedList<StoredTimer>(compareTimes)
