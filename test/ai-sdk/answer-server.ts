@@ -13,7 +13,7 @@ afterEach(async () => {
   )
 })
 
-/** A server that returns these answers, one per request, and records its requests. */
+/** A server that returns the given answers, one per request, and records its requests. */
 export async function serverOf(answers: readonly HostedAnswer[]): Promise<{ url: string; sent: unknown[] }> {
   const sent: unknown[] = []
   const server = createServer((request, response) => {

@@ -11,7 +11,7 @@ afterEach(() => {
   for (const server of servers.splice(0)) server.close()
 })
 
-/** Passes requests on, and resets the connection of each streamed answer right before its last event. */
+/** Forwards requests, and resets the connection of each streamed answer right before its last event. */
 async function startCuttingProxy(target: string): Promise<{ url: string; count: () => number }> {
   let count = 0
   const server = createServer(async (request, response) => {

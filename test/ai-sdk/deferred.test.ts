@@ -33,7 +33,7 @@ test.each(cases.filter(([name]) => !name.startsWith('google')))(
         loads += play.of('tools_loaded').length
         await theatre.close()
       }),
-      // The same runs each time: a few by chance may load nothing.
+      // A fixed seed. A few random runs might load nothing.
       { numRuns: sampled(6), seed: 1 },
     )
     expect(loads).toBeGreaterThan(0)

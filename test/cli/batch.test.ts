@@ -16,7 +16,7 @@ afterEach(removeFolders)
 
 const hook = 'statewrightBatch'
 
-/** What the model is asked, and what it does on top of its answer. */
+/** The model's input, and its actions besides the answer. */
 const world = {
   asked: [] as string[],
   onAsked: (_said: string): unknown => undefined,
@@ -32,7 +32,7 @@ afterAll(() => {
   Reflect.deleteProperty(globalThis, hook)
 })
 
-/** It repeats what was said; at a line that asks to pay, it calls a tool that a person approves. */
+/** Echoes the user's message. A line that asks for a payment calls a tool that needs approval. */
 const agentModule = `
   import { createAgent, defineTool, ModelError } from 'statewright'
   const usage = { inputTokens: 100, outputTokens: 10, totalTokens: 110, cachedInputTokens: 0, reasoningTokens: 0 }
@@ -83,7 +83,7 @@ test('a line of the input is a session, and its result is a line in the order of
     lines({ id: 'a', input: 'One.', tags: { team: 'x' } }, '', { id: 'b', input: [{ content: 'Two.' }] }),
   )
   const { code, err, out } = await toFile(['--concurrency', '1'])
-  // Where the machine is slow, lines on the way come before.
+  // Progress lines may precede it on a slow machine.
   expect(err).toMatch(
     /(?:^|\n)statewright: batch 'in': 2\/2 done, 0 running, 0 waiting, 0 failed, \$2\.00\.\n$/,
   )
@@ -140,7 +140,7 @@ test('started again it goes on where it was, repairs a torn line, and asks nothi
   const whole = await read()
   expect(whole.startsWith(begun)).toBe(true)
   expect(parse(whole).map(({ id }) => id)).toEqual(['q0', 'q1', 'q2', 'q3', 'q4', 'q5'])
-  // What was under way when the batch was parked is asked again.
+  // Requests that were active when the batch was parked run again.
   expect(world.asked.toSorted()).toEqual(
     ['Question 3', ...Array.from({ length: 6 }, (_, i) => `Question ${i}`)].toSorted(),
   )

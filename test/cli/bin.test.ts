@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { folder, removeFolders } from './support.js'
 import { longTest } from '../support/extent.js'
 
-/** The built command as its own process: signals, pipes and the exit code are real. */
+/** The built command in a separate process, with real signals, pipes and exit codes. */
 const bin = join(process.cwd(), 'dist/src/cli/main.js')
 const isBuilt = existsSync(bin)
 if (!isBuilt) process.stderr.write('test/cli/bin.test.ts is skipped: run npm run build first.\n')
@@ -27,7 +27,7 @@ function run(
   return command(['run', ...args], cwd, onText)
 }
 
-/** For NODE_OPTIONS: as if jiti were not installed. */
+/** For NODE_OPTIONS: simulates a missing jiti. */
 const withoutJiti = `--import=data:text/javascript,${encodeURIComponent(
   `import { register } from 'node:module'
    register('data:text/javascript,' + encodeURIComponent(\`export async function resolve(name, context, next) {
@@ -36,7 +36,7 @@ const withoutJiti = `--import=data:text/javascript,${encodeURIComponent(
    }\`))`,
 )}`
 
-/** The home of its user is the folder. */
+/** The folder is the user's home. */
 function command(
   args: string[],
   cwd: string,
@@ -114,7 +114,7 @@ whenBuilt('the statewright command', () => {
   })
 
   describe('SIGTERM', () => {
-    /** A tool that notes each time that it works, for a while. */
+    /** A slow tool that records each execution. */
     const slow = (ms: number) => `
       import { appendFileSync } from 'node:fs'
       import { defineTool } from ${JSON.stringify(join(process.cwd(), 'dist/src/index.js'))}
@@ -147,7 +147,7 @@ whenBuilt('the statewright command', () => {
         expect(JSON.parse(listed.out)).toMatchObject({ id: 's', state: 'interrupted', holder: null })
         const resumed = await command(['resume', 's', '--rehearsal=end.json', '-t', 'slow.mjs'], cwd)
         expect(resumed.out).toMatch(/All done\.[^]*COMPLETED/)
-        // A call that must not come twice was waited for.
+        // The process waited for a call that must not run twice.
         expect(await readFile(join(cwd, 'paid.txt'), 'utf8')).toBe('paid ')
       },
     )

@@ -4,7 +4,7 @@ import { cli, removeFolders } from './support.js'
 
 afterEach(removeFolders)
 
-// With real signals in bin.test.ts; here is what a person is asked meanwhile.
+// bin.test.ts uses real signals. These tests cover the prompt during the shutdown.
 
 const hook = 'statewrightEnding'
 const mail = calls(['a', 'send_mail', { to: 'ann' }])
@@ -33,7 +33,7 @@ test.each([
 })
 
 describe('while a call is at work that must not come twice', () => {
-  /** The process is told to end as the tool works. */
+  /** Requests the shutdown while the tool runs. */
   const module = toolsModule.replace(
     'export default [',
     `export default [
@@ -52,7 +52,7 @@ describe('while a call is at work that must not come twice', () => {
     Object.assign(globalThis, {
       [hook]: async () => {
         sigterm.raise()
-        // Time in which a process that waits for no call can leave the run.
+        // Enough time for a process without a pending call to leave the run.
         for (let i = 0; i < 20; i += 1) await new Promise((resolve) => setTimeout(resolve))
         return `paid ${paid.push('paid')}`
       },

@@ -26,7 +26,7 @@ const scorers = `
     short: ({ output }) => ({ score: output.length < 7, why: output.length + ' letters' }),
   }`
 
-/** Answers by the last message; a case, a scorer and an agent in a folder. */
+/** Answers by the last message. The folder contains a case, a scorer and an agent. */
 async function place(
   answer: (said: string) => string,
   { score = scorers, tools = '[]' }: { score?: string; tools?: string } = {},

@@ -8,17 +8,17 @@ import { provideEntries } from '../support/entries.js'
 import { type Kept, kept } from './kept.js'
 import { cli, removeFolders } from './support.js'
 
-// In a file of its own: a bundle has the sources' addresses in place of the words import.meta.url, and these tests write those words.
+// In a separate file, because bundling replaces the text import.meta.url, which these tests write.
 provideEntries({ statewright: core, 'statewright/testing': testing })
 
 afterEach(removeFolders)
 
-/** Runs a file of tests as their runner would; what the tests throw comes out. */
+/** Runs a test file like its runner, and rethrows its failures. */
 async function runTests({ cwd }: Kept, file: string): Promise<string[]> {
   const found: [string, () => Promise<void>][] = []
   Object.assign(globalThis, { found: (name: string, run: () => Promise<void>) => found.push([name, run]) })
   const text = (await readFile(join(cwd, file), 'utf8')).replace(/^import \{ test \} from .*$/m, '')
-  // Each time another module: what was imported once is not read again.
+  // A new module each time, because imported modules are cached.
   const copy = file.replace('.mjs', `.${Math.random()}.mjs`)
   await writeFile(join(cwd, copy), `const test = globalThis.found\n${text}`)
   await import(pathToFileURL(join(cwd, copy)).href)
@@ -26,7 +26,7 @@ async function runTests({ cwd }: Kept, file: string): Promise<string[]> {
   return found.map(([name]) => name)
 }
 
-/** An agent in a module, as a program of one's own has it. */
+/** An agent in a module, as in a custom program. */
 const agentModule = (instructions: string, result = 'Rain.') => `
   import { createAgent, defineTool, openaiChat } from 'statewright'
   const weather = defineTool({
@@ -38,7 +38,7 @@ const agentModule = (instructions: string, result = 'Rain.') => `
 
 let played: string
 
-/** The demo takes its time as a model would: it is played once. */
+/** The demo runs at a model's pace, so it is played once. */
 beforeAll(async () => {
   played = await mkdtemp(join(tmpdir(), 'statewright-demo-'))
   await cli(['run', '--rehearsal', '--session', 'demo', '--store', 'file:kept'], { cwd: played })
@@ -46,7 +46,7 @@ beforeAll(async () => {
 
 afterAll(() => rm(played, { recursive: true, force: true }))
 
-/** What `npm start -- --session demo` leaves behind. */
+/** The session of `npm start -- --session demo`. */
 async function demo(): Promise<Kept> {
   const place = await kept()
   await cp(join(played, 'kept'), join(place.cwd, 'kept'), { recursive: true })
@@ -115,7 +115,7 @@ describe('sessions export --as test', () => {
       expect.stringContaining('Store a new recording for it with --update'),
     ])
 
-    // A module is read once a process: the changed one has another name.
+    // Modules are cached per process, so the changed module has another name.
     await writeFile(join(place.cwd, 'other.mjs'), agentModule('Be polite.'))
     const file = join(place.cwd, 'test/rain.test.mjs')
     await writeFile(file, (await readFile(file, 'utf8')).replace('../agent.mjs', '../other.mjs'))
@@ -180,7 +180,7 @@ describe('sessions export --as test', () => {
     )
     const asks = await place.run(['sessions', 'export', 'w', '--as', 'test', '--agent', 'asks.mjs'])
     expect(asks.err).toContain('waits for a person to approve it now')
-    // What was said is there all the same, though the store does not say which agent it was.
+    // The messages are exported although the store does not name the agent.
     const bare = await place.run(['sessions', 'export', 'w', '--as', 'test', '--out', 'bare.test.mjs'])
     expect([bare.code, bare.err]).toEqual([
       0,

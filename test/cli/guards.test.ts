@@ -3,7 +3,7 @@ import { removeFolders } from './support.js'
 
 afterEach(removeFolders)
 
-/** A session 'work' that looked three times at the same, and what it is tried with. */
+/** A session 'work' with three identical reads, and the options to test on it. */
 async function looked() {
   const look = { toolCalls: [{ name: 'look', arguments: { at: 'a' } }] }
   const place = await kept({

@@ -11,15 +11,15 @@ import type { SyncSessionStore } from '../../src/core/sessions/store/store.js'
 import { provideEntries } from '../support/entries.js'
 import { cli, type CliCall, folder } from './support.js'
 
-// For the programs in those folders.
+// For programs in these folders.
 provideEntries({ statewright: core })
 
-/** Sessions in a folder of the test's own, as several commands share them. */
+/** Sessions in the test's folder, shared by several commands. */
 export interface Kept {
   cwd: string
   /** A command with `--store`. */
   run: (args: readonly string[], call?: CliCall) => ReturnType<typeof cli>
-  /** The store itself, for as long as `use` takes. */
+  /** Opens the store itself while `use` runs. */
   withStore: <Value>(use: (store: SyncSessionStore) => Value | Promise<Value>) => Promise<Value>
 }
 
@@ -48,7 +48,7 @@ afterAll(async () => {
   }
 })
 
-/** What `play` leaves in its folder: it is played once in a test file, and each test has a copy of its own. */
+/** The folder with the sessions that `play` creates. It runs once per test file, and each test gets a copy. */
 export async function copyOf(name: string, play: () => Promise<Kept>): Promise<Kept> {
   const template = played.get(name) ?? playInto(play)
   played.set(name, template)
@@ -63,7 +63,7 @@ async function playInto(play: () => Promise<Kept>): Promise<string> {
   return template
 }
 
-/** A program that uses the library and the same store; `use` gets its agent. */
+/** A program that uses the library and the same store. `use` receives its agent. */
 export async function withProgram(
   { withStore }: Kept,
   turns: Scenario['turns'],
@@ -81,7 +81,7 @@ export async function withProgram(
   }
 }
 
-/** A module of tools: one that needs approval, one that the client carries out, one that just answers. */
+/** A module with three tools: one needs approval, one runs on the client, one answers immediately. */
 export const toolsModule = `
   import { defineTool } from 'statewright'
   const input = { type: 'object' }
@@ -104,7 +104,7 @@ export const calls = (...names: (readonly [id: string, name: string, args: objec
   ],
 })
 
-/** A call as the command line names it: its id, and the fingerprint of what it asks. */
+/** A call reference on the command line: its id, and the fingerprint of its input. */
 export function asAsked(id: string, name: string, input: object): string {
   return `${id}@${fingerprintCall(name, JSON.stringify(input)).slice(0, 16)}`
 }

@@ -16,7 +16,7 @@ describe('--mcp with a server that asks for a sign-in', () => {
     await rm(folder, { recursive: true })
   })
 
-  /** What is printed, and whether a person reads it. */
+  /** The printed text, and whether a person reads it. */
   const terminal = (isTTY: boolean) => {
     const printed: string[] = []
     const stderr = { isTTY, write: (text: string) => printed.push(text) > 0 }

@@ -8,7 +8,7 @@ import { cli, folder, removeFolders } from './support.js'
 
 afterEach(removeFolders)
 
-/** A module in a folder of its own finds no packages. */
+/** A module in a separate folder cannot resolve packages. */
 const xstate = pathToFileURL(join(process.cwd(), 'node_modules/xstate/dist/xstate.esm.js')).href
 const door = `
 import { createMachine } from '${xstate}'

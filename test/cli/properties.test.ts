@@ -24,7 +24,7 @@ export default createMachine({
 })
 `
 const alphabet = `export const alphabet = { 'it is granted': { type: 'GRANT' }, later: { type: 'POSTPONE' }, remind: { type: 'REMIND' } }`
-/** What always, never, leadsTo and canReach make: a module without the package can say it, too. */
+/** The values that always, never, leadsTo and canReach create. A module can write them without the package. */
 const granted = `export const properties = {
   'there is a way': { kind: 'canReach', q: 'granted' },
   'a request is granted in the end': { kind: 'leadsTo', p: 'asking', q: 'granted', fair: ['GRANT', 'REMIND'] },

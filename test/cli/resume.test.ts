@@ -17,7 +17,7 @@ const lastTold = ({ messages }: RunResult) =>
 const end = { 'end.json': says('All done.'), 'tools.mjs': toolsModule }
 const go = ['--rehearsal=end.json', '--tools', 'tools.mjs']
 
-/** A session 's' whose run waits for these calls. */
+/** A session 's' whose run waits for the given calls. */
 const waitingFor = (...asked: Parameters<typeof calls>): Promise<Kept> =>
   copyOf(JSON.stringify(asked), () => playUntilAsked(asked))
 
@@ -38,7 +38,7 @@ async function playUntilAsked(asked: Parameters<typeof calls>): Promise<Kept> {
 
 const mail = (id: string, to: string) => [id, 'send_mail', { to }] as const
 
-/** The calls of these tests, as answers name them. */
+/** The calls of these tests, as answers reference them. */
 const a = asAsked(...mail('a', 'ann'))
 const b = asAsked(...mail('b', 'bob'))
 const c = asAsked(...mail('c', 'cy'))
@@ -194,7 +194,7 @@ describe('resume brings back a run', () => {
     expect(err).toContain("statewright run --session s 'And then?'")
   })
 
-  /** A session that stands in the middle of the work of another one. */
+  /** A session in the middle of another session's work. */
   async function interrupted(): Promise<Kept & { id: string }> {
     const place = await kept({ ...end, 'play.json': calls(['l', 'look', {}]) })
     await place.run(['run', '--session', 's', '--rehearsal=play.json', '-t', 'tools.mjs', 'Go'])

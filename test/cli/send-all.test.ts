@@ -3,7 +3,7 @@ import { removeFolders } from './support.js'
 
 afterEach(removeFolders)
 
-/** Sessions 'a:1' and 'a:2' that wait for an approval, and 'b:1' that has ended. */
+/** Sessions 'a:1' and 'a:2' wait for an approval. Session 'b:1' has ended. */
 async function tenants() {
   const place = await kept({
     'waits.json': calls(['m', 'send_mail', { to: 'ann' }]),

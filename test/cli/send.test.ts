@@ -3,7 +3,7 @@ import { removeFolders } from './support.js'
 
 afterEach(removeFolders)
 
-/** A session 'waits' with two calls: one that needs approval, one that the client carries out. */
+/** A session 'waits' with two calls: one needs approval, one runs on the client. */
 async function waiting(): Promise<Kept> {
   const place = await kept({
     'waits.json': calls(['m', 'send_mail', { to: 'ann' }]),

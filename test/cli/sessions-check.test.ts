@@ -14,7 +14,7 @@ export default ({ store }) =>
   defineAgents({ post: { agent: createAgent({ model, store, tools: ${tools} }), version: '${version}' } })
 `
 
-/** A session that waits for an approval, begun by no named agent, and one that has ended. */
+/** A session that waits for an approval and has no agent name, and one that has ended. */
 const place = (version = '2', tools = 'tools'): Promise<Kept> =>
   copyOf(`${version} ${tools}`, () => play(version, tools))
 
@@ -131,7 +131,7 @@ test('sessions check --spec judges the log of every session, ended ones too, and
 test('sessions check --spec names the record of a forged log that breaks a rule, and a log that is damaged', async () => {
   const { run, withStore } = await place()
   await withStore((store) => {
-    // The answer to the call is left out, and everything after it has its number and a checksum that fits.
+    // Removes the answer to the call. Renumbers the later records and updates their checksums.
     const kept = store.read('done').filter(({ data }) => !data.includes('TOOL_RESULT'))
     forge(
       store,

@@ -17,10 +17,10 @@ const rows = (out: string) =>
     .split('\n')
     .map((line) => JSON.parse(line) as Record<string, unknown>)
 
-/** One session 'done' that has ended, and after it one 'waits' that waits for an approval. */
+/** A session 'done' that has ended, and a later session 'waits' that waits for an approval. */
 const two = (): Promise<Kept> => copyOf('two', playTwo)
 
-/** Them, written just now. */
+/** The same sessions, written now. */
 async function playTwo(): Promise<Kept> {
   const place = await kept({
     'done.json': calls(['l', 'look', { at: 'the sky' }]),
@@ -446,10 +446,10 @@ describe('a store that is damaged', () => {
           let isTaken = true
           try {
             database.exec(`UPDATE ${table} SET ${column} = ${value} WHERE ${where}`)
-            // What the log cannot tell, the row has to.
+            // The row provides the data that the log lacks.
             if (table === 'sessions') database.exec(`UPDATE records SET data = '' WHERE session_id = 'waits'`)
           } catch {
-            isTaken = false // SQLite keeps texts out of columns of numbers.
+            isTaken = false // SQLite rejects text in numeric columns.
           }
           database.close()
           if (!isTaken) continue

@@ -5,7 +5,7 @@ afterEach(removeFolders)
 
 const date = '2999-05-04T08:30:00Z'
 
-/** Tools that let the run sleep for a thousand years. */
+/** Tools that put the run to sleep for a thousand years. */
 const tools = `
 import { defineTool, sleepUntil } from 'statewright'
 export default [defineTool({

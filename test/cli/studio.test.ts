@@ -14,7 +14,7 @@ interface Visited {
   post: (path: string, answer: unknown) => Promise<number>
 }
 
-/** Runs a command that stays open, does something with the page, and interrupts it. */
+/** Runs a command that stays open, acts on its page, and interrupts it. */
 async function opened(
   args: readonly string[],
   call: CliCall,
@@ -163,7 +163,7 @@ describe('run --studio of a run that waits for a person', () => {
   ]
   const files = (...ids: string[]) => ({ 'mails.json': { turns: turns(...ids) }, 'tools.mjs': toolsModule })
   const endPath = '/api/sessions/mail/end'
-  /** Approves what waits, in the page. */
+  /** Approves the pending calls in the page. */
   const approve = async ({ get, post }: Visited, id: string): Promise<void> => {
     for (;;) {
       const { moment } = await get<EndView>(endPath)
@@ -203,7 +203,7 @@ describe('run --studio of a run that waits for a person', () => {
         onOutput: (text, { stdin }) => {
           if (!text.includes('(y)es, (n)o, (e)dit')) return
           questions += 1
-          // The first is answered in the page; the line is typed when the next one stands there already.
+          // The page answers the first prompt. The line is typed at the second prompt.
           if (questions > 1) stdin.write(questions === 2 ? 'n\n' : 'y\n')
         },
       },
@@ -281,7 +281,7 @@ test('sessions export --html is one file that loads nothing, or says what is mis
   expect(code).toBe(0)
   const html = await readFile(join(cwd, 'done.html'), 'utf8')
   expect(html).toMatch(/content-security-policy" content="default-src 'none'; script-src 'sha256-/)
-  // The code of the page has such texts; its elements do not.
+  // The page's code contains these texts, but its elements do not.
   const elements = html.replaceAll(/(<script[^>]*>)[^]*?<\/script>/g, '$1')
   expect(elements).not.toMatch(/<(?:script|link|img)[^>]*(?:src|href)="(?!data:)/)
   expect(html).not.toContain('<script>alert(1)')

@@ -7,22 +7,22 @@ import { runCli } from '../../src/cli/cli.js'
 import { SigtermHandler } from '../../src/cli/command.js'
 
 export interface CliCall {
-  /** Lines that come in on stdin; without `tty` they are a pipe that ends. */
+  /** Lines on stdin. Without `tty`, stdin is a pipe that ends. */
   input?: string
-  /** A person at a terminal, on both ends. */
+  /** A terminal on stdin and stdout. */
   tty?: boolean
   env?: Record<string, string>
   cwd?: string
-  /** Where this user's data goes; default: a folder of the call's own. Null: the user has no home. */
+  /** The user's data folder. Default: a folder per call. Null when the user has no home. */
   dataFolder?: string | null
   signal?: AbortSignal
-  /** What SIGTERM begins. */
+  /** The handler of SIGTERM. */
   sigterm?: SigtermHandler
-  /** What stdout fails with: 'ENOSPC', 'EPIPE' … Default: it takes everything. */
+  /** The error code of stdout, such as 'ENOSPC' or 'EPIPE'. Default: writes succeed. */
   stdoutFails?: string
-  /** Sees every piece of stderr as it comes. */
+  /** Called with each chunk of stderr. */
   onError?: (text: string) => void
-  /** Sees every piece of stdout as it comes, and may write to stdin or destroy stdout. */
+  /** Called with each chunk of stdout. May write to stdin or destroy stdout. */
   onOutput?: (text: string, io: CliIO & { stdin: PassThrough; stdout: PassThrough }) => void
 }
 
@@ -32,7 +32,7 @@ export interface CliOutcome {
   err: string
 }
 
-/** The command line with a world of its own: no network but loopback, no environment, no terminal. */
+/** The command line in an isolated environment: only loopback network, no variables, no terminal. */
 export async function cli(args: readonly string[], call: CliCall = {}): Promise<CliOutcome> {
   const { input = '', tty = false, env = {}, cwd = process.cwd(), onOutput } = call
   const { dataFolder = await folder({}) } = call
@@ -59,7 +59,7 @@ export async function cli(args: readonly string[], call: CliCall = {}): Promise<
   if (!tty) io.stdin.end()
   if (call.stdoutFails !== undefined) failWrites(io.stdout, call.stdoutFails)
   const code = await runCli(args, io)
-  // What was written last is still on its way through the streams.
+  // The last output is still in the streams.
   await new Promise((resolve) => setImmediate(resolve))
   return { code, ...outcome }
 }
@@ -72,7 +72,7 @@ function failWrites(stream: PassThrough, code: string): void {
   })
 }
 
-/** A folder of its own with these files, removed after the test. */
+/** A temporary folder with the given files, removed after the test. */
 export async function folder(files: Record<string, unknown>): Promise<string> {
   const path = await mkdtemp(join(tmpdir(), 'statewright-cli-'))
   folders.push(path)

@@ -246,7 +246,7 @@ test('the page is what the committed results say, of the cases as they are', asy
 })
 
 test('the minimal loop and the loop with mistakes differ over HTTP', async () => {
-  // The controls need neither a build nor a library.
+  // The controls require neither a build nor a library.
   const { runControls } = await load<{ runControls: (options: object) => Promise<unknown[]> }>(
     'run-suite.mjs',
   )

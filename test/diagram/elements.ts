@@ -1,6 +1,6 @@
 import { expect } from '@jest/globals'
 
-/** The elements of an XML document; throws where one is not closed, or an attribute is no attribute. */
+/** The elements of an XML document. Throws for an unclosed element or a malformed attribute. */
 export function elementsOf(xml: string): string[] {
   const open: string[] = []
   const names: string[] = []

@@ -24,7 +24,7 @@ it('shows a run that retries, asks a person, and completes, and rests where some
   ])
     expect(shown).toContain(path)
   expect(film).toContain('@media (prefers-reduced-motion: reduce){.f{animation:none}}')
-  // Without motion the end is there, and nothing else.
+  // Without motion, only the end is visible.
   const [, still = ''] =
     film
       .split('</style>\n')

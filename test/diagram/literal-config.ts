@@ -1,15 +1,15 @@
 import { parseSync } from '@swc/core'
 
-/** The parts of a syntax tree that are looked at. */
+/** The visited parts of a syntax tree. */
 interface Node {
   type: string
   [key: string]: unknown
 }
 
 /**
- * The config of the only `createMachine` call in a TypeScript source, read without running it, the way an editor reads
- * it: literals, lists and objects with plain keys. Functions are allowed, and left out, where XState has no name for
- * them: `context`, `output` and an actor's `input`. Anything else is refused with its path.
+ * The config of the only `createMachine` call in a TypeScript source, parsed without running it, as an editor does. It accepts
+ * literals, lists, and objects with plain keys. Functions are allowed and omitted for keys that XState does not name: `context`,
+ * `output` and an actor's `input`. Other values throw with their path.
  */
 export function literalConfig(source: string): Record<string, unknown> {
   const calls = callsOf(parseSync(source, { syntax: 'typescript' }))

@@ -1,6 +1,6 @@
 import { and, createMachine, fromPromise, not, setup } from 'xstate'
 
-/** What the agent machine has none of: timers, parallel regions, combined guards, inline parts, awkward names. */
+/** Features that the agent machine does not use: timers, parallel regions, combined guards, inline actors, awkward names. */
 export const workshop = setup({
   guards: { isOpen: () => true, 'is "late" & <old>': () => false },
   actors: { fetchIt: fromPromise(() => Promise.resolve()) },

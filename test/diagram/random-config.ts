@@ -8,7 +8,7 @@ interface Node {
 
 const kinds = ['atomic', 'compound', 'parallel', 'final', 'shallow', 'deep'] as const
 
-/** A tree of states with all that XState has: nested, parallel, history and final ones. */
+/** A tree of states with all XState kinds: nested, parallel, history and final. */
 function tree(depth: number): fc.Arbitrary<Node[]> {
   const children = depth === 0 ? fc.constant<Node[]>([]) : tree(depth - 1)
   const node = fc.record({ type: fc.constantFrom(...kinds), children })
@@ -17,7 +17,7 @@ function tree(depth: number): fc.Arbitrary<Node[]> {
       const hasChildren = (type === 'compound' || type === 'parallel') && inner.length > 0
       const isPlain = type === 'compound' || type === 'parallel' || index === 0
       return {
-        // Awkward on purpose: blanks, marks and words of the formats.
+        // Awkward on purpose: spaces, punctuation and reserved words of the formats.
         key: ['end', 'a state', 'x:<"&>'][index] ?? 's',
         type: hasChildren ? type : isPlain ? 'atomic' : type,
         children: hasChildren ? inner : [],
@@ -26,7 +26,7 @@ function tree(depth: number): fc.Arbitrary<Node[]> {
   )
 }
 
-/** A machine whose states have random transitions, of every kind of event, to random others. */
+/** A machine with random transitions between its states, for every kind of event. */
 export const randomConfig: fc.Arbitrary<object> = fc
   .record({ states: tree(2), picks: fc.infiniteStream(fc.nat({ max: 999 })) })
   .map(({ states, picks }) => {

@@ -57,7 +57,7 @@ test('Mermaid has lines of its grammar only, and draws or notes every transition
       /^ {4}[^"{}]+ → stays$/,
       /^ +class(?:Def)? \S+ \S+$/,
     ]
-    // What is escaped has a semicolon of its own.
+    // Escapes contain semicolons.
     const plain = lines.map((line) => line.replaceAll(/#\d+;/g, '?'))
     for (const line of plain) expect([line, forms.some((form) => form.test(line))]).toEqual([line, true])
     const names = plain.flatMap((line) => /^ +state "[^"]*" as (\w+)/.exec(line)?.[1] ?? [])
@@ -84,7 +84,7 @@ test('the picture is XML with a row for every transition and a line to every tar
         const line = new RegExp(`^${nameOf(id)}:\\w+:\\w -> ${end} \\[`, 'm')
         if (!isQuiet) expect([id, target, line.test(dot)]).toEqual([id, target, true])
       }
-      // A dot leads to each state that is entered first.
+      // A dot leads to each initial state.
       if (inner.length > 0)
         for (const first of states.find((state) => state.id === id)?.initial ?? [])
           expect(dot).toMatch(new RegExp(`^start_${nameOf(id)} -> (?:start_)?${nameOf(first)} \\[`, 'm'))
@@ -105,7 +105,7 @@ test('the overview is XML with every state and every way between them', () =>
     const ways = [...anywhere, ...tops.flatMap((top) => top.transitions)]
     expect(ways.every(({ events }) => events.length > 0)).toBe(true)
     const shown = (name: string): string[] => svg.match(new RegExp(` ${name}="`, 'g')) ?? []
-    // Those inside a state that is drawn with its own ways come on top.
+    // States inside a state with separately drawn transitions are extra.
     expect(shown('data-to').length).toBeGreaterThanOrEqual(ways.length)
     for (const { to } of ways) expect(svg).toContain(` data-to="${escapeXml(to)}"`)
     expect(svg).not.toMatch(/NaN|undefined|Infinity/)

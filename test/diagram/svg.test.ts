@@ -14,7 +14,7 @@ import { unicodeText } from '../support/unicode-text.js'
 const chart = toChart(agentMachine)
 const states = flattenStates(chart.root)
 
-/** What can be read in a picture, one text an item. */
+/** The readable text of a picture, one item per element. */
 function textsOf(svg: string): string[] {
   return [...svg.matchAll(/<text [^>]*>([^<]*)<\/text>/g)].map(([, text = '']) =>
     text
@@ -40,7 +40,7 @@ function attributesOf(svg: string, name: string): string[] {
   )
 }
 
-/** The lines of the overview that meet another one, where none should: each is made of level and upright pieces. */
+/** The overview lines that touch another line by mistake. Each line consists of horizontal and vertical segments. */
 function crossings(svg: string): string[] {
   const lines = [...svg.matchAll(/<path class="line" d="([^"]*)"/g)].map(([, d = '']) => {
     const numbers = [...d.matchAll(/(-?[\d.]+),(-?[\d.]+)/g)].map(
@@ -152,9 +152,9 @@ describe('the picture of the agent machine', () => {
     expect(attributesOf(svg, 'data-to').toSorted()).toEqual(
       [...ways, ...within].map(({ to }) => to).toSorted(),
     )
-    // No line that is drawn crosses another.
+    // Drawn lines do not cross.
     expect(crossings(svg)).toEqual([])
-    // What leads to an end is told in its box.
+    // The box of an end state lists its incoming transitions.
     const texts = textsOf(svg).join(' ')
     for (const { events } of ways) for (const event of events) expect(texts).toContain(event)
   })
@@ -174,7 +174,7 @@ describe('the picture of the agent machine', () => {
     const names = new Set([...states.map(({ key }) => key), ...guards])
     const ways = [...anywhere, ...tops.flatMap((top) => top.transitions)]
     expect(ways).toHaveLength(21)
-    // Each event with the transitions that it stands for, and none that leads elsewhere.
+    // Each event with its transitions. None leads elsewhere.
     const targets = new Map(
       states.flatMap(({ transitions }) => transitions.map(({ id, targets }) => [id, targets])),
     )
@@ -185,7 +185,7 @@ describe('the picture of the agent machine', () => {
       expect(causes.every((ids) => ids.length > 0)).toBe(true)
     }
     expect(ways.filter(({ events }) => events.some((event) => names.has(event)))).toEqual([])
-    // Where no event of its own leads somewhere, there are words for it: nobody has to guess from 'requestModel is done'.
+    // Transitions without a custom event have labels, because 'requestModel is done' explains too little.
     expect(
       ways.filter(({ events }) => events.some((event) => / is done$| fails$|on entry/.test(event))),
     ).toEqual([])
@@ -239,7 +239,7 @@ describe('the picture of the agent machine', () => {
         !style.includes(`[fill="${color}"] { fill: var(--chart-`),
     )
     expect(missing).toEqual([])
-    // Each variable has a colour of its own for either theme, and a page can set it.
+    // Each variable has a color per theme, and a page can override it.
     const [light = '', dark = ''] = [...style.matchAll(/:root \{([^}]*)\}/g)].map(([, rules]) => rules)
     const names = (rules: string) => [...rules.matchAll(/--chart-[\w-]+/g)].map(([name]) => name)
     expect(new Set([...style.matchAll(/var\((--chart-[\w-]+)\)/g)].map(([, name]) => name))).toEqual(

@@ -13,7 +13,7 @@ const answers = Array.from(
   }),
 )
 
-/** Each name stands after the file that it is in; several may stand after one. */
+/** Each name follows its file. Several names may follow one file. */
 function doorsIn(answer: string): { name: string; file: string; isLinked: boolean }[] {
   return answer.split(/(?=\[)/).flatMap((part) => {
     const [, file = '', link = '', rest = ''] = /^\[([^\]]+)\]\(([^)]+)\)(.*)$/.exec(part) ?? []
@@ -22,7 +22,7 @@ function doorsIn(answer: string): { name: string; file: string; isLinked: boolea
   })
 }
 
-/** Whether a file declares something of that name at its top level, exported or not. */
+/** Whether a file declares this name at its top level, exported or not. */
 function declares(source: string, name: string): boolean {
   return new RegExp(`^(export )?(async )?(function|const|class) ${name}\\b`, 'm').test(source)
 }
@@ -36,7 +36,7 @@ const sources = new Map(
   ),
 )
 
-/** The files that declare something of that name at their top level. */
+/** The files that declare this name at their top level. */
 function filesWith(name: string): string[] {
   return [...sources].filter(([, source]) => declares(source, name)).map(([file]) => file)
 }
@@ -49,7 +49,7 @@ test('the tables answer the questions that people ask, each with a place', () =>
 test.each(answers)('$question', ({ doors }) => {
   for (const { name, file, isLinked } of doors) {
     expect([file, isLinked]).toEqual([file, true])
-    // The place, and no other.
+    // Only in this place.
     expect([name, filesWith(name)]).toEqual([name, [file]])
   }
 })

@@ -15,14 +15,14 @@ provideEntries({ statewright: core })
 
 const filesystem = `${process.execPath} ${root}node_modules/@modelcontextprotocol/server-filesystem/dist/index.js`
 
-/** What stands behind a block of commands: by the beginning of a line, how it ends if not with 0, and what is put in its place. */
+/** The setup of a command block. Keyed by the start of a line, with nonzero exit codes and replacements. */
 interface Script {
   turns?: Scenario['turns']
-  /** Commands that go before: what the reader has done in between. */
+  /** Commands to run first: the reader's work between the blocks. */
   before?: Record<string, string>
   codes?: Record<string, number>
   instead?: Record<string, string>
-  /** Lines that are not run, and why. */
+  /** Lines that do not run, with the reason. */
   because?: Record<string, string>
 }
 
@@ -223,7 +223,7 @@ test.each(blocks)('$id does what it says', async ({ id, code }) => {
   expect(rehearsal.remaining).toBe(scripts[id]?.turns ? 0 : 1)
 })
 
-/** The samples of the package, with the rehearsal in the place of the provider. */
+/** The package's samples, with a rehearsal as the provider. */
 async function takeConfiguration(): Promise<void> {
   const file = 'config/samples/openai.json'
   const sample = JSON.parse(readFileSync(root + file, 'utf8')) as { model: object }

@@ -5,7 +5,7 @@ import { agentMachine } from '../../src/index.js'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const document = readFileSync(`${root}docs/embedding.md`, 'utf8')
-/** An event a line, also where the formatter gave it several. */
+/** One event per line, even if the formatter wrapped it. */
 const source = readFileSync(`${root}machines/agent/machine-events.ts`, 'utf8').replaceAll(
   /\{\n\s+type: [^{}]*\}/g,
   (event) => event.trim().replaceAll(/\s*\n\s*/g, ' '),
@@ -16,7 +16,7 @@ interface Row {
   heardIn: string[]
 }
 
-/** The rows of the document's tables whose first cell is an event's name. */
+/** The table rows of the document whose first cell is an event name. */
 const documented = new Map<string, Row>(
   Array.from(
     document.matchAll(/^\| `([A-Z_]+)` \|([^|]*)\|([^|]*)\|$/gm),
@@ -27,7 +27,7 @@ const documented = new Map<string, Row>(
   ),
 )
 
-/** The events that the type names, with their keys. What the runtime adds to each is told in a sentence. */
+/** The events of the type, with their keys. A sentence documents the keys that the runtime adds. */
 const declared = new Map<string, string[]>(
   Array.from(source.matchAll(/\| \{ type: '([A-Z_]+)'(.*) \}$/gm), ([, type = '', rest = '']) => [
     type,
@@ -41,7 +41,7 @@ function namesIn(cell: string): string[] {
   return Array.from(cell.matchAll(/`([^`]+)`/g), ([, name = '']) => name)
 }
 
-/** The top-level states in which some state has a transition for the event. */
+/** The top-level states that contain a transition for the event. */
 function heardIn(type: string): string[] {
   const { root: top } = agentMachine
   if (top.ownEvents.includes(type as never)) return ['every state']

@@ -7,7 +7,7 @@ import { root } from './snippets.js'
 
 const document = readFileSync(`${root}docs/events.md`, 'utf8')
 
-/** The lines of the tree, in order: the event, and what is said of it. */
+/** The lines of the tree in order, each with its event and description. */
 const tree = Array.from(
   (/^## In which order$[^]*?```text\n([^]*?)```/m.exec(document)?.[1] ?? '').matchAll(
     /^[│├└─ ]*(\w+)( …)?(?: {2,}(.*))?$/gm,
@@ -15,7 +15,7 @@ const tree = Array.from(
   ([, type = '', many, note = '']) => ({ type, isMany: many !== undefined, note }),
 )
 
-/** One line an event; the chunks of one attempt are one. */
+/** One line per event. The chunks of one attempt are merged. */
 function told(events: readonly AgentEvent[]): AgentEvent[] {
   return events.filter(
     (event, i) =>

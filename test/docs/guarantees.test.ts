@@ -5,7 +5,7 @@ import { root } from './snippets.js'
 const file = `${root}docs/guarantees.md`
 const marked = /<!-- bench:guarantees -->\n([^]*?)\n?<!-- \/bench:guarantees -->/
 
-/** The line that says when it was counted, and what was counted. */
+/** The line with the date and the contents of the count. */
 function readPage(): [stamp: string, counted: string] {
   const [, block = ''] = marked.exec(readFileSync(file, 'utf8')) ?? []
   const [stamp = '', ...rest] = block.split('\n\n')
@@ -14,7 +14,7 @@ function readPage(): [stamp: string, counted: string] {
 
 test('the page has every guarantee with its rules, its tests and current counts: npm run guarantees', async () => {
   const counted = await renderGuarantees()
-  // `npm run guarantees`: only what changed is counted anew, so that a commit is that of the last change.
+  // `npm run guarantees` updates only changed counts, so that each commit is that of the last change.
   if (process.env.STATEWRIGHT_GUARANTEES === 'write' && readPage()[1] !== counted) {
     const block = `<!-- bench:guarantees -->\n${renderStamp()}\n\n${counted}\n<!-- /bench:guarantees -->`
     writeFileSync(

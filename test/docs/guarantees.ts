@@ -8,21 +8,21 @@ import { testsOf } from './test-names.js'
 
 const read = (name: string): string => readFileSync(root + name, 'utf8')
 const readJson = (name: string): unknown => JSON.parse(read(name))
-/** How much one suite tries. */
+/** The number of tries in one suite. */
 interface Count {
   count: number
   what: string
   command: string
 }
 
-/** Throws where nothing was counted: a guarantee without its count is none. */
+/** Throws when nothing was counted. A guarantee needs a count. */
 export function needCount(count: number | undefined, what: string): number {
   if (count === undefined || !Number.isSafeInteger(count) || count <= 0)
     throw new Error(`No count of: ${what}`)
   return count
 }
 
-/** The whole number that the first group of a pattern finds in a file. */
+/** The integer in the first group of a pattern in a file. */
 function findNumber(name: string, pattern: RegExp): number | undefined {
   const [, digits] = pattern.exec(read(name)) ?? []
   return digits === undefined ? undefined : Number(digits)
@@ -61,7 +61,7 @@ export async function countProofs(): Promise<Count[]> {
   return counts.map(([count, what, command]) => ({ count: needCount(count, what), what, command }))
 }
 
-/** The guarantees: their text, the rules of the machine and the tests of the library that hold them. */
+/** The guarantees, each with its text and the machine rules and library tests that verify it. */
 const claims: Record<string, Omit<Claim, 'name'>> = {
   'It stops': {
     text: 'steps, time, tokens and cost have limits. An agent that repeats itself is nudged, then refused, then paused; `resume()` continues it ([configuration](configuration.md), [guardrails](guardrails.md)).',
@@ -172,7 +172,7 @@ export interface Claim {
 
 export const readClaims = (): Claim[] => Object.entries(claims).map(([name, claim]) => ({ name, ...claim }))
 
-/** The names of the guarantees that the README lists. */
+/** The guarantees in the README. */
 export function readNames(): string[] {
   const [, section = ''] = /^## What it guarantees$([^]*?)^## /m.exec(read('README.md')) ?? []
   return [...section.matchAll(/^- \*\*(.+?)\*\*/gm)].map(([, name = '']) => name)
@@ -203,7 +203,7 @@ export function renderClaim({ name, text, rules, tests }: Claim): string {
   ].join('\n\n')
 }
 
-/** What the page has below the line that says when it was counted. */
+/** The page content below the count line. */
 export async function renderGuarantees(): Promise<string> {
   const counts = (await countProofs()).map(
     ({ count, what, command }) =>
@@ -215,7 +215,7 @@ export async function renderGuarantees(): Promise<string> {
   ].join('\n\n')
 }
 
-/** The day and the commit of a count. */
+/** The date and the commit of a count. */
 export function renderStamp(): string {
   const commit = execFileSync('git', ['log', '-1', '--format=%h'], { cwd: root, encoding: 'utf8' }).trim()
   return `Counted on ${new Date().toISOString().slice(0, 10)}, after commit ${commit}.`

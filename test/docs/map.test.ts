@@ -15,7 +15,7 @@ test('the map has every page of docs/, and every entry point of the package', ()
 })
 
 test('tests run the code of every page', () => {
-  // `npm run suite -- pack` runs the tutorial.
+  // `npm run suite -- pack` covers the tutorial.
   expect(pages.filter((page) => !documents.includes(`docs/${page}`))).toEqual(['tutorial.md'])
 })
 

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { root } from './snippets.js'
 
-/** The names that can follow `npm run`, with the suites, benchmarks and examples as `suite -- NAME`. */
+/** The names that `npm run` accepts, with suites, benchmarks and examples as `suite -- NAME`. */
 export async function listScripts(): Promise<string[]> {
   const { scripts } = JSON.parse(readFileSync(`${root}package.json`, 'utf8')) as {
     scripts: Record<string, string>

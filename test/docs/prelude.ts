@@ -1,4 +1,4 @@
-/** What a document may use without importing it again: these, and everything that the core exports. */
+/** Names that a document may use without an import: these, and all exports of the core. */
 export const fromEntries: Record<string, string> = {
   fileStore: 'statewright/stores/file',
   startStudio: 'statewright/studio',
@@ -7,7 +7,7 @@ export const fromEntries: Record<string, string> = {
   startRehearsal: 'statewright/rehearsal',
 }
 
-/** What the reader's own program has, for the type checker. */
+/** The reader's definitions, for the type checker. */
 export const ownProgram = `
 interface Db { find(name: string): Promise<string> }
 type ModelProvider = sw.ModelProvider

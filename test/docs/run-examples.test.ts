@@ -57,7 +57,7 @@ const modules = {
   'statewright/ui/client': uiClient,
 }
 
-/** What examples open and leave to their reader to close. */
+/** Resources that examples open and leave to the reader to close. */
 const opened: { close(): Promise<void> }[] = []
 
 function closedLater<Given extends unknown[], Thing extends { close(): Promise<void> }>(
@@ -80,7 +80,7 @@ for (const [name, module] of Object.entries(modules)) {
   jest.unstable_mockModule(name, () => ({ ...module, ...own }), { virtual: true })
 }
 
-/** What examples speak of: a model that is played, a session 'ann' in a store, and a machine of the reader's. */
+/** The assumed context of examples: a scripted model, a session 'ann' in a store, and a custom machine. */
 const world = `
 import { createActor, createMachine, initialTransition, SimulatedClock, toPromise, transition } from 'xstate'
 import * as z from 'zod'
@@ -117,7 +117,7 @@ const loaded = tools
 const createHarness = () => createMachineHarness(machine)
 `
 
-/** What cannot run here, and why: the compiler alone looks at these. A piece of the code names them. */
+/** Examples that cannot run here, with the reason. They are only compiled. Keyed by a piece of their code. */
 const apart: Record<string, string> = {
   'costLimit: 2 }': 'the price of its model is known at OpenAI alone',
   'agentSpace())': 'the whole space takes half a minute; test/graph explores it',
@@ -167,7 +167,7 @@ beforeAll(async () => {
 
 let ann: core.LogRecord[] | undefined
 
-/** The records of a session 'ann', some twenty: played once. */
+/** The records of a session 'ann', about twenty, played once. */
 async function recordsOfAnn(): Promise<core.LogRecord[]> {
   const store = core.memoryStore()
   const agent = core.createAgent({ model: stage['model'] as core.ModelProvider, store })
@@ -175,7 +175,7 @@ async function recordsOfAnn(): Promise<core.LogRecord[]> {
   return store.read('ann')
 }
 
-/** A store of its own that has that session. */
+/** A separate store with that session. */
 async function storeWithAnn(): Promise<core.SessionStore> {
   ann ??= await recordsOfAnn()
   const store = core.memoryStore()
@@ -197,7 +197,7 @@ afterAll(async () => {
   await rm(elsewhere, { recursive: true, force: true })
 })
 
-/** `console.log(…) // → what it prints`; an ellipsis there stands for anything. */
+/** `console.log(…) // → expected output`. An ellipsis matches any text. */
 const shown = /console\.log\((.*)\) \/\/ → (.*)$/gm
 const quoted = (text: string): string => JSON.stringify(text)
 const asPattern = (text: string): RegExp => new RegExp(`^${text.split(/ ?… ?/).map(escaped).join('[^]*')}$`)
@@ -207,7 +207,7 @@ test('each reason not to run one names one', () => {
   expect(reasons.filter(([piece]) => !all.some(({ code }) => code.includes(piece)))).toEqual([])
 })
 
-/** They check a whole agent for seconds, as test/testing/check-agent does: the build alone plays them. */
+/** These examples check a whole agent for seconds, like test/testing/check-agent. Only the build runs them. */
 const isLong = ({ code }: (typeof all)[number]) => code.includes('checkAgent(')
 
 test.each(runsAll ? runnable : sampledRows(runnable.filter((example) => !isLong(example))))(
@@ -215,7 +215,7 @@ test.each(runsAll ? runnable : sampledRows(runnable.filter((example) => !isLong(
   async (example) => {
     const { place, code } = example
     const file = join(folder, `${place.replaceAll(/\W/g, '-')}.ts`)
-    // Another process may listen at that port.
+    // Another process may listen on that port.
     const program = moduleOf(example, imports, world).replaceAll(/\bport: \d+/g, 'port: 0')
     const said: string[] = []
     const shows = (expected: string, ...what: unknown[]): void => {
@@ -232,7 +232,7 @@ test.each(runsAll ? runnable : sampledRows(runnable.filter((example) => !isLong(
         code,
       )
     Object.assign(stage, { store: isAboutStored ? await storeWithAnn() : undefined })
-    // What a provider or a tool throws is for the loop to catch.
+    // The loop must catch the errors of providers and tools.
     if (/^throw /m.test(code)) await expect(import(file)).rejects.toThrow()
     else await import(file)
     expect(said).toEqual(Array.from(code.matchAll(shown), ([, , text]) => text))

@@ -9,12 +9,12 @@ import { fromEntries } from './prelude.js'
 import type { Scene } from './scenes.js'
 import { root, type Snippet } from './snippets.js'
 
-/** Modules of the package's entries, by the names under which the documents import them. */
+/** The package's entry modules, by their import names in documents. */
 export type Modules = Record<string, Record<string, unknown>>
 
 let count = 0
 
-/** Runs a snippet as it stands, in a folder of its own, against a model that plays the scene. */
+/** Runs a snippet unchanged, in a temporary folder, with the scene's scripted model. */
 export async function runSnippet({ code }: Snippet, scene: Scene, modules: Modules): Promise<void> {
   const { turns = [{ text: 'Nobody was to ask.' }], own, instead = {}, shows = [], expect } = scene
   const rehearsal = await startRehearsal({ scenario: { turns }, strict: true })
@@ -56,7 +56,7 @@ export async function runSnippet({ code }: Snippet, scene: Scene, modules: Modul
   }
 }
 
-/** The code with other places to write to, and what the scene puts in the place of the network. */
+/** The code with redirected paths, and with the scene's replacements for the network. */
 function runnable(code: string, instead: Record<string, string>): string {
   let changed = code.replaceAll('process.stdout.write(', 'say(').replaceAll('console.log(', 'log(')
   for (const [from, to] of Object.entries(instead)) {

@@ -28,17 +28,17 @@ import { root } from './snippets.js'
 
 type Turns = Scenario['turns']
 
-/** What stands behind a snippet when it runs: the model's turns, what the reader's program has, and what has to come of it. */
+/** The setup of a snippet: the model's turns, the reader's definitions, and the expected outcome. */
 export interface Scene {
-  /** What the model says. Default: nothing is asked. */
+  /** The model's turns. Default: the snippet makes no request. */
   turns?: Turns
-  /** What the reader's program has, beside a model and two tools. May prepare the folder, which is the working directory. */
+  /** The reader's definitions, in addition to a model and two tools. May prepare the folder, which is the working directory. */
   own?: (stage: { model: ModelProvider; folder: string }) => object | Promise<object>
-  /** What is replaced in the code: addresses and programs of the network. */
+  /** Replacements in the code, for network addresses and programs. */
   instead?: Record<string, string>
-  /** Names of the snippet whose values are looked at. */
+  /** Variables of the snippet whose values `expect` receives. */
   shows?: string[]
-  /** Throws when something else came of it. */
+  /** Throws when the outcome is wrong. */
   expect?: (came: {
     said: string
     values: Record<string, unknown>
@@ -46,15 +46,15 @@ export interface Scene {
   }) => void | Promise<void>
 }
 
-/** A snippet that is not run, and who keeps it true instead. */
+/** A snippet that does not run, and the test that covers it. */
 export interface Elsewhere {
-  /** The file that it is a part of, word for word but for the indentation. */
+  /** The file that contains the snippet verbatim, except for the indentation. */
   partOf?: string
-  /** The test that runs it, or why none can. */
+  /** The test that runs the snippet, or the reason that no test does. */
   because: string
 }
 
-/** Complaints of the compiler that JavaScript does not share. */
+/** Compiler errors that do not apply to JavaScript. */
 export const loose: Record<string, string[]> = {
   'docs/bring-your-own-loop.md › Bring your own loop': ['TS2339', 'TS2375'],
   'docs/bring-your-own-loop.md › Watch it in Stately': ['TS2552'],
@@ -81,7 +81,7 @@ const throughNode = {
   "'-y', '@modelcontextprotocol/server-filesystem'": `'${server}'`,
 }
 
-/** The folders that the page about skills speaks of. */
+/** The skill folders on the skills page. */
 async function writeSkill({ folder }: { folder: string }): Promise<object> {
   await mkdir(`${folder}/skills/code-review`, { recursive: true })
   await mkdir(`${folder}/more-skills`)
@@ -90,7 +90,7 @@ async function writeSkill({ folder }: { folder: string }): Promise<object> {
   return {}
 }
 
-/** Connections to places in memory, each of which can be closed. */
+/** Closable connections to in-memory places. */
 function inMemoryFor(places: Map<string, SessionStore>) {
   return ({ schema, now }: { schema: string; now: () => number }): SessionStore => {
     const inner = places.get(schema) ?? memoryStore({ now })
@@ -108,7 +108,7 @@ function inMemoryFor(places: Map<string, SessionStore>) {
   }
 }
 
-/** A session 'may' in a store, in which a payment waits for a person. */
+/** A session 'may' in a store, with a payment that waits for approval. */
 async function may({ model }: { model: ModelProvider }, store = memoryStore()) {
   const pay = defineTool({
     name: 'pay',
@@ -1038,7 +1038,7 @@ export const scenes: Record<string, Scene | Elsewhere> = {
   },
 }
 
-/** Lets everything pass, without a network. */
+/** Passes all content, without a network. */
 const moderating = {
   moderations: {
     create: () => Promise.resolve({ results: [{ flagged: false, categories: {}, category_scores: {} }] }),
@@ -1067,7 +1067,7 @@ function said(id: string, words: object): RequestInit {
   }
 }
 
-/** Chats and AG-UI over a real connection, for those who may. */
+/** Chats and AG-UI over real HTTP, for authorized users. */
 async function servesBoth(server: Server): Promise<void> {
   if (!server.listening) await once(server, 'listening')
   const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}/api`

@@ -73,7 +73,7 @@ test('every block says its language, and no other than these', () => {
 
 longTest('every program that is whole compiles, with what the reader’s own program has', async () => {
   const whole = programs.filter(({ id }) => !kept.some((each) => each.id === id && isPart(each)))
-  // One that does not, so that it is seen that the compiler looks.
+  // A snippet with a type error, which proves that the compiler runs.
   const wrong = { id: 'wrong', lang: 'js', code: "createAgent({ model }).walk('Go.')" }
   const errors = Object.entries(await typeErrors([...whole, wrong])).flatMap(([id, said]) =>
     said
@@ -83,7 +83,7 @@ longTest('every program that is whole compiles, with what the reader’s own pro
   expect(errors).toEqual([expect.stringMatching(/^wrong: .*'walk' does not exist/)])
 })
 
-/** Of a machine, or a line of it: no program by itself. */
+/** Parts of a machine, which are not complete programs. */
 function isPart({ partOf, because }: Elsewhere): boolean {
   return partOf !== undefined || because === 'test/examples/sign-off.test.ts'
 }
@@ -97,7 +97,7 @@ test.each(kept.filter(({ partOf }) => partOf !== undefined))(
   ({ code, partOf = '' }) => {
     const lines = (text: string) => text.split('\n').map((line) => line.trim())
     const there = lines(readFileSync(root + partOf, 'utf8'))
-    // In that order, though lines between them may be left out.
+    // In this order. Lines between them may be omitted.
     let at = -1
     for (const line of lines(code).filter(Boolean)) {
       const next = there.indexOf(line, at + 1)

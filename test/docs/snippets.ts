@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 
 export const root = fileURLToPath(new URL('../..', import.meta.url))
 
-/** The documents whose code has to be true. */
+/** The documents whose code is verified. */
 export const documents = [
   'README.md',
   'SKILL.md',
@@ -70,9 +70,9 @@ export const documents = [
   'visualizations/README.md',
 ]
 
-/** A fenced block of a document. */
+/** A fenced code block of a document. */
 export interface Snippet {
-  /** `README.md › The states`; a second block under the same heading is `… (2)`. */
+  /** `README.md › The states`. A second block under the same heading is `… (2)`. */
   id: string
   lang: string
   code: string

@@ -6,7 +6,7 @@ import { defaultConfig } from '../../src/core/config/defaults.js'
 import { turnSchema } from '../../src/rehearsal/turn-schema.js'
 import { root } from './snippets.js'
 
-/** The cells of the rows under a heading. */
+/** The row cells of the tables under a heading. */
 function rowsUnder(document: string, heading: string): string[][] {
   const [, after = ''] = `\n${readFileSync(root + document, 'utf8')}`.split(`\n${heading}\n`)
   const [section = ''] = after.split(/\n#+ /)
@@ -27,7 +27,7 @@ function at(value: unknown, path: string): unknown {
     .reduce<unknown>((inner, key) => (inner as Record<string, unknown> | undefined)?.[key], value)
 }
 
-/** `60 000` and `'error'` as they are. */
+/** Evaluates `60 000` and `'error'`. */
 function read(text: string): unknown {
   const plain = text
     .replaceAll(/(\d) (?=\d{3})/g, '$1')

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { parseSync } from '@swc/core'
 import { root } from './snippets.js'
 
-/** A test of a file, with what it stands in: `describe › name`. */
+/** A test in a file, with its parents: `describe › name`. */
 export interface NamedTest {
   name: string
   isSkipped: boolean
@@ -13,7 +13,7 @@ interface Node {
   [key: string]: unknown
 }
 
-/** The tests of a file as they are written: with `%s` and `$name` where they are repeated, and `${…}` as in the source. */
+/** The tests of a file with their source names. Parameterized names contain `%s`, `$name` or `${…}`. */
 export function testsOf(file: string): NamedTest[] {
   const source = readFileSync(root + file, 'utf8')
   const module = parseSync(source, { syntax: 'typescript', target: 'es2022' })
@@ -34,7 +34,7 @@ function within(node: unknown, path: string[], isSkipped: boolean): NamedTest[] 
   return within(block.body, here, skipped)
 }
 
-/** `{ name: '…', async run(…) {…} }`: of the checks in src/testing, which our own tests are made of, too. */
+/** `{ name: '…', async run(…) {…} }`: the checks in src/testing, which the project's tests run too. */
 function nameOfCheck({ type, properties }: Node): string | null {
   if (type !== 'ObjectExpression') return null
   const all = properties as Node[]
@@ -43,7 +43,7 @@ function nameOfCheck({ type, properties }: Node): string | null {
   return keyed('run')?.type === 'MethodProperty' && name ? textOf(name) : null
 }
 
-/** `describe('…', …)`, `it.each(…)('…', …)`, `test.skip('…', …)` and the like. */
+/** `describe('…', …)`, `it.each(…)('…', …)`, `test.skip('…', …)` and similar calls. */
 function blockOf(call: Node) {
   const words = wordsOf(call.callee as Node)
   const [first = ''] = words
@@ -64,7 +64,7 @@ function wordsOf(callee: Node): string[] {
   if (callee.type === 'MemberExpression') {
     return [...wordsOf(callee.object as Node), (callee.property as Node).value as string]
   }
-  // (isWindows ? test.skip : test)(title, body): skipped somewhere, but not everywhere
+  // (isWindows ? test.skip : test)(title, body): skipped on some platforms only
   if (callee.type === 'ParenthesisExpression') return wordsOf(callee.expression as Node)
   if (callee.type === 'ConditionalExpression') return wordsOf(callee.alternate as Node)
   // it.each(cases)(title, body), it.each`table`(title, body)

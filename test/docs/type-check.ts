@@ -6,8 +6,8 @@ import { fromEntries, ownProgram } from './prelude.js'
 import { root, type Snippet } from './snippets.js'
 
 /**
- * What the compiler says of the snippets, by their ids; none when it has nothing to say. The compiler has no API: the
- * snippets are written into a folder of the tree, where packages are found, and it runs once for all of them.
+ * The compiler errors of the snippets, by id. Valid snippets have no entry. The compiler has no API, so the snippets are written to
+ * a folder in the tree, where packages resolve, and one compiler run checks all of them.
  */
 export async function typeErrors(snippets: readonly Snippet[]): Promise<Record<string, string[]>> {
   const folder = join(root, 'test/docs', `.checked-${process.pid}`)
@@ -40,7 +40,7 @@ export async function typeErrors(snippets: readonly Snippet[]): Promise<Record<s
 }
 
 const settings = {
-  // JavaScript is checked as far as it says its types.
+  // JavaScript is checked to the extent of its type annotations.
   allowJs: true,
   checkJs: true,
   noImplicitAny: false,

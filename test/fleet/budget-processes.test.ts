@@ -20,7 +20,7 @@ afterAll(async () => {
 
 const usd = 0.2
 
-/** A process of 50 runs at once. Its provider says what it charges before it answers, and then answers or never does. */
+/** A process with 50 concurrent runs. Its provider reports each charge before it answers. Some answers never arrive. */
 const script = (answers: boolean, limit = usd): string => `
   const { createAgent, createBudget } = await import(${JSON.stringify(built.url)})
   const budget = createBudget({ id: 'shared', usd: ${limit}, store: fileStore({ dir }), leaseMs: 1000 })
@@ -64,7 +64,7 @@ const start = (text: string): Child => {
 test('four processes of 50 runs each, and one that was killed in its requests, never pay more than their budget', async () => {
   const doomed = start(script(false))
   let lost = 0
-  // It has 50 requests under way.
+  // It has 50 active requests.
   for (let n = 0; n < 50; n += 1) lost = ((await doomed.next()) as Said).paid
   doomed.process.kill('SIGKILL')
   await doomed.ended
@@ -79,7 +79,7 @@ test('four processes of 50 runs each, and one that was killed in its requests, n
   expect(spent.usd).toBeGreaterThanOrEqual(paid - 1e-9)
   expect(spent.usd).toBeLessThanOrEqual(usd)
   expect(reserved.usd).toBe(0)
-  // No request fitted any more.
+  // No further request fitted into the budget.
   expect(left.usd).toBeLessThan(0.0025)
 })
 

@@ -8,13 +8,13 @@ const windowMs = 1000
 
 type Step = typeof step extends fc.Arbitrary<infer Value> ? Value : never
 
-/** What may happen to a budget. */
+/** The operations on a budget. */
 const step = fc.oneof(
   fc.record({
     type: fc.constant('reserve' as const),
     nanoUsd: fc.integer({ min: 0, max: 600 }),
     tokens: fc.integer({ min: 0, max: 300 }),
-    /** Of windows of a second: the current one, or another that the store refuses. */
+    /** One-second windows: the current one, or another one that the store rejects. */
     windows: fc.constantFrom(0, 0, 0, 0, 1, -1),
     countsLost: fc.boolean(),
   }),
@@ -25,7 +25,7 @@ const step = fc.oneof(
   }),
   fc.record({ type: fc.constant('renew' as const), which: fc.nat() }),
   fc.record({ type: fc.constant('wait' as const), ms: fc.integer({ min: 1, max: 150 }) }),
-  // The clock of the store is set.
+  // Sets the store's clock.
   fc.record({ type: fc.constant('wait' as const), ms: fc.constantFrom(-5000, -1000, 800, 5000, 90_000_000) }),
 )
 
@@ -43,7 +43,7 @@ export const asked = (over: Partial<ReserveOptions> = {}): ReserveOptions => ({
   ...over,
 })
 
-/** Plays steps on a store, and looks after each whether the limit holds. `of` changes what is asked. */
+/** Runs steps on a store and checks the limit after each. `of` changes the arguments. */
 export async function playSteps(
   store: BudgetStore,
   time: { now: number },
@@ -89,7 +89,7 @@ export async function playSteps(
   }
 }
 
-/** What every store of budgets does. */
+/** The contract of all budget stores. */
 export function describeBudgetStore(
   name: string,
   open: (now: () => number) => Promise<BudgetStore> | BudgetStore,
@@ -164,10 +164,10 @@ export function describeBudgetStore(
       await store.settle({ ...of, reservation: 'w1', nanoUsd: 60, tokens: 0 })
       const now = { windowAt: 50, spent: { nanoUsd: 0 }, reserved: { nanoUsd: 60 } }
       expect(await store.list('windows')).toMatchObject([now])
-      // A host whose clock is behind does not open the earlier window again.
+      // A host with a slow clock does not reopen the earlier window.
       const behind = await store.reserve(asked({ ...of, reservation: 'w3', ...first }))
       expect(behind).toMatchObject({ granted: false, windowAt: 50, now: 60 })
-      // Nor does one whose clock is ahead open the next one.
+      // A host with a fast clock does not open the next window.
       const ahead = { windowAt: 100, windowEndsAt: 150 }
       expect(await store.reserve(asked({ ...of, reservation: 'w4', ...ahead }))).toMatchObject({
         granted: false,

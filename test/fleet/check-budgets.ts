@@ -5,7 +5,7 @@ import { type AgentEvent, createAgent, ModelError, type ModelProvider } from '..
 import { plainAnswer } from '../support/manual-model.js'
 import { sampled } from '../support/extent.js'
 
-/** What a provider reports of one answer. */
+/** The provider's usage report for one answer. */
 const usages = {
   plain: { inputTokens: 12, outputTokens: 8, totalTokens: 20, cachedInputTokens: 0, reasoningTokens: 0 },
   none: null,
@@ -22,7 +22,7 @@ const usages = {
 type UsageName = keyof typeof usages
 type Ending = 'answers' | 'is stopped' | 'breaks off' | 'is refused' | 'never connects'
 
-/** One request to the provider. */
+/** One provider request. */
 const request = fc.record({
   usage: fc.constantFrom(...(Object.keys(usages) as UsageName[])),
   ending: fc.constantFrom<Ending>(
@@ -41,7 +41,7 @@ const request = fc.record({
 })
 type Request = typeof request extends fc.Arbitrary<infer Value> ? Value : never
 
-/** A provider that plays a request. `onStop` is called in the middle of an answer that is stopped. */
+/** A provider that plays a request. It calls `onStop` in the middle of a stopped answer. */
 function play({ usage, ending, cost, streams }: Request, onStop: () => void): ModelProvider {
   const reported = usages[usage]
   return {
@@ -66,7 +66,10 @@ function play({ usage, ending, cost, streams }: Request, onStop: () => void): Mo
   }
 }
 
-/** The contract of shared budgets, with any store and any provider: nothing stays reserved, nothing is free, no run hangs. */
+/**
+ * The contract of shared budgets, with any store and any provider. Nothing stays reserved, every request is charged, and no run
+ * hangs.
+ */
 export function checkBudgets(
   name: string,
   open: () => Promise<BudgetStore> | BudgetStore,
@@ -120,7 +123,7 @@ export function checkBudgets(
             before = spent
           }
           expect(warnings).not.toContain('budget_unsettled')
-          // What is left of a billion tokens still pays for a request, whatever one answer has reported.
+          // One billion tokens always leave enough for a request, regardless of the usage of one answer.
           await (await budget.reserve({ tokens: 1000, usd: 0.01 })).settle({ tokens: 1, usd: 0 })
         },
       )
@@ -207,7 +210,7 @@ const endings: Record<Ending, string> = {
   'never connects': 'ERROR',
 }
 
-/** The methods of a store that may be an object of a class. */
+/** The methods of a store. The store may be a class instance. */
 function bind(store: BudgetStore): BudgetStore {
   return {
     reserve: (options) => store.reserve(options),
@@ -218,7 +221,7 @@ function bind(store: BudgetStore): BudgetStore {
   }
 }
 
-/** A request that was stopped is settled after its run has ended. */
+/** A stopped request is settled after its run ends. */
 async function untilSettled<Status extends { live: number }>(ask: () => Promise<Status>): Promise<Status> {
   for (let turn = 0; ; turn += 1) {
     // oxlint-disable-next-line no-await-in-loop -- until it is settled

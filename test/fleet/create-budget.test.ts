@@ -304,7 +304,7 @@ describe('windows', () => {
             expect(windowAt).toBeLessThanOrEqual(now)
             expect(endsAt).toBeGreaterThan(now)
           }
-          // Where clocks go back over midnight, a date comes twice: its window is the one of the date.
+          // When clocks move back across midnight, a date occurs twice. Both belong to the window of that date.
           const hour = 3_600_000
           expect(windowAt - hour).toBeLessThanOrEqual(now)
           expect((endsAt ?? 0) + hour).toBeGreaterThan(now)

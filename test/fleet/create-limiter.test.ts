@@ -30,12 +30,12 @@ import { runsAll } from '../support/extent.js'
 import { stage, until } from '../support/play.js'
 import { tool } from '../support/tools.js'
 
-/** Two hundred runs take a while. */
+/** 200 runs take a while. */
 jest.setTimeout(120_000)
 
 const look = tool('look', () => 'seen', { readOnly: true })
 
-/** Lets time pass in small steps until the work is over. */
+/** Advances the time in small steps until the work is done. */
 async function passTime<Value>(clock: SimulatedClock, work: Promise<Value>, stepMs = 50): Promise<Value> {
   const state = { isOver: false }
   const noted = work.finally(() => {
@@ -50,10 +50,10 @@ async function passTime<Value>(clock: SimulatedClock, work: Promise<Value>, step
   return noted
 }
 
-/** What a server says to a request at a time: for how long it has to wait, or 0. */
+/** The server's response to a request at a given time: the required wait, or 0. */
 type Gate = (now: number) => number
 
-/** Minutes by the clock, whose counter begins anew with each. */
+/** Clock minutes. The counter resets with each minute. */
 function fixedWindow(limit: number): Gate {
   let minute = -1
   let count = 0
@@ -66,7 +66,7 @@ function fixedWindow(limit: number): Gate {
   }
 }
 
-/** The last minute, whenever it is. */
+/** A sliding minute. */
 function slidingWindow(limit: number): Gate {
   const times: number[] = []
   return (now) => {
@@ -77,7 +77,7 @@ function slidingWindow(limit: number): Gate {
   }
 }
 
-/** A bucket of a tenth of a minute's allowance. */
+/** A bucket that holds a tenth of a minute's allowance. */
 function bucket(limit: number): Gate {
   let level = limit / 10
   let at = 0
@@ -90,7 +90,7 @@ function bucket(limit: number): Gate {
   }
 }
 
-/** A provider that allows so much, answers after a third of a second, and has each run call a tool three times. */
+/** A provider with this rate limit and a latency of a third of a second. Each run calls a tool three times. */
 function createServer(clock: SimulatedClock, gate: Gate) {
   const log = { answered: 0, refused: 0, lastAt: 0 }
   const pass = (ms: number) => new Promise<void>((resolve) => void clock.setTimeout(resolve, ms))
@@ -183,7 +183,7 @@ describe('a window', () => {
           for (const [at, amount] of gone) {
             const inMinute = gone.filter(([other]) => other > at - 60_000 && other <= at)
             const sum = inMinute.reduce((total, [, one]) => total + one, 0)
-            // More than the limit goes by itself.
+            // A request above the limit runs alone.
             if (amount <= limit && inMinute.every(([, one]) => one <= limit))
               expect(sum).toBeLessThanOrEqual(limit)
             const atOnce = gone.filter(([other]) => other === at)
@@ -199,7 +199,7 @@ describe('a window', () => {
   })
 })
 
-/** A limiter on a model that answers when the test says so. */
+/** A limiter on a model that answers when the test releases it. */
 function limited(options: Omit<CreateLimiterOptions, 'id' | 'clock'>, more: object = {}) {
   const clock = new SimulatedClock()
   const manual = new ManualModel()
@@ -256,7 +256,7 @@ test('the run that came first goes first, with each of its requests', async () =
     )
   }
   await Promise.all(runs.map(({ result }) => result))
-  // The first run's second request comes after those that wait already have been let go once at most.
+  // The first run's second request starts after at most one release of each request that already waits.
   expect(order.filter((said) => said === 'One.').length).toBe(2)
   expect(order.indexOf('Three.')).toBeGreaterThan(order.lastIndexOf('One.'))
 })
@@ -388,7 +388,7 @@ test('tokens count as estimated, and then as they were used', async () => {
   const runs = [agent.run('One.'), agent.run('Two.')]
   await settle()
   expect(limiter.status()).toMatchObject({ active: 1, waiting: 1 })
-  // It was far less than feared: the next one goes at once.
+  // The usage was far below the estimate, so the next request starts immediately.
   manual.pending?.answer({ text: 'Done.', usage })
   await settle()
   expect(limiter.status()).toMatchObject({ active: 1, waiting: 0 })

@@ -1,11 +1,11 @@
 import type { Clock } from '../../src/index.js'
 import type { SyncSessionStore } from '../../src/stores/index.js'
 
-/** Turns of the event loop after which work that waits for nothing has ended; some of the code is loaded when it is first needed. */
+/** The event-loop turns after which unblocked work has ended. Some code is loaded lazily. */
 const turns = { first: 300, later: 3 }
 let settled = 0
 
-/** True time, and processes with clocks of their own on one store. */
+/** True time, and processes with separate clocks on one store. */
 export class Hosts {
   now: number
   readonly #timers = new Map<number, { at: number; fire: () => void; host: Host }>()
@@ -15,7 +15,7 @@ export class Hosts {
     this.now = now
   }
 
-  /** A process whose clock is ahead by `skew()`, and whose questions to `store` are answered a turn later. */
+  /** A process whose clock is ahead by `skew()`. Its calls to `store` resolve one turn later. */
   start(store: SyncSessionStore, skew: () => number = () => 0): Host {
     return new Host(this, store, skew)
   }
@@ -29,7 +29,7 @@ export class Hosts {
     this.#timers.delete(id as number)
   }
 
-  /** Lets true time pass, timer by timer. */
+  /** Advances true time, timer by timer. */
   async pass(ms: number): Promise<void> {
     const end = this.now + ms
     for (;;) {
@@ -45,7 +45,7 @@ export class Hosts {
     await this.settle()
   }
 
-  /** Where code is loaded on the way. */
+  /** For lazily loaded code. */
   async settleUntil(isSo: () => boolean): Promise<void> {
     // oxlint-disable-next-line no-await-in-loop -- one look after the other
     for (let i = 0; i < 5000 && !isSo(); i += 1) await this.settle()
@@ -59,7 +59,7 @@ export class Hosts {
   }
 }
 
-/** One process. Once it is dead, nothing of it reaches the store, and none of its timers fires. */
+/** One process. After its death, none of its calls reach the store and none of its timers fire. */
 export class Host {
   isDead = false
   readonly clock: Clock
@@ -79,7 +79,7 @@ export class Host {
     this.isDead = true
   }
 
-  /** Each question is answered by a promise; those of a dead process never are, nor do they arrive. */
+  /** Every method returns a promise. The promises of a dead process never settle, and its calls never arrive. */
   #cut<Part extends object>(part: Part): Part {
     return new Proxy(part, {
       get: (target, key) => {

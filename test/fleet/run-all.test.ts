@@ -30,7 +30,7 @@ async function collect<Value>(results: AsyncIterable<Value>): Promise<Value[]> {
 
 const outputs = (results: { result: RunResult | null }[]) => results.map(({ result }) => result?.output)
 
-/** Lets happen what is ready, until this holds. */
+/** Runs ready work until the condition holds. */
 async function until(holds: () => unknown): Promise<void> {
   // oxlint-disable-next-line no-await-in-loop -- one look after the other
   for (let i = 0; i < 1000 && !holds(); i += 1) await settled()
@@ -38,7 +38,7 @@ async function until(holds: () => unknown): Promise<void> {
 
 type Words = (said: string) => string | Promise<string>
 
-/** A model that answers what the last message says, and counts who asks at once. */
+/** A model that echoes the last message and counts concurrent requests. */
 function echo(words: Words = (said) => `You said: ${said}`) {
   const log = { asked: [] as string[], most: 0 }
   let now = 0
@@ -323,7 +323,7 @@ test.each(sampledKinds(['at once', 'by promises']))(
     await budgetOf(100_000).replaceLimits()
     const asked = log.asked.length
     expect(states(await run(100_000))).toEqual(items(6).map(() => 'COMPLETED'))
-    // What was answered before is not asked again.
+    // Answered items are not requested again.
     expect(log.asked.length - asked).toBe(few.filter((state) => state !== 'COMPLETED').length)
   },
 )
@@ -402,7 +402,7 @@ test("an app's own object reaches the tools", async () => {
 
 test('items are read as they are needed, and no more than look-ahead are ahead of the results', async () => {
   const manual = new ManualModel()
-  // The first item hangs; all others are answered.
+  // The first item hangs. All others complete.
   const model: ModelProvider = {
     ...echo().model,
     request: (asked, options) =>

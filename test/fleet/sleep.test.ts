@@ -218,7 +218,7 @@ test('a damaged alarm is reported once and skipped, and other sessions wake', as
   expect(timersOf(shared).map(({ id }) => id)).toEqual(['other:one', 'wake:bad'])
 })
 
-/** What may be done to sleeping sessions; a number picks the session or fork that it is done to. */
+/** The operations on sleeping sessions. A number selects the session or fork. */
 const deed = fc.oneof(
   fc.record({ type: fc.constantFrom('fork', 'askFirst', 'resume', 'delete'), at: fc.nat(5) }),
   fc.record({ type: fc.constant('pass'), at: fc.nat(90) }),
@@ -262,7 +262,7 @@ test('random forks, resumes and deletions: a fork works only once it was resumed
       await hosts.pass(3 * hour)
       for (const id of sessions) {
         const expected = deleted.has(id) ? undefined : resumed.has(id) ? 'COMPLETED' : 'PAUSED'
-        // A fork of a session that has ended keeps the conversation, and has nothing to resume.
+        // A fork of an ended session keeps the conversation, but has nothing to resume.
         if (expected !== 'PAUSED' || stateOf(id).state === 'PAUSED')
           expect([id, stateOf(id).state]).toEqual([id, expected])
         else expect(shared.read(id)).toHaveLength(2)

@@ -17,7 +17,7 @@ const [minute, hour] = [60_000, 3_600_000]
 const nextHour = Date.parse('2026-05-04T07:00:00Z')
 const waiting = { state: 'PAUSED', reason: 'shared_budget', wakeAt: nextHour, resumable: true }
 
-/** Answers at once, for 300 tokens; `calls` are what it calls first. */
+/** Answers immediately, with 300 tokens. `calls` are the tool calls before the answer. */
 function answering(asked: unknown[] = [], calls: { name: string; arguments: string }[] = []): ModelProvider {
   const left = [...calls]
   return {
@@ -102,7 +102,7 @@ describe('a run whose shared budget is empty', () => {
     clock.increment(nextHour - start)
     run.resume()
     expect(await run.result).toMatchObject({ state: 'COMPLETED', output: 'Done.', steps: 1 })
-    // The answer that was waited for is one attempt, whose stream ends once.
+    // The awaited answer is one attempt with one end of stream.
     expect(finished).toHaveLength(1)
     expect(asked).toHaveLength(1)
     expect((await budget.status()).spent.tokens).toBe(300)
@@ -254,7 +254,7 @@ describe('a budget that runs wait for', () => {
   })
 })
 
-/** Processes of one store, whose clocks differ. */
+/** Processes on one store with different clocks. */
 function open() {
   const hosts = new Hosts(start)
   const shared = memoryStore({ now: () => hosts.now })

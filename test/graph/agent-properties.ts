@@ -18,7 +18,7 @@ type AgentMoment = Moment<typeof agentMachine>
 const isAskingForApproval = ({ snapshot, context }: AgentMoment): boolean =>
   snapshot.matches({ WAITING_FOR_INPUT: 'approval' }) && waitsForPerson(context)
 
-/** Every call that a person is asked about has been decided, or the run has ended. */
+/** Every call that needs approval has been decided, or the run has ended. */
 const isDecided = ({ context, status }: AgentMoment): boolean => status === 'done' || !waitsForPerson(context)
 
 function waitsForPerson(context: AgentContext): boolean {
@@ -31,11 +31,11 @@ const isRequesting = ({ snapshot }: AgentMoment): boolean =>
   snapshot.matches({ RUNNING: { asking: 'requesting' } }) ||
   snapshot.matches({ RUNNING: { asking: 'concluding' } })
 
-/** An end, or the rest between two turns of a conversation. */
+/** The end of a run, or the idle state between two turns of a conversation. */
 const isOver = (moment: AgentMoment): boolean =>
   isFinal(moment) || moment.snapshot.matches({ WAITING_FOR_INPUT: 'message' })
 
-/** What holds whatever people, providers and processes do. */
+/** Safety: holds for all behavior of people, providers and processes. */
 export const agentProperties = {
   'every approval that is asked for is given, refused, or ended with the run, if people answer': leadsTo(
     isAskingForApproval,
@@ -54,8 +54,8 @@ export const agentProperties = {
 }
 
 /**
- * What is used up, the most lasting first: steps, attempts, answers of people and results of calls, money. Each number is
- * what is left, counted below nothing where only the spent part is known.
+ * The consumable resources, the most lasting first: steps, attempts, people's answers, call results, money. Each number is the
+ * remaining amount. Where only the spent part is known, the number counts down from zero.
  */
 function rankAgent({ context }: AgentMoment): number[] {
   const { steps, attempt, rateLimits, recoveries, reprompts, emptyRetries, outputRepairs, calls } = context
@@ -68,14 +68,14 @@ function rankAgent({ context }: AgentMoment): number[] {
   ]
 }
 
-/** What is still to be done about a call: to be screened, to be decided, to be begun, to end, its result to be screened. */
+/** The remaining work on a call: screening, decision, start, end, and screening of its result. */
 function countOpenWork(call: AgentContext['calls'][number]): number {
   const { result, unscreenedResult, unscreenedArguments, started, approved } = call
   if (result !== undefined) return unscreenedResult ? 1 : 0
   return 10 + (unscreenedArguments ? 1 : 0) + (started ? 0 : 2) + (approved ? 0 : 3)
 }
 
-/** What holds if the model answers or fails, tools end and people answer, and nothing disturbs the run. */
+/** Liveness: holds if the model answers or fails, tools end, people answer, and nothing disturbs the run. */
 export const undisturbedProperties = {
   'every run reaches an end': leadsTo<typeof agentMachine>(() => true, isOver, {
     fair: [
@@ -91,9 +91,9 @@ export const undisturbedProperties = {
 }
 
 /**
- * What people and processes may do at any time, as often as they like: no run can use it up. Nor can it use up what a
- * sub-agent asks: that is a run of its own, of which the same holds. A call that loads a tool or a skill, or hands over,
- * ends by its result.
+ * Actions that people and processes may repeat without limit, so no run can exhaust them. A run cannot exhaust a sub-agent's
+ * requests either, because the sub-agent is a separate run with the same properties. Calls that load a tool or a skill, and
+ * handoffs, end with their result.
  */
 const disturbances = new Set([
   'CANCEL',
@@ -111,14 +111,14 @@ const disturbances = new Set([
   'HANDED_OFF',
 ])
 
-/** The same space without what disturbs a run. */
+/** The same space without disturbances. */
 export function withoutDisturbances(space: AgentSpace): AgentSpace {
   return {
     ...space,
     alphabet: (snapshot) =>
       Object.fromEntries(
         Object.entries<AnyEventObject>(space.alphabet(snapshot)).filter(
-          // A resume for later is one as well, and a shared budget that is empty for now.
+          // Includes a scheduled resume, and a temporarily empty shared budget.
           ([, event]) =>
             !disturbances.has(event.type) && !('at' in event) && event['error']?.wakeAt === undefined,
         ),

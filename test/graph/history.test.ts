@@ -1,7 +1,7 @@
 import type { Message } from '../../machines/agent/messages.js'
 import { findHistoryProblem } from '../../src/testing/index.js'
 
-/** `u` a user, `a[1,2]` an assistant that calls 1 and 2, `t1` the result of 1. */
+/** `u` is a user message, `a[1,2]` an assistant message with calls 1 and 2, `t1` the result of call 1. */
 function transcript(text: string): Message[] {
   return text.split(' ').map((word, i) => {
     const base = { id: `m${i}`, createdAt: 0, content: '' }

@@ -7,12 +7,12 @@ import {
   type InvariantReport,
 } from '../../src/testing/index.js'
 
-/** `npm run suite -- graph` asks in every state; `npm test` in those of a run that takes one step, and `.ci/run` of two. */
+/** `npm run suite -- graph` checks every state. `npm test` checks the states of one-step runs, and `.ci/run` of two-step runs. */
 const isWhole = process.env.STATEWRIGHT_GRAPH === 'all'
 const sample = sampledRows(['with every shield', 'asking about interrupted calls'])
 let reports: InvariantReport[]
 
-// Not where tests are only listed. One after the other: no more than one graph is in memory.
+// Skipped when tests are only listed. Runs in sequence, so that only one graph is in memory.
 beforeAll(() => {
   const spaces = isWhole ? [agentSpace()] : sample.map((name) => agentSpace({ only: [name], maxSteps: 1 }))
   reports = spaces.map((space) => checkInvariants(agentMachine, agentInvariants, space))

@@ -15,12 +15,15 @@ import { kept, restoreProblem } from '../support/restore-plain.js'
 import { createIdleAgent, Difference, SideBySide } from '../core/interpreter/side-by-side.js'
 import { AgentHarness } from '../support/agent-harness/agent-harness.js'
 
-/** `npm run suite -- graph` takes every path from every input; `npm test` those of two inputs that take every transition there. */
+/**
+ * `npm run suite -- graph` takes every path from every input. `npm test` takes the paths of two inputs that together cover every
+ * transition.
+ */
 const isWhole = process.env.STATEWRIGHT_GRAPH === 'all'
 const space = agentSpace(isWhole ? {} : { only: ['with every shield', 'interactive'] })
 type PathState = (typeof paths)[number]['steps'][number]['state']
 const wholeKey = ({ value, context }: PathState) => JSON.stringify([value, context])
-/** Where it stands, and how far its calls are. */
+/** The state, and the progress of its calls. */
 const sampleKey = ({ value, context }: PathState) => {
   const { calls } = context as AgentContext
   return JSON.stringify([value, calls.map(({ started, result }) => [started, result !== undefined])])
@@ -31,7 +34,7 @@ const { paths, coverage } = generatePaths(agentMachine, {
   coverage: isWhole ? 'transition-pairs' : 'transitions',
 })
 
-/** What holds of all paths together. */
+/** Assertions on all paths together. */
 const wholeTest = isWhole ? test : test.skip
 
 wholeTest('the paths take every transition that the chart declares', () => {
@@ -59,7 +62,7 @@ test('the tables go every path as XState does, with the same actions and events'
   expect(pair.macrosteps).toBeGreaterThan(paths.length)
 })
 
-/** Inputs that the rules are asked in: they take no transition that no other input takes. */
+/** Inputs for the rules. They take no transition that another input does not take. */
 const takesNothingOfItsOwn = new Set([
   'with an output schema',
   'with capped calls',
@@ -121,7 +124,7 @@ test('each start and each event on the paths is what the schema of records says'
   ).toEqual([])
 })
 
-/** Every active state of the paths, once; of all that differ only in their numbers, one in the sample. */
+/** Every active state of the paths, once. The sample keeps one of the states that differ only in numbers. */
 function statesOf(key: (state: PathState) => string): PathState[] {
   const states = paths.flatMap(({ steps }) => steps.map(({ state }) => state))
   return [
@@ -154,7 +157,7 @@ test.each(paths.map((path, i) => [`${i + 1}. with ${path.input}: ${path.name}`, 
     const harness = new AgentHarness(
       path.steps,
       (event) => {
-        // What sub-agents and summaries have used is what the path says: nobody has asked for it.
+        // The path defines the usage of sub-agents and summaries, because no request is made.
         const isOwn =
           event.type === 'usage' && event.callId === undefined && !event.stepId.endsWith('.summary')
         if (isOwn) used = addUsage(used, event.step)
@@ -163,7 +166,7 @@ test.each(paths.map((path, i) => [`${i + 1}. with ${path.input}: ${path.name}`, 
     )
     expect(await replay(path, harness)).toEqual({ ok: true, steps: path.steps.length })
     sent.push(...harness.sent)
-    // What a process drops as it leaves is estimated; the one of a path goes on, and drops nothing.
+    // A leaving process drops requests and estimates their usage. A path continues and drops nothing.
     const isLeft = path.steps.some(({ event }) => event.type === 'RELEASED')
     if (!isLeft) expect(recorded.tokens).toEqual(tokensOf(used))
     expect(recorded.open).toBe(0)

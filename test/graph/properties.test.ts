@@ -4,7 +4,10 @@ import { agentSpace, checkProperties, type PropertyReport } from '../../src/test
 import { sampledKinds } from '../support/extent.js'
 import { agentProperties, undisturbedProperties, withoutDisturbances } from './agent-properties.js'
 
-/** `npm run suite -- graph` explores from every input, and tries each fault; `npm test` one input with one step, `.ci/run` four, and each third fault. */
+/**
+ * `npm run suite -- graph` explores every input and tries each fault. `npm test` explores one input with one step, `.ci/run` four
+ * steps, and both try each third fault.
+ */
 const isWhole = process.env.STATEWRIGHT_GRAPH === 'all'
 const sample = {
   only: sampledKinds([
@@ -19,7 +22,7 @@ const properties = { ...agentProperties, ...undisturbedProperties }
 type Name = keyof typeof properties
 let reports: Record<Name, PropertyReport>
 
-// Not where tests are only listed.
+// Skipped when tests are only listed.
 beforeAll(() => {
   const space = agentSpace(isWhole ? {} : sample)
   reports = {
@@ -35,7 +38,7 @@ test.each(Object.keys(properties) as Name[])('%s', (name) => {
   expect(begun).toBeGreaterThan(0)
 })
 
-/** The chart with one fault, which the property must see. `only`: inputs in which it shows. */
+/** The chart with one fault that the property must detect. `only` lists the inputs that reveal it. */
 const mutants: Record<Name, { machine: typeof agentMachine; only: string; story: RegExp }> = {
   'every approval that is asked for is given, refused, or ended with the run, if people answer': {
     machine: agentMachine.provide({ guards: { awaitsApproval: () => false, isLastApproval: () => false } }),

@@ -74,7 +74,7 @@ test('the finals are the final states that users know, and nothing leaves them',
   expect(finals.flatMap(({ transitions }) => [...transitions.keys()])).toEqual([])
 })
 
-/** The config as JSON: an editor opens it, so everything in it but context, output and actor inputs has a name. */
+/** The config as JSON. Editors open it, so every part except context, output and actor inputs has a name. */
 test('guards, actions and actors are named, not written in place', () => {
   const inline: string[] = []
   look(agentMachine.config, '')

@@ -4,7 +4,7 @@ import { formatArguments } from '../../guards/lib/fingerprint.js'
 import { play, repeat } from './facts.js'
 import { unicodeText } from '../support/unicode-text.js'
 
-// Put together here, so that no scanner takes them for real ones.
+// Assembled here, so that secret scanners do not report them.
 const key = ['sk', 'proj', 'A1b2C3d4'.repeat(6)].join('-')
 const secrets: [kind: string, text: string, secret: string][] = [
   ['an API key', `using ${key} now`, key],
@@ -34,7 +34,7 @@ describe('evidence shows no secrets', () => {
   test.each(secrets)('%s, wherever the shown arguments end', (_, text, secret) => {
     for (let start = 200 - text.length; start < 200; start += 1) {
       const said = toEvidence(formatArguments(`${'.'.repeat(start - 1)} ${text}${' '.repeat(200)}`))
-      // A few letters of what identifies nobody may stay, the secret itself may not.
+      // Nonidentifying letters may remain, but not the secret itself.
       expect(said).not.toContain(secret.slice(0, 10))
     }
   })
@@ -94,7 +94,7 @@ test.each([
   'token: ',
   'token:\\"x',
 ])('scrubbing ends soon on many times %j', (piece) => {
-  // A pattern that looks back over the text from each position would need minutes for this.
+  // A pattern with a lookback from each position would take minutes on this text.
   const text = piece.repeat(Math.ceil(300_000 / piece.length))
   expect(typeof scrubEvidence(text)).toBe('string')
 })

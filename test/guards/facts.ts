@@ -11,10 +11,10 @@ import { createRefusalTest } from '../../machines/agent/actions/judge-batch.js'
 import { enabledGuards } from '../../src/core/config/defaults.js'
 import { defaultConfig } from '../../src/core/config/resolve-config.js'
 
-/** The guards with rules of their own, all on, and the progress guard off. */
+/** The guards with explicit rules, all enabled, without the progress guard. */
 export const defaults: GuardrailsConfig = { ...enabledGuards, maxRepeatedToolSteps: 3, progress: null }
 
-/** The defaults with one guard alone. */
+/** The defaults with only one guard enabled. */
 export function only(...on: (keyof GuardrailsConfig)[]): GuardrailsConfig {
   return {
     ...noGuards,
@@ -27,7 +27,7 @@ type Ending = Partial<
   Pick<ResultFact, 'ok' | 'errorKind' | 'refused' | 'refusedBy' | 'child' | 'durationMs'>
 > & { content?: string }
 
-/** A call and how it ends; by default a read that succeeds with the same text each time. */
+/** A call and its result. Default: a successful read with a constant text. */
 export interface Step extends Ending {
   name?: string
   args?: unknown
@@ -53,7 +53,7 @@ export function result(step: Step, config: GuardrailsConfig = watching): ResultF
   return createResultFact(call(step), ending, config)
 }
 
-/** Every guard looks at the results. */
+/** Every guard reads the results. */
 const watching: GuardrailsConfig = { ...defaults, progress: defaultConfig.guardrails.progress }
 
 export const fails = { ok: false, errorKind: 'failed', content: 'it broke' } as const
@@ -62,19 +62,19 @@ export const isDenied = { ok: false, errorKind: 'policy_denied', content: 'not a
 export const isUnknown = { ok: false, errorKind: 'unknown_tool', content: 'no such tool' } as const
 export const isRefused = { ok: false, refused: true, content: 'refused' } as const
 
-/** What a list of batches leads to. */
+/** The decisions for a list of batches. */
 export interface Played {
-  /** Batches that ran, and calls of them. */
+  /** The executed batches, and their calls. */
   executed: number
   calls: number
-  /** `3: repeated_call nudge` — the batch (counted from 1) and what was said; `asked` before it ran. */
+  /** `3: repeated_call nudge`: the batch number (from 1) and the message. `asked` means before the batch ran. */
   said: string[]
   messages: string[]
   evidence: string[]
   state: GuardrailsState
 }
 
-/** Plays batches as the machine does: asks before each, refuses blocked calls, stops at a halt. */
+/** Plays batches like the machine: checks each in advance, rejects blocked calls, stops at a halt. */
 export function play(batches: (Step | Step[] | 'text')[], config: GuardrailsConfig = defaults): Played {
   const played: Played = {
     executed: 0,

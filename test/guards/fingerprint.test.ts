@@ -11,7 +11,7 @@ import { unicodeText } from '../support/unicode-text.js'
 
 const same = (a: string, b: string) => fingerprintCall('read', a) === fingerprintCall('read', b)
 
-/** The same value with its keys in another order at every depth. */
+/** The same value with its keys in a different order at every depth. */
 function permuted(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value
   if (Array.isArray(value)) return value.map(permuted)
@@ -22,7 +22,7 @@ function permuted(value: unknown): unknown {
   )
 }
 
-/** Two JSON values mean the same, whatever the order of their keys. */
+/** Whether two JSON values are equal, ignoring the order of their keys. */
 function equal(a: unknown, b: unknown): boolean {
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return a === b
   if (Array.isArray(a) !== Array.isArray(b)) return false
@@ -32,12 +32,12 @@ function equal(a: unknown, b: unknown): boolean {
   )
 }
 
-/** JSON values as they come out of a text: no -0. */
+/** JSON values as parsed from text, without -0. */
 const json = () => fc.jsonValue({ maxDepth: 4 }).map((value) => JSON.parse(JSON.stringify(value)) as unknown)
 
 const nest = (inner: string) => `${'[{"k":'.repeat(10_000)}${inner}${'}]'.repeat(10_000)}`
 
-/** The same in another order at every depth, with whole numbers first, by their size, as every object has them. */
+/** The same value in a different order at every depth. Integer keys come first in ascending order, as in every object. */
 function sorted(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value
   if (Array.isArray(value)) return value.map(sorted)
@@ -138,7 +138,7 @@ describe('a fingerprint', () => {
     )
   })
 
-  // Sessions that are stored hold them, and go on with them.
+  // Stored sessions contain these fingerprints and continue with them.
   test.each([
     ['{"path": "a.ts", "b": [1, 2.50]}', '1095e897f631b3a784c864ae2402afbf', '1095e897f6'],
     ['{"text":" blank \\n"}', '15e4a24d59661cfe0a6a277d8a1fb033', 'de9a0431b7'],

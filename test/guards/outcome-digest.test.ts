@@ -123,7 +123,7 @@ describe('everything else does: progress is a number', () => {
 })
 
 describe('for any text', () => {
-  /** What tells outputs apart, and what does not: two of each kind. */
+  /** The differences that outputs are compared by, and the ignored differences: two of each kind. */
   const fixed = fc.constantFrom(
     '12',
     'files',
@@ -149,7 +149,7 @@ describe('for any text', () => {
     ['pid 4711', 'pid 7'],
     ['/tmp/a/b', '/tmp/c'],
   )
-  // A bar on both sides: nothing of what stands beside a piece belongs to it.
+  // A bar on both sides separates the piece from the surrounding text.
   const pieces = fc.array(
     fc.oneof(
       fixed.map((text): [string, string] => [text, text]),
@@ -196,7 +196,7 @@ describe('the shape of an output', () => {
   })
 })
 
-// Stored sessions hold these digests.
+// Stored sessions contain these digests.
 test.each([
   ['', 'ztp8fwi90'],
   ['ok', 'scx0avcnp'],

@@ -9,7 +9,7 @@ if (progress === null) throw new Error('The default policy is on.')
 
 const off: ProgressConfig = { ...progress, ...noDetectors }
 
-/** One detector alone, or several. */
+/** One or more detectors. */
 function watch(...rules: (keyof ProgressConfig)[]): GuardrailsConfig {
   return {
     ...only(),

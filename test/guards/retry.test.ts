@@ -4,7 +4,7 @@ import { defaultConfig } from '../../src/core/config/resolve-config.js'
 
 const { retry } = defaultConfig
 
-/** The first attempt of a step, which failed in passing. */
+/** The first attempt of a step, with a transient failure. */
 const first: FailedAttempt = { kind: 'transient', attempt: 1, rateLimits: 0, retryAfterMs: null }
 const rateLimit = { ...first, kind: 'rate_limit' }
 

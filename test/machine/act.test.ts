@@ -19,7 +19,7 @@ const initial = createContext({
   input: [],
 })
 
-/** What an update does is said by its parameters. */
+/** The parameters describe the update. */
 interface Params {
   told: string[]
   patch: Partial<AgentContext> | null
@@ -30,7 +30,7 @@ const update: Update<Params> = (context, event, tell, { told, patch }) => {
   return patch ? { ...patch, lastMessageNumber: context.lastMessageNumber + 1 } : undefined
 }
 
-/** The update as XState's own actions do it. */
+/** The update as XState's built-in actions perform it. */
 const asXStateDoes = enqueueActions<
   AgentContext,
   AgentMachineEvent,
@@ -46,7 +46,7 @@ const asXStateDoes = enqueueActions<
   if (patch !== undefined) enqueue.assign(patch)
 })
 
-/** Two actions as a state is left, three on the way, and one as the next is entered. */
+/** Two exit actions, three transition actions, and one entry action. */
 function machineOf(action: typeof asXStateDoes, [one, two, three]: [Params, Params, Params]) {
   return setup({
     types: {} as { context: AgentContext; events: AgentMachineEvent; emitted: EmittedEvent },

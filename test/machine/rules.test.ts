@@ -8,7 +8,7 @@ import { call, ManualModel, settled } from '../support/manual-model.js'
 import { fold } from '../support/fold.js'
 import { sampled } from '../support/extent.js'
 
-/** One run under the hands of a random user, a random model and random tools. */
+/** One run with a random user, a random model and random tools. */
 class World {
   readonly model = new ManualModel()
   readonly clock = new SimulatedClock()
@@ -49,7 +49,7 @@ class World {
     })
   }
 
-  /** What can happen now. */
+  /** The possible events. */
   moves(): (() => void)[] {
     const { run, model } = this
     const moves: (() => void)[] = [() => this.clock.increment(50), () => this.clock.increment(5000)]
@@ -161,7 +161,7 @@ function checkRest(world: World): void {
   expect(snapshot).not.toMatchObject({ status: 'error' })
   const { state, messages, calls } = world.context()
   if (state === 'RUNNING' || state === 'WAITING_FOR_TOOL') return
-  // Open are the calls that the waiting state exposes, and those already approved that wait for the others.
+  // Open calls are the calls in the waiting state, and approved calls that wait for the others.
   const open = state === 'WAITING_FOR_INPUT' ? calls.filter((call) => !call.result) : []
   expect(
     findHistoryProblem(
@@ -171,7 +171,7 @@ function checkRest(world: World): void {
   ).toBeNull()
 }
 
-/** From every state CANCEL reaches CANCELLED, nothing starts after it, and late results change nothing. */
+/** CANCEL reaches CANCELLED from every state. Nothing starts after it, and late results have no effect. */
 async function checkCancel(world: World): Promise<void> {
   const wasOver = world.isOver()
   const before = { attempts: world.model.attempts.length, toolStarts: world.toolStarts }
@@ -193,7 +193,7 @@ async function checkCancel(world: World): Promise<void> {
   expect(bad).toHaveLength(state === 'COMPLETED' || state === 'CANCELLED' ? 0 : 1)
 }
 
-/** One chunk with `finished: true` a stream attempt; a later attempt resets first. */
+/** One chunk with `finished: true` per stream attempt. A later attempt resets first. */
 function checkStreams(events: AgentEvent[]): void {
   const attempts = new Map<string, { finished: number; texts: number; reset: boolean }>()
   for (const event of events) {
@@ -207,7 +207,7 @@ function checkStreams(events: AgentEvent[]): void {
   for (const [key, { finished }] of attempts) expect([key, finished]).toEqual([key, 1])
 }
 
-/** The log of events is the run: plain JSON, and folding it gives the same state. */
+/** The event log is the run. It is plain JSON, and folding it produces the same state. */
 function checkJournal(world: World): void {
   const stored = JSON.parse(JSON.stringify(world.journal.entries)) as typeof world.journal.entries
   expect(stored).toEqual(world.journal.entries)

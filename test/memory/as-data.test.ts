@@ -42,7 +42,7 @@ it('a text that knows the delimiters of an earlier answer cannot use them in its
       }
       const shown = formatSnippets([forged])
       const mark = markIn(shown)
-      // The sentence, the beginning and the end: the content adds none.
+      // Only the sentence, the start marker and the end marker. The content adds none.
       expect(count(shown, mark)).toBe(3)
       expect(shown.endsWith(`</snippet-${mark}>`)).toBe(true)
     }),

@@ -170,7 +170,7 @@ describe('PDF', () => {
       bytes: data.length,
       text: 'First page\n\nSecond page',
     })
-    // The bytes still are the caller's.
+    // The caller still owns the bytes.
     expect(data.length).toBeGreaterThan(0)
   })
 

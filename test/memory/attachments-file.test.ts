@@ -119,7 +119,7 @@ describe('a file that is too large', () => {
   })
 
   it('and has no size is refused while it is read', async () => {
-    // Files of the kernel say that they are empty.
+    // Kernel files report a size of zero.
     const load = loadAttachment({ path: '/proc/self/maps', mimeType: 'text/plain' }, { maxBytes: 100 })
     if (process.platform === 'linux') await refusal(load, 'too_large')
     else await refusal(load, 'not_found')

@@ -189,7 +189,7 @@ describe('redirects', () => {
   })
 
   it.each(['127.0.0.1', 'localhost'])('from a public name to %s are refused', async (host) => {
-    // The public place is a name that is allowed; the redirect leads to the same server by another one.
+    // The public host is an allowed name. The redirect leads to the same server under another name.
     const resolve: ResolveHost = (_host, _options, done) => {
       done(null, [{ address: '127.0.0.1', family: 4 }])
     }
@@ -221,7 +221,7 @@ describe('addresses', () => {
   it('are let in by address, block or name, and by nothing else', async () => {
     const { port } = new URL(server.url)
     const attachment = { url: `http://localhost:${port}/notes.md` }
-    // Where localhost is ::1 as well, that address is tried, too, and left for the other.
+    // If localhost also resolves to ::1, that address is tried first and abandoned.
     for (const allowAddresses of [['127.0.0.1'], ['10.0.0.0/8', '127.0.0.0/8'], ['LOCALHOST']]) {
       expect((await loadAttachment(attachment, { allowAddresses })).text).toBe('# Notes')
     }

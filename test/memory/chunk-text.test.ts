@@ -8,7 +8,7 @@ const options = fc.integer({ min: 50, max: 120 }).chain((chunkChars) =>
   }),
 )
 
-/** Texts full of what chunks are divided at, and of what they must not be divided in. */
+/** Texts full of chunk boundaries and of sequences that must not be split. */
 const text = fc
   .array(fc.constantFrom('word', ' ', '\n\n', '. ', '。', '😀', '\n', '\t', 'x'.repeat(60), '𝒳'.repeat(40)), {
     maxLength: 80,
@@ -61,7 +61,7 @@ describe('every text and every size', () => {
         const chunks = chunkText(whole, size)
         chunks.slice(1).forEach(({ start }, index) => {
           const before = chunks[index]
-          // One more where a pair would be divided.
+          // One more character to avoid splitting a surrogate pair.
           const end = (before?.start ?? 0) + (before?.text.length ?? 0)
           expect(end - start).toBeLessThanOrEqual(size.overlap + 1)
         })

@@ -12,7 +12,7 @@ interface Asked {
   input: string[]
 }
 
-/** A client that answers, and what it was asked. `usage`: the tokens that it reports for a request. */
+/** A client that answers and records its requests. `usage` is the reported token count per request. */
 function clientOf(answer: (asked: Asked) => unknown = () => undefined, usage?: number) {
   const asked: Asked[] = []
   const create = async (body: Asked) => {
@@ -44,7 +44,7 @@ test('an embedding reserves before it is asked for, and is settled for what it u
   expect(reserved).toHaveLength(2)
   expect(reserved[0]).toBeGreaterThan(reserved[1] ?? Infinity)
   const { spent, reserved: held } = await budget.status()
-  // By the table of prices: 0.02 USD a million tokens.
+  // According to the price table: 0.02 USD per million tokens.
   expect(spent).toEqual({ tokens: 14, usd: 0.00000028 })
   expect(held).toEqual({ tokens: 0, usd: 0 })
 })
@@ -132,7 +132,7 @@ test.each([
 })
 
 describe('a run whose search a budget cannot pay for', () => {
-  /** A model that must not be asked. */
+  /** A model that must not receive requests. */
   const model = {
     provider: 'own',
     model: 'own',

@@ -9,13 +9,13 @@ interface EmbeddingRequest {
   dimensions?: number
 }
 
-/** What a text is about, as a vector: holidays, machines, journeys. */
+/** The topics of a text as a vector: holidays, machines, journeys. */
 const meanings = [/vacation|holiday|leave|days off/i, /laptop|computer|machine/i, /train|taxi|journey/i]
 const embed = (text: string) => meanings.map((meaning) => (meaning.test(text) ? 1 : 0.1))
 
 let server: TestServer
 let asked: EmbeddingRequest[]
-/** Statuses of the next answers; then 200. */
+/** Statuses of the next responses, followed by 200. */
 let statuses: number[]
 let answer: (request: EmbeddingRequest) => unknown
 let received: () => void
@@ -45,7 +45,7 @@ beforeEach(() => {
   statuses = []
   received = () => {}
   answer = ({ input }) => ({
-    // In the wrong order: only the index says which is which.
+    // In the wrong order. Only the index identifies the input.
     data: input.map((text, index) => ({ index, embedding: embed(text) })).toReversed(),
   })
 })

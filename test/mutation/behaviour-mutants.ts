@@ -14,7 +14,7 @@ interface Scope {
   event: AgentMachineEvent
 }
 
-/** Guards that judge a little differently, as a careless change would make them. */
+/** Guards with slightly wrong decisions, as a careless change would produce. */
 const guards: Record<
   string,
   Partial<Record<keyof typeof conditions, (scope: Scope, params: never) => boolean>>
@@ -123,7 +123,7 @@ const guards: Record<
   },
 }
 
-/** Actions that write a little differently. */
+/** Actions with slightly wrong writes. */
 const actions: Record<string, Partial<Record<keyof typeof agentMachine.implementations.actions, unknown>>> = {
   'takes an incomplete answer for a whole one': {
     noteFailure: toAction((context, event) =>
@@ -292,7 +292,7 @@ const actions: Record<string, Partial<Record<keyof typeof agentMachine.implement
   },
 }
 
-/** Faults that a chart does not show: in what its guards and actions do. */
+/** Faults inside guards and actions, which the chart does not show. */
 export function behaviourMutants(): Mutant[] {
   return [
     ...Object.entries(guards).map(([name, changed]) => ({

@@ -16,7 +16,7 @@ import { nearestFirst } from './nearness.js'
 export const space = agentSpace()
 export const { paths } = generatePaths(agentMachine, { ...space, coverage: 'transition-pairs' })
 
-/** What catches a mutant: a generated path by its index, or the runs that begin with an input (null: all runs at once). */
+/** The catcher of a mutant: a generated path by its index, or the runs from one input (null: all runs). */
 export type Killer = { path: number } | { input: string | null }
 
 export interface Catch {
@@ -31,9 +31,9 @@ interface SearchOptions {
 }
 
 /**
- * What of the generated suite notices that this machine is another one; null when nothing does. `last` caught the mutant
- * in the last whole run, so it is tried first. A mutant that is known to change nothing (`isExcused`) has to pass every
- * path, and the runs that begin with the nearest input; `isWhole` searches all runs for it, which takes a minute each.
+ * The part of the generated suite that detects a mutant. Null when none does. `last` caught the mutant in the last full run, so it
+ * is tried first. A mutant with a known equivalence (`isExcused`) must pass every path, and the runs from the nearest input.
+ * `isWhole` searches all runs for it, which takes a minute each.
  */
 export async function findCatch(
   machine: AnyStateMachine,
@@ -64,7 +64,7 @@ async function tryKiller(machine: AnyStateMachine, killer: Killer): Promise<Catc
   return { caughtBy: `path ${killer.path + 1}, step ${result.step} (${nameOf(path, result.step)})`, killer }
 }
 
-/** One invariant that asks all, so that the search ends at the first that is violated. */
+/** One invariant that checks all others, so that the search stops at the first violation. */
 const all: Invariant = {
   name: 'all',
   holds: (snapshot, arrival) => {
@@ -76,7 +76,7 @@ const all: Invariant = {
   },
 }
 
-/** Runs of one step first, input by input: they catch nearly all, in a tenth of the time that the whole takes. */
+/** One-step runs first, input by input. They catch nearly all mutants in a tenth of the full time. */
 function listInputs(machine: AnyStateMachine): (string | null)[] {
   return [...new Set(nearestFirst(machine, paths).map(({ input }) => input)), null]
 }

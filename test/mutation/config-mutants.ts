@@ -8,12 +8,12 @@ export interface Mutant {
 }
 
 type Plain = Record<string, unknown>
-/** Where something stands in the config: the keys that lead to it. */
+/** The key path of a part of the config. */
 type Path = readonly (string | number)[]
 
 /**
- * Every small fault that the chart's own config can have: each branch left out, each guard left out, each action left
- * out, each target swapped with that of the next branch, each pair of branches in the wrong order.
+ * Every small fault of the chart's config: a removed branch, guard or action, a target swapped with the next branch's target, and
+ * two branches in the wrong order.
  */
 export function configMutants(): Mutant[] {
   const faults: { name: string; spoil: (config: Plain) => void }[] = []

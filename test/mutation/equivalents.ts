@@ -1,6 +1,6 @@
 /**
- * Changes of the chart that change nothing that a run can show, each with its reason. The list is exact: one that is
- * caught after all, or no longer made, fails the run.
+ * Changes of the chart that no run can reveal, each with its reason. The list is exact. The run fails for an entry that is caught,
+ * or that is no longer generated.
  */
 export const equivalents: Readonly<Record<string, string>> = {
   ...because(

@@ -5,10 +5,10 @@ import { paths, space } from './catch.js'
 import { nearestFirst } from './nearness.js'
 
 /**
- * The first generated path whose log, written by this machine, the rules of spec/ refuse; null when they take all. They
- * know nothing of the machine: so what they refuse is caught without any expectation that came of the machine. What the
- * rules leave open (src/testing/reference-model/details.ts) takes no part.
- * @param last the path that was refused in the last whole run, and null where none was. Left out: all are tried
+ * The first generated path whose log the rules of spec/ reject, when this machine writes it. Null when they accept all. The rules
+ * are independent of the machine, so no expectation derives from it. The details that the rules leave open
+ * (src/testing/reference-model/details.ts) are excluded.
+ * @param last the path that was rejected in the last full run, or null. When omitted, all paths are tried
  */
 export function findUnlawfulPath(machine: AnyStateMachine, last?: number | null): number | null {
   if (last === null) return null
@@ -24,7 +24,7 @@ function isUnlawful(machine: AnyStateMachine, number: number): boolean {
   try {
     return judgeLog(writePathLog(path, input, { machine, isSnappedOften: true })) !== null
   } catch {
-    // The machine broke on the way: there is no log to be judged.
+    // The machine threw, so there is no log.
     return false
   }
 }

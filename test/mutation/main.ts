@@ -6,8 +6,8 @@ import { findCatch, type Killer } from './catch.js'
 import { findUnlawfulPath } from './judge.js'
 
 /**
- * One of `shards` processes that share the mutants, or those of them whose names match a pattern. Writes a line of JSON a
- * mutant: `{ name, caughtBy, excuse }`, where `caughtBy` is null for a survivor, and `excuse` says why one changes nothing.
+ * One of `shards` processes that share the mutants, or the mutants whose names match a pattern. Writes one JSON line per mutant: `{
+ * name, caughtBy, excuse }`. `caughtBy` is null for a survivor. `excuse` is the reason for an equivalent mutant.
  */
 const [shard, shards, killers = '', extent, pattern = ''] = process.argv.slice(2)
 const isWhole = extent === 'whole'
@@ -23,7 +23,7 @@ for (const [i, { name, machine }] of mutants.entries()) {
   if (i % Number(shards) !== Number(shard)) continue
   // oxlint-disable-next-line no-await-in-loop -- one after the other: each needs a core of its own
   const found = await findCatch(machine, { last: known[name], isExcused: name in equivalents, isWhole })
-  // Null: it takes all paths, which only the whole search tries again.
+  // Null means that it passes all paths. Only the full search retries them.
   const last = name in equivalents ? null : known[name]?.unlawful
   const unlawful = findUnlawfulPath(machine, isWhole ? undefined : last)
   report({ name, caughtBy: null, killer: null, ...found, excuse: equivalents[name] ?? null, unlawful })

@@ -6,7 +6,7 @@ import type { MachinePath } from '../../src/testing/index.js'
 const kinds = ['guards', 'actions', 'actors'] as const
 const soundText = new Map(listStateNodes(agentMachine).map((node) => [getStateName(node), ownText(node)]))
 
-/** The paths, those first that take a transition of a state in which this machine differs: the first of them catches most. */
+/** The paths, ordered so that transitions from changed states come first. The first paths catch most mutants. */
 export function nearestFirst(machine: AnyStateMachine, paths: readonly MachinePath[]): MachinePath[] {
   const spoilt = findSpoiltStates(machine)
   const ids = (path: MachinePath): string[] => path.steps.flatMap(({ transitions }) => transitions)
@@ -18,7 +18,7 @@ export function nearestFirst(machine: AnyStateMachine, paths: readonly MachinePa
   return ranked.sort((one, other) => one.rank - other.rank).map(({ path }) => path)
 }
 
-/** The states whose own transitions, actions or guards are not those of the sound machine. */
+/** The states whose transitions, actions or guards differ from the original machine. */
 function findSpoiltStates(machine: AnyStateMachine): string[] {
   const sound = agentMachine.implementations as AnyStateMachine['implementations']
   const others = kinds.flatMap((kind) => {

@@ -8,7 +8,7 @@ const usage = { input: 100, output: 5, cached: 60, reasoning: 2 }
 const prices = { 'gpt-test': { inputPerMillion: 10, outputPerMillion: 100 } }
 const turns = [call('look', {}, { usage }), text('Done.', { usage })]
 
-/** The sum of a metric's points, by the values of their attributes under these keys. */
+/** The sum of a metric's points, grouped by the attributes under these keys. */
 function sums(points: { attributes: object; value: number }[] = [], ...keys: string[]) {
   const of = (attributes: object) => keys.map((key) => (attributes as Record<string, unknown>)[key]).join(' ')
   return Object.fromEntries(points.map(({ attributes, value }) => [of(attributes), value]))

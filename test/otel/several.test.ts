@@ -7,7 +7,7 @@ import { call, text, tool } from '../support/tools.js'
 
 const turns = [call('look'), text('Done.')]
 
-/** A telemetry that notes what it is told. */
+/** A telemetry that records its calls. */
 function noting(link: string | null = null) {
   const told: string[] = []
   const links: (string | null)[] = []

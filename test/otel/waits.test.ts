@@ -4,7 +4,7 @@ import { createAgent } from '../../src/index.js'
 import { ManualModel, settled } from '../support/manual-model.js'
 import { Recorded } from '../support/spans.js'
 
-/** Two runs behind a limiter that lets one request go at a time: the second waits. */
+/** Two runs behind a limiter that allows one request at a time. The second run waits. */
 async function open() {
   const [clock, manual, recorded] = [new SimulatedClock(), new ManualModel(), new Recorded()]
   const model = createLimiter({ id: 'openai', concurrency: 1, clock }).limit(manual)
@@ -18,7 +18,7 @@ async function open() {
   return { manual, recorded, runs }
 }
 
-/** Each request once it is there: some of the code is loaded when it is first needed. */
+/** Resolves per request after it has arrived. Some code is loaded lazily. */
 async function answer(manual: ManualModel): Promise<void> {
   // oxlint-disable-next-line no-await-in-loop -- one look after the other
   while (!manual.pending) await settled()

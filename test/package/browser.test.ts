@@ -5,15 +5,15 @@ import { build, type Metafile } from 'esbuild'
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
 interface Bundle {
-  /** Everything, also what is loaded only when it is needed. */
+  /** All modules, including lazily loaded ones. */
   code: string
-  /** What has to be there before the first line runs. */
+  /** The modules that load before the first line runs. */
   first: string
-  /** Packages that are left outside, by how they are asked for. */
+  /** External packages, by the kind of import. */
   packages: { first: string[]; later: string[] }
 }
 
-/** An app's code as its bundler would take it in; a built-in of Node fails the build. */
+/** An app's code as its bundler would include it. A Node built-in fails the build. */
 async function bundle(
   contents: string,
   options: { packages?: 'external'; external?: string[] } = {},
@@ -64,7 +64,7 @@ function reachedAtOnce({ outputs }: Metafile, entry: string): Set<string> {
 const app = `import { createAgent, defineTool, openaiChat } from './src/index.ts'
 console.log(createAgent, defineTool, openaiChat)`
 
-/** What an app has as well, or loads by itself. */
+/** Packages that an app already has, or loads itself. */
 const shared = ['xstate', 'zod', 'rxjs', 'rxjs/*', 'openai']
 
 describe('the core entry', () => {
@@ -95,11 +95,11 @@ describe('the core entry', () => {
     })
   })
 
-  // A run's effects load with it; the store, shields, user guards, `context.window` and shared budgets load on first use.
+  // The effects load with a run. The store, shields, user guards, `context.window` and shared budgets load on first use.
   it('is at most 130 kB in an app that has these packages, gzipped, without the price catalogue', async () => {
     const { first, code } = await bundle(app, { external: shared })
     expect(gzipSync(first).length).toBeLessThanOrEqual(130_000)
-    // A word that only the table of prices has; it is there, for whoever needs it.
+    // A word from the price table only. The table is present, but loads lazily.
     expect(first).not.toContain('input_mtok')
     expect(code).toContain('input_mtok')
   })

@@ -6,7 +6,7 @@ import { runsAll } from '../support/extent.js'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
-/** The files that `npm pack` puts into the package. To know them takes it seconds: a sample takes those that git has of its list. */
+/** The files that `npm pack` includes. Listing them takes npm seconds, so a sample uses the list's files that are in git. */
 function packed(): Set<string> {
   if (!runsAll) {
     const { files } = JSON.parse(readFileSync(`${root}package.json`, 'utf8')) as { files: string[] }
@@ -22,13 +22,13 @@ function packed(): Set<string> {
   return new Set(files.map(({ path }) => path))
 }
 
-/** Where a document's links and pictures lead, without what stands in code. */
+/** The targets of a document's links and pictures, without code. */
 function linksOf(markdown: string): string[] {
   const prose = markdown.replaceAll(/```[\s\S]*?```|`[^`\n]*`/g, 'code')
   return Array.from(prose.matchAll(/\]\(([^)\s]+)\)/g), ([, target]) => target ?? '')
 }
 
-/** The names that headings have in links. */
+/** The anchors of headings. */
 function anchorsOf(markdown: string): string[] {
   const headings = markdown.replaceAll(/```[\s\S]*?```/g, '').matchAll(/^#+ (.*)$/gm)
   return Array.from(headings, ([, heading = '']) =>
@@ -75,7 +75,7 @@ describe('the documents in the package', () => {
   })
 
   it('come without tests', () => {
-    // An example may have tests of its own: they are a part of what it shows.
+    // An example may contain tests as part of its code.
     const ours = [...files].filter((file) => !file.startsWith('examples/'))
     expect(ours.filter((file) => file.startsWith('test/') || file.includes('.test.'))).toEqual([])
   })

@@ -3,18 +3,18 @@ import { join, posix } from 'node:path'
 
 const root = join(import.meta.dirname, '../..')
 
-/** What comes out differently each time: times, waits, chance. */
+/** Sources of nondeterminism: times, waits, randomness. */
 const chancy =
   /\bDate\.now\b|\bnew Date\(\)|\bperformance\.now\b|\bMath\.random\b|\brandomUUID\b|\brandomBytes\b|\bgetRandomValues\b|(?<![.\w#])(?:setTimeout|setInterval|setImmediate)(?=\()|\bAbortSignal\.timeout\b|'node:timers/g
 
 /**
- * The files that may ask the platform, and why. Everything else gets time from a `Clock` and chance from `getPlatform()`, so
- * that `npm run simulate` plays the same story for the same seed.
+ * The files that may access the platform, with the reason. All other code gets time from a `Clock` and randomness from
+ * `getPlatform()`, so that `npm run simulate` is reproducible by seed.
  */
 const homes: Record<string, string> = {
   'src/core/base/clock.ts': 'the clock of the platform',
   'src/core/base/platform.ts': 'chance, and the turns of the event loop',
-  // What talks to a server over a real network: a connection is closed by real time.
+  // Network clients. Connections close by real time.
   'src/core/models/openai/exchange.ts': 'the network',
   'src/core/models/openai/node-transport.ts': 'the network',
   'src/core/models/openai/read-answer.ts': 'the network',
@@ -23,7 +23,7 @@ const homes: Record<string, string> = {
   'src/web/sse.ts': 'the network',
   'src/ui/client/chat-transport.ts': 'the clock of a page',
   'src/ui/client/connection.ts': 'pages come back apart',
-  // Servers of their own with timers of their own.
+  // Standalone servers with real timers.
   'src/dbos/dbos-sessions.ts': 'DBOS',
   'src/dbos/sweep-sessions.ts': 'DBOS',
   'src/restate/restate-sessions.ts': 'Restate',
@@ -33,7 +33,7 @@ const homes: Record<string, string> = {
   'src/testing/provider/ask-provider.ts': 'a provider over a network is checked',
   'src/testing/replay-path.ts': 'the clock of generated tests',
   'src/testing/store/check-store.ts': 'a store by a clock of its own is checked',
-  // People in front of a terminal or a page.
+  // Terminals and pages with a person.
   'src/cli/commands/batch.ts': 'a terminal',
   'src/cli/commands/sessions/list.ts': 'a terminal',
   'src/cli/commands/sessions/show.ts': 'a terminal',
@@ -56,7 +56,7 @@ function filesIn(folder: string): string[] {
     .filter((name) => !name.startsWith('src/studio/client/'))
 }
 
-/** What a file asks the platform for, comments left out. */
+/** A file's accesses to the platform, without comments. */
 function findUses(file: string): string[] {
   const code = readFileSync(join(root, file), 'utf8').replace(/\/\*[^]*?\*\/|(?<=^|\s)\/\/.*$/gm, '')
   return code.match(chancy) ?? []

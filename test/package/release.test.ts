@@ -23,7 +23,7 @@ function start(command: string, args: string[], cwd: string) {
   return { status, stdout, stderr }
 }
 
-/** A repository with the files that a release changes: without packages to install, so that it is small. */
+/** A repository with the files that a release changes. It has no packages to install, so that it stays small. */
 function createRepository() {
   const folder = mkdtempSync(join(tmpdir(), 'statewright-release-'))
   folders.push(folder)
@@ -157,7 +157,7 @@ describe('the bill of materials', () => {
       'node_modules/a': { version: '1.0.0', dependencies: { b: '2' }, peerDependencies: { p: '1' } },
       'node_modules/a/node_modules/b': { version: '2.0.0' },
       'node_modules/b': { version: '1.0.0', dev: true },
-      // Production needs it, though the lock knows it as something that development needs as well.
+      // A production dependency that the lock file also lists for development.
       'node_modules/p': { version: '1.0.0', devOptional: true },
     },
   }

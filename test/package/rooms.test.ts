@@ -3,7 +3,7 @@ import { join, posix } from 'node:path'
 
 const root = join(import.meta.dirname, '../..')
 
-/** The rooms of src/core as docs/architecture.md draws them, the lowest first: each imports from those before it alone. */
+/** The layers of src/core as docs/architecture.md draws them, the lowest first. Each imports only from the layers before it. */
 const rooms = drawnRooms(readFileSync(join(root, 'docs/architecture.md'), 'utf8'))
 const sources = ['guards', 'machines', 'spec', 'src'].flatMap(filesIn)
 const imports = new Map(sources.map((file) => [file, importsOf(file)]))
@@ -20,7 +20,7 @@ function filesIn(folder: string): string[] {
     .map((name) => posix.join(folder, name.replaceAll('\\', '/')))
 }
 
-/** What a file imports of ours, types and what is loaded later counted. */
+/** A file's internal imports, including types and lazy imports. */
 function importsOf(file: string): string[] {
   const text = readFileSync(join(root, file), 'utf8')
   const found = text.matchAll(
@@ -83,7 +83,7 @@ it('an entry point stands on src/core; what shows others, the studio and the com
   const entries = new Set(
     sources.map(roomOf).filter((room) => !/^(core\/.*|guards|machines|spec)$/.test(room)),
   )
-  // What the chats of pages have in common is no entry point itself.
+  // The shared code of the page chats is not an entry point.
   const shows: Record<string, string[]> = {
     studio: ['diagram', 'fleet'],
     cli: [...entries],
@@ -91,7 +91,7 @@ it('an entry point stands on src/core; what shows others, the studio and the com
     mcp: ['web'],
     agui: ['web'],
   }
-  // The reference model judges the machine from outside: tests and the command line have it, and nothing that runs.
+  // The reference model judges the machine from outside. Only tests and the command line import it.
   const judges = arrows.filter(({ to }) => roomOf(to) === 'spec').map(({ from }) => roomOf(from))
   expect(new Set(judges)).toEqual(new Set(['spec', 'testing']))
   const wrong = arrows.filter(({ from, to }) => {

@@ -7,7 +7,7 @@ import { plainAnswer } from '../support/manual-model.js'
 import { entries, root } from '../types/declarations.js'
 import { sampledRows } from '../support/extent.js'
 
-/** What a user of JavaScript passes by mistake. */
+/** Typical mistakes of JavaScript users. */
 const slips: Readonly<Record<string, readonly unknown[]>> = {
   nothing: [],
   null: [null],
@@ -24,7 +24,7 @@ const slips: Readonly<Record<string, readonly unknown[]>> = {
   'arguments swapped': [{}, 'text'],
 }
 
-/** Exports that are not asked, and why. */
+/** Excluded exports, with the reason. */
 const exempt: Readonly<Record<string, string>> = {
   BlockedError: 'orThrow makes it',
   BudgetExceededError: 'orThrow makes it',
@@ -79,7 +79,7 @@ it.each(asked)(
   },
 )
 
-/** The slips that end in an error that says nothing to a user. */
+/** The mistakes that end in an unhelpful error. */
 async function listRaw(
   given: Readonly<Record<string, readonly unknown[]>>,
   act: (args: readonly unknown[]) => unknown,
@@ -98,14 +98,14 @@ async function listRaw(
   return raw
 }
 
-/** What was called, until it has an answer: a run its result, an iterator its first value. */
+/** Awaits the call's answer: the result of a run, the first value of an iterator. */
 async function settle(made: unknown): Promise<void> {
   const { result, next } = (Object(await made) ?? {}) as { result?: unknown; next?: () => Promise<unknown> }
   await result
   if (typeof next === 'function') await next.call(made)
 }
 
-/** The same of methods, whose first argument is often the id of a session or a call. */
+/** The same for methods. Their first argument is often a session or call id. */
 const slipsOfMethods: typeof slips = {
   ...slips,
   'a session and null': ['s', null],
@@ -165,7 +165,7 @@ it.each([
   ['aguiHandler', aguiHandler],
 ])('the handler of %s refuses what is no Request', async (_, serve) => {
   const handler = serve({ agent: await makeAgent(), authorize: 'none' }) as (request?: unknown) => unknown
-  // As Express and node:http have it.
+  // As in Express and node:http.
   const ofServer = { method: 'POST', url: '/api/chat', headers: { 'content-type': 'application/json' } }
   for (const args of [...Object.values(slips), [ofServer]]) {
     // oxlint-disable-next-line no-await-in-loop -- one slip after the other

@@ -1,16 +1,16 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
-/** A way to a server that can be closed, which to a client is the same as a server that stops. */
+/** A closable proxy in front of a server. To a client, a closed proxy looks like a stopped server. */
 export interface Gateway {
-  /** Leads to the server through the gateway. */
+  /** The server's address through the gateway. */
   url: string
   open(): Promise<void>
-  /** Refuses connections, and ends those that are open. */
+  /** Refuses new connections and closes open ones. */
   close(): Promise<void>
-  /** Ends a connection once the clients have sent `count` more messages, after the last one was passed on. */
+  /** Closes a connection after the clients have sent `count` more messages and the last one was forwarded. */
   breakAtData(count?: number): void
-  /** Whether the connection that `breakAtData` asked for is still open. */
+  /** Whether the connection of `breakAtData` is still open. */
   readonly isIntact: boolean
 }
 

@@ -2,13 +2,13 @@ import pg from 'pg'
 import { postgresStore } from '../../src/stores/postgres/index.js'
 import type { Place } from '../stores/support.js'
 
-/** The server that the suite runs with. */
+/** The server of the suite. */
 export const url = process.env['STATEWRIGHT_TEST_POSTGRES'] ?? ''
 if (url === '') throw new Error('Run this suite with: npm run suite -- postgres')
 
 let places = 0
 
-/** A schema of its own. */
+/** A separate schema. */
 export function postgresPlace(): Place & { schema: string } {
   const schema = `place_${process.pid}_${++places}`
   return {
@@ -18,7 +18,7 @@ export function postgresPlace(): Place & { schema: string } {
   }
 }
 
-/** By a connection of its own, as the user that the suite runs with. */
+/** Runs on a separate connection, as the suite's user. */
 export async function runSql(sql: string): Promise<void> {
   const client = new pg.Client({ connectionString: url })
   await client.connect()

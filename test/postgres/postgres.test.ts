@@ -41,7 +41,7 @@ describe('the store in Postgres', () => {
     asking.mockClear()
     const outcomes = await Promise.allSettled(
       leases.map(async (lease) =>
-        // A number that no column takes is refused by the server itself.
+        // The server rejects a number that fits no column.
         store.append(lease, lease === second ? [{ ...createRecord(1), at: 2 ** 70 }] : [createRecord(1)]),
       ),
     )
@@ -58,7 +58,7 @@ describe('the store in Postgres', () => {
       leases.slice(2).map(async (lease) => store.append(lease, [createRecord(2)], createSummary('s'))),
     )
     expect(asking).toHaveBeenCalledTimes(1)
-    // Of one session each comes after the other, in the order in which they were asked for.
+    // The calls of one session run in the order in which they were made.
     await Promise.all([3, 4, 5].map(async (seq) => store.append(third, [createRecord(seq)])))
     expect(await store.read('s2')).toEqual(createRecords(1, 5))
     await store.close()
@@ -91,7 +91,7 @@ describe('the store in Postgres', () => {
     const store = place.open()
     const before = Date.now()
     const lease = await store.acquire('s', { holder: 'run 1', ttlMs: 60_000 })
-    // One machine, one clock: what the server said lies between.
+    // Both clocks are on one machine, so the server's time lies between.
     expect(lease.expiresAt).toBeGreaterThanOrEqual(before + 60_000)
     expect(lease.expiresAt).toBeLessThanOrEqual(Date.now() + 60_000)
     await store.append(lease, [createRecord(1)])
@@ -123,7 +123,7 @@ describe('the store in Postgres', () => {
     await runSql(`UPDATE "${place.schema}".sessions SET process = '1@elsewhere'`)
     await refusal('session_busy', () => store.acquire('s', leaseRequest))
     await refusal('session_busy', () => store.delete('s'))
-    // A number that no process has: the largest that Linux gives is 2^22.
+    // No process has this number. The largest pid on Linux is 2^22.
     await runSql(`UPDATE "${place.schema}".sessions SET process = '4194305@' || '${thisMachine()}'`)
     expect((await store.list())[0]?.holder).toBeNull()
     const taken = await store.acquire('s', leaseRequest)
@@ -217,7 +217,7 @@ describe('the store in Postgres', () => {
       await store.close()
     })
 
-    // An error without a listener or without a handler would end the process, and this suite with it.
+    // An error without a listener or handler would end the process and this suite.
     test.each([
       ['a pool of the store', false],
       ["a pool of the app's", true],
@@ -284,7 +284,7 @@ describe('the store in Postgres', () => {
         }
       }
       const lease = await free()
-      // Nor does it take away what is another's by now.
+      // It also does not remove another owner's data.
       await new Promise((resolve) => setTimeout(resolve, 600))
       expect(await other.append(lease, [createRecord(1)])).toEqual({ inbox: 0 })
       await other.release(lease)
@@ -297,7 +297,7 @@ function thisMachine(): string {
   return getProcessIdentity().replace(/^\d+@/, '')
 }
 
-/** All that an error could show where it is logged. */
+/** Everything that an error could print in a log. */
 function everything(error: unknown): string {
   const parts = [inspect(error, { depth: 10, showHidden: true }), String(error), JSON.stringify(error)]
   return parts.join('\n')

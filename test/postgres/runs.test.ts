@@ -26,7 +26,7 @@ describe('runs whose sessions are in Postgres', () => {
     return store
   }
   beforeAll(async () => {
-    // A server of its own: it is killed.
+    // A separate server, because the test kills it.
     const { ownPostgres } = (await import('../../scripts/own-postgres.mjs' as string)) as {
       ownPostgres: () => Promise<Server>
     }
@@ -37,7 +37,7 @@ describe('runs whose sessions are in Postgres', () => {
   })
   afterAll(async () => server.stop())
 
-  /** A run whose tool `look` does this, once. */
+  /** A run whose tool `look` executes this function once. */
   const begin = (store: SessionStore, session: string, meanwhile: () => Promise<void>) => {
     const model = new ManualModel()
     let worked = 0
@@ -85,7 +85,7 @@ describe('runs whose sessions are in Postgres', () => {
     await server.start()
     const store = open()
     const next = createAgent({ model, store, tools: [look] })
-    // It could not give the session back. Now that the server is there it does, long before the lease is over.
+    // It could not release the session. After the server returns, it does so long before the lease expires.
     const beganAt = Date.now()
     while ((await store.get('away'))?.holder !== null) {
       if (Date.now() - beganAt > 15_000) throw new Error('The session is still in use.')
@@ -116,7 +116,7 @@ describe('runs whose sessions are in Postgres', () => {
     expect(asking).toHaveBeenCalledTimes(1)
     const other = open()
     expect(await other.get('counted')).toMatchObject({ holder: null, summary: { state: 'COMPLETED' } })
-    // It stands in the list where it was written last.
+    // The list sorts it by its last write.
     expect((await other.list({ state: 'COMPLETED' }))[0]?.id).toBe('counted')
     await pool.end()
   })
@@ -155,7 +155,7 @@ describe('runs whose sessions are in Postgres', () => {
     const rest = { state: 'PAUSED', reason: 'shared_budget', wakeAt: Date.parse('2026-05-04T07:00:00Z') }
     const working = one.agent.run('Go.', { session: 'works' })
     await waitFor(() => one.model.pending !== null)
-    // What the first has reserved leaves too little for the second, until it gives back what it has not used.
+    // The first run's reservation leaves too little for the second, until it releases the unused part.
     const served = other.agent.run('Go.', { session: 'served' })
     await waitFor(() => served.state === 'RUNNING')
     expect(await other.budget.status()).toMatchObject({ live: 1 })
@@ -169,7 +169,7 @@ describe('runs whose sessions are in Postgres', () => {
       usage: { ...usage, cachedInputTokens: 0, reasoningTokens: 0 },
     })
     expect(await served.result).toMatchObject({ state: 'COMPLETED' })
-    // What is spent does not come back in this window.
+    // Spent money does not return in this window.
     expect(await other.agent.run('Go.', { session: 'woken' }).result).toMatchObject(rest)
     one.waker.start()
     other.waker.start()
@@ -180,7 +180,7 @@ describe('runs whose sessions are in Postgres', () => {
     const before = asked()
     await waitFor(() => one.model.pending !== null || other.model.pending !== null)
     for (const { model } of [one, other]) model.pending?.answer({ text: 'Done.' })
-    // They stop once what they have begun has come to its rest.
+    // They stop after their active work is idle.
     await Promise.all([one.waker.stop(), other.waker.stop()])
     expect(await one.store.get('woken')).toMatchObject({ summary: { state: 'COMPLETED' } })
     expect(asked() - before).toBe(1)
@@ -216,7 +216,7 @@ describe('runs whose sessions are in Postgres', () => {
     await Promise.all(pools.map((pool) => pool.end()))
     expect(results.map((result) => result?.error ?? result?.state)).toEqual(runs.map(() => 'COMPLETED'))
     expect(starts).toHaveLength(12)
-    // Three windows of a second, the first of which may begin with the first request.
+    // Three windows of one second. The first may start with the first request.
     expect(Math.max(...starts) - Math.min(...starts)).toBeGreaterThan(1500)
   })
 
@@ -237,7 +237,7 @@ describe('runs whose sessions are in Postgres', () => {
       expect((await other.replay(id)).run).toMatchObject({ state: 'CANCELLED' })
     }
     const [first, second] = await open().list()
-    // Listed by the time of the server.
+    // Sorted by the server's time.
     expect([first?.id, second?.id]).toEqual(['behind', 'ahead'])
     expect(Math.abs((first?.updatedAt ?? 0) - Date.now())).toBeLessThan(hourMs)
   })
@@ -251,7 +251,7 @@ function skewed(byMs: number): Clock {
   }
 }
 
-/** A server needs more time than `until` gives. */
+/** A server needs longer than the timeout of `until`. */
 async function waitFor(condition: () => boolean): Promise<void> {
   while (!condition()) await new Promise((resolve) => setTimeout(resolve, 20))
 }

@@ -3,10 +3,10 @@ import { dataOf, start } from './support.js'
 
 interface Api {
   ask: (rehearsal: Rehearsal, stream: boolean, extra?: object) => Promise<Response>
-  /** Text, thoughts, calls, reason and usage of an answer. */
+  /** The text, reasoning, calls, finish reason and usage of an answer. */
   read: (whole: unknown) => unknown
   readStream: (events: readonly unknown[]) => unknown
-  /** What it says, how it ends, and what it has used: 10 tokens of which 4 were kept, and 6. */
+  /** The text, the finish reason and the usage: 10 input tokens, 4 of them cached, and 6 output tokens. */
   said: object
   overloaded: { status: number; error: object }
 }

@@ -5,7 +5,7 @@ import { ask, body, clientOf, complete, dataOf, playing, post, receive, start, s
 
 const abc = { text: 'abcdef', chunkSize: 2 }
 
-/** How many deltas with content arrived. */
+/** The number of received deltas with content. */
 function deltasIn(text: string): number {
   return dataOf(text).filter((data) => /"content":"[^"]/.test(data)).length
 }

@@ -4,14 +4,14 @@ import type OpenAI from 'openai'
 import { largestExpense, parseScenario } from '../../src/rehearsal/index.js'
 import { clientOf, start } from './support.js'
 
-/** The tools of the demonstration, as plainly as they can be written. */
+/** The demo's tools, written as plainly as possible. */
 const tools: Record<string, (input: { path: string; expression: string }) => string> = {
   list_files: () => readdirSync('examples/notes').sort().join('\n'),
   read_file: ({ path }) => readFileSync(`examples/notes/${path}`, 'utf8'),
   calculate: ({ expression }) => String(runInNewContext(expression)),
 }
 
-/** A plain agent loop over the real client; it keeps what it saw. */
+/** A plain agent loop over the real client. It records its observations. */
 async function perform() {
   const rehearsal = await start(largestExpense)
   const client = clientOf(rehearsal)

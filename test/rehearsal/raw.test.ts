@@ -97,7 +97,7 @@ if (!found) console.warn(`Skipped: no recorded traffic at ${recordings}`)
   })
 })
 
-/** The chunks of an answer, read off the wire: fetch may hand out two as one. */
+/** The chunks of an answer on the wire, because fetch may merge two chunks. */
 async function writesOf({ url }: Rehearsal): Promise<string[]> {
   const socket = createConnection(Number(new URL(url).port), '127.0.0.1')
   const request = body({ stream: true })

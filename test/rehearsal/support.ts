@@ -15,7 +15,7 @@ afterEach(async () => {
   await Promise.all(running.splice(0).map((rehearsal) => rehearsal.close()))
 })
 
-/** A rehearsal that ends with the test. */
+/** A rehearsal that stops after the test. */
 export async function start(scenario: Scenario | RehearsalOptions): Promise<Rehearsal> {
   const rehearsal = await startRehearsal(scenario)
   running.push(rehearsal)

@@ -1,5 +1,5 @@
-// What is played in every runtime: each feature is a function that throws when it does not work. `loadFileStore` is missing where there
-// are no files, `objects` where there are no Durable Objects.
+// The features to test in every runtime. Each feature is a function that throws on failure. `loadFileStore` is missing in runtimes
+// without files, `objects` in runtimes without Durable Objects.
 import { createAgent, defineTool, memoryStore, openaiChat } from 'statewright'
 import { chatHandler } from 'statewright/ui'
 
@@ -19,7 +19,7 @@ function expect(holds, what) {
   if (!holds) throw new Error(what)
 }
 
-/** The agent with the model at a base URL: its name says what it plays. */
+/** An agent with the model at a base URL. The model name selects the script. */
 function createAdder(url, scenario, more = {}) {
   const model = openaiChat({ model: `rehearsal/${scenario}`, baseURL: url, apiKey: 'none' })
   return createAgent({ model, tools: [add], ...more })
@@ -96,7 +96,7 @@ function listFeatures(url, { loadFileStore, objects }) {
   }
 }
 
-/** Plays all of them, one after the other: by name, null for one that works, else what was wrong. */
+/** Runs all features in sequence. Returns null or the error for each name. */
 export async function playAll(url, stores) {
   const played = {}
   for (const [name, play] of Object.entries(listFeatures(url, stores))) {

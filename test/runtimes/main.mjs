@@ -1,4 +1,5 @@
-// Plays the packed package in each runtime: npm run suite -- runtimes [--write]. It compares the table of docs/runtimes.md, or writes it.
+// Runs the packed package in each runtime: npm run suite -- runtimes [--write]. Compares the table of docs/runtimes.md, or writes
+// it.
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import {
   copyFileSync,
@@ -47,7 +48,7 @@ const workerd = {
   program: [here('node_modules/@cloudflare/workerd-linux-64/bin/workerd')],
 }
 
-/** What the models say, by their names. */
+/** The model scripts, by model name. */
 const text = 'One, two, three, four, five, six.'
 const scenarios = {
   call: {
@@ -80,7 +81,7 @@ function install() {
   return spawnSync('npm', args, { cwd: here('.'), stdio: ['ignore', 2, 2] }).status === 0
 }
 
-/** A folder with the packed package, as an app has it. */
+/** A folder with the installed package, like an app. */
 function createApp() {
   const folder = mkdtempSync(join(tmpdir(), 'statewright-runtimes-'))
   const args = ['pack', '--json', '--silent', '--ignore-scripts', '--pack-destination', folder]
@@ -94,7 +95,7 @@ function createApp() {
   return folder
 }
 
-/** What became of each feature in a runtime that runs programs. */
+/** The result of each feature in a runtime that executes programs. */
 function playProcess({ program: [command, ...args] }, cwd, url) {
   const files = mkdtempSync(join(cwd, 'sessions-'))
   return new Promise((resolve) => {
@@ -110,7 +111,7 @@ function playProcess({ program: [command, ...args] }, cwd, url) {
   })
 }
 
-/** The same in workerd: the program as one module, which answers a request. */
+/** The same in workerd. The program is one module that answers a request. */
 async function playWorker({ program: [command] }, folder, url) {
   const place = join(folder, 'worker')
   mkdirSync(join(place, 'objects'), { recursive: true })

@@ -1,4 +1,4 @@
-// Node, Bun and Deno: process.mjs URL FOLDER prints what became of each feature, as JSON.
+// For Node, Bun and Deno: process.mjs URL FOLDER prints the result of each feature as JSON.
 import { playAll } from './features.mjs'
 
 const [url, folder] = process.argv.slice(2)

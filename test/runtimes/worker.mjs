@@ -1,4 +1,4 @@
-// workerd: a request with the model's address is answered with what became of each feature.
+// For workerd: responds to a request with the model's address, with the result of each feature.
 import { DurableObject } from 'cloudflare:workers'
 import { durableObjectStore } from 'statewright/stores/durable-object'
 import { checkStore } from 'statewright/testing'
@@ -7,18 +7,18 @@ import { playAll, playSession } from './features.mjs'
 
 export { SessionObject } from './durable-object.mjs'
 
-/** An object whose storage is played with. */
+/** A Durable Object that provides the storage for the features. */
 export class StoreObject extends DurableObject {
   say(url, words) {
     return playSession(url, durableObjectStore({ storage: this.ctx.storage }), words)
   }
 
-  /** The next call finds another instance. */
+  /** The next call creates a new instance. */
   end() {
     this.ctx.abort('It ends.')
   }
 
-  /** Each check has a storage in which nothing is. */
+  /** Each check has empty storage. */
   async check() {
     const { storage } = this.ctx
     let last = ''
@@ -31,7 +31,7 @@ export class StoreObject extends DurableObject {
   }
 }
 
-/** The state of a session that slept, once it sleeps no longer; the one that it has after half a minute where it sleeps on. */
+/** The state of a sleeping session after it wakes. After half a minute, returns the current state. */
 async function settles(ask) {
   /* oxlint-disable no-await-in-loop -- one look after the other: alarms ring by the clock of workerd */
   for (let looks = 1; ; looks += 1) {
@@ -42,7 +42,7 @@ async function settles(ask) {
   /* oxlint-enable no-await-in-loop */
 }
 
-/** What is played with Durable Objects. */
+/** The features that use Durable Objects. */
 function listObjectFeatures(url, env, expect) {
   const object = (name) => env.STORES.get(env.STORES.idFromName(name))
   return {

@@ -215,7 +215,7 @@ test.each([
   expect(await findUnlawful(store)).toEqual([])
 })
 
-/** Counts letters: exact, and without the package. */
+/** Counts letters. The count is exact and independent of the package. */
 const letters = { count: (text: string) => text.length }
 
 test.each(['sliding_window', 'compact', 'summarize'] as const)(

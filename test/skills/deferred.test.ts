@@ -41,7 +41,7 @@ test.each(['append', 'dispatch'] as const)(
         store,
         tools: [defer('read'), defer('write'), toolSearch({ loading })],
         skills: skills({ list, load: () => 'Read first.' }),
-        // What is refused, and what only loads its tool, uses nothing up.
+        // Rejected calls, and calls that only load their tool, consume no budget.
         limits: { maxToolCalls: 4 },
       },
     )

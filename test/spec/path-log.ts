@@ -12,7 +12,7 @@ import type { AgentMachineEvent } from '../../machines/agent/machine-events.js'
 import type { LogEntry } from '../../src/testing/reference-model/judge-log.js'
 import type { MachinePath } from '../../src/testing/index.js'
 
-/** The log of a generated path on this machine, with a snapshot of its end, or after each of its events. */
+/** The log of a generated path on this machine, with a snapshot at the end or after each event. */
 export function writePathLog(
   path: MachinePath,
   input: AgentInput,
@@ -36,7 +36,7 @@ export function writePathLog(
   for (const { event: bare } of path.steps.slice(1)) {
     if (isSnappedOften) snap()
     const { backOffUntil } = current.context as AgentContext
-    // The events of a path are all of one moment, and a wait takes its time.
+    // The events of a path are simultaneous. A wait takes its time.
     now = Math.max(now, bare.type === 'xstate.done.actor.backOff' ? backOffUntil : (bare['now'] as number))
     const event = { ...mark(bare, input.features), now }
     write('event', now, { event })
@@ -46,7 +46,7 @@ export function writePathLog(
   return entries
 }
 
-/** As the journal does: what no shield has cleared is marked. */
+/** Like the write-ahead log: marks content that no shield has screened. */
 function mark(event: AnyEventObject, features: AgentInput['features']): AnyEventObject {
   return hasUnclearedContent(event as AgentMachineEvent, features) ? { ...event, withheld: true } : event
 }

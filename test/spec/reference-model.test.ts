@@ -53,7 +53,7 @@ test('each word of the table has its meaning, and each meaning its word', () => 
     new Set(texts.map((text) => text.replace('!', '').split(' ')[0] ?? '').filter(Boolean))
   const asked = wordsOf(rows.flatMap((row) => row.conditions))
   const own = Object.keys(conditions)
-  // Of what the table leaves open, some is asked by its own conditions.
+  // Some of the open details have explicit conditions.
   const others = textsOf('spec/').flatMap((text) =>
     [...text.matchAll(/ask\('(\w+)'/g)].map(([, name]) => name ?? ''),
   )

@@ -7,8 +7,8 @@ import { writePathLog } from './path-log.js'
 import { tamperings } from './tampering.js'
 
 /**
- * A log of each generated path, with a snapshot of its end, or after each of its events. In `.ci/run` every pair of transitions is in
- * one of them; here, the transitions of one step from each of these inputs, with which each tampering can be done somewhere.
+ * A log of each generated path, with a snapshot at the end or after each event. In `.ci/run` the logs cover every pair of
+ * transitions. Here they cover the one-step transitions from each of these inputs, which offer a place for each tampering.
  */
 const sample = [
   'plain',
@@ -18,7 +18,7 @@ const sample = [
   'asking about interrupted calls',
   'with sleep',
 ]
-/** A deadline is left over from one step to the next. */
+/** A deadline remains set from one step to the next. */
 const spaces = runsAll
   ? [agentSpace()]
   : sample.map((name) => agentSpace({ only: [name], maxSteps: name === 'with a deadline' ? 2 : 1 }))
@@ -27,7 +27,7 @@ let paths: MachinePath[]
 let logs: LogEntry[][]
 let snapped: LogEntry[][]
 
-// Not where tests are only listed.
+// Skipped when tests are only listed.
 beforeAll(() => {
   paths = spaces.flatMap((space) => generatePaths(agentMachine, { ...space, coverage }).paths)
   const writeLogs = (isSnappedOften: boolean) =>

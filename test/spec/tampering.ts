@@ -2,14 +2,14 @@ import type { LogEntry } from '../../src/testing/reference-model/judge-log.js'
 
 type Fields = Record<string, unknown>
 
-/** One fact of a log made another: all the ways in which that can be done to a log. */
+/** A change of one fact in a log, applied in every possible place. */
 export interface Tampering {
   name: string
-  /** The tampered logs. None: the log has no such fact. */
+  /** The tampered logs. Empty when the log has no such fact. */
   apply: (log: readonly LogEntry[]) => LogEntry[][]
   /**
-   * Whether it shows only in a snapshot before the run goes on: where a batch is cut short, for example, nothing that
-   * comes later depends on what its calls brought.
+   * Whether the change is visible only in a snapshot before the run continues. In a cut-short batch, for example, no later record
+   * depends on the results of its calls.
    */
   needsSnapshot?: true
 }
@@ -26,7 +26,7 @@ const responseOf = (entry: LogEntry): Fields =>
   ((eventOf(entry)['output'] as Fields)['response'] ?? {}) as Fields
 const callsOf = (entry: LogEntry): Fields[] => (responseOf(entry)['toolCalls'] ?? []) as Fields[]
 
-/** Each entry of a kind replaced by another one, or by several. */
+/** Replaces each entry of a kind with one or more entries. */
 function replace(
   name: string,
   isMeant: (entry: LogEntry) => boolean,
@@ -42,14 +42,14 @@ function replace(
   }
 }
 
-/** A change that is made in place. */
+/** An in-place change. */
 const edit = (
   name: string,
   isMeant: (entry: LogEntry) => boolean,
   change: (entry: LogEntry) => boolean | void,
 ): Tampering => replace(name, isMeant, (entry) => (change(entry) === false ? null : [entry]))
 
-/** A fact of the snapshots. */
+/** A fact in the snapshots. */
 const editState = (name: string, change: (context: Fields) => boolean | void): Tampering =>
   edit(`a snapshot ${name}`, isSnapshot, (entry) => change(contextOf(entry)))
 
@@ -64,7 +64,7 @@ const isWaitForBudget = (entry: LogEntry): boolean => {
   return isRequestFailure(entry) && code === 'shared_budget' && wakeAt !== undefined
 }
 
-/** Facts that a log tells in two places, or that only one state allows. */
+/** Facts that a log contains in two places, or that only one state allows. */
 export const tamperings: readonly Tampering[] = [
   replace('an answer of the model is left out', isAnswer, () => []),
   replace('an answer of the model comes twice', isAnswer, (entry) => [entry, entry]),
@@ -106,7 +106,7 @@ export const tamperings: readonly Tampering[] = [
   }),
   inSnapshots(
     replace('an approval was a rejection', is('APPROVE'), (entry, log) => {
-      // What a sub-agent makes of the answer to its question stands in its own log.
+      // The sub-agent's log contains its handling of the answer.
       const { callId } = eventOf(entry)
       if (!log.some((one) => isAnswer(one) && callsOf(one).some(({ id }) => id === callId))) return null
       Object.assign(eventOf(entry), { type: 'REJECT', why: 'No.', withheld: true })
@@ -124,12 +124,12 @@ export const tamperings: readonly Tampering[] = [
     (entry) => isRequestFailure(entry) && !isWaitForBudget(entry),
     () => [],
   ),
-  // It counts as no attempt, and logs do not say when a request begins: only the rest that it leads to tells of it.
+  // It does not count as an attempt, and logs do not record the start of a request. Only the resulting idle state shows it.
   inSnapshots(replace('a wait for a shared budget is left out', isWaitForBudget, () => [])),
   edit('a failure is of another kind', isRequestFailure, (entry) => {
     const error = eventOf(entry)['error'] as Fields | undefined
     const { kind, code, usage, refusal } = error ?? {}
-    // The code decides for a request that a budget refuses, and the refusal for one whose content is refused.
+    // The error code decides for a request that a budget rejects. The rejection decides for a request with rejected content.
     if (
       !error ||
       usage ||
@@ -142,7 +142,7 @@ export const tamperings: readonly Tampering[] = [
     return true
   }),
   edit('a deadline passes before its time', is('DEADLINE'), (entry) => {
-    // All of a path is of one moment: the time that is left lies in the start.
+    // A path has no passage of time, so the remaining time depends only on the start.
     Object.assign(entry, { at: entry.at - 1_000_000 })
     eventOf(entry)['now'] = entry.at
   }),
@@ -220,7 +220,7 @@ export const tamperings: readonly Tampering[] = [
     'batchNumber',
     'deadline',
   ].map((key) => editState(`counts more: ${key}`, (context) => addTo(context, key))),
-  // Whether a resume after a halt has one message more shows in the next record alone: it may be the last.
+  // The next record alone shows whether a resume after a halt has one more message. There may be no next record.
   editState('counts more: numbered', (context) => addTo(context, 'lastMessageNumber', 2)),
   editState('pauses, or does not', (context) => {
     context['pausing'] = context['pausing'] !== true
@@ -261,7 +261,7 @@ export const tamperings: readonly Tampering[] = [
     return call !== undefined
   }),
   editState('lacks the result of a call', (context) => {
-    // In a batch that works on, a result may not be there yet.
+    // A batch that is still running may lack a result.
     const isAtWork = (context['calls'] as unknown[]).length > 0 && context['state'] === 'WAITING_FOR_TOOL'
     const messages = isAtWork ? [] : (context['messages'] as Fields[])
     const at = messages.findIndex(({ role }) => role === 'tool')

@@ -9,26 +9,26 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 
 interface Built {
   url: string
-  /** When nothing needs it any more. */
+  /** Called when nothing needs it any longer. */
   remove: () => void
 }
 
 /** The file store as a module that another Node process can import. */
 export const buildFileStore = (): Built => buildModule('file-store')
 
-/** The same with all that agents are made of. */
+/** The same, with the agent modules. */
 export const buildAgents = (): Built => buildModule('agents')
 
-/** The same, and budgets. */
+/** The same, with budgets. */
 export const buildFleet = (): Built => buildModule('fleet')
 
-/** All that a process needs to serve agents to MCP clients. */
+/** The modules of a process that serves agents to MCP clients. */
 export const buildServing = (): Built => buildModule('serving')
 
-/** All that a process needs for agents with tools of MCP servers, and a model that calls one. */
+/** The modules of a process that runs agents with MCP tools, and a model that calls one. */
 export const buildMcpAgents = (): Built => buildModule('mcp-agents')
 
-/** `npm test` has built all of them at once, in this folder. */
+/** `npm test` has built all of them in this folder. */
 const ready = process.env['STATEWRIGHT_CHILDREN']
 
 function buildModule(name: string): Built {
@@ -48,7 +48,7 @@ function buildModule(name: string): Built {
   return { url: pathToFileURL(outfile).href, remove: () => rmSync(outfile, { force: true }) }
 }
 
-/** What every child begins with: `fileStore`, records, and `say`, which writes a line of JSON. */
+/** The prelude of every child: `fileStore`, records, and `say`, which writes one JSON line. */
 const prelude = (url: string, dir: string): string => `
   import { writeSync } from 'node:fs'
   import { fileStore } from ${JSON.stringify(url)}
@@ -68,12 +68,12 @@ const prelude = (url: string, dir: string): string => `
 
 export interface Child {
   process: ChildProcess
-  /** The next line that it says; rejects when it ends without. */
+  /** The next output line. Rejects when the child exits first. */
   next(): Promise<unknown>
   ended: Promise<{ code: number | null; signal: string | null; errors: string }>
 }
 
-/** Runs a script beside the prelude in a Node process of its own. `wrap`: a command to run it under. */
+/** Runs a script after the prelude in a separate Node process. `wrap` is a command prefix. */
 export function startChild(url: string, dir: string, script: string, wrap: string[] = []): Child {
   const args = [...wrap, process.execPath, '--input-type=module', '-e', prelude(url, dir) + script]
   const [command = process.execPath, ...rest] = args

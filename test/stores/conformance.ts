@@ -1,7 +1,7 @@
 import { StoreChecker, storeChecks } from '../../src/testing/store/check-store.js'
 import type { Place } from './support.js'
 
-/** What a store may leave out, by the reason that its checks are skipped with. */
+/** Optional store features, by the reason for which their checks are skipped. */
 type Lack =
   | 'the store has no renewAll'
   | 'the store has no setTitle'
@@ -9,7 +9,7 @@ type Lack =
   | 'the inbox has no findUnread'
   | 'the inbox has no listUnread'
 
-/** What every session store does: the checks of `checkStore`. `shared`: several connections to a place see the same sessions. */
+/** The contract of all session stores, from `checkStore`. `shared` means that several connections to a place see the same sessions. */
 export function describeStore(
   name: string,
   makePlace: () => Place,
@@ -26,7 +26,7 @@ export function describeStore(
       shared,
       remove: (id) => places.get(id)?.remove(),
       withinMs: 15_000,
-      // Others each time; what goes wrong says with which.
+      // New seeds each time. Failures report the seed.
       seed: Math.floor(Math.random() * 2 ** 31),
     })
 

@@ -17,7 +17,7 @@ beforeEach(() => {
 afterEach(() => removeFolder(dir))
 afterAll(built.remove)
 
-/** A folder with these files of a database. */
+/** A folder with these database files. */
 function folderWith(files: { db: Buffer; wal?: Buffer }): string {
   const copy = join(dir, `copy-${++copies}`)
   mkdirSync(copy)
@@ -54,7 +54,7 @@ test('a write-ahead log cut anywhere gives a beginning of the log, to which can 
     expect(store.read('s')).toEqual(createRecords(1, log.length + 1))
     store.close()
   }
-  // From none to all: the cuts went through every append.
+  // From none to all: the cuts covered every append.
   expect([...lengths].sort((a, b) => a - b)).toEqual([0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20])
 })
 
@@ -87,7 +87,7 @@ test('a damaged file is told as that, or does not matter to what is asked', asyn
         const bad = Buffer.from(db)
         damage.copy(bad, page + offset)
         const copy = folderWith({ db: bad })
-        // Text that is no UTF-8 any more ends a process that reads it as text: it would end this one.
+        // Invalid UTF-8 ends a process that reads it as text. It would end this one.
         let store: SyncSessionStore | undefined
         try {
           store = fileStore({ dir: copy })

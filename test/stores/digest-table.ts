@@ -2,7 +2,7 @@ import { type DigestTable, openDigests } from '../../src/core/sessions/store/log
 import { sealRecord } from '../../src/core/sessions/log/log-record.js'
 import type { ListedSession, SessionStore } from '../../src/core/sessions/store/store.js'
 
-/** Writes so many records to the end of a session's log. */
+/** Appends this many records to a session's log. */
 export async function grow(store: SessionStore, id: string, by = 1): Promise<ListedSession> {
   const lease = await store.acquire(id, { holder: 'a test', ttlMs: 60_000 })
   const head = (await store.get(id))?.head ?? 0
@@ -14,7 +14,7 @@ export async function grow(store: SessionStore, id: string, by = 1): Promise<Lis
   return (await store.get(id)) as ListedSession
 }
 
-/** What every table of digests does. `open` opens another store at the same place. */
+/** The contract of all digest tables. `open` opens another store at the same place. */
 export function describeDigests(name: string, open: (now?: () => number) => SessionStore): void {
   describe(name, () => {
     const tableOf = async (store: SessionStore) => (await openDigests(store)) as DigestTable
@@ -37,7 +37,7 @@ export function describeDigests(name: string, open: (now?: () => number) => Sess
       expect(await seen.read(['a', 'b'])).toHaveLength(2)
       await seen.put([digestOf(a, '{"v":2}')])
       expect(await table.read(['a'])).toEqual([digestOf(a, '{"v":2}')])
-      // By a process that began before, and has never asked for digests.
+      // Written by a process that started earlier and never requested digests.
       expect(await unasked.delete('a')).toBe(true)
       expect(await table.read(['a', 'b'])).toEqual([digestOf(b, '{}')])
       await table.put([])
@@ -53,7 +53,7 @@ export function describeDigests(name: string, open: (now?: () => number) => Sess
       expect(await table.read(['s', 'none'])).toEqual([])
       await table.put([digestOf(grown, 'new')])
       await grow(store, 's')
-      // It stays, with where it ended, until somebody has read further.
+      // The digest stays, with its end position, until a reader has read further.
       expect(await table.read(['s'])).toEqual([digestOf(grown, 'new')])
       await store.delete('s')
       time = 2_000

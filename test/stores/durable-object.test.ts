@@ -60,7 +60,7 @@ test('a lease of an instance that is gone is void, and its log stays', async () 
   const lease = store.acquire('s', leaseRequest)
   store.append(lease, [createRecord(1)])
   await refusal('session_busy', () => durableObjectStore({ storage }).acquire('s', leaseRequest))
-  // Cloudflare gives the next instance another object for the same storage.
+  // On Cloudflare, the next instance gets another object for the same storage.
   const next = durableObjectStore({ storage: { ...storage } })
   expect(next.get('s')).toMatchObject({ head: 1, holder: null })
   next.append(next.acquire('s', leaseRequest), [createRecord(2)])
@@ -80,16 +80,16 @@ test('a record larger than a row may be comes back as it was, surrogate pairs at
 const minute = 60_000
 
 /**
- * An object whose session sleeps for a minute each time that it is asked to. `behind`: how many milliseconds the clock of the run is
- * behind the clock of the store, as where an event waits for its write; `stale`: how many the clock of the object is behind the alarm;
- * `tick`: how many pass each time that it is read.
+ * An object whose session sleeps for a minute on each request. `behind` is the lag of the run's clock behind the store's clock in
+ * milliseconds, as when an event waits for its write. `stale` is the lag of the object's clock behind the alarm. `tick` is the time
+ * that passes on each read.
  */
 function createObject({ behind = 0, naps = 1, stale = 0, tick = 0 } = {}) {
   const start = 1_800_000_000_000
   const own = { time: start }
   const storage = createObjectStorage()
   const clock = { now: () => own.time - behind, setTimeout: () => undefined, clearTimeout: () => undefined }
-  /** Cloudflare gives each instance another object for the same storage. */
+  /** On Cloudflare, each instance gets another object for the same storage. */
   const open = () => {
     const store = durableObjectStore({
       storage: Object.create(storage) as typeof storage,
@@ -126,9 +126,9 @@ function createObject({ behind = 0, naps = 1, stale = 0, tick = 0 } = {}) {
     },
     begin: (session: string) => runSession(instance.agents, { session, input: 'Send it later.' }),
     stateOf: (session: string) => instance.store.get(session)?.summary?.state,
-    /** The object ends, and the next request finds another instance. */
+    /** The object ends. The next request creates a new instance. */
     reopen: () => void (instance = open()),
-    /** Time passes until the alarm rings. Returns what its handler threw. */
+    /** Advances the time until the alarm rings. Returns the handler's error. */
     async ring(lateMs = 0): Promise<unknown> {
       own.time = Math.max(own.time, (storage.scheduled ?? Infinity) + lateMs)
       return storage.ring(() => wakeSessions(instance.agents))
@@ -153,7 +153,7 @@ test('the alarm of the object rings when the first session is to be woken, and t
   const { state, reason } = await clerk.run('Send it tomorrow.', { session: 'order' }).result
   expect([state, reason, storage.alarm]).toEqual(['PAUSED', 'sleeping', time + 60_000])
 
-  // Where it rings too early, by the clock of the object, it is set again.
+  // If it rings too early by the object's clock, it is set again.
   storage.alarm = null
   time += 59_999
   await wakeSessions(agents)
@@ -240,7 +240,7 @@ describe('the alarm rings until no session sleeps', () => {
         for (const { lateMs, ends } of moments) {
           if (object.stateOf('order') === 'COMPLETED') break
           if (ends) object.reopen()
-          // While it sleeps, the alarm is to ring.
+          // The alarm must ring during the sleep.
           expect(object.storage.scheduled).not.toBeNull()
           // oxlint-disable-next-line no-await-in-loop -- one ring after the other
           expect(await object.ring(lateMs)).toBeUndefined()

@@ -8,14 +8,14 @@ export const makeFolder = (): string => mkdtempSync(join(tmpdir(), 'statewright-
 
 export const removeFolder = (dir: string): void => rmSync(dir, { recursive: true, force: true })
 
-/** A folder that file stores share. */
+/** A folder that several file stores share. */
 export function filePlace(): Place {
   const parent = makeFolder()
   const dir = join(parent, 'made', 'on', 'demand')
   return { open: (now) => fileStore(now ? { dir, now } : { dir }), remove: () => removeFolder(parent) }
 }
 
-/** What this process has open in a folder; null where there is no /proc to tell. */
+/** The open files of this process in a folder. Null on systems without /proc. */
 export function openFiles(dir: string): string[] | null {
   if (process.platform !== 'linux') return null
   return readdirSync('/proc/self/fd').flatMap((descriptor) => {
@@ -23,7 +23,7 @@ export function openFiles(dir: string): string[] | null {
       const file = readlinkSync(`/proc/self/fd/${descriptor}`)
       return file.startsWith(dir) ? [file] : []
     } catch {
-      return [] // The descriptor of this very listing.
+      return [] // the descriptor of this directory listing
     }
   })
 }

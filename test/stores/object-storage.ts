@@ -1,28 +1,31 @@
 import Database from 'libsql'
 import type { ObjectStorage } from '../../src/stores/durable-object/index.js'
 
-/** How often Cloudflare rings again when the handler of an alarm rejects. */
+/** The number of retries on Cloudflare after an alarm handler rejects. */
 const maxRetries = 6
 
 /**
- * The storage of a Durable Object, in memory, with the SQL of another SQLite. Its alarm is that of workerd: what is kept in the object,
- * and what the scheduler outside knows of it.
+ * In-memory storage of a Durable Object, with SQL from a different SQLite. The alarm follows workerd: one part is stored in the
+ * object, one in the external scheduler.
  */
 export function createObjectStorage() {
   const database = new Database(':memory:')
-  /** Until the handler has succeeded, the object keeps the alarm that has rung; null: none rings, or another one was set meanwhile. */
+  /**
+   * The object keeps the alarm that has rung until its handler succeeds. Null when none rings, or when a new alarm was set in the
+   * meantime.
+   */
   let ringing: number | null = null
   let retries = 0
   const change = (at: number | null): void => {
     ringing = null
-    // The scheduler hears of a time only when it is another one.
+    // The scheduler receives a time only when it changes.
     if (storage.alarm !== at) [storage.alarm, storage.scheduled, retries] = [at, at, 0]
   }
   const storage = {
     alarm: null as number | null,
-    /** When the scheduler rings next; null: never. */
+    /** The scheduler's next alarm. Null for none. */
     scheduled: null as number | null,
-    /** Rings the alarm, whose handler is `alarm()` of the object. Returns what it threw. */
+    /** Rings the alarm by calling `alarm()` of the object. Returns its error. */
     async ring(alarm: () => Promise<void>): Promise<unknown> {
       const rung = storage.scheduled
       ringing = rung

@@ -119,7 +119,7 @@ describe('the folder of a file store', () => {
     ] as const) {
       chmodSync(join(dir, path), mode)
     }
-    // Modes mean nothing to root: the child gives its rights up.
+    // File modes do not restrict root, so the child drops its privileges.
     const child = startChild(
       built.url,
       closed,
@@ -143,7 +143,7 @@ describe('the folder of a file store', () => {
   })
 })
 
-/** A mount that nobody else sees and that ends with the process. */
+/** A private mount that disappears with the process. */
 const privately = ['unshare', ...(process.getuid?.() === 0 ? [] : ['--map-root-user']), '--mount']
 const canMount =
   spawnSync(privately[0] ?? '', [...privately.slice(1), 'mount', '-t', 'tmpfs', 'none', '/tmp']).status === 0
@@ -151,7 +151,7 @@ const canMount =
 describe('a disk that is full', () => {
   if (!canMount) console.warn('Not tested here: a full disk, which takes a mount (unshare --mount).')
 
-  // A small one fills up with the write-ahead log, the larger one while that moves into the database.
+  // The write-ahead log fills a small mount. Its checkpoint into the database fills the larger one.
   const sizes = ['1m', '40m']
   ;(canMount ? test.each(sizes) : test.skip.each(sizes))(
     'of %s is told, loses nothing, and is written to again when there is space',

@@ -90,7 +90,7 @@ describe('a folder that several processes use', () => {
   })
 
   test('gives a session that four processes want at once to one at a time', async () => {
-    // Each takes the session again and again, and adds to the log as it finds it.
+    // Each process acquires the session repeatedly and appends to the log.
     const crowd = ['a', 'b', 'c', 'd'].map(() =>
       start(`
         const store = fileStore({ dir })

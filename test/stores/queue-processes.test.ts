@@ -15,7 +15,7 @@ const ms = (time: number): Promise<void> =>
     setTimeout(resolve, time)
   })
 
-/** A process that says what is queued, until it is killed. */
+/** A process that reports queued entries until it is killed. */
 const driver = `
   const { createAgent, runSession } = await import(module)
   const usage = { inputTokens: 1, outputTokens: 1, totalTokens: 2, cachedInputTokens: 0, reasoningTokens: 0 }
@@ -52,16 +52,16 @@ longTest(
     const children: Child[] = []
     let isOver = false
     let kills = 0
-    /** A process of its own after each that was killed. */
+    /** A new process replaces each killed one. */
     const keepDriving = async (): Promise<void> => {
       /* oxlint-disable no-await-in-loop -- one process after the other */
       // oxlint-disable-next-line no-unmodified-loop-condition -- it is, when the queue is empty
       while (!isOver) {
         const child = startChild(built.url, dir, `const module = ${JSON.stringify(built.url)}\n${driver}`)
         children.push(child)
-        // At the end it may be killed before it says anything.
+        // At the end it may be killed before it reports anything.
         await child.next().catch(() => undefined)
-        // Most come to work first: a run that ends five processes in a row would end the queue as well.
+        // Most processes get to their work first, because a run that kills five processes in a row would also end the queue.
         if (Math.random() < 0.7) await Promise.race([child.next().catch(() => undefined), ms(1000)])
         await ms(50 + Math.random() * 500)
         if (isOver) break
@@ -82,11 +82,11 @@ longTest(
         const input = `message ${i}`
         expected.push(input)
         for (;;) {
-          // Each is sent twice: its sender may not have learnt that it was queued.
+          // Each is sent twice, as by a sender that did not receive the receipt.
           const told = await Promise.allSettled(
             [1, 2].map(() => agent.send('s', { type: 'message', when: 'next', input, messageId: `id-${i}` })),
           )
-          // Timers and processes are heard in between.
+          // Yields to timers and processes.
           await ms(1)
           if (told.some(({ status }) => status === 'fulfilled')) break
           await ms(20)

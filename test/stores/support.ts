@@ -8,13 +8,13 @@ export {
   createSummary,
 } from '../../src/testing/store/store-scene.js'
 
-/** A place where sessions are kept; every `open` is another connection to it. */
+/** A place that stores sessions. Every `open` is a separate connection to it. */
 export interface Place {
   open(now?: () => number): SessionStore
   remove(): void | Promise<void>
 }
 
-/** The error that a call ends with, thrown or rejected. */
+/** The error of a call, thrown or rejected. */
 export async function failure(work: () => unknown): Promise<unknown> {
   try {
     await work()

@@ -30,7 +30,7 @@ longTest('a process ends a run that hangs in its model call when another one say
   )
   const store = fileStore({ dir })
   try {
-    // It never gets an answer.
+    // The process never gets an answer.
     const [, response] = (await asked) as [unknown, ServerResponse]
     const hungUp = once(response, 'close')
     const teller = createAgent({ model: openaiChat({ model: 'm', apiKey: 'none' }), store })

@@ -2,8 +2,8 @@ import type { SessionStore } from '../../src/index.js'
 import type { Place } from './support.js'
 
 /**
- * Gives each test a place of its own. `open` opens another store there, and `keep` takes one that was opened otherwise: after the test
- * all are closed, and the place is removed.
+ * Gives each test a separate place. `open` opens another store there. `keep` registers a store that was opened otherwise. After the
+ * test, all stores are closed and the place is removed.
  */
 export function usePlace<Made extends Place>(makePlace: () => Made) {
   let place: Made

@@ -148,7 +148,7 @@ test('a fork with an edit is a new session, and the other keeps every byte', asy
   const { session, rows, bars, gaps } = await visitor.get<SessionView>(paths.session(sessionId))
   expect(session).toMatchObject({ forkedFrom: { sessionId: 's', seq: 4 }, title: 'Pay the other invoice.' })
   expect(rows[0]?.flags).toEqual(['fork'])
-  // Between the fork and its resumption no process worked on it.
+  // No process worked on it between the fork and its resumption.
   const resumed = rows.find(({ flags }) => flags.includes('resume'))
   expect(gaps).toEqual([{ from: rows[1]?.at, to: resumed?.at }])
   expect(bars.map(({ lane, status }) => [lane, status])).toEqual([['model', 'ok']])
@@ -332,7 +332,7 @@ test('a run that another process holds is told, and heard where it is', async ()
   })
   const turns = [{ toolCalls: [{ name: 'slow', arguments: {} }] }, { text: 'Done.' }]
   const { agent, close } = await rehearsedAgent(store, turns, { tools: [slow] })
-  // Not attached: as far as the studio knows, it could be in any process.
+  // Not attached. As far as the studio knows, it may run in any process.
   const run = agent.run('Go.', { session: 's' })
   const visitor = await visit({ store, agent })
   await until(() => run.state === 'WAITING_FOR_TOOL')

@@ -29,7 +29,7 @@ const row = (seq: number, at: number, state: string): RecordRow => ({
 
 const states = ['RUNNING', 'WAITING_FOR_TOOL', 'WAITING_FOR_INPUT', 'PAUSED', 'COMPLETED']
 
-/** Logs: clocks go forwards, and now and then stand still. */
+/** Logs with clocks that move forward and occasionally stand still. */
 const logs = fc
   .array(fc.record({ ms: fc.nat(1_000_000), state: fc.constantFrom(...states) }), {
     minLength: 1,
@@ -52,7 +52,7 @@ describe.each([
         expect(places.every((x) => x >= 0 && x <= 1)).toBe(true)
         expect(places).toEqual(places.toSorted((a, b) => a - b))
         for (const [place, x] of places.entries()) {
-          // Records of the same instant lie at the same place: it is one of them.
+          // Records of the same instant share a position. The result is one of them.
           expect(places[axis.placeAt(x)]).toBeCloseTo(x, 9)
           expect(axis.edge(place)).toBeLessThanOrEqual(x)
         }
@@ -80,7 +80,7 @@ it('lies as things were in time, but for waits, which are cut short', () => {
   expect(d - c).toBeLessThan(b - a)
   expect(axis.cuts).toEqual([{ from: c, to: d, ms: 3_600_000 }])
   const bar = { id: 1, lane: 'tools', label: 'x', fromSeq: 2, toSeq: 3, status: 'ok' } as const
-  // A call that waited for its turn has its bar where it worked.
+  // A call that waited for its turn has its bar at the time of its execution.
   const [from, to] = axis.span({ bar: { ...bar, from: 2_500, to: 4_000 }, from: 1, to: 2 })
   expect([from, to]).toEqual([expect.closeTo((b + c) / 2), expect.closeTo(c)])
   expect(axis.span({ bar: { ...bar, from: 4_000, to: null }, from: 2, to: 5 })[1]).toBe(1)

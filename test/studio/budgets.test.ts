@@ -5,7 +5,7 @@ import { paths } from '../../src/studio/routes.js'
 import { rehearsedAgent } from './rehearsed.js'
 import { visit } from './visitor.js'
 
-/** A session whose next request a shared budget cannot pay for, in a studio. */
+/** A session in a studio whose next request exceeds the shared budget. */
 async function refused(onEmpty: 'end' | 'wait') {
   const store = memoryStore()
   const budget = createBudget({ id: 'tenant', tokens: 2_000, per: 'day', onEmpty, store })
@@ -42,7 +42,7 @@ test('a run that waits for a shared budget says for which one, what is spent of 
   expect(bars.at(-1)).toMatchObject({ lane: 'waits', label: `budget tenant until ${date}`, to: null })
   expect(session).toMatchObject({ standing: 'sleeping', reason: 'shared_budget', wakeAt })
   expect(list.sessions).toMatchObject([{ standing: 'sleeping', wakeAt }])
-  // It has not failed.
+  // The session has not failed.
   expect(list.days.flatMap(({ failures }) => Object.keys(failures))).toEqual([])
 })
 

@@ -26,7 +26,7 @@ function leaves(value: StateValue | undefined, above = ''): string[] {
   return Object.entries(value).flatMap(([key, inner]) => leaves(inner, `${above}${key}.`))
 }
 
-/** The records of a session of 120 steps: long enough for a snapshot. */
+/** The records of a 120-step session, which is long enough for a snapshot. */
 let long: LogRecord[]
 
 beforeAll(async () => {
@@ -73,7 +73,7 @@ test.each([
     expect(moment.pending.map(({ callId }) => callId)).toEqual(pending.map(({ callId }) => callId))
     expect(moment.record).toMatchObject({ seq, type: store.read('s')[seq - 1]?.type })
   }
-  // Each transition taken leads from where the one before has led.
+  // Each transition starts from the target of the previous one.
   expect(rows.flatMap(({ taken }) => taken).length).toBeGreaterThan(rows.length)
   expect(session).toMatchObject({ id: 's', standing: 'waiting', records: rows.length })
   await close()
@@ -201,7 +201,7 @@ test('the end of a long session is there before the rest of it, and says the sam
   expect(whole).toMatchObject({ isPart: false, session: view.session })
   expect(view.rows).toEqual(whole.rows.slice(snapshot - 1))
   const { transcript: all, ...rest } = await visitor.get<MomentView>(paths.moment('long', whole.rows.length))
-  // The end of a log does not tell where earlier messages can be edited.
+  // The end of a log does not contain the edit positions of earlier messages.
   const transcript = all.map((message) => ({
     ...message,
     forkAt: null,
@@ -209,13 +209,13 @@ test('the end of a long session is there before the rest of it, and says the sam
   }))
   const earlier = moment?.earlier ?? 0
   expect(transcript.length).toBeGreaterThan(60)
-  // Its transcript has what is shown first.
+  // Its transcript contains the visible part.
   expect(moment).toEqual({ ...rest, earlier, transcript: transcript.slice(earlier) })
   expect(moment?.transcript.length).toBeGreaterThanOrEqual(20)
   expect(moment?.transcript.length).toBeLessThanOrEqual(30)
-  // Once all of it is known there is nothing else to ask for.
+  // After all of it has loaded, no request follows.
   expect((await visitor.get<EndView>(paths.end('long'))).view).toEqual(whole)
-  // One without a snapshot is there as a whole.
+  // A log without a snapshot is present as a whole.
   await playLong(store, 'short', 2)
   expect((await visitor.get<EndView>(paths.end('short'))).view).toMatchObject({ isPart: false })
   expect((await visitor.raw(paths.end('nobody'))).status).toBe(404)
@@ -232,7 +232,7 @@ test('what is listed first is read ahead, unless the studio is closed or a page 
   expect(await isPart()).toBe(true)
   await new Prefetcher(library).prefetch(rows)
   expect(await isPart()).toBe(false)
-  // A page that opens it meanwhile has it read but once, and all of it.
+  // Concurrent requests for it cause a single full read.
   const other = new SessionLibrary(store, () => false)
   const [, fold] = await Promise.all([new Prefetcher(other).prefetch(rows), other.readFold('long')])
   expect(fold.head).toBe(store.read('long').length)
@@ -266,7 +266,7 @@ test('of a long log the end is read ahead, and what was written since is read wh
   const unread = await new SessionLibrary(store, () => false).readEnd('s')
   expect(end.base).toBeGreaterThan(0)
   expect([end.base, end.head, end.rows]).toEqual([unread.base, unread.head, unread.rows])
-  // A session that took its place is read anew.
+  // A replaced session is read again.
   await readAhead()
   store.delete('s')
   await playLong(store, 's', 120)
@@ -300,7 +300,7 @@ test('a damaged session, one of a newer version and one that is gone are shown a
   expect((await visitor.raw(paths.session('nobody'))).status).toBe(404)
   const feed = visitor.live('newer')
   await feed.heard('session', ({ row }) => row.id === 'newer')
-  // Looked at again and again, it stays the same.
+  // Repeated reads return the same result.
   await agent.run('Once more?', { session: 'another' }).result
   await feed.heard('session', ({ row }) => row.id === 'another' && row.steps === 1)
   expect(feed.messages.filter(({ type }) => type === 'rows' || type === 'store')).toEqual([])
@@ -324,7 +324,7 @@ test('who follows a log is told to begin anew only where it is another one', asy
   copy('unreadable', () => '{')
   const visitor = await visit({ store })
   const feeds = [visitor.live('unreadable'), visitor.live('short', 3)]
-  // More than are kept folded.
+  // More than the cache of folded sessions.
   const others = Array.from({ length: 25 }, (_, i) => `copy-${i}`)
   for (const id of others) copy(id)
   for (const round of sampledRows(['first', 'second', 'third'])) {
@@ -452,7 +452,7 @@ test('thousands of sessions are listed, those that wait first, and read as there
     store.append(lease, records.slice(0, 2), ended ?? undefined)
     store.release(lease)
   }
-  // No log of an old one is read before the list is there, however fast the machine is.
+  // The list appears before any log of an old session is read, on any machine.
   let release: (() => void) | undefined
   const isListed = new Promise<void>((resolve) => {
     release = resolve
@@ -471,12 +471,12 @@ test('thousands of sessions are listed, those that wait first, and read as there
   const { sessions, total, known } = listed
   expect({ total, known, shown: sessions.length }).toEqual({ total: 2_001, known: 2_002, shown: 60 })
   expect(sessions[0]).toMatchObject({ id: 'waits', steps: 3 })
-  // The last one tells more than it did: it is read in the meantime.
+  // The last log has grown, so it is read in the meantime.
   const feed = visitor.live()
   const unread = sessions.findLast(({ steps }) => steps === null)
   expect(unread).toBeDefined()
   release?.()
-  // On a busy machine it is read with the list, whose changes are too many to be told one by one: the page asks for them.
+  // A busy machine reads it together with the list. There are too many changes to send individually, so the page requests them.
   const told = feed.heard('session', ({ row }) => row.id === unread?.id && row.steps === 0)
   const asked = feed.heard('list').then(async () => {
     const { sessions: now } = await visitor.get<SessionsView>(paths.sessions)

@@ -207,7 +207,7 @@ test('the log leads to the state of the actor, wherever it was attached, and its
       count += 1
     }
     attach()
-    // A listener of events is called in the middle of a transition, an observer of states after it.
+    // An event listener runs in the middle of a transition. A state observer runs after it.
     actor.on('*', ({ type }) => {
       seen.add(type)
       attach()

@@ -14,7 +14,7 @@ import { sampled } from '../support/extent.js'
 import { damage, eventful, rehearsedAgent } from './rehearsed.js'
 import { visit } from './visitor.js'
 
-/** A session of all kinds of records that waits for an approval. */
+/** A session with all kinds of records that waits for an approval. */
 async function played(): Promise<{ store: ReturnType<typeof memoryStore>; data: ExportedSession }> {
   const store = memoryStore()
   const { agent, close } = await rehearsedAgent(store, eventful)
@@ -23,13 +23,13 @@ async function played(): Promise<{ store: ReturnType<typeof memoryStore>; data: 
   return { store, data: await createSessionData(store, 's') }
 }
 
-/** What an inert film of texts, boxes and lines has. */
+/** The elements and attributes of an inert film: texts, boxes and lines. */
 const elements = new Set(['svg', 'style', 'rect', 'text', 'g', 'path', 'circle'])
 const words = 'fill font-family font-size font-weight aria-label role data-state data-transition'
 const lines = 'd x y r rx width height viewBox stroke stroke-width opacity transform xmlns class style'
 const attributes = new Set(`${words} ${lines}`.split(' '))
 
-/** Nothing of a film runs, links or asks for anything; texts are in no style sheet. */
+/** No part of a film executes, links or loads anything. Style sheets contain no texts. */
 function expectInert(film: string): void {
   expect(elementsOf(film).filter((name) => !elements.has(name))).toEqual([])
   const tags = [...film.matchAll(/<[a-z][^>]*>/g)].flatMap(([tag]) => [
@@ -63,7 +63,7 @@ test('a film shows the states of a run one after the other, what was said, and t
     ]),
   )
   expect(film).toContain('First I look it up.')
-  // Where nothing may move, the end is there and what came before is not.
+  // With reduced motion, the end is visible and the earlier frames are hidden.
   expect(film).toContain('@media (prefers-reduced-motion: reduce){.f{animation:none}}')
   const parts = film.split('<g class="f"')
   const partOf = (words: string) => parts.find((part) => part.includes(words))
@@ -124,7 +124,7 @@ test('a film is inert whatever titles, labels, tools, texts and verdicts hold', 
   )
 })
 
-/** Records of a few kinds in any order, as the shapes of logs differ without end. */
+/** Random records of a few kinds, because the shapes of logs are unbounded. */
 const rowsOf = (kinds: readonly number[], stay: number): RecordRow[] =>
   kinds.map((kind, i) => ({
     seq: i + 1,
@@ -148,7 +148,7 @@ const rowsOf = (kinds: readonly number[], stay: number): RecordRow[] =>
 test('a film has at most 48 scenes and lasts a minute, and tells of every record how it is shown', () => {
   const kinds = fc.oneof(
     fc.array(fc.nat(4), { maxLength: 300 }),
-    // Turns of a loop, over and over.
+    // Repeated turns of a loop.
     fc
       .tuple(fc.array(fc.nat(9), { minLength: 1, maxLength: 30 }), fc.integer({ min: 1, max: 40 }))
       .map(([turn, times]) => Array.from({ length: times }, () => turn).flat()),
@@ -178,7 +178,7 @@ test('of a session of 5,000 records a film shows a turn of the loop once, and is
     [4_998, 1_250],
     [5_000, 2_500],
   ])
-  // Nothing repeats itself: the middle is left out.
+  // No repetition, so the middle is omitted.
   const states = data.chart.states.map(({ path }) => path)
   const transitions = data.chart.transitions.map(({ id }) => id)
   const long = rowsOf(
@@ -213,11 +213,11 @@ test('a card and a film draw what ended a run from any state, and light its word
   const picture = drawVisited(data)
   expect(picture).toContain('>From any state</text>')
   expect(picture).toContain('>CANCEL → CANCELLED</text>')
-  // A line leads from there to the end, above which it stands.
+  // A line leads from there down to the end.
   expect(picture).toMatch(
     /From any state[^]*data-state="CANCELLED"[^]*<g class="way" data-transition="\(root\): CANCEL → CANCELLED"><path class="line" d="M\d/,
   )
-  // No click asks for a state that there is not.
+  // Clicks never request a missing state.
   expect(picture).not.toContain('data-state="(root)"')
   expect(await exportSession(store, 's', { form: 'card' })).toContain('>From any state</text>')
   const film = drawFilm(data)

@@ -234,7 +234,7 @@ it('looks for signs as they are, without those that cannot be seen', () => {
   expect(readQuery('naive').matches(findable('na\u200bive'))).toBe(true)
   fc.assert(
     fc.property(unicodeText({ maxLength: 60 }), fc.string({ maxLength: 60 }), (text, q) => {
-      // Whatever is typed is a query, but for a wrong date.
+      // Any text is a valid query, except for a malformed date.
       if (/(since|before):/.test(q)) return
       expect(typeof readQuery(q).matches(findable(text))).toBe('boolean')
       const [word] = text.split(/[\s":<>]+/).filter((one) => normalizeText(one).trim() !== '')
@@ -291,7 +291,7 @@ describe('a search of many sessions', () => {
     },
     holder: null,
   }))
-  /** A list that is there, over logs that never are. */
+  /** A list that has loaded, with logs that never load. */
   const createStore = () => {
     const newestFirst = rows.toReversed()
     let listed = 0
@@ -322,7 +322,7 @@ describe('a search of many sessions', () => {
     expect(catalogue.known).toBe(10_000)
     const before = countListed()
     await catalogue.refreshSoon(0)
-    // What was written in the last two seconds may have come later than what was listed then.
+    // Records of the last two seconds may be newer than the list.
     expect(countListed() - before).toBeLessThanOrEqual(3)
     const found = catalogue.find({ ...list, q: 'number 99' })
     expect(found.total).toBeGreaterThan(100)

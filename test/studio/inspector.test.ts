@@ -27,7 +27,7 @@ async function opened(): Promise<LocalInspector> {
   return inspector
 }
 
-/** What the package's own receiver is told. */
+/** Messages to the package's inspection receiver. */
 function received(inspector: LocalInspector): StatelyInspectionEvent[] {
   const events: StatelyInspectionEvent[] = []
   createWebSocketReceiver({ server: inspector.socketUrl }).subscribe((event) => {

@@ -30,14 +30,14 @@ afterEach(async () => {
 })
 
 const shown = (of = store): ReadableStore => new EmbeddedActors().addTo(of)
-/** A store whose logs are not to be read. */
+/** A store whose logs must not be read. */
 const unreadable = (of = store): ReadableStore => ({
   ...shown(of),
   read: () => {
     throw new Error('A log is read.')
   },
 })
-/** What another studio that begins now has listed. */
+/** The list of another studio that starts now. */
 async function start(readable: ReadableStore): Promise<SessionCatalogue> {
   const catalogue = new SessionCatalogue(new SessionLibrary(readable, () => false))
   await catalogue.refresh(0)
@@ -178,7 +178,7 @@ it('is kept by a studio that is open, also with the store of its agent, and only
   const visitor = await visit({ agent })
   let known = 0
   while (known === 0) ({ known } = await visitor.get<SessionsView>(paths.sessions))
-  // It reads while there are no requests.
+  // It reads while no requests are active.
   const table = (await openDigests(store)) as DigestTable
   await until(() => (table.read(['s']) as LogDigest[]).length > 0)
   expect(await store.get('s')).toEqual(before)

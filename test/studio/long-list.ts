@@ -5,11 +5,11 @@ import { latch } from '../support/play.js'
 import { eventful, play } from './rehearsed.js'
 import { visit, type Visitor } from './visitor.js'
 
-/** More than the studio lists at first. */
+/** More than the studio lists initially. */
 const count = 250
 const numbers = Array.from({ length: count }, (_, i) => i)
 
-/** A list that is longer than a page, of sessions that another process may write, too. `open`: the same place each time. */
+/** A list longer than a page, whose sessions another process may also write. `open` always opens the same place. */
 export function describeLongList(name: string, open: () => SessionStore): void {
   describe(name, () => {
     const played = memoryStore()
@@ -21,7 +21,7 @@ export function describeLongList(name: string, open: () => SessionStore): void {
       await ended.close()
     })
 
-    /** Writes one of the sessions that were played under another id. */
+    /** Copies a played session to another id. */
     const writeCopy = async (
       store: SessionStore,
       id: string,
@@ -43,7 +43,7 @@ export function describeLongList(name: string, open: () => SessionStore): void {
       const store = open()
       await fill(store)
       const rest = latch()
-      // The rest takes as long as it likes.
+      // The duration of the rest does not matter.
       const slow: SessionStore = {
         ...store,
         list: async (options) => {
@@ -88,7 +88,7 @@ export function describeLongList(name: string, open: () => SessionStore): void {
   })
 }
 
-/** What the list is asked for, again and again, until it is so. */
+/** Requests the list repeatedly until the condition holds. */
 async function findUntil(
   visitor: Visitor,
   isSo: (view: SessionsView) => boolean,

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { longTest } from '../support/extent.js'
 
-/** The next line that has these words; the end of the program is an error. */
+/** The next line that contains these words. The end of the program is an error. */
 async function hear(lines: AsyncIterator<string>, words: string): Promise<void> {
   for (let said = ''; !said.includes(words); ) {
     // oxlint-disable-next-line no-await-in-loop -- one after the other

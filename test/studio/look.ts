@@ -2,7 +2,7 @@ import { memoryStore } from '../../src/index.js'
 import { startStudio } from '../../src/studio/index.js'
 import { eventful, fillStore, rehearsedAgent } from './rehearsed.js'
 
-/** `npm run studio`: the studio over a session of every kind, and one that begins when you press Enter. */
+/** `npm run studio`: the studio with a session of every kind, and one that starts when you press Enter. */
 const store = memoryStore()
 const { agent } = await fillStore(store)
 const studio = await startStudio({
@@ -21,7 +21,7 @@ process.stdin.on('data', () => {
 async function live(): Promise<void> {
   count += 1
   const session = `live-${count}`
-  // A turn that fails has no text to be streamed.
+  // A failing turn has no text to stream.
   const streamed = eventful.map((turn) =>
     'status' in turn ? turn : { ...turn, chunkSize: 4, chunkDelayMs: 80 },
   )

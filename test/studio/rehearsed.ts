@@ -10,10 +10,10 @@ import {
 } from '../../src/index.js'
 import { startRehearsal, type Turn } from '../../src/rehearsal/index.js'
 
-/** Sessions of every kind that a studio has to show, played by a rehearsal: for its tests, and to look at. */
+/** Sessions of every kind that a studio shows, played by a rehearsal. The tests and `npm run studio` use them. */
 export interface Rehearsed {
   agent: Agent
-  /** What the tool that pays was called with. */
+  /** The inputs of the payment tool. */
   paid: number[]
   close: () => Promise<void>
 }
@@ -24,7 +24,7 @@ const call = (name: string, input: object, id?: string) => ({
   ...(id && { id }),
 })
 
-/** An agent whose model is a script, which begins anew with each session. */
+/** An agent with a scripted model. The script restarts with each session. */
 export async function rehearsedAgent(
   store: SessionStore,
   turns: readonly Turn[],
@@ -71,7 +71,7 @@ export async function rehearsedAgent(
   return { agent: agent as Agent, paid, close: () => rehearsal.close() }
 }
 
-/** A failed attempt, a call, a sub-agent, and an approval at which it rests. */
+/** A failed attempt, a call, a sub-agent, and a pending approval. */
 export const eventful: readonly Turn[] = [
   { status: 503, error: { message: 'Overloaded.' } },
   { text: 'First I look it up.', toolCalls: [call('look_up', { what: 'the invoice' })] },
@@ -81,10 +81,10 @@ export const eventful: readonly Turn[] = [
   { text: 'Ada has **120 euros** <img src=x onerror="alert(1)">.' },
 ]
 
-/** A guard that halts: the same call over and over. */
+/** A guard that halts repeated identical calls. */
 const circling: readonly Turn[] = [{ toolCalls: [call('poll_nothing', {})] }]
 
-/** An agent that hands over to one that pays bills back, as the model calls `transfer_to_billing` and `refund`. */
+/** An agent that hands over to a refund agent when the model calls `transfer_to_billing` and `refund`. */
 export function createDesk(options: Pick<AgentOptions, 'model' | 'store'>): Agent {
   const refund = defineTool({
     name: 'refund',
@@ -122,8 +122,8 @@ export async function play(store: SessionStore, session: string, turns: readonly
 }
 
 /**
- * Fills a store with a session of every kind. The agent that comes back goes on with those that wait: it answers whatever
- * it is asked with the same words.
+ * Fills a store with a session of every kind. The returned agent resumes the waiting sessions. It answers every request with the
+ * same words.
  */
 export async function fillStore(store: SessionStore): Promise<Rehearsed> {
   const short = await play(store, 'short', [{ text: 'Blue, mostly.' }], 'Which colour is the sky?')
@@ -141,7 +141,7 @@ export async function fillStore(store: SessionStore): Promise<Rehearsed> {
   return rehearsedAgent(store, [{ text: 'It is done.' }])
 }
 
-/** A log with a record that was changed by hand. */
+/** A log with a manually edited record. */
 export async function damage(store: SessionStore, session: string): Promise<void> {
   const records = await store.read('short')
   const broken = records.map((record) =>

@@ -107,7 +107,7 @@ test('the token is exchanged once, for a cookie that no script reads and no othe
   ])
   expect(first.headers['set-cookie']?.[0]).toContain(`Path=${base}`)
   expect(address).not.toContain(visitor.cookie.split('=')[1])
-  // The browser that has opened it finds its way back; another one gets nothing.
+  // The browser that opened the address can return. Other browsers get no access.
   const second = await ask(address)
   expect([second.status, second.headers.location, second.headers['set-cookie']]).toEqual([
     303,
@@ -120,7 +120,7 @@ test('the token is exchanged once, for a cookie that no script reads and no othe
     expect.stringContaining('This address was already opened'),
   ])
   expect(without.body).toContain('studio.url')
-  // For another browser there is another address.
+  // Each browser needs a new address.
   expect(visitor.studio.url).not.toBe(address)
   expect((await ask(visitor.studio.url)).headers['set-cookie']).toHaveLength(1)
   const other = await visit({ store: memoryStore() })

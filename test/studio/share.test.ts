@@ -12,7 +12,7 @@ import { visit } from './visitor.js'
 
 const forms = ['page', 'card', 'film'] as const
 
-/** What is shared. Of a page, what it shows: its program is not always built. */
+/** The shared content. For a page, only its visible content, because its script is not always built. */
 async function share(store: SessionStore, id: string, options: ShareOptions): Promise<string> {
   if (options.form !== 'page') return exportSession(store, id, options)
   const data = await createSessionData(store, id)

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 
 const folder = new URL('../../src/studio/client/', import.meta.url)
 
-/** Signs that the fonts of all systems have. Others would be an empty box: they are drawn (`icons.tsx`). */
+/** Symbols that every system font has. Others would be an empty box, so `icons.tsx` draws them. */
 const common = new Set('–—…·×≥±Δ−←→↔▸▾●“”⟨⟩›')
 
 test('the page is written with signs that every font has', () => {

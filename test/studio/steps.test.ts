@@ -49,7 +49,7 @@ describe('the steps of a run', () => {
     ])
     expect(steps[1]?.children.map(({ label }) => label)).toEqual(['research'])
     expect(steps.flatMap(({ from, to }) => [from, to])).toEqual([0, 5, 6, 7, 8, 8])
-    // Each is shown with the results of its calls, the last one as far as it has come.
+    // Each step contains the results of its calls. The last step is partial.
     expect(steps.map(({ place }) => place)).toEqual([5, 7, 8])
     const last = view.rows.at(-1)
     expect(steps.reduce((sum, { tokens }) => sum + tokens, 0)).toBe(last?.tokens)

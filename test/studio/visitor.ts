@@ -10,7 +10,7 @@ afterEach(async () => {
   await Promise.all(open.splice(0).map((close) => close()))
 })
 
-/** A studio that ends with the test, and a browser that has opened its address. */
+/** A studio that closes after the test, and a browser that has opened its address. */
 export async function visit(options: StudioOptions): Promise<Visitor> {
   const studio = await startStudio(options)
   open.push(() => studio.close())
@@ -31,7 +31,7 @@ export interface Answered {
   body: string
 }
 
-/** A request with any headers at all, which `fetch` would not send. */
+/** A request with arbitrary headers, which `fetch` would not send. */
 export async function ask(
   url: string,
   { method = 'GET', headers = {}, body }: Asked = {},
@@ -51,11 +51,11 @@ export async function ask(
 
 export class Visitor {
   readonly studio: Studio
-  /** With the token that has been used. */
+  /** With the used token. */
   readonly address: string
   readonly cookie: string
   readonly origin: string
-  /** Where the page is, without the slash at its end: all of its addresses are below it. */
+  /** The page's URL without the trailing slash. All addresses are below it. */
   readonly base: string
 
   constructor(
@@ -79,7 +79,7 @@ export class Visitor {
     return JSON.parse(body) as View
   }
 
-  /** What was done, or why it was refused. */
+  /** The completed action, or the reason for its rejection. */
   async post(
     path: string,
     body: unknown,
@@ -89,13 +89,13 @@ export class Visitor {
     return { ...(JSON.parse(answered.body) as object), status: answered.status }
   }
 
-  /** Listens until the test ends. */
+  /** Subscribes until the test ends. */
   live(session?: string, after = 0): Feed {
     return new Feed(this.base + paths.live(session, after), this.cookie)
   }
 }
 
-/** What the page hears. */
+/** The messages that the page receives. */
 export class Feed {
   readonly messages: LiveMessage[] = []
   readonly #waiting = new Set<() => void>()
@@ -121,7 +121,7 @@ export class Feed {
     })
   }
 
-  /** The first message like this, also one that has come. */
+  /** The first matching message, including earlier ones. */
   heard<Type extends LiveMessage['type']>(
     type: Type,
     matches: (message: Extract<LiveMessage, { type: Type }>) => boolean = () => true,

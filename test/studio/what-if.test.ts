@@ -14,7 +14,7 @@ async function untilItRests(visitor: Visitor, id: string): Promise<void> {
   await visitor.live(id).heard('session', ({ row }) => row.id === id && rests.has(row.state ?? ''))
 }
 
-/** Two calls at once, one that a person approves, and the same id of a call a second time. */
+/** Two concurrent calls, one with an approval, and a repeated call id. */
 const turns = [
   { text: 'Both at once.', toolCalls: [look('a', 'tea'), look('b', 'coffee')] },
   { text: 'Now I pay.', toolCalls: [{ id: 'p', name: 'pay', arguments: { amount: 3, to: 'Ada' } }] },
@@ -55,7 +55,7 @@ async function played() {
   return { store, agent, close, visitor, view, rows, steps, edits, load, end }
 }
 
-/** An edit, the record that the server names for it, and the message that it is about. */
+/** An edit, the record that the server returns for it, and the edited message. */
 interface Edit {
   edit: Exclude<ForkEdit, { instructions: string }>
   at: number
@@ -75,7 +75,7 @@ test('names for every edit a record at which the fork takes it and keeps the oth
     expect(results).toHaveLength(calls.length)
     expect(results.map(({ content }) => content)).toContain('Another result.')
   }
-  // Two calls with the same id have records of their own.
+  // Two calls with the same id have separate records.
   const records = new Set(edits.map(({ edit, at }) => `${'result' in edit} ${at}`))
   expect(records.size).toBeGreaterThan(5)
   await close()
@@ -134,7 +134,7 @@ test('a decision is made anew in a fork that waits for it, runs, and is compared
   expect(call).toMatchObject({ name: 'pay', decision: { kind: 'approved', words: '' } })
   const { seq = 0 } = call?.decision ?? {}
   expect(rows[seq - 1]?.label).toBe('approved pay')
-  // Before it was made there is none.
+  // There is none before the edit.
   const before = await load(seq - 2)
   expect(before.transcript.flatMap(({ calls }) => calls).some(({ decision }) => decision !== null)).toBe(
     false,

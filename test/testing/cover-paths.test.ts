@@ -52,7 +52,7 @@ test('every declared transition is taken: guard branches, always, after, done, e
 
 test('the paths are few: no path can be left out', () => {
   const { paths } = generatePaths(loop, { inputs, alphabet })
-  // Six transitions lead into a final state, and a path can take one of them only.
+  // Six transitions lead to a final state, and a path can take only one of them.
   expect(paths.length).toBe(6)
   for (const left of paths) {
     const others = new Set(
@@ -170,7 +170,7 @@ test('the states found are those of the graph package, each at the same distance
   const events = [...Object.values(alphabet), { type: 'xstate.after.1000.loop.running.requesting' }]
   const theirs = getShortestPaths(loop, {
     input: inputs.plain,
-    // An actor reports only while it runs, and what has ended takes no events.
+    // Actors report only while they run, and ended actors take no events.
     events: (state: SnapshotFrom<typeof loop>) =>
       events.filter(({ type }) => {
         const actor = /^xstate\.(?:done|error)\.actor\.(.+)$/.exec(type)?.[1]

@@ -219,7 +219,7 @@ test('the traces before a change are tests that it fails', async () => {
   expect(text).toContain('emitted: [{"type":"said","word":"yes"}] }')
 })
 
-/** The agent machine, whose guards no longer excuse tools that only wait. */
+/** The agent machine with guards that no longer excuse polling tools. */
 const impatient = agentMachine.provide({
   actions: Object.fromEntries(
     (['judgeCalls', 'judgeResults'] as const).map((name) => {
@@ -263,7 +263,7 @@ test('a change that drops the polling exemption is found', () => {
   })
 })
 
-/** Machines of few states, one of which differs from the other in one place, if at all. */
+/** Small machines that differ in at most one place. */
 const types = ['x', 'y']
 const somePair = fc.integer({ min: 1, max: 5 }).chain((size) =>
   fc.record({
@@ -294,7 +294,7 @@ test('two machines differ exactly when the changed transition can be met, and by
       const { differences } = diffMachines(toMachine(edges), toMachine(changed), {
         events: types.map((type) => ({ type })),
       })
-      // How far the state is, along what both have.
+      // The distance of the state from the start, in transitions that both machines have.
       let level = new Set([0])
       const seen = new Map<number, number>()
       for (let depth = 0; level.size > 0; depth++) {

@@ -34,7 +34,7 @@ interface Outcome {
   failures: unknown[]
 }
 
-/** Runs a generated file: a real module whose imports are linked and whose jest is a recorder. */
+/** Runs a generated file as a real module, with linked imports and a recorder in place of jest. */
 async function run(text: string, machine: typeof loop): Promise<Outcome> {
   const outcome: Outcome = { names: [], failures: [] }
   const tests: (() => Promise<void>)[] = []

@@ -1,6 +1,6 @@
 import { assign, createMachine, fromCallback, fromPromise, setup, spawnChild } from 'xstate'
 
-/** An agent loop in small: nesting, always, promise and callback actors, history, a spawned actor, a counter, input. */
+/** A small agent loop with nesting, always, promise and callback actors, history, a spawned actor, a counter, input. */
 export const loop = setup({
   types: {} as {
     context: { steps: number; maxSteps: number; shielded: boolean }
@@ -69,7 +69,7 @@ export const loop = setup({
   },
 })
 
-/** A counter without a bound. */
+/** An unbounded counter. */
 export const counter = createMachine({
   id: 'counter',
   context: { ticks: 0, nested: { total: 0 }, still: 'same' },
@@ -83,7 +83,7 @@ export const counter = createMachine({
   },
 })
 
-/** Parts that nothing reaches, each for its own reason. */
+/** Unreachable parts, each for a different reason. */
 export const gaps = setup({
   guards: { isOpen: () => false, isLit: () => true },
 }).createMachine({
@@ -106,7 +106,7 @@ export const gaps = setup({
   },
 })
 
-/** Two ways to `broken`: one of four events, one of two. */
+/** Two paths to `broken`: one of four events, one of two. */
 export const detour = createMachine({
   id: 'detour',
   initial: 'a',

@@ -34,7 +34,7 @@ async function modelOf(turns: readonly Turn[]) {
   return openaiChat({ model: 'rehearsal', baseURL: rehearsal.url, apiKey: 'none' })
 }
 
-/** No request may come: a session is played without a model. */
+/** Fails on any request, because sessions are replayed without a model. */
 const silent = openaiChat({ model: 'rehearsal', baseURL: 'http://127.0.0.1:9', apiKey: 'none' })
 
 const weather = (what: object = {}): Tool =>
@@ -52,7 +52,7 @@ const plainOptions = (): Partial<AgentOptions> => ({
   tools: [weather()],
 })
 
-/** A session of an agent that is made of these options, as it went. */
+/** A recorded session of an agent with these options. */
 async function recorded(
   options: Partial<AgentOptions>,
   turns: readonly Turn[],
@@ -248,7 +248,7 @@ describe('what cannot be played is refused, and says what to do', () => {
         expect.stringMatching(/damaged|cannot be read|leads nowhere|leads to an impossible state/),
       ])
     }
-    // On purpose: a checksum that is not there is not compared.
+    // Intentional. A missing checksum is not compared.
     await played(plainOptions(), { ...rest, records })
   })
 
@@ -304,7 +304,7 @@ describe('shields', () => {
     }
     const turns = [...times(6, call('weather', { city: 'Paris' })), text('It rains.')]
     const { store } = await recorded({ tools: [changing()] }, turns)
-    // As if no shield had ever looked at what the tool returned: the report must not say that it was something else each time.
+    // Simulates that no shield screened the tool's result. The report must not claim that the result changed each time.
     const other = memoryStore()
     const records = (await store.read('s')).map((record) => {
       const entry = openRecord(record, record.seq - 1, 's')
@@ -398,7 +398,7 @@ describe('whatever happens in a session plays', () => {
     })
     const search = toolSearch({ search: () => [] })
     const astray = call('tool_search', { n: 1 })
-    // The call that only loads its tool counts for no guard: the searches are three in a row.
+    // The call that only loads its tool does not count for guards. The searches are three in a row.
     const { recording } = await recorded({ tools: [{ ...helper, defer: true }, search] }, [
       astray,
       astray,

@@ -15,7 +15,7 @@ const all = readdirSync(folder, { withFileTypes: true })
     })),
   )
 
-/** No request may come: a session is played without a model. */
+/** Fails on any request, because sessions are replayed without a model. */
 const model = openaiChat({ model: 'gpt-test', baseURL: 'http://127.0.0.1:9', apiKey: 'none' })
 
 test('there are sessions of every earlier version', () => {

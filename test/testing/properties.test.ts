@@ -22,7 +22,7 @@ import { counter, detour, loop } from './machines.js'
 
 const events = ['LONG', 'SHORT', 'ON', 'HOME'].map((type) => ({ type }))
 
-/** The report about one property of `detour`. */
+/** The report on one property of `detour`. */
 const checkDetour = (property: Property) => checkProperties(detour, { it: property }, { alphabet: events }).it
 
 const isA = ({ value }: Moment) => value === 'a'
@@ -83,7 +83,7 @@ describe('leadsTo', () => {
       { alphabet: ['X', 'Y', 'Z'].map((type) => ({ type })) },
     )
     const labels = report.counterexample?.loop?.map(({ label }) => label)
-    // Z is not possible in b; X and Y are possible everywhere.
+    // Z is not possible in b. X and Y are possible everywhere.
     expect(labels?.toSorted()).toEqual(['X', 'Y'])
   })
 
@@ -329,7 +329,7 @@ describe('stories as tests', () => {
   const reports = checkProperties(machineOf('a'), properties, options)
   const stories = Object.values(reports).flatMap(({ counterexample }) => counterexample ?? [])
 
-  /** Runs a generated file, and returns what its expectations were given. */
+  /** Runs a generated file, and returns the arguments of its expectations. */
   function run(machine: ReturnType<typeof machineOf>) {
     const given: Record<string, unknown> = {}
     let name = ''
@@ -419,7 +419,7 @@ test('explore gives the states, their events and the ways to them', () => {
   expect(cut.states.map(({ isExpanded }) => isExpanded)).toEqual([true, true, false])
 })
 
-/** A graph of few states, and what happens in it, decided by looking at every set of states. */
+/** A small state graph with its events. Properties are decided by enumerating every set of states. */
 const types = ['x', 'y', 'z']
 const someMachine = fc.integer({ min: 1, max: 5 }).chain((size) =>
   fc.record({
@@ -449,7 +449,7 @@ function reachFrom({ edges }: Plan, from: number[], isInside: (state: number) =>
   return seen
 }
 
-/** Whether a run can stay in exactly these states for ever, visiting each again and again. */
+/** Whether a run can stay in exactly these states forever, and visit each of them infinitely often. */
 function isFairSet(plan: Plan, members: number[]): boolean {
   const inside = new Set(members)
   const isConnected = members.every((one) => {

@@ -24,7 +24,7 @@ const { paths } = generatePaths(loop, {
   },
 })
 
-/** The live machine: real promises that the harness settles, a real clock that it turns. */
+/** The live machine, with real promises that the harness settles and a clock that it advances. */
 function liveHarness(machine = loop): ReplayHarness & { stopped: boolean } {
   const clock = new SimulatedClock()
   const pending = new Map<string, { resolve: (value: never) => void; reject: (reason: unknown) => void }>()
@@ -49,7 +49,7 @@ function liveHarness(machine = loop): ReplayHarness & { stopped: boolean } {
       else if (event.type.startsWith('xstate.after.')) clock.increment(1000)
       else actor.send(event as never)
     },
-    // Promises of the machine report within a few turns of the event loop.
+    // Machine promises report within a few turns of the event loop.
     settled: () => new Promise<void>((resolve) => setImmediate(resolve)),
     snapshot: () => actor.getSnapshot(),
     stop: () => {

@@ -31,7 +31,7 @@ const free = createAgent({ model, tools: aiTools({ anyone, weather }) })
 export const used = [own, free]
 `
 
-/** What the compiler says first about each snippet; null: nothing. */
+/** The first compiler error of each snippet, or null. */
 const snippets: [name: string, code: string, says: RegExp | null][] = [
   [
     'the inputs of all of them',

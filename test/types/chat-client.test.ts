@@ -19,7 +19,7 @@ export const amounts = (message: ChatMessage): number[] =>
   )
 `
 
-/** What is written after it, and what the compiler has against it. */
+/** The code that follows it, and its compiler errors. */
 const slips: readonly (readonly [code: string, complaint: RegExp | null])[] = [
   ['', null],
   ['export const seven: ChatTransport<UIMessage> = chatTransport()', /TS2322/],

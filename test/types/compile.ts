@@ -9,7 +9,7 @@ export interface Complaint {
   message: string
 }
 
-/** What the compiler says about each of these modules, in order; none for one that it has nothing against. */
+/** The compiler errors of each of these modules, in order. Empty for a valid module. */
 export async function compile(modules: readonly string[]): Promise<Complaint[][]> {
   const folder = await mkdtemp(join(tmpdir(), 'statewright-types-'))
   try {
@@ -34,7 +34,7 @@ export async function compile(modules: readonly string[]): Promise<Complaint[][]
   }
 }
 
-/** By file. What is indented explains the line before. */
+/** By file. An indented line continues the previous one. */
 function complaintsIn(output: string): Map<string, Complaint[]> {
   const said = new Map<string, Complaint[]>()
   const form = /^(?:.*\/)?(\w+\.ts)\(\d+,\d+\): error (TS\d+): (.*(?:\n .*)*)/gm

@@ -45,7 +45,7 @@ export { user }
 
 const missing = /Property 'context' is missing|not assignable|Expected [23] arguments/
 
-/** What the compiler says first about each snippet; null: nothing. */
+/** The first compiler error of each snippet, or null. */
 const snippets: [name: string, code: string, says: RegExp | null][] = [
   ['runSession without it', `await runSession(withDb, { session: 's', input: 'Go.' })`, missing],
   [

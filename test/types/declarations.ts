@@ -8,7 +8,7 @@ import { promisify } from 'node:util'
 
 export const root = fileURLToPath(new URL('../..', import.meta.url))
 
-/** The entry points by the name under which they are imported. */
+/** The entry points by their import names. */
 export const entries: Readonly<Record<string, string>> = {
   statewright: 'src/index.ts',
   'statewright/testing': 'src/testing/index.ts',
@@ -34,7 +34,7 @@ export const entries: Readonly<Record<string, string>> = {
   'statewright/ui/client': 'src/ui/client/index.ts',
 }
 
-/** What the compiler prints of the project in a folder; it names files from there. */
+/** The compiler's output for the project in a folder, with file names relative to that folder. */
 export async function tsc(folder: string): Promise<string> {
   const bin = join(root, 'node_modules/typescript/bin/tsc')
   const run = promisify(execFile)(process.execPath, [bin, '-p', folder, '--pretty', 'false'], {
@@ -51,9 +51,9 @@ const cache = join(root, 'node_modules/.cache')
 const kept = 'statewright-declarations-'
 
 /**
- * The `paths` of a tsconfig whose programs use the package as its users do: by its declarations. The sources are
- * checked elsewhere, which takes the compiler ten times as long; their declarations are written once for all tests,
- * and anew when a source has changed.
+ * The `paths` of a tsconfig whose programs use the package through its declarations, like users. The sources are checked elsewhere,
+ * because this takes the compiler ten times as long. The declarations are written once for all tests, and again after a source
+ * changes.
  */
 export async function entryPaths(): Promise<Record<string, [string]>> {
   const folder = join(cache, `${kept}${await sourceHash()}`)
@@ -74,7 +74,7 @@ async function sourceHash(): Promise<string> {
   return hash.digest('hex').slice(0, 16)
 }
 
-/** Two tests may write them at once: whoever is done first has written them. */
+/** Two tests may write them concurrently. The first to finish wins. */
 async function writeDeclarations(folder: string): Promise<void> {
   await mkdir(cache, { recursive: true })
   const old = (await readdir(cache)).filter((name) => name.startsWith(kept))

@@ -2,14 +2,14 @@ import { readdir, readFile } from 'node:fs/promises'
 import { join, posix } from 'node:path'
 import { entries, root } from './declarations.js'
 
-/** An example of a doc comment. */
+/** An example in a doc comment. */
 export interface Example {
-  /** `src/core/tools/tool.ts 2`: the second of that file. */
+  /** `src/core/tools/tool.ts 2`: the second example in that file. */
   place: string
   code: string
 }
 
-/** Every example of a doc comment, after `@example` or between fences. */
+/** Every example in doc comments, after `@example` or between fences. */
 export async function examples(): Promise<Example[]> {
   const files = (
     await Promise.all(
@@ -45,15 +45,15 @@ export function examplesIn(source: string): string[] {
   })
 }
 
-/** What an entry point exports. */
+/** An export of an entry point. */
 export interface PublicExport {
   entry: string
   name: string
-  /** Whether it is a type alone. */
+  /** Whether it is only a type. */
   isType: boolean
-  /** Its doc comment; empty without one. */
+  /** Its doc comment, or an empty string. */
   comment: string
-  /** Where it is declared. */
+  /** The file of its declaration. */
   file: string
 }
 
@@ -68,16 +68,16 @@ export async function publicExports(): Promise<PublicExport[]> {
 
 interface Named {
   name: string
-  /** What it is called where it comes from. */
+  /** Its name at the declaration. */
   there: string
   file: string
-  /** Passed on as a type alone, whatever it is where it is declared. */
+  /** Exported as a type only, regardless of its declaration. */
   asType: boolean
 }
 
 const kinds = 'function\\*?|const|class|interface|type'
 
-/** The names that a module exports, and the modules that they come from. */
+/** The exported names of a module, and the modules that they come from. */
 async function namesOf(file: string): Promise<Named[]> {
   const source = (await readFile(join(root, file), 'utf8')).replaceAll(/\/\*[^]*?\*\//g, '')
   const passedOn = [...source.matchAll(/export (type )?\{([^}]*)\} from '([^']+)'/g)].flatMap(
@@ -99,7 +99,7 @@ async function namesOf(file: string): Promise<Named[]> {
   return [...passedOn, ...own]
 }
 
-/** Where a name is declared, however many modules have passed it on. */
+/** The declaration of a name, across any number of re-exports. */
 async function declared({ name, there, file, asType }: Named): Promise<Omit<PublicExport, 'entry'>> {
   const source = await readFile(join(root, file), 'utf8')
   const found = new RegExp(`^export (?:async )?(${kinds}) ${there}\\b`, 'm').exec(source)
@@ -126,7 +126,7 @@ export async function methodsOf(name: string): Promise<{ name: string; comment: 
   return Array.from(found, ([, comment = '', method = '']) => ({ name: method, comment }))
 }
 
-/** Imports of all that the entry points export, so that an example may use it. Of two of one name, the first. */
+/** Imports of all entry-point exports, for use in examples. The first export wins for duplicate names. */
 export async function importsOfAll({ types }: { types: boolean }): Promise<string> {
   const taken = new Set<string>()
   const all = (await publicExports()).filter(
@@ -142,12 +142,12 @@ export async function importsOfAll({ types }: { types: boolean }): Promise<strin
     .join('\n')
 }
 
-/** An example as a module: a block, so that its names may be those of `world`. */
+/** An example as a module. It is wrapped in a block, so that its names may shadow those of `world`. */
 export function moduleOf({ code }: Example, imports: string, world: string): string {
   const own = code.match(/^import .*$/gm) ?? []
   const body = code
     .replaceAll(/^import .*$/gm, '')
-    // "And so on" is nothing that the compiler knows.
+    // The compiler does not understand "And so on".
     .replaceAll(/([{([,]\s*)…/g, '$1...andSoOn')
     .replaceAll(/(?<=\[ |\{ |\( )…/g, 'andSoOn')
   const bound = own.flatMap(

@@ -2,7 +2,7 @@ import { type Complaint, compile } from './compile.js'
 import { longTest } from '../support/extent.js'
 import { examples, importsOfAll, methodsOf, moduleOf, publicExports } from './doc-examples.js'
 
-/** What examples speak of without saying what it is: the reader's own, and what every run has. */
+/** Undeclared names in examples: the reader's definitions, and the values of every run. */
 const world = `
 import { readFile, writeFile } from 'node:fs/promises'
 import { expect } from '@jest/globals'
@@ -47,7 +47,7 @@ const chart = toChart(machine)
 declare const createHarness: () => ReplayHarness
 `
 
-/** Parameters that get their types where the example is put; what follows "and so on"; results that nobody reads. */
+/** Parameters typed by their context, the code after "and so on", and unused results. */
 const isLeftOpen = ({ code, message }: Complaint): boolean =>
   /^TS(7006|7031|7005|7034|2695|6133)$/.test(code) || message.includes("'andSoOn'")
 
@@ -74,7 +74,7 @@ test('every function, class and value that an entry point exports has an example
   expect(without.map(({ entry, name }) => `${name} of ${entry}`)).toEqual([])
 })
 
-/** What people hold in their hands and call, without what only the runtime calls. */
+/** The objects that users hold and call, without internals of the runtime. */
 const handles: [name: string, ofTheRuntime: string[]][] = [
   ['Agent', []],
   ['Run', ['constructor']],

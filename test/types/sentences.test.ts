@@ -23,7 +23,7 @@ const withDb = createAgent({ model, tools: [add, find] })
 const result = await plain.run('Go.').result
 `
 
-/** What the compiler says first about each snippet; null: nothing. */
+/** The first compiler error of each snippet, or null. */
 const snippets: [name: string, code: string, says: RegExp | null][] = [
   [
     'a zod 3 schema as input',

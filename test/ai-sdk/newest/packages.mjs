@@ -1,4 +1,4 @@
-// Here, because a package is looked for from the file that asks for it.
+// In this folder, because Node resolves a package from the importing file.
 export { createAnthropic } from '@ai-sdk/anthropic'
 export { createGoogleGenerativeAI } from '@ai-sdk/google'
 export { createOpenAI } from '@ai-sdk/openai'

@@ -18,7 +18,7 @@ const using = (changes: Partial<FailingConfig>) => ({
   ...alone,
   failing: defaults.failing && { ...defaults.failing, ...changes },
 })
-/** The same ending for different arguments. */
+/** The same failure for different arguments. */
 const various = (count: number, ending: Step): Step[] =>
   Array.from({ length: count }, (_, index) => ({ ...C, args: { index }, ...ending }))
 

@@ -3,7 +3,7 @@ import { defaults, fails, isRefused, only, play, type Step } from '../facts.js'
 const alone = only('repeatedOutput')
 const strict = { ...alone, repeatedOutput: { rounds: 4, strict: true, onHalt: 'error' } as const }
 
-/** Searches for different things that all bring the same. */
+/** Different searches with the same result. */
 const searches = (count: number, more: Step = {}): Step[] =>
   Array.from({ length: count }, (_, index) => ({
     name: 'search',

@@ -1,6 +1,6 @@
 import { AttachmentError, type AttachmentErrorCode } from '../../../src/memory/attachments/attachment.js'
 
-/** Waits for the AttachmentError that a load ends with. */
+/** Waits for the AttachmentError of a load. */
 export async function refusal(load: Promise<unknown>, code: AttachmentErrorCode): Promise<AttachmentError> {
   const error: unknown = await load.then(
     () => undefined,

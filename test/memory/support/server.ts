@@ -7,7 +7,7 @@ export interface TestServer {
   close(): Promise<void>
 }
 
-/** A server on loopback that remembers what it was asked. */
+/** A loopback server that records its requests. */
 export async function startServer(listener: RequestListener, host = '127.0.0.1'): Promise<TestServer> {
   const requests: TestServer['requests'] = []
   const server: Server = createServer((request, response) => {

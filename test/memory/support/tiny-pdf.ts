@@ -1,6 +1,6 @@
 import { deflateSync } from 'node:zlib'
 
-/** A PDF with one line of text on each page; bytes are put in as the page's compressed content as they are. */
+/** A PDF with one line of text per page. Bytes become the page's compressed content unchanged. */
 export function tinyPdf(...pages: (string | Uint8Array)[]): Uint8Array {
   const font = 3
   const pageOf = (index: number) => font + 1 + 2 * index

@@ -34,7 +34,7 @@ const answers = (...list: Partial<ModelResponse>[]): ModelProvider => {
 
 const retry = { maxAttempts: 2, rateLimitAttempts: 2, baseDelayMs: 1, maxRetryAfterMs: 0 }
 
-/** The text that has come by the end of a request of a faulty model, and what it rejects with. */
+/** The received text of a failing model request, and its rejection. */
 async function ask(fault: ModelFault, signal = new AbortController().signal) {
   const model = chaosModel(answers({ toolCalls: [call('a', 'read', { path: 'x' })] }), [{ at: 1, fault }])
   let told = ''
@@ -138,7 +138,7 @@ describe('a fault of a store', () => {
     execute: () => 'Sent.',
   })
   const asks = { toolCalls: [call('a', 'send')], finishReason: 'tool_calls' }
-  // A dead store is waited for, and no test waits that long.
+  // A store that is down is retried, and tests do not wait that long.
   const clock = { now: () => 0, setTimeout: () => 0, clearTimeout: () => undefined }
   const run = async (fault: StoreFault) => {
     const inner = memoryStore()

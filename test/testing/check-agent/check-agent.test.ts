@@ -37,7 +37,7 @@ const sound = (model: ModelProvider) => createAgent({ model, tools: [read, remov
 const withConfig = (config: AgentConfigInput) => (model: ModelProvider) =>
   createAgent({ model, tools: [read], ...config })
 
-/** An agent whose author has put something between it and the model. */
+/** An agent with a wrapper around its model. */
 const between =
   (change: {
     request?: (request: ModelRequest) => ModelRequest

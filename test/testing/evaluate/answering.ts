@@ -14,7 +14,7 @@ export interface Answering {
 
 const opened: Rehearsal[] = []
 
-/** A model that answers by what the user said last, and by how many results have come since. */
+/** A model that answers by the user's last message, and by the number of results since then. */
 export async function answering(
   answer: (said: string, results: number, request: Parameters<TurnFunction>[0]) => Turn | Promise<Turn>,
 ): Promise<Answering> {

@@ -20,7 +20,7 @@ const capitals: EvaluationCase<string>[] = [
   { id: 'at', input: 'The capital of Austria?', expected: 'Vienna', tags: { area: 'east' } },
 ]
 
-/** The same store, whose every answer is a promise. */
+/** The same store with only asynchronous answers. */
 function answerLater(store: SessionStore): SessionStore {
   const isMethod = (value: unknown): value is (...given: unknown[]) => unknown => typeof value === 'function'
   const later = <Inner extends object>(inner: Inner): Inner =>
@@ -77,7 +77,7 @@ describe('evaluate', () => {
     expect(summary.passRate?.high).toBeCloseTo(0.9385, 3)
     expect(summary.tags['area=east']).toMatchObject({ cases: 2, passRate: { value: 0.5 } })
     expect(summary.cost.agent).toBeCloseTo(summary.tokens.total / 1e6)
-    // Each failure names its session, which is there.
+    // Each failure names an existing session.
     const failed = report.cases[2]?.runs[0]?.session ?? ''
     expect((await agent.replay(failed)).run?.output).toBe('Warsaw')
     const found = store.list({ tags: { evaluation: 'capitals' } })
@@ -224,7 +224,7 @@ describe('evaluate', () => {
       state: 'WAITING_FOR_INPUT',
       reason: 'approval',
     })
-    // It is free: another process may answer it.
+    // It has no lease owner, so another process may answer it.
     const rest = await runSession(agent, { session: 'e.send.1' })
     expect(rest.pending).toHaveLength(1)
   })
@@ -309,12 +309,12 @@ describe('evaluate', () => {
       ['pl', 1],
       ['at', 0],
     ])
-    // France was not asked again.
+    // The question about France was not repeated.
     const after = rehearsal.requests
       .slice(asked)
       .map(({ body }) => JSON.stringify(body.messages.at(-1)?.content))
     expect(after.some((said) => said.includes('France'))).toBe(false)
-    // What was scored is the same from the log.
+    // The log contains the same scores.
     expect(second.cases[0]?.runs[0]).toEqual(first.cases[0]?.runs[0])
     expect((await evaluate(given)).cases).toEqual(second.cases)
     expect(rehearsal.requests).toHaveLength(asked + after.length)
@@ -332,7 +332,7 @@ describe('evaluate', () => {
       cases.map(({ id, score, runs }) => [id, score, runs.map((run) => run.session)])
     expect(shown(later)).toEqual(shown(atOnce))
     expect(again.cases).toEqual(later.cases)
-    // They are sessions of an evaluation.
+    // They are marked as evaluation sessions.
     expect(await readSessionCases(store)).toEqual([])
   })
 
@@ -494,7 +494,7 @@ describe('judge', () => {
     expect(spent.tokens).toBeGreaterThan(ofAgent.tokens)
     expect(rehearsal.requests).toHaveLength(1)
 
-    // Enough for the agent, whose request is the shorter one.
+    // Enough for the agent, which has the shorter request.
     const small = createBudget({ id: 'small', tokens: ofAgent.tokens + 200, store: memoryStore() })
     const { cases } = await evaluate({ ...given, budgets: [small] })
     expect(rehearsal.requests).toHaveLength(1)

@@ -7,7 +7,7 @@ import { answering, closeRehearsals } from './answering.js'
 
 afterEach(closeRehearsals)
 
-/** Tools that count what they really do. */
+/** Tools that count their real executions. */
 function createTools() {
   const done: string[] = []
   const tools = [
@@ -38,7 +38,7 @@ function createTools() {
 
 type Calls = { name: string; arguments: Record<string, unknown> }[]
 
-/** A model that makes the calls that the user names (`find 17, pay 17`), and then repeats what it read. */
+/** A model that makes the calls in the user's message (`find 17, pay 17`), and then repeats the results. */
 async function calling(rewrite: (calls: Calls) => Calls = (calls) => calls): Promise<ModelProvider> {
   const { model } = await answering((said, results, { body }) => {
     const named = Array.from(said.matchAll(/(find|pay) ([\w-]+)/g), ([, verb, id]) => ({
@@ -51,7 +51,7 @@ async function calling(rewrite: (calls: Calls) => Calls = (calls) => calls): Pro
   return model
 }
 
-/** Sessions of production, with everything that users and people did. */
+/** Production sessions, with all actions of users and approvers. */
 async function createProduction(said: Record<string, string[]>, options: Partial<AgentOptions> = {}) {
   const store = memoryStore()
   const { tools } = createTools()
@@ -93,7 +93,7 @@ describe('replay of stored sessions', () => {
   test('says to another agent what the users said, and gives it the results that calls had', async () => {
     const store = await createProduction({ 'pro-1': ['find 17', 'pay 17'], 'free-1': ['find 3, find 3'] })
     const { report, done } = await replay(store, { instructions: 'Be brief.' })
-    // No tool has run, and the answers are those of then: "shipped (1)" and so on.
+    // No tool has run. The answers are the recorded ones: "shipped (1)" and so on.
     expect(done).toEqual([])
     expect(report.cases.map(({ id, expected, runs }) => [id, expected, runs[0]?.output])).toEqual([
       ['free-1', 'I have read: Order 3: shipped (4).', 'I have read: Order 3: shipped (4).'],
@@ -138,7 +138,7 @@ describe('replay of stored sessions', () => {
       },
     })
     expect(report.summary).toMatchObject({ cases: 0, verdicts: { diverged: 1, failed: 0 } })
-    // Nothing was asked after that call.
+    // No request followed that call.
     expect(asked).toBe(1)
   })
 

@@ -94,7 +94,7 @@ describe('intervals', () => {
   })
 
   test('Wilson’s interval is as in the literature, and has a width where all pass', () => {
-    // Of 15 successes in 148 trials: Newcombe 1998, table I, method 3 (0.0624 … 0.1605); of 0 in 20: 0 … 0.1611.
+    // For 15 successes in 148 trials: Newcombe 1998, table I, method 3 (0.0624 … 0.1605). For 0 in 20: 0 … 0.1611.
     expect(computeWilsonInterval(15 / 148, 148)?.low).toBeCloseTo(0.0624, 4)
     expect(computeWilsonInterval(15 / 148, 148)?.high).toBeCloseTo(0.1605, 4)
     expect(computeWilsonInterval(0, 20)?.low).toBe(0)

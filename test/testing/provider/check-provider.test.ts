@@ -22,7 +22,7 @@ it('openaiChat keeps every promise, streamed and whole', () => {
   )
 })
 
-/** openaiChat with a mistake in it. */
+/** openaiChat with one mistake. */
 function mistaken(wrap: (request: Request) => Request): (url: string) => ModelProvider {
   return (url) => {
     const inner = chat(url)

@@ -14,7 +14,7 @@ const inMemory = ({ now }: Pick<StorePlace, 'now'>) => memoryStore({ now })
 type InMemory = ReturnType<typeof memoryStore>
 const names = storeChecks.map(({ name }) => name)
 
-/** All checks but these, skipped. */
+/** All checks except these, skipped. */
 const onlyThese = (asked: readonly string[]) =>
   Object.fromEntries(names.filter((name) => !asked.includes(name)).map((name) => [name, 'not asked']))
 
@@ -77,7 +77,7 @@ describe('a store that goes by a clock of its own', () => {
   beforeEach(() => void jest.useFakeTimers())
   afterEach(() => void jest.useRealTimers())
 
-  /** Waits are over at once. */
+  /** Waits end immediately. */
   const passing = async <Value>(work: Promise<Value>): Promise<Value> => {
     const is = { done: false }
     const done = work.finally(() => {
@@ -103,10 +103,10 @@ describe('a store that goes by a clock of its own', () => {
   })
 })
 
-/** The store in memory with a mistake in it. */
+/** The in-memory store with one mistake. */
 type Mistake = (inner: InMemory, now: () => number) => Partial<SessionStore>
 
-/** Its inbox with a mistake in it. */
+/** The in-memory inbox with one mistake. */
 const ofInbox =
   (mistake: (inner: InMemory['inbox']) => Partial<SessionInbox>): Mistake =>
   ({ inbox }) => ({ inbox: { ...inbox, ...mistake(inbox) } })
