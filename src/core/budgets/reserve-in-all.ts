@@ -94,7 +94,7 @@ const firstExcess: Excess = { times: 1.1, tokens: 0 }
 /** Below this number of tokens, the provider's fixed overhead per request matters more than its tokenizer. */
 const shortTokens = 500
 
-/** The upper bounds of a learned excess: a factor, and a number of tokens per request. */
+/** The limits of a learned excess, as a factor and as tokens per request. */
 const [mostTimes, mostAdded] = [8, 20_000]
 
 /** Keyed by model, as `PROVIDER/MODEL`. */

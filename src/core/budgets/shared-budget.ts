@@ -16,7 +16,7 @@ export interface BudgetReservation {
    * @example
    * const held = await budget.reserve({ usd: 0.02, tokens: 3_000 })
    * await held.settle({ usd: 0.011, tokens: 1_800 })
-   * @throws {ConfigError} `invalid_config` for an amount that is not a number from 0. The reservation stays open
+   * @throws {ConfigError} `invalid_config` if an amount is not a non-negative number. The reservation stays open
    */
   settle(paid: SharedAmount): Promise<void>
 }
@@ -43,7 +43,7 @@ export interface BudgetStatus {
 export interface ReservationOptions {
   /** Ends the wait. */
   signal?: AbortSignal | undefined
-  /** Called with a message when the store does not accept the settlement. Default: a process warning. */
+  /** Called with a message when the store does not accept the settlement. Defaults to a process warning. */
   onUnsettled?: ((message: string) => void) | undefined
 }
 
@@ -58,11 +58,11 @@ export interface SharedBudget {
   /** Whether the budget is in USD, so that the price of a request must be known. */
   readonly needsPrice: boolean
   /**
-   * Reserves an amount. Waits if it would fit once requests in progress cost less than their reservations.
+   * Reserves an amount. Waits if the amount may fit after requests in progress settle for less than they reserved.
    * @example
    * const held = await budget.reserve({ usd: 0.02, tokens: 3_000 })
    * @throws {BudgetError} `budget_exceeded`, `budget_conflict`, `unknown_price`
-   * @throws {StoreError} when the store is away: nothing is reserved
+   * @throws {StoreError} if the store is unavailable. Nothing is reserved
    */
   reserve(amount: SharedAmount, options?: ReservationOptions): Promise<BudgetReservation>
   /**
@@ -84,8 +84,8 @@ export interface SharedBudget {
 }
 
 /**
- * - `budget_exceeded`: the rest of the budget does not cover the request
- * - `budget_conflict`: the store has the budget with different limits, or two budgets with one id have different stores
+ * - `budget_exceeded`: the remaining budget does not cover the request
+ * - `budget_conflict`: the stored limits differ, or two budgets with one id are in different stores
  * - `unknown_price`: the budget is in USD, and the price of the model is unknown
  * - `unknown_budget`: the store has no budget with this id
  */
@@ -123,10 +123,10 @@ export interface SpendingRun {
   sessionId: string
 }
 
-/** The shared budgets that runs spend from: a list, or a function that is called before each request. */
+/** The shared budgets that runs spend from. A function is called before each request. */
 export type BudgetsOption = readonly SharedBudget[] | ((run: SpendingRun) => readonly SharedBudget[])
 
-/** @throws {ConfigError} `invalid_config` for what is no list of budgets, and for two of one id */
+/** @throws {ConfigError} `invalid_config` if the value is not a list of budgets, or two have the same id */
 export function checkBudgets(given: unknown, key = 'budgets'): BudgetsOption | undefined {
   if (given === undefined || typeof given === 'function') return given as BudgetsOption | undefined
   return checkBudgetList(given, key)

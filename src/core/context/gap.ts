@@ -2,7 +2,7 @@ import type { Gap, Fit } from '../../../machines/agent/fit.js'
 import type { Message } from '../../../machines/agent/messages.js'
 import { truncate } from '../../../guards/lib/cut.js'
 
-/** The input of a strategy: a request that exceeds the window. */
+/** The input of a strategy, for a request that exceeds the window. */
 export interface FitSituation {
   readonly messages: readonly Message[]
   /** The tokens of each message. */
@@ -37,12 +37,10 @@ export function isBoundary(messages: readonly Message[], index: number): boolean
   return messages[index]?.role !== 'tool'
 }
 
-/** Whether a gap leaves a message out. */
 export function isInGap({ head, from, keep = [] }: Gap, index: number): boolean {
   return index >= head && index < from && !keep.includes(index)
 }
 
-/** The messages that a gap leaves out. */
 export function listLeftOut(messages: readonly Message[], gap: Gap): Message[] {
   return messages.filter((_, index) => isInGap(gap, index))
 }
@@ -164,7 +162,7 @@ export interface Landmarks {
   opening: number
   /** The opening and the steering messages after it. */
   said: readonly number[]
-  /** The start of the newest unit: a message, or a message with calls and all their results. */
+  /** The start of the newest unit. A unit is a message together with the results of its calls. */
   latest: number
 }
 

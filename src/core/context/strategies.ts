@@ -42,7 +42,7 @@ export const fitCompact: FitStrategy = (situation) => {
   return marked(true) ?? marked(false) ?? fitSlidingWindow(situation)
 }
 
-/** A fit whose note depends on the gap. Null if there is no room for a note. */
+/** A fit whose note depends on the gap. Null if the note does not fit. */
 export function fitWithNote(
   situation: FitSituation,
   { keepFirst }: Pick<GapDemands, 'keepFirst'>,

@@ -19,8 +19,8 @@ export interface TokenCounter {
   /** The tokens of a plain text. */
   readonly text: (text: string) => number
   /**
-   * The tokens of a message: its text, calls, provider items, and 4 for its role. An image counts 765 (85 with `detail:
-   * 'low'`), and audio and documents count by size. Usage estimates use the same numbers.
+   * The tokens of a message, including its text, calls and provider items, and 4 for its role. An image counts 765 (85
+   * with `detail: 'low'`), and audio and documents count by size. Usage estimates use the same numbers.
    */
   readonly message: (message: Message) => number
   readonly instructions: (request: ModelRequest) => number

@@ -60,7 +60,7 @@ export interface Agents<Context = unknown> extends ContextCarrier<Context> {
  * const support = createAgent({ model, store: memoryStore() })
  * const billing = createAgent({ model, store: memoryStore(), instructions: 'You write invoices.' })
  * const agents = defineAgents({ support, billing: { agent: billing, version: '4', accepts: ['3', '4'] } })
- * @throws {ConfigError} `invalid_config`, with the name of the agent
+ * @throws {ConfigError} `invalid_config`, naming the agent
  */
 export function defineAgents<const Entries extends Readonly<Record<string, AnyAgent | VersionedAgent>>>(
   entries: Entries,
@@ -169,7 +169,7 @@ export const agentsRule = objectRule(['findAgentFor', 'names'], 'what defineAgen
 
 /**
  * The store that all these agents share.
- * @throws {ConfigError} `invalid_config` where they have none, or several
+ * @throws {ConfigError} `invalid_config` if they have no store or different ones
  */
 export function getCommonStore(agents: Agents): SessionStore {
   const stores = new Set(agents.names.map((name) => internalsByAgent.get(agents.get(name).agent)?.store))

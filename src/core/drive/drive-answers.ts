@@ -21,7 +21,7 @@ const answerTypes: readonly SessionAnswer['type'][] = [
  * An answer must identify its call, because a repeated answer could otherwise apply to a later call with the same id. All
  * answers are checked before any is applied. Otherwise the run would continue with the first one and the call would fail
  * at the second.
- * @throws {UsageError} `invalid_input` for what is no answer, `unbound_answer` for one to a call without `fingerprint` or `at`
+ * @throws {UsageError} `invalid_input` for an invalid answer, `unbound_answer` for an answer to a call without `fingerprint` or `at`
  */
 export function checkAnswers(answers: readonly unknown[], at: number | undefined, by = 'runSession'): void {
   const checked = answers.map((given, i) =>
@@ -50,7 +50,7 @@ const lateAnswerCodes: ReadonlySet<string> = new Set([
 /**
  * Applies answers to a run. Repeated calls are allowed, so an answer to a call that no longer waits is ignored. `at` is
  * the rest that the answers refer to, if known.
- * @throws {UsageError} `invalid_input` for an edit that does not fit
+ * @throws {UsageError} `invalid_input` for an invalid `editedInput`
  */
 export function applyAnswers(run: Run, answers: readonly SessionAnswer[], at: number | undefined): void {
   for (const answer of answers) {

@@ -43,7 +43,7 @@ export interface RunSessionOptions {
   heartbeat?: () => unknown
   /**
    * The longest retry delay that this call waits for, in milliseconds. For a longer delay it settles as `stopped`, with
-   * `waitUntil`. Default: no limit.
+   * `waitUntil`. Unlimited by default.
    */
   maxRetryWaitMs?: number
   /** The app's context object, passed to `execute`. */

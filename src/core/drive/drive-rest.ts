@@ -3,8 +3,8 @@ import type { AgentState, PendingCall, Reason, RunFailure } from '../../../machi
 import { toRunResult } from '../../../machines/agent/to-result.js'
 import { findSleepLeft } from './wake-sleepers.js'
 /**
- * The state in which `runSession` leaves a session. Plain JSON of at most 1,000 bytes, because engines store every
- * result. `agent.replay(session)` reads the rest from the store.
+ * The result of `runSession`. Plain JSON of at most 1,000 bytes, because engines store every result.
+ * `agent.replay(session)` reads the full state from the store.
  * @example
  * const payer = createAgent({ model, store: memoryStore() })
  * const rest: SessionResult = await runSession(payer, { session: 'ann', input: 'Pay the invoices.' })

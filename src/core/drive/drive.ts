@@ -43,8 +43,8 @@ const heartbeatMs = 10_000
  * const rest = await runSession(payer, { session: 'order-17', input: 'Pay the invoice.' })
  * if (rest.stopped) console.log('again, here or elsewhere')
  * @throws {StoreError} `session_busy`, `corrupt_log`, `newer_log`, `store_unavailable`, …
- * @throws {UsageError} `not_begun` without a run and an input, `out_of_turn`, `stranded`, `stopped` for a signal that had
- * aborted before, `no_store`, `invalid_option`
+ * @throws {UsageError} `not_begun` without a run and an input, `out_of_turn`, `stranded`, `stopped` for a signal that was
+ * already aborted, `no_store`, `invalid_option`
  */
 export function runSession<Context = unknown>(
   agent: AnyAgent<Context> | Agents<Context>,
@@ -89,7 +89,7 @@ function ignoreBusy(error: unknown): null {
   throw error
 }
 
-/** Selects the agent that runs the session: the requested agent, or the agent that the log names. */
+/** Selects the agent that runs the session, as requested or as named in the log. */
 class AgentChoice {
   readonly #agents: Agents | undefined
   #made: AgentInternals
@@ -124,7 +124,7 @@ class AgentChoice {
     else if (!unnamed) throw strandedError(session, definition, listLabels(this.#agents))
   }
 
-  /** Selects the agent that starts a run: the requested one, or the previous agent of the session. */
+  /** Selects the agent that starts a run. Prefers the requested agent, then the previous agent of the session. */
   chooseForBegin({ definition }: AcquiredSession['folded'], session: string): void {
     if (!this.#agents || this.#isNamed || this.#agents.names.length === 1) return
     const before = definition?.name
@@ -221,7 +221,7 @@ class SessionDrive {
     )
   }
 
-  /** What this call starts a run with: its input, or the first queued message. Null if it starts none. */
+  /** The input of the run that this call starts, or the first queued message. Null if it starts none. */
   async #findStart(): Promise<RunBeginning | null> {
     const { folded, log } = this.#acquired
     const { runs, run } = folded

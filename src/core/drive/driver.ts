@@ -39,7 +39,7 @@ export interface SessionRunner<Context = unknown> {
  * @example
  * const { drain } = createSessionRunner(createAgent({ model, store: memoryStore() }))
  * process.once('SIGTERM', () => void drain().then(() => process.exit(0)))
- * @throws {ConfigError} `invalid_config` for a `drainMs` that is no number from 0
+ * @throws {ConfigError} `invalid_config` if `drainMs` is not a non-negative number
  */
 export function createSessionRunner<Context = unknown>(
   agents: AnyAgent<Context> | Agents<Context>,

@@ -10,7 +10,7 @@ import type { SessionStore } from '../sessions/store/store.js'
 import type { Agents } from './define-agents.js'
 import { getListedDefinition } from './stranded-sessions.js'
 
-/** Functions by which the app supplies values per session, so that the engine does not have to store them. */
+/** Functions of the app that supply values per session, so that the engine does not have to store them. */
 export interface HostFunctions<Context = unknown> {
   /** Returns the app's context object for the tools of this session. Called each time a process works on the session. */
   context?: (session: string) => Context | Promise<Context>

@@ -79,13 +79,13 @@ export interface CheckedSession {
   /** Whether it can continue here. */
   ok: boolean
   /**
-   * - `same`: with the agent that started it
-   * - `changed`: with an agent whose instructions, tools or model have changed
-   * - `unknown`: with the requested agent, because the log does not name one
-   * - `stranded`: no agent can continue it
-   * - `missing_tool`: a waiting call needs a tool that no longer exists
-   * - `missing_agent`: no handoff leads to its current agent any more
-   * - `corrupt_log`, `newer_log`, `unknown_state`: its log cannot be read here
+   * - `same`: continues with the agent that started it
+   * - `changed`: continues with an agent whose instructions, tools or model have changed
+   * - `unknown`: continues with the requested agent, because the log does not name one
+   * - `stranded`: not accepted by any agent here
+   * - `missing_tool`: waits for a call of a tool that no longer exists
+   * - `missing_agent`: handed to an agent that no handoff reaches any more
+   * - `corrupt_log`, `newer_log`, `unknown_state`: unreadable here
    */
   verdict: string
   /** For people. Set if it cannot continue. */

@@ -10,9 +10,9 @@ export interface FormatSnippetsOptions {
 }
 
 /**
- * Formats retrieved snippets for the model. They are marked as data, not instructions, each between delimiters with a
- * mark derived from all snippets. Because no snippet can contain the mark of its own list, no snippet can close or open a
- * frame. The output is deterministic, and empty without snippets.
+ * Formats retrieved snippets for the model. They are marked as data, not instructions. Delimiters around each snippet
+ * contain a mark derived from all snippets, so that no snippet can close or open a frame. The output is deterministic,
+ * and empty without snippets.
  *
  * ```ts
  * formatSnippets([{ source: 'leave.md', text: 'Everyone has 30 days.' }])

@@ -13,8 +13,8 @@ export type { RetrievedSnippet } from '../../../machines/agent/messages.js'
 export interface Retriever {
   /**
    * The most relevant snippets, best first. Empty if nothing matches.
-   * @param options.signal stops the search; it then rejects with the signal's reason
-   * @param options.limit snippets at most. Default: the retriever's own
+   * @param options.signal stops the search, which rejects with the signal's reason
+   * @param options.limit maximum number of snippets. Defaults to the limit of the retriever
    */
   retrieve(
     query: string,
@@ -49,7 +49,7 @@ export class MemoryError extends StatewrightError {
   declare readonly code: MemoryErrorCode
 }
 
-/** @throws {ConfigError} for what is no retriever, a promise of one included */
+/** @throws {ConfigError} if the value is not a retriever, such as a promise of one */
 export function checkMemory(memory: unknown): Retriever | undefined {
   if (memory === undefined) return undefined
   if (typeof (memory as Partial<Retriever> | null)?.retrieve === 'function') return memory as Retriever

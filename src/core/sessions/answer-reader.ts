@@ -14,7 +14,7 @@ export function provideAnswerReader(read: ReadAnswer): void {
 
 /**
  * A person's answer to an elicitation, as JSON text.
- * @throws {UsageError} `invalid_answer`, naming the field; the question stays
+ * @throws {UsageError} `invalid_answer`, naming the field; the question stays open
  */
 export function readAnswer(elicitation: Elicitation, given: unknown): string {
   if (reader === undefined) throw new TypeError('No session was opened in which something is asked.')

@@ -41,7 +41,7 @@ export function getBranch({ current, branches }: BranchTree, number = current): 
   return branches[number - 1] ?? firstBranch
 }
 
-/** Adds a branch that starts at record `seq`. `messages`: the transcript of the current branch. */
+/** Adds a branch that starts at record `seq`. `messages` is the transcript of the current branch. */
 export function addBranch(
   tree: BranchTree,
   { keep, regenerate, key }: BranchStart,
@@ -112,7 +112,7 @@ export function listBranchPoints(tree: BranchTree, number = tree.current): Branc
   })
 }
 
-/** The branch to show for a variant: the one already shown, or the latest. */
+/** The branch to show for a variant. Prefers the shown branch, then the latest. */
 function chooseBranch(through: readonly number[], shown: readonly number[]): number {
   return shown.find((one) => through.includes(one)) ?? Math.max(...through)
 }

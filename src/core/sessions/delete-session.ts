@@ -14,7 +14,7 @@ import { unknownSessionError } from './store/store-error.js'
  * number of deleted sessions, 0 if the session does not exist.
  *
  * Sub-agents are deleted first. After a crash in between, the parent's log still names the remaining ones.
- * @throws {StoreError} `session_busy` while a run has it, or one of its sub-agents; the session is then still there
+ * @throws {StoreError} `session_busy` while a run holds the session or a sub-agent's session. The session then still exists
  */
 export async function deleteSession(store: SessionStore, clock: Clock, sessionId: string): Promise<number> {
   if ((await store.get(sessionId)) === null) return deleteAlone(store, sessionId)

@@ -9,7 +9,7 @@ import { parseJsonOr } from '../base/json.js'
 
 /**
  * A person's answer to an elicitation, as JSON text.
- * @throws {UsageError} `invalid_answer`, naming the field; the question stays
+ * @throws {UsageError} `invalid_answer`, naming the field; the question stays open
  */
 export function readElicitationAnswer({ mode, schema }: Elicitation, given: unknown): string {
   const { action, content = {} } =

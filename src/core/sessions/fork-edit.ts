@@ -2,8 +2,8 @@ import type { ContentPart } from '../../../machines/agent/messages.js'
 import { inputError, copyAsJson, toMessage } from './user-input.js'
 
 /**
- * A change that a fork applies to its source session: a user message (by its id), the arguments of an unfinished call,
- * the result of a finished call, or the agent's instructions.
+ * A change that a fork applies to its source session. Edits a user message (by its id), the arguments of an unfinished
+ * call, the result of a finished call, or the agent's instructions.
  * @example
  * const edits: ForkEdit[] = [
  *   { message: 'm1', content: 'And in June?' },
@@ -39,7 +39,7 @@ export type LoggedEdit =
   | { instructions: string }
 
 /**
- * @throws {UsageError} `invalid_input` for what is no edit
+ * @throws {UsageError} `invalid_input` if the value is not an edit
  */
 export function readEdit(given: unknown): ForkEdit {
   const { message, content, call, ...rest } = (given ?? {}) as Record<string, unknown>

@@ -124,7 +124,7 @@ function isWaitingForChild({ questions, result, started }: BatchCall): boolean {
  * The state of a call's sub-agent at the question that the call waits for. Takes the last matching record not later than
  * `at` (milliseconds since the epoch), or else the first, because a sub-agent may write its record shortly after the
  * waiting run does.
- * @throws {UsageError} `nothing_to_resume` where its log has no such record
+ * @throws {UsageError} `nothing_to_resume` if its log has no such record
  */
 async function readSessionAtQuestion(
   store: SessionStore,

@@ -23,7 +23,7 @@ import {
   type UserInput,
 } from './user-input.js'
 
-/** The input of a run: a user message, or a conversation that ends with a user message. */
+/** The input of a run. Either a user message, or a conversation that ends with a user message. */
 export type RunInput = UserInput | readonly HistoryMessage[]
 
 /**
@@ -89,7 +89,7 @@ interface RefusalPart {
   refusal: string
 }
 
-/** The parsed input of a run: the earlier conversation, numbered from m1, and the new user messages. */
+/** The parsed input of a run, split into the earlier conversation, numbered from m1, and the new user messages. */
 export interface InputConversation {
   history: Message[]
   newMessages: NewMessage[]

@@ -4,12 +4,15 @@ import type { AgentInput } from '../../../machines/agent/context.js'
 import type { ActorEvent, AgentMachineEvent } from '../../../machines/agent/machine-events.js'
 import { StatewrightError, describeError } from '../base/errors.js'
 
-/** An entry of a run's journal: its input, then its events. Folding the entries with `transition()` restores the run's state. */
+/**
+ * An entry of a run's journal. The first entry is the run's input, and the others are its events. Folding them with
+ * `transition()` restores the run's state.
+ */
 export type JournalEntry = (
   | { type: 'start'; input: AgentInput }
   | { type: 'event'; event: AgentMachineEvent }
 ) & {
-  /** The run's trace context and start of measurement. Telemetry reads it when another process continues the run. */
+  /** The telemetry link of the run. A process that continues the run reads it. */
   link?: string
 }
 

@@ -15,7 +15,7 @@ import { type FoldedSession, foldRecords, pureReducer, xstateReducer } from './f
 
 export interface OpenSessionOptions {
   clock: Clock
-  /** The owner of the lease, in words for people. */
+  /** A description of the lease owner. */
   holder: string
   /** The name of a new session. */
   name?: string | undefined

@@ -58,7 +58,7 @@ export async function replaySession(
   return toSessionSnapshot(folded, folded.branches)
 }
 
-/** `tree`: the branches of the session. */
+/** `tree` contains the branches of the session. */
 export function toSessionSnapshot(
   { head, name, state, run }: FoldedSession,
   tree: BranchTree | null,

@@ -69,7 +69,7 @@ function findEnd(tree: BranchTree, number: unknown, sessionId: string): number |
 
 /**
  * Switches a session back to one of its branches. Totals and guard state still cover all branches.
- * @throws {UsageError} `unknown_branch`, `unfinished_run`, `nothing_to_resume` for a branch on which no run has begun
+ * @throws {UsageError} `unknown_branch`, `unfinished_run`, `nothing_to_resume` for a branch without a run
  */
 export async function selectBranch(
   { store, parts: { clock } }: { store: SessionStore; parts: { clock: Clock } },
@@ -103,7 +103,7 @@ export async function selectBranch(
   }
 }
 
-/** The state after selecting a branch: its transcript, with the totals and guard state of all branches. */
+/** The state after selecting a branch. Combines its transcript with the totals and guard state of all branches. */
 function joinContexts(branch: AgentContext, left: AgentContext): AgentContext {
   return {
     ...branch,

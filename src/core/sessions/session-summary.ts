@@ -64,7 +64,7 @@ export function createTitle(messages: readonly Message[]): string {
   return line.length > titleLength ? `${line.slice(0, titleLength - 1)}…` : line
 }
 
-/** The title of a listed session: its set title, its name, or the start of its first message. */
+/** The title of a listed session. Prefers the set title, then the session's name, then the start of its first message. */
 export function getListedTitle(
   summary: Pick<SessionSummary, 'title'> | null,
   { name, run, state }: Pick<FoldedSession, 'name' | 'run' | 'state'>,

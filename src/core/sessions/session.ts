@@ -89,7 +89,6 @@ export class Session {
     this.#runId = runId
   }
 
-  /** Stores the state of a run. */
   update(context: AgentContext): void {
     this.messages = maskMessages(context)
     this.usage = context.usage.session
@@ -121,7 +120,7 @@ export class Session {
  * const session = createSession('Ann')
  * await agent.run('My name is Ann.', { session }).result
  * await agent.run('What is my name?', { session }).result
- * @throws {UsageError} `invalid_session` for a name that is no text
+ * @throws {UsageError} `invalid_session` if the name is not a string
  */
 export function createSession(name?: string): Session {
   if (name !== undefined && typeof name !== 'string')
@@ -129,7 +128,7 @@ export function createSession(name?: string): Session {
   return new Session(createId(), name)
 }
 
-/** Completes the last batch: open calls get a result stating that they never ran. */
+/** Adds results for the open calls of the last batch, which state that the calls never ran. */
 function closeWaitingCalls(messages: readonly Message[]): Message[] {
   const at = messages.findLastIndex((message) => message.role === 'assistant' && message.tool_calls)
   const asked = messages[at]

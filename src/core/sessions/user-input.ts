@@ -5,7 +5,7 @@ import type { ContentPart, UserMessage } from '../../../machines/agent/messages.
 import { UsageError } from '../base/errors.js'
 import { type InputPart, toContentPart } from '../models/media.js'
 
-/** User input: a text, its parts (text, images, audio, files), or several messages. */
+/** User input as a text, its parts (text, images, audio, files), or several messages. */
 export type UserInput = string | readonly InputPart[] | readonly UserInputMessage[]
 
 /**
@@ -38,7 +38,7 @@ export function toMessages(input: unknown): NewMessage[] {
   return input.map((message: unknown, i) => toMessage(message, `input[${i}]`))
 }
 
-/** Whether an item is a message part: it has a type but no content. */
+/** Whether an item is a message part. A part has a type but no content. */
 function isPart(item: unknown): boolean {
   const { type, role, content } = (item ?? {}) as { type?: unknown; role?: unknown; content?: unknown }
   return type !== undefined && role === undefined && content === undefined
@@ -85,7 +85,6 @@ function readClientId(id: unknown, at: string): string {
   throw inputError(`${at} must be a text of 1 to 200 characters.`, at)
 }
 
-/** Validates user content. */
 export function readUserContent(content: unknown, at: string): string | ContentPart[] {
   if (typeof content === 'string') return content
   if (!Array.isArray(content) || content.length === 0)

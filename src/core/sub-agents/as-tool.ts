@@ -13,7 +13,7 @@ export interface AsToolOptions<
 > {
   /** The tool name for the model: 1 to 64 letters, digits, `_` and `-`. */
   name: Name
-  /** The tool description for the model: its purpose and when to use it. */
+  /** The tool's purpose and when to use it. The model reads this. */
   description: string
   /** The input schema. Default: `{ task: string }`. */
   input?: Schema
@@ -30,7 +30,7 @@ export interface AsToolOptions<
   maxDepth?: number
   /**
    * The maximum number of calls since the last user message, at least 1. Further calls get a result that states the
-   * limit. Default: no limit.
+   * limit. Unlimited by default.
    */
   maxCalls?: number
   /** Whether the output of a completed sub-agent is the answer of the calling run. Default: false. */

@@ -43,7 +43,7 @@ export interface ChildHost {
   bindSnapshot(snapshot: object, binding: Binding): void
 }
 
-/** Opens the run of a sub-agent: a new run, or the run in its log. Null if it was in progress before and has no log. */
+/** Opens a new run of a sub-agent, or continues the run in its log. Null if it was in progress before and has no log. */
 export async function openChild(host: ChildHost, errand: DelegateRequest): Promise<Run | null> {
   const { store, context, depth, maxDepth, isBegun, above, budgets } = errand
   const prices = inheritPrices(host.parts.prices, errand.prices)

@@ -10,13 +10,13 @@ export interface SummaryPlan {
   readonly fresh: readonly Message[]
   /** The summary of earlier omitted messages. */
   readonly earlier: string | null
-  /** The maximum tokens of the summary: an eighth of the window, at most 4,096. */
+  /** The maximum tokens of the summary. An eighth of the window, at most 4,096. */
   readonly limit: number
 }
 
 /**
- * Like `compact`, but reserves room for a summary instead of the marker. Null if there is no room. Incremental, so
- * summarized messages are not read again.
+ * Like `compact`, but reserves space for a summary instead of the marker. Null if the space is insufficient. Incremental,
+ * so summarized messages are not read again.
  */
 export function planSummary(situation: FitSituation): SummaryPlan | null {
   const limit = Math.min(4_096, Math.floor(situation.window / 8))
@@ -26,7 +26,6 @@ export function planSummary(situation: FitSituation): SummaryPlan | null {
   return { gap, fresh: listFresh(situation, gap), earlier: findEarlierSummary(situation), limit }
 }
 
-/** The fit with its summary. */
 export function fitWithSummary({ messages }: FitSituation, gap: Gap, summary: string): Fit {
   const note = `${formatTitle(listLeftOut(messages, gap).length)}${summary}`
   return { ...gap, note, summary: { ...gap, length: note.length } }

@@ -7,7 +7,7 @@ const pollMs = 1000
 
 export interface InboxHolder {
   readonly sessionId: string
-  /** `inbox`: the number of the last message. */
+  /** `inbox` is the number of the last message. */
   notify(inbox: number): void
 }
 

@@ -48,9 +48,8 @@ export class InboxReader implements InboxHolder {
   readonly #clock: Clock
   /** The last message that was in the log when the session was acquired. */
   readonly #before: number
-  /** The last message that is in the log, applied. */
+  /** The last message in the log. */
   #applied: number
-  /** The last delivered message. */
   #lastDelivered: number
   /** Delivered, but neither applied nor refused yet. */
   readonly #open = new Set<number>()
@@ -58,17 +57,17 @@ export class InboxReader implements InboxHolder {
   readonly #steering = new Set<number>()
   /** In the log, to be removed after the next write. */
   #done: number[] = []
-  /** The idempotency keys of the last messages that are in the log. */
+  /** The idempotency keys of the last messages in the log. */
   #keys: readonly string[]
   /** `#keys` and the keys of delivered messages. */
   readonly #seen: Set<string>
   #last = 0
-  /** The last queued message that is in the log. */
+  /** The last queued message that started a run, according to the log. */
   #queued: number
   #hasQueued = false
   /** The last message in the inbox; undefined if the store does not report it. */
   #position: number | undefined
-  /** Whether nothing was there when the session was acquired. */
+  /** Whether the inbox was empty when the session was acquired. */
   readonly #isEmpty: boolean
   #reading: Promise<void> | undefined
   #waiting: ReadMessage[] = []
@@ -120,7 +119,7 @@ export class InboxReader implements InboxHolder {
     return this.#store.inbox !== undefined && this.#position !== 0
   }
 
-  /** The first queued message, or null. `messages`: the transcript. */
+  /** The first queued message, or null. `messages` is the transcript. */
   async findNext(messages: QueuePosition['messages']): Promise<QueuedMessage | null> {
     if (!this.mayHaveQueued) return null
     const found = (await this.#store.inbox?.read(this.sessionId)) ?? []
@@ -149,7 +148,7 @@ export class InboxReader implements InboxHolder {
     if (queued !== undefined) this.#done.push(queued)
   }
 
-  /** The last queued message in the log. */
+  /** The last queued message that started a run, according to the log. */
   get queued(): number {
     return this.#queued
   }
@@ -216,7 +215,7 @@ export class InboxReader implements InboxHolder {
     const { inbox } = this.#store
     if (!inbox) return undefined
     if (this.#reading) return this.#reading.then(() => this.read())
-    // Queued messages stay, and are not read again with each new one.
+    // Queued messages stay in the inbox and are skipped by later reads.
     const found = inbox.read(this.sessionId, this.#hasQueued ? this.#lastDelivered : 0)
     if (!(found instanceof Promise)) {
       this.#receive(found)
@@ -239,7 +238,7 @@ export class InboxReader implements InboxHolder {
         else this.#receiveSteering(found.message, steering)
         continue
       }
-      // Its process crashed before it removed the message.
+      // The process that delivered it crashed before removing it.
       if (found.message <= this.#before) this.#remove([found.message])
       else if (found.message <= this.#applied) this.#done.push(found.message)
       else if (found.message > this.#lastDelivered) {

@@ -151,7 +151,7 @@ export function sortQueue(
   return { waiting, settled }
 }
 
-/** @throws {UsageError} `queue_full` where one more message is too much for a session */
+/** @throws {UsageError} `queue_full` if the session has no room for another message */
 export function checkQueueRoom(found: readonly InboxMessage[], text: string, sessionId: string): void {
   const waiting = found.filter((one) => isQueuedText(one.text))
   const chars = waiting.reduce((sum, one) => sum + one.text.length, text.length)

@@ -42,14 +42,14 @@ export type SessionMessage =
 /**
  * A user message for a session that may be running.
  *
- * - `next`: the message waits in the session's inbox, in order, until it starts a turn. `runSession`, the handlers of
+ * - `next` queues the message in the session's inbox, in order, until it starts a turn. `runSession`, the handlers of
  *   chat pages and the hosts start that turn after the current one. After a `cancel` they wait until the user writes
  *   again.
- * - `now`: the model reads the text at the next safe point, as with `steer`. If the run ends before that, the message
- *   waits as with `next`.
+ * - `now` passes the text to the model at the next safe point, as with `steer`. If the run ends before that, the message
+ *   is queued as with `next`.
  *
- * `messageId` has 1 to 200 characters. A message that is sent twice with the same id is used once. The id becomes
- * `data.clientId` of the message. Default: a new id.
+ * `messageId` has 1 to 200 characters and defaults to a new id. A message that is sent twice with the same id is used
+ * once. The id becomes `data.clientId` of the message.
  * @example
  * const next: UserMessageToSend = { type: 'message', when: 'next', input: 'And in May?' }
  */
@@ -66,10 +66,8 @@ export interface Receipt {
   message: number
   /**
    * - `sent`: a process holds the session and reads the message, at once if it is this process, otherwise within a second
-   * - `waiting`: no process holds the session; the next resume applies the message first, or the message starts the next
-   *   turn
-   * - `applied`: the message has taken effect, as a `cancel` without a lease holder or a message that was already
-   *   processed
+   * - `waiting`: no process holds the session; the message is applied when it resumes, or starts the next turn
+   * - `applied`: already in effect, such as a `cancel` without a lease holder or a message that was processed before
    */
   status: 'sent' | 'waiting' | 'applied'
 }
@@ -95,9 +93,9 @@ const messageTypes = Object.keys(keysByType) as SessionMessage['type'][]
 
 /** Where messages are received. */
 interface MessageSource {
-  /** The receiver, in words. */
+  /** A description of the receiver. */
   by: string
-  /** The subject of errors. Default: the key of the message. */
+  /** The subject of errors. Defaults to the key of the message. */
   subject?: string
   /** The accepted message types. */
   of: readonly SessionMessage['type'][]

@@ -53,10 +53,7 @@ function findFault(kind: Kind, value: unknown): string | null {
   }
 }
 
-/**
- * A schema from a sample object: the same keys with values of the same type, or null for optional objects. With
- * `canBeOff: false`, nested objects cannot be null.
- */
+/** A schema from a sample object, with the same keys and value types. Objects may be null, unless `canBeOff` is false. */
 function kindLike(sample: unknown, { canBeOff = true } = {}): Kind {
   if (isRecord(sample)) {
     const keys = Object.entries(sample).map(([key, value]) => [

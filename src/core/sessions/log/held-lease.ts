@@ -99,7 +99,6 @@ export class HeldLease {
     return releaseLease(this.#store, this.#lease, this.#clock, (told) => this.#owner.onInboxAnswer(told))
   }
 
-  /** The session was released. */
   markReleased(): void {
     this.#isHeld = false
     this.#heartbeat.remove(this.#leaseHolder)
@@ -123,7 +122,7 @@ export class HeldLease {
     if (failure) throw failure
   }
 
-  /** Ignores a renewal if a different lease was acquired after a rest. */
+  /** Ignores the renewal of an earlier lease, because a different one may have been acquired after a rest. */
   #onRenewed(lease: Lease): void {
     if (this.#isHeld && this.#lease.token === lease.token) this.setLease(lease)
   }

@@ -33,8 +33,8 @@ function addEventSeq(data: string, seq: number): string {
 
 /**
  * Verifies a record and parses its content.
- * @throws {StoreError} `corrupt_log` for a record that is damaged or does not follow `after`, naming the last good one;
- * `newer_log` for one that a newer Statewright wrote
+ * @throws {StoreError} `corrupt_log`, naming the last good record, if the record is damaged or does not follow `after`;
+ * `newer_log` if a newer version of Statewright wrote it
  */
 export function openRecord(record: LogRecord, after: number, sessionId: string): RecordContent {
   const { seq, at, type, data, check } = record

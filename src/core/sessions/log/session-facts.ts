@@ -50,7 +50,7 @@ export class CurrentFacts {
     return this.#facts.tags
   }
 
-  /** @throws {UsageError} `invalid_option` for too many together */
+  /** @throws {UsageError} `invalid_option` for too many tags in total */
   addTags(given: SessionTags, sessionId: string): void {
     const tags = mergeTags(this.#facts.tags, given, sessionId)
     if (hasTags(given)) this.#newTags = tags

@@ -26,7 +26,7 @@ export interface SessionLogParts extends FirstFacts {
   lease: Lease
   folded: FoldedSession
   clock: Clock
-  /** The owner of the lease, in words for people. */
+  /** A description of the lease owner. */
   holder: string
   resumesAt: number
 }
@@ -57,7 +57,7 @@ export class SessionLog implements Journal {
   #head: number
   /** The last record when the session was acquired. */
   readonly #foundHead: number
-  /** The number and checksum of the last written record. The log is unchanged if it still ends with it. */
+  /** The number and checksum of the last written record. If the log still ends with it, no other process has written. */
   #last: { seq: number; check: string }
   /** The last record that is known to be durable. */
   #written: number

@@ -93,7 +93,7 @@ function fillDefaults<Value extends object>(defaults: Value, value: Value): Valu
 
 /**
  * Completes a machine snapshot that an app has stored. Keys that an earlier version did not have get their defaults.
- * @throws {UsageError} `invalid_snapshot` for what is none
+ * @throws {UsageError} `invalid_snapshot` if the value is not a snapshot
  */
 export function completeSnapshot<Snapshot extends object>(stored: Snapshot): Snapshot {
   const { context } = stored as { context?: unknown }

@@ -17,7 +17,7 @@ const requiredMethods = [
   'close',
 ] as const
 
-/** @throws {ConfigError} for a store that lacks a method, a promise of one included */
+/** @throws {ConfigError} for a store that lacks a method, such as a promise of a store */
 export function checkStore(store: unknown): void {
   if (store === undefined) return
   const given = store as Partial<SessionStore> | null
@@ -33,7 +33,7 @@ export function checkStore(store: unknown): void {
 
 const innerStores = new WeakMap<SessionStore, SessionStore>()
 
-/** The store without its time limit. Registries use it as the key. */
+/** The store without its time limit. Per-store registries use it as the key. */
 export function getInnerStore(store: SessionStore): SessionStore {
   return innerStores.get(store) ?? store
 }

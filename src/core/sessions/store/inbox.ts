@@ -26,8 +26,8 @@ export interface UnreadInbox {
 }
 
 /**
- * The inbox position that a store returns to the lease holder with its other responses: the number of the last message in
- * the session's inbox, 0 if it is empty. Custom stores without an inbox omit it.
+ * The inbox position that a store returns to the lease holder with its other responses, as the number of the last message
+ * in the session's inbox, 0 if it is empty. Custom stores without an inbox omit it.
  */
 export interface InboxPosition {
   inbox: number
@@ -42,7 +42,7 @@ export interface SessionInbox {
    * Adds a message. It is durable when `put` returns or resolves.
    * @example
    * const stop = (store: SessionStore, id: string) => store.inbox?.put(id, '{"type":"CANCEL"}')
-   * @throws {StoreError} `unknown_session` where the session has no record
+   * @throws {StoreError} `unknown_session` if the session has no record
    */
   put(sessionId: string, text: string): MaybePromise<Delivery>
   /**

@@ -8,7 +8,7 @@ import { findTagsFault, hasTags, type SessionTags } from './session-tags.js'
 export interface ReadRange {
   /** Default: 1. */
   from?: number | 'snapshot'
-  /** The last record; default: the head. */
+  /** The last record. Defaults to the head. */
   to?: number
 }
 

@@ -12,14 +12,14 @@ export function getProcessIdentity(): ProcessIdentity {
   return (processIdentity ??= `${process.pid}@${getMachinePlace()}`)
 }
 
-/** The holder of a lease, in words for people. */
+/** A human-readable description of a lease holder. */
 export function describeHolder(holder: string): string {
   return `${holder} in process ${process.pid} on ${hostname()}`
 }
 
 /**
- * Whether a holder is known to have exited: it ran on this machine, in the same boot and namespace, and no longer runs.
- * False if any of these facts is unknown.
+ * Whether a holder is known to have exited. This requires that it ran on this machine, in the same boot and namespace,
+ * and no longer runs. False if any of these facts is unknown.
  */
 export function isProcessGone(identity: ProcessIdentity | null): boolean {
   const [, pid, place] = /^(\d{1,10})@(.+)$/s.exec(identity ?? '') ?? []

@@ -20,7 +20,6 @@ export function checkSessionId(id: unknown): string {
   )
 }
 
-/** Whether a value is a valid session id. */
 export const isSessionId = (id: unknown): id is string => typeof id === 'string' && idPattern.test(id)
 
 function describeId(id: unknown): string {

@@ -1,8 +1,8 @@
 import { UsageError } from '../../base/errors.js'
 
 /**
- * Labels by which an app finds sessions: at most 20 tags, with names of 1 to 64 characters and values of 1 to 200. Text
- * is stored unchanged in any script, and is case-sensitive.
+ * Labels for finding sessions. A session has at most 20 tags, with names of 1 to 64 characters and values of 1 to 200.
+ * Text is stored unchanged in any script, and is case-sensitive.
  * @example const tags: SessionTags = { user: 'ann', plan: 'pro' }
  */
 export type SessionTags = Readonly<Record<string, string>>
@@ -32,7 +32,7 @@ export function findTagsFault(tags: unknown): string | null {
 
 /**
  * Merges new tags into a session's tags. They replace tags with the same name.
- * @throws {UsageError} `invalid_option` for what are no tags, or too many together
+ * @throws {UsageError} `invalid_option` if the value is not a tags object, or the session would have too many tags
  */
 export function mergeTags(kept: SessionTags, given: SessionTags, sessionId: string): SessionTags {
   const merged = { ...kept, ...given }

@@ -4,12 +4,12 @@ import type { Lease, LogRecord } from './store.js'
 /**
  * - `session_busy`: another run, process or machine writes to the session
  * - `lease_lost`: another process acquired the session in the meantime
- * - `unknown_session`: no session has this id
- * - `out_of_order`: the log has grown since it was read
- * - `corrupt_log`: a record is damaged or missing; the message names the last good record
- * - `newer_log`: a newer version of Statewright wrote the log
+ * - `unknown_session`: the store has no session with this id
+ * - `out_of_order`: other records were appended since the log was read
+ * - `corrupt_log`: a record is damaged or missing; the message names the last good one
+ * - `newer_log`: written by a newer version of Statewright
  * - `unknown_state`: a snapshot has a state that this machine does not have
- * - `disk_full`, `read_only`, `store_unavailable`: the storage does not accept the operation
+ * - `disk_full`, `read_only`, `store_unavailable`: the storage rejects the operation
  */
 export type StoreErrorCode =
   | 'session_busy'

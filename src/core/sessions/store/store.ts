@@ -26,7 +26,7 @@ export interface Lease {
   sessionId: string
   /** New for each lease. A store refuses a writer whose token is not the session's latest. */
   token: string
-  /** The owner of the lease, in words for people: `run 3f2a… in process 4711 on web-1`. */
+  /** A description of the lease owner: `run 3f2a… in process 4711 on web-1`. */
   holder: string
   /** Milliseconds since the epoch, by the store's clock. */
   expiresAt: number
@@ -100,7 +100,7 @@ export interface ListedSession {
 
 /** The owner and duration of a lease. */
 export interface AcquireOptions {
-  /** The owner of the lease, in words for people, such as a run. A store adds the process and machine if it knows them. */
+  /** A description of the lease owner, such as a run. A store adds the process and machine if it knows them. */
   holder: string
   /** How long the lease lasts without renewal, in milliseconds. */
   ttlMs: number
@@ -109,7 +109,7 @@ export interface AcquireOptions {
 type MaybePromise<Value> = Value | Promise<Value>
 
 /**
- * Session storage: an append-only log per session, with one writer at a time. Methods may be synchronous or return a
+ * Session storage with an append-only log per session and one writer at a time. Methods may be synchronous or return a
  * promise. They fail with a `StoreError`.
  * @example
  * const store: SessionStore = memoryStore()
@@ -182,10 +182,10 @@ export interface SessionStore {
    */
   get(sessionId: string): MaybePromise<ListedSession | null>
   /**
-   * The sessions with at least one record, last written first. Defaults to all sessions except those of sub-agents.
+   * The sessions with at least one record, last written first. By default, sub-agent sessions are omitted.
    * @example
    * for (const { id, summary } of await memoryStore().list({ limit: 20 })) console.log(id, summary?.state)
-   * @throws {UsageError} `invalid_option` for options that make no sense
+   * @throws {UsageError} `invalid_option` for invalid options
    */
   list(options?: ListOptions): MaybePromise<ListedSession[]>
   /**
