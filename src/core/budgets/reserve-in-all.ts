@@ -16,7 +16,7 @@ export interface HeldAmount extends WorstAmount {
   settle: (paid: SharedAmount) => Promise<void>
 }
 
-/** Budgets by their ids. @throws {BudgetError} `budget_conflict` for two of one id in different stores */
+/** Budgets by id. @throws {BudgetError} `budget_conflict` for two budgets with one id in different stores */
 export function indexBudgets(budgets: readonly SharedBudget[]): Map<string, SharedBudget> {
   const byId = new Map<string, SharedBudget>()
   for (const budget of budgets) {

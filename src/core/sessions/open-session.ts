@@ -84,7 +84,7 @@ function isTimed({ state, attempt, wakeAt }: AgentContext): boolean {
   return isWorkState(state) || attempt > 1 || wakeAt !== null
 }
 
-/** Clocks that differ by more milliseconds are not compared, because one of them does not count from the epoch. */
+/** Clocks further apart than this many milliseconds are not compared, because one of them does not count from the epoch. */
 const maxSkewMs = 86_400_000
 
 /** The time since the last record, written `at`, by the store's clock, which all hosts share. Null if the store has no clock. */

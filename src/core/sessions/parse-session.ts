@@ -17,7 +17,7 @@ export function parseSession(stored: unknown): Session {
   const { id, name, messages, usage, metadata } = checkStoredSession(copy)
   const problem = findHistoryProblem(messages)
   if (problem !== null) throw invalidSessionError(`Invalid session: ${problem}`)
-  // Damaged guard state is reset, as all guard state is with the next user message.
+  // Damaged guard state is reset. Guards reset at the next user message anyway.
   const guardrails = restoreGuardrails(metadata?.guardrails)
   if ('error' in guardrails) throw new UsageError('newer_session', guardrails.error, 'metadata.guardrails')
 

@@ -14,7 +14,7 @@ export interface LeaseOwner {
   onLost(error: unknown): void
   /** The lease is held. `isNew` means that it was just acquired. */
   onHeld(isNew: boolean): void
-  /** The lease is released: any process may acquire the session. */
+  /** The lease was released, and any process may acquire the session. */
   onReleased(): void
   /** Called with the inbox position that the release returns. */
   onInboxAnswer(told: Appended | void): void

@@ -81,7 +81,7 @@ export class CurrentFacts {
     return { ...entry, needs: [...needs].sort() }
   }
 
-  /** The fields that these facts add to the start record of a run, by its number. */
+  /** The fields that these facts add to the start record of a run. `seq` is the number of the record. */
   beginRun(seq: number): StartFields {
     const definition = this.#createDefinition?.() ?? null
     const tags = this.#newTags
