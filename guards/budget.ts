@@ -26,7 +26,7 @@ export interface BudgetReserve {
   costFraction: number
 }
 
-/** The rest of each limit, at least 0; null if the limit is off or the cost unknown. */
+/** The remainder of each limit, at least 0. Null if the limit is off or the cost unknown. */
 export interface BudgetRemaining {
   tokens: number | null
   outputTokens: number | null
@@ -66,7 +66,7 @@ export function getRemaining(totals: BudgetTotals, limits: BudgetLimits): Budget
   }
 }
 
-/** The message for users: the usage, and the key to raise. */
+/** The message for users. It states the usage and names the key to raise. */
 export function formatBudgetMessage(
   reason: BudgetReason,
   totals: BudgetTotals,
@@ -86,7 +86,7 @@ export function countBudgetTokens(totals: BudgetTotals, { countCached }: BudgetL
   return countCached ? all : all - Math.min(totals.cachedInputTokens, totals.inputTokens)
 }
 
-/** Sums of prices carry rounding errors: ten times 0.1 must reach 1. */
+/** Tolerates rounding errors in sums of prices, so that ten times 0.1 reaches 1. */
 const slack = 1 + 1e-9
 
 function getCostLeft(cost: number, limit: number): number {

@@ -23,7 +23,7 @@ export interface ResponseFacts {
   finishReason: string | null
 }
 
-/** The finish reasons that mean a cut, by provider: OpenAI, Anthropic, Gemini, Mistral, OpenAI Responses. */
+/** Finish reasons of truncated responses, by OpenAI, Anthropic, Gemini, Mistral and OpenAI Responses. */
 const lengthReasons = new Set(['length', 'max_tokens', 'model_length', 'max_output_tokens'])
 
 /** OpenAI, Gemini, Bedrock, Zhipu. */
@@ -40,12 +40,12 @@ const filterReasons = new Set([
 ])
 
 /**
- * Classifies a response. Calls decide, not the finish reason: providers disagree about `stop` and `tool_calls`. Only a
- * filter and a cut are believed, because such calls must not run. Any other reason, known or not, ends the turn, and
- * so does `tool_calls` without a call.
+ * Classifies a response by its calls instead of the finish reason, because providers disagree about `stop` and
+ * `tool_calls`. Only filter and truncation reasons are trusted, because such calls must not run. Any other reason ends
+ * the turn, and so does `tool_calls` without a call.
  */
 export function classifyAnswer({ text, refusal, calls, finishReason }: ResponseFacts): ResponseKind {
-  // Gemini writes its reasons in capitals.
+  // Gemini sends upper-case reasons.
   const reason = finishReason?.toLowerCase() ?? ''
   if (filterReasons.has(reason)) return 'filtered'
   if (refusal?.trim() || reason === 'refusal') return 'refusal'

@@ -67,7 +67,7 @@ export function createCallsFact(calls: CallFact[], config: GuardrailsConfig): Fa
   return { type: 'calls', batch: fingerprintFactBatch(calls, config), calls }
 }
 
-/** @param at where in the transcript the message is that called */
+/** @param at transcript index of the message that made the calls */
 export function createResultsFact(results: ResultFact[], config: GuardrailsConfig, at = 0): Fact {
   const outcome = needsBatchFingerprint(config) ? fingerprintBatch(results.map(formatOutcome)) : ''
   return { type: 'results', batch: fingerprintFactBatch(results, config), outcome, results, at }

@@ -15,37 +15,43 @@ export interface StepsWithBlock extends Steps {
 }
 
 /**
- * Progress is news, which is a call not made before in this turn, or a result not seen before from it. Each rule watches for
- * one way of making none; `null` switches it off. A turn starts with a user message. Counts are of batches in a row (the calls
- * of one response). A call that waits counts for less, and a `polling` one not at all.
+ * A batch makes progress if it has news, which is a new call in this turn, or a new result of a call. Each rule detects
+ * one kind of lack of progress. `null` disables a rule. A turn starts with a user message. Rules count consecutive
+ * batches, which are the calls of one response. Waiting calls count less, and `polling` calls do not count.
  *
  * The numbers were chosen on recorded sessions; docs/guardrails-measured.md has the figures.
  */
 export interface ProgressConfig {
   /**
-   * One batch over and over: batches after the first. Default: 2, 4, 20. A refusal costs a request and no call, so it comes
-   * soon. Some sessions that ended well stopped by themselves after 13 repetitions, so the halt comes late. Also:
+   * Repetitions of one batch, after the first. Default: 2, 4, 20. A refusal costs a request and no call, so it comes
+   * early. Some successful sessions stopped repeating after 13 repetitions, so the halt comes late. Also:
    * - more identical calls in one response than `blockAt` are refused
-   * - a call that has come `3 × nudgeAt` times with the same result, or with a result that differs only in digits, leads to
-   *   a nudge, also when other calls come between
+   * - a call made `3 × nudgeAt` times with the same result, or with a result that differs only in digits, leads to a
+   *   nudge, even with other calls in between
    */
   stale: StepsWithBlock | null
-  /** Different batches without news: A B A B, a cycle of any length. Default: 4, 6, 20, as above. */
+  /** Different batches without news, such as A B A B or a longer cycle. Default: 4, 6, 20, as above. */
   mixed: StepsWithBlock | null
   /**
-   * Every call fails. Default: 7, 11; sessions that ended well had up to 8. After the nudge, another call with another
-   * error counts for a sixth, because the first rows of an import may all be bad.
+   * Batches in which every call fails. Default: 7, 11. Successful sessions had up to 8. After the nudge, a different
+   * call with a different error counts for a sixth, because the first rows of an import may all be bad.
    */
   failing: Steps | null
-  /** The same tool and error with different arguments. Default: 5, 8; up to 6 ended well. */
+  /** The same tool and error with different arguments. Default: 5, 8. Successful sessions had up to 6. */
   sameError: Steps | null
   /** Calls of tools that do not exist. Default: 2, 6. */
   unknownTools: Steps | null
-  /** People, shields, policies or other guards refused every call. Default: 3, 8, because each refusal costs a person time. */
+  /**
+   * Batches in which people, shields, policies or other guards refused every call. Default: 3, 8, because each refusal
+   * takes a person's time.
+   */
   refused: Steps | null
   /** The same call, denied by its tool's policy. Default: 1, 2. Ends in `ERROR`. */
   policyDenied: Steps | null
-  /** Temporary failures, without a success between. Default: 6, 10. They are never refused, because retries are right. */
+  /**
+   * Temporary failures, without a success in between. Default: 6, 10. They are never refused, because retries are
+   * appropriate.
+   */
   transient: Steps | null
   /** Which calls count as waiting. */
   waiting: WaitingConfig | null
@@ -57,7 +63,7 @@ export interface ProgressConfig {
   lastWords: boolean
 }
 
-/** A successful call that waits is never refused. One that took ten times `ms` counts as a tenth of `weight`. */
+/** A successful waiting call is never refused. A call that took ten times `ms` counts as a tenth of `weight`. */
 export interface WaitingConfig {
   /** Minimum duration of a waiting call, in milliseconds. Default 3000. */
   ms: number

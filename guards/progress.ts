@@ -23,8 +23,8 @@ export interface ProgressState extends Staleness, Streaks {
 }
 
 /**
- * Progress is news, which is a call not made before in this turn, or a result not seen before from it. Parts of results that change by
- * themselves are not compared. `ProgressConfig` has the rules.
+ * A batch makes progress if it has news, which is a new call in this turn, or a new result of a call. Volatile parts of
+ * results are not compared. See `ProgressConfig` for the rules.
  */
 export const progress: Guard<ProgressState, ProgressConfig, 'no_progress' | 'policy_denied'> = {
   reasons: ['no_progress', 'policy_denied'],
@@ -107,7 +107,7 @@ function observeResults(
   const { failing, unknownTools, refused, transient, tools } = streaks
   const due = findDue([...stale, ...broken], state.lastNudge)
   const lastNudge = due?.action === 'nudge' ? formatSaid(due) : state.lastNudge
-  // Assigns key by key, because spreading two objects costs as much as everything else.
+  // Assigns key by key, because spreading two objects would double the cost.
   return {
     pairs,
     stale: row,
@@ -124,7 +124,7 @@ function observeResults(
   }
 }
 
-/** A result whose words report a temporary failure, however the tool returned it. */
+/** Marks a result as transient if its text reports a temporary failure, even if the tool returned it as a success. */
 function readTransient(result: ResultFact): ResultFact {
   return result.says === 'transient' ? { ...result, ok: false, errorKind: 'transient' } : result
 }
@@ -189,7 +189,7 @@ export interface ProgressDue {
 }
 
 interface Words {
-  /** Follows `You have` or `The model has`. No full stop. */
+  /** Follows `You have` or `The model has`, without a full stop. */
   done: (tools: string, count: number, refused: boolean) => string
   /** Two wordings, so that consecutive nudges differ. */
   advice: readonly [string, string]

@@ -39,8 +39,8 @@ export function canRetry(failed: FailedAttempt, config: RetryConfig): boolean {
 }
 
 /**
- * The delay before it in milliseconds: exponential back-off, or the provider's wait.
- * @param jitter of `toJitter`: guards know no chance
+ * The delay before the next attempt in milliseconds. It is an exponential back-off, or the provider's wait.
+ * @param jitter from `toJitter`, because guards have no randomness
  */
 export function getRetryDelayMs(failed: FailedAttempt, config: RetryConfig, jitter: number): number {
   const backOff = Math.min(

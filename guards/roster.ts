@@ -5,8 +5,8 @@ import { terminalDelegation } from './terminal-delegation.js'
 import type { Fact, Guard, Rule } from './types.js'
 
 /**
- * The guards of calls and results, by configuration key. Guards that know more about a cause come first. State,
- * configuration and reasons derive from this table: a new guard is a file, a line here, and its tests.
+ * The guards of calls and results, by configuration key. Guards with a more specific cause come first. State,
+ * configuration and reasons derive from this table, so a new guard needs a file, a line here, and tests.
  */
 export const roster = {
   /** Sub-agents that failed permanently. */

@@ -18,9 +18,9 @@ export interface Staleness {
 
 /**
  * A remembered call and its outcome; a tuple, because many are stored.
- * - `pair`: the call's key, the shape of its outcome, and the outcome
- * - `times`: how often the call came with an outcome of this shape; parts count for calls that wait or check a change
- * - `at`: index in the transcript of the last message that made the call
+ * - `pair` – the call's key, the shape of its outcome, and the outcome
+ * - `times` – how often the call had an outcome of this shape; waiting calls and checks of a change count fractionally
+ * - `at` – transcript index of the last message that made the call
  */
 export type Pair = readonly [pair: string, times: number, at: number]
 
@@ -76,8 +76,8 @@ export function countStaleness(
   const weights = seen.map(({ result }) => weighAskedResult(result, config))
   const waits = Math.max(copies, ...weights) < 1
   const parts = seen.map((one, index) => (weights[index] ?? 1) * (isCheck(one, changedAt) ? afterChange : 1))
-  // The nudge about work in progress comes at once. The calls then count as waiting, which delays the halt, and are
-  // never refused.
+  // The nudge about work in progress comes at once. The calls then count as waiting. This delays the halt, and the
+  // calls are never refused.
   const isFirst = waits && before.stale < (config.stale?.nudgeAt ?? 0)
   const isNudged = isFirst && calls.some(({ says }) => says === 'under_way')
   const stale = addPart(before.stale, isNudged ? 1 : Math.max(copies, ...parts))
@@ -148,7 +148,7 @@ function findPairOfCall(pairs: readonly Pair[], { key }: CallFact): Pair {
 
 /**
  * The results of a batch by pair. Identical calls with the same result count once. Calls refused as duplicates are
- * omitted; `copies` is then the number of identical calls that ran.
+ * omitted, and `copies` is the number of identical calls that ran.
  */
 function groupIdentical(
   results: readonly ResultFact[],

@@ -46,7 +46,7 @@ export function observeAll(state: GuardrailsState, fact: Fact, config: Guardrail
   return { version, ...next, user: state.user }
 }
 
-/** Requests omit the messages from `head` up to `from`, so the model may ask again for what they contained. */
+/** Requests omit the messages from `head` up to `from`, so the model may request their content again. */
 export function forgetDroppedMessages(state: GuardrailsState, head: number, from: number): GuardrailsState {
   let isSame = true
   const after = mapRules((key, guard) => {
@@ -94,7 +94,7 @@ export function startTurn(_state: GuardrailsState): GuardrailsState {
   return getInitialGuardrails()
 }
 
-/** `note`: state that was unusable and reset. */
+/** `note` describes unusable state that was reset. */
 export type RestoredGuardrails = { state: GuardrailsState; note?: string } | { error: string }
 
 /**

@@ -39,7 +39,7 @@ const otherFailure = 1 / 6
  * Counts a batch. Calls that only poll are excluded. Each tool counts once, because the model reads the results of a
  * batch together.
  * @param earlier the counts, and the pairs before this batch
- * @param changedAt index in the transcript of the last change, this batch included
+ * @param changedAt transcript index of the last change, including this batch
  */
 export function countStreaks(
   earlier: Streaks & Pick<Staleness, 'pairs'>,

@@ -44,7 +44,7 @@ export function addPart(count: number, part: number): number {
   return Math.round((count + part) * 1e6) / 1e6
 }
 
-/** Three thirds are one. */
+/** Rounds so that three thirds add up to one. */
 const precision = 0.001
 
 /** A wait of this many times `waiting.ms` costs time, not tokens. */
@@ -61,8 +61,8 @@ export function weighResult(result: ResultFact, { waiting }: ProgressConfig): nu
 }
 
 /**
- * The weight of a failure among failures. A missing name is an answer, not a fault of the tool. An error that quotes
- * an argument may be about that argument, and about the same one if it repeats.
+ * The weight of a failure. A missing name is an answer, not a fault of the tool. An error that quotes an argument may
+ * concern that argument. If the same error repeats, it concerns the same argument.
  */
 export function weighFailure({ says }: ResultFact, isSameError: boolean): number {
   if (says === 'absent') return 1 / 16

@@ -7,7 +7,7 @@ import { type ChildOutcome, type Guard, ok } from './types.js'
 
 /** A sub-agent whose account is exhausted or whose model is misconfigured. */
 export interface TerminalDelegationConfig {
-  /** What a halt does: `pause` pauses the run, `error` ends it in `ERROR`. Default `error`. */
+  /** `pause` pauses the run at a halt, `error` ends it in `ERROR`. Default `error`. */
   onHalt: OnHalt
 }
 
@@ -26,8 +26,8 @@ const whatToDo = {
 type TerminalCode = keyof typeof whatToDo
 
 /**
- * A sub-agent that failed permanently, according to its structured result: an exhausted account or a wrong
- * configuration. A sub-agent that reached one of its limits is unfinished, not terminal.
+ * Detects a sub-agent that failed permanently, according to its structured result. Causes are an exhausted account or a
+ * wrong configuration. A sub-agent that reached one of its limits is unfinished, not terminal.
  */
 export const terminalDelegation: Guard<
   TerminalDelegationState,

@@ -32,7 +32,7 @@ export interface ResultFact extends CallFact {
   errorKind: 'failed' | 'transient' | 'policy_denied' | 'unknown_tool' | null
   /** It never ran: refused, or closed when the run stopped. */
   refused: boolean
-  /** The progress guard, or a person, a shield or another guard. Null if it was not refused. */
+  /** Who refused it. `other` is a person, a shield or another guard. Null if it was not refused. */
   refusedBy: 'progress' | 'other' | null
   /** Digest of the result. Empty if no enabled guard compares it. */
   digest: string
@@ -63,7 +63,7 @@ export type Fact =
       batch: string
       outcome: string
       results: ResultFact[]
-      /** Transcript index of the message that called. */
+      /** Transcript index of the message that made the calls. */
       at: number
     }
   /** An answer without calls. */
@@ -78,21 +78,21 @@ export type Finding<Reason extends string = string> = {
   evidence: string
 } & (
   | {
-      /** `message` guides the model (nudge) or tells the user what to do (halt). */
+      /** `message` guides the model (nudge) or names a remedy for the user (halt). */
       action: 'nudge' | 'halt'
       message: string
       /** How to halt, if it depends on the rule. */
       onHalt?: OnHalt
-      /** The request for last words before a pause. Default: a common sentence. */
+      /** The request for last words before a pause. Default: the shared prompt. */
       lastWords?: string
     }
   | {
       /** Refuses calls; `message` is their result for the model. */
       action: 'block'
       message: string
-      /** Fingerprints or keys of the calls; null: the whole batch. */
+      /** Fingerprints or keys of the calls, or null for the whole batch. */
       fingerprints: string[] | null
-      /** Number of calls of each kind that may run. Default 0. */
+      /** Number of identical calls that may still run. Default 0. */
       spare?: number
     }
 )
@@ -120,7 +120,7 @@ export interface Guard<State, Config, Reason extends string = string, Told = Con
   extends Rule<State, Told, Reason> {
   /** The type of each configuration key. */
   settings: Settings<Config>
-  /** The configuration when it is enabled without settings. */
+  /** The configuration of a guard that is enabled without settings. */
   defaults: Config
   /** Enabled by default. Otherwise setting a key enables it. */
   isOn?: true

@@ -15,8 +15,8 @@ export interface EmptyAnswerFacts {
 }
 
 /**
- * What follows an empty answer: a re-prompt after a failed tool, otherwise a plain retry, then ERROR/empty_response.
- * With the guard off, it ends the turn.
+ * The reaction to an empty answer. It is a re-prompt after a failed tool, otherwise a plain retry, then
+ * ERROR/empty_response. If the guard is off, the answer ends the turn.
  */
 export function recoverEmptyAnswer(
   { afterFailure, reprompts, retries }: EmptyAnswerFacts,
@@ -33,7 +33,7 @@ export const repromptText =
   'or try another way.'
 
 /**
- * Whether to ask again for an answer that does not fit the output schema.
+ * Whether to ask again for an answer that does not match the output schema.
  * @param used repairs since the last user message
  * @param allowed `completion.maxOutputRepairs`; 0 is off
  */
@@ -41,7 +41,7 @@ export function repairOutput(used: number, allowed: number): 'ask_again' | 'give
   return used < allowed ? 'ask_again' : 'give_up'
 }
 
-/** Sent to the model. `problem` names each part that does not fit. */
+/** Sent to the model. `problem` names each part that does not match. */
 export function formatRepairPrompt(problem: string): string {
   return `${problem}\n\nGive the whole answer again, corrected: one JSON object, and nothing around it.`
 }

@@ -9,8 +9,8 @@ export const mostUserState = 2048
 export type UserStates = Record<string, Json>
 
 /**
- * Copies a value as guard state, or returns why it cannot be. Undefined properties are omitted, like in JSON; other
- * values that JSON would change are refused. Never throws.
+ * Copies a value as guard state, or returns a problem. Undefined properties are omitted, as in JSON. Other values that
+ * JSON would change are refused. Never throws.
  */
 export function toUserState(value: unknown): { state: Json } | { problem: string } {
   try {
@@ -84,7 +84,7 @@ export interface UserFinding {
   /** For the model (nudge, block) or for people (halt). */
   message: string
   onHalt: OnHalt
-  /** The calls to block; null: every open call of the batch. */
+  /** The calls to block, or null for every open call of the batch. */
   callIds: string[] | null
 }
 
@@ -96,8 +96,8 @@ export interface UserGuardsOutput {
   findings: UserFinding[]
   /** Failures of guards that are configured to be ignored, one sentence each. */
   warnings: string[]
-  /** `stopWhen` ends the run with these results. Absent: it does not. */
+  /** Whether `stopWhen` ends the run with these results. */
   stops?: true
-  /** Why the result that is the answer does not fit the output schema. Absent: it fits, or none is required. */
+  /** Why the result that is the answer does not match the output schema. Absent if it matches or no schema is set. */
   outputProblem?: string
 }

@@ -13,7 +13,7 @@ const cuts = ['length', 'max_tokens', 'model_length', 'max_output_tokens']
 const filters =
   /^(content_filter(ed)?|safety|recitation|blocklist|prohibited_content|spii|guardrail_intervened|sensitive)$/
 
-/** What an answer is. Of finish reasons, a filter and a cut are believed: such calls do not run. */
+/** Classifies an answer. Only filter and truncation reasons are trusted, because such calls do not run. */
 function classify({ text, refusal: refused, toolCalls, finishReason }: Json): string {
   const why = finishReason?.toLowerCase()
   if (filters.test(why)) return 'filtered'
@@ -22,7 +22,7 @@ function classify({ text, refusal: refused, toolCalls, finishReason }: Json): st
   return toolCalls.length > 0 ? 'calls' : text.trim() ? 'answer' : 'empty'
 }
 
-/** What the table does. */
+/** The actions of the table. */
 export const changes: Record<string, Change> = {
   because: ({ stop }, _moment, reason) => ({ reason: (reason === 'stop' ? stop : reason) || undefined }),
   stop: (_run, _moment, stop) => ({ stop: stop || null }),
@@ -36,7 +36,7 @@ export const changes: Record<string, Change> = {
   listen: () => turn,
   steer: ({ steering }) => ({ steering: steering + 1 }),
   tellSteering: () => ({ steering: 0 }),
-  /** An answer is a step, and the next attempt is the first of another one. */
+  /** An answer completes a step. The next attempt is the first of a new step. */
   takeAnswer: (run, { event: { output } }) => {
     const unchecked = run.setup.features.callShields
     const calls = output.response.toolCalls.map(({ id, function: { name }, hosted }: Json, i: number) => {
@@ -55,7 +55,7 @@ export const changes: Record<string, Change> = {
   countAttempt: ({ attempt, rateLimits }, { event: { error } }) => {
     return { attempt: attempt + 1, rateLimits: rateLimits + (error.kind === 'rate_limit' ? 1 : 0) }
   },
-  /** Without the refused content, it is another request. */
+  /** A request without the refused content is a different request. */
   countResend: ({ attempt, resends }) => ({ attempt: attempt + 1, resends: resends + 1 }),
   load: ({ loaded }, { event }) => ({ loaded: [...new Set([...loaded, ...event.names])] }),
   start: (run) => change(run, due['runnable'], { started: true }),
@@ -65,7 +65,7 @@ export const changes: Record<string, Change> = {
     const found = calls.map(({ failed, unloaded }) => !unloaded && failed)
     return { lastBatchFailed: found.includes(true) || (found.includes('perhaps') && 'perhaps') }
   },
-  /** Plans, skills and caps refuse calls, and guards what they have seen: in earlier answers of the turn, or in this one. */
+  /** Plans, skills and caps refuse calls. Guards refuse calls seen in earlier answers of the turn or in this one. */
   doubt: (run) => {
     const hasSeen = run.steps > 1 || new Set(run.calls.map(({ name }) => name)).size < run.calls.length
     const { maxToolCalls: most, maxToolCallsPerResponse: each } = run.setup.config.limits
@@ -103,10 +103,13 @@ export const changes: Record<string, Change> = {
     return asked ? change(run, (one: Call) => one === asked, answer(asked)) : {}
   },
   wake: (run) => ({ pausing: false, ...change(run, due['paused'], { needs: 'nobody' }) }),
-  /** A process leaves a run: calls that it has not begun are to be started by another one. */
+  /** A process releases a run. Another process starts the calls that have not run. */
   leave: (run, { event: { notStarted } }) =>
     change(run, ({ id, done }: Call) => notStarted?.includes(id) && !done, { started: false }),
-  /** A call that ran as the process died runs again only if its tool may run twice, or kept a handle; whose tool, a handoff leaves open. */
+  /**
+   * A call that was running when the process died runs again only if its tool may run twice or stored a handle. After a
+   * handoff, the tool is unknown.
+   */
   goOnElsewhere: (run, { event, ask }) => {
     const { tools, config } = run.setup
     const after = event.tools ?? tools

@@ -4,7 +4,7 @@ const budgets = ['tokenBudget', 'outputTokens', 'costLimit']
 const limits = ({ setup }: Run): Json => setup.config.limits
 const repairs = ({ setup }: Run): Json => setup.config.guardrails.emptyAnswer
 
-/** The conditions of the table. What is not here is asked of others, and open without them. */
+/** The conditions of the table. Conditions that are not here are delegated to `ask`, and undecided without it. */
 export const conditions: Record<string, (run: Run, moment: Moment, of: string) => Verdict> = {
   mayBe: () => 'perhaps',
   has: ({ setup }, _, feature) => setup.features[feature] === true,
@@ -23,7 +23,7 @@ export const conditions: Record<string, (run: Run, moment: Moment, of: string) =
   isLate: (run, { ask }) => limits(run).timeoutMs > 0 && ask('isLate', run),
   isOverCalls: (run, { ask }) => typeof limits(run).maxToolCalls === 'number' && ask('isOverCalls', run),
   mustWait: (run, { ask }) => run.attempt > 1 && ask('mustWait', run),
-  /** The calls of an answer have ids of their own, and each says who has to act on it. */
+  /** The calls of an answer have unique ids, and each has an entry for the party that must act. */
   isSound: (_run, { event: { output } }) => {
     const ids = output.response.toolCalls.map(({ id }: Json) => id)
     return new Set(ids).size === ids.length && ids.every((id: Json, i: number) => output.calls[i]?.id === id)
@@ -49,27 +49,27 @@ export const conditions: Record<string, (run: Run, moment: Moment, of: string) =
   mindsEmpty: (run) => repairs(run) !== null,
   isInvalid: (run, { ask }) => /^(answer|empty)$/.test(run.response ?? '') && ask('isInvalid', run),
   mayRepair: ({ setup, outputRepairs }) => outputRepairs < setup.config.completion.maxOutputRepairs,
-  /** The loop's own guards decide unseen; those of the agent's author say in the log what they find. */
+  /** Built-in guards leave no findings in the log. User guards log their findings. */
   isWatched: (run) => isWatched(run) && 'perhaps',
   consults: (run) => run.calls.some((call) => due['undecided']?.(call)) && (!isWatched(run) || 'perhaps'),
   isHalted: (_run, { event }) => event.output.findings.some(({ action }: Json) => action === 'halt'),
   some: ({ calls }, _, what) => calls.some((call) => due[what]?.(call)),
-  /** Guards may have refused all the calls that this is due for. */
+  /** Guards may have refused all the affected calls. */
   doubts: ({ calls }, _, what) => {
     const meant = calls.filter((call) => due[what]?.(call))
     return meant.length > 0 && meant.every(({ perhaps }) => perhaps) && 'perhaps'
   },
-  /** A call of a deferred tool that is not loaded does not run, and only such a call loads one. */
+  /** A call of a deferred tool that is not loaded does not run. Only such a call loads a tool. */
   isStarted: ({ calls }, { event: { callId, result } }) => {
     const call = calls.find(({ id }) => id === callId)
     return call?.started === true && !call.done && result?.status !== (call.unloaded ? 'ok' : 'not_loaded')
   },
-  /** No other call runs; or those that seem to were refused. */
+  /** No other call runs, or the other calls may have been refused. */
   isLast: ({ calls }, { event }) => {
     const others = calls.filter((call) => call.id !== event.callId && due['running']?.(call))
     return others.length === 0 || (others.every(({ perhaps }) => perhaps) && 'perhaps')
   },
-  /** A sub-agent that cannot work at all ends the run. */
+  /** A sub-agent that failed permanently ends the run. */
   isHopeless: ({ setup }, { event: { result } }) =>
     /^ERROR provider_(quota|config)$/.test(`${result?.child?.state} ${result?.child?.code}`) &&
     setup.config.guardrails.terminalDelegation !== null,

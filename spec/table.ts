@@ -1,7 +1,7 @@
 /**
- * The rules of the loop: in a place, at an event, if something holds, the run goes on in another place, and something is
- * done. Without an event, it goes on by itself. Of the rows for a place, the first is taken whose condition holds.
- * `*` is any place, `=` the same. `done` and `error` are of actors. Names in capitals are of the ends, and of the pause.
+ * The rules of the loop. Columns are place, event, condition, next place and action. A row without an event applies
+ * immediately. For each place, the first row whose condition holds applies. `*` is any place, `=` is the same place.
+ * `done` and `error` are events of actors. Upper-case places are final states and PAUSED.
  */
 export const table = `
 # request: The model answers, or fails, only where a request is under way: after no limit, pause or stop.

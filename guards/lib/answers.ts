@@ -6,11 +6,11 @@ interface AnsweredCall {
 }
 
 /**
- * The meaning of a result for its call:
- * - `under_way`: success, and the work is in progress (a build that runs, a sleep)
- * - `transient`: a failure, or the report of one, that may pass by itself (`429 Too Many Requests`)
- * - `absent`: a failure whose error is the answer (a page or a name does not exist)
- * - `absent_named`: `absent`, but the error names a word of the arguments, which may be wrong in all of them
+ * How a result relates to its call.
+ * - `under_way` – success, and the work is in progress (a running build, a sleep)
+ * - `transient` – a temporary failure, or the report of one (`429 Too Many Requests`)
+ * - `absent` – a failure whose error is the answer (a page or a name does not exist)
+ * - `absent_named` – `absent`, but the error quotes a word of the arguments, which may be wrong in all of them
  */
 export type AnswerMeaning = 'under_way' | 'transient' | 'absent' | 'absent_named' | null
 
@@ -56,7 +56,7 @@ const acts = new RegExp(
   'i',
 )
 
-/** Codes of errors that may pass by themselves. */
+/** Codes of temporary errors. */
 export const transientCodes = (
   'ETIMEDOUT ESOCKETTIMEDOUT ECONNRESET ECONNREFUSED ECONNABORTED EPIPE ENOTFOUND EAI_AGAIN EHOSTUNREACH EHOSTDOWN ' +
   'ENETUNREACH ENETDOWN ERR_NETWORK ERR_STREAM_PREMATURE_CLOSE UND_ERR_CONNECT_TIMEOUT UND_ERR_HEADERS_TIMEOUT ' +
@@ -65,7 +65,7 @@ export const transientCodes = (
 
 const transientText = [
   String.raw`\b(?:tim(?:ed|es)[ -]?out|timeout ?error|timeout (?:exceeded|expired|reached)|deadline[ _]exceeded|rate[ _-]?limit(?:s|ed|ing|[ _]exceeded)?|unreachable|dns)\b`,
-  // Not a timeout that is a name, a value or an option.
+  // Excludes `timeout` as a name, a value or an option.
   String.raw`(?<![\w'"\x60.$-]|\b(?:invalid|unknown|unsupported|bad|illegal|missing|unexpected|negative|set|option|parameter|argument) )` +
     String.raw`time-?outs?(?![\w'"\x60(.-]|\s?=|[ :]+(?:must|should|is|was not|cannot|needs|values?|param|option|argument|property|field)\b)`,
   String.raw`\bconnection (?:(?:is|was|has been) )?(?:reset|refused|closed|aborted)\b|\bsocket hang up\b`,
@@ -77,7 +77,7 @@ const transientText = [
   String.raw`\b(?:${transientCodes.join('|')})\b`,
 ].join('|')
 
-/** Words of failures that may pass by themselves. */
+/** Words of temporary failures. */
 export const transientWords = new RegExp(String.raw`${transientText}|(?<![\w.,$-])50[234](?!\w|[.,]\d)`, 'i')
 
 /** A result that starts with such words, or with the status, reports a failure. Other results may quote them. */
@@ -87,7 +87,10 @@ const reportsTransient = new RegExp(
   'i',
 )
 
-/** A status of HTTP, not a line or an amount: `404 Not Found`, `HTTP 410`, `https://a.example/b: 404`. */
+/**
+ * An HTTP status, such as `404 Not Found`, `HTTP 410` or `https://a.example/b: 404`, but not a line number or an
+ * amount.
+ */
 const statuses = new RegExp(
   [
     String.raw`^\W*(?:error\W{0,3})?(?:404|410)\b`,
@@ -107,10 +110,10 @@ const absent = new RegExp(
   'i',
 )
 
-/** What is missing is required by the tool itself. */
+/** The tool itself requires the missing item. */
 const needs = /\b(?:command|module|package|library|executable|interpreter|import)\b/i
 
-/** `python: not found`, as shells write it. */
+/** Shell errors, such as `python: not found`. */
 const shell =
   /(?:^|[\s:])(?!(?:error|failed|failure|result|status|lookup)\b)[a-z][\w./+-]*: (?:command )?not found\b/i
 

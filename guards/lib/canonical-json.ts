@@ -1,15 +1,16 @@
 import type { Json } from './json.js'
 
 /**
- * The canonical form of a JSON text: keys in one order at every depth, no whitespace, numbers and strings written one
- * way (`1.0` is `1`, `"\u0041"` is `"A"`), nothing cut. And the same `tidied`: blanks around each string and at the ends
- * of its lines left out. They are one text where there are no such blanks; `null` when the text is not JSON.
+ * The canonical form of a JSON text. Keys are sorted at every depth, whitespace is removed, numbers and strings have
+ * one notation (`1.0` is `1`, `"\u0041"` is `"A"`), and nothing is truncated. `tidied` also trims each string and the
+ * ends of its lines. Both are the same text if there is nothing to trim. `null` if the text is not JSON.
  *
- * Numbers mean what `JSON.parse` makes of them, because that is what the tool gets to see. Total: depth costs memory,
- * not stack.
+ * Numbers have their `JSON.parse` value, because the tool receives that value. Any depth works, because depth uses
+ * memory instead of the stack.
  *
- * Not the form of RFC 8785: digests of this one are in stored logs. It orders keys that are whole numbers by size, takes
- * numbers that overflow and lone surrogates, and any depth; `canonicalize` throws for the last three.
+ * This is not the form of RFC 8785, and it cannot change because stored logs contain its digests. It sorts integer keys
+ * numerically, and accepts overflowing numbers, lone surrogates and any depth. `canonicalize` throws for the last
+ * three.
  */
 export function canonicalForms(text: string): { exact: string; tidied: string } | null {
   let value: Json
@@ -44,7 +45,7 @@ function isTidy(text: string): boolean {
   return text.trim() === text && !(text.includes('\n') && /[^\S\n]\n/.test(text))
 }
 
-/** Whether no string of a JSON text contains escapes, so that none needs rewriting. */
+/** Whether a JSON text contains no escapes, so that no string needs rewriting. */
 function escapesNothing(text: string): boolean {
   // A lone surrogate must be escaped.
   return !text.includes('\\') && !/[\ud800-\udfff]/.test(text)

@@ -2,7 +2,7 @@ import { truncate } from './cut.js'
 
 const redacted = '[redacted]'
 
-/** A `…` at the end stands for the rest of a secret that was cut off. Every pattern runs in linear time. */
+/** A trailing `…` marks a secret that was truncated. Every pattern runs in linear time. */
 const secrets: [pattern: RegExp, replacement: string][] = [
   // Private keys, also truncated ones.
   [/-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[^]*?(?:-----END [A-Z ]{0,40}PRIVATE KEY-----|$)/g, redacted],

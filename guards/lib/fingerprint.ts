@@ -6,9 +6,9 @@ import { isRecord } from './stored.js'
 export { sha256 as digest } from './sha256.js'
 
 /**
- * What a call is, whatever the order of keys and the whitespace: equal for calls of the same tool with the same
- * arguments, different for all others. Arguments that are not JSON are taken as raw text, and such a text never equals
- * the JSON string of the same letters.
+ * Identifies a call, independent of key order and whitespace. Equal exactly for calls of the same tool with the same
+ * arguments. Arguments that are not JSON are compared as raw text, which never equals the JSON string of the same
+ * characters.
  */
 export function fingerprintCall(name: string, argumentsText: string): string {
   return identifyCall(name, argumentsText).fingerprint
@@ -23,7 +23,7 @@ export interface CallDigests {
 
 export function identifyCall(name: string, argumentsText: string): CallDigests {
   const forms = canonicalForms(argumentsText)
-  // The name is encoded as JSON, so that it cannot run into the arguments.
+  // The name is encoded as JSON, so that its end is unambiguous.
   const start = JSON.stringify(name)
   const [kind, exact, tidied] = forms
     ? ['json', forms.exact, forms.tidied]
@@ -60,7 +60,7 @@ export function fingerprintBatch(fingerprints: readonly string[]): string {
   return sha256([...fingerprints].sort().join(' '))
 }
 
-/** Arguments for people: one line of at most 200 characters. */
+/** Arguments for people, on one line of at most 200 characters. */
 export function formatArguments(text: string): string {
   return truncateLine(text, 200)
 }

@@ -10,8 +10,8 @@ const unit = String.raw`(?:[nuµμm]?s|sec(?:ond)?s?|m(?:in(?:ute)?s?)?|h(?:(?:o
 const apart = String.raw`["'\\ ]{0,4}`
 
 /**
- * Volatile parts. Days and leading epoch digits stay, because another day is an answer. Other numbers are progress.
- * For speed, each pattern starts with a character and is bounded.
+ * Volatile parts. Days and leading epoch digits stay, because a different day is a different answer. Other numbers show
+ * progress. For speed, each pattern starts with a character and is bounded.
  */
 const volatile = new RegExp(
   [
@@ -23,12 +23,12 @@ const volatile = new RegExp(
     // UUIDs, and hexadecimal words with both digits and letters.
     String.raw`[\da-f]{8}(?<!\w[\da-f]{8})(?:(?:-[\da-f]{4}){3}-[\da-f]{12}|[\da-f]{4,120}(?<=(?:\d[a-f]|[a-f]\d)[\da-f]{0,126}))(?!\w)`,
     String.raw`0x(?<!\w0x)[\da-f]{1,64}(?!\w)`,
-    // Ids that are new in each call. Ids of things that people work with are answers.
+    // Ids that change in each call. Ids of items that people work with are answers.
     String.raw`((?:request|trace|span|correlation|session|connection|invocation|process)[ _-]?id)${apart}[:=]${apart}[\w.-]{1,128}`,
     String.raw`(pid)(?<![a-z]pid)["'\\ :=]{1,8}[\w.-]{1,128}`,
     String.raw`\(node:\d{1,9}(?=\))`,
     String.raw`/tmp/[\w./+-]{1,512}`,
-    // The line of a command in an error of the shell.
+    // The line number in a shell error.
     String.raw`sh(?<=(?<![\w.])(?:ba|da|z|k|a|c|tc|fi)?sh): ?(?:line )?\d{1,9}(?=:)`,
   ].join('|'),
   'gi',

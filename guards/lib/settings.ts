@@ -1,7 +1,9 @@
-/** A halt ends the run in ERROR, or in PAUSED, from which `resume()` resets that guard alone. */
+/** A halt ends the run in ERROR or PAUSED. In PAUSED, `resume()` resets only that guard. */
 export type OnHalt = 'error' | 'pause'
 
-/** What a guard does with a repeated call: halt the run, or refuse the call and halt at its second refusal. */
+/**
+ * The reaction to a repeated call. `halt` halts the run. `block` refuses the call, and halts at its second refusal.
+ */
 export type OnRepeat = 'halt' | 'block'
 
 /** The type of a guard setting, as plain data. The configuration's checks are built from it. */

@@ -15,13 +15,13 @@ export interface CycleConfig {
   nudgeAt: number
   /** Whole periods before the halt. */
   haltAt: number
-  /** What a halt does: `pause` pauses the run, `error` ends it in `ERROR`. Default `error`. */
+  /** `pause` pauses the run at a halt, `error` ends it in `ERROR`. Default `error`. */
   onHalt: OnHalt
   /** Whether a pausing halt asks for last words first, in one request without tools. Default true. */
   lastWords?: boolean
 }
 
-/** A finished batch: its calls, its results, and its tools for people. */
+/** A finished batch, with its calls, its results, and its tools for people. */
 interface Round {
   batch: string
   outcome: string
@@ -31,7 +31,7 @@ interface Round {
 export interface CycleState {
   /** The last rounds, oldest first, up to the longest period. */
   rounds: Round[]
-  /** For each period from 2: number of latest rounds that equal the one a period before. */
+  /** For each period from 2, the number of latest rounds that equal the round one period earlier. */
   matches: number[]
   /** Rounds outside a cycle that did not break it. */
   strangers: number
@@ -50,8 +50,9 @@ function shortenOutcome(outcome: string): string {
 }
 
 /**
- * Batches in a cycle with stable results: A, B, A, B, … A changed result clears it, and so does a successful foreign
- * call that may have changed something. Foreign calls that only read, or fail, do not, up to the longest period.
+ * Detects batches in a cycle (A, B, A, B, …) with stable results. A changed result clears it, and so does a successful
+ * foreign call that may have changed something. Foreign calls that only read or fail do not clear it, up to the longest
+ * period.
  */
 export const cycle: Guard<CycleState, CycleConfig, 'cycle'> = {
   reasons: ['cycle'],
@@ -146,12 +147,12 @@ function findDue(
   return due
 }
 
-/** Two whole periods make a cycle that can be interrupted and continued. */
+/** After two whole periods, a cycle can be interrupted and continued. */
 function hasCycle({ rounds, matches }: CycleState): boolean {
   return matches.some((matched, index) => matched >= index + 2 && isCycle(rounds, index + 2))
 }
 
-/** A single repeated batch is the repeated-call guard's case. */
+/** The repeated-call guard handles a single repeated batch. */
 function isCycle(rounds: readonly Round[], period: number): boolean {
   return new Set(rounds.slice(-period).map((round) => round.batch)).size > 1
 }

@@ -6,8 +6,8 @@ import { type NamedCalls, formatTimes, nameCalls } from '../lib/words.js'
 import { toEvidence } from '../lib/evidence.js'
 
 /**
- * Consecutive failures by kind, counted once per batch. Each number is the failure that halts; a nudge comes one
- * before. `identical` failures agree in tool, arguments and error class.
+ * Consecutive failures by kind, counted once per batch. Each number is the failure that halts. The nudge comes one
+ * failure earlier. `identical` failures agree in tool, arguments and error class.
  */
 export interface FailingConfig {
   /** Identical permanent failures. */
@@ -20,9 +20,9 @@ export interface FailingConfig {
   transientAny: number
   /** Identical policy denials (`ToolError('policy_denied', …)`). */
   policyDenied: number
-  /** What happens to a call that fails again. */
+  /** The reaction to a call that fails again. */
   onRepeat: OnRepeat
-  /** What a halt does: `pause` pauses the run, `error` ends it in `ERROR`. Default `error`. */
+  /** `pause` pauses the run at a halt, `error` ends it in `ERROR`. Default `error`. */
   onHalt: OnHalt
   /** Whether a pausing halt asks for last words first, in one request without tools. Default true. */
   lastWords?: boolean
@@ -32,7 +32,7 @@ const failureKinds = ['failed', 'unknown_tool', 'transient', 'policy_denied'] as
 
 export type ToolFailureKind = NonNullable<ResultFact['errorKind']>
 
-/** The count that a failure adds to: a key of `guardrails.failing`. */
+/** The count that a failure increments, a key of `guardrails.failing`. */
 export type FailureRule = 'identical' | 'any' | 'transientIdentical' | 'transientAny' | 'policyDenied'
 
 export interface Failure {
@@ -79,8 +79,8 @@ const anyRule: Record<ToolFailureKind, 'any' | 'transientAny' | null> = {
 }
 
 /**
- * Counts the results of a batch. A success ends every streak, except that of a call that failed in the same batch.
- * Transient failures of a polling batch do not count.
+ * Counts the results of a batch. A success ends every streak, except the streak of a call that failed in the same
+ * batch. Transient failures of a polling batch do not count.
  */
 export function countFailures(before: Failures, results: readonly ResultFact[]): [Failures, FailureTally[]] {
   if (results.every((result) => result.ok)) return [noFailures, []]
@@ -207,8 +207,8 @@ export interface FailingState extends Failures {
 }
 
 /**
- * Consecutive failures: of one call in the same way, and of any calls. A nudge comes one before the halt. With
- * `onRepeat: 'block'`, a call that failed that often is refused; streaks of any calls halt.
+ * Counts consecutive failures of one call in the same way, and of any calls. The nudge precedes the halt by one
+ * failure. With `onRepeat: 'block'`, a call at its limit is refused. Streaks of any calls halt.
  */
 export const failing: Guard<FailingState, FailingConfig, 'repeated_failure' | 'policy_denied'> = {
   reasons: ['repeated_failure', 'policy_denied'],

@@ -1,7 +1,8 @@
 import type { CallFact } from '../types.js'
 
 /**
- * What a guard has refused in this run, latest last, by the beginnings of fingerprints. The second refusal of the same call halts, so they are remembered beyond the streak that led to the first.
+ * Calls that a guard has refused in this run, by fingerprint prefix, latest last. The second refusal of the same call
+ * halts, so refusals outlive the streak that led to the first one.
  */
 export type Refusals = readonly string[]
 
@@ -23,9 +24,9 @@ export function wasRefused(refusals: Refusals, fingerprint: string): boolean {
 }
 
 /**
- * Whether a batch only waits for something. Such a batch is exempt from repeated call, repeated output, cycle and
- * transient failures; a poll beside any other call is not. To the repetition guards it is time passing: it ends every
- * streak, because what comes after it may well be asked again.
+ * Whether a batch only polls. Such a batch is exempt from repeated call, repeated output, cycle and transient failures.
+ * A poll next to other calls is not exempt. A polling batch ends every streak of the repetition guards, because time
+ * passes and later calls may be repeated.
  */
 export function isPolling(calls: readonly CallFact[]): boolean {
   return calls.length > 0 && calls.every((call) => call.polling)

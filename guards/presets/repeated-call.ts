@@ -8,8 +8,8 @@ import { type NamedCalls, formatTimes, nameCalls } from '../lib/words.js'
 /** Identical consecutive batches. The number of batches that execute is `guardrails.maxRepeatedToolSteps`. */
 export interface RepeatedCallConfig {
   /**
-   * `next`: the batch after the last allowed one is not executed. `reached`: halt right after the last allowed one.
-   * With `onRepeat: 'block'` the batch after the last allowed one is refused either way.
+   * `next` halts before the first batch above the limit. `reached` halts right after the last allowed batch. With
+   * `onRepeat: 'block'`, the first batch above the limit is refused either way.
    */
   haltAt: 'next' | 'reached'
   /**
@@ -17,11 +17,11 @@ export interface RepeatedCallConfig {
    * counts batches in which all calls succeed.
    */
   counts: 'unchanged' | 'all'
-  /** Number of characters of each argument to compare; null: all. Default null. */
+  /** Number of characters of each argument to compare, or null for all. Default null. */
   valueChars?: number | null
-  /** What happens to the repeated call. */
+  /** The reaction to the repeated call. */
   onRepeat: OnRepeat
-  /** What a halt does: `pause` pauses the run, `error` ends it in `ERROR`. Default `error`. */
+  /** `pause` pauses the run at a halt, `error` ends it in `ERROR`. Default `error`. */
   onHalt: OnHalt
   /** Whether a pausing halt asks for last words first, in one request without tools. Default true. */
   lastWords?: boolean
@@ -50,9 +50,10 @@ export type RepeatedCallLimits = RepeatedCallConfig & {
 const initial: RepeatedCallState = { batch: null, outcome: null, count: 0, refused: [], due: null }
 
 /**
- * Identical consecutive batches: the same calls with the same arguments, in whatever order, that succeed with
- * unchanged results. A nudge after the last one that may execute; the next is halted, or refused, before it runs.
- * A different batch, a changed result and a text turn start anew; a batch of which a call fails is the failing guard's.
+ * Detects identical consecutive batches, which have the same calls with the same arguments in any order, and succeed
+ * with unchanged results. A nudge follows the last batch that may run. The next one is halted or refused before it
+ * runs. A different batch, a changed result or a text turn resets the count. The failing guard handles a batch with a
+ * failed call.
  */
 export const repeatedCall: Guard<RepeatedCallState, RepeatedCallConfig, 'repeated_call', RepeatedCallLimits> =
   {

@@ -6,13 +6,13 @@ import { type OnHalt, onHalt } from '../lib/settings.js'
 import { type Guard, type ResultFact, ok } from '../types.js'
 import { type NamedCalls, formatTimes, nameCalls } from '../lib/words.js'
 
-/** Consecutive rounds of successful calls with equal results, whatever their arguments. */
+/** Consecutive rounds of successful calls with equal results, with any arguments. */
 export interface RepeatedOutputConfig {
   /** The number of rounds that halts. */
   rounds: number
-  /** Whether to halt even if a tool of the round is not readOnly. Otherwise that is a nudge. */
+  /** Whether to halt even if a tool of the round is not `readOnly`. If false, such a round gets a nudge. */
   strict: boolean
-  /** What a halt does: `pause` pauses the run, `error` ends it in `ERROR`. Default `error`. */
+  /** `pause` pauses the run at a halt, `error` ends it in `ERROR`. Default `error`. */
   onHalt: OnHalt
   /** Whether a pausing halt asks for last words first, in one request without tools. Default true. */
   lastWords?: boolean
@@ -30,9 +30,9 @@ export interface RepeatedOutputState {
 const initial: RepeatedOutputState = { output: null, rounds: 0, due: null }
 
 /**
- * Rounds of successful calls that bring the same results, whatever the arguments: nothing new is learned. Halts when
- * all tools of the round only read; a tool that changes things may do so behind equal words, so that is a nudge.
- * A failed call, a polling batch, a text turn or another result ends the streak.
+ * Detects rounds of successful calls that return the same results for any arguments. Halts if all tools of the round
+ * are `readOnly`. Other tools may make a change behind an equal result, so they lead to a nudge. A failed call, a
+ * polling batch, a text turn or a different result ends the streak.
  */
 export const repeatedOutput: Guard<RepeatedOutputState, RepeatedOutputConfig, 'repeated_output'> = {
   reasons: ['repeated_output'],
@@ -82,7 +82,7 @@ export const repeatedOutput: Guard<RepeatedOutputState, RepeatedOutputConfig, 'r
   },
 }
 
-/** Each output once: three searches that find nothing equal one. */
+/** Counts each output once, so three empty searches equal one. */
 function fingerprintOutput(results: readonly ResultFact[]): string {
   return fingerprintBatch([...new Set(results.map((result) => result.digest))])
 }

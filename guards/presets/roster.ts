@@ -5,7 +5,7 @@ import { repeatedOutput } from './repeated-output.js'
 
 /**
  * The guards of `presets`. Each is off by default and replaces rules of `progress`, so that a preset has the exact
- * thresholds of the loop that it reproduces.
+ * thresholds of the original loop.
  */
 export const presetGuards = {
   /** Replaces all rules of `progress` about failures and refusals. */

@@ -55,7 +55,7 @@ export class AttachedRuns {
     return this.#texts.get(sessionId)?.whole ?? null
   }
 
-  /** `isOurs`: the studio resumed the run itself and detaches when it settles. */
+  /** `isOurs` means that the studio resumed the run itself and detaches when it settles. */
   attach(run: AttachableRun, { isOurs = false } = {}): void {
     const { sessionId } = run
     if (this.#runs.get(sessionId)?.run === run) return

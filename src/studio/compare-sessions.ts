@@ -62,7 +62,7 @@ const toComparedCall = ({ name, arguments: text, result }: ShownMessage['calls']
   result,
 })
 
-/** What the fork's edit changed, as both sessions show it. */
+/** The change made by the fork's edit, as both sessions show it. */
 function findChange(
   a: ComparedSession,
   b: ComparedSession,

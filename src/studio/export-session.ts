@@ -22,7 +22,7 @@ import { SessionLibrary } from './session-library.js'
 import { createExportedPage, readClient } from './studio-page.js'
 import { StudioViews } from './studio-views.js'
 
-/** `texts`: includes what people, models and tools said. Default: true. */
+/** `texts` includes the texts of people, models and tools. Default true. */
 export interface ShareOptions {
   form: ShareForm
   texts?: boolean

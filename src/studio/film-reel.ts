@@ -12,7 +12,7 @@ export interface Shown {
 
 export type Point = readonly [x: number, y: number]
 
-/** Seconds: the longest walk, and how long the end is shown. */
+/** Maximum duration of a walk and duration of the end, in seconds. */
 const [longestWalk, rest] = [0.8, 3]
 /** The part of the way after which late parts appear. */
 const arrival = 0.7
@@ -141,8 +141,8 @@ const toMove = ([x, y]: Point): string =>
 type Way = Pick<Shown['row'], 'to' | 'taken'>
 
 /**
- * The parts of a chart that light up during the film, and the token. `svg`: the overview or the visited chart.
- * `hasTrail`: visited parts stay lit.
+ * The parts of a chart that light up during the film, and the token. `svg` is the overview or the visited chart. With
+ * `hasTrail`, visited parts stay lit.
  */
 export function lightChart(
   reel: FilmReel,

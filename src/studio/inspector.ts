@@ -37,8 +37,8 @@ const maxKept = 16_000_000
 const farewellMs = 2000
 
 /**
- * Shows the runs of a Node program in Stately's inspector: a page on 127.0.0.1, behind a token. Contents are cut and
- * secrets scrubbed before anything is sent. It does not keep the process alive.
+ * Shows the runs of a Node program in Stately's inspector, a page on 127.0.0.1 behind a token. Contents are cut and
+ * secrets scrubbed before they are sent. It does not keep the process alive.
  *
  * Needs the optional packages `@statelyai/inspect` and `ws`.
  *

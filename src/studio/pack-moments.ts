@@ -82,7 +82,7 @@ export function unpackMoment({ parts, moments }: PackedMoments, seq: number): Mo
   } as MomentView
 }
 
-/** Assembles a list from its end: its own items and those kept from earlier moments. */
+/** Assembles a list from its end, from its own items and items kept from earlier moments. */
 function unpackList(moments: PackedMoments['moments'], at: number, index: number): number[] {
   const pieces: number[][] = []
   let end = Infinity

@@ -20,7 +20,7 @@ export class Prefetcher {
   #isReading = false
   #isClosed = false
 
-  /** `catalogue`: its logs are read afterwards. `maxRecords`: only the end of longer logs is read. */
+  /** The logs of `catalogue` are read afterwards. Only the end of logs longer than `maxRecords` is read. */
   constructor(library: SessionLibrary, catalogue?: SessionCatalogue, { maxRecords = 5_000 } = {}) {
     this.#library = library
     this.#catalogue = catalogue

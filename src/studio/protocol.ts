@@ -56,7 +56,7 @@ export interface DayView {
 export interface SessionRow {
   id: string
   name: string | null
-  /** `waiting`: for a person · `sleeping`: until a date */
+  /** `waiting` for a person, `sleeping` until a date */
   standing: (typeof sessionStandings)[number]
   /** State and reason of the latest run. Null before the first run and for damaged sessions. */
   state: string | null
@@ -140,7 +140,7 @@ export interface VerdictView {
   /** State of the latest run. Null before the first. */
   state: string | null
   reason: string | null
-  /** Why the run stopped and which key allows more, or what it waits for. Empty before the first run. */
+  /** Why the run stopped and which key allows more, or the reason why it waits. Empty before the first run. */
   text: string
   /** The first line of a completed run's answer, as plain text. */
   answer: string
@@ -193,7 +193,7 @@ export interface EndView {
 
 export interface GuardView {
   name: string
-  /** The count and the threshold at which the guard acts. Null for guards that do not count. */
+  /** The count and the threshold of the guard. Null for guards that do not count. */
   streak: number | null
   threshold: number | null
   evidence: string
@@ -273,7 +273,7 @@ export interface SharedView {
   content: string
 }
 
-/** `page`: an HTML file. `card`: an SVG picture. `film`: an animated SVG. */
+/** `page` is an HTML file, `card` an SVG picture, and `film` an animated SVG. */
 export type ShareForm = 'page' | 'card' | 'film'
 
 export type CallTarget = Pick<PendingView, 'callId' | 'fingerprint' | 'messageId'>
@@ -287,7 +287,7 @@ export type LiveMessage =
   | { type: 'gone'; sessionId: string }
   /** More of the store was listed or read, so a search may find more. */
   | { type: 'list'; known: number; unread: number }
-  /** New rows, and new or changed bars. `reset`: the session was replaced, so all others are dropped. */
+  /** New rows, and new or changed bars. `reset` means that the session was replaced, so all others are dropped. */
   | { type: 'rows'; sessionId: string; rows: RecordRow[]; bars: Bar[]; verdict: VerdictView; reset?: true }
   /** Streamed text of an answer. `reset`: replaces the previous text. */
   | { type: 'text'; sessionId: string; stepId: string; text: string; reset: boolean }
@@ -300,10 +300,11 @@ export interface ChartView {
   states: ChartState[]
   transitions: ChartTransition[]
   /**
-   * SVG pictures whose parts have `data-state` and `data-transition`: the overview, then one sheet per state.
+   * SVG pictures whose parts have `data-state` and `data-transition`. The overview comes first, then one sheet per
+   * state.
    */
   sheets: { id: string; title: string; svg: string }[]
-  /** Stately's editor: its address, and the machine in its format. */
+  /** The address of Stately's editor, and the machine in its format. */
   editor?: { url: string; machine: object; withContext: boolean }
 }
 
@@ -338,7 +339,7 @@ export interface CompareView {
   b: SessionView
   commonRecords: number
   commonMessages: number
-  /** What the fork changed. Null if nothing changed. */
+  /** The change made by the fork. Null if nothing changed. */
   change: CompareChange | null
   steps: { step: number; a: CompareStep | null; b: CompareStep | null; isSame: boolean }[]
 }
@@ -384,7 +385,7 @@ export interface InstructionsView {
   text: string
   /** `agent`: current instructions of the agent · `step`: of this step only · `fork`: of this fork only */
   from: 'agent' | 'step' | 'fork'
-  /** The record at which a fork with other instructions starts: the first of the run. Null if unknown. */
+  /** The record where a fork with other instructions starts, which is the first of the run. Null if unknown. */
   forkAt: number | null
 }
 
@@ -394,7 +395,7 @@ export interface ShownMessage {
   speaker?: string
   id: string
   at: number
-  /** The record at which a fork takes an edit of the message or of its calls' arguments. Null if unknown. */
+  /** The record where a fork applies an edit of the message or of its calls' arguments. Null if unknown. */
   forkAt: number | null
   text: string
   media: ShownMedia[]
@@ -404,7 +405,7 @@ export interface ShownMessage {
     name: string
     arguments: string
     result: string | null
-    /** The record at which a fork takes another result. Null if there is none yet. */
+    /** The record where a fork applies another result. Null if there is none yet. */
     forkAt: number | null
     media: ShownMedia[]
     status: string | null

@@ -36,7 +36,7 @@ export const forkSchema = z.strictObject({
   run: z.boolean().exactOptional(),
   /** Calls that are not read-only ask for approval in the fork. */
   askFirst: z.boolean().exactOptional(),
-  /** With `run`: the decision about a call that waits for approval at that record. */
+  /** The decision about a call that waits for approval at that record, with `run`. */
   decision: z
     .discriminatedUnion('type', [
       z.strictObject({

@@ -18,7 +18,7 @@ export const paths = {
   answers: (id: string): string => `${paths.session(id)}/answers`,
   fork: (id: string): string => `${paths.session(id)}/fork`,
   compare: (a: string, b: string): string => `/api/compare?${new URLSearchParams({ a, b }).toString()}`,
-  /** `after`: the last record that the page has. */
+  /** `after` is the last record that the page has. */
   live: (session?: string, after = 0): string =>
     session === undefined
       ? '/api/live'

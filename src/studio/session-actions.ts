@@ -85,7 +85,7 @@ export class SessionActions {
     return (isIndexed ? instructions.slice(0, -skillIndex.length) : instructions).trim() || undefined
   }
 
-  /** `isHeld`: a process holds the session's lease. */
+  /** `isHeld` means that a process holds the session's lease. */
   listPossible(
     { run, definition }: Pick<FoldedSession, 'run' | 'definition'>,
     { id, isHeld }: { id: string; isHeld: boolean },
@@ -213,7 +213,7 @@ export class SessionActions {
       context: this.#context,
     })
     if (run) decide(await this.#resumeRun(sessionId), decision)
-    // The original lists its forks from what the library has read.
+    // The original lists its forks from the rows that the library has read.
     await this.#library.readRow(sessionId)
     return { sessionId }
   }

@@ -213,7 +213,7 @@ export class SessionCatalogue {
     return gone
   }
 
-  /** Returns whether the session is new or changed. `isRead`: its log was read again. */
+  /** Returns whether the session is new or changed. `isRead` means that its log was read again. */
   #put(row: SessionRow, isRead = false): boolean {
     const before = this.#entries.get(row.id)
     this.#newest = Math.max(this.#newest, row.updatedAt)

@@ -66,7 +66,7 @@ const maxDays = 30
 
 const failedStates = new Set(['ERROR', 'BLOCKED', 'TIMED_OUT', 'MAX_STEPS', 'BUDGET_EXCEEDED'])
 
-/** Why a session failed: it ended without an answer, a guard halted it, or its log is damaged. */
+/** The reason of a failed session. It ended without an answer, a guard halted it, or its log is damaged. */
 function findFailure({ state, reason, wakeAt, standing }: SessionRow): string | null {
   if (standing === 'damaged') return 'damaged'
   const isHalted = state === 'PAUSED' && reason !== 'paused' && wakeAt === null
@@ -82,7 +82,7 @@ export function countDays(found: readonly { row: SessionRow }[]): DayView[] {
   if (newest === -Infinity) return []
   for (const { row } of found) {
     const number = Math.floor(row.updatedAt / dayMs)
-    // The cost of a sub-agent is included in that of its session.
+    // The cost of a sub-agent is included in the cost of its session.
     if (number <= newest - maxDays || row.parent !== null) continue
     const day = days.get(number) ?? createDay(number * dayMs)
     days.set(number, day)

@@ -185,7 +185,7 @@ const fewestTimes = 3
 
 /** Selects the scenes of a film: repeated blocks once, and without the middle of a long session. */
 export function listScenes(rows: readonly RecordRow[]): Scene[] {
-  // Before the first run there is no state, and snapshots do not change it.
+  // Rows before the first run have no state, and snapshots do not change it.
   const shown = rows.filter(
     ({ type, from, to }) => to.length > 0 && (type !== 'snapshot' || from.join() !== to.join()),
   )

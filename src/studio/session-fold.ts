@@ -103,7 +103,7 @@ export class SessionFold {
     return this.#problem ?? null
   }
 
-  /** Whether it has already received exactly these records, the last of which may be unreadable. */
+  /** Whether it has already received exactly these records. The last record may be unreadable. */
   hasRead(records: readonly LogRecord[]): boolean {
     return records.length === this.#received.count && records.at(-1)?.check === this.#received.check
   }
@@ -190,11 +190,11 @@ export class SessionFold {
   }
 
   /**
-   * Records where a fork takes an edit: a message where it first appears, a result where its batch is complete, so
-   * that no other call of the batch runs again, and instructions at the start of the run.
+   * Records where a fork applies an edit. A message can be edited where it first appears, and instructions at the start
+   * of the run. A result can be edited where its batch is complete, so that no other call of the batch runs again.
    */
   #recordForkPoints({ before, after }: SessionStep, { seq, run, state, calls }: RecordRow): void {
-    // The end of a log does not tell where earlier messages appeared.
+    // The end of a log does not show where earlier messages appeared.
     if (this.base > 0) return
     const points = this.#forkPoints
     const setFirst = (key: string): void => void (points.has(key) || points.set(key, seq))
@@ -217,7 +217,7 @@ export class SessionFold {
       if (result && !unscreenedResult) setResult(`m${batchNumber + 1 + place}`)
   }
 
-  /** Returns null when there is no such record. */
+  /** Returns null for an unknown record. */
   findStep(seq: number): SessionStep | null {
     if (this.#findRecord(seq) === undefined) return null
     const nearest = Math.floor((seq - this.base - 1) / momentInterval)

@@ -188,7 +188,7 @@ export class SessionLibrary {
     return this.#addToEnd(known, since)
   }
 
-  /** Null when there is no snapshot, or the snapshot is the whole log. */
+  /** Null without a snapshot, or if the snapshot is the whole log. */
   async #loadEnd(id: string): Promise<SessionFold | null> {
     const records = await this.#store.read(id, { from: 'snapshot' })
     if (records[0]?.type !== 'snapshot' || records[0].seq === 1) return null
@@ -384,7 +384,7 @@ function toShownTag(text: string, length: number): string {
 const shownTags = new Map<string, string>()
 const maxShownTags = 1_000
 
-/** The id of a sub-agent starts with that of its session. Null for other sessions. */
+/** The id of a sub-agent starts with the id of its session. Null for other sessions. */
 export function findParentId(id: string): string | null {
   return /^(.+):[\da-f]{12}\.\d+\.\d+$/.exec(id)?.[1] ?? null
 }

@@ -2,7 +2,7 @@ import { agentStates } from '../../machines/agent/run-result.js'
 import { UsageError } from '../core/base/errors.js'
 import { findNearestName } from '../core/base/text.js'
 
-/** In list order: those that wait for a person first. */
+/** In list order. Sessions that wait for a person come first. */
 export const sessionStandings = ['waiting', 'running', 'interrupted', 'sleeping', 'ended', 'damaged'] as const
 
 /** States of a run that a fork can resume. */
@@ -13,7 +13,7 @@ export const forkableStates: ReadonlySet<string> = new Set([
   'PAUSED',
 ])
 
-/** Sort orders, greatest first. `standing`: those that wait for a person, then the last written. */
+/** Sort orders, greatest first. `standing` puts sessions that wait for a person first, then the last written. */
 export const sessionSorts = ['standing', 'updated', 'created', 'cost', 'tokens', 'steps', 'duration'] as const
 export type SessionSort = (typeof sessionSorts)[number]
 

@@ -31,7 +31,7 @@ function listLeaves(value: StateValue, above = ''): string[] {
   )
 }
 
-/** The instructions in effect: those of the fork, or else of the step, or else of the agent. */
+/** The instructions in effect, from the fork, the step or the agent, in this order. */
 export function findEffectiveInstructions(
   { run, state }: Pick<FoldedSession, 'run' | 'state'>,
   own: string | undefined,

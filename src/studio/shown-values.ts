@@ -51,13 +51,13 @@ export interface CallNotes {
   edit: LoggedEdit | undefined
   durations: ReadonlyMap<string, number>
   decisions: ReadonlyMap<string, Decision>
-  /** Records at which forks take edits, by the id of a message or result, and by `run 1` for instructions. */
+  /** Records where forks apply edits, by the id of a message or result, and by `run 1` for instructions. */
   forkPoints: ReadonlyMap<string, number>
 }
 
 /**
- * The transcript at record `seq`, with each call's result. `latest`: the minimum number of messages, counted from
- * the end. `earlier`: the number of messages before them.
+ * The transcript at record `seq`, with each call's result. `latest` is the minimum number of messages, counted from the
+ * end. `earlier` is the number of messages before them.
  */
 export function createTranscript(
   { standing }: Moment,

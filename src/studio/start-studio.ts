@@ -17,7 +17,7 @@ import { serveStudio } from './studio-server.js'
 import { BudgetViews, StudioViews } from './studio-views.js'
 
 export interface StudioOptions<Context = unknown> {
-  /** The store to show. Default: the agent's store. */
+  /** The store to show. Defaults to the agent's store. */
   store?: SessionStore
   /** Resumes sessions when a user answers. Without an agent, the studio is read-only. */
   agent?: StudioAgent & ContextCarrier<Context>
@@ -57,9 +57,9 @@ export interface Studio {
 }
 
 /**
- * Starts a page on 127.0.0.1, behind a token, that shows the sessions of a store: what each run did, record by record, on the
- * chart. With an agent, users can answer waiting sessions and fork from any record. Secrets are scrubbed, and uncleared
- * content is not shown. It keeps the process alive until it is closed.
+ * Starts a page on 127.0.0.1, behind a token, that shows the sessions of a store. It shows each run on the chart,
+ * record by record. With an agent, users can answer waiting sessions and fork from any record. Secrets are scrubbed,
+ * and uncleared content is not shown. It keeps the process alive until it is closed.
  *
  * @example
  * const store = memoryStore()
@@ -67,7 +67,7 @@ export interface Studio {
  * console.log(studio.url)
  * await studio.close()
  * @throws {ConfigError} `invalid_config` for an invalid store, agent, machine or port
- * @throws {UsageError} `invalid_option` for an option that it does not have
+ * @throws {UsageError} `invalid_option` for an unknown option
  * @throws {StatewrightError} `cannot_listen`
  */
 export function startStudio<Context = unknown>(

@@ -116,7 +116,7 @@ function createHashSource(text: string): string {
 }
 
 /**
- * Data sent to Stately's editor: for each record the state, the event name, the reason, and the numbers of steps,
+ * Data sent to Stately's editor. Each record has the state, the event name, the reason, and the numbers of steps,
  * tokens and USD.
  */
 export interface StatelyOptions {

@@ -23,7 +23,7 @@ export function findPaid(entry: RecordContent): number {
   return (usage as { cost?: number | null } | null | undefined)?.cost ?? 0
 }
 
-/** Describes why the latest run stopped, or what it is doing. */
+/** Describes why the latest run stopped, or its current activity. */
 export function createVerdict({ now, rows }: { now: Moment; rows: readonly RecordRow[] }): VerdictView {
   const context = now.standing.run && maskContext(now.standing.run.context)
   const usage = context?.usage.session ?? now.standing.state.usage

@@ -264,8 +264,8 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
    *   const { status } = await agent.send(id, { type: 'approve', ...call })
    *   if (status === 'waiting') await agent.resume(id) // no process held it: it is resumed here
    * }
-   * @throws {UsageError} `no_store`, `no_inbox`, `invalid_input`, `run_ended`, `not_waiting` for a session that no process holds
-   * and that does not wait for this, `unknown_call`, `already_answered`, `stale_answer`
+   * @throws {UsageError} `no_store`, `no_inbox`, `invalid_input`, `run_ended`, `not_waiting` for a session without a
+   * lease owner that does not wait for this message, `unknown_call`, `already_answered`, `stale_answer`
    * @throws {StoreError} `unknown_session`, …
    */
   send(sessionId: string, message: SessionMessage): Promise<Receipt>
@@ -291,7 +291,7 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
    * const { run, messages } = await agent.replay('ann', { to: 12 })
    * const former = await agent.replay('ann', { branch: 1 })
    * @throws {StoreError} `unknown_session`, `corrupt_log`, …
-   * @throws {UsageError} `no_store`, `invalid_option` for a record that there is not, `unknown_branch`
+   * @throws {UsageError} `no_store`, `invalid_option` for an unknown record, `unknown_branch`
    */
   replay(sessionId: string, options?: { to?: number; branch?: number }): Promise<SessionSnapshot>
   /**
@@ -324,8 +324,8 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
    *
    * @example
    * await agent.rename('ann', 'The trip to Lisbon')
-   * @throws {UsageError} `no_store`, `no_titles` for a store without titles, `invalid_option` for what is no text of 1 to 200
-   * characters
+   * @throws {UsageError} `no_store`, `no_titles` for a store without titles, `invalid_option` for a title that is not a
+   * string of 1 to 200 characters
    * @throws {StoreError} `unknown_session`, …
    */
   rename(sessionId: string, title: string | null): Promise<void>

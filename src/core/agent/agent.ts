@@ -50,8 +50,8 @@ import { checkPriceKnown, checkSearchInstalled, checkTokenizerInstalled } from '
 const loadStored = loadOnce(() => import('./store-methods.js'))
 
 /**
- * Creates an agent from a model, its tools and the limits of the loop. Options are checked here; a missing
- * key or an unknown price is found when a run starts.
+ * Creates an agent from a model, its tools and the limits of the loop. Options are checked here. A missing key or an
+ * unknown price is reported when a run starts.
  *
  * @example
  * const agent = createAgent({
@@ -61,8 +61,8 @@ const loadStored = loadOnce(() => import('./store-methods.js'))
  *   limits: { maxSteps: 20, timeoutMs: 300_000, costLimit: 2 },
  * })
  * const { state, output } = await agent.run('What is 19 + 23?').result
- * @throws {ConfigError} `invalid_config`, `invalid_tool`, `duplicate_tool`, `invalid_guard`, `invalid_shield`, …: it names
- * the key and says what is allowed
+ * @throws {ConfigError} `invalid_config`, `invalid_tool`, `duplicate_tool`, `invalid_guard`, `invalid_shield`, … The
+ * error names the key and the allowed values
  */
 export function createAgent<
   Schema extends InputSchema = never,

@@ -9,7 +9,7 @@ import { internalsByAgent } from './agent-internals.js'
 export interface HandoffOptions<Name extends string = string> {
   /** Its name in the session, 1 to 50 letters, digits, `_` and `-`. The model calls `transfer_to_NAME`. */
   name: Name
-  /** Tells the model when to hand over. Default: a sentence with the name. */
+  /** Instructs the model when to hand over. Defaults to a sentence with the name. */
   description?: string
 }
 
@@ -17,9 +17,9 @@ export interface HandoffOptions<Name extends string = string> {
 type AnyAgent = Pick<Agent, 'config'>
 
 /**
- * A tool that hands the conversation to another agent. The session continues with its instructions, tools and
- * model until the next handoff. Limits, budgets, guards and shields stay those of the first agent. See
- * docs/handoffs.md. `agent` is the other agent, or a function that returns it for mutual handoffs.
+ * A tool that hands the conversation to another agent. The session continues with its instructions, tools and model
+ * until the next handoff. The first agent's limits, budgets, guards and shields stay in effect. See docs/handoffs.md.
+ * `agent` is the other agent, or a function that returns it for mutual handoffs.
  *
  * @example
  * const billing = createAgent({ model, instructions: 'You answer questions about bills.' })

@@ -23,9 +23,9 @@ export interface MachineInputOptions {
   tools?: Readonly<Record<string, Partial<ToolTraits>>>
   /** The optional states of the chart that the run visits. Default: none. */
   features?: Partial<Features>
-  /** The state of the session after its last run. Default: a new session. */
+  /** The state of the session after its last run. Omit it for a new session. */
   session?: Partial<SessionState>
-  /** Milliseconds since the epoch. Default: the time of the call. */
+  /** Milliseconds since the epoch. Defaults to the current time. */
   now?: number
   /** Default: `run`. */
   runId?: string

@@ -30,8 +30,8 @@ type StoreMethods = Pick<
 }
 
 /**
- * What an agent does with the sessions of its store. One module, loaded at the first use: pages and programs without a
- * store start without it.
+ * The store methods of an agent. This module is loaded at first use, so that pages and programs without a store do not
+ * load it.
  */
 export function createStoreMethods(internals: AgentInternals): StoreMethods {
   const stored = getStoredRuns(internals)

@@ -119,8 +119,8 @@ export async function resumeRun(stored: StoredRuns, id: string, revival: RunResu
 }
 
 /**
- * Resumes the run of an acquired session. The session is released if there is no run, or if another agent
- * started it. A run that was resumed too often is ended.
+ * Resumes the run of an acquired session. The session is released if it has no run, or if another agent started the
+ * run. A run that was resumed too often is ended.
  * @throws {UsageError} `unknown_session`, `nothing_to_resume`, `stranded`
  */
 export async function resumeAcquiredRun(

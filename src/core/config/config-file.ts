@@ -26,8 +26,8 @@ import { type RequestOptions, requestSections } from './request-options.js'
 import { agentSections } from './agent-sections.js'
 
 /**
- * The model in a configuration file: the options of `openaiChat` or `openaiResponses` that are plain data and not
- * secret.
+ * The model in a configuration file. It has the options of `openaiChat` or `openaiResponses` that are plain data and
+ * not secret.
  */
 export interface ModelSection {
   /** The model name used by the provider. With Azure, the deployment. */
@@ -54,11 +54,11 @@ export interface ModelSection {
    * The field for `sampling.maxTokens`. Default: `max_completion_tokens` with OpenAI and Azure, else `max_tokens`.
    */
   maxTokensField?: 'max_tokens' | 'max_completion_tokens' | undefined
-  /** Whether, and in which form, earlier reasoning is sent back. */
+  /** Whether and how earlier reasoning is sent back. */
   echoReasoning?: boolean | ReasoningForm | undefined
   /** With `responses`: tools that the provider runs. */
   hostedTools?: JsonObject[] | undefined
-  /** With `responses`: the length of reasoning summaries. */
+  /** The length of reasoning summaries, for `responses`. */
   reasoningSummary?: 'auto' | 'concise' | 'detailed' | undefined
   /** With `responses`: whether encrypted reasoning is requested. */
   encryptedReasoning?: boolean | undefined
@@ -135,7 +135,7 @@ function isPlainUrl(value: string): boolean {
 }
 
 /**
- * A configuration file: an agent without its tools. It never contains secrets; `model.apiKeyEnv` names the
+ * A configuration file describes an agent without its tools. It never contains secrets; `model.apiKeyEnv` names the
  * environment variable with the key.
  */
 export interface ConfigFile extends AgentConfigInput, RequestOptions {

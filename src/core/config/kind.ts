@@ -9,13 +9,13 @@ export interface Kind<Value = unknown, Taken = Value> {
   readonly keys: Keys
   /** Whether the key may be omitted. */
   readonly isOptional?: true
-  /** Type-level only: the accepted input. */
+  /** The accepted input, on the type level only. */
   readonly input?: Taken
 }
 
 export type Path = readonly PropertyKey[]
 
-/** Reports what is allowed at a path, or null for an unknown key. */
+/** Reports the allowed values at a path, or null for an unknown key. */
 export type Report = (path: Path, phrase: string | null) => void
 
 export type Keys = readonly (readonly [name: string, kind: Kind])[]

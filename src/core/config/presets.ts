@@ -59,8 +59,8 @@ export const presets = /* @__PURE__ */ rejectUnknownNames({
   openhumanTask: { ...openhuman, limits: { maxSteps: 200 } },
 
   /**
-   * `max_infer_iters`: N inferences per turn, 10 by default; the calls of the last one are executed. A truncated
-   * response is final, and there are no guards. Shields are not plain data, so pass them separately as `shields: {
+   * `max_infer_iters`: N inferences per turn, 10 by default. The calls of the last one are executed. A truncated
+   * response is final, and the preset has no guards. Shields are not plain data, so pass them separately as `shields: {
    * input, output }`. A violation ends the turn with its message (`BLOCKED`).
    */
   llamaStack: {
@@ -76,7 +76,7 @@ export const presets = /* @__PURE__ */ rejectUnknownNames({
   },
 } as const satisfies Record<PresetName, AgentConfigInput>)
 
-/** Throws a ConfigError about `subject` if there is no such preset. */
+/** Throws a ConfigError about `subject` for an unknown preset. */
 export function findPreset(name: string, subject: string): AgentConfigInput {
   if (Object.hasOwn(presets, name)) return presets[name as PresetName]
   throw unknownPresetError(name, Object.keys(presets), subject)

@@ -88,9 +88,8 @@ export { defaultConfig }
 
 /**
  * Validates a configuration, fills in the defaults and freezes it. Omitted keys take the value of `base`; `null`
- * switches a limit or guard off. `beside` lists other options at the same level, so that misspelled ones are
- * recognized. Throws a ConfigError (`invalid_config`) with all problems, one per line; its `subject` is the path
- * of the first.
+ * disables a limit or guard. `beside` lists the other options at the same level, so that misspellings are recognized.
+ * Throws a ConfigError (`invalid_config`) with all problems, one per line; its `subject` is the path of the first.
  *
  * @example
  * resolveConfig({ limits: { maxSteps: null, costLimit: 2 } }).limits.maxSteps // null: no cap

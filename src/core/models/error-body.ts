@@ -10,7 +10,7 @@ export interface ErrorBody {
   /** Path of the field that caused the error. */
   param: string
   message: string
-  /** Status given in the body. Inside a stream with status 200 there is no other. */
+  /** Status in the body. A stream with status 200 reports errors only here. */
   status: number | null
   /** Wait time requested in the body, in milliseconds. */
   retryAfterMs: number | null

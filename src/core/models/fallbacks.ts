@@ -28,7 +28,7 @@ const modelsByProvider = new WeakMap<ModelProvider, readonly ModelProvider[]>()
  * @example
  * const model = withFallbacks([openaiResponses({ model: 'gpt-5' }), openaiChat({ model: 'llama3.3', baseURL: 'http://localhost:11434/v1' })])
  *
- * @throws ConfigError for a list with nothing in it, or with what is no model
+ * @throws ConfigError for an empty list, or an item that is not a model
  */
 export function withFallbacks(models: readonly ModelProvider[]): ModelProvider {
   const all = checkModels(models)

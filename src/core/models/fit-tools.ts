@@ -7,13 +7,13 @@ import type { ModelRequest, ModelRequestOptions, ToolSpec } from './provider.js'
 /**
  * Providers check tool schemas by different rules. One tool that breaks them makes the API reject the whole
  * request.
- * - All of them want an object at the top, and OpenAI and Anthropic want nothing else there: "schema must have type 'object'
- *   and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level" (langchain-ai/langchainjs#9804),
+ * - All require an object at the top level. OpenAI and Anthropic reject other keywords there: "schema must have type
+ *   'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level" (langchain-ai/langchainjs#9804),
  *   "input_schema does not support oneOf, allOf, or anyOf at the top level" (dearlordylord/huly-mcp#66).
  * - Anthropic: "Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'" (ComposioHQ/composio#3500).
- * - Gemini takes a part of OpenAPI 3.0 (https://ai.google.dev/api/caching#Schema): one type for each schema, enums of texts
- *   (microsoft/azure-devops-mcp#139), few formats (google-gemini/gemini-cli#5450), no references, nothing beside `anyOf`, and
- *   names that begin with a letter or `_` (google-gemini/gemini-cli#2966).
+ * - Gemini accepts a subset of OpenAPI 3.0 (https://ai.google.dev/api/caching#Schema) with one type per schema, string
+ *   enums (microsoft/azure-devops-mcp#139) and few formats (google-gemini/gemini-cli#5450). It rejects references and
+ *   keywords next to `anyOf`. Names must start with a letter or `_` (google-gemini/gemini-cli#2966).
  *
  * Refused keywords move into the description, so the model still reads them. The tool checks arguments against the original
  * schema.

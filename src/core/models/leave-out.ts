@@ -167,7 +167,7 @@ interface RefusedRequest {
   refused: readonly Refusal[]
 }
 
-/** What the next request omits, or null if the request has no such content. */
+/** The content that the next request omits, or null if the request has no such content. */
 export function toRefusal(content: RefusedContent, request: RefusedRequest): Refusal | null {
   if (content.what === 'messages') return toMessageRefusal(request)
   const model = getName(request.model)

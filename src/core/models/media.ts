@@ -37,7 +37,7 @@ const payloads: Record<ContentPart['type'], (part: Fields) => unknown> = {
 
 type Fields = Record<string, unknown>
 
-/** @throws UsageError `invalid_input`, naming the place, for what is no part. */
+/** @throws UsageError `invalid_input` for an invalid part. The error names its position. */
 export function toContentPart(input: unknown, at: string): ContentPart {
   const part = (typeof input === 'object' && input !== null ? input : {}) as Fields
   const { type } = part

@@ -4,14 +4,15 @@ import { isObject } from '../base/values.js'
 /**
  * Converts a schema to draft 2020-12. OpenAI and Anthropic check tools against this draft and reject the whole
  * request for one malformed keyword.
- * - `True is not of type 'number'` (Dokploy/mcp#74): the booleans of draft 4 become the limits themselves.
- * - `'int' is not valid under any of the given schemas` (Kuadrant/mcp-gateway#662): names of other languages become JSON types.
- * - `array schema missing items` (typesense/typesense#3059): an array of anything gets `items: {}`.
- * - `'…' is not a 'regex'`: a pattern that the providers' regular expressions do not know is left out.
- * - `null` for unset keywords (Go, Java, C#) and `[]` for `{}` (PHP) are left out.
+ * - `True is not of type 'number'` (Dokploy/mcp#74). Boolean limits of draft 4 become numeric limits.
+ * - `'int' is not valid under any of the given schemas` (Kuadrant/mcp-gateway#662). Type names of other languages
+ *   become JSON types.
+ * - `array schema missing items` (typesense/typesense#3059). An array without `items` gets `items: {}`.
+ * - `'…' is not a 'regex'`. A pattern that the providers' regular expressions do not support is omitted.
+ * - `null` for unset keywords (Go, Java, C#) and `[]` for `{}` (PHP) are omitted.
  * - `nullable` of OpenAPI 3.0 becomes the type `null`.
  *
- * The result accepts every object that the schema accepts. A schema that is valid already stays equal.
+ * The result accepts every object that the schema accepts. A valid schema is unchanged.
  */
 export function normalizeSchema({ nullable: _nullable, ...schema }: JsonObject): JsonObject {
   const draft = typeof schema.$schema === 'string' ? schema.$schema : ''

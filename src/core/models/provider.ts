@@ -20,7 +20,7 @@ export interface ToolSpec {
   deferred?: true
 }
 
-/** `required`: the model has to call a tool; `{ name }`: this tool. */
+/** With `required`, the model must call a tool. With `{ name }`, it must call this tool. */
 export type ToolChoice = 'auto' | 'none' | 'required' | { name: string }
 
 /** Sampling parameters. The provider decides about omitted ones. */
@@ -63,7 +63,7 @@ export interface ModelRequest {
   nudges: readonly string[]
   /** The available tools, in the given order. */
   tools: readonly ToolSpec[]
-  /** Default: the provider's. */
+  /** Defaults to the provider's choice. */
   toolChoice?: ToolChoice
   /** Default: free text. */
   responseFormat?: ResponseFormat

@@ -110,7 +110,9 @@ function toAcceptedResult(message: ToolMessage, model: Pick<ModelProvider, 'medi
   return known
 }
 
-/** @throws ModelError `unsupported_content`, before anything is sent, where the model is known not to take what there is. */
+/**
+ * @throws ModelError `unsupported_content`, before a request is sent, if the model is known not to accept the content.
+ */
 export function refuseUnsupportedMedia(
   messages: readonly Message[],
   { media, model }: Pick<ModelProvider, 'media' | 'model'>,

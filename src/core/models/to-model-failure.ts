@@ -15,9 +15,9 @@ import { type ErrorBody, isMarkup, readErrorBody, readWord, findRefusedContent }
 import { ModelError } from './provider.js'
 
 /**
- * Converts any rejection of a provider to plain data: see `FailureKind`. Decides by the fields of the error
- * (`status`, `headers`, `code`, `cause`), never by its class, so it works with any client. Retry-After dates are
- * relative to `now`; `advise` returns what to do about a fatal status. Never throws.
+ * Converts any rejection of a provider to plain data (see `FailureKind`). Decides by the fields of the error (`status`,
+ * `headers`, `code`, `cause`), never by its class, so it works with any client. Retry-After dates are relative to
+ * `now`. `advise` returns a remedy for a fatal status. Never throws.
  */
 export function toModelFailure(
   error: unknown,
@@ -114,7 +114,7 @@ function classifyWords({ code, type, message }: ErrorBody): FailureKind {
 
 const accountWords = /insufficient|billing|balance|payment|credit|exceeded_current_quota|hard_limit/i
 
-/** Whether the message says that the account has no credit. A quota may be a per-minute one. */
+/** Whether the message reports an account without credit. A quota may also be a per-minute limit. */
 export function isAccountExhausted(message: string): boolean {
   return accountSentences.test(message)
 }
@@ -147,7 +147,7 @@ export function getFatalAdvice(status: number): string {
   return 'Check the model name, the API key and the parameters of the request (sampling, extraBody, tools).'
 }
 
-/** The parsed body if the built-in client attached it, else that of the `openai` client. */
+/** The parsed body if the built-in client attached it, otherwise the body of the `openai` client. */
 function readBody(error: unknown): ErrorBody {
   const body = readErrorBody(readProperty(error, 'body') ?? readProperty(error, 'error'))
   const text = readText(error, 'message').replace(/^\d{3} (status code \(no body\))?/, '')

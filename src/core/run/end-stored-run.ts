@@ -74,8 +74,8 @@ export async function writeRest(
 }
 
 /**
- * Ends the run of an acquired session with an event that leads to a final state. Afterwards the session is
- * released, its inbox empty and its sub-agents cancelled. `waiting`: the inbox, if already read.
+ * Ends the run of an acquired session with an event that leads to a final state. Afterwards the session is released,
+ * its inbox empty and its sub-agents cancelled. `waiting` is the inbox, if already read.
  */
 export async function endStoredRun(
   parts: StoreParts,
@@ -169,9 +169,8 @@ async function hasEnded(parts: StoreParts, child: string): Promise<boolean> {
 }
 
 /**
- * Applies a dated `resume` from the inbox of a session without lease owner, using only the store: the run
- * sleeps until then. If other messages come first, or the run does not sleep, an alarm wakes the session at
- * that date.
+ * Applies a dated `resume` from the inbox of a session without lease owner, using only the store. The run sleeps until
+ * that date. If other messages come first, or the run does not sleep, an alarm wakes the session at the date.
  */
 export async function postponeStoredRun(
   parts: StoreParts,
@@ -209,7 +208,7 @@ export async function endAbandonedChild(
     await journal?.flush()
     await endChildSession({ store, clock }, getChildSessionId(context, callId))
   } catch {
-    // The log does not say that the call is closed. Another process resumes the run and its sub-agents.
+    // The log does not record that the call is closed. Another process resumes the run and its sub-agents.
   }
 }
 

@@ -17,7 +17,7 @@ interface Listener {
   of: EventFilter
   next(event: AgentEvent): void
   complete(): void
-  /** `warning`: for listeners without an error callback. */
+  /** `warning` is for listeners without an error callback. */
   refused(error: unknown, warning: AgentEvent): void
 }
 
@@ -73,8 +73,8 @@ export class EventHub {
   }
 
   /**
-   * Notifies listeners one event at a time: a listener may cause the next event before the others have
-   * received the first.
+   * Notifies listeners one event at a time, because a listener may cause the next event before the others have received
+   * the first.
    */
   #notify(news: (listener: Listener) => void): void {
     if (this.#listeners.length === 0) return

@@ -41,7 +41,7 @@ export type AgentSnapshot = SnapshotFrom<AgentMachine>
 
 export interface ActorListener {
   onSnapshot: (snapshot: AgentSnapshot) => void
-  /** Only bugs of the machine: an agent that fails reaches a final state. */
+  /** Only for bugs of the machine. An agent that fails reaches a final state. */
   onBroken: (error: unknown) => void
 }
 

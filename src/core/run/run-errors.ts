@@ -177,8 +177,8 @@ export function orThrow<Output>(result: RunResult<Output>): RunResult<Output> {
 }
 
 /**
- * The typed output of a run. Throws like `orThrow`, and an `InvalidOutputError` for a completed run without
- * one: the model declined, was filtered or was cut off.
+ * The typed output of a run. Throws like `orThrow`, and an `InvalidOutputError` for a completed run without output,
+ * because the model declined, was filtered or was cut off.
  *
  * @example const { city } = objectOrThrow(await agent.run('Where was it?').result)
  */

@@ -116,8 +116,8 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   }
 
   /**
-   * With `output`: the partial object of the answer while it streams, not validated. Each value replaces the
-   * previous one.
+   * The partial object of the answer while it streams, if the agent has an `output` schema. It is not validated. Each
+   * value replaces the previous one.
    *
    * @example run.object$.subscribe((plan) => console.log(plan))
    */
@@ -390,7 +390,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     if (atFinal) {
       this.#unfollow?.()
       this.#session.release(this.id)
-      // After the end, the previous rest is not the result: the store may have ended the run.
+      // After the end, the previous rest is not the result, because the store may have ended the run.
       this.#rest.leave()
     }
     const kept = this.#log?.rest(context)

@@ -106,7 +106,7 @@ export interface SendParts extends StoreParts {
 }
 
 export interface SendOptions {
-  /** Idempotency key: a message with a known key is not sent again. */
+  /** Idempotency key. A message with a known key is not sent again. */
   key?: string | undefined
   /** The last record of the log that the sender has seen: once anything else has come, an answer is refused. */
   at?: number | undefined

@@ -19,7 +19,7 @@ export type { Tool, ToolExecution } from './tool.js'
 interface CommonDefinition<Schema, Name extends string> {
   /** Name for the model: 1 to 64 letters, digits, `_` and `-`. */
   name: Name
-  /** What the tool does and when to use it, for the model. */
+  /** Describes to the model when and how to use the tool. */
   description: string
   /** A zod schema (or any Standard JSON Schema), or `{ type: 'object', properties: … }`. */
   input: Usable<Schema>
@@ -41,7 +41,7 @@ interface CommonDefinition<Schema, Name extends string> {
    * handle is executed again after a crash. Default false.
    */
   keepsHandle?: boolean
-  /** Maximum calls per run, from 1. Further calls get a result that says so. Default: unlimited. */
+  /** Maximum calls per run, from 1. Further calls get a result with this limit. Default: unlimited. */
   maxCalls?: number
 }
 
@@ -70,7 +70,7 @@ export interface ClientToolDefinition<Schema, Name extends string> extends Commo
 }
 
 /**
- * Defines a tool. Its JSON Schema is created here, so that an unusable one is found before anything runs.
+ * Defines a tool. Its JSON Schema is created here, so that an unusable schema is reported before a run starts.
  *
  * ```ts
  * const read = defineTool({
@@ -82,7 +82,7 @@ export interface ClientToolDefinition<Schema, Name extends string> extends Commo
  * })
  * ```
  *
- * Throws a ConfigError `invalid_tool` for a definition that cannot be used; it names the tool and what to change.
+ * Throws a ConfigError `invalid_tool` for an invalid definition. The error names the tool and the remedy.
  */
 export function defineTool<
   Schema extends InputSchema | object,

@@ -6,7 +6,7 @@ import { readProperty } from '../base/json.js'
 import type { Validation } from './plain-validator.js'
 export type { Issue, Validation } from './plain-validator.js'
 
-/** Input of a tool: a schema that implements Standard JSON Schema (zod >= 4.2), or a plain JSON Schema. */
+/** Input schema of a tool. It implements Standard JSON Schema (zod >= 4.2), or is a plain JSON Schema. */
 export type InputSchema = StandardJsonSchema | PlainJsonSchema
 
 /** A JSON Schema for an object. Unknown keywords are passed to the model. */
@@ -16,7 +16,7 @@ export interface PlainJsonSchema {
   readonly [keyword: string]: unknown
 }
 
-/** Input of `execute`: the validated output, or any JSON object for a plain JSON Schema. */
+/** Input of `execute`. It is the validated output, or any JSON object for a plain JSON Schema. */
 export type InputOf<Schema> =
   Schema extends StandardJsonSchema<infer _Input, infer Output> ? Output : JsonObject
 

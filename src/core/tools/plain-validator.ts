@@ -108,8 +108,8 @@ function hasUnsafeKeys(schema: unknown): boolean {
 }
 
 /**
- * Whether the platform's engine certainly matches it in linear time: no repetition, or one character repeated from
- * the start.
+ * Whether the platform's engine certainly matches it in linear time. It has no repetition, or repeats one character
+ * from the start.
  */
 function isSafe(pattern: string): boolean {
   try {
@@ -138,7 +138,7 @@ function toIssues(errors: readonly OutputUnit[]): Issue[] {
   const chosen = errors.filter(({ keyword }) => choices.has(keyword))
   const isInChoice = ({ keyword, keywordLocation, instanceLocation }: OutputUnit): boolean =>
     chosen.some((choice) =>
-      // `false` schemas have no location of their own.
+      // `false` schemas do not have a separate location.
       keyword === 'false'
         ? `${instanceLocation}/`.startsWith(`${choice.instanceLocation}/`)
         : keywordLocation.startsWith(`${choice.keywordLocation}/`),

@@ -49,7 +49,7 @@ export class RunningBatch implements CallOwner {
     for (const call of this.#lanes) call?.stop(abort.reason)
   }
 
-  /** Starts no further calls and returns those that were not started. */
+  /** Starts no further calls and returns the calls that were not started. */
   halt(): readonly RunnableCall[] {
     this.#isHalted = true
     return this.#calls.slice(this.#used)

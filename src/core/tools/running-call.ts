@@ -65,7 +65,7 @@ export interface RunCallOptions {
 }
 
 export interface CallOwner {
-  /** Called once, never during the start of the call. Null: the call waits. */
+  /** Called once, never during the start of the call. The result is null if the call waits. */
   onCallEnd(call: RunningCall, result: ToolResult | null): void
 }
 

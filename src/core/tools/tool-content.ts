@@ -45,7 +45,7 @@ export class ToolContent {
  *   },
  * })
  *
- * @throws UsageError `invalid_input` for what is no part, and for more than 20 MB
+ * @throws UsageError `invalid_input` for an invalid part, and for more than 20 MB
  */
 export function toolContent(
   parts: readonly InputPart[],

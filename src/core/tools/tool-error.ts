@@ -12,9 +12,10 @@ export interface ToolErrorOptions extends ErrorOptions {
 
 /**
  * Throw it in a tool to classify a failure. `code` is the kind.
- * - `policy_denied`: this call is not allowed; asking again will not change that. By default two identical ones end the run
- * - `transient`: it may work later (timeouts, rate limits, lost connections)
- * - `failed`: everything else
+ * - `policy_denied` – this call is not allowed, and a retry will not change that; by default, two identical denials end
+ *   the run
+ * - `transient` – a retry may succeed later (timeouts, rate limits, lost connections)
+ * - `failed` – any other failure
  *
  * ```ts
  * throw new ToolError('policy_denied', 'Paths outside /srv may not be read.', { publicMessage: 'That file is not shared.' })
@@ -40,16 +41,16 @@ export class ToolError extends StatewrightError {
 const names = ['TimeoutError', 'AbortError', 'APIConnectionError', 'APIConnectionTimeoutError']
 
 /**
- * Classifies a tool failure. A ToolError has its kind. Other errors are classified by the following, first the
- * error and then its `cause`s:
+ * Classifies a tool failure. A ToolError has its kind. Other errors are classified by these properties, of the error
+ * and then of its `cause`s:
  * 1. its code: `ECONNRESET`, `ETIMEDOUT`, `EAI_AGAIN`, `UND_ERR_SOCKET`, … are transient;
  * 2. its name: `TimeoutError`, `AbortError`;
  * 3. its HTTP status (`status`, `statusCode`, `response.status`): 408, 425, 429 and 502–504 are transient, other 4xx
- *    are failures whatever the words. 401 and 403 are failures too: they are about the tool's credentials, and only
- *    the tool itself can say that a policy refuses the call;
+ *    are failures regardless of the words. 401 and 403 are failures too, because they concern the tool's credentials,
+ *    and only the tool itself can report that a policy refuses the call;
  * 4. the words of its message: timed out, connection refused, rate limit, 503, service unavailable, HTTP 429, …
  *
- * Never throws, whatever was thrown.
+ * Never throws, for any thrown value.
  */
 export function classifyToolError(error: unknown): { kind: ToolErrorKind; message: string } {
   const message = describeError(error)

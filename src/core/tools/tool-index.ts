@@ -3,7 +3,7 @@ import type { DefaultTokenizer } from '@orama/orama'
 import { loadOnce, loadPeer } from '../base/platform.js'
 import type { Tool } from './tool.js'
 
-// A module of its own keeps the types of the optional package out of the public declarations.
+// A separate module keeps the types of the optional package out of the public declarations.
 
 export const loadOrama = loadOnce(() => loadPeer<typeof OramaModule>('@orama/orama', 'toolSearch()'))
 

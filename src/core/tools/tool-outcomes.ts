@@ -88,8 +88,8 @@ const leastTime = 100_000_000_000
 /**
  * Lets a run sleep when it is returned from `execute`. When all calls of the batch have results, the run is PAUSED
  * with `sleeping` and uses no resources. `createWaker`, DBOS, Restate and `runSession` wake it in time.
- * - Of several dates, the latest counts. A date that is over lets the run go on at once.
- * - `date`: a Date, or milliseconds since the epoch.
+ * - The latest of several dates applies. With a past date, the run continues at once.
+ * - `date` is a Date, or milliseconds since the epoch.
  *
  * @example
  * const waitForPayment = defineTool({
@@ -99,7 +99,7 @@ const leastTime = 100_000_000_000
  *   polling: true,
  *   execute: ({ due }) => sleepUntil(new Date(due)),
  * })
- * @throws {UsageError} `invalid_date` for what is no date, and for a number that is a duration
+ * @throws {UsageError} `invalid_date` for an invalid date, and for a number that looks like a duration
  */
 export function sleepUntil(date: Date | number): Sleep {
   const at = readTime(date)
@@ -119,7 +119,7 @@ function dateError(what: string): UsageError {
 export interface SkillInfo {
   /** 1 to 64 lower-case letters, digits and hyphens. */
   readonly name: string
-  /** What the skill is for and when to load it, for the model: up to 1,024 characters. */
+  /** Describes to the model the purpose of the skill and when to load it. Up to 1,024 characters. */
   readonly description: string
   /** Tools that may be called while the skill is loaded. Absent: all. */
   readonly allowedTools?: readonly string[]

@@ -265,7 +265,9 @@ export function unwrapCall(call: ToolCall): ToolCall {
 
 const wrapped = new WeakMap<Message, Message>()
 
-/** Converts the transcript back to what the model wrote. Cached, because providers cache messages by identity. */
+/**
+ * Restores the calls in the transcript as the model wrote them. Cached, because providers cache messages by identity.
+ */
 export function wrapMessages(messages: readonly Message[]): readonly Message[] {
   return messages.map((message) => {
     if (message.role !== 'assistant' || !message.tool_calls?.some(({ dispatched }) => dispatched))

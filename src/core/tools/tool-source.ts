@@ -5,7 +5,7 @@ import { isStandardSchema, type StandardSchema } from './input-schema.js'
 import type { Tool } from './tool.js'
 
 /**
- * Tools that may change during use, such as those of a server. Add it to the `tools` of an agent. `mcpTools` of
+ * Tools that may change during use, such as the tools of a server. Add it to the `tools` of an agent. `mcpTools` of
  * `statewright/mcp` resolves with one.
  */
 export interface ToolSource {
@@ -27,7 +27,7 @@ export function listSourceTools(source: unknown): readonly unknown[] | undefined
 }
 
 /**
- * Tools created from arguments: a root folder, a base URL, a tenant.
+ * Tools created from arguments, such as a root folder, a base URL or a tenant.
  *
  * @example
  * const files: ToolGroup<{ root: string }> = defineToolGroup({

@@ -42,14 +42,14 @@ export interface ToolExecution<Context = unknown> {
 }
 
 /**
- * A tool created by `defineTool`. `Input` is the input of `execute`, `Arguments` that of the model: they differ
+ * A tool created by `defineTool`. `Input` is the input of `execute`, `Arguments` the input from the model. They differ
  * for schemas with defaults or transforms.
  */
 export interface Tool<Input = unknown, Context = unknown, Name extends string = string, Arguments = Input>
   extends Omit<ToolTraits, 'delegate' | 'deferred' | 'loads' | 'skill' | 'handoff'> {
   /** Name for the model. */
   readonly name: Name
-  /** What the tool does and when to use it, for the model. */
+  /** Describes to the model when and how to use the tool. */
   readonly description: string
   /** JSON Schema of the input for the model. */
   readonly parameters: JsonObject
@@ -66,11 +66,11 @@ export interface Tool<Input = unknown, Context = unknown, Name extends string = 
   readonly defer?: true
   /** Set on the tool of `toolSearch()`. */
   readonly search?: ToolSearch
-  /** Set on sub-agents: the result of `agent.asTool()`. */
+  /** Set on sub-agents, which `agent.asTool()` creates. */
   readonly delegate?: Delegate
   /** Belongs to the skills of an agent. */
   readonly skill?: true
-  /** Set on handoffs: the result of `handoff()`. */
+  /** Set on handoffs, which `handoff()` creates. */
   readonly handoff?: HandoffLink
   /** Type-level only. */
   readonly '~arguments'?: Arguments
@@ -100,7 +100,7 @@ export interface ToolSearch {
   readonly loading: 'append' | 'dispatch'
   /** The provider searches instead. */
   readonly hosted: boolean
-  /** With `dispatch`: the tool that calls loaded tools. */
+  /** The tool that calls loaded tools, with `dispatch`. */
   readonly dispatcher: Tool | undefined
   /** The list of deferred tools for the instructions. Deterministic. */
   readonly writeIndex: (deferred: readonly Tool[]) => string
@@ -136,7 +136,7 @@ export interface HandoffLink {
 /** The agents that a session can be handed to. Methods throw a ConfigError if two agents have one name. */
 export interface Team {
   find(name: string): object | undefined
-  /** The parts of the first agent, overridden by those of the named agent. The same object for the same agents. */
+  /** The parts of the first agent, overridden by the parts of the named agent. The same object for the same agents. */
   mix(name: string, first: object): object | undefined
   /** Names and parts. */
   list(): readonly (readonly [string, object])[]
@@ -154,7 +154,7 @@ export interface Delegate {
   readonly tools: ToolsByName
   /** Creates the user message of the sub-agent. Throws for an unusable input. */
   readonly messageFor: (input: unknown) => string
-  /** Starts or continues the run of a call. Null: it was started before, and nothing is left of it. */
+  /** Starts or continues the run of a call. Null if the run was started before and its log is gone. */
   readonly open: (errand: DelegateRequest) => Promise<DelegateRun | null>
 }
 
@@ -184,7 +184,7 @@ export interface DelegateRequest {
   /** The parent actor, and the id below it. */
   parent: AnyActorRef
   actorId: string
-  /** The store of the run. Absent: the sub-agent lives in memory. */
+  /** The store of the run. Without it, the sub-agent is in memory. */
   store: SessionStore | undefined
   /** The remaining budget of the run. */
   left: BudgetRemaining

@@ -49,7 +49,7 @@ export type GuardVerdict =
    * their result.
    */
   | { readonly action: 'block'; readonly message: string; readonly callIds?: readonly string[] }
-  /** Stops the run. `message` tells people how to react; `evidence` is the observation. */
+  /** Stops the run. `message` gives people a remedy, and `evidence` is the observation. */
   | { readonly action: 'halt'; readonly message: string; readonly evidence?: string }
 
 /**
@@ -64,7 +64,7 @@ export type GuardVerdict =
  */
 export interface GuardContext {
   readonly fact: GuardFact
-  /** Aborts when the verdict is no longer needed: the run was stopped, or `timeoutMs` has passed. */
+  /** Aborts when the verdict is no longer needed, because the run was stopped or `timeoutMs` has passed. */
   readonly signal: AbortSignal
   /** The app's object passed to the run. */
   readonly context: unknown
@@ -124,7 +124,7 @@ export interface UserGuard
  * })
  * ```
  *
- * Throws a ConfigError `invalid_guard` for a definition that cannot be used; it names the guard and what to change.
+ * Throws a ConfigError `invalid_guard` for an invalid definition. The error names the guard and the remedy.
  */
 export function defineGuard<State = null>(definition: GuardDefinition<State>): UserGuard {
   const { name, initial, observe, verdict, onHalt, timeoutMs, onError } = checkDefinition(definition)

@@ -18,7 +18,7 @@ import type {
 import { loadOnce } from '../../core/base/platform.js'
 import { type ListRequest, paths } from '../routes.js'
 
-/** Where the page gets its data: a server, or an exported file. */
+/** The data source of the page, which is a server or an exported file. */
 export interface Source {
   /** An exported file has one session and is read-only. */
   isFile: boolean

@@ -147,10 +147,7 @@ function Link({
   )
 }
 
-/**
- * Shows pictures that the text itself contains. Loading one from the web would tell its server that the text is
- * being read.
- */
+/** Shows only embedded pictures. Loading one from the web would reveal to its server that the text is being read. */
 function Image({ image: { href, text, title } }: { image: Tokens.Image }) {
   if (isPicture(href)) return <img src={href} alt={text} title={title ?? undefined} />
   return (

@@ -1,8 +1,7 @@
 import { Lexer, type MarkedToken, type Tokens } from 'marked'
 
 /**
- * A parsed block or span. `as-written`: a block that is shown as plain text, because parsing it would drop
- * letters.
+ * A parsed block or span. `as-written` is a block that is shown as plain text, because parsing it would drop letters.
  */
 export type MarkdownToken = MarkedToken | { type: 'as-written'; raw: string }
 

@@ -66,7 +66,7 @@ export function RunHead({
   )
 }
 
-/** Whether resuming continues the run: it is paused, or its process has ended. */
+/** Whether resuming continues the run, because it is paused or its process has ended. */
 export function mayResume({ session }: SessionView): boolean {
   return session.state === 'PAUSED' || session.standing === 'interrupted'
 }
@@ -88,7 +88,7 @@ interface VerdictProps {
   onPlace: (place: number) => void
 }
 
-/** Why the session stopped and what it used. Each part links to its records, one after another. */
+/** The stop reason and the usage of the session. Each part links to its records, one after another. */
 export function VerdictStrip({ view, steps, onFork, onShare, onResume, onPlace }: VerdictProps) {
   const { verdict, rows, session } = view
   const [trouble, setTrouble] = useState('')
@@ -190,7 +190,7 @@ function Chips({ view, steps, onPlace }: Pick<VerdictProps, 'view' | 'steps' | '
   )
 }
 
-/** What the session used, and the records that each part links to. */
+/** The usage of the session, and the records that each part links to. */
 function listChips(
   { rows, bars, verdict }: Pick<SessionView, 'rows' | 'bars' | 'verdict'>,
   steps: readonly RunStep[],

@@ -45,7 +45,7 @@ export function useMoment(
   return shown.current
 }
 
-/** Subscribes to live messages. `after`: the last record that the page has. Null if unknown. */
+/** Subscribes to live messages. `after` is the last record that the page has, or null if unknown. */
 export function useLive(
   source: Source,
   id: string,

@@ -28,7 +28,7 @@ export interface RunStep {
   handedTo: string | null
   flags: RecordRow['flags']
   hasFailed: boolean
-  /** What the step ended with if it has no calls: `answer`. */
+  /** The end of a step without calls, such as `answer`. */
   label: string
   /** The text that plain search words match. */
   words: string

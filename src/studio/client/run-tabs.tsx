@@ -112,7 +112,7 @@ function measureNearness({ streak, threshold }: GuardView): number {
   return streak === null || threshold === null || threshold === 0 ? 0 : streak / threshold
 }
 
-/** `elapsedMs`: the elapsed time of a run without a deadline, which does not count it. */
+/** `elapsedMs` is the elapsed time of a run without a deadline, whose budget does not count time. */
 export function BudgetTab({ budget, elapsedMs }: { budget: readonly GaugeView[]; elapsedMs: number }) {
   const say = (name: GaugeView['name'], value: number | null): string =>
     value === null

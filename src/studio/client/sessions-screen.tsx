@@ -40,7 +40,7 @@ export function LatestScreen({ source, onProblem }: ScreenProps) {
   return <RunScreen key={row.id} source={source} id={row.id} seq={null} onProblem={onProblem} />
 }
 
-/** Sessions of the store, those that wait for a person first. */
+/** Sessions of the store. Sessions that wait for a person come first. */
 export function SessionsScreen({ source, query, onProblem }: ScreenProps & { query: string }) {
   const [q, setQuery] = useState(query)
   const [sort, setSort] = useState<SessionSort>('standing')

@@ -11,7 +11,7 @@ export interface PlacedBar {
 /** Positions on the timeline, from 0 (left) to 1 (right). */
 export interface Axis {
   at(place: number): number
-  /** The left edge of the stretch that starts with this record. At the number of records: the end. */
+  /** The left edge of the stretch that starts with this record. The number of records gives the end. */
   edge(place: number): number
   span(placed: Pick<PlacedBar, 'bar' | 'from' | 'to'>): readonly [from: number, to: number]
   placeAt(x: number): number
@@ -205,7 +205,7 @@ export function listStretches(rows: readonly RecordRow[]): Stretch[] {
 
 const [fastestMs, slowestMs] = [120, 900]
 
-/** Playback delay before the next record, in milliseconds: the real delay within bounds. */
+/** Playback delay before the next record, in milliseconds. It is the real delay within bounds. */
 export function findPlayDelay(rows: readonly Pick<RecordRow, 'at'>[], place: number): number {
   const gap = (rows[place + 1]?.at ?? 0) - (rows[place]?.at ?? 0)
   return Math.min(slowestMs, Math.max(fastestMs, gap))
@@ -241,7 +241,7 @@ export const grain = 1 / 1600
 /** Narrower bars have no room for a label. */
 const narrow = 6 / 1000
 
-/** A drawn bar. `merged`: the bars that it stands for. Null if it stands only for itself. */
+/** A drawn bar. `merged` lists the bars that it represents, or is null for a single bar. */
 export interface SeenBar extends PlacedBar {
   left: number
   right: number

@@ -8,7 +8,7 @@ export type WhatIf = { at: number } & (
   | { decided: Decision; call: Pick<ShownMessage['calls'][number], 'id' | 'name' | 'arguments'> }
 )
 
-/** Describes what a fork at this record drops and what may run again. */
+/** Describes the records that a fork at this record drops and the calls that may run again. */
 export function describeFork(
   place: number,
   steps: readonly RunStep[],

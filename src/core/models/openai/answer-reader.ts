@@ -84,7 +84,7 @@ export class AnswerReader {
     }
   }
 
-  /** Converts an exception: the abort reason, or a `ModelError` with the partial text. */
+  /** Converts an exception to the abort reason, or to a `ModelError` with the partial text. */
   toFailure(error: unknown): unknown {
     const { signal } = this.#options
     return signal.aborted ? signal.reason : addPartial(error, this.#fold)
@@ -234,9 +234,9 @@ export interface AnswerFold {
   /** The content is complete. Usage or `[DONE]` may still follow. */
   readonly finished: boolean
   /**
-   * Adds a parsed event, or a document (`whole`), and returns what it adds to the visible response.
+   * Adds a parsed event, or a document (`whole`), and returns its addition to the visible response.
    *
-   * @throws ModelError when it is, or carries, an error object.
+   * @throws ModelError when it is or contains an error object.
    */
   push(piece: unknown, whole?: boolean): Delta
   /** An event was lost, so the response has a gap unless its end was announced before. */
@@ -244,9 +244,9 @@ export interface AnswerFold {
   /** Returns buffered text. Call it once, at the end. */
   flush(): Delta
   /**
-   * The response so far. `ended`: the provider sent `[DONE]`.
+   * The response so far. `ended` means that the provider sent `[DONE]`.
    *
-   * @throws ModelError for an answer that nothing can be made of
+   * @throws ModelError for an unusable answer
    */
   getResponse(ended: boolean): ModelResponse
   /** The content of a response that failed midway. */

@@ -123,7 +123,7 @@ class ChatFold implements AnswerFold {
     throw new ModelError({ ...toBodyFailure(error), partialText: this.#text, usage: this.#usage })
   }
 
-  /** Some servers send a message next to the delta: the whole response so far, or the only copy of it. */
+  /** Some servers send a message next to the delta. It has the whole response so far, or the only copy of it. */
   #pushChoice(choice: JsonObject, whole: boolean): Delta {
     const delta = asObject(choice.delta)
     const message = toWholeDelta(choice.message)

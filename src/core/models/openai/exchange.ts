@@ -165,7 +165,7 @@ export interface NodeTransport {
  * Sends one request over Node's HTTP or a dispatcher, with the URL and headers that the client would use. This
  * costs less than half of `fetch` and avoids its 300-second limits.
  *
- * @throws what the client would throw for a status or a connection; else like `readFetchAnswer`
+ * @throws the client's error for a status or a connection; otherwise like `readFetchAnswer`
  */
 export async function exchangeOverNode(
   { node, dispatcher }: NodeTransport,

@@ -51,7 +51,7 @@ export interface OpenAIOptions {
    * a fifth of the time on servers with hundreds of runs. Default: Node's HTTP.
    */
   dispatcher?: RequestDispatcher | undefined
-  /** Limits the request rate: the return value of `createLimiter` from `statewright/fleet`. Default: no limit. */
+  /** Limits the request rate. Create it with `createLimiter` from `statewright/fleet`. No limit by default. */
   limiter?: RequestLimiter | undefined
   /**
    * Allows a key in a browser, where anyone who opens the page can read it. A page without a key does not need
@@ -71,10 +71,10 @@ export interface OpenAIChatOptions extends OpenAIOptions {
    */
   maxTokensField?: 'max_tokens' | 'max_completion_tokens' | undefined
   /**
-   * Whether assistant messages are sent back with their reasoning, and how: as the field `reasoning_content` or
-   * `reasoning`, or as a `thinking` content part. True: in the provider's form, else as `reasoning_content` on
-   * messages with tool calls. Default: for providers that require it (DeepSeek, Moonshot) or use it (Z.ai and
-   * GPUStack: `reasoning_content`; Ollama: `reasoning`; Mistral: `thinking`).
+   * Whether assistant messages are sent back with their reasoning, and in which form. It is the field
+   * `reasoning_content` or `reasoning`, or a `thinking` content part. True selects the provider's form, or otherwise
+   * `reasoning_content` on messages with tool calls. By default it is sent to providers that require it (DeepSeek,
+   * Moonshot) or use it (Z.ai and GPUStack with `reasoning_content`, Ollama with `reasoning`, Mistral with `thinking`).
    */
   echoReasoning?: boolean | ReasoningForm | undefined
 }
@@ -197,7 +197,7 @@ export interface OpenAIResponsesOptions extends OpenAIOptions {
    * `mcp`, … They are listed after the agent's tools. Tools that expect you to return a result are not supported.
    */
   hostedTools?: readonly JsonObject[] | undefined
-  /** Whether the model summarizes its reasoning for people, and at what length. Default: no summary. */
+  /** Whether the model summarizes its reasoning for people, and at what length. No summary by default. */
   reasoningSummary?: 'auto' | 'concise' | 'detailed' | undefined
   /**
    * Whether encrypted reasoning is requested so that it can be sent back. Default: true, except for OpenAI models
@@ -256,7 +256,7 @@ export function checkCredentials(options: OpenAIOptions): void {
   }
 }
 
-/** Whether a page may hold the client: if the app allows it, or if there is no secret. */
+/** Whether a page may use the client. It may if the app allows it, or if the options contain no secret. */
 export function isAllowedInBrowser(options: OpenAIOptions): boolean {
   return options.dangerouslyAllowBrowser ?? !hasSecret(options)
 }

@@ -25,8 +25,7 @@ export type { OpenAIChatOptions } from './openai-options.js'
  * openaiChat({ model: 'qwen3', baseURL: 'http://localhost:11434/v1' })             // a local server needs no key
  * openaiChat({ model: 'my-deployment', client: new AzureOpenAI({ apiVersion }) })  // a client of one's own
  *
- * @throws ConfigError for options that no request could be made with. A request rejects with a `ModelError`, or with
- * the signal's reason.
+ * @throws ConfigError for invalid options. A request rejects with a `ModelError`, or with the signal's reason.
  */
 export function openaiChat(options: OpenAIChatOptions): ModelProvider {
   checkChatOptions(options)
@@ -52,8 +51,7 @@ export type { OpenAIResponsesOptions } from './openai-options.js'
  * openaiResponses({ model: 'gpt-5', hostedTools: [{ type: 'web_search' }] })         // with a tool that OpenAI runs
  * openaiResponses({ model: 'glm-4.7-flash', baseURL: 'http://localhost:1234/v1' })   // LM Studio
  *
- * @throws ConfigError for options that no request could be made with. A request rejects with a `ModelError`, or with
- * the signal's reason.
+ * @throws ConfigError for invalid options. A request rejects with a `ModelError`, or with the signal's reason.
  */
 export function openaiResponses(options: OpenAIResponsesOptions): ModelProvider {
   checkResponsesOptions(options)

@@ -30,7 +30,7 @@ interface ItemDraft {
   isDone: boolean
   /** Pieces by name and part number. */
   pieces: Map<string, Piece>
-  /** By name: the text received so far over all parts, and the number of the latest part. */
+  /** Per name, the text received so far over all parts, and the number of the latest part. */
   taken: Map<string, { text: string; part: number }>
   /** Index among the reported calls, or undefined. */
   callIndex: number | undefined
@@ -115,7 +115,7 @@ export function createOutputItems(reportsCalls: boolean) {
     return { ...noDelta, calls: [{ index, id, name: asText(item.name), arguments: text }] }
   }
 
-  /** Adds text to a part and returns what is new. Returns nothing if the whole text contradicts the pieces. */
+  /** Adds text to a part and returns the new text. Returns nothing if the whole text contradicts the pieces. */
   function advance(draft: ItemDraft, name: string, part: number, text: string, isWhole: boolean): Delta {
     const { kind } = pieceKinds[name] as { kind: PieceKind }
     const piece = getPiece(draft, name, kind, part, isWhole ? text : null)

@@ -52,7 +52,7 @@ function isPlainRecord(input: unknown, fits: (value: unknown) => boolean): boole
   return Object.values(input).every((value) => value === undefined || fits(value))
 }
 
-/** Uses the URL and headers of the `openai` client, except for those that describe the client and its platform. */
+/** Uses the URL and headers of the `openai` client, except for headers that describe the client and its platform. */
 export function createPlainClient(options: OpenAIOptions, path: string): RequestClient {
   const { apiKey } = options
   let stored: Promise<OutgoingRequest> | undefined
@@ -126,7 +126,7 @@ function createHeaders(options: OpenAIOptions, key: string | null): Headers {
   return headers
 }
 
-/** Has the fields of the client's errors and the whole body, of which the client only keeps `error`. */
+/** Has the fields of the client's errors and the whole body. The client only keeps its `error`. */
 function createStatusError(status: number, text: string, headers: Headers): Error {
   const body = parseJsonOr(text, undefined) as { error?: ErrorBody } | null | undefined
   const error = body?.error
@@ -204,7 +204,7 @@ export async function loadClient(options: OpenAIOptions, path: string): Promise<
       return this.makeStatusError(status, body as object, body === undefined ? text : undefined, headers)
     }
 
-    /** Keeps the whole error body, of which the client only keeps `error`. */
+    /** Keeps the whole error body. The client only keeps its `error`. */
     protected override makeStatusError(
       status: number,
       body: object,

@@ -236,7 +236,7 @@ interface WireCall {
   function: { name: string; arguments: string }
 }
 
-/** Converts a chat message. `isStored`: the provider stores responses and knows items by id. */
+/** Converts a chat message. `isStored` means that the provider stores responses and knows items by id. */
 function toInputItems(message: WireMessage, isStored: boolean): readonly InputItem[] {
   const { role, content } = message
   if (Array.isArray(message['items'])) return keepSendable(message['items'] as InputItem[], isStored)

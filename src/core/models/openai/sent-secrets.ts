@@ -17,7 +17,7 @@ const openHeaders =
 const secretParameters = /key|token|secret|sig|auth|pass|credential/i
 
 /**
- * The secrets in requests of a model: the key, and headers and query parameters with secret-like names. Some
+ * The secrets in requests of a model, which are the key, and headers and query parameters with secret-like names. Some
  * providers repeat them in errors.
  */
 export class SentSecrets {

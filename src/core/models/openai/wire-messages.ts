@@ -141,7 +141,7 @@ export interface Arrangement {
 }
 
 /**
- * Arranges messages for every provider: one system message first, then alternating user and assistant messages,
+ * Arranges messages for every provider, with one system message first, then alternating user and assistant messages
  * with a limited number of calls each. Unchanged messages stay the same objects.
  */
 export function arrangeMessages(
