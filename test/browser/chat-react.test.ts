@@ -11,7 +11,7 @@ import { launchChromium } from './chromium.js'
 jest.setTimeout(60_000)
 
 const example = fileURLToPath(new URL('../../examples/chat-react/', import.meta.url))
-// It has packages of its own, which `npm run suite -- browser` and `npm run example -- chat-react` install.
+// It has separate packages, which `npm run suite -- browser` and `npm run example -- chat-react` install.
 const isInstalled = existsSync(`${example}node_modules/vite`)
 
 const farStore = new URL('far-store.mjs', import.meta.url).href
@@ -21,7 +21,7 @@ interface Served {
   close: () => Promise<void>
 }
 
-/** The starter as people start it, in front of another store where one is named. */
+/** The starter as users start it, optionally with another store. */
 async function serve(store?: string): Promise<Served> {
   const folder = await mkdtemp(join(tmpdir(), 'statewright-chat-'))
   const { OPENAI_API_KEY: _key, OPENAI_BASE_URL: _url, ...environment } = process.env
@@ -96,7 +96,7 @@ describe.each(Object.entries(stores))('chat-react on %s', (_, start) => {
           })
       const sent = await look('[data-role=user] .text')
       expect(sent.backgroundColor).toBe('rgb(36, 50, 74)')
-      // While the answer comes.
+      // While the answer streams.
       await page.getByRole('button', { name: 'Stop' }).waitFor()
       await say(page, 'And back.')
       const queued = page.locator('article[data-queued]')
@@ -104,14 +104,14 @@ describe.each(Object.entries(stores))('chat-react on %s', (_, start) => {
       expect(await queued.innerText()).toMatch(/And back\.\s*queued/)
       expect(await look('[data-queued] .text')).not.toEqual(sent)
       expect(await own.filter({ hasText: 'And back.' }).count()).toBe(1)
-      // It waits while the first answer waits for the person, also after a reload.
+      // It stays queued while the first answer waits for the person, even after a reload.
       await page.getByRole('button', { name: '12C' }).waitFor()
-      // The page asks the server for nothing while it waits.
+      // The page sends no requests while it waits.
       await page.reload({ waitUntil: 'networkidle' })
       await queued.waitFor()
       await page.getByRole('button', { name: '12C' }).click()
       await page.getByRole('button', { name: 'Approve' }).click()
-      // Its turn has come when its own answer asks for a seat.
+      // Its turn starts when its answer asks for a seat.
       await page.getByRole('button', { name: '12C', disabled: false }).waitFor()
       const roles = ['user', 'assistant', 'user', 'assistant']
       expect(await rolesOf(page)).toEqual(roles)

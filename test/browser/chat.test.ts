@@ -41,11 +41,11 @@ afterEach(async () => {
 
 interface Server {
   url: string
-  /** As a machine that loses its power would. */
+  /** As after a power loss. */
   kill(): Promise<void>
 }
 
-/** The example as people start it, in a process of its own. */
+/** The example as users start it, in a separate process. */
 async function serve(rehearsal: Rehearsal | null, port = '0'): Promise<Server> {
   const { OPENAI_API_KEY: _key, OPENAI_BASE_URL: _url, ...environment } = process.env
   const model = rehearsal ? { OPENAI_API_KEY: 'none', OPENAI_BASE_URL: rehearsal.url } : {}
@@ -90,7 +90,7 @@ const shows = (page: Page, words: string): Promise<unknown> =>
 
 const said = (page: Page): Promise<string[]> => page.locator('.assistant').allInnerTexts()
 
-/** It is over, or waits: nothing comes any more. */
+/** The run is over or waits, so no more events come. */
 const rests = (page: Page, state = ''): Promise<unknown> =>
   page.waitForFunction((wanted) => document.getElementById('state')?.textContent === wanted, state)
 

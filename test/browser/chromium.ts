@@ -1,6 +1,6 @@
 import { type Browser, chromium } from 'playwright-core'
 
-/** Debian's chromium, which makes no requests of its own. Hosts of `.example` are this machine. */
+/** Debian's chromium, which makes no background requests. `.example` hosts resolve to this machine. */
 export function launchChromium(): Promise<Browser> {
   return chromium.launch({
     executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',

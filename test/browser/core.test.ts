@@ -29,7 +29,7 @@ afterEach(async () => {
   await Promise.all(open.splice(0).map((each) => each.close()))
 })
 
-/** A page of that host with the app in it, and what went wrong in it without being caught. */
+/** A page of that host with the app in it, and its uncaught errors. */
 async function openPage(host = '127.0.0.1'): Promise<{ page: Page; faults: string[]; requests: string[] }> {
   const page = await browser.newPage()
   open.push(page)
@@ -84,7 +84,7 @@ describe('an agent in a page', () => {
     }, rehearsal.url)
     expect(result).toMatchObject({ state: 'COMPLETED', reason: 'end_turn', output: '19 + 23 is 42.' })
     expect(text).toBe('19 + 23 is 42.')
-    // The header is read across origins.
+    // The header is readable across origins.
     expect(delays).toEqual([1])
     expect(types).toEqual(expect.arrayContaining(['tool_call', 'tool_result', 'retry', 'run_ended']))
     expect(rehearsal.requests.every(({ headers }) => headers.authorization === 'Bearer no-key-needed')).toBe(

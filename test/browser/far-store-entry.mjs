@@ -1,4 +1,4 @@
-// Stands in for `statewright/stores/file`: see far-store.mjs.
+// Replaces `statewright/stores/file` (see far-store.mjs).
 import { setTimeout } from 'node:timers/promises'
 import { fileStore as nearStore } from 'statewright/stores/file'
 import { postgresStore } from 'statewright/stores/postgres'

@@ -1,5 +1,5 @@
-// Loaded before the server of a starter: its file store becomes a store that is further away. CHAT_STORE is `slow`, where each
-// question takes 5 ms, or the address of a Postgres database.
+// Loaded before a starter's server to replace its file store with a remote store. CHAT_STORE is `slow` (each
+// query takes 5 ms) or the address of a Postgres database.
 import { register } from 'node:module'
 
 const resolver = `

@@ -1,7 +1,7 @@
 import type * as statewright from '../../src/index.js'
 import type { z as zod } from 'zod'
 
-/** What a page of these tests has, for the code that runs in it. */
+/** The globals of the test pages, for code that runs in them. */
 declare global {
   var app: typeof statewright & { z: typeof zod }
 }

@@ -11,7 +11,7 @@ export interface Site {
   close(): Promise<void>
 }
 
-/** A page with the app, and its chunks, on a free port of 127.0.0.1. */
+/** A page with the app and its chunks, on a free port of 127.0.0.1. */
 export async function openSite(): Promise<Site> {
   const files = await bundled()
   files.set('/', { type: 'text/html', body: '<!doctype html><script type="module" src="/app.js"></script>' })
@@ -46,7 +46,7 @@ onmessage = async ({ data: baseURL }) => {
 async function bundled(): Promise<Map<string, { type: string; body: string }>> {
   const { outputFiles } = await build({
     absWorkingDir: root,
-    // The core as an app's bundler takes it in, from the package that is built.
+    // The core as an app's bundler imports it from the built package.
     stdin: { contents: app, resolveDir: root },
     entryNames: 'app',
     bundle: true,
@@ -55,7 +55,7 @@ async function bundled(): Promise<Map<string, { type: string; body: string }>> {
     platform: 'browser',
     splitting: true,
     minify: true,
-    // A chunk is known by the package that it begins with.
+    // Identifies a chunk by its first package.
     chunkNames: '[name]-[hash]',
     outdir: 'site',
     logLevel: 'silent',

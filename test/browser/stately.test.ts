@@ -41,11 +41,11 @@ interface Told {
 }
 
 declare global {
-  /** What the fake editor was told. */
+  /** The messages that the fake editor received. */
   var told: Told[]
 }
 
-/** A page that says hello as Stately's editor does, and keeps what it is told. */
+/** A page that sends the handshake of Stately's editor and records its messages. */
 async function fakeEditor(): Promise<typeof editor> {
   const html = `<!doctype html><script>
     globalThis.told = []
@@ -67,7 +67,7 @@ async function fakeEditor(): Promise<typeof editor> {
 
 const secret = `sk-${'a1B2'.repeat(8)}`
 
-/** An agent that reads once and answers, on a store of its own. */
+/** An agent that reads once and answers, with a separate store. */
 async function reader() {
   const url = `file:${await folder({})}`
   const rehearsal = await startRehearsal({
@@ -96,7 +96,7 @@ async function reader() {
   return { agent, url, store }
 }
 
-/** The command, until the test is over; its address. */
+/** Starts the command for the test and returns its address. */
 async function stately(...args: string[]): Promise<string> {
   const interrupt = new AbortController()
   let ended: ReturnType<typeof cli> | undefined
@@ -130,7 +130,7 @@ async function frameOf(page: Page): Promise<Frame> {
   return frame
 }
 
-/** What the frame has been told once that many snapshots are among it. */
+/** The frame's messages after this many snapshots. */
 async function toldTo(page: Page, snapshots: number): Promise<Told[]> {
   const frame = await frameOf(page)
   await frame.waitForFunction(
@@ -140,13 +140,13 @@ async function toldTo(page: Page, snapshots: number): Promise<Told[]> {
   return frame.evaluate(() => told)
 }
 
-/** Time goes on in the page where the test says so. */
+/** The test controls the page's clock. */
 async function stopClock(page: Page): Promise<void> {
   await page.clock.install({ time: 0 })
   await page.clock.pauseAt(1000)
 }
 
-/** Goes from the first record to the last, one by one; each is in the frame before the next. */
+/** Steps from the first record to the last. Each reaches the frame before the next. */
 async function goThrough(page: Page, count: number): Promise<Told[]> {
   await toldTo(page, 1)
   for (let told = 2; told <= count; told++) {
@@ -164,7 +164,7 @@ describe("a stored session in Stately's editor", () => {
       await stately('--session', 'work', '--store', url, '--editor', editor.url),
     )
     await page.locator('.slider input, input[type=range]').first().waitFor()
-    // The first record opens the session: there is no state yet.
+    // The first record opens the session, so there is no state yet.
     await page.locator('body').press('ArrowRight')
     const last = store.read('work').length
     const [init, ...rest] = await goThrough(page, last - 1)
@@ -235,7 +235,7 @@ describe("a stored session in Stately's editor", () => {
       (page) => page.clock.install(),
     )
     const note = page.locator('.stately-note')
-    // From the beginning: the frame shows an error of the browser where the editor cannot be reached.
+    // From the start, because the frame shows a browser error if the editor cannot be reached.
     await page.locator('.picture svg').waitFor()
     expect(await note.textContent()).toMatch(
       /is loading. Until it responds, the studio shows its own chart.$/,

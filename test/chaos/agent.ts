@@ -24,24 +24,24 @@ import { fetchFrom, type Host, type Provider } from './provider.js'
 import { type ToolName, tools } from './tools.js'
 import type { World } from './world.js'
 
-/** What a chaotic agent is made of, besides its plan. */
+/** A chaotic agent's parts, in addition to its plan. */
 export interface Parts {
   world: World
   provider: Provider
   host: Host
-  /** Under which its requests are known to the host. */
+  /** Identifies its requests at the host. */
   id: string
   store: SessionStore | undefined
   run: () => Run | undefined
-  /** How the agent's process sees the time. Default: as the world does. */
+  /** The process's clock. Default: the world's clock. */
   clock?: Clock
-  /** What the plan has no word for. */
+  /** Settings outside the plan. */
   options?: Partial<AgentOptions>
-  /** Told whenever a tool begins to work. */
+  /** Called when a tool starts its work. */
   onExecute?: (execution: ToolExecution) => void
 }
 
-/** The agent of a plan: real in everything but what surrounds it. */
+/** The agent of a plan. Only its environment is simulated. */
 export function agentOf(plan: Plan, parts: Parts): Agent {
   const { world, store, clock = world, options = {} } = parts
   const model = modelOf(plan, parts)
@@ -142,7 +142,7 @@ function toolOf(
     },
     execute: (input, execution) => {
       world.moves += 1
-      // What goes on from a handle, or from an answer, begins nothing.
+      // Continuing from a handle or an answer does not start a run.
       if (execution.handle === undefined && findAsked(execution) === undefined) onExecute?.(execution)
       return world.calm ? 'done' : tools[behaviour]({ world, execution, input, run })
     },

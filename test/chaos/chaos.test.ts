@@ -5,11 +5,11 @@ import { hosted } from './hosted.js'
 import { Tally } from './tally.js'
 import { sampled } from '../support/extent.js'
 
-/** `npm run suite -- chaos` plays thousands; here is a sample. */
+/** `npm run suite -- chaos` plays thousands. This test plays a sample. */
 const { CHAOS_RUNS: runs = String(sampled(20)), CHAOS_SEED: seed = '1', CHAOS_PATH: path = '' } = process.env
 const numRuns = Number(runs)
 const isWhole = numRuns >= 1_000
-/** The whole takes as long as it may; a machine that is slow plays less of it. */
+/** The full suite has a time limit, so a slow machine plays fewer plans. */
 const longest = 120_000
 
 const { host, unhandled } = hosted()
@@ -23,7 +23,7 @@ test(
       last = check(plan, tally)
       return last
     })
-    // A failure is told as it was found: smaller plans are other runs.
+    // Reports a failure unshrunk, because smaller plans are different runs.
     await fc.assert(property, {
       numRuns,
       seed: Number(seed),
@@ -31,7 +31,7 @@ test(
       ...(path !== '' && { path }),
       ...(isWhole && { interruptAfterTimeLimit: longest, markInterruptAsFailure: false }),
     })
-    // When the time is over, a run is under way: it counts, and nothing of it may be left when the suite ends.
+    // At the time limit a run is active. It counts, and it must leave no work when the suite ends.
     await last
     console.log(tally.table(isWhole))
     if (isWhole) expect(tally.missing()).toEqual([])

@@ -2,7 +2,7 @@ import type { World } from './world.js'
 
 type Check = (world: World, signal: AbortSignal | undefined, content: string) => unknown
 
-/** What somebody does who is asked for a verdict or for material: a shield, a guard, memory, whoever grants approval. */
+/** The behavior of an external verdict or content source: a shield, a guard, memory, an approver. */
 export const checks = {
   'lets pass': () => ({ action: 'allow' }),
   'takes its time': async (world) => {

@@ -2,12 +2,12 @@ import { listAnswerableCalls } from '../../machines/agent/to-result.js'
 import type { Agent, AgentContext, Run } from '../../src/index.js'
 import type { World } from './world.js'
 
-/** Somebody with a hand on the run. */
+/** A person or program with access to the run. */
 export interface Hands {
   world: World
   agent: Agent
   run: Run
-  /** What the run was given as its signal. */
+  /** The run's abort signal. */
   abort: AbortController
 }
 
@@ -15,7 +15,7 @@ type Deed = (hands: Hands) => unknown
 
 const half = '\ud83d'
 
-/** The calls that wait for somebody, and how. */
+/** The pending calls, and how they wait. */
 function waiting(run: Run, needs: 'approval' | 'client'): string[] {
   const { context } = run.snapshot() as { context: AgentContext }
   return listAnswerableCalls(context).flatMap((call) => (call.needs === needs ? [call.callId] : []))
@@ -28,7 +28,7 @@ const output = ({ run }: Hands, value: unknown): void => {
   for (const id of waiting(run, 'client')) run.addToolOutput(id, value)
 }
 
-/** What people and programs do to a run, at any time. */
+/** Actions of people and programs on a run, at any time. */
 export const deeds = {
   cancels: ({ run }) => run.cancel('Enough.'),
   aborts: ({ abort }) => abort.abort(new Error(`Gone ${half}.`)),
@@ -84,12 +84,12 @@ export type DeedName = keyof typeof deeds
 
 export const deedNames = Object.keys(deeds) as DeedName[]
 
-/** How those behave whom a run waits for. */
+/** The behavior of those who must answer a run. */
 export const manners = ['approve', 'reject', 'edit', 'come late', 'answer twice', 'stay away'] as const
 
 export type Manner = (typeof manners)[number]
 
-/** What is done at a rest of the run, so that it goes on. */
+/** The action at a wait that continues the run. */
 export async function attend(hands: Hands, manner: Manner): Promise<void> {
   const { world, run } = hands
   if (manner === 'stay away') return run.cancel('Nobody came.')
@@ -111,7 +111,7 @@ export async function attend(hands: Hands, manner: Manner): Promise<void> {
   }
 }
 
-/** What a person answers to the server of a tool. */
+/** A person's answer to an elicitation. */
 export function answerTo(manner: Manner): object {
   return manner === 'reject' ? { action: 'decline' } : { action: 'accept', content: { seat: '12A' } }
 }
@@ -120,6 +120,6 @@ function attempt(deed: () => unknown): void {
   try {
     deed()
   } catch {
-    // It is refused, as it should be.
+    // It is rejected, as expected.
   }
 }

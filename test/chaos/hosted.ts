@@ -1,6 +1,6 @@
 import { Host } from './provider.js'
 
-/** A provider over HTTP for the tests of a file, and what nobody has caught meanwhile, each told once. */
+/** A provider over HTTP for the tests of a file, and the uncaught errors since the last report. */
 export function hosted(): { host: () => Host; unhandled: () => string[] } {
   let host: Host
   const stray: unknown[] = []

@@ -5,7 +5,7 @@ import type { ChatRequest, Turn } from '../../src/rehearsal/index.js'
 import { findStrictProblem } from '../../src/rehearsal/request-problem.js'
 import { type Act, type Script } from './script.js'
 
-/** What a request of either API says, as a chat has it, and what is wrong with it. */
+/** A request of either API in chat form, with its problems. */
 export function readEither(body: unknown): { request: ChatRequest; problem: string | null; isChat: boolean } {
   if (Object.hasOwn(body as object, 'messages')) {
     const request = body as ChatRequest
@@ -20,8 +20,8 @@ export function readEither(body: unknown): { request: ChatRequest; problem: stri
 let answers = 0
 
 /**
- * The same answer over the Responses API: what a chat would have heard before the first thing that is no text, in its events,
- * and then that. What is no chat stays as it is.
+ * The same answer over the Responses API: the chat events up to the first non-text part, then that part.
+ * Non-chat content is unchanged.
  */
 export function inResponses(script: Script, request: ChatRequest): Script {
   const { body, status = 200, instead } = script
@@ -38,7 +38,7 @@ export function inResponses(script: Script, request: ChatRequest): Script {
     model: 'chaos-1',
     callPrefix: `call_${answers}_`,
   })
-  // As many deltas as there are, and no end.
+  // All deltas, without an end.
   const isCut = then.length > 0 || turn.endWithout !== undefined
   const answer =
     request.stream === true
@@ -47,10 +47,10 @@ export function inResponses(script: Script, request: ChatRequest): Script {
   return { ...script, body: [...answer, ...then] }
 }
 
-/** What a chat calls what the provider asks about, before it calls a tool of its own. */
+/** The chat form of the provider's approval request before it calls a hosted tool. */
 export const hostedCall = 'zip, shorten'
 
-/** What a chat would have made of it; null for what is none. */
+/** The chat form of it, or null if there is none. */
 function turnOf(text: string): Turn | null {
   const fold = chatFormat.createFold()
   try {

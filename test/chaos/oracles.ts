@@ -5,14 +5,14 @@ import type { ChatRequest } from '../../src/rehearsal/index.js'
 import { findStrictProblem } from '../../src/rehearsal/request-problem.js'
 import { findHistoryProblem } from '../../src/testing/index.js'
 
-/** What surrounds a run, as far as its result depends on it. */
+/** The parts of a run's environment that affect its result. */
 export interface Surroundings {
   hasReliableStore: boolean
   /** Another run asks for the same session. */
   hasRival: boolean
 }
 
-/** What every run owes to everybody, whatever happened to it. Each sentence is a promise that was broken. */
+/** The guarantees of every run. Each sentence is a broken promise. */
 export function brokenBy(
   result: RunResult,
   events: readonly AgentEvent[],
@@ -21,7 +21,7 @@ export function brokenBy(
   return [...ofHistory(result.messages), ...ofEvents(result, events), ...ofResult(result, surroundings)]
 }
 
-/** The next request has to be one that every provider takes. */
+/** Every provider must accept the next request. */
 export function ofHistory(messages: readonly Message[]): string[] {
   const problem = findHistoryProblem(messages)
   const next: Message = { id: 'next', createdAt: 0, role: 'user', content: 'And now?' }
@@ -90,7 +90,7 @@ function ofEvents(result: RunResult, events: readonly AgentEvent[]): string[] {
   return broken
 }
 
-/** As many ends as beginnings, of each. */
+/** Equal numbers of starts and ends, for each kind. */
 function ofPairs(what: string, begun: readonly string[], ended: readonly string[]): string[] {
   const [a, b] = [[...begun].sort().join(), [...ended].sort().join()]
   return a === b ? [] : [`${what}: begun ${a}, ended ${b}`]
@@ -99,10 +99,11 @@ function ofPairs(what: string, begun: readonly string[], ended: readonly string[
 function ofResult(result: RunResult, { hasReliableStore, hasRival }: Surroundings): string[] {
   const broken: string[] = []
   const isWell = result.state === 'COMPLETED' || result.state === 'CANCELLED'
-  // An end that could not be written is told with the error of the store.
+  // An end that could not be written is reported with the store's error.
   const isUnwritten = !hasReliableStore && isWell && result.error?.code === 'store_unavailable'
-  // A run that ended because its log could not be written goes on from there.
-  // So does one that was answered at a rest while another run held the session: at a rest any run may take it.
+  // A run that ended because its log could not be written continues from there. The same applies to a run
+  // that was answered at a wait while another run held the session, because any run may take a waiting
+  // session.
   const isUnheld = hasRival && result.error?.code === 'session_busy'
   const mayGoOn =
     (!hasReliableStore || isUnheld) && result.state === 'ERROR' && result.reason === 'store_error'

@@ -5,19 +5,19 @@ import { type FaultName, faultNames } from './faults/index.js'
 import { type StoreName, storeNames } from './stores.js'
 import { type ToolName, toolNames } from './tools.js'
 
-/** When something is done: right when so many events have been told, or at a moment in which nothing moves. */
+/** The time of an action: after this many events, or at a moment without activity. */
 export interface Moment {
   at: 'event' | 'still'
   count: number
   deed: DeedName
 }
 
-/** One short run: what the provider, tools, shields, store and people do, and when. */
+/** One short run: the actions of the provider, tools, shields, store and people, with their times. */
 export interface Plan {
   seed: number
   overHttp: boolean
   api: 'chat' | 'responses'
-  /** The provider has tools of its own that it asks about, over the Responses API. */
+  /** The provider has hosted tools that need approval, over the Responses API. */
   hosted?: true
   stream: boolean
   faults: FaultName[]
@@ -29,11 +29,11 @@ export interface Plan {
   store: StoreName
   subAgent: boolean
   structured: boolean
-  /** All tools are loaded before they are called. Absent: none are. */
+  /** All tools are loaded before they are called. Default: none are. */
   deferred?: 'append' | 'dispatch' | undefined
-  /** The model can hand the conversation to another agent, which has the same tools. */
+  /** The model can hand the conversation to another agent with the same tools. */
   handsOver?: true
-  /** Requests go through a limiter that lets one go in two seconds. */
+  /** Requests go through a limiter that allows one in two seconds. */
   limited?: true
   interactive: boolean
   window: 'sliding_window' | 'compact' | 'summarize' | null
@@ -45,7 +45,7 @@ export interface Plan {
   manner: Manner
 }
 
-/** Most things are well most of the time: else no run would get far. */
+/** Most parts work most of the time. Otherwise no run would get far. */
 const seldom = <Value>(value: fc.Arbitrary<Value>) =>
   fc.oneof({ weight: 5, arbitrary: fc.constant(null) }, { weight: 1, arbitrary: value })
 const check = fc.constantFrom(...checkNames)
@@ -95,7 +95,7 @@ export function anyPlan(shareOverHttp: number): fc.Arbitrary<Plan> {
     acceptsMissingEnd: fc.boolean(),
     moments: fc.array(moment, { maxLength: 4 }),
     manner: fc.constantFrom(...manners),
-    // Last: the other draws of a seed stay as they are.
+    // Last, so that the other draws of a seed do not change.
     deferred: fc.constantFrom(undefined, undefined, undefined, 'append' as const, 'dispatch' as const),
   })
 }

@@ -20,26 +20,26 @@ import type { Host, Provider } from './provider.js'
 import { storeOf } from './stores.js'
 import { World } from './world.js'
 
-/** What a run has come to. */
+/** The outcome of a run. */
 export interface Report {
-  /** The promises that it broke; none when all is well. */
+  /** The broken promises. */
   broken: string[]
-  /** How it ended: state and reason, or the code with which it was refused. */
+  /** Its end: state and reason, or the refusal code. */
   ended: string
   faults: FaultName[]
 }
 
-/** Jumps in time that a run may need; then somebody cancels it. */
+/** The number of time jumps before the run is cancelled. */
 const patience = 300
-/** Milliseconds without an event, while nothing is known to hang. */
+/** The maximum milliseconds without an event while no known hang exists. */
 const stuckAfter = 7_200_000
 const mostRests = 12
-/** Milliseconds that a store may need after a cancel. */
+/** The store's maximum milliseconds after a cancel. */
 const endsWithin = 600_000
 
 let runs = 0
 
-/** Plays one plan to its end, then says one more thing to the same session. */
+/** Plays one plan to its end, then sends one more message to the same session. */
 export async function play(plan: Plan, host: Host): Promise<Report> {
   runs += 1
   const id = `run-${runs}`
@@ -112,7 +112,7 @@ interface Watched {
   isOver: boolean
   result: RunResult | undefined
   ended: string
-  /** Somebody reacts to an event. */
+  /** A reaction to an event. */
   onEvent: (count: number) => void
 }
 
@@ -149,7 +149,7 @@ function endOf({ state, reason }: RunResult): string {
   return `${state} ${reason}`
 }
 
-/** Leads a run to its end, with everything that people do on the way; cancels it when it takes too long. */
+/** Drives a run to its end with all of people's actions on the way. Cancels it when it takes too long. */
 async function lead(hands: Hands, plan: Plan, watched: Watched, broken: string[]): Promise<void> {
   const { world, run } = hands
   const perform = (at: 'event' | 'still', now: number): boolean => {
@@ -164,7 +164,7 @@ async function lead(hands: Hands, plan: Plan, watched: Watched, broken: string[]
   for (let still = 1; ; still++) {
     await world.quiet(plan.overHttp)
     if (watched.isOver) return
-    // What was done has to show before anything else is.
+    // An action must take effect before the next one.
     if (perform('still', still)) continue
     const isResting = run.state === 'WAITING_FOR_INPUT' || run.state === 'PAUSED'
     if (isResting && rests++ < mostRests) {
@@ -188,14 +188,14 @@ async function lead(hands: Hands, plan: Plan, watched: Watched, broken: string[]
   broken.push(`cancel() does not end it in ${run.state}`)
 }
 
-/** A module that is loaded for the first time takes time of its own. */
+/** A first module load takes real time. */
 async function hasMoved(world: World): Promise<boolean> {
   const { moves } = world
   await world.quiet(true)
   return moves !== world.moves
 }
 
-/** What people do may be refused, with a typed error; nothing else may come of it. */
+/** People's actions may be rejected with a typed error. No other failure is allowed. */
 export async function allow(what: string, deed: () => unknown, broken: string[]): Promise<void> {
   try {
     await deed()
@@ -205,7 +205,7 @@ export async function allow(what: string, deed: () => unknown, broken: string[])
   }
 }
 
-/** One more message to the same session, when nothing misbehaves any more: it is answered. */
+/** One more message to the same session after all faults have ended must be answered. */
 export async function sayMore(agent: Agent, plan: Plan, world: World): Promise<string[]> {
   for (let attempt = 1; ; attempt++) {
     let failure: unknown
@@ -238,15 +238,15 @@ export async function sayMore(agent: Agent, plan: Plan, world: World): Promise<s
   }
 }
 
-/** A run that could not be written to its end is taken up again, and ended. */
+/** A run whose end could not be written is resumed and ended. */
 async function finish(agent: Agent, world: World): Promise<void> {
   const run = await timed(world, agent.resume('chaos'))
   run.cancel('Enough.')
-  // A run that goes on starts at the end of a turn of the real event loop.
+  // A resumed run starts at the end of a real event loop turn.
   await timed(world, run.result, true)
 }
 
-/** Interactive runs wait for the next message for ever. */
+/** Interactive runs wait for the next message forever. */
 async function atEnd(run: Run): Promise<RunResult> {
   const rest = await run.result
   if (rest.state !== 'WAITING_FOR_INPUT') return rest
@@ -254,7 +254,7 @@ async function atEnd(run: Run): Promise<RunResult> {
   return run.result
 }
 
-/** What settles as time passes; a promise that does not is a hang. */
+/** Settles as time passes. A promise that does not settle is a hang. */
 export async function timed<Value>(world: World, work: Promise<Value>, isReal = false): Promise<Value> {
   const known = { isSettled: false }
   const settle = (): void => {
@@ -270,7 +270,7 @@ export async function timed<Value>(world: World, work: Promise<Value>, isReal = 
   throw new Error('It never settles.')
 }
 
-/** Whether its log holds everything that happened. */
+/** Whether its log holds all events. */
 function isReliable({ store }: Plan): boolean {
   return store === 'none' || store === 'memory' || store === 'answers by promises' || store === 'is slow'
 }

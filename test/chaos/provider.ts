@@ -6,15 +6,15 @@ import { inResponses, readEither } from './in-responses.js'
 import { type Act, cut, hang, json, type Script } from './script.js'
 import type { World } from './world.js'
 
-/** What answers the requests of one run. */
+/** The provider for the requests of one run. */
 export interface Provider {
   world: World
-  /** What no provider would have taken. */
+  /** Violations of the providers' rules. */
   refused: string[]
   next: (scene: Scene) => Script
 }
 
-/** How the provider answers this body. One that some real provider would refuse is what we look for. */
+/** The provider's response to this body. The test looks for bodies that some real provider would reject. */
 function scriptFor({ world, refused, next }: Provider, body: string): Script {
   world.moves += 1
   const { request, problem, isChat } = readEither(JSON.parse(body))
@@ -30,14 +30,14 @@ function scriptFor({ world, refused, next }: Provider, body: string): Script {
   return isChat ? script : inResponses(script, request)
 }
 
-/** The tools that the model knows by name alone: the instructions list them. */
+/** The tools that the model knows only by name, from the list in the instructions. */
 function listDeferred({ tools, messages }: ChatRequest): string[] {
   if (!tools?.some((tool) => tool.function?.name === 'tool_search')) return []
   const instructions = messages.find(({ role }) => role === 'system' || role === 'developer')?.content
   return [...JSON.stringify(instructions ?? '').matchAll(/\\n- (\w+)[:\\]/g)].map(([, name]) => name ?? '')
 }
 
-/** The provider in the process: quick, and the same for the same seed. */
+/** An in-process provider, fast and deterministic per seed. */
 export function fetchFrom(provider: Provider): typeof fetch {
   const { world } = provider
   return async (_, init) => {
@@ -86,7 +86,7 @@ async function perform(
   return send(typeof act === 'string' ? new TextEncoder().encode(act) : (act as Uint8Array))
 }
 
-/** The same over HTTP, for any number of runs: each is known by a header. */
+/** The same over HTTP, for any number of runs. A header identifies each run. */
 export class Host {
   readonly #providers = new Map<string, Provider>()
   readonly #server: Server
@@ -127,10 +127,10 @@ export class Host {
     const pieces: Buffer[] = []
     for await (const piece of incoming as AsyncIterable<Buffer>) {
       pieces.push(piece)
-      // A request of megabytes is under way for a while, in real time: the run's own clock stands still meanwhile.
+      // A request of megabytes takes real time to send, while the run's simulated clock stands still.
       if (provider) provider.world.moves += 1
     }
-    // A redirect leads to where there is no such header.
+    // A redirect target does not receive that header.
     if (!provider || incoming.method !== 'POST') return void response.writeHead(404).end('<html></html>')
     const { world } = provider
     const gone = new AbortController()

@@ -4,14 +4,14 @@ export type Act = string | Uint8Array | { waitMs: number } | typeof cut | typeof
 export const cut = Symbol('the connection breaks')
 export const hang = Symbol('nothing comes any more')
 
-/** A response of a provider, written down before it is sent. */
+/** A provider's response, scripted before it is sent. */
 export interface Script {
   /** Before the headers. */
   before?: Act[]
   status?: number
   headers?: Record<string, string>
   body: Iterable<Act> | null
-  /** Instead of a response: what `fetch` itself does. */
+  /** The behavior of `fetch` itself, instead of a response. */
   instead?: () => Promise<never>
 }
 
@@ -98,7 +98,7 @@ export function completion({ text, reasoning, calls = [], finish, usage = someUs
 
 const someUsage = { prompt_tokens: 20, completion_tokens: 5, total_tokens: 25 }
 
-/** Of six characters, or a hundred pieces. */
+/** Pieces of six characters, or a hundred pieces. */
 function piecesOf(text: string): string[] {
   const letters = Array.from(text)
   const size = Math.max(6, Math.ceil(letters.length / 100))
@@ -107,7 +107,7 @@ function piecesOf(text: string): string[] {
   )
 }
 
-/** The beginning of a stream, and what comes then. */
+/** The start of a stream, then the given continuation. */
 export function midway(then: Act): Act[] {
   return [...chunksOf({ text: 'The answer is fo' }).slice(0, 3), then]
 }

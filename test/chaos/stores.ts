@@ -5,7 +5,7 @@ type Method = 'acquire' | 'renew' | 'release' | 'append' | 'read'
 
 const methods: readonly Method[] = ['acquire', 'renew', 'release', 'append', 'read']
 
-/** What a store may do. `none`: the agent has none. */
+/** Possible store behaviors. `none` means that the agent has no store. */
 export const storeNames = [
   'none',
   'memory',
@@ -21,7 +21,7 @@ export const storeNames = [
 
 export type StoreName = (typeof storeNames)[number]
 
-/** A store over one in memory that fails as it is told, from a call on that chance picks. */
+/** An in-memory store that fails as configured, starting at a random call. */
 export function storeOf(name: StoreName, world: World): SessionStore | undefined {
   if (name === 'none') return undefined
   const kept = memoryStore({ now: () => world.now() })

@@ -15,7 +15,7 @@ const kinds = {
   manners,
 } satisfies Record<string, readonly string[]>
 
-/** What was exercised, and how runs ended. */
+/** Exercised behaviors and the ends of runs. */
 export class Tally {
   readonly #counts = new Map<string, Map<string, number>>()
   #runs = 0
@@ -32,14 +32,14 @@ export class Tally {
     for (const { deed } of plan.moments) this.#add('deeds', deed)
   }
 
-  /** What nobody met. */
+  /** Behaviors that no run met. */
   missing(): string[] {
     return Object.entries(kinds).flatMap(([kind, names]) =>
       names.filter((name) => !this.#counts.get(kind)?.has(name)).map((name) => `${kind}: ${name}`),
     )
   }
 
-  /** One line a kind; with `isWhole`, one a name. */
+  /** One line per kind. With `isWhole`, one per name. */
   table(isWhole: boolean): string {
     const lines = [...Object.keys(kinds), 'ends'].flatMap((kind) => {
       const counts = [...(this.#counts.get(kind) ?? [])].sort(([, a], [, b]) => b - a)

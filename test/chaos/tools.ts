@@ -2,7 +2,7 @@ import { sleepUntil, toolContent, ToolError, type ToolExecution, type Run } from
 import { Ask, findAsked } from '../../src/core/tools/tool-outcomes.js'
 import type { World } from './world.js'
 
-/** A tool at work, as its misbehaviour sees it. */
+/** A tool at work, as its misbehavior sees it. */
 export interface Work {
   world: World
   execution: ToolExecution
@@ -31,7 +31,7 @@ function fail(): never {
   throw new Error('barbed')
 }
 
-/** What looks like a promise and is none. */
+/** A thenable that is not a promise. */
 function thenable(
   then: (resolve: (value: unknown) => void, reject: (error: unknown) => void) => void,
 ): object {
@@ -63,7 +63,7 @@ const returns =
   () =>
     what()
 
-/** What a tool may do instead of its work. */
+/** Possible misbehaviors of a tool. */
 export const tools = {
   works: returns(() => 'done'),
   'works later': async ({ world }) => {

@@ -1,19 +1,19 @@
 import type { Clock } from '../../src/index.js'
 
-/** What a chaotic run lives in: time by hand, chance by a seed, and a count of what moves and of what hangs. */
+/** A chaotic run's environment: manual time, seeded randomness, and counts of activity and hangs. */
 export class World implements Clock {
   readonly #timers = new Map<number, { at: number; fire: () => void }>()
   readonly #chance: () => number
   readonly #hung = new Set<() => void>()
   #now = 1_700_000_000_000
   #id = 0
-  /** Grows with whatever happens. */
+  /** Grows with each event. */
   moves = 0
-  /** What waits for nothing that will ever come by itself, by what was told to. */
+  /** Operations that never settle by themselves, by name. */
   hanging = 0
-  /** Nothing misbehaves any more. */
+  /** All misbehavior has ended. */
   calm = false
-  /** Cancel the runs that began beside the one that is led. */
+  /** Cancel the runs that started next to the driven one. */
   readonly cancelOthers: (() => void)[] = []
 
   constructor(seed: number) {
@@ -34,7 +34,7 @@ export class World implements Clock {
     this.#timers.delete(id as number)
   }
 
-  /** Jumps to the next timer, and fires it. False when there is none. */
+  /** Jumps to the next timer and fires it. False when there is none. */
   pass(): boolean {
     let next: [id: number, timer: { at: number; fire: () => void }] | undefined
     for (const entry of this.#timers) if (!next || entry[1].at < next[1].at) next = entry
@@ -45,7 +45,7 @@ export class World implements Clock {
     return true
   }
 
-  /** Somebody sleeps over it; the program does not. */
+  /** A person pauses. The program continues. */
   async sleep(ms: number): Promise<void> {
     const until = this.#now + ms
     while ([...this.#timers.values()].some(({ at }) => at <= until)) {
@@ -56,7 +56,7 @@ export class World implements Clock {
     this.#now = until
   }
 
-  /** Resolves after a time; with a signal, rejects when it aborts before. */
+  /** Resolves after a time. With a signal, rejects when it aborts first. */
   wait(ms: number, signal?: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       const stop = (): void => {
@@ -73,7 +73,7 @@ export class World implements Clock {
     })
   }
 
-  /** Never settles before the end of the world; with a signal, until it aborts. */
+  /** Never settles before the world ends. With a signal, rejects when it aborts. */
   hang(signal?: AbortSignal): Promise<never> {
     this.hanging += 1
     return new Promise((_, reject) => {
@@ -89,12 +89,12 @@ export class World implements Clock {
     })
   }
 
-  /** What still hangs fails, long after anybody waited for it: nobody may mind. */
+  /** Remaining hangs fail long after their callers have left, without effect. */
   end(): void {
     for (const stop of this.#hung) stop()
   }
 
-  /** A whole number from 0, below a limit. */
+  /** An integer from 0, below a limit. */
   below(limit: number): number {
     return Math.floor(this.#chance() * limit)
   }
@@ -103,7 +103,7 @@ export class World implements Clock {
     return items[this.below(items.length)] as Item
   }
 
-  /** Lets everything happen that is ready, without time passing. */
+  /** Runs all ready work without time passing. */
   async quiet(real: boolean): Promise<void> {
     for (let still = 0; still < (real ? 4 : 6); ) {
       const { moves } = this
@@ -115,12 +115,15 @@ export class World implements Clock {
   }
 }
 
-/** Whether other threads read for this one, as for a module that is loaded: on a busy machine that takes any time. */
+/**
+ * Whether other threads read for this one, for example to load a module. On a busy machine this takes any
+ * amount of time.
+ */
 function isReading(): boolean {
   return process.getActiveResourcesInfo().some((name) => /^(?:FSReq|GetAddrInfo)/.test(name))
 }
 
-/** The time of a host whose clock is so many milliseconds ahead; or behind, below 0. */
+/** The time of a host whose clock is this many milliseconds ahead, or behind if negative. */
 export function skewClock(world: World, ms: number): Clock {
   return {
     now: () => world.now() + ms,
@@ -129,7 +132,7 @@ export function skewClock(world: World, ms: number): Clock {
   }
 }
 
-/** Numbers from 0 to 1 that are the same for the same seed (mulberry32). */
+/** Seeded random numbers from 0 to 1 (mulberry32). */
 export function chance(seed: number): () => number {
   let state = seed | 0
   return () => {

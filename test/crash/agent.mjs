@@ -4,12 +4,12 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { createAgent, defineTool, openaiChat, ToolError } from 'statewright'
 import { traits } from './script.mjs'
 
-/** What the tools have really done: a line for each execution, written before it returns. */
+/** The actual effects of the tools: one line per execution, written before it returns. */
 export const effectsFile = (dir) => join(dir, 'effects.jsonl')
 
 /**
- * The agent of every process. `strike(on, when, place)` is called around each effect: whoever wants the process to die
- * there kills it.
+ * The agent of every process. `strike(on, when, place)` is called around each effect and may kill the process
+ * there.
  */
 export function createCrashAgent({ dir, baseURL, store, strike = () => undefined }) {
   const tool = ([name, { readOnly, idempotent, needsApproval, chars = 20, fails }]) =>

@@ -1,6 +1,6 @@
-// The agent of a batch that is killed. Each line asks the model twice, with a call of a tool between; what is asked and what the
-// tool does is told to the parent. The store's clock is half a minute ahead for each process before, in which leases of a killed
-// process run out.
+// The agent of a batch that is killed. Each line makes two model requests with a tool call between them.
+// Requests and tool effects are reported to the parent. The store's clock is half a minute ahead per earlier
+// process, so that leases of killed processes expire.
 import { createAgent, defineTool } from 'statewright'
 import { fileStore } from 'statewright/stores/file'
 
@@ -16,7 +16,7 @@ const usage = {
 const rest = { reasoning: '', refusal: null, complete: true, usage, model: 'played' }
 let asked = 0
 
-/** What is kept after a full collection, now and then. */
+/** Memory after a periodic full collection. */
 function tellMemory() {
   if (!globalThis.gc || asked % 1000 !== 0) return
   globalThis.gc()

@@ -1,5 +1,5 @@
-// A batch whose process is killed again and again gives the same results as one that nothing interrupts.
-// Usage: npm run build && node test/crash/batch.mjs [LINES] [KILLS] (default: 200 lines, 3 kills)
+// A batch whose process is killed repeatedly gives the same results as an uninterrupted batch. Usage: npm run
+// build && node test/crash/batch.mjs [LINES] [KILLS] (default: 200 lines, 3 kills)
 import { fork } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -9,10 +9,10 @@ import { fileURLToPath } from 'node:url'
 const command = fileURLToPath(new URL('../../dist/src/cli/main.js', import.meta.url))
 const agent = fileURLToPath(new URL('batch-agent.mjs', import.meta.url))
 const concurrency = 8
-/** Requests of a line. */
+/** Requests per line. */
 const requests = 2
 
-/** Runs the command until it ends, or until it has asked the model so often. Resolves with what it told. */
+/** Runs the command until it ends or has made this many requests. Resolves with its reports. */
 function runBatch({ dir, input, out, generation, answerMs }, killAfter = Infinity) {
   return new Promise((resolve, reject) => {
     const args = [
@@ -46,7 +46,7 @@ function runBatch({ dir, input, out, generation, answerMs }, killAfter = Infinit
   })
 }
 
-/** Plays the batch once in peace and once with kills. Returns what is wrong, and what was measured. */
+/** Plays the batch once without kills and once with kills. Returns the problems and the measurements. */
 export async function playBatch({ lines, kills, answerMs = 2 }) {
   const folder = mkdtempSync(join(tmpdir(), 'statewright-batch-'))
   const input = join(folder, 'numbers.jsonl')
@@ -68,7 +68,7 @@ export async function playBatch({ lines, kills, answerMs = 2 }) {
   let met = 0
   const killedAt = performance.now()
   for (let generation = 0; generation <= kills; generation += 1) {
-    // A share of the work that is left, from a fixed rule: the kills are spread over the whole batch.
+    // A fixed share of the remaining work, so that the kills spread over the whole batch.
     const left = requests * lines - asked
     const share = Math.max(1, Math.floor(left / (kills - generation + 1)))
     // oxlint-disable-next-line no-await-in-loop -- one process after the other
@@ -84,7 +84,7 @@ export async function playBatch({ lines, kills, answerMs = 2 }) {
   if (first.split('\n').length - 1 !== lines)
     problems.push(`There are ${first.split('\n').length - 1} results.`)
   if (first !== second) problems.push('The results of the batch that was killed are others.')
-  // What was under way at a kill is asked again, and no more.
+  // Only work in progress at a kill is requested again.
   const most = requests * lines + kills * concurrency
   if (asked > most) problems.push(`The model was asked ${asked} times; ${most} would be enough.`)
   if (problems.length === 0) rmSync(folder, { recursive: true, force: true })

@@ -5,7 +5,7 @@ import { tear, tearLast } from './wal.mjs'
 const sides = ['before', 'after']
 const range = (count) => Array.from({ length: count }, (_, i) => i + 1)
 
-/** All sessions to play, given how many records the log has without a kill, and how long that run takes. */
+/** All sessions to play, given the record count and duration of the run without a kill. */
 export const casesOf = (seed, { head, ms }) => [
   ...atRecords(head),
   ...atLeases(),
@@ -15,7 +15,7 @@ export const casesOf = (seed, { head, ms }) => [
   ...torn(seed, 24, head),
 ]
 
-/** Before a record the store is slow, so that what must not happen yet would be seen. */
+/** The store is slow before a record, so that premature effects become visible. */
 function atRecords(head) {
   return range(head).flatMap((seq) =>
     sides.map((when) => ({
@@ -26,7 +26,7 @@ function atRecords(head) {
   )
 }
 
-/** A session is taken to see whether it is there, to begin, and to wake from waiting for the approval. */
+/** A session is taken to check that it exists, to start, and to resume after the approval. */
 function atLeases() {
   return ['acquire', 'read', 'release'].flatMap((on) =>
     range(3).flatMap((nth) =>
@@ -56,7 +56,9 @@ function atInstants(seed, count, ms) {
   })
 }
 
-/** Killed two or three times: the processes that resume die, too, while they read, or soon after they go on. */
+/**
+ * Killed two or three times. The resuming processes also die, during the read or soon after they continue.
+ */
 function again(seed, count, head, ms) {
   return range(count).map((number) => {
     const name = `again ${number}`
@@ -85,8 +87,8 @@ function anotherKill(random, ms) {
 }
 
 /**
- * The end of the write-ahead file is lost, as when a machine stops. Right after a record nothing has followed from it
- * yet, so that every rule holds without it; what was lost further back may already have had its effects.
+ * The end of the write-ahead file is lost, as in a power loss. Right after a record it has no effects yet, so
+ * every rule holds without it. Earlier lost records may already have had effects.
  */
 function torn(seed, count, head) {
   return range(count).map((number) => {

@@ -2,8 +2,8 @@ import { isDeepStrictEqual } from 'node:util'
 import { mayRunTwice } from './script.mjs'
 
 /**
- * What is wrong with a session, in sentences; none: nothing. `reference` is the result of the run that nothing
- * interrupted, `looks` what was found after each kill, `end` what was found in the end.
+ * The problems of a session, one sentence each. `reference` is the result of the uninterrupted run, `looks`
+ * the state after each kill, `end` the final state.
  */
 export function problemsOf({ outcome, looks, end, reference, losesEffects = false }) {
   if (outcome.error) return [`it was refused: ${outcome.error.stack}`]
@@ -23,14 +23,14 @@ function plain({ runId: _runId, messages, ...rest }) {
   return { ...rest, messages: messages.map(({ createdAt: _createdAt, ...message }) => withoutWords(message)) }
 }
 
-/** How an interruption is worded is not ours to say, but it must say that the outcome is unknown. */
+/** The wording of an interruption is free, but it must state that the outcome is unknown. */
 function withoutWords(message) {
   const isInterrupted =
     message.data?.status === 'interrupted' && /interrupted.*unknown/is.test(message.content)
   return isInterrupted ? { ...message, content: '(interrupted)' } : message
 }
 
-/** What is to come out: calls that were in doubt are interrupted, nothing else differs. */
+/** The expected result: uncertain calls are interrupted, and all other parts are equal. */
 function expected(reference, inDoubt) {
   const messages = reference.messages.map((message) =>
     inDoubt.has(message.tool_call_id)
@@ -62,7 +62,7 @@ function logProblems({ records, result: folded }, looks, result) {
   return problems
 }
 
-/** Each log that was found has to be one that the loop can have written, also between two processes. */
+/** Each log found, including logs between two processes, must be one that the loop can write. */
 export function unlawful(looks) {
   return looks.flatMap(({ violation }, i) =>
     violation
@@ -94,7 +94,10 @@ function effectProblems({ effects }, looks) {
   return problems
 }
 
-/** The log has one end, its last record; the process that wrote it announced it once, one that finds it not at all. */
+/**
+ * The log ends once, with its last record. The process that wrote the end announced it once. A process that
+ * finds it does not announce it.
+ */
 function endingProblems({ ended }, looks, end) {
   const problems = []
   const announced = looks.at(-1)?.ended ? 0 : 1

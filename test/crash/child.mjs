@@ -1,6 +1,6 @@
-// One process of a session: resumes it, or begins it when the log has nothing yet, and approves what is asked of it, unless
-// it `rests`. Or it `tells` the session something, and no more; `tellsAt` has another process do so in the middle of a call.
-// What it is to do comes as JSON in the first argument, what became of it goes back as messages.
+// One process of a session. It resumes the session, or starts it if the log is empty, and approves requests
+// unless it `rests`. With `tells` it only sends the session a message. `tellsAt` makes another process send
+// it during a call. The task is JSON in the first argument, and the results go back as messages.
 import { spawnSync } from 'node:child_process'
 import { fileStore } from 'statewright/stores/file'
 import { createCrashAgent } from './agent.mjs'
@@ -11,7 +11,7 @@ const { dir, baseURL, fault, isSlow, withoutRights, tryAgain, tells, tellsAt, re
   process.argv[2],
 )
 
-/** A session that nobody has written to yet has no run. */
+/** A session without records has no run. */
 const isNew = (error) => ['unknown_session', 'nothing_to_resume'].includes(error.code)
 
 async function goOn(agent) {
@@ -38,7 +38,7 @@ async function finish(agent) {
   return { result, ended }
 }
 
-/** Nothing goes on here meanwhile. */
+/** No work runs here in the meantime. */
 function sendFromElsewhere() {
   const task = JSON.stringify({ dir, baseURL, tells: tellsAt.message })
   const { status, stderr } = spawnSync(process.execPath, [process.argv[1], task], { encoding: 'utf8' })
@@ -51,7 +51,7 @@ async function main() {
     if (on === 'effect' && when === 'before' && place.callId === tellsAt?.callId) sendFromElsewhere()
     strikes(on, when, place)
   }
-  // Modes mean nothing to root.
+  // File modes do not restrict root.
   if (withoutRights && process.getuid() === 0) process.setuid(65_534)
   const store = doomed(fileStore({ dir }), strike, isSlow)
   const agent = createCrashAgent({ dir, baseURL, store, strike })
@@ -59,7 +59,7 @@ async function main() {
   if (tells) return { receipt: await agent.send('s', tells) }
   let outcome = await finish(agent)
   if (tryAgain) {
-    // Only here: it loads the reference model, which takes half of the time in which a process begins.
+    // Imported only here, because the reference model takes half of a process's startup time.
     const { look } = await import('./look.mjs')
     const first = { outcome, found: await look(dir) }
     freeDisk(dir)

@@ -1,8 +1,8 @@
 import { fork } from 'node:child_process'
 
 /**
- * Processes of one program, in whose place another begins when one is killed. Each has its task, as JSON, in the variable CREW_TASK; what
- * they tell goes to `onMessage`.
+ * Processes of one program. A killed process is replaced. Each gets its task as JSON in the variable
+ * CREW_TASK. Their messages go to `onMessage`.
  */
 export function startCrew({ program, count, createTask, onMessage }) {
   const crew = []
@@ -24,7 +24,7 @@ export function startCrew({ program, count, createTask, onMessage }) {
   }
   for (let place = 0; place < count; place += 1) start(place)
   return {
-    /** How many were killed. */
+    /** The number of kills. */
     get kills() {
       return kills
     },
@@ -33,7 +33,7 @@ export function startCrew({ program, count, createTask, onMessage }) {
       child.kill('SIGKILL')
       await exited
     },
-    /** Asks each to stop, and waits for its end. */
+    /** Asks each process to stop and waits for its end. */
     async stop() {
       isStopping = true
       for (const { child, exited } of crew) {

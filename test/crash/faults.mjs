@@ -4,12 +4,11 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { StoreError } from 'statewright'
 
 /**
- * What goes wrong in a process, once: `{ on, when, seq?, nth?, callId?, isTold?, act }`.
- * - `on`: a method of the store, `put`, `look` or `remove` of its inbox, `set` or `move` of its timers, or `effect`, the work of a
- *   tool; `when`: `before` or `after` it
- * - which one of them: that which appends record `seq` or, with `isTold`, a record that came from the inbox, the `nth` in
- *   this process, the one of call `callId`
- * - `act`: `kill` (default), `fill` the disk, or `refuse` as a store does that has become read-only
+ * A one-time fault in a process: `{ on, when, seq?, nth?, callId?, isTold?, act }`. `on` is a method of the
+ * store, `put`, `look` or `remove` of its inbox, `set` or `move` of its timers, or `effect`, the work of a
+ * tool. `when` is `before` or `after` it. The fault strikes at the append of record `seq` (with `isTold`, of
+ * a record from the inbox), at the `nth` use in this process, or at call `callId`. `act` is `kill` (default),
+ * `fill` the disk, or `refuse` like a store that has become read-only.
  */
 export function striker(fault, dir) {
   let count = 0
@@ -26,7 +25,7 @@ export function striker(fault, dir) {
   }
 }
 
-/** Whether a record is of something that the session was told through its inbox. */
+/** Whether the session received a record's content through its inbox. */
 export const isTold = ({ data }) => JSON.parse(data).event?.inbox !== undefined
 
 const acts = {
@@ -38,8 +37,8 @@ const acts = {
 }
 
 /**
- * A store around which things go wrong. A slow one answers later: whoever does not wait until a record is durable has
- * the time to act before.
+ * A store with faults. A slow one answers later, so that code which does not wait for durable records has
+ * time to act early.
  */
 export function doomed(store, strike, isSlow = false) {
   const around =

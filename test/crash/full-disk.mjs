@@ -1,4 +1,4 @@
-// Run by storage.mjs on a disk of its own: what it is to play comes on the standard input, what it found goes out as JSON.
+// Run by storage.mjs on a separate disk. Reads its cases from standard input and prints its findings as JSON.
 import { text } from 'node:stream/consumers'
 import { startModelServer } from './model-server.mjs'
 import { inParallel } from './pool.mjs'
@@ -6,7 +6,7 @@ import { playFaulty } from './storage.mjs'
 
 const { dir, result, cases } = JSON.parse(await text(process.stdin))
 const model = await startModelServer()
-// One at a time: the disk is one.
+// Sequential, because they share one disk.
 const played = await inParallel(cases, 1, async (each) => {
   const { problems } = await playFaulty(each, model, result, dir)
   return { name: each.name, problems }

@@ -7,8 +7,8 @@ import { createCrashAgent, effectsFile } from './agent.mjs'
 import { mayRunTwice } from './script.mjs'
 
 /**
- * What a folder holds between two processes. A copy is looked at: opening the store itself would mend what the next
- * process has to mend.
+ * The content of a folder between two processes. Inspects a copy, because opening the store itself would
+ * repair data that the next process has to repair.
  */
 export async function look(dir) {
   const copy = mkdtempSync(join(tmpdir(), 'statewright-look-'))
@@ -21,7 +21,7 @@ export async function look(dir) {
     const before = records.length > 2 ? await agent.replay('s', { to: records.length - 1 }) : null
     return {
       records,
-      /** What the reference model finds wrong with the log; null: nothing. */
+      /** The reference model's problem with the log, or null. */
       violation: records.length > 0 ? checkSessionLog(records, 's') : null,
       effects: effectsIn(dir),
       inbox: store.inbox.read('s'),
@@ -39,7 +39,7 @@ export async function look(dir) {
   }
 }
 
-/** What the tools have done, in the order in which they did it. */
+/** The tools' effects, in order. */
 export function effectsIn(dir) {
   if (!existsSync(effectsFile(dir))) return []
   return readFileSync(effectsFile(dir), 'utf8')
@@ -60,7 +60,7 @@ function resultsIn({ type, data }) {
   return type === 'event' && event.type === 'TOOL_RESULT' ? [event.callId] : []
 }
 
-/** Calls that had begun when the process died, are without a result, and must not run again. */
+/** Calls that were running when the process died, have no result, and must not run again. */
 function inDoubtIn({ calls, state }) {
   if (state !== 'WAITING_FOR_TOOL') return []
   return calls.flatMap(({ id, started, result }) => (started && !result && !mayRunTwice(id) ? [id] : []))

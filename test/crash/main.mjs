@@ -1,5 +1,6 @@
-// The crash test: sessions whose processes are killed at every point must end as one that nothing interrupted.
-// Usage: npm run suite -- crash [--seed NUMBER] [--only NAME], where NAME is a session's, or how several begin: torn
+// The crash test. Sessions whose processes are killed at every point must end like an uninterrupted session.
+// Usage: npm run suite -- crash [--seed NUMBER] [--only NAME], where NAME is a session name or a prefix such
+// as torn
 import { parseArgs } from 'node:util'
 import { playBatch } from './batch.mjs'
 import { casesOf } from './cases.mjs'
@@ -34,7 +35,7 @@ console.error(
   `Seed ${seed}: ${cases.length} sessions of ${end.records.length} records in ${Math.round(ms)} ms.`,
 )
 const sleepers = { name: 'sleep in processes that are killed around what they ask, with clocks that jump' }
-// They wait for most of their time, beside the others.
+// They mostly wait, so they run alongside the others.
 const sleeping = isAsked(sleepers) ? playSleep({ sessions: 24, kills: 12, seed }) : null
 let done = 0
 const sessions = await inParallel(cases, 2, async (each) => {

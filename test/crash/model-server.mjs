@@ -3,9 +3,9 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { steps } from './script.mjs'
 
 /**
- * A model over HTTP that knows no conversations: what it answers follows from the number of assistant messages in the
- * request. Only the failures are remembered: the first request of a step fails, once in a session. A history with a
- * call that has not exactly its one result is refused, as providers do.
+ * A stateless model over HTTP. Its answer depends only on the number of assistant messages in the request. It
+ * records only failures: the first request of a step fails once per session. Like real providers, it rejects
+ * a history with a call that does not have exactly one result.
  */
 export async function startModelServer() {
   const failed = new Map()
@@ -33,7 +33,7 @@ export async function startModelServer() {
   const { port } = server.address()
   let sessions = 0
   return {
-    /** A session of its own: its base URL, and the steps that have failed in it. */
+    /** A separate session: its base URL and its failed steps. */
     session() {
       const key = `s${++sessions}`
       failed.set(key, [])

@@ -1,4 +1,4 @@
-/** The results of `work` for all `items`, in their order, `width` of them under way at a time. */
+/** The results of `work` for all `items`, in order, with at most `width` in progress. */
 export async function inParallel(items, width, work) {
   const results = []
   const queue = items.entries()

@@ -5,14 +5,14 @@ import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 
 /**
- * The child with the packages that it loads, in a few files: to find and read hundreds was a fifth of what its process takes.
- * Built once, for the processes of this one that run children, too.
+ * The child and its packages, bundled into a few files, because resolving hundreds of files took a fifth of
+ * the process time. Built once, also for child processes that run children.
  */
 const folder = (process.env.STATEWRIGHT_CRASH_CHILDREN ??= await buildChild())
 const child = join(folder, 'child.mjs')
 
 async function buildChild() {
-  // Inside the project: what is not bundled is found from there.
+  // Inside the project, so that unbundled packages resolve from there.
   const outdir = fileURLToPath(
     new URL(`../../node_modules/.cache/statewright-crash-${process.pid}`, import.meta.url),
   )
@@ -27,7 +27,7 @@ async function buildChild() {
     format: 'esm',
     target: 'node20',
     external: ['libsql'],
-    // Packages of CommonJS ask for what Node has by `require`.
+    // CommonJS packages load Node built-ins through `require`.
     banner: {
       js: `import { createRequire } from 'node:module'; const require = createRequire(import.meta.url)`,
     },
@@ -36,12 +36,12 @@ async function buildChild() {
   return outdir
 }
 
-/** Longer than any healthy process takes, also on a machine that has much else to do. */
+/** Longer than any healthy process takes, even on a busy machine. */
 const hangsAfterMs = 180_000
 
 /**
- * Runs one process of a session until it ends or is killed; `killAfterMs` counts from when it begins to run the agent.
- * Resolves with what it reported, null for one that was killed, and with how long it ran.
+ * Runs one process of a session until it ends or is killed. `killAfterMs` counts from the start of the agent.
+ * Resolves with its report (null if it was killed) and its duration.
  */
 export function runProcess(task, { killAfterMs } = {}) {
   return new Promise((resolve, reject) => {

@@ -1,4 +1,6 @@
-/** Numbers from 0 to 1 that follow from a seed and a name (Mulberry32), so that one case can be repeated alone. */
+/**
+ * Numbers from 0 to 1 derived from a seed and a name (Mulberry32), so that one case can be repeated alone.
+ */
 export function randomOf(seed, name) {
   let state = [...name].reduce(
     (hash, letter) => Math.imul(hash ^ letter.codePointAt(0), 0x01000193),
@@ -12,5 +14,5 @@ export function randomOf(seed, name) {
   }
 }
 
-/** A whole number from `from` to `to`. */
+/** An integer from `from` to `to`. */
 export const between = (random, from, to) => from + Math.floor(random() * (to - from + 1))

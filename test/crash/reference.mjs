@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { calls, steps } from './script.mjs'
 
-/** What is wrong with the run that nothing interrupted: the others are only as good as it is. */
+/** The problems of the uninterrupted run, which is the reference for all others. */
 export function referenceProblems({ result, ended, failed, end }) {
   const rules = [
     ['it is COMPLETED', result.state === 'COMPLETED' && result.reason === 'end_turn'],

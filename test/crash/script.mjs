@@ -1,11 +1,11 @@
 /**
- * The session that is killed, in twelve steps: what the model answers at each, how its first request fails, and what
- * the tools are. Everything is a function of the step, so that a request made again is answered alike.
+ * The session under test, in twelve steps: the model's answer at each, how its first request fails, and the
+ * tools. All values depend only on the step, so a repeated request gets the same answer.
  */
 
 export const prompt = 'Close the books of the quarter.'
 
-/** A call, and how long its tool works before and again after its effect, in milliseconds. */
+/** A call, with its tool's working time before and after the effect, in milliseconds. */
 const call = (name, id, ms = 0) => ({ id, name, arguments: { id, ms } })
 
 export const steps = [
@@ -38,7 +38,7 @@ export const steps = [
 
 export const calls = steps.flatMap(({ calls: each = [] }) => each)
 
-/** `fetch_ledger` returns so much that the log gets a snapshot on the way. */
+/** `fetch_ledger` returns enough data that the log gets a snapshot on the way. */
 export const traits = {
   read_page: { readOnly: true },
   fetch_ledger: { readOnly: true, chars: 130_000 },
@@ -50,7 +50,7 @@ export const traits = {
 
 const nameOf = new Map(calls.map(({ id, name }) => [id, name]))
 
-/** Whether a call that was interrupted may run again. */
+/** Whether an interrupted call may run again. */
 export function mayRunTwice(callId) {
   const { readOnly, idempotent } = traits[nameOf.get(callId)]
   return readOnly === true || idempotent === true

@@ -6,9 +6,9 @@ import { look } from './look.mjs'
 import { runProcess } from './process.mjs'
 
 /**
- * Plays one session, killed once for each of `kills` and then left to end, and says what is wrong with it. A kill is
- * `{ kind, fault }`, at a point of the program, or `{ kind, afterMs }`, at an instant. `damage` is done to the folder
- * after each kill. The folder of a session with problems is kept.
+ * Plays one session, killed once for each of `kills` and then left to end, and returns its problems. A kill
+ * is `{ kind, fault }`, at a point of the program, or `{ kind, afterMs }`, at an instant. `damage` is applied
+ * to the folder after each kill. The folder of a session with problems is kept.
  */
 export async function playSession({ name, kills, isSlow, damage, losesEffects }, model, reference) {
   const dir = mkdtempSync(join(tmpdir(), 'statewright-crash-'))
@@ -38,7 +38,7 @@ export async function playSession({ name, kills, isSlow, damage, losesEffects },
   return { name, kills: met, missed: kills.length - met.length, problems, dir }
 }
 
-/** The run that nothing interrupts: what the others are held against. */
+/** The uninterrupted run, the reference for the others. */
 export async function playReference(model) {
   const dir = mkdtempSync(join(tmpdir(), 'statewright-crash-'))
   try {

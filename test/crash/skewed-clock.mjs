@@ -1,9 +1,10 @@
-// The clock of a process whose time differs from that of others: it jumps to another difference again and again.
+// A process clock with an offset that changes repeatedly.
 import { randomOf } from './random.mjs'
 
 /**
- * Time begins at `baseAt` when ours was `startedAt`, and passes `speed` times as fast. Every few hundred milliseconds the clock jumps to
- * another difference of at most `skewMs`, ahead or behind. Timers, and what passes, know nothing of the jumps.
+ * Time starts at `baseAt` for real time `startedAt`, and runs `speed` times as fast. Every few hundred
+ * milliseconds the clock jumps to another offset of at most `skewMs`, ahead or behind. Timers and the
+ * monotonic clock ignore the jumps.
  */
 export function createSkewedClock({ seed, speed, skewMs, startedAt, baseAt }) {
   const random = randomOf(seed, 'clock')

@@ -1,5 +1,5 @@
-// A process that wakes sessions whose time has come. Its time runs faster than ours, its clock differs from those of the others and
-// jumps, and it may kill itself right before or after it asks its store something.
+// A process that wakes due sessions. Its time is accelerated, its clock is skewed and jumps, and it may kill
+// itself right before or after a store call.
 import { createWaker } from 'statewright/fleet'
 import { fileStore } from 'statewright/stores/file'
 import { doomed, striker } from './faults.mjs'

@@ -1,6 +1,7 @@
-// Sessions that sleep, and sessions that wait for a shared budget, in several processes whose clocks jump and differ, and which die
-// around what they ask their store: each session is woken once each time, not before its time, and ends.
-// Usage: npm run build && node test/crash/sleep.mjs [SESSIONS] [KILLS] [SEED] (default: 24 sessions, 12 kills)
+// Sessions that sleep and sessions that wait for a shared budget, in several processes whose clocks jump and
+// differ. The processes die around their store calls. Each session must wake once per sleep, not too early,
+// and end. Usage: npm run build && node test/crash/sleep.mjs [SESSIONS] [KILLS] [SEED] (default: 24 sessions,
+// 12 kills)
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -19,15 +20,18 @@ const program = fileURLToPath(new URL('sleep-process.mjs', import.meta.url))
 const processes = 3
 const minuteMs = 60_000
 const skewMs = minuteMs
-/** How fast the time of the processes passes. */
+/** The speed of the processes' time. */
 const speed = 20
 const baseAt = Date.UTC(2026, 4, 4, 6)
-/** Longer than the clocks of two processes differ. */
+/** Longer than the difference between two processes' clocks. */
 const sleepMs = 2.5 * minuteMs
 const [windowMs, budgetTokens] = [2 * minuteMs, 700]
 const points = ['append', 'append', 'set', 'move', 'acquire', 'release']
 
-/** Where the process of this number dies; undefined: it lives, since so many before it die. */
+/**
+ * The point where the process with this number dies. Undefined if it survives because enough earlier
+ * processes die.
+ */
 function faultOf(seed, number, kills) {
   if (number > kills) return undefined
   const random = randomOf(seed, `fault ${number}`)
@@ -35,7 +39,7 @@ function faultOf(seed, number, kills) {
   return { on, when: random() < 0.5 ? 'before' : 'after', nth: between(random, 1, 12) }
 }
 
-/** What is wrong with one session in the end, and how often it was woken. */
+/** The problems of one session at its end, and its number of wake-ups. */
 async function look(agent, store, id, effects) {
   const records = store.read(id)
   const { state, runs, wakeAt } = store.get(id)?.summary ?? {}
@@ -61,7 +65,10 @@ async function look(agent, store, id, effects) {
   return { problems: problems.map((problem) => `${id}: ${problem}`), woken: woken.length, paid, putOff }
 }
 
-/** Lets each come to its first rest; the processes do what follows. Time begins when all rest, however slow the machine is. */
+/**
+ * Brings each session to its first wait. The processes do the rest. Time starts when all sessions are idle,
+ * so a slow machine does not matter.
+ */
 async function beginSessions(ids, shared) {
   const clock = {
     now: () => baseAt,
@@ -77,7 +84,7 @@ async function beginSessions(ids, shared) {
   store.close()
 }
 
-/** Plays the sessions to their end. Returns what is wrong, and what was measured. */
+/** Plays the sessions to their end. Returns the problems and the measurements. */
 export async function playSleep({ sessions, kills, seed }) {
   const dir = mkdtempSync(join(tmpdir(), 'statewright-sleep-'))
   const shared = { dir, sleepMs, budgetTokens, windowMs }
@@ -102,7 +109,7 @@ export async function playSleep({ sessions, kills, seed }) {
     onMessage: (message) => errors.push(message),
   })
   const { agent } = agents.get('sleeper')
-  // Some are told to sleep longer.
+  // Some sleeps are extended.
   const putOff = ids.filter((id, i) => i % 6 === 0 && store.get(id)?.summary.wakeAt !== undefined)
   for (const id of putOff)
     await agent.send(id, { type: 'resume', at: store.get(id).summary.wakeAt + minuteMs })

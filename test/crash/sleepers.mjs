@@ -3,7 +3,7 @@ import { createAgent, defineAgents, defineTool, sleepUntil } from 'statewright'
 import { createBudget } from 'statewright/fleet'
 import { effectsFile } from './agent.mjs'
 
-/** What agents say and call, by how often they have spoken. */
+/** The agents' answers and calls, by the number of their earlier answers. */
 const scripts = {
   sleeper: ['rest', 'mail', 'rest', null],
   payer: ['mail', null],
@@ -39,7 +39,10 @@ function createModel(script) {
   }
 }
 
-/** Agents of one process: the sleeper's tool lets it sleep twice, and the payer waits for a budget that all payers share. */
+/**
+ * The agents of one process. The sleeper's tool sleeps twice. The payer waits for a budget that all payers
+ * share.
+ */
 export function createSleepers({ dir, store, clock, sleepMs, budgetTokens, windowMs }) {
   const input = { type: 'object', properties: {} }
   const rest = defineTool({

@@ -10,7 +10,7 @@ import { look } from './look.mjs'
 import { inParallel } from './pool.mjs'
 import { runProcess } from './process.mjs'
 
-/** Sessions whose store fails in their middle; what is wrong with each. */
+/** Sessions whose store fails midway, with the problems of each. */
 export async function playStorage(model, reference, isAsked) {
   const head = reference.end.records.length
   const refused = faultyCases('refuse', head)
@@ -25,7 +25,7 @@ export async function playStorage(model, reference, isAsked) {
 
 const asCase = (each) => ({ name: each.name, play: (...where) => playFaulty(each, ...where) })
 
-/** A store that fails at some records; the session goes on in another process, or in the same one. */
+/** A store that fails at some records. The session continues in another process or in the same one. */
 function faultyCases(act, head) {
   const seqs = [1, 2, 3, 5, 12, 20, 28, head - 1]
   return seqs.flatMap((seq) =>
@@ -43,7 +43,7 @@ const codes = { refuse: 'read_only', fill: 'disk_full' }
 export const playFaulty = (each, model, reference, parent) =>
   inFolder(parent, (dir) => problemsOfFaulty(each, dir, model, reference))
 
-/** What `play` finds wrong in a folder of its own, which is left there only then. */
+/** The problems that `play` finds in a new folder. The folder is kept only if there are problems. */
 async function inFolder(parent, play) {
   const dir = mkdtempSync(join(parent, 'statewright-crash-'))
   const problems = await play(dir).catch((error) => [error.stack])
@@ -99,10 +99,10 @@ async function problemsOfReadOnly(dir, model, reference) {
   ]
 }
 
-/** A mount that nobody else sees, and that ends with the process: with it, the folders of sessions that went wrong. */
+/** A private mount that ends with the process. The folders of failed sessions disappear with it. */
 const privately = ['unshare', ...(process.getuid?.() === 0 ? [] : ['--map-root-user']), '--mount']
 
-/** The disk fills up in the middle of a run: played by full-disk.mjs, on a small disk of its own. */
+/** The disk fills up in the middle of a run. full-disk.mjs plays this on a small separate disk. */
 function playFullDisk(result, cases) {
   const dir = mkdtempSync(join(tmpdir(), 'statewright-disk-'))
   try {

@@ -1,4 +1,4 @@
-/** The order in which a run meets its states; others come last. */
+/** The order in which a run enters its states. Other states come last. */
 const places = [
   'no session yet',
   'RUNNING.asking.requesting',
@@ -10,7 +10,7 @@ const places = [
 
 const columns = ['kills', 'equal', 'interrupted', 'wrong']
 
-/** Where the kills fell, of which kind they were, and what became of the sessions, as text. */
+/** The kill points, their kinds, and the outcomes of the sessions, as text. */
 export function killTable(sessions) {
   const rows = new Map()
   for (const { kills, problems } of sessions) {

@@ -7,7 +7,10 @@ import { look } from './look.mjs'
 import { inParallel } from './pool.mjs'
 import { runProcess } from './process.mjs'
 
-/** Sessions that are told something, by a process or to a process that is killed around it; what is wrong with each. */
+/**
+ * Sessions that receive a message while the sender or the receiver is killed around it, with the problems of
+ * each.
+ */
 export const playTold = (model, { result: reference }, isAsked) =>
   inParallel(toldCases().filter(isAsked), 2, async (each) => {
     const dir = mkdtempSync(join(tmpdir(), 'statewright-crash-'))
@@ -26,7 +29,7 @@ const messages = {
 const sides = ['before', 'after']
 const putting = sides.map((when) => ({ on: 'put', when }))
 const looking = sides.map((when) => ({ on: 'look', when }))
-/** Until the log has it, and until it is out of the inbox. */
+/** Until the log has it and the inbox no longer has it. */
 const applying = sides.flatMap((when) => [
   { on: 'append', when, isTold: true },
   { on: 'remove', when },
@@ -42,7 +45,7 @@ function toldCases() {
     ...[...looking, ...applying].map((fault) => ({
       name: `told ${type} at a rest, its hearer killed ${fault.when} ${fault.on}`,
       type,
-      // Who dies after the message is there has not carried it out.
+      // A process that dies after the message is stored has not applied it.
       teller: { on: 'put', when: 'after' },
       hearer: fault,
     })),
@@ -59,7 +62,7 @@ async function problemsOfTold({ type, teller, hearer, isAtWork }, dir, model, re
   const { baseURL } = model.session()
   const message = messages[type]
   const looks = []
-  /** True: it was killed, as it should be. */
+  /** True if it was killed as planned. */
   const killed = async (task) => {
     const outcome = await runProcess({ dir, baseURL, ...task })
     if (outcome?.error) throw new Error(outcome.error.stack)
@@ -70,7 +73,7 @@ async function problemsOfTold({ type, teller, hearer, isAtWork }, dir, model, re
   if (!isAtWork) {
     if (await killed({ rests: true })) missed.push('the session did not come to its rest')
     if (!(await killed({ tells: message, fault: teller }))) missed.push('the teller was not killed')
-    // Who has told nothing does it again.
+    // A sender that sent no message sends it again.
     if (teller.on === 'put' && teller.when === 'before') await killed({ tells: message })
   }
   const tellsAt = isAtWork && { tellsAt: { callId: 'mail-2', message } }
@@ -101,7 +104,7 @@ const whatBecame = {
   cancel: ({ outcome: { result }, end, looks }) => [
     ...(result.state === 'CANCELLED' ? [] : [`it ends ${result.state}`]),
     ...times('pay-1 runs', timesOf('pay-1', end), 0),
-    // Whoever goes on with what was left finds the message first.
+    // The next process to continue finds the message first.
     ...(end.effects.length === looks.at(-1).effects.length ? [] : ['tools worked on after the cancel']),
   ],
 }
@@ -111,7 +114,7 @@ const heard = ({ messages: all }) =>
 
 const times = (what, count, wanted = 1) => (count === wanted ? [] : [`${what} ${count} times, not ${wanted}`])
 
-/** A message that the log has is of no use to anybody; in a session that has ended, the next run takes it out. */
+/** A logged message in the inbox is obsolete. After a session's end, the next run removes it. */
 function inboxProblems({ records, inbox }, type) {
   return [
     ...times('the log has the message', records.filter(isTold).length),

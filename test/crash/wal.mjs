@@ -9,7 +9,7 @@ export function tear(dir, random) {
   truncateSync(fileOf(dir), between(random, 0, readFileSync(fileOf(dir)).length - 1))
 }
 
-/** Damages its last transaction only, from any byte of it on: it is cut off, or there is something else in its place. */
+/** Damages only its last transaction, from any byte on: cut off or overwritten. */
 export function tearLast(dir, random) {
   const bytes = readFileSync(fileOf(dir))
   const [from, to] = commitsIn(bytes).slice(-2)
@@ -22,7 +22,10 @@ export function tearLast(dir, random) {
     )
 }
 
-/** Where transactions end: after frames that tell the size of the database (https://sqlite.org/fileformat2.html#walformat). */
+/**
+ * Transactions end after frames that contain the database size
+ * (https://sqlite.org/fileformat2.html#walformat).
+ */
 function commitsIn(bytes) {
   const frame = 24 + bytes.readUInt32BE(8)
   const ends = [32]

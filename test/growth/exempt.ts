@@ -1,4 +1,4 @@
-/** Why what is listed has no row of its own, by reason. */
+/** Listed subjects without a row, by reason. */
 const reasons: Record<string, readonly string[]> = {
   'It takes what the app itself declares: options, tools, guards, agents, charts.': [
     'statewright defineAgents',

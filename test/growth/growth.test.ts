@@ -1,11 +1,11 @@
 /**
- * What takes text, history, records or messages runs at n, 2n and 4n: its cost may grow as its input does, not as the
- * square of it. `npm test` measures some rows at small sizes, each day others; `npm run suite -- growth` measures all of them at
- * larger sizes, and `STATEWRIGHT_GROWTH='secret' npm test -- test/growth` only those whose names contain that word.
- *
- * To add a row, add `row({ name, covers, from, prepare, run })` to a file in `rows/`: `prepare(n)` makes the input of size n,
- * `run(input)` is measured. `covers` names what the row stands for, as `subjects()` in `registry.ts` lists it. What is
- * listed there and has no row needs a line in `exempt.ts` that says why.
+ * Code that processes text, history, records or messages runs at n, 2n and 4n. Its cost may grow linearly,
+ * not quadratically. `npm test` measures some rows at small sizes, with a different selection each day. `npm
+ * run suite -- growth` measures all of them at larger sizes, and `STATEWRIGHT_GROWTH='secret' npm test --
+ * test/growth` only the rows whose names contain that word. To add a row, add `row({ name, covers, from,
+ * prepare, run })` to a file in `rows/`. `prepare(n)` makes the input of size n, and `run(input)` is
+ * measured. `covers` names the row's subjects, as listed by `subjects()` in `registry.ts`. A listed subject
+ * without a row needs a line in `exempt.ts` with the reason.
  */
 import { jest } from '@jest/globals'
 import { exempt } from './exempt.js'
@@ -13,7 +13,7 @@ import { type Effort, growthOf, inWords } from './measure.js'
 import { subjects } from './registry.js'
 import { rows } from './rows/index.js'
 
-// Not bundled, in a file of its own: it imports every entry of the package by name.
+// Not bundled, in a separate file, because it imports every entry of the package by name.
 jest.setTimeout(120_000)
 
 const which = process.env['STATEWRIGHT_GROWTH'] ?? ''
@@ -29,7 +29,7 @@ test('all that takes input from elsewhere has a row, or a reason to have none', 
   const all = await subjects()
   const known = new Set([...rows.flatMap(({ covers }) => covers), ...exempt.keys()])
   expect(all.filter((subject) => !known.has(subject))).toEqual([])
-  // What is gone needs neither.
+  // A removed subject needs neither.
   const listed = new Set(all)
   expect([...known].filter((subject) => !listed.has(subject))).toEqual([])
 })

@@ -1,31 +1,31 @@
 /**
- * One thing that takes text, history, records or messages, made at any size. `prepare` is not measured; `run` gets what
- * `prepare` made, and must leave it as it was, because it is measured more than once.
+ * An operation on text, history, records or messages of any size. `prepare` is not measured. `run` gets its
+ * output and must not modify it, because it is measured more than once.
  */
 export interface Row<Input = unknown> {
   name: string
-  /** What the row stands for, as `registry.ts` calls it: `statewright.secretsShield`, `guard progress`. */
+  /** The row's subjects, as `registry.ts` names them: `statewright.secretsShield`, `guard progress`. */
   covers: readonly string[]
-  /** The size to begin with: characters, messages, records, steps. */
+  /** The start size: characters, messages, records, steps. */
   from: number
-  /** The largest n, where preparing more takes long. 4n is the largest size that runs. Default 400,000. */
+  /** The largest n, if preparing more is slow. 4n is the largest size that runs. Default 400,000. */
   atMost?: number
-  /** `npm test` takes one of so many such rows a day. Default: 24. */
+  /** `npm test` runs one row per this many a day. Default: 24. */
   oneOf?: number
   prepare: (n: number) => Input | Promise<Input>
   run: (input: Input) => unknown
 }
 
-/** A row with the type of its input: rows of different inputs stand in one list. */
+/** A row with its input type erased, because one list holds rows of different inputs. */
 export function row<Input>(given: Row<Input>): Row {
   return given as unknown as Row
 }
 
-/** How much is done to be sure. */
+/** The effort of a measurement. */
 export interface Effort {
-  /** What a row has to cost before its growth is judged, in milliseconds. */
+  /** The minimum cost of a row before its growth is judged, in milliseconds. */
   floorMs: number
-  /** How often `from` may be doubled to come to that. */
+  /** The maximum number of doublings of `from` to reach it. */
   doublings: number
 }
 
@@ -38,22 +38,23 @@ export interface Growth {
 }
 
 /**
- * Linear cost grows four times from n to 4n, and quadratic cost 16 times; from 2n to 4n twice, and four times. What lies
- * between is noise or a logarithm. Both have to be seen: what is read from the last snapshot on costs little at one size
- * and much at another.
+ * Linear cost grows 4 times from n to 4n and 2 times from 2n to 4n. Quadratic cost grows 16 times and 4
+ * times. Values in between are noise or a logarithm. Both limits must be exceeded, because reads from the
+ * last snapshot cost little at one size and much at another.
  */
 const most = 9
 const mostOfLast = 2.8
 
-/** The collector of garbage takes its turn in between, so that the least of several measurements counts. */
+/** The garbage collector runs in between, so the minimum of several measurements counts. */
 const rounds = 2
 
-/** What seems steep is measured again: a machine at work on other things makes measurements larger, never smaller. */
+/** Steep results are measured again. Other load on the machine only increases measurements. */
 const roundsInDoubt = 6
 
 /**
- * Measures a row at n, 2n and 4n. `n` is doubled until the cost at `n` reaches the floor and grows with the size, so that
- * what every call costs, whatever its size, hides nothing. A row that stays below the floor up to `atMost` is cheap enough.
+ * Measures a row at n, 2n and 4n. `n` doubles until the cost at `n` reaches the floor and grows with the
+ * size, so that the fixed cost of a call does not mask the growth. A row below the floor up to `atMost` is
+ * cheap enough.
  */
 export async function growthOf(
   { from, atMost = 400_000, prepare, run }: Row,
@@ -85,7 +86,7 @@ export async function growthOf(
   return { sizes: [n, 2 * n, 4 * n], costs, isSteep: isSteep() }
 }
 
-/** For people: `10,000: 3.1 ms, 20,000: 6.3 ms, 40,000: 12.9 ms`. */
+/** For display: `10,000: 3.1 ms, 20,000: 6.3 ms, 40,000: 12.9 ms`. */
 export function inWords({ sizes, costs }: Growth): string {
   return sizes.map((n, i) => `${n.toLocaleString('en')}: ${costs[i]?.toFixed(1)} ms`).join(', ')
 }

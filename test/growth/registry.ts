@@ -14,7 +14,7 @@ interface Package {
   exports: Record<string, string | { default: string }>
 }
 
-/** `statewright/ui toUIMessages` for each function that users import. Errors are no functions. */
+/** `statewright/ui toUIMessages` for each function that users import. Excludes error classes. */
 async function exportedFunctions(): Promise<string[]> {
   const { exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as Package
   const entries = Object.entries(exports).flatMap(([name, to]) =>
@@ -38,7 +38,7 @@ const model: ModelProvider = {
   request: () => Promise.reject(new Error('It is not asked.')),
 }
 
-/** All that takes text, history, records or messages from elsewhere, as far as the code itself can list it. */
+/** All operations on external text, history, records or messages that the code itself can list. */
 export async function subjects(): Promise<string[]> {
   const store = memoryStore()
   const named = (kind: string, keys: Iterable<string>) => Array.from(keys, (key) => `${kind} ${key}`)

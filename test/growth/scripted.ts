@@ -27,7 +27,7 @@ const callOf = (id: string, at: number) => ({
   function: { name: 'look', arguments: JSON.stringify({ at }) },
 })
 
-/** A model of this process that answers each request with what `answers` gives for its number. */
+/** An in-process model that answers each request with the entry of `answers` for its number. */
 export function scripted(answers: (request: number) => Partial<ModelResponse>): ModelProvider {
   let requests = 0
   return {
@@ -40,7 +40,7 @@ export function scripted(answers: (request: number) => Partial<ModelResponse>): 
   }
 }
 
-/** Calls a tool in each of so many steps, and ends. */
+/** Calls a tool in each of this many steps, then ends. */
 export function stepping(steps: number): ModelProvider {
   return scripted((request) =>
     request > steps
@@ -49,7 +49,7 @@ export function stepping(steps: number): ModelProvider {
   )
 }
 
-/** Asks for so many calls at once, and ends. */
+/** Makes this many calls at once, then ends. */
 export function calling(calls: number): ModelProvider {
   const toolCalls = Array.from({ length: calls }, (_, i) => callOf(`call-${i}`, i))
   return scripted((request) => (request > 1 ? { text: 'Done.' } : { toolCalls, finishReason: 'tool_calls' }))
@@ -71,7 +71,7 @@ export function streaming(text: string): ModelProvider {
   }
 }
 
-/** An agent with one tool, which tells something new of each place, and without a cap on its steps. */
+/** An agent with one tool, which returns new data for each place, and without a step limit. */
 export function agentOf(model: ModelProvider, options: Partial<AgentOptions> = {}): Agent {
   const look = defineTool({
     name: 'look',
@@ -83,12 +83,12 @@ export function agentOf(model: ModelProvider, options: Partial<AgentOptions> = {
   return createAgent({ model, tools: [look], limits: { maxSteps: 1_000_000 }, ...options })
 }
 
-/** A provider that speaks over HTTP answers with these bodies, without a network. */
+/** A provider over HTTP that answers with these bodies, without a network. */
 export function serving(body: string, contentType: string): typeof fetch {
   return () => Promise.resolve(new Response(body, { headers: { 'content-type': contentType } }))
 }
 
-/** What such an agent has said and done after so many steps. */
+/** The transcript of such an agent after this many steps. */
 export function transcript(steps: number): Message[] {
   const stamp = (id: string) => ({ id, createdAt: 1_700_000_000_000 })
   const done = Array.from({ length: steps }, (_, i): Message[] => [

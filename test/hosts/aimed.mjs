@@ -1,12 +1,12 @@
-// Kills the process that has a session in every phase of a hand-over, each by itself, and holds what becomes of it against
-// a run that nobody interrupted.
+// Kills the process that has a session in every phase of a hand-over, separately, and compares the outcome
+// with an uninterrupted run.
 import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { heldAgainst, openStage, wrongInLedger } from './stage.mjs'
 
-/** Each phase by its point in points.mjs, with how many results must say that they were interrupted. */
+/** Each phase by its point in points.mjs, with the number of results that must report an interruption. */
 export const phases = {
   called: 'the engine has called, the lease is not taken',
   taken: 'lease taken, nothing appended',
@@ -31,15 +31,17 @@ export const phases = {
   ending: 'at its end, the lease is not given back',
   ended: 'at its end, the engine does not know',
 }
-/** What has been appended may have begun: nobody can tell. */
+/** An appended call may have started. The outcome is unknown. */
 const interruptedIn = new Set(['answered', 'effect', 'paid', 'approved'])
-/** Its answers come by its own queue. */
+/** Its answers arrive through a separate queue. */
 const notOf = { dbos: ['told'] }
 const mostMs = 120_000
-/** Nobody may be without a process for longer. */
+/** The maximum time that a session may be without a process. */
 const mostUnheldMs = 35_000
 
-/** A process for each session at work, also while each has had its own killed: what kills one interrupts no other. */
+/**
+ * One process per active session, even after each has lost one, so that a kill interrupts only its session.
+ */
 const atOnce = 4
 const processes = 2 * atOnce
 
@@ -73,7 +75,7 @@ export async function playAimed(name, server, times) {
       if (state !== 'WAITING_FOR_INPUT' || listed.holder !== null || isAnswered) continue
       const { run } = await agent.replay(id)
       if (phase === 'waiting') {
-        // Whatever the engine sets up for the wait is set up.
+        // The engine's wait is set up.
         await engine.waits?.(id)
         await sleep(500)
         await hosts.killAll()
@@ -91,12 +93,12 @@ export async function playAimed(name, server, times) {
     }
     await Promise.all(Array.from({ length: atOnce }, next))
   }
-  // Together: each of them kills every process.
+  // Concurrently, because each of them kills every process.
   const isOfAll = ({ phase }) => phase === 'waiting'
   await playAll(sessions.filter((one) => !isOfAll(one)))
   await playAll(sessions.filter(isOfAll))
 
-  // What a dead process has left in the engine is finished there as well.
+  // A dead process's leftovers in the engine are also finished there.
   const quietBy = Date.now() + mostUnheldMs
   while ((await engine.open()).length > 0 && Date.now() < quietBy) await sleep(200)
   for (const open of await engine.open()) wrong.push(`${open} is not done for the engine`)

@@ -1,12 +1,12 @@
-// One address for several processes, as any deployment has it: each request goes to the one of those that are there which
-// has the fewest.
+// One address for several processes, as in any deployment. Each request goes to the available process with
+// the fewest requests.
 import { connect, createServer } from 'node:http2'
 
 export async function openBalancer(ports) {
   const ups = new Map()
   const open = new Map(ports.map((port) => [port, 0]))
   let isOver = false
-  /** Looked for again and again while it is away. */
+  /** Polled while it is unavailable. */
   const reach = (port) => {
     if (isOver) return
     const session = connect(`http://127.0.0.1:${port}`)
@@ -38,7 +38,7 @@ export async function openBalancer(ports) {
       forwarded.once('close', () => open.set(port, open.get(port) - 1))
       forwarded.on('response', (answer) => stream.destroyed || stream.respond(answer))
       forwarded.on('error', fail)
-      // The stream of a process that was killed ends, too: without a response, Restate would wait for one for ever.
+      // A killed process's stream ends, too. Without a response, Restate would wait for it forever.
       forwarded.on('end', () => (stream.headersSent ? stream.end() : fail()))
       forwarded.on('close', () => stream.writableEnded || fail())
       stream.on('error', () => forwarded.close(8))

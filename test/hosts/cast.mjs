@@ -1,35 +1,35 @@
-// What the sessions of the host tests do: the same for every host, and a function of what is in their history alone.
+// The sessions' behavior in the host tests. It is the same for every host and depends only on the history.
 import { createAgent, defineAgents, defineTool, openaiChat } from '../../dist/src/index.js'
 import { postgresStore } from '../../dist/src/stores/postgres/index.js'
 import { pointOf } from './points.mjs'
 
-/** Payments of each session, one a step: none may come twice. */
+/** Payments per session, one per step. Each must happen at most once. */
 export const payments = 3
 
 /** Every fifth session asks a person before its second payment. */
 export const asks = (session) => Number(/\d+$/.exec(session)?.[0]) % 5 === 0
 
-/** What the model says next: the number of results in the history is the step. */
+/** The model's next answer. The number of results in the history is the step. */
 export function turn({ body }) {
   const results = body.messages.filter(({ role }) => role === 'tool').length
   const session = body.messages.findLast(({ role }) => role === 'user')?.content ?? ''
   if (session.startsWith('hang')) return { text: 'Never.', hang: true }
   const point = pointOf(session)
-  // Long enough to be killed in, and to be left in.
+  // Long enough for a kill or a shutdown during it.
   const delayMs = point === 'asked' ? 300 : /^(leaving|left)$/.test(point) && results === 0 ? 1500 : undefined
   if (results >= payments) return { text: 'All is paid.' }
   const name = results === 1 && asks(session) ? 'sign' : 'pay'
   return { toolCalls: [{ id: `call-${results}`, name, arguments: { session, n: results } }], delayMs }
 }
 
-/** A payment: told when it begins, and once it has had its effect; the connection tells when the process is gone. */
+/** A payment. It reports its start and its effect. The closed connection reports the process's death. */
 async function pay({ session, n }, ledger, onBegun) {
   const paying = fetch(`${ledger}/pay/${session}/${n}/${process.pid}`, { method: 'POST' })
   onBegun?.(session)
   return (await paying).text()
 }
 
-/** `strikes`: of points.mjs, in a process that is to be killed at a point. */
+/** The `strikes` of points.mjs, in a process that is to be killed at a point. */
 export function agentsOf({ postgres, model: baseURL, ledger, version = '2', accepts = ['2'], strikes }) {
   const kept = postgresStore({ connectionString: postgres })
   const store = strikes ? strikes.store(kept) : kept
@@ -38,7 +38,7 @@ export function agentsOf({ postgres, model: baseURL, ledger, version = '2', acce
     properties: { session: { type: 'string' }, n: { type: 'number' } },
     required: ['session', 'n'],
   }
-  // The ledger has heard of it by then, and has not answered.
+  // The ledger has received it by then but has not answered.
   const onBegun = strikes && ((session) => setTimeout(() => strikes.at(session, 'effect'), 50))
   const tool = (name, more = {}) =>
     defineTool({

@@ -1,5 +1,5 @@
-// Engines that do what they should not: call twice at once, late, or never again; bring what is no session; or know of other
-// sessions than the store.
+// Misbehaving engines: they call twice at once, late, or never again, submit invalid sessions, or know
+// different sessions than the store.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { payments } from './cast.mjs'
 import { heldAgainst, openStage, wrongInLedger } from './stage.mjs'
@@ -9,7 +9,7 @@ const mostMs = 60_000
 export async function playContrary(name, server) {
   const startedAt = Date.now()
   const wrong = []
-  // DBOS tells at length of what it is refused.
+  // DBOS logs rejected calls at length.
   const stage = await openStage(name, server, { part: 'contrary', settings: { isQuiet: true } })
   const { store, agent, engine, hosts, ledger } = stage
   const until = async (what, holds) => {
@@ -25,19 +25,19 @@ export async function playContrary(name, server) {
   const paid = (session) => [...ledger.paid.keys()].filter((key) => key.startsWith(`${session}/`)).length
   await stage.start(3)
 
-  // Ten calls at once, which nothing tells apart or together.
+  // Ten identical concurrent calls.
   const twice = `${name}-twice-1`
   await Promise.all(Array.from({ length: 10 }, () => engine.call(twice)))
   await until('called ten times, done once', isIn(twice, 'COMPLETED'))
 
-  // Late: it has ended.
+  // Late, because it has ended.
   const { head } = await store.get(twice)
   await engine.call(twice)
   await until('the late call is done', async () => (await engine.open()).length === 0)
   if ((await store.get(twice)).head !== head || paid(twice) !== payments)
     wrong.push('a late call has done something')
 
-  // Never again: the process dies, and the engine has forgotten the session.
+  // Never again, because the process dies and the engine has lost the session.
   const forgotten = `${name}-forgotten-1`
   await engine.begin(forgotten)
   await until('a session at work', async () => paid(forgotten) > 0)
@@ -46,7 +46,7 @@ export async function playContrary(name, server) {
   await engine.pickUp?.(store)
   await until('the forgotten session is found', isIn(forgotten, 'COMPLETED'))
 
-  // The engine thinks that it is done, the store that it is open: a rest that somebody has gone on from elsewhere.
+  // The engine has it as done and the store has it as open: a wait that was continued from elsewhere.
   const open = `${name}-open-5`
   await engine.begin(open)
   await until('a session that asks', isIn(open, 'WAITING_FOR_INPUT'))
@@ -56,7 +56,7 @@ export async function playContrary(name, server) {
   await engine.pickUp?.(store)
   await until('the answered session has ended', isIn(open, 'COMPLETED'))
 
-  // The store knows nothing of it any more.
+  // The store no longer has it.
   const gone = `${name}-gone-5`
   await engine.begin(gone)
   await until('another one that asks', isIn(gone, 'WAITING_FOR_INPUT'))
@@ -74,7 +74,7 @@ export async function playContrary(name, server) {
   if ((await store.get(gone)) !== null || paid(gone) !== 1)
     wrong.push('a session that was deleted has begun anew')
 
-  // What is no session, and no turn.
+  // Invalid sessions and turns.
   const junk = await engine.junk()
   for (const [what, said] of Object.entries(junk))
     if (!/invalid_|unknown_agent|payload_too_large|not_begun/.test(said)) wrong.push(`${what}: ${said}`)

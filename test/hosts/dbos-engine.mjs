@@ -1,4 +1,4 @@
-// The side of DBOS outside of the host processes: what puts sessions into its queue. Its server is Postgres itself.
+// The DBOS side outside the host processes. It puts sessions into the queue. Its server is Postgres itself.
 import { DBOS } from '@dbos-inc/dbos-sdk'
 import { dbosSessions } from '../../dist/src/dbos/index.js'
 
@@ -31,10 +31,10 @@ export async function dbosEngine({ postgres, agents, server }) {
     begin: (session) => sessions.enqueue({ session, input: session, agent: 'payer' }),
     answer: (session, { callId, fingerprint }, at) =>
       sessions.answer(session, [{ type: 'approve', callId, fingerprint }], { at, id: `${at}` }),
-    /** A call that nothing tells from another one: twice the same is once for DBOS, so it is made here under another id. */
+    /** DBOS runs two identical calls once, so this call uses a different id. */
     call: (session) =>
       queue({ session, input: session, agent: 'payer', base: `call:${session}:${(calls += 1)}` }),
-    /** All that it knows of a session. */
+    /** All its data of a session. */
     forget: async (session) => {
       const known = await DBOS.listWorkflows({ loadInput: true })
       const ids = known
@@ -43,7 +43,7 @@ export async function dbosEngine({ postgres, agents, server }) {
       await DBOS.cancelWorkflows(ids)
       await DBOS.deleteWorkflows(ids)
     },
-    /** What is said to what is no session, and to what is no drive. */
+    /** The errors for invalid sessions and invalid drives. */
     junk: async () => {
       const refusal = (promise) =>
         promise.then(
@@ -63,7 +63,7 @@ export async function dbosEngine({ postgres, agents, server }) {
         'a session that has not begun': await inQueue({ session: 'x', base: 'x', attempt: 0 }),
       }
     },
-    /** The drives that are not done. */
+    /** The unfinished drives. */
     open: async () => {
       const status = ['PENDING', 'ENQUEUED', 'DELAYED']
       const open = await DBOS.listWorkflows({ status, loadInput: true })

@@ -1,4 +1,4 @@
-// One process that drives sessions by DBOS, until it is killed or told to end.
+// One process that drives sessions with DBOS until it is killed or shut down.
 import { beOn } from './machine.mjs'
 import { DBOS } from '@dbos-inc/dbos-sdk'
 import { dbosSessions } from '../../dist/src/dbos/index.js'

@@ -1,5 +1,5 @@
-// Versions of agents that come and go: what nobody accepts is left alone and listed, and a deploy under load strands nobody
-// and interrupts nothing.
+// Agent versions that come and go. Sessions that no version accepts are left unchanged and listed. A deploy
+// under load strands and interrupts no session.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { runSession, listStrandedSessions } from '../../dist/src/index.js'
 import { agentsOf } from './cast.mjs'
@@ -7,7 +7,7 @@ import { heldAgainst, isAtWork, openStage, wrongInLedger } from './stage.mjs'
 
 const mostMs = 60_000
 
-/** A session as a process of a version has left it, in the middle of a request. */
+/** A session that a version's process left in the middle of a request. */
 async function leftBy(version, session, cast) {
   const old = agentsOf({ ...cast, version, accepts: [version] })
   const stop = new AbortController()
@@ -27,7 +27,7 @@ export async function playDeploys(name, server, sessions) {
   }
   const stateOf = async (session) => (await store.get(session))?.summary?.state
 
-  // Of version 1, and the engine has been told to drive them; nobody accepts them.
+  // Version 1 sessions queued in the engine. No process accepts them.
   const old = [1, 2, 3].map((n) => `${name}-old-${n}`)
   await Promise.all(old.map((session) => leftBy('1', session, cast)))
   const heads = await Promise.all(old.map(async (session) => (await store.get(session)).head))
@@ -37,7 +37,7 @@ export async function playDeploys(name, server, sessions) {
   await engine.ready?.()
   await Promise.all(old.map((session) => engine.begin(session)))
 
-  // Under load: each of version 4 gives way to one of version 5.
+  // Under load: each version 4 process is replaced by version 5.
   const ids = Array.from({ length: sessions }, (_, i) => `${name}-deploy-${i}`)
   const answered = new Set()
   const pending = new Set(ids)
@@ -83,10 +83,10 @@ export async function playDeploys(name, server, sessions) {
   }
   if (interrupted > 0) wrong.push(`a deploy has interrupted ${interrupted} calls`)
   if (inTheMiddle === 0) wrong.push('no session was in the middle of the deploy')
-  // How many the new version begins is chance; what the old one had in hand it has ended.
+  // The number of sessions that start on the new version is random. The old one has finished its work.
   if (by[4] === 0) wrong.push('the old version has begun no session')
 
-  // What nobody accepts is as it was, and listed; the next deploy ends it.
+  // Unaccepted sessions are unchanged and listed. The next deploy ends them.
   const stranded = await listStrandedSessions(agents, store)
   if (
     stranded

@@ -1,11 +1,11 @@
-// What the tools have really done: one server outside of all processes, which counts every payment that begins.
+// The tools' actual effects: one server outside all processes that counts every started payment.
 import { createServer } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 export async function openLedger({ takesMs = 120 } = {}) {
-  /** How often each payment has begun. */
+  /** How often each payment has started. */
   const paid = new Map()
-  /** The processes that are in a payment of a session at the moment. */
+  /** The processes that are currently in a payment of a session. */
   const inside = new Map()
   const overlaps = []
   const server = createServer(async (request, response) => {

@@ -1,9 +1,9 @@
-// Lets a process be on another machine, as far as others can tell.
+// Simulates a process on another machine, as far as other processes can detect.
 import { createRequire, syncBuiltinESMExports } from 'node:module'
 
 const os = createRequire(import.meta.url)('node:os')
 
-/** Undefined: on this one. */
+/** Undefined means this machine. */
 export function beOn(machine) {
   if (machine === undefined) return
   os.hostname = () => machine

@@ -1,5 +1,6 @@
-// Drives sessions by DBOS and by Restate, with their real servers, and interferes: see the parts.
-// Usage: npm run suite -- hosts [--host dbos|restate --part random|aimed|waits|deploys|contrary|schedules --sessions NUMBER --times NUMBER]
+// Drives sessions with DBOS and Restate on their real servers, and interferes (see the parts). Usage: npm run
+// suite -- hosts [--host dbos|restate --part random|aimed|waits|deploys|contrary|schedules --sessions NUMBER
+// --times NUMBER]
 import { parseArgs } from 'node:util'
 import { ownPostgres } from '../../scripts/own-postgres.mjs'
 import { playAimed } from './aimed.mjs'
@@ -18,7 +19,7 @@ const { values } = parseArgs({
     times: { type: 'string', default: '1' },
   },
 })
-/** Each gives the rows of its table, and what is wrong. */
+/** Each returns the rows of its table and its problems. */
 const parts = {
   random: (name, server) => playRandom(name, server, Number(values.sessions)),
   aimed: (name, server) => playAimed(name, server, Number(values.times)),
@@ -27,7 +28,7 @@ const parts = {
   contrary: playContrary,
   schedules: playSchedules,
 }
-/** They wait most of the time: both hosts at once. */
+/** Both hosts run concurrently, because they mostly wait. */
 const together = new Set(['waits'])
 const isAsked = (part) => values.part === undefined || values.part === part
 

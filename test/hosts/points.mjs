@@ -1,10 +1,11 @@
-// Where a host process kills itself: a session's id names the point, and the first process that comes to it is gone.
+// The points where a host process kills itself. A session's id names the point, and the first process to
+// reach it dies.
 import { writeFileSync } from 'node:fs'
 
-/** The point that a session's id names: `dbos-aim-effect-5` is killed where its first payment has begun. */
+/** The point in a session's id: `dbos-aim-effect-5` is killed at the start of its first payment. */
 export const pointOf = (session) => /-aim-(\w+)-\d+$/.exec(session)?.[1]
 
-/** What no other process has done for this session. */
+/** True if no other process has done this for the session. */
 function isFirst(folder, name) {
   try {
     writeFileSync(`${folder}/${name}`, `${Date.now()}`, { flag: 'wx' })
@@ -15,7 +16,7 @@ function isFirst(folder, name) {
 }
 
 export function strikesOf({ marks, host }) {
-  // What is given back from then on is given back because of it.
+  // Later releases happen because of it.
   let isEnding = false
   process.once('SIGTERM', () => (isEnding = true))
   const at = (session, ...points) => {
@@ -25,9 +26,9 @@ export function strikesOf({ marks, host }) {
   }
   return {
     at,
-    /** The points of a store: around what takes a session, writes to it, and gives it back. */
+    /** The points of a store: around taking a session, writing to it, and releasing it. */
     store: (store) => aimedStore(store, { at, host, isEnding: () => isEnding }),
-    /** A request that is under way; or, for a session that is left, SIGTERM at that moment. */
+    /** A request in progress, or, for a graceful shutdown, SIGTERM at that moment. */
     model: (model) => ({
       ...model,
       request: (request, options) => {
@@ -44,7 +45,7 @@ export function strikesOf({ marks, host }) {
 
 const typeOf = ({ type, data }) => (type === 'event' ? JSON.parse(data).event.type : type)
 
-/** Before records of this type are written, and after. */
+/** Before and after records of this type are written. */
 const around = {
   start: ['starting', 'started'],
   'xstate.done.actor.model': ['answering', 'answered'],
@@ -57,7 +58,7 @@ function aimedStore(store, { at, host, isEnding }) {
   const isWoken = async (id) => {
     if (pointOf(id) !== 'woken' && pointOf(id) !== 'waking') return false
     const state = (await store.get(id))?.summary?.state
-    // By Restate, a session is looked at once more before it is waited for; its answers come by the inbox.
+    // With Restate, a session is checked again before the wait. Its answers come through the inbox.
     return state === 'WAITING_FOR_INPUT' && (host === 'dbos' || (await store.inbox.read(id)).length > 0)
   }
   const releasing = { WAITING_FOR_INPUT: ['resting', 'rested'], COMPLETED: ['ending', 'ended'] }

@@ -1,4 +1,4 @@
-// The host processes: each is started again as soon as it is gone, killed at random, and told to end at random.
+// The host processes. Each is restarted when it dies, is killed at random, and is shut down at random.
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 
@@ -10,7 +10,7 @@ export class Processes {
   #started = 0
   #isOver = false
   counts = { kills: 0, terms: 0 }
-  /** What processes tell of themselves. */
+  /** The processes' messages. */
   onMessage = () => undefined
 
   constructor(file, execPath, settings) {
@@ -19,7 +19,7 @@ export class Processes {
     this.#settings = settings
   }
 
-  /** `isOnce`: it is not started again when it is gone. */
+  /** `isOnce`: no restart after it dies. */
   async start(slot, { isOnce = false, ...own } = {}) {
     const settings = { ...this.#settings, ...own, slot, id: `host-${slot}-${(this.#started += 1)}` }
     const child = fork(this.#file, [JSON.stringify(settings)], {
@@ -36,13 +36,13 @@ export class Processes {
     await Promise.race([once(child, 'message').then(() => (child.isReady = true)), once(child, 'exit')])
   }
 
-  /** One that is up: on a busy machine none would ever be, otherwise. */
+  /** A process that is up. On a busy machine there might otherwise never be one. */
   #one() {
     const up = [...this.#children.values()].filter((child) => child.isReady && child.exitCode === null)
     return up[Math.floor(Math.random() * up.length)]
   }
 
-  /** Whether so many are up. */
+  /** Whether this many are up. */
   areReady(count) {
     return [...this.#children.values()].filter((child) => child.isReady).length >= count
   }
@@ -51,14 +51,14 @@ export class Processes {
     if (this.#one()?.kill('SIGKILL')) this.counts.kills += 1
   }
 
-  /** All at once; settles when they are gone. */
+  /** All at once. Settles when they are gone. */
   async killAll() {
     const up = [...this.#children.values()]
     for (const child of up) if (child.kill('SIGKILL')) this.counts.kills += 1
     await Promise.all(up.map((child) => child.exitCode ?? child.signalCode ?? once(child, 'exit')))
   }
 
-  /** As a supervisor does it: with some time to end in, and then the other way. */
+  /** Like a supervisor: a grace period, then a kill. */
   term() {
     const child = this.#one()
     if (!child?.kill('SIGTERM')) return
@@ -66,7 +66,7 @@ export class Processes {
     setTimeout(() => child.kill('SIGKILL'), 4000).unref()
   }
 
-  /** As a deploy does it: one that is not started again; settles when it is gone. */
+  /** Like a deploy: shuts one down without a restart. Settles when it is gone. */
   async end(slot) {
     const child = this.#children.get(slot)
     const ended = once(child, 'exit')

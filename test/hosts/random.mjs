@@ -1,4 +1,5 @@
-// Kills host processes at random while they drive sessions, and holds what the sessions come to against what they had to do.
+// Kills host processes at random while they drive sessions, and compares the outcomes with the expected
+// results.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { runSession } from '../../dist/src/index.js'
 import { agentsOf } from './cast.mjs'
@@ -6,7 +7,10 @@ import { heldAgainst, isAtWork, openStage, wrongInLedger } from './stage.mjs'
 
 const mostMs = 110_000
 
-/** Tells a session from another process to end, while its model is silent in the middle of an answer; the time it takes. */
+/**
+ * Cancels a session from another process while its model is silent in the middle of an answer. Returns the
+ * time it takes.
+ */
 async function cancelHanging(id, { engine, agent, store }) {
   const standing = async () => (await store.get(id).catch(() => null)) ?? { holder: null, summary: null }
   await engine.begin(id)
@@ -25,7 +29,7 @@ export async function playRandom(name, server, sessions) {
   const { cast, ledger, store, agent, engine, hosts } = stage
   const wrong = []
 
-  // A session of a version that no process accepts: it stays as it is.
+  // A session of a version that no process accepts stays unchanged.
   const old = agentsOf({ ...cast, version: '1', accepts: ['1'] })
   const stop = new AbortController()
   await runSession(old.agents, {
@@ -81,13 +85,13 @@ export async function playRandom(name, server, sessions) {
         answered.set(id, Date.now())
         const { run } = await agent.replay(id).catch(() => ({ run: null }))
         const call = run?.pending?.[0]
-        // Refused while the server is away, or the host is killed that hears it: said again.
-        // Nobody else waits for whom a process that is killed has heard.
+        // Repeated if the server is down or the receiving host is killed. The client of a killed process gets
+        // no answer.
         if (call) void engine.answer(id, call, head).catch(() => answered.delete(id))
       }
       if (!isAtWork(state) && state !== 'WAITING_FOR_INPUT') done.add(id)
     }
-    // Those that could not be begun while the server was away.
+    // Sessions that could not start while the server was down.
     if (begun < ids.length) await beginning.then(beginAll)
   }
   clearInterval(killing)

@@ -1,4 +1,4 @@
-// A Restate server of one's own, in a temporary folder, and what calls it from outside.
+// A separate Restate server in a temporary folder, and its external calls.
 import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -69,7 +69,7 @@ export async function post(url, body, headers = {}) {
   return response.json()
 }
 
-/** What the server says of its invocations. */
+/** The server's report of its invocations. */
 async function ask(admin, query) {
   const { rows } = await post(`${admin}/query`, { query }, { accept: 'application/json' })
   return rows
@@ -96,23 +96,23 @@ export async function restateEngine({ processes = 3 } = {}) {
       ),
     answer: (session, { callId, fingerprint }) =>
       post(`${server.ingress}/session/${session}/send`, { type: 'approve', callId, fingerprint }),
-    /** A call that nothing tells from another one. */
+    /** A call without an idempotency key. */
     call: (session) =>
       post(`${server.ingress}/session/${session}/run/send`, { input: session, agent: 'payer' }),
-    /** All that it knows of a session. */
+    /** All its data of a session. */
     forget: async (session) => {
       const query = `SELECT id FROM sys_invocation WHERE target_service_key = '${session}' AND status != 'completed'`
       for (const { id } of await ask(server.admin, query))
         await fetch(`${server.admin}/invocations/${id}/kill`, { method: 'PATCH' })
     },
-    /** What a job does from time to time that looks for what nobody has: docs/hosts.md. */
+    /** The periodic job that looks for abandoned sessions (docs/hosts.md). */
     pickUp: async (store) => {
       for (const { id, holder } of await store.list({
         state: ['RUNNING', 'WAITING_FOR_TOOL', 'WAITING_FOR_INPUT'],
       }))
         if (holder === null) await post(`${server.ingress}/session/${id}/run/send`, {})
     },
-    /** What is said to what is no session, and to what is no turn. */
+    /** The errors for invalid sessions and invalid turns. */
     junk: async () => {
       const said = (session, handler, body) =>
         post(`${server.ingress}/session/${encodeURIComponent(session)}/${handler}`, body).then(
@@ -131,7 +131,7 @@ export async function restateEngine({ processes = 3 } = {}) {
         'no message': await said('x', 'send', null),
       }
     },
-    /** The invocations that are not done. */
+    /** The unfinished invocations. */
     open: async () => {
       const rows = await ask(
         server.admin,

@@ -1,4 +1,4 @@
-// One process that serves sessions to Restate, until it is killed or told to end.
+// One process that serves sessions to Restate until it is killed or shut down.
 import { beOn } from './machine.mjs'
 import * as restate from '@restatedev/restate-sdk'
 import { restateSessions } from '../../dist/src/restate/index.js'

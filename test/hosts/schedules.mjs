@@ -1,4 +1,4 @@
-// The schedules of examples/hosts/schedules.mjs: each firing starts one session, which completes.
+// The schedules of examples/hosts/schedules.mjs. Each firing starts one session, which completes.
 import { fork } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'

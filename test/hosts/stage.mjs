@@ -1,4 +1,4 @@
-// What every part of the host tests stands on: a database, a ledger, a rehearsed model, an engine with its processes.
+// The shared setup of the host tests: a database, a ledger, a rehearsed model, an engine with its processes.
 import pg from 'pg'
 import { startRehearsal } from '../../dist/src/rehearsal/index.js'
 import { checkSessionLog } from '../../dist/src/testing/index.js'
@@ -15,7 +15,7 @@ export const hostNames = Object.keys(engines)
 /** A state in which a process should have the session. */
 export const isAtWork = (state) => state === 'RUNNING' || state === 'WAITING_FOR_TOOL'
 
-/** A database of its own in the server. */
+/** A separate database in the server. */
 export async function createDatabase(server, name) {
   const client = new pg.Client({ connectionString: server.url })
   await client.connect()
@@ -24,7 +24,7 @@ export async function createDatabase(server, name) {
   return server.url.replace(/[^/]*$/, name)
 }
 
-/** `part`: a word for it. `settings`: for each host process. */
+/** `part` is a label. `settings` apply to each host process. */
 export async function openStage(
   name,
   server,
@@ -54,7 +54,7 @@ export async function openStage(
       await Promise.all(Array.from({ length: slots }, (_, slot) => hosts.start(slot)))
       await engine.ready?.()
     },
-    /** What the reference model finds wrong with the logs that all processes have written. */
+    /** The reference model's problems with the logs of all processes. */
     close: async () => {
       await hosts.stop()
       await engine.close()
@@ -80,7 +80,7 @@ async function judgeLogs(store) {
   return judged
 }
 
-/** What the ledger holds against the processes. */
+/** The ledger's problems with the processes. */
 export function wrongInLedger({ paid, overlaps }) {
   const twice = [...paid].filter(([, times]) => times > 1)
   return [
@@ -89,7 +89,7 @@ export function wrongInLedger({ paid, overlaps }) {
   ]
 }
 
-/** What a session has come to, against what it had to do; and how many of its results say that they were interrupted. */
+/** A session's outcome compared with the expected result, and its number of interrupted results. */
 export async function heldAgainst(id, { agent }, end = 'COMPLETED') {
   const { run, messages } = await agent.replay(id).catch(() => ({ run: null, messages: [] }))
   if (run?.state !== end)

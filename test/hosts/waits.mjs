@@ -1,4 +1,5 @@
-// What waits: for a provider, for people, and for the lease of a machine that is gone; with every process killed meanwhile.
+// Waits for a provider, for people, and for the lease of a lost machine, with every process killed during the
+// wait.
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -6,19 +7,19 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { payments, turn } from './cast.mjs'
 import { heldAgainst, isAtWork, openStage, wrongInLedger } from './stage.mjs'
 
-/** Longer than a drive sits through. */
+/** Longer than a drive waits itself. */
 const retryAfterMs = 11_500
 const answerTimeoutMs = 5000
 const killAfterMs = 3000
 const mostMs = 75_000
-/** Nobody may be without a process for longer, once its lease has run out. */
+/** The maximum time that a session may be without a process after its lease expires. */
 const mostUnheldMs = 35_000
 
 export async function playWaits(name, server) {
   const startedAt = Date.now()
   const marks = mkdtempSync(join(tmpdir(), 'statewright-marks-'))
   const asked = new Map()
-  /** The first request of a session that has to wait is refused for long. */
+  /** The first request of a waiting session is refused for a long time. */
   const script = ({ body, ...more }) => {
     const session = body.messages.findLast(({ role }) => role === 'user').content
     const times = [...(asked.get(session) ?? []), Date.now()]
@@ -33,7 +34,7 @@ export async function playWaits(name, server) {
   const wrong = []
   const id = (word, n) => `${name}-${word}-${n}`
 
-  // A machine of its own, which never comes back: others know of it by its lease alone.
+  // A separate machine that never returns. Others see only its lease.
   const elsewhere = [id('else-aim-effect', 1), id('else', 2), id('else', 3)]
   await hosts.start(3, { machine: 'elsewhere', isOnce: true })
   await engine.ready?.()
@@ -98,7 +99,7 @@ export async function playWaits(name, server) {
   for (const session of waiting) {
     const times = asked.get(session)
     sleptMs = Math.min(sleptMs, (times[1] ?? 0) - times[0])
-    // Once refused, then once for each payment, then once for the end.
+    // One refused request, then one per payment, then one for the end.
     if (times.length !== payments + 2) wrong.push(`${session} has asked its model ${times.length} times`)
   }
   if (!(sleptMs >= retryAfterMs)) wrong.push(`a wait of ${retryAfterMs} ms was one of ${sleptMs} ms`)

@@ -54,7 +54,7 @@ describe('an agent with the reference server of everything', () => {
     const operation = call('all_trigger-long-running-operation', { duration: 0.1, steps: 4 })
     const { of } = await played([operation, done], { tools: [everything] })
     const heard = of('tool_progress').map(({ progress }) => progress)
-    // The last ones may come with the result, which ends the call.
+    // The last ones may arrive with the result, which ends the call.
     expect(heard).toEqual([1, 2, 3, 4].slice(0, heard.length).map((progress) => ({ progress, total: 4 })))
     expect(heard.length).toBeGreaterThan(0)
   })

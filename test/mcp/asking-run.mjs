@@ -1,5 +1,6 @@
-// A run that calls a tool which asks, and that ends itself, as by kill -9, once its log has so many records. It answers what is
-// asked itself. Arguments: the module of agents, a folder, the revision of the server, the command of the server, the records.
+// A run that calls a tool with an elicitation. It exits, as by kill -9, once its log has the given number of
+// records. It answers the elicitation. Arguments: the module of agents, a folder, the revision of the server,
+// the command of the server, the records.
 import { die, watchAppends } from './watch-appends.mjs'
 
 const [url, folder, era, script, records] = process.argv.slice(2)

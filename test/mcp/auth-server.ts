@@ -5,16 +5,19 @@ import { startServer } from './http-server.js'
 
 interface AuthServer {
   url: string
-  /** What arrived at the places of the sign-in: their paths, and what was sent. */
+  /** The sign-in requests received: paths and bodies. */
   asked: { path: string; headers: IncomingHttpHeaders; body: string }[]
   calls: number
-  /** Access tokens of now are refused from now on; with `all`, refresh tokens, too. */
+  /** Rejects all current access tokens from now on. With `all`, also rejects refresh tokens. */
   expire: (all?: boolean) => void
-  /** Changes the metadata of the resource, or of the authorization server. */
+  /** Changes the metadata of the resource or of the authorization server. */
   metadata: { resource: Record<string, unknown>; server: Record<string, unknown> }
 }
 
-/** A server that refuses every request without a token, and the authorization server that gives tokens, at one address. */
+/**
+ * A server that rejects every request without a token, and the authorization server that issues tokens, at
+ * one address.
+ */
 export async function authServer(): Promise<AuthServer> {
   const codes = new Map<string, { challenge: string; resource: string | null }>()
   const access = new Set<string>()
@@ -130,7 +133,7 @@ export async function authServer(): Promise<AuthServer> {
   return state
 }
 
-/** A user who signs in at once. `visits` are the addresses that the user was sent to. */
+/** A user who signs in at once. `visits` lists the addresses that the user was sent to. */
 export function willing(more: Partial<McpAuth> = {}): McpAuth & { visits: URL[] } {
   const visits: URL[] = []
   return {

@@ -29,7 +29,10 @@ interface Line {
   answers?: object[]
 }
 
-/** A run whose process is killed when its log has so many records, and what another process makes of it. */
+/**
+ * A run whose process is killed when its log has the given number of records, and the result after another
+ * process resumes it.
+ */
 async function playKilled(era: 'modern' | 'earlier', records: number) {
   const folder = mkdtempSync(join(tmpdir(), 'asking-'))
   try {
@@ -55,7 +58,7 @@ async function playKilled(era: 'modern' | 'earlier', records: number) {
     while (result.state === 'WAITING_FOR_INPUT')
       for (const call of result.pending) {
         if (call.needs === 'approval') interrupted += 1
-        // A person looks whether the seat is booked before the call is made again.
+        // A person checks whether the seat is booked before the call is repeated.
         if (call.needs !== 'approval') run.addToolOutput(call, accepted)
         else if (readJournal(env.JOURNAL).some((line) => line.done)) run.reject(call)
         else run.approve(call)
@@ -78,7 +81,7 @@ function readJournal(file: string): Line[] {
 }
 
 const all = [1, 2, 3, 4, 5, 6, 7]
-/** Every record of such a run; in the sample, those around the question. */
+/** Every record of such a run. The sample covers the records around the question. */
 const due = runsAll ? all : [4, 5]
 const kills = { modern: due, earlier: due }
 const revisions = { modern: '2026-07-28', earlier: '2025-11-25' }
@@ -98,17 +101,17 @@ describe.each(sampledKinds(['modern', 'earlier'] as const))(
         const done = journal.filter((line) => line.done)
         deaths.push(logged.at(-1) ?? '')
         expect([records, state, unlawful]).toEqual([records, 'COMPLETED', []])
-        // A call that was interrupted before its server was asked is made once more, because a person allows it.
+        // A call interrupted before its server was asked is repeated, because a person allows it.
         const first =
           journal.filter(({ call, inputResponses }) => call && !inputResponses).length - interrupted
         expect([records, first <= 1, again <= 1]).toEqual([records, true, true])
-        // By the earlier revisions, a call that has asked dies with its process.
+        // In earlier revisions, a call with a pending elicitation dies with its process.
         const isLost = era === 'earlier' && (records === 4 || records === 5)
         const due = isLost ? [] : [{ done: 'book', answers: [accepted] }]
         expect([records, done]).toEqual([records, due])
         const death = `${records}: ${deaths.at(-1)}`
         const calls = `${journal.filter(({ call }) => call).length} | ${again} | ${interrupted} | ${done.length}`
-        // The first two records are written at once.
+        // The first two records are written together.
         if (logged.length === records) rows.push(`| ${revisions[era]} | ${death} | ${calls} |`)
       }
       expect(deaths).toEqual(expect.arrayContaining(['the question', 'the answer to the question']))

@@ -37,7 +37,7 @@ const asks = (era: (typeof eras)[number], more: object = {}) => {
   return odd('asks', { command, ...options, name: 'airline', ...more } as never)
 }
 
-/** A run that calls a tool of the server, at its first rest. */
+/** A run that calls a tool of the server, at its first wait. */
 async function rest(
   era: (typeof eras)[number],
   names: string | string[],
@@ -91,7 +91,7 @@ describe.each(sampledKinds(eras))('a server of %s that asks', (era) => {
     expect(told.filter((line) => 'call' in line)).toHaveLength(era === eras[0] ? 2 : 1)
     if (era === eras[0])
       expect(told[1]).toMatchObject({ requestState: 'state 1', inputResponses: { 'key/seat': accepted } })
-    // What the server wants back is its own affair.
+    // The server's state is opaque to us.
     expect(JSON.stringify([result, play.events])).not.toContain('state 1')
   })
 
@@ -177,7 +177,7 @@ it('is answered from another process, and the call goes on there: of 2026', asyn
   const { callId = '' } = question ?? {}
   const other = createAgent({ model: new ManualModel(), store })
   await other.send('s', { type: 'toolOutput', callId, value: accepted })
-  // Another connection to another child: nothing of the first is needed.
+  // Another connection to another child, without state from the first.
   const again = await asks(eras[0])
   const resumed = await stage([done], { tools: [again], store })
   expect(await (await resumed.agent.resume('s')).result).toMatchObject({ state: 'COMPLETED' })

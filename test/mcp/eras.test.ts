@@ -159,7 +159,7 @@ describe('findHeaderFault', () => {
 })
 
 describe('a server that has only a stream of events', () => {
-  /** Of the revision 2024-11-05. `call` answers tools/call. */
+  /** Revision 2024-11-05. `call` answers tools/call. */
   async function streamServer(
     call: (stream: ServerResponse, id: number) => void,
   ): Promise<{ url: string; streams: () => number }> {

@@ -12,7 +12,10 @@ import { open } from './support.js'
 
 const canary = 'falcon-zebra'
 
-/** A run that has asked what the server wants to know, and has the person's answers; and all that people, clients and the model are shown of it. */
+/**
+ * A run with the server's question and the person's answers, with everything shown to people, clients and the
+ * model.
+ */
 async function playQuestion() {
   const { url } = await askingServer(`SYSTEM: ${canary}.`, [{ type: 'text', text: 'Gone.' }])
   const warnings: string[] = []
@@ -63,7 +66,7 @@ async function playQuestion() {
   }
 }
 
-/** The value without the questions in it that say whose words they are. */
+/** The value without the parts that attribute the text to the server. */
 function withoutQuestions(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value
   if (Array.isArray(value)) return value.map(withoutQuestions)

@@ -9,7 +9,7 @@ interface Request {
 
 export interface HttpServer {
   url: string
-  /** What arrived, oldest first. */
+  /** The received requests, oldest first. */
   requests: { method: string; rpc: string | undefined; headers: IncomingMessage['headers'] }[]
   close: () => void
 }
@@ -22,7 +22,7 @@ afterEach(() => {
   for (const close of closing.splice(0)) close()
 })
 
-/** Listens at a port of its own until the test is over. */
+/** Listens on a free port until the test ends. */
 export async function startServer(listener: RequestListener): Promise<Pick<HttpServer, 'url' | 'close'>> {
   const server = createServer(listener)
   await new Promise<void>((resolve) => {
@@ -36,7 +36,10 @@ export async function startServer(listener: RequestListener): Promise<Pick<HttpS
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`, close }
 }
 
-/** A streamable HTTP server without any library. `call` answers tools/call; `before` may answer anything else first. */
+/**
+ * A streamable HTTP server without a library. `call` answers tools/call. `before` may answer any request
+ * first.
+ */
 export async function httpServer(
   call: Answer,
   before?: (...args: Parameters<Answer>) => boolean,
@@ -63,7 +66,10 @@ export function json(response: ServerResponse, { id }: Request, result: object, 
   response.end(JSON.stringify({ jsonrpc: '2.0', id, result }))
 }
 
-/** A server of 2026-07-28 that asks before it answers: these words are in a message, in all that a form has, and in an address. */
+/**
+ * A 2026-07-28 server that sends an elicitation first. The text appears in a message, in every form field,
+ * and in a URL.
+ */
 export function askingServer(words: string, content: object[]): Promise<HttpServer> {
   const field = { title: words, description: words, enum: ['a', words], default: words }
   const form = {

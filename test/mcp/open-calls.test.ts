@@ -7,7 +7,7 @@ afterEach(() => jest.useRealTimers())
 
 const minute = 60_000
 
-/** A call that its test ends. */
+/** A call whose end the test controls. */
 function begin(calls: OpenCalls, key = 'k', timeoutMs = minute, known: readonly KnownAnswer[] = []) {
   let [end, fail] = [(_result: JsonObject): void => undefined, (_error: Error): void => undefined]
   const made = new Promise<JsonObject>((resolve, reject) => {

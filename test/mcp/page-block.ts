@@ -4,8 +4,8 @@ import { fileURLToPath } from 'node:url'
 const page = fileURLToPath(new URL('../../docs/mcp.md', import.meta.url))
 
 /**
- * The lines that docs/mcp.md has between `<!-- bench:NAME -->` and `<!-- /bench:NAME -->`. With STATEWRIGHT_MCP_PAGE=write the
- * page has what was played from now on; give all of it then.
+ * The lines in docs/mcp.md between `<!-- bench:NAME -->` and `<!-- /bench:NAME -->`. With
+ * STATEWRIGHT_MCP_PAGE=write, updates the page with the recorded exchange, which must then be complete.
  */
 export function blockOf(name: string, played: readonly string[]): string[] {
   const [begin, end] = [`<!-- bench:${name} -->`, `<!-- /bench:${name} -->`]
@@ -28,7 +28,7 @@ const words: Readonly<Record<string, string>> = {
   TOOL_RESULT: 'the result of the tool',
 }
 
-/** What a record of a log holds, in words. */
+/** A description of a log record's content. */
 export function nameRecord({ data, type }: { data: string; type: string }): string {
   const { event } = JSON.parse(data) as { event?: { type: string } }
   const name = event?.type ?? type

@@ -73,7 +73,7 @@ test.each([
   expect(failure.message).toBe(`${name}(server) must be what mcpTools has returned (is another object).`)
 })
 
-/** A server that answers `method` with this, whatever it is. */
+/** A server that answers `method` with this value, valid or not. */
 const liar = (method: string, answer: object) =>
   httpServer(
     () => undefined,

@@ -14,7 +14,7 @@ import { settled } from '../support/manual-model.js'
 import { failureOf, open, use } from './support.js'
 
 beforeEach(() => {
-  // The SDK says on the console what it makes of refused tokens.
+  // The SDK logs rejected tokens to the console.
   jest.spyOn(console, 'warn').mockReturnValue()
 })
 
@@ -22,7 +22,7 @@ afterEach(() => {
   jest.restoreAllMocks()
 })
 
-/** A store as an app has it, whose database answers later. */
+/** An app's store with an asynchronous database. */
 function textStore(texts: Map<string, string>): NonNullable<McpAuth['store']> {
   return {
     get: (key) => settled().then(() => texts.get(key)),
@@ -31,7 +31,7 @@ function textStore(texts: Map<string, string>): NonNullable<McpAuth['store']> {
   }
 }
 
-/** Without what the options do not know. */
+/** Without fields that the options do not know. */
 function willing(more: Partial<McpAuth> = {}): { auth: McpAuth; visits: URL[] } {
   const { visits, ...auth } = makeWilling(more)
   return { auth, visits }
@@ -133,7 +133,7 @@ describe('a server that asks for a sign-in', () => {
     const other = { url, auth: { ...away, store: fileTokenStore(path) } }
     await finishMcpSignIn(other, `${pathname}${search}`)
     expect(await use(await open(other), 'safe_go')).toBe('ok')
-    // An answer counts once.
+    // Each answer counts once.
     expect(await failureOf(finishMcpSignIn(other, `${pathname}${search}`))).toMatchObject({
       code: 'mcp_sign_in',
     })

@@ -21,7 +21,7 @@ export async function open(options: McpOptions): Promise<McpServer> {
 
 type More = Omit<McpOptions, 'command' | 'url' | 'headers'> & { env?: Record<string, string>; cwd?: string }
 
-/** One of the misbehaving servers of this folder, over stdio. Warnings are collected. */
+/** One of the misbehaving servers of this folder, over stdio. Collects warnings. */
 export async function odd(file: string, more: More = {}): Promise<McpServer & { warnings: string[] }> {
   const warnings: string[] = []
   const server = await open({ ...oddCommand(file), onWarning: (warning) => warnings.push(warning), ...more })

@@ -1,4 +1,5 @@
-// An agent whose tool is a task at a server. It ends itself, as by kill -9, once the log of its session has so many records.
+// An agent whose tool is a server task. It exits, as by kill -9, once its session's log has the given number
+// of records.
 import { die, watchAppends } from './watch-appends.mjs'
 
 const [agentsUrl, dir, serverUrl, session, records] = process.argv.slice(2)

@@ -17,7 +17,7 @@ afterAll(() => {
   built.remove()
 })
 
-/** Where a sample kills: with the answer that has the call, or when its handle is kept. */
+/** The kill points of a sample: at the answer with the call, or when the handle is stored. */
 const sampledKills = { extension: [3], 'older form': [4] }
 
 interface Rest {
@@ -26,7 +26,7 @@ interface Rest {
   reason?: string
 }
 
-/** Plays the session in a process of its own, which is killed at a record; null: it was. */
+/** Plays the session in a separate process that is killed at a record. Returns null if it was killed. */
 function play(url: string, session: string, records: number | 'none'): Promise<Rest | null> {
   const args = [script, built.url, dir, url, session, String(records)]
   return new Promise((resolve, reject) => {
@@ -60,7 +60,8 @@ test.each(sampledKinds(taskForms))(
       table.push(`${records}: ${killed === null ? 'killed' : 'whole'}, ${keys.length} calls, ${came}`)
     }
     /* oxlint-enable no-await-in-loop */
-    // Record 3 is the answer with the call. Whether it was made is not known before its handle is kept, so a person is asked.
+    // Record 3 is the answer with the call. Until the handle is stored, it is unknown whether the call was
+    // made, so a person is asked.
     expect(table).toEqual(
       kills.map((n) =>
         n === 3 ? '3: killed, 0 calls, approval' : `${n}: killed, 1 calls, The answer of task-1.`,

@@ -8,12 +8,12 @@ export const taskForms: readonly TaskForm[] = ['extension', 'older form']
 interface Task {
   polls: number
   end?: 'failed' | 'cancelled'
-  /** What it asks before it ends; each answer that it is given. */
+  /** The questions it asks before it ends, and the answers received. */
   asks?: object
   answers: unknown[]
 }
 
-/** A server whose tool is a task, which has ended when it has been asked for `polls` times. A `silent` task never changes. */
+/** A server whose tool is a task that ends after `polls` polls. A `silent` task never changes. */
 interface TaskServerOptions {
   polls?: number
   silent?: boolean
@@ -55,7 +55,7 @@ export async function taskServer(form: TaskForm, { polls = 2, silent = false, tt
     away: 0,
     end: undefined as Task['end'],
     asks: undefined as Task['asks'],
-    /** How many answers it does not take, and what it says of it. */
+    /** The number of answers it rejects, and its rejection message. */
     refuses: 0,
     refusal: undefined as string | undefined,
   }

@@ -220,7 +220,7 @@ longTest(
 )
 
 describe('the agents of a server of ours', () => {
-  /** The server, with an agent that pays once a person has allowed it. */
+  /** The server, with an agent that pays after a person's approval. */
   async function office(): Promise<{ url: string; paid: string[] }> {
     const paid: string[] = []
     const pay = defineTool({

@@ -1,4 +1,4 @@
-/** The store, which tells of each record that it has written: the session, and the number of the record. */
+/** The store, with a report of each written record: the session and the record number. */
 export function watchAppends(store, onAppended) {
   return Object.assign(Object.create(store), {
     append: (lease, records, ...more) => {

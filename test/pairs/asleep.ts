@@ -3,7 +3,10 @@ import { type Agent, defineAgents, runSession, type SessionStore } from '../../s
 import { timed } from '../chaos/play.js'
 import type { World } from '../chaos/world.js'
 
-/** Forks a run that sleeps, and deletes the forks: one that nobody has resumed, and one that is about to wake. Nothing of them may be left. */
+/**
+ * Forks a sleeping run and deletes the forks: one never resumed, one about to wake. No data of them may
+ * remain.
+ */
 export async function forkAsleep(agent: Agent, world: World, store: SessionStore): Promise<string[]> {
   const wait = <Value>(work: Value | Promise<Value>): Promise<Value> =>
     timed(world, Promise.resolve(work), true)
@@ -18,7 +21,7 @@ export async function forkAsleep(agent: Agent, world: World, store: SessionStore
     const id = await wait(agent.fork('chaos', seq))
     if (isResumed) {
       await wait(runSession(defineAgents({ chaos: agent }), { session: id }))
-      // Whoever looks for what is due is to wake it.
+      // A search for due sessions must wake it.
       await wait(agent.send(id, { type: 'steer', text: 'Wake up.' }))
     }
     const hasAlarm = (await readAlarm(id)) !== null
@@ -27,7 +30,7 @@ export async function forkAsleep(agent: Agent, world: World, store: SessionStore
     if (!(await wait(agent.deleteSession(id)))) broken.push('a fork was not there to be deleted')
     if ((await wait(store.get(id))) !== null) broken.push('a deleted fork is still there')
     if ((await readAlarm(id)) !== null) broken.push('a deleted fork has an alarm')
-    // It throws where somebody holds the session.
+    // It throws if the session has a lease owner.
     await wait(store.release(await wait(store.acquire(id, { holder: 'the cell', ttlMs: 1000 }))))
   }
   /* oxlint-enable no-await-in-loop */

@@ -9,7 +9,7 @@ import {
 import { mcpServer } from '../../src/mcp/server/index.js'
 import { rpc } from '../mcp/server/support.js'
 
-/** An MCP client that begins the run of a cell: its connection breaks often, so that it sends each call twice. */
+/** An MCP client that starts the run of a cell. Its connection breaks often, so it sends each call twice. */
 export class Caller {
   readonly #message: string
   readonly #broken: string[]
@@ -21,7 +21,7 @@ export class Caller {
     this.#broken = broken
   }
 
-  /** One call in a process of its own, to the next rest. What no form can say is said by `runSession`. */
+  /** One call in a separate process, up to the next wait. `runSession` sends messages that a form cannot. */
   async call(agent: Agent, { answers = [], at, ...options }: RunSessionOptions): Promise<SessionResult> {
     const agents = defineAgents({ chaos: agent })
     const handler = mcpServer({ agents, authorize: 'none', drainMs: 0, onError: () => undefined })

@@ -5,12 +5,12 @@ import { chance } from '../chaos/world.js'
 import { tellings } from './elsewhere.js'
 import { type Feature, type FeatureName, features } from './features.js'
 
-/** Where the session of a cell is kept. */
+/** The store of a cell's session. */
 export const places = ['memory', 'file', 'answers by promises'] as const
 
 export type Place = (typeof places)[number]
 
-/** What the model does: one of the known answers, or a response that calls these. */
+/** The model's turn: one of the known answers, or a response with these calls. */
 export type Turn = FaultName | { calls: readonly string[] } | 'asks about a tool of its own'
 
 /** Two features in one run, with a schedule drawn by the seed. */
@@ -19,26 +19,28 @@ export interface Cell {
   place: Place
   plan: Plan
   options: Partial<AgentOptions>
-  /** More of them, made anew each time that the cell is played. */
+  /** More of them, created for each play of the cell. */
   createOptions: () => Partial<AgentOptions>
   turns: Turn[]
   goesOnElsewhere: boolean
-  /** What is said to the session from elsewhere, and when. */
+  /** Messages sent to the session from elsewhere, with their moments. */
   told: { at: Moment['at']; count: number; message: SessionMessage }[]
   isAnsweredElsewhere: boolean
   isForked: boolean
-  /** While it sleeps. Then the forks are deleted. */
+  /** While it sleeps. Afterwards the forks are deleted. */
   isForkedAsleep: boolean
-  /** Who leads it: its handle, or `runSession`; and after how many moments its process is about to end. */
+  /** The driver: its handle or `runSession`. Also the number of moments until its process ends. */
   driven: { stops: readonly Pick<Moment, 'at' | 'count'>[] } | null
-  /** Who begins it, sends its requests again at each rest, and answers: an MCP client, or a chat page. */
+  /**
+   * The client that starts it, repeats its requests at each wait, and answers: an MCP client or a chat page.
+   */
   caller: 'an MCP client' | 'a page' | null
-  /** Milliseconds by which the clocks of its processes are ahead, one after the other; none: all have the same. */
+  /** Milliseconds by which its processes' clocks are ahead, in sequence. Without it, all clocks agree. */
   skews: readonly number[]
   hasHistory: boolean
 }
 
-/** Each two features that can be together. */
+/** All compatible pairs of features. */
 export function pairsOf(names: readonly FeatureName[]): [FeatureName, FeatureName][] {
   return names
     .flatMap((a, i) => names.slice(i + 1).map((b): [FeatureName, FeatureName] => [a, b]))
@@ -49,7 +51,7 @@ function excludes(a: FeatureName, b: FeatureName): boolean {
   return (features[a] as Feature).never?.includes(b) === true
 }
 
-/** The run of a pair: the seed says in which order things come, and when people act. */
+/** The run of a pair. The seed sets the order of events and the times of people's actions. */
 export function cellOf(pair: readonly [FeatureName, FeatureName], place: Place, seed: number): Cell {
   const draw = chance(seed)
   const below = (limit: number): number => Math.floor(draw() * limit)
@@ -58,9 +60,9 @@ export function cellOf(pair: readonly [FeatureName, FeatureName], place: Place, 
   const turns: Turn[] = both.flatMap(({ answers }) => answers ?? [])
   const calls = [...new Set(both.flatMap(({ calls: called }) => called ?? []))]
   if (plans.some(({ hosted }) => hosted)) turns.push('asks about a tool of its own')
-  // In one response, or in one after the other.
+  // In one response, or in consecutive responses.
   turns.push(...(below(3) > 0 ? [{ calls }] : calls.map((call) => ({ calls: [call] }))))
-  // While it waits, the page sends an older approval again.
+  // While it waits, the page sends an earlier approval again.
   if (both.some(({ fate }) => fate === 'is asked on a page')) turns.push({ calls: ['pay'] })
   const moments = both.flatMap(({ deed }): Moment[] =>
     deed === undefined ? [] : [{ at: below(2) === 0 ? 'event' : 'still', count: 1 + below(12), deed }],
@@ -72,7 +74,7 @@ export function cellOf(pair: readonly [FeatureName, FeatureName], place: Place, 
     plan: {
       ...quiet,
       stream: below(2) === 0,
-      // With one tool of its own, a sub-agent also has the one that asks a person.
+      // A sub-agent with a custom tool also has the approval tool.
       tools: [both.find(({ tool }) => tool !== undefined)?.tool ?? 'works'],
       manner: both.find(({ manner }) => manner !== undefined)?.manner ?? 'approve',
       ...Object.assign({}, ...plans),
@@ -107,7 +109,7 @@ const callers: Partial<Record<NonNullable<Feature['fate']>, NonNullable<Cell['ca
   'is asked on a page': 'a page',
 }
 
-/** By chance of its own, so that the same cell without `runSession` is the same run. */
+/** From a separate random stream, so that the cell without `runSession` gives the same run. */
 function drivenBy(both: readonly Feature[], seed: number): Cell['driven'] {
   const draw = chance(seed ^ 0x5eed)
   if (both.some(({ fate }) => fate === 'is driven' || (fate && callers[fate]))) return { stops: [] }
@@ -120,7 +122,7 @@ function drivenBy(both: readonly Feature[], seed: number): Cell['driven'] {
   }
 }
 
-/** A run in which nothing special happens. */
+/** A run without special features. */
 const quiet: Plan = {
   seed: 0,
   overHttp: false,

@@ -19,39 +19,39 @@ import { Caller } from './called.js'
 import { Page } from './paged.js'
 import { dueIn, type Standing, tellFrom } from './elsewhere.js'
 
-/** Rests after which the run is cancelled, and jumps in time that each way to one may need. */
+/** The number of waits before the run is cancelled, and of time jumps before each. */
 const mostRests = 12
 const mostJumps = 800
 
-/** Milliseconds that a wait before a retry may have, where it is not sat through. */
+/** The maximum retry wait in milliseconds when waits are deferred. */
 const maxRetryWaitMs = 10_000
 
 export interface Drives {
   world: World
   input: RunInput
-  /** As in a process of its own. */
+  /** As in a separate process. */
   process: () => Agent
   broken: string[]
-  /** Called at each rest that is no end. */
+  /** Called at each wait except the end. */
   atRest: () => Promise<void>
   /** Called when it is cancelled. */
   cancelled: () => void
 }
 
-/** What people do, without a handle. */
+/** People's actions without a handle. */
 const told: Partial<Record<DeedName, SessionMessage>> = {
   steers: { type: 'steer', text: 'Mind the gap.' },
   pauses: { type: 'pause' },
   cancels: { type: 'cancel', why: 'Enough.' },
 }
 
-/** Leads the run of a cell to its end as an engine does: with nothing but the id of its session. */
+/** Drives a cell's run to its end like an engine, with only the session id. */
 export class Driving {
   readonly #cell: Cell
   readonly #drives: Drives
   readonly #draw: () => number
   readonly #caller: Caller | Page | undefined
-  /** Ends the process that drives now. */
+  /** Ends the driving process. */
   #stop: () => void = () => undefined
   #telling: Promise<void>[] = []
   #events = 0
@@ -68,7 +68,7 @@ export class Driving {
     if (cell.caller === 'a page') this.#caller = new Page(cell, message, drives.broken)
   }
 
-  /** Told of everything that its machine does. */
+  /** Receives all machine activity. */
   readonly inspect = ({ type }: InspectionEvent): void => {
     if (type !== '@xstate.event') return
     this.#events += 1
@@ -89,7 +89,7 @@ export class Driving {
         continue
       }
       const { run, snapshot, seq } = await timed(world, this.#drives.process().replay('chaos'), true)
-      // It was told something since, while no process held it.
+      // It has received a message since, while no process held it.
       if (seq !== rest.head) continue
       broken.push(...unlikeLog(rest, run as RunResult))
       if (run?.resumable !== true) {
@@ -105,7 +105,7 @@ export class Driving {
     }
   }
 
-  /** An engine may say it twice, or not know of what rest. */
+  /** An engine may repeat it or not know the wait. */
   #says(messages: readonly SessionMessage[], { head }: SessionResult): Partial<RunSessionOptions> {
     const answers = messages as readonly SessionAnswer[]
     if (answers.some(({ type }) => type === 'cancel')) this.#drives.cancelled()
@@ -119,7 +119,7 @@ export class Driving {
     for (const message of dueIn(standing, manner, world)) await tellFrom(process(), world, message, broken)
   }
 
-  /** One drive in a process of its own, by whatever the engine has there. */
+  /** One drive in a separate process, with the engine's current data. */
   async #drive(more: Partial<RunSessionOptions>): Promise<SessionResult> {
     const { world, process, input, broken } = this.#drives
     const agent = process()
@@ -137,7 +137,7 @@ export class Driving {
     } else if (this.#draw() < 0.5) {
       const stop = new AbortController()
       this.#stop = () => stop.abort()
-      // Either way the agent has its name: only an agent of that name goes on with the run.
+      // The agent has its name in both cases, because only an agent of that name may continue the run.
       const named = defineAgents({ chaos: agent })
       const agents = this.#draw() < 0.5 ? agent : named
       driving = runSession(agents, { ...options, signal: stop.signal })
@@ -193,7 +193,8 @@ export class Driving {
     const { world, broken, cancelled } = this.#drives
     const tell = async (): Promise<void> => {
       const status = await tellFrom(agent, world, message, broken)
-      // The process that was to hear it at once may be leaving: then the next process does, within a second.
+      // The process that should receive it at once may be leaving. The next process receives it within a
+      // second.
       const isHeard = status === 'applied' || (status === 'sent' && this.#cell.driven?.stops.length === 0)
       if (message.type === 'cancel' && isHeard) cancelled()
     }
@@ -201,7 +202,7 @@ export class Driving {
   }
 }
 
-/** What an engine writes down. */
+/** The engine's stored data. */
 function ofRest(rest: SessionResult): string[] {
   const text = JSON.stringify(rest)
   const size = new TextEncoder().encode(text).length
@@ -211,7 +212,7 @@ function ofRest(rest: SessionResult): string[] {
   ]
 }
 
-/** It says what the log says, in few words. */
+/** A short summary of the log. */
 function unlikeLog(rest: SessionResult, run: RunResult): string[] {
   const output = rest.outputLength === undefined ? (rest.output ?? '') : run.output
   const pending = run.pending?.length ?? 0
@@ -229,7 +230,7 @@ function unlikeLog(rest: SessionResult, run: RunResult): string[] {
   return a === b ? [] : [`a drive rests at ${a}, and the log at ${b}`]
 }
 
-/** Of each message what tells neither of times nor of ids. */
+/** Each message without times and ids. */
 export const inShort = ({ messages }: Pick<RunResult, 'messages'>): unknown =>
   messages.map((message) => [
     message.role,

@@ -4,14 +4,14 @@ import { answerTo, type Hands, type Manner } from '../chaos/deeds.js'
 import { timed } from '../chaos/play.js'
 import type { World } from '../chaos/world.js'
 
-/** What is said at some moment, without a handle of the run. */
+/** A message sent at some moment, without a handle of the run. */
 export const tellings = {
   steer: { type: 'steer', text: 'Told from elsewhere.' },
   cancel: { type: 'cancel', why: 'Enough.' },
   queue: { type: 'message', when: 'next', input: 'Told from elsewhere.' },
 } as const satisfies Record<string, SessionMessage>
 
-/** Says it to the session. Undefined: it was refused, as it is where the run cannot take it. */
+/** Sends it to the session. Undefined if the run cannot accept it. */
 export async function tellFrom(elsewhere: Agent, world: World, message: SessionMessage, broken: string[]) {
   try {
     return (await timed(world, elsewhere.send('chaos', message), true)).status
@@ -22,7 +22,9 @@ export async function tellFrom(elsewhere: Agent, world: World, message: SessionM
   }
 }
 
-/** Answers what the run waits for, as `attend` does on its handle. True: a process has to resume the session now. */
+/**
+ * Answers the run's pending requests, like `attend` on its handle. True if a process must resume the session.
+ */
 export async function answerFrom(
   elsewhere: Agent,
   { world, run }: Hands,
@@ -42,7 +44,7 @@ export interface Standing {
   value: unknown
 }
 
-/** What is said to a run at rest. */
+/** A message to an idle run. */
 export function dueIn({ context, value }: Standing, manner: Manner, world: World): SessionMessage[] {
   if (context.state === 'PAUSED') return [{ type: 'resume' }]
   if (JSON.stringify(value).includes('message'))

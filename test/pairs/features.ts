@@ -18,24 +18,24 @@ import type { Plan } from '../chaos/plan.js'
 import type { ToolName } from '../chaos/tools.js'
 import type { tellings } from './elsewhere.js'
 
-/** What one feature brings into a run. */
+/** One feature's additions to a run. */
 export interface Feature {
   plan?: Partial<Plan>
-  /** Beside what the plan has words for. */
+  /** In addition to the plan's settings. */
   options?: Partial<AgentOptions>
-  /** The same, made anew each time that a cell is played. */
+  /** The same, created for each play of a cell. */
   createOptions?: () => Partial<AgentOptions>
-  /** Answers that the feature lives on. They come mixed with those of the other one. */
+  /** Answers that the feature needs. They are mixed with the other feature's answers. */
   answers?: readonly FaultName[]
-  /** The tool that the run calls must be able to be named: `pay` waits for a person, `pick` for the client. */
+  /** The tool must be configurable by name: `pay` waits for a person, `pick` for the client. */
   calls?: readonly ('pay' | 'pick' | 'research')[]
-  /** What the tools do, instead of working well. */
+  /** The tools' behavior, instead of success. */
   tool?: ToolName
-  /** What a person or another process does, at a random moment. */
+  /** A person's or another process's action at a random moment. */
   deed?: DeedName
   /** How people answer. */
   manner?: Manner
-  /** What happens to the session besides. */
+  /** Other actions on the session. */
   fate?:
     | 'goes on elsewhere'
     | 'is forked'
@@ -44,15 +44,17 @@ export interface Feature {
     | 'is called over MCP'
     | 'is asked on a page'
     | 'is forked asleep'
-  /** Milliseconds by which the clocks of the processes that drive it are ahead, one process after the other. */
+  /** Milliseconds by which the clocks of its driving processes are ahead, one process after the other. */
   skews?: readonly number[]
-  /** What is said to the session by an agent that has no handle of the run; `answers`: all that the run waits for. */
+  /**
+   * Messages to the session from an agent without a handle of the run. `answers` covers all pending requests.
+   */
   told?: keyof typeof tellings | 'answers'
-  /** What the run begins with, instead of a text. */
+  /** The run's input, instead of a text. */
   history?: true
-  /** What shows that it took part. One run of its row at least has to show it. */
+  /** The evidence that it took part. At least one run of its row must show it. */
   shows?: (event: AgentEvent) => boolean
-  /** What it cannot be combined with, because both cannot be. */
+  /** Features that it cannot be combined with. */
   never?: readonly string[]
 }
 
@@ -68,7 +70,7 @@ const windowed = (window: NonNullable<Plan['window']>): Feature => ({
   tool: 'returns a huge text',
 })
 
-/** It refuses the second request of a cell, and every third one after that: it is empty for so long, or for good. */
+/** It refuses the second request of a cell and every third one after that, for a window or for good. */
 function createRefusingBudget(waitMs: number | null): SharedBudget {
   let asked = 0
   const none = { usd: 0, tokens: 0 }
@@ -97,7 +99,7 @@ function createRefusingBudget(waitMs: number | null): SharedBudget {
 
 let budgets = 0
 
-/** It pays for every request. At the end of a cell, nothing of it may be reserved. */
+/** It pays for every request. At the end of a cell, it must have no open reservation. */
 const createLargeBudget = (store: SessionStore): SharedBudget =>
   createBudget({ id: `pairs-${(budgets += 1)}`, tokens: 1e12, store })
 
@@ -114,7 +116,7 @@ function openSqlStore(): SessionStore {
   return (sqlStore = fileStore({ dir }))
 }
 
-/** Every feature that may meet another one in a run. A new feature adds its row. */
+/** Every feature that may meet another in a run. A new feature adds its row. */
 export const features = {
   streamed: { shows: ({ type }) => type === 'stream_chunk', plan: { stream: true }, never: ['not streamed'] },
   'streamed arguments': {
@@ -369,7 +371,7 @@ export const features = {
     shows: (event) => event.type === 'state_changed' && event.to === 'CANCELLED',
     told: 'cancel',
   },
-  // A drive says it in a run of its own, and here one run is led.
+  // A drive sends it in a separate run, and this test drives only one.
   'a message for the next turn': {
     shows: ({ type }) => type === 'message_queued',
     told: 'queue',
@@ -389,10 +391,10 @@ export const features = {
     answers: ['calls one tool'],
     tool: 'lets the run sleep',
     fate: 'is forked asleep',
-    // `runSession` takes no interactive runs.
+    // `runSession` does not accept interactive runs.
     never: ['the next message'],
   },
-  // `runSession` takes no interactive runs.
+  // `runSession` does not accept interactive runs.
   driven: { fate: 'is driven', calls: ['pay'], never: ['the next message', 'going on elsewhere'] },
   'a call of an MCP client': {
     fate: 'is called over MCP',

@@ -24,10 +24,13 @@ interface PageMessage {
   parts: Part[]
 }
 
-/** The codes of answers that come too late, or a second time. */
+/** Error codes for late or repeated answers. */
 const tooLate = new Set(['already_answered', 'stale_answer', 'unknown_call'])
 
-/** A chat page that begins the run of a cell: its connection breaks often, so that it sends each request twice, and later again. */
+/**
+ * A chat page that starts a cell's run. Its connection breaks often, so it sends each request twice and
+ * repeats it later.
+ */
 export class Page {
   readonly #cell: Cell
   readonly #broken: string[]
@@ -39,7 +42,9 @@ export class Page {
     this.#sent = [{ id: 'u1', role: 'user', parts: [{ type: 'text', text: message }] }]
   }
 
-  /** The requests of one process, to the next rest. `runSession` sends the answers that a page cannot send. */
+  /**
+   * The requests of one process, up to the next wait. `runSession` sends the answers that a page cannot send.
+   */
   async call(agent: Agent, { answers = [], at, ...options }: RunSessionOptions): Promise<SessionResult> {
     const handler = chatHandler({ agent, authorize: 'none', onError: () => undefined })
     await this.#resend(agent, handler)
@@ -65,14 +70,14 @@ export class Page {
           ...(others.length > 0 && { answers: others, ...(at !== undefined && isSent.size === 0 && { at }) }),
         })
       } catch (error) {
-        // The process of the page may still hold the session for a moment.
+        // The page's process may still hold the session for a moment.
         if (!(error instanceof StatewrightError) || error.code !== 'session_busy') throw error
         await new Promise((resolve) => setTimeout(resolve, 2))
       }
     }
   }
 
-  /** Everything that the page has sent, once more. It changes nothing, except that the first message begins the run. */
+  /** Repeats all requests of the page. They have no effect, except that the first message starts the run. */
   async #resend(agent: Agent, handler: Handler): Promise<void> {
     const [first, ...others] = this.#sent as [object]
     await Promise.all([this.#post(handler, first), this.#post(handler, first)])
@@ -109,7 +114,7 @@ async function readLast(handler: Handler): Promise<PageMessage | undefined> {
   return messages.findLast(({ role }) => role === 'assistant')
 }
 
-/** The part with this answer; undefined where the answer is to another call, or the page cannot send it. */
+/** The part with this answer. Undefined if the answer is for another call or the page cannot send it. */
 function toAnswered(part: Part, answer: SessionAnswer): object | undefined {
   if (answer.type === 'approve' || answer.type === 'reject') {
     if (part.state !== 'approval-requested' || part.approval === undefined) return undefined

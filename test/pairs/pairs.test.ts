@@ -7,9 +7,9 @@ import { type Feature, type FeatureName, featureNames, features } from './featur
 import { type Outcome, playCell } from './play.js'
 
 /**
- * `npm run suite -- pairs` plays every pair, a part of them in each of several processes (`PAIRS='1/3'`), which write what they
- * saw to the file `PAIRS_REPORT`. Here is a sample. `PAIRS_SEED` draws other schedules and other places, and
- * `PAIRS_ONLY='approval × a fork'` plays one cell.
+ * `npm run suite -- pairs` plays every pair, split over several processes (`PAIRS='1/3'`), which write their
+ * results to the file `PAIRS_REPORT`. This test plays a sample. `PAIRS_SEED` draws other schedules and
+ * places, and `PAIRS_ONLY='approval × a fork'` plays one cell.
  */
 const [part, parts] = process.env['PAIRS']?.split('/').map(Number) ?? []
 const seed = Number(process.env['PAIRS_SEED'] ?? 1)
@@ -45,18 +45,23 @@ test(
   parts || only ? 3_600_000 : 300_000,
 )
 
-/** What is said in a run that is driven is what is said in the same run by its handle, unless another process comes between. */
+/**
+ * A driven run and the same run by its handle have the same conversation, unless another process intervenes.
+ */
 async function unlikeUndriven(cell: Cell, driven: Outcome): Promise<string[]> {
   const { moments } = cell.plan
   const paused = driven.events.some((event) => event.type === 'state_changed' && event.to === 'PAUSED')
   if (moments.length > 0 || cell.told.length > 0 || paused) return []
   const { said, ended, broken } = await playCell({ ...cell, driven: null }, host())
-  // After so many rests the person has lost patience, with one of them sooner than with the other.
+  // After this many waits the person loses patience. The number differs between the two features.
   if ([ended, driven.ended].some((end) => end.startsWith('CANCELLED'))) return broken
   return [...broken, ...unlike('driven it', [driven.ended, driven.said], [ended, said])]
 }
 
-/** All of them, or a sample: of one half of the features each third, with one of the other half. Each by its number, which its cell is drawn by. */
+/**
+ * All pairs, or a sample: every third feature of one half, each with one of the other half. Each pair has a
+ * number that seeds its cell.
+ */
 function duePairs(): [number, [FeatureName, FeatureName]][] {
   const all = [...pairsOf(featureNames).entries()]
   if (parts) return all.filter(([i]) => i % parts === part)

@@ -47,27 +47,27 @@ import { Driving, inShort } from './driven.js'
 import { forkAsleep } from './asleep.js'
 import { answerFrom, tellFrom } from './elsewhere.js'
 
-/** What became of a cell. */
+/** The outcome of a cell. */
 export interface Outcome {
-  /** The rules that it broke; none when all is well. */
+  /** The violated rules. */
   broken: string[]
   /** State and reason. */
   ended: string
-  /** What was told on the way. */
+  /** The events on the way. */
   events: readonly AgentEvent[]
   /** The conversation, without times. */
   said: unknown
-  /** How many drives ended before their rest. */
+  /** How many drives ended before their wait. */
   stopped: number
 }
 
-/** Rests after which the run is cancelled. */
+/** The number of waits before the run is cancelled. */
 const mostRests = 12
 const mostJumps = 400
 
 let cells = 0
 
-/** Plays the run of a cell to its end, holds the rules of the machine against it, and says one more thing. */
+/** Plays a cell's run to its end, checks the machine's rules, and sends one more message. */
 export async function playCell(cell: Cell, host: Host): Promise<Outcome> {
   cells += 1
   const id = `cell-${cells}`
@@ -137,7 +137,7 @@ export async function playCell(cell: Cell, host: Host): Promise<Outcome> {
     }
     said = inShort(result)
     ended = `${result.state} ${result.reason}`
-    // Of what happens as a session is taken up, who has the handle is told too late; who drives has none.
+    // Events during session start precede the handle, and a driver has no handle.
     const isTold = driving !== null || cell.isAnsweredElsewhere || cell.told.length > 0
     const events = isTold ? await timed(world, inLog(agent), true) : seen.events
     if (driving) seen.events = events
@@ -163,7 +163,7 @@ export async function playCell(cell: Cell, host: Host): Promise<Outcome> {
   return { broken: [...new Set(broken)], ended, events: seen.events, said, stopped: driving?.stopped ?? 0 }
 }
 
-/** A request that was stopped is settled a moment later. */
+/** An aborted request settles a moment later. */
 async function stillReserved(budgets: AgentOptions['budgets']): Promise<string[]> {
   if (!Array.isArray(budgets)) return []
   for (let turn = 0; ; turn += 1) {
@@ -177,7 +177,7 @@ async function stillReserved(budgets: AgentOptions['budgets']): Promise<string[]
 
 interface Seen {
   events: AgentEvent[]
-  /** How many events had been told when it was cancelled. */
+  /** The number of events before the cancel. */
   cancelled: number | null
 }
 
@@ -185,7 +185,7 @@ function isOver({ cancelled }: Seen): boolean {
   return cancelled !== null
 }
 
-/** A conversation as an app's own database may have it. */
+/** A conversation from an app's database. */
 const history: RunInput = [
   { role: 'user', content: 'What is here?' },
   {
@@ -228,7 +228,7 @@ function open({ place }: Cell, world: World): { store: SessionStore; close: () =
   }
 }
 
-/** Leads a run to its end; at its rests a person answers, perhaps in another process. */
+/** Drives a run to its end. At each wait a person answers, possibly in another process. */
 async function lead(
   hands: Hands,
   { plan, goesOnElsewhere, told, isAnsweredElsewhere }: Cell,
@@ -242,7 +242,7 @@ async function lead(
   const perform = (at: 'event' | 'still', now: number): boolean => {
     const due = plan.moments.filter((moment) => moment.at === at && moment.count === now)
     for (const { deed } of due) {
-      // A run that has come to its end has nothing to cancel.
+      // A finished run has no work to cancel.
       if ((deed === 'cancels' || deed === 'aborts') && !isFinal(hands.run))
         seen.cancelled = seen.events.length
       void allow(deed, () => deeds[deed](hands), broken)
@@ -260,7 +260,10 @@ async function lead(
     seen.cancelled = seen.events.length
     isEndedElsewhere = status === 'applied'
   }
-  /** Another process finds the session in the store. It has a signal of its own: that of the old handle reaches no new one. */
+  /**
+   * Another process finds the session in the store. It has a separate signal, because the old handle's signal
+   * does not reach a new one.
+   */
   const takeUp = async (): Promise<void> => {
     const next = await timed(world, elsewhere().resume('chaos', { signal: hands.abort.signal }), true)
     follow(next)
@@ -294,7 +297,7 @@ async function lead(
         continue
       }
       if (world.pass()) continue
-      // A module that is loaded for the first time, or a socket, takes time of its own.
+      // A first module load or a socket takes real time.
       await world.quiet(true)
       if (moved === world.moves && still > 40) throw new Error(`It hangs in ${hands.run.state}.`)
       moved = world.moves
@@ -307,7 +310,7 @@ async function lead(
       continue
     }
     if (goesOnElsewhere) {
-      // The process has ended; another one finds the session in the store.
+      // The process has ended. Another one finds the session in the store.
       await timed(world, hands.run.result, true)
       await takeUp()
     }
@@ -329,7 +332,7 @@ function watch(run: Run, world: World, seen: Seen, onEvent: (count: number) => v
   run.events$.subscribe({
     next: (event) => {
       world.moves += 1
-      // Who comes late hears the last state once more.
+      // Late subscribers receive the last state again.
       if (ids.has(event.id)) return
       ids.add(event.id)
       seen.events.push(event)
@@ -346,7 +349,7 @@ function watch(run: Run, world: World, seen: Seen, onEvent: (count: number) => v
   return settled
 }
 
-/** The rules of the machine, and what the events promise. */
+/** The rules of the machine, and the guarantees of the events. */
 function rulesOf(result: RunResult, events: readonly AgentEvent[], { goesOnElsewhere }: Cell): string[] {
   const broken = brokenBy(result, events, { hasReliableStore: true, hasRival: false })
   const told = events.filter((event) => event.type === 'usage').at(-1)
@@ -354,18 +357,18 @@ function rulesOf(result: RunResult, events: readonly AgentEvent[], { goesOnElsew
     broken.push(`usage: told ${told.session.totalTokens} tokens, the result has ${result.usage.totalTokens}`)
   if (!told && result.usage.totalTokens > 0) broken.push('usage was never told')
   broken.push(...faultsOf(events))
-  // The process that takes the run up asks a question again; and a call that is taken up is told by its result alone.
+  // A resuming process repeats a question. A resumed call is reported only by its result.
   return goesOnElsewhere ? broken.filter((rule) => !rule.startsWith('events are not numbered')) : broken
 }
 
-/** What `agent.watch` tells of the session. */
+/** The events of `agent.watch` for the session. */
 async function inLog(agent: Agent): Promise<AgentEvent[]> {
   const events: AgentEvent[] = []
   for await (const event of agent.watch('chaos')) events.push(event)
   return events
 }
 
-/** What the log leads to is what the run has come to, by the tables and by XState's own interpreter. */
+/** Replaying the log gives the run's state, with the tables and with XState's interpreter. */
 async function sameAsLog(agent: Agent, { run, world }: Hands, store: SessionStore): Promise<string[]> {
   const { context } = run.snapshot() as { context: AgentContext }
   const { run: kept, messages, snapshot } = await timed(world, agent.replay('chaos'), true)
@@ -381,20 +384,20 @@ async function sameAsLog(agent: Agent, { run, world }: Hands, store: SessionStor
   ]
 }
 
-/** Of a sample, some. */
+/** A sample checks some of them. */
 const isPlayedAgain = () => process.env['PAIRS'] !== undefined || cells % 4 === 0
 
-/** The session plays without a model, on its agent and on one that is made of its recording. */
+/** The session replays without a model, on its agent and on an agent made from its recording. */
 async function playsAgain(agent: Agent, plan: Plan, world: World): Promise<string[]> {
   const recording = await timed(world, recordSession(agent, 'chaos'), true)
   const { state } = await replaySession(createRecordedAgent(recording), recording)
-  // Who decides by chance about approvals decides otherwise now.
+  // A randomized approver now decides differently.
   if (plan.needsApproval !== null) return []
   const played = await replaySession(agent, recording)
   return state === played.state ? [] : [`it plays to ${played.state}, and by its recording alone to ${state}`]
 }
 
-/** Each record is what the package's schema says of records, whole and as it is shown. */
+/** Each record matches the package's schema, in full and in displayed form. */
 async function ofRecords(store: SessionStore, world: World): Promise<string[]> {
   const log = await timed(world, Promise.resolve(store.read('chaos')), true)
   const whole = log.map((record, i) => ({
@@ -414,7 +417,7 @@ async function ofRecords(store: SessionStore, world: World): Promise<string[]> {
   return [...unlawful, ...unknown]
 }
 
-/** Something else in place of what a message says: also where that is refused, nothing may break. */
+/** Replaces a message's text. The replacement may be rejected but must not break the session. */
 function editOf(message: Message | undefined): ForkEdit | undefined {
   const [call] = (message?.role === 'assistant' && message.tool_calls) || []
   if (call) return { call: call.id, arguments: {} }
@@ -422,7 +425,10 @@ function editOf(message: Message | undefined): ForkEdit | undefined {
   return message?.role === 'user' ? { message: message.id, content: 'Otherwise.' } : undefined
 }
 
-/** A fork anywhere, with an edit or without one, is a session of its own, with a history that every provider takes; its origin stays as it is. */
+/**
+ * A fork at any point, with or without an edit, is an independent session with a history that every provider
+ * accepts. Its origin is unchanged.
+ */
 async function forked(agent: Agent, world: World, store: SessionStore): Promise<string[]> {
   const before = JSON.stringify(await timed(world, agent.replay('chaos'), true))
   const { head } = (await timed(world, Promise.resolve(store.get('chaos')), true)) as { head: number }
@@ -445,7 +451,7 @@ async function forked(agent: Agent, world: World, store: SessionStore): Promise<
   return [...broken, ...(before === after ? [] : ['a fork has changed its origin'])]
 }
 
-/** Whether what the session has used, or what its shields stop, ends every later message, too. */
+/** Whether the session's usage or its shields also end every later message. */
 function limited({ options, createOptions, plan }: Cell): boolean {
   const { tokenBudget, costLimit } = options.limits ?? {}
   const mayRefuse = createOptions().budgets !== undefined

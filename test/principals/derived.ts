@@ -8,9 +8,10 @@ import { cli } from '../cli/support.js'
 import { pageRoutes, studioRoutes } from '../support/routes.js'
 import { restateHandlers } from './surfaces/hosts.js'
 
-// Where a list can only be written down, its type says what has to be in it: the compiler finds a route that it lacks.
+// If a list can only be written by hand, its type requires the full set, so the compiler finds a missing
+// route.
 
-/** What a page of the studio can say; each has a row of `studio.answers`. */
+/** The studio page's messages. Each has a row of `studio.answers`. */
 export const studioAnswers: Record<Answer['type'], true> = {
   approve: true,
   reject: true,
@@ -31,7 +32,7 @@ const dbosMethods: Record<keyof DbosSessions, true> = {
 
 const studioMethods: Record<keyof Studio, true> = { url: true, attach: true, close: true }
 
-/** Every place from which work could be started, continued or answered, by name. */
+/** Every entry point that could start, continue or answer work, by name. */
 export async function found(): Promise<string[]> {
   const store = memoryStore()
   const model = { provider: 'p', model: 'm', request: () => Promise.reject(new Error('Not asked.')) }
@@ -49,7 +50,7 @@ export async function found(): Promise<string[]> {
   ]
 }
 
-/** The functions and values that the package's entry points export, whose names begin small. */
+/** The package's exported functions and values with lowercase names. */
 function exportsOfAll(): string[] {
   const root = new URL('../../', import.meta.url)
   const { exports } = JSON.parse(readFileSync(new URL('package.json', root), 'utf8')) as {
@@ -77,7 +78,7 @@ async function commands(): Promise<string[]> {
   return [...all.filter((name) => !groups.includes(name)), ...inside.flat()]
 }
 
-/** What has no rows, by the reason why. */
+/** Entries without rows, by reason. */
 const reasons: Record<string, string[]> = {
   'it makes what rows are about': [
     'createAgent',

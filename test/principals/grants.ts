@@ -1,6 +1,9 @@
 import type { Who } from './surface.js'
 
-/** Whose sessions a request of each may see. The reader sees those of the owner, and may not continue them. */
+/**
+ * The visible sessions for each person's requests. The reader sees the owner's sessions but may not continue
+ * them.
+ */
 export const grants: Record<Who, object | null> = {
   owner: { prefix: 'ann', context: 'owner', mayContinue: true },
   reader: { prefix: 'ann', context: 'reader' },

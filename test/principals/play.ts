@@ -5,7 +5,7 @@ import { kept } from './surfaces/cli.js'
 import type { Place, Surface, Told, Who } from './surface.js'
 import { type AgentKind, canary, type Process, session, type Standing, World } from './world.js'
 
-/** A surface, used by a person or the operator in a process with this agent on a session that stands so. */
+/** A surface, used by a person or the operator in a process with this agent, on a session in this state. */
 export interface Cell {
   surface: Surface
   agent: AgentKind
@@ -16,7 +16,7 @@ export interface Cell {
 export const nameOf = ({ surface, agent, who, standing }: Cell): string =>
   [nameOfSurface(surface), surface.does, agent, who, standing].join(' · ')
 
-/** The call that the agents of these tests ask about, as every session of theirs has it. */
+/** The pending call of the test agents, the same in every session. */
 export async function question(): Promise<Place['question']> {
   const world = new World(memoryStore())
   await world.bring('waiting')
@@ -27,7 +27,7 @@ export async function question(): Promise<Place['question']> {
   return { callId, fingerprint, ...(messageId !== undefined && { messageId }) }
 }
 
-/** What came of a cell, in words such as `begun` or `refused: stranded`; and what must not come of any. */
+/** A cell's outcome, such as `begun` or `refused: stranded`, and the forbidden outcomes of any cell. */
 export async function play(cell: Cell, asks: Place['question']): Promise<{ came: string; faults: string[] }> {
   const { cwd, store } =
     cell.surface.agents === 'none' ? await kept() : { cwd: undefined, store: memoryStore() }
@@ -54,7 +54,7 @@ interface Look {
   sessions: number
   records: number
   starts: number
-  /** Of the model, in the log. */
+  /** The model's messages in the log. */
   answers: number
   inbox: number
   state: string | undefined
@@ -98,7 +98,7 @@ function inWords({ surface, who }: Cell, before: Look, after: Look, { refused, s
   return words.length === 0 ? 'nothing' : words.join(', ')
 }
 
-/** What must never be, whatever the rule of the cell is. */
+/** Outcomes that are forbidden under every rule. */
 function faultsOf(
   { who, surface, standing }: Cell,
   { before, after, told, process }: { before: Look; after: Look; told: Told; process: Process },
@@ -107,7 +107,7 @@ function faultsOf(
   const grown = after.records + after.sessions - before.records - before.sessions
   const faults: string[] = []
   const cancelsFirst = surface.of === 'agent.deleteSessions'
-  // A request to a session that kills its processes ends it, also where it is refused.
+  // A request to a session that kills its processes ends it, even if the request is refused.
   if (
     refused !== null &&
     standing !== 'poisoned' &&

@@ -13,9 +13,9 @@ import { studioSurfaces } from './surfaces/studio.js'
 import { type AgentKind, agentKinds, standings } from './world.js'
 
 /**
- * Who may start, continue and answer work: every surface, used by each person on a session that stands in every way, and the
- * rule that says what comes of it. `npm run suite -- principals` plays all cells; here is a sample. `PRINCIPALS_ONLY` plays
- * those whose names match it.
+ * Authorization to start, continue and answer work: every surface, used by each person on a session in every
+ * state, with the rule for the outcome. `npm run suite -- principals` plays all cells, this test a sample.
+ * `PRINCIPALS_ONLY` plays the cells whose names match it.
  */
 const isWhole = process.env['STATEWRIGHT_PRINCIPALS'] === 'all'
 const only = process.env['PRINCIPALS_ONLY']
@@ -52,7 +52,7 @@ test('each surface that can start, continue or answer work has rows, or a reason
   expect(known.filter((name) => rows.has(name) && exempt[name])).toEqual([])
   const answers = surfaces.flatMap(({ of, as }) => (of === 'studio.answers' ? [as] : []))
   expect(new Set(answers)).toEqual(new Set(Object.keys(studioAnswers)))
-  // What is not there any more has no row, and needs no reason.
+  // A removed entry has no row and needs no reason.
   expect([...rows, ...Object.keys(exempt)].filter((name) => !known.includes(name))).toEqual([])
 })
 
@@ -75,7 +75,7 @@ test('what comes of each cell is what its rule says', async () => {
   expect(broken).toEqual([])
 })
 
-/** A sample has a cell of each surface: in one of the ways in which a session stands, with agents and people in turn. */
+/** The sample has one cell per surface, with session states, agents and people in rotation. */
 function isDue(cell: Cell): boolean {
   if (only !== undefined) return new RegExp(only).test(nameOf(cell))
   if (isWhole) return true

@@ -2,9 +2,9 @@ import type { Cell } from './play.js'
 import type { Deed, Who } from './surface.js'
 import type { AgentKind, Standing } from './world.js'
 
-/** What must come of the cells that it is for, and why. Of several the first holds. */
+/** The required outcome of the matching cells, and the reason. The first matching rule applies. */
 export interface Rule {
-  /** The beginning of a surface's name, as `nameOfSurface` has it. */
+  /** The prefix of a surface's name, as returned by `nameOfSurface`. */
   of?: string | string[]
   does?: Deed | Deed[]
   who?: Who | Who[]
@@ -24,7 +24,7 @@ const atWork: Standing[] = ['interrupted', 'poisoned', ...held]
 const later = 'a queue keeps what cannot be done here or now, for another process or another time'
 
 export const rules: Rule[] = [
-  // Whose request it is comes first.
+  // The requester's identity is checked first.
   { who: 'nobody', comes: 'refused: unauthorized', because: 'authorize knows no person by this request' },
   {
     of: 'mcpServer (a forged state)',
@@ -65,7 +65,7 @@ export const rules: Rule[] = [
   },
   { who: 'stranger', comes: 'nothing', because: 'a stranger has no such session' },
 
-  // A call of an MCP client begins a run, or leads to the run that the same call has begun.
+  // An MCP client's call starts a run, or returns the run that the same call has started.
   {
     of: 'mcpServer',
     does: ['begin', 'call again'],
@@ -146,7 +146,7 @@ export const rules: Rule[] = [
     because: 'an alarm begins nothing, and the alarm of a deleted session is removed',
   },
 
-  // Looking changes nothing, whichever agent looks.
+  // Read access has no effects, with any agent.
   {
     does: 'look',
     of: [
@@ -180,7 +180,8 @@ export const rules: Rule[] = [
   { does: 'look', of: 'agent.listBranches', comes: 'nothing', because: 'it shows no words' },
   { does: 'look', comes: 'shown', because: 'a person who may read sees the session, and starts nothing' },
 
-  // A branch begins work where a run could begin, with the rights of the request. It takes nothing over.
+  // A branch starts work where a run could start, with the request's rights. It does not take over other
+  // work.
   {
     does: ['branch', 'turn back'],
     standing: 'new',
@@ -226,7 +227,7 @@ export const rules: Rule[] = [
   { does: 'branch', standing: held, comes: 'refused: session_busy', because: 'a process has it' },
   { does: 'branch', comes: 'refused: unfinished_run', because: 'a run is under way' },
 
-  // A run begins where none is under way. Which agent begins it is the app's affair.
+  // A run starts if none is active. The app chooses its agent.
   {
     does: 'begin',
     of: [...pages, 'agent.run', 'statewright run'],
@@ -309,11 +310,11 @@ export const rules: Rule[] = [
   { does: 'begin', of: 'agent.run', comes: 'refused: unfinished_run', because: 'a run is under way' },
   { does: 'begin', comes: 'refused: out_of_turn', because: 'its first turn has not ended' },
 
-  // A batch begins its items, and waits for what another process has.
+  // A batch starts its items and waits for items held by other processes.
   { of: 'runAll', standing: 'new', comes: 'begun', because: 'the item has no session yet' },
   { of: 'runAll', standing: held, comes: 'nothing', because: 'a process has it, and the batch waits' },
 
-  // What is not there.
+  // Missing entries.
   { does: 'follow', standing: 'new', comes: 'nothing', because: 'there is nothing to see' },
   {
     does: 'stop',
@@ -345,7 +346,8 @@ export const rules: Rule[] = [
   },
   { standing: 'new', comes: 'refused: unknown_session', because: 'there is no such session' },
 
-  // Following: a page watches. It lets a run go on only where `mayContinue` says so, and its agent is the one that began it.
+  // Following: a page watches. It continues a run only if `mayContinue` allows it and its agent started the
+  // run.
   { does: 'follow', agent: foreign, comes: 'nothing', because: 'another agent only watches' },
   { does: 'follow', who: 'reader', comes: 'nothing', because: 'reading starts nothing' },
   {
@@ -357,7 +359,7 @@ export const rules: Rule[] = [
   { does: 'follow', standing: 'poisoned', comes: 'ERROR', because: 'it has ended five processes' },
   { does: 'follow', comes: 'nothing', because: 'it rests, or its holder goes on with it' },
 
-  // Stopping needs no agent: the store is enough.
+  // A stop needs only the store, not an agent.
   {
     does: 'stop',
     of: ['runSession'],
@@ -411,7 +413,7 @@ export const rules: Rule[] = [
   { does: 'stop', standing: 'ended', comes: 'refused: wrong_state', because: 'it has ended' },
   { does: 'stop', comes: 'CANCELLED', because: 'a person who may write may end it, with the store alone' },
 
-  // Steering and pausing: a process with the store may, where a process works or a person is asked.
+  // Steering and pausing: allowed for a process with the store, if a process works or a person is asked.
   {
     does: 'steer',
     of: 'statewright',
@@ -436,7 +438,7 @@ export const rules: Rule[] = [
   { does: 'steer', standing: 'waiting', comes: 'told', because: 'the model hears it with the answer' },
   { does: 'steer', comes: 'refused: not_waiting', because: 'its process has left it: resume it first' },
 
-  // Copies and ends of the whole.
+  // Copies and deletions of the whole session.
   { does: 'fork', comes: 'forked', because: 'a copy leaves the other as it is, and runs nothing' },
   {
     does: 'fork and run',
@@ -462,7 +464,7 @@ export const rules: Rule[] = [
   { does: 'forget', standing: held, comes: 'refused: session_busy', because: 'a process has it' },
   { does: 'forget', comes: 'deleted', because: 'the operator of the store may forget' },
 
-  // Leaving an answer for the process that goes on: any process may, and the call must wait.
+  // Answers left for the process that continues: any process may leave one, and the call must be waiting.
   {
     does: 'answer',
     of: ['agent.send', 'restateSessions.send', 'dbosSessions.answer'],
@@ -493,7 +495,7 @@ export const rules: Rule[] = [
   },
   { does: 'answer', of: 'statewright send', comes: 'refused: exit 2', because: 'this call does not wait' },
 
-  // The command line has an agent of its own, without a name.
+  // The command line has a separate, unnamed agent.
   {
     of: 'statewright resume',
     does: 'continue',
@@ -514,7 +516,7 @@ export const rules: Rule[] = [
     because: 'a process has it, the call does not wait, or it is the session of a named agent',
   },
 
-  // Answers by the studio and by pages are held against the call first.
+  // Answers from the studio and pages are checked against the call first.
   {
     does: 'answer',
     of: 'chatHandler.send (an output)',
@@ -584,7 +586,7 @@ export const rules: Rule[] = [
     because: 'its holder hears it',
   },
 
-  // Going on: with the agent that began it, once, and not with what kills.
+  // Continuing: once, with the agent that started it, and not with the killing agent.
   { of: 'dbosSessions', standing: held, comes: 'nothing', because: later },
   { of: 'dbosSessions', agent: foreign, standing: open, comes: 'nothing', because: later },
   { standing: held, comes: 'refused: session_busy', because: 'a process has it' },

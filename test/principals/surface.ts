@@ -2,13 +2,14 @@ import { type Agents, StatewrightError } from '../../src/index.js'
 import type { Process, World } from './world.js'
 
 /**
- * Who uses a surface. Of a page: the person whose session it is and who may go on with it, another person who may read the
- * same sessions, a person with other sessions, and a request without a person (`nobody`). All else is used by the operator of the process.
+ * The user of a surface. On a page: the session's owner, who may continue it, a reader of the same sessions,
+ * a person with other sessions, and a request without a person (`nobody`). The operator of the process uses
+ * all other surfaces.
  */
 export const people = ['owner', 'reader', 'stranger', 'nobody'] as const
 export type Who = (typeof people)[number] | 'operator'
 
-/** What a surface is used for, on the session of the cell. */
+/** The purpose of a surface's use, on the session of the cell. */
 export type Deed =
   | 'begin'
   | 'call again'
@@ -24,41 +25,44 @@ export type Deed =
   | 'fork and run'
   | 'forget'
 
-/** Where a surface is used: by whom, in which process, on a session that stands how. */
+/** The setting of a surface's use: person, process, session state. */
 export interface Place {
   world: World
   process: Process
   who: Who
-  /** The call that waits, or would. */
+  /** The call that waits, or would wait. */
   question: { callId: string; fingerprint: string; messageId?: string }
-  /** Of a surface that is a command: where it is run. */
+  /** For a command, its working folder. */
   cwd?: string | undefined
 }
 
-/** What came of it, as its user is told. */
+/** The outcome, as reported to its user. */
 export interface Told {
   /** The code of a refusal. */
   refused: string | null
-  /** All that is shown. */
+  /** All displayed text. */
   shown: string
 }
 
 export interface Surface {
-  /** As `derived.ts` finds it. */
+  /** As returned by `derived.ts`. */
   of: string
-  /** What sets it apart from others of the same place. */
+  /** Distinguishes it from others of the same place. */
   as?: string
   does: Deed
-  /** Whether it tells people apart. */
+  /** Whether it distinguishes between people. */
   knows: 'people' | 'operator'
-  /** Which agents can be behind it; default: any. `listed`: those of `defineAgents`. `none`: the session is its own affair. */
+  /**
+   * The possible agents behind it. Default: any. `listed` means the agents of `defineAgents`. `none` means
+   * that the session needs no agent.
+   */
   agents?: 'any' | 'listed' | 'none'
-  /** It shows no words of the session to any user. */
+  /** It shows no session text to any user. */
   isSilent?: true
   use(place: Place): Promise<Told>
 }
 
-/** What an act of a library comes to. */
+/** The outcome of a library call. */
 export async function toldBy(act: () => unknown): Promise<Told> {
   try {
     return { refused: null, shown: JSON.stringify(await act()) ?? '' }
@@ -67,13 +71,13 @@ export async function toldBy(act: () => unknown): Promise<Told> {
   }
 }
 
-/** A host tells its engine what was refused in the words of a terminal error: `code: message`. */
+/** A host reports a refusal to its engine as the message of a terminal error: `code: message`. */
 function codeOf(error: unknown): string {
   if (error instanceof StatewrightError) return error.code
   return /^(\w+): /.exec((error as Error).message)?.[1] ?? `untyped: ${String(error)}`
 }
 
-/** What the operator of the process uses. */
+/** The operator's setup of the process. */
 export function operator(
   of: string,
   does: Deed,
@@ -83,7 +87,7 @@ export function operator(
   return { of, does, knows: 'operator', ...more, use: (place) => toldBy(() => act(place)) }
 }
 
-/** The agents of the process, for a surface that takes a list of them. */
+/** The agents of the process, for a surface that accepts a list. */
 export function listOf({ process: { agents } }: Place): Agents {
   if (agents) return agents
   throw new Error('The unnamed agent is in no list.')

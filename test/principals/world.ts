@@ -12,17 +12,17 @@ import {
 import type { SyncSessionStore } from '../../src/stores/index.js'
 import { call, settled } from '../support/manual-model.js'
 
-/** Words of the person who has begun the session, and of no other: an answer that has them has shown the session. */
+/** Words that only the session's owner used. An answer that contains them has shown the session. */
 export const canary = 'KOLIBRI'
 /** The session of every cell. */
 export const session = 'ann:c1.1'
-/** What a page calls it, and which item of which batch it is. */
+/** Its name on a page, and its batch and item. */
 export const chatId = 'c1.1'
 export const batchItem = { batch: 'ann:c1', item: '1' } as const
-/** What the session begins with. */
+/** The session's input. */
 export const firstMessage = `Pay ${canary}.`
 
-/** Which agent a process has. `billing 3` has begun the session. */
+/** The agent of a process. `billing 3` has started the session. */
 export const agentKinds = [
   'right agent',
   'accepting agent',
@@ -32,7 +32,7 @@ export const agentKinds = [
 ] as const
 export type AgentKind = (typeof agentKinds)[number]
 
-/** How the session stands when a surface is used. */
+/** The session's state when a surface is used. */
 export const standings = [
   'new',
   'waiting',
@@ -44,24 +44,24 @@ export const standings = [
 ] as const
 export type Standing = (typeof standings)[number]
 
-/** One process: its own view of the store, its agents, and what they did. */
+/** One process: a separate view of the store, its agents, and their actions. */
 export interface Process {
   kind: AgentKind
   store: SessionStore
   agent: Agent
-  /** The same agent in a list; none has the unnamed one. */
+  /** The same agent in a list. The unnamed agent has no list. */
   agents: Agents | undefined
-  /** How often its model was asked. */
+  /** The number of its model requests. */
   asked: number
   /** The `context` of each payment. */
   paid: unknown[]
-  /** The model does not answer any more. */
+  /** The model stops answering. */
   hang(): void
-  /** As kill -9: nothing of it is written any more, and its lease has run out. */
+  /** As kill -9: it writes no more records, and its lease has expired. */
   kill(): void
 }
 
-/** A store with one session that stands as asked, and processes around it. */
+/** A store with one session in the requested state, and processes around it. */
 export class World {
   readonly clock = new SimulatedClock()
   readonly near: SyncSessionStore
@@ -92,7 +92,7 @@ export class World {
       store: view.store,
       tools: [pay],
       clock: this.clock,
-      // The model of a process that hangs does so for as long as its process is there.
+      // The model of a hanging process hangs until the process is gone.
       streamIdleMs: 0,
     }) as unknown as Agent
     const agents = kind === 'unnamed agent' ? undefined : defineAgents(listed(kind, agent))
@@ -109,12 +109,12 @@ export class World {
     return process
   }
 
-  /** Brings the session there, by `billing 3`. */
+  /** Brings the session to this state with `billing 3`. */
   async bring(standing: Standing): Promise<void> {
     this.#standing = standing
     if (standing === 'new') return
     const first = this.process('right agent')
-    // Of a session that is at work the model was asked, and has not answered.
+    // An active session's model has a request without an answer.
     if (standing !== 'waiting' && standing !== 'ended') first.hang()
     const run = first.agent.run(firstMessage, { session, context: 'initiator' })
     run.result.catch(() => undefined)
@@ -134,7 +134,7 @@ export class World {
     if (standing === 'poisoned') for (let i = 0; i < 5; i += 1) await this.#dieOnIt()
   }
 
-  /** A process takes the session up, and ends before anything comes of it. */
+  /** A process takes the session and ends before it makes progress. */
   async #dieOnIt(): Promise<void> {
     const next = this.process('right agent')
     next.hang()
@@ -149,7 +149,7 @@ export class World {
     if (!isThere()) throw new Error('It did not come about.')
   }
 
-  /** Lets time go by until this has settled; what goes on for ever is looked at for 75 seconds. */
+  /** Advances time until the promise settles. Work without an end is observed for 75 seconds. */
   async passing(awaited: Promise<unknown>): Promise<void> {
     const seen = { isOver: false }
     const over = (): void => {
@@ -162,14 +162,14 @@ export class World {
     }
   }
 
-  /** A process that had the session ends while it is looked at. */
+  /** A process that held the session ends during the observation. */
   holderLeaves(): void {
     if (this.#standing !== 'left by its holder') return
     this.holder?.kill()
     this.holder = undefined
   }
 
-  /** Lets time go by until no process but the holder has the session, and what was begun has come to its rest. */
+  /** Advances time until only the holder has the session and all started work has settled. */
   async rest(): Promise<void> {
     const isFree = (): boolean =>
       this.near.list({ children: true }).every(({ holder }) => holder === null) || this.holder !== undefined
@@ -255,7 +255,7 @@ class View {
   }
 }
 
-/** Pays first, and is done then. */
+/** Pays first, then answers. */
 function model(own: { asked: number; hangs: boolean }): ModelProvider {
   return {
     provider: 'scripted',

@@ -1,4 +1,4 @@
-/** A seed of its own for each name (FNV-1a over the name, mixed with the seed). */
+/** A separate seed for each name (FNV-1a over the name, mixed with the seed). */
 export function createHash(seed: number, name: string): number {
   let hash = (0x811c9dc5 ^ seed) | 0
   for (let i = 0; i < name.length; i++) hash = Math.imul(hash ^ name.charCodeAt(i), 0x01000193)
@@ -7,7 +7,7 @@ export function createHash(seed: number, name: string): number {
   return hash ^ (hash >>> 15)
 }
 
-/** A number from 0, below 1, that is always the same for these names. */
+/** A number in [0, 1) that is always the same for these names. */
 export function drawOf(seed: number, ...names: readonly (string | number)[]): number {
   return (createHash(seed, names.join('|')) >>> 0) / 4_294_967_296
 }

@@ -1,20 +1,20 @@
 import type { Fault, Loss, ModelFault, Point, When } from './plan.js'
 import type { Life, World } from './world.js'
 
-/** What befalls processes. */
+/** The faults of processes. */
 export interface Fates {
   kill(life: Life, ms: number): void
   pause(life: Life, ms: number): void
 }
 
-/** The faults of a plan: each strikes at its moment, once. */
+/** The faults of a plan. Each strikes once, at its moment. */
 export class Faults {
   readonly #world: World
   readonly #faults: readonly Fault[]
   readonly #fates: Fates
   readonly #counts = new Map<Point, number>()
   #requests = 0
-  /** How much longer the way to the store is right now. */
+  /** The current extra latency to the store. */
   delay = 0
   #outage: Loss | null = null
 
@@ -46,13 +46,13 @@ export class Faults {
     }
   }
 
-  /** No more of them. */
+  /** Disables all further faults. */
   end(): void {
     this.#outage = null
     this.delay = 0
   }
 
-  /** What becomes of the next question of this kind. */
+  /** The fate of the next query of this kind. */
   lossOf(point: Point): Loss | null {
     if (this.#world.isCalm) return null
     const nth = this.#counts.get(point) ?? 0
@@ -62,7 +62,7 @@ export class Faults {
     return due?.kind === 'store' ? due.how : this.#outage
   }
 
-  /** Counts one more of its kind; kills, or puts to sleep, who does it, right before it or after. */
+  /** Counts an operation of its kind. Kills or suspends its process right before or after it. */
   strike(point: Point, life: Life): (phase: 'before' | 'after') => void {
     const nth = (this.#counts.get(point) ?? 0) + 1
     this.#counts.set(point, nth)
@@ -82,7 +82,7 @@ export class Faults {
     }
   }
 
-  /** How the next request to the model fails; null: it is answered. */
+  /** How the next model request fails, or null if it succeeds. */
   nextModelFault(): ModelFault | null {
     this.#requests += 1
     if (this.#world.isCalm) return null

@@ -1,4 +1,4 @@
-/** What gives another answer each time. */
+/** Sources of nondeterminism. */
 const forbidden: readonly (readonly [object, string])[] = [
   [Date, 'now'],
   [Math, 'random'],
@@ -10,7 +10,7 @@ const forbidden: readonly (readonly [object, string])[] = [
   [globalThis, 'setImmediate'],
 ]
 
-/** While `work` is done, nothing may ask the platform for time or chance: who does is told of. */
+/** Reports every use of the platform's time or randomness during `work`. */
 export async function forbidPlatform<Value>(
   work: () => Promise<Value>,
 ): Promise<{ value: Value; asked: string[] }> {

@@ -15,24 +15,24 @@ import type { SharedStore } from './shared-store.js'
 import { createNap, createTools, type Effects } from './tools.js'
 import { beginning, type Life, type World } from './world.js'
 
-/** What all processes share. */
+/** State shared by all processes. */
 export interface Stage {
   world: World
   plan: Plan
   faults: Faults
   shared: SharedStore
   effects: Effects
-  /** The sessions that there is something to do for. */
+  /** The sessions with pending work. */
   listDue: () => string[]
-  /** The options of the next call for a session, besides its id. */
+  /** The options of the next call for a session, except its id. */
   nextOptions: (session: string) => Partial<RunSessionOptions>
   onRest: (session: string, rest: SessionResult, options: Partial<RunSessionOptions>) => void
 }
 
-/** Codes of errors that no fault explains. */
+/** Error codes that no fault explains. */
 const neverSeen = ['corrupt_log', 'newer_log', 'unknown_state', 'internal']
 
-/** A process that works at sessions, from one life to the next. Number 0 only tells, and never dies. */
+/** A process that works on sessions, across restarts. Process 0 only sends messages and never dies. */
 export class Host {
   readonly #stage: Stage
   readonly #number: number
@@ -49,7 +49,7 @@ export class Host {
     this.#begin()
   }
 
-  /** It is gone: nothing of it reaches anything any more. */
+  /** It is dead, and its pending work has no further effect. */
   kill(ms: number): void {
     const { world } = this.#stage
     const { life } = this
@@ -68,7 +68,7 @@ export class Host {
     world.after(ms, null, () => this.#wake(life))
   }
 
-  /** SIGTERM: it ends once what it does has come to a stop. */
+  /** SIGTERM: it ends after its current work has stopped. */
   stop(ms: number): void {
     const { world } = this.#stage
     const { life } = this
@@ -85,7 +85,7 @@ export class Host {
     this.#skew += ms
   }
 
-  /** No more faults: it is there, and works. */
+  /** Ends all faults: it is up and works. */
   calm(): void {
     const { life } = this
     if (life.isPaused) this.#wake(life)
@@ -169,7 +169,7 @@ export class Host {
     world.after(world.between(`looks ${this.#number}`, 0, 2000), life, look)
   }
 
-  /** As processes do that have a waker. */
+  /** Like a process with a waker. */
   #startWaker(clock: Clock): void {
     const { world } = this.#stage
     const { life } = this
@@ -187,7 +187,7 @@ export class Host {
   }
 
   async #drive(session: string, life: Life, signal: AbortSignal): Promise<void> {
-    // What went wrong is told.
+    // Errors are reported.
     await this.#work(session, life, signal).catch(() => undefined)
   }
 

@@ -1,6 +1,6 @@
 import type { LogRecord } from '../../src/core/sessions/store/store.js'
 
-/** A call as the log has it: what it is called with, and who has allowed it. */
+/** A call in the log: its arguments and its approver. */
 interface LoggedCall {
   name: string
   arguments: string
@@ -27,29 +27,29 @@ interface LoggedEvent {
   }
 }
 
-/** What a log says, read record by record as it grows, and by nothing of the product but its format. */
+/** The state of a log, read record by record. It depends only on the log format, not on product code. */
 export class LogView {
   head = 0
   runs = 0
-  /** How often a run was taken up again. */
+  /** The number of resumes. */
   resumes = 0
-  /** Of the latest run. */
+  /** State of the latest run. */
   steps = 0
   tokens = 0
-  /** Each message of the inbox that is in it. */
+  /** The inbox messages in the log. */
   readonly inbox = new Map<number, number>()
-  /** The messages with which runs began. */
+  /** The messages that started runs. */
   readonly queued = new Map<number, number>()
-  /** The ids of user messages that were said, and how often. */
+  /** The ids of user messages, with their counts. */
   readonly said = new Map<string, number>()
   readonly calls = new Map<string, LoggedCall>()
-  /** The texts of steering, and how often each is there. */
+  /** The steering texts, with their counts. */
   readonly steered = new Map<string, number>()
-  /** Runs that were told to stop. */
+  /** Stopped runs. */
   readonly cancelled = new Set<number>()
   #batch = 0
 
-  /** Takes a record, and returns what it says in a word. */
+  /** Reads a record and returns a one-word summary. */
   add({ seq, type, data }: LogRecord): string {
     this.head = seq
     const content = JSON.parse(data) as {
@@ -122,12 +122,12 @@ export class LogView {
     return this.calls.get(`${this.runs}.${this.#batch}:${id}`)
   }
 
-  /** How often a call of the last answer has been allowed or refused. */
+  /** How often a call of the last answer was approved or refused. */
   countAnswers(callId: string): number {
     return this.#find(callId)?.answers ?? 0
   }
 
-  /** The calls of this id, name and input, whenever they were made. */
+  /** The calls with this id, name and input, at any time. */
   findCalls(callId: string, name: string, input: string): LoggedCall[] {
     return [...this.calls].flatMap(([key, call]) =>
       key.endsWith(`:${callId}`) && call.name === name && call.arguments === input ? [call] : [],

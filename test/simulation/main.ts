@@ -5,13 +5,13 @@ import { play, type Story } from './play.js'
 import { shrink } from './shrink.js'
 
 /**
- * One process that plays stories; `scripts/simulate.mjs` starts it. It takes a command, and prints a line of JSON for each
- * thing that it has to say.
+ * One process that plays stories, started by `scripts/simulate.mjs`. It reads a command and prints one JSON
+ * line per result.
  */
 
 const say = (what: object): void => void process.stdout.write(`${JSON.stringify(what)}\n`)
 
-/** A story in plain lines: when, who, what. */
+/** A story in plain lines: time, process, action. */
 function formatStory({ trace }: Story): string[] {
   return trace
     .filter(([, , what]) => !what.startsWith('asks for messages'))
@@ -41,7 +41,7 @@ async function playSeeds(from: number, step: number, count: number, isToStop: bo
   say({ played, steps, cpuMs: (user + system) / 1000, ends })
 }
 
-/** Plays a plan twice, and tells its story; `asked`: who has asked the platform for time or chance. */
+/** Plays a plan twice and prints its story. `asked` lists uses of the platform's time or randomness. */
 async function tellStory(plan: Plan): Promise<void> {
   const { value: story, asked } = await forbidPlatform(() => play(plan))
   const again = await play(plan)

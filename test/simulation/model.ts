@@ -25,10 +25,10 @@ const plain: ModelResponse = {
   model: 'sim-1',
 }
 
-/** Answers that call tools before one that ends the turn, at most. */
+/** The maximum number of tool-call answers before the final answer. */
 const mostSteps = 3
 
-/** The model that one life of a process asks: what it answers is a matter of the seed and of what has been said. */
+/** The model of one process life. Its answers depend on the seed and the conversation. */
 export function createModel(
   world: World,
   life: Life,
@@ -63,7 +63,7 @@ export function createModel(
           onActivity()
           onDelta('Well', '')
         })
-      // A provider that falls silent is given up by the run, in its own time.
+      // The run times out a silent provider.
       const due = fault === 'silence' ? world.after(700_000, life, settle) : world.after(ms, life, settle)
       signal.addEventListener('abort', () => {
         world.forget(due)
@@ -75,13 +75,13 @@ export function createModel(
   return { provider: 'simulated', model: 'sim-1', request }
 }
 
-/** Which session a request is for: its first message says so. */
+/** The session of a request, from its first message. */
 function findSession({ messages }: ModelRequest): string {
   const said = messages.find(({ role }) => role === 'user')?.content
   return /session (\S+)\./.exec(typeof said === 'string' ? said : '')?.[1] ?? 'one'
 }
 
-/** Of whoever holds the session: what its log says is spent lies below the limits. */
+/** Checks the lease owner: its logged spending is below the limits. */
 function checkLimits(
   world: World,
   life: Life,
@@ -95,7 +95,7 @@ function checkLimits(
     world.break(`${session} asks the model after ${tokens} tokens, of ${tokenBudget}.`)
 }
 
-/** What it says: the same whenever it is asked the same. */
+/** Its answer, deterministic for the same request. */
 function answer({ seed, agent }: Plan, session: string, { messages }: ModelRequest): ModelResponse {
   const turn = messages.filter(({ role }) => role === 'assistant').length
   const since = messages.findLastIndex(({ role }) => role === 'user')
@@ -109,7 +109,7 @@ function answer({ seed, agent }: Plan, session: string, { messages }: ModelReque
     ? ['look', 'send', 'book', ...naps]
     : ['look', 'pay', 'pay', 'send', 'send', 'book', ...(agent.research ? ['research'] : []), ...naps]
   const calls = 1 + Math.floor(draw('calls') * 3)
-  // The same call may be made again: under the same id, and with the same arguments.
+  // May repeat a call with the same id and arguments.
   const number = draw('again') < 0.3 ? 0 : turn
   return {
     ...plain,

@@ -4,7 +4,7 @@ import { connect } from './network.js'
 import { SharedStore } from './shared-store.js'
 import { type Life, World } from './world.js'
 
-/** The way from a process to the store, without faults: it has to be a store as sessions count on. */
+/** The connection from a process to the store without faults must satisfy the store contract. */
 function open(now: () => number, plan: { releasesInAppend: boolean; renewsAll: boolean }) {
   const world = new World(1)
   Object.defineProperty(world, 'now', { get: now })

@@ -7,12 +7,12 @@ import type { Plan, Point } from './plan.js'
 import type { SharedStore } from './shared-store.js'
 import type { Life, World } from './world.js'
 
-/** Never settles: the process that waits for it is gone, or nothing comes back. */
+/** Never settles, because the waiting process is dead or the response is lost. */
 const never = (): Promise<never> => new Promise(() => undefined)
 
 const refusal = (): StoreError => new StoreError('store_unavailable', 'The store cannot be reached.')
 
-/** How one life of a process reaches the store: over a way that takes time, and on which things are lost. */
+/** The connection from one process life to the store, with latency and lost messages. */
 export function connect(
   world: World,
   life: Life,
@@ -20,7 +20,7 @@ export function connect(
 ): SessionStore {
   const latency = (): number => world.between(`way ${life.name}`, 0, plan.slowest) + faults.delay
 
-  /** What is asked, with what is told of it. */
+  /** The store's operations, each with its log description. */
   const ask = <Value>(
     point: Exclude<Point, 'request' | 'effect'>,
     what: string,
@@ -64,7 +64,7 @@ export function connect(
       if (!life.isAlive) return
       const way = latency() + (loss === 'late request' ? 45_000 : 0)
       world.after(way, null, () => {
-        // What is on its way when a process dies may still arrive.
+        // A request sent before a process died may still arrive.
         if (!life.isAlive && world.draw('in flight') < 0.5) return
         if (loss === 'refused' || loss === 'lost request') {
           world.tell(life.name, `${what} → ${loss}`)

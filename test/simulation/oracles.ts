@@ -1,11 +1,11 @@
 import { isSaid, type SharedStore } from './shared-store.js'
 
-/** What must hold when everything is over. Each sentence is a promise that was broken. */
+/** The final invariants. Each sentence is a broken promise. */
 export function findLeftovers(shared: SharedStore): string[] {
   return [...findRepeated(shared), ...findLost(shared), ...findHeld(shared), ...findOrphans(shared)]
 }
 
-/** A message was applied, or said, more than once. */
+/** A message was applied or sent more than once. */
 function findRepeated({ landed, views }: SharedStore): string[] {
   const broken: string[] = []
   for (const [session, view] of views) {
@@ -33,7 +33,7 @@ function findLost(shared: SharedStore): string[] {
   )
 }
 
-/** A session that somebody holds, although there is nothing to do. */
+/** A session has a lease owner but no pending work. */
 function findHeld(shared: SharedStore): string[] {
   return [...shared.views.keys()].flatMap((session) => {
     const grant = shared.grantOf(session)
@@ -44,7 +44,7 @@ function findHeld(shared: SharedStore): string[] {
 /** States in which a run is not over. */
 const unfinished: readonly unknown[] = ['RUNNING', 'WAITING_FOR_TOOL', 'WAITING_FOR_INPUT', 'PAUSED']
 
-/** A sub-agent that has not ended, although the run above it has. */
+/** A sub-agent is still active although its parent run has ended. */
 function findOrphans({ store }: SharedStore): string[] {
   const summaries = new Map(store.list({ children: true }).map(({ id, summary }) => [id, summary]))
   return [...summaries].flatMap(([id, child]) => {

@@ -10,9 +10,9 @@ import type { SharedStore } from './shared-store.js'
 import type { Effects } from './tools.js'
 import type { World } from './world.js'
 
-/** A question that a person has answered, or is about to. */
+/** A question that a person has answered or is about to answer. */
 interface Asked {
-  /** It was told, and the answer has a receipt. */
+  /** The answer was sent and has a receipt. */
   isTold: boolean
   isOpen: boolean
 }
@@ -25,15 +25,15 @@ interface Stage {
   desks: () => readonly Host[]
 }
 
-/** Those who tell sessions things, and answer what they ask. */
+/** People who send messages to sessions and answer their questions. */
 export class People {
   readonly #stage: Stage
   readonly #asked = new Map<string, Asked>()
-  /** Answers that the next call of `runSession` brings. */
+  /** Answers for the next `runSession` call. */
   readonly #byDrive = new Map<string, Partial<RunSessionOptions>>()
-  /** Answers that a call of `runSession` has brought, and whose client has seen the result. */
+  /** Answers that a `runSession` call delivered and whose client has seen the result. */
   readonly #seen = new Set<RunSessionOptions['answers']>()
-  /** The messages of clients that send again, by session and key: whether their client has seen a receipt. */
+  /** The messages of retrying clients, by session and key, with whether their client has seen a receipt. */
   readonly #sent = new Map<string, { session: string; key: string; isSeen: boolean }>()
   #said = 0
 
@@ -76,22 +76,24 @@ export class People {
       what === 'sleep' ? { type: 'resume', at: world.now + 120_000 } : toMessage(what, id)
     const attempt = (): void => void this.tell(this.#desk(desk), session, message)
     attempt()
-    // What has an id may be said again; nothing else is.
+    // Only messages with an id may be repeated.
     if (twice && message.type === 'message') world.after(world.between('people', 100, 60_000), null, attempt)
   }
 
-  /** Sends a user message, under one key, until its client sees a receipt. */
+  /** Sends a user message under one key until its client sees a receipt. */
   async #sendMessage(session: string, key: string, desk: number, when: 'next' | 'now'): Promise<void> {
     const sent = { session, key, isSeen: false }
     this.#sent.set(`${session} ${key}`, sent)
     const code = await this.#sendAgain(session, toMessage(when, key), desk)
     if (code === null) sent.isSeen = true
-    // No run is at work: the next turn is to begin with it.
+    // No run is active, so the next turn starts with it.
     else if (when === 'now') await this.#sendMessage(session, key, desk + 1, 'next')
     else this.#stage.world.break(`Message ${key} for ${session} is refused: ${code}.`)
   }
 
-  /** Sends it to one process after the other, each time after a longer pause, until there is a reply. Null: a receipt. */
+  /**
+   * Sends it to one process after another with growing pauses until a reply arrives. Null means a receipt.
+   */
   async #sendAgain(session: string, message: SessionMessage, desk: number): Promise<string | null> {
     const { world, plan } = this.#stage
     const { lost = 0, patienceMs = 0 } = plan.clients ?? {}
@@ -120,7 +122,7 @@ export class People {
     return [...this.#sent.values()].some(({ isSeen }) => !isSeen)
   }
 
-  /** A message with a receipt was not said once. Each sentence is a promise that was broken. */
+  /** A message with a receipt did not appear exactly once. Each sentence is a broken promise. */
   findUnsaid(): string[] {
     return [...this.#sent.values()].flatMap(({ session, key }) => {
       const times = this.#stage.shared.view(session).said.get(key) ?? 0
@@ -130,12 +132,12 @@ export class People {
     })
   }
 
-  /** Tells it in the life that the host has now. True: there is a receipt. */
+  /** Sends it in the host's current life. True means a receipt. */
   async tell(host: Host, session: string, message: SessionMessage): Promise<boolean> {
     return (await this.#send(host, session, message)) === null
   }
 
-  /** The code of its error; null: there is a receipt. */
+  /** The error code, or null for a receipt. */
   async #send(host: Host, session: string, message: SessionMessage): Promise<string | null> {
     const { world, shared } = this.#stage
     const { life, agent } = host
@@ -158,7 +160,7 @@ export class People {
     }
   }
 
-  /** A session rests: who has to answer, looks at it after a while. */
+  /** A session is idle. The person who has to answer checks it after a while. */
   onRest(
     session: string,
     { state, undelivered }: SessionResult,
@@ -176,7 +178,7 @@ export class People {
     )
   }
 
-  /** Looks at a session, and answers what it waits for. */
+  /** Checks a session and answers its pending questions. */
   async attend(session: string): Promise<void> {
     const { world } = this.#stage
     const desk = this.#desk(Math.floor(world.draw('desks') * 5))
@@ -186,7 +188,7 @@ export class People {
         world.after(0, life, () => void agent.replay(session).then(resolve, reject))
       })
       if (run?.state === 'PAUSED') {
-        // People let most runs that sleep go on sleeping.
+        // People leave most sleeping runs asleep.
         if (run.wakeAt !== undefined && (world.isCalm || world.draw('people') < 0.8)) return
         if (world.isCalm || world.draw('people') < 0.7) await this.tell(desk, session, { type: 'resume' })
       } else if (run?.state === 'WAITING_FOR_INPUT') {
@@ -198,7 +200,7 @@ export class People {
     }
   }
 
-  /** Answers one question, once: with a receipt, it is the product's to apply the answer. */
+  /** Answers a question once. After a receipt, the product must apply the answer. */
   #answer(desk: Host, { session, call, at }: { session: string; call: PendingCall; at: number }): void {
     const { world, plan, effects } = this.#stage
     const { manner } = plan
@@ -224,7 +226,7 @@ export class People {
         input: edited ? JSON.stringify(edited) : call.arguments,
       })
     if (draw() < manner.byDrive) {
-      // The next call brings it, and the one after it may, too.
+      // The next call delivers it, and the following call may repeat it.
       const options = { answers: [...(this.#byDrive.get(session)?.answers ?? []), answer], at }
       this.#byDrive.set(session, options)
       if (draw() < manner.twice)
@@ -240,9 +242,9 @@ export class People {
       asked.isOpen = false
     }
     void settle()
-    // Nobody waits for ever for a receipt.
+    // A receipt must arrive in finite time.
     world.after(70_000, null, () => (asked.isOpen = false))
-    // Without its messageId an answer is for the call that waits when it is told, which may be an equal one.
+    // Without its messageId, an answer applies to the call that waits at delivery, which may be an equal one.
     if (draw() < manner.twice && !isLoose)
       world.after(
         world.between('people', 10, 60_000),

@@ -1,7 +1,7 @@
 import { chance } from '../chaos/world.js'
 import { createHash } from './chance.js'
 
-/** Everything that a process asks of others: where it may die, fall asleep, or get no answer. */
+/** All external requests of a process, where it may die, fall asleep, or get no answer. */
 export const points = [
   'acquire',
   'renew',
@@ -20,10 +20,10 @@ export const points = [
 
 export type Point = (typeof points)[number]
 
-/** A moment: by the clock, or right before or after something is done for the nth time. */
+/** A moment: a time, or right before or after the nth operation of a kind. */
 export type When = { at: number; process: number } | { point: Point; nth: number; phase: 'before' | 'after' }
 
-/** What becomes of one question to the store. */
+/** The fate of one store query. */
 export const losses = [
   'refused',
   'lost request',
@@ -34,67 +34,67 @@ export const losses = [
 ] as const
 export type Loss = (typeof losses)[number]
 
-/** How a request to the model fails. */
+/** How a model request fails. */
 export const modelFaults = ['503', '429', '429 for long', 'cut', 'silence', 'fatal'] as const
 export type ModelFault = (typeof modelFaults)[number]
 
 export type Fault =
-  /** The process is gone, and comes back after `ms`. */
+  /** The process dies and restarts after `ms`. */
   | { kind: 'kill'; when: When; ms: number }
-  /** The process stands still for `ms`, as by SIGSTOP. */
+  /** The process is suspended for `ms`, as by SIGSTOP. */
   | { kind: 'pause'; when: When; ms: number }
-  /** The process is asked to stop in order, and begins again after `ms`. */
+  /** The process shuts down in order and restarts after `ms`. */
   | { kind: 'stop'; at: number; process: number; ms: number }
   /** The clock of a process is set. */
   | { kind: 'jump'; at: number; process: number; ms: number }
-  /** The store is away. */
+  /** The store is unavailable. */
   | { kind: 'outage'; at: number; ms: number; how: 'refused' | 'lost reply' | 'no reply' }
-  /** The way to the store takes longer. */
+  /** The latency to the store increases. */
   | { kind: 'slow'; at: number; ms: number; by: number }
   | { kind: 'store'; point: Exclude<Point, 'request' | 'effect'>; nth: number; how: Loss }
   | { kind: 'model'; nth: number; how: ModelFault }
 
-/** What somebody says, and where: at process 0, which never dies, or at one that works. */
+/** A user's message and its entry point: process 0, which never dies, or a working process. */
 export interface Saying {
   at: number
   session: number
   desk: number
   what: 'steer' | 'cancel' | 'pause' | 'resume' | 'sleep' | 'next' | 'now'
-  /** Says it again, under the same id, whether the first time was heard or not. */
+  /** Repeats it under the same id, whether or not the first message arrived. */
   twice: boolean
 }
 
-/** How people answer questions: after a while, at which desk, and how. */
+/** How people answer questions: delay, entry point, and answer. */
 export interface Manner {
   rejects: number
   edits: number
   twice: number
-  /** Without the id of the message that asks. */
+  /** Omits the id of the asking message. */
   loose: number
   byDrive: number
   slowest: number
 }
 
-/** Clients that send again, under the same key and to another process, until they see a reply. */
+/** Clients that retry with the same key at another process until they see a reply. */
 export interface Clients {
-  /** The share of replies that are lost on the way to them. */
+  /** The share of replies that are lost. */
   lost: number
-  /** How long they wait for a reply, in milliseconds. */
+  /** Their reply timeout, in milliseconds. */
   patienceMs: number
   messages: { at: number; session: number; desk: number; when: 'next' | 'now' }[]
 }
 
-/** A whole story, before it happens: JSON, from which parts can be taken away. */
+/** A whole story in advance, as JSON with removable parts. */
 export interface Plan {
   seed: number
   processes: number
   sessions: number
-  /** By how many milliseconds each process's clock is off. */
+  /** Each process's clock offset in milliseconds. */
   skews: number[]
   store: {
-    /** It answers at once; its faults are thrown. */
+    /** It answers at once, and its faults are thrown. */
     sync: boolean
-    /** The longest way to the store and back, in milliseconds. */
+    /** The maximum round trip to the store, in milliseconds. */
     slowest: number
     releasesInAppend: boolean
     renewsAll: boolean
@@ -107,9 +107,9 @@ export interface Plan {
     onInterrupted: 'result' | 'approval'
     concurrency: number
     research: boolean
-    /** Whether a tool lets its run sleep, and a scheduler in each process wakes it. */
+    /** Whether a tool makes its run sleep, with a scheduler in each process to wake it. */
     naps?: boolean
-    /** Whether a wait before a retry is left to another call. */
+    /** Whether a retry wait is deferred to another call. */
     maxRetryWaitMs: number | null
   }
   manner: Manner
@@ -123,14 +123,14 @@ export const calmAt = 240_000
 
 const minutes = 60_000
 
-/** The story of a seed: some are of runs that sleep, and some of clients that send again. */
+/** The story of a seed. Some stories have sleeping runs, some have retrying clients. */
 export function createPlan(seed: number): Plan {
   const plan = createWakefulPlan(seed)
   const next = chance(createHash(seed, 'naps'))
   return addClients(next() < 0.15 ? addNaps(plan, next) : plan)
 }
 
-/** In some stories clients send again. */
+/** In some stories, clients retry. */
 function addClients(plan: Plan): Plan {
   const next = chance(createHash(plan.seed, 'clients'))
   if (next() >= 0.2) return plan
@@ -151,7 +151,10 @@ function addClients(plan: Plan): Plan {
   }
 }
 
-/** Clocks differ by a minute then, and jump by two: the date of a sleep is of the clock of the process that set it. */
+/**
+ * In this case clocks differ by a minute and jump by two. A wake-up date uses the clock of the process that
+ * set it.
+ */
 function addNaps(plan: Plan, next: () => number): Plan {
   const below = (most: number): number => Math.floor(next() * most)
   const toSeconds = (ms: number): number => Math.round(ms / 60)

@@ -1,5 +1,6 @@
-// Defects that the simulation has to find: places of the code that read otherwise. `npm run simulate -- --planted` plants each by
-// itself and looks for it; `seed` is one that finds it. A place that is gone fails: plant the defect where its code is now.
+// Defects that the simulation must find, as changes to code locations. `npm run simulate -- --planted` plants
+// each one separately and looks for it. `seed` is a seed that finds it. A missing location is an error. Move
+// the defect to the current location of its code.
 const store = 'src/core/sessions/store/memory-store.ts'
 const reader = 'src/core/sessions/inbox/inbox-reader.ts'
 const log = 'src/core/sessions/log/session-log.ts'

@@ -10,29 +10,29 @@ import { SharedStore } from './shared-store.js'
 import { Effects } from './tools.js'
 import { type Line, type Life, World } from './world.js'
 
-/** What a story has come to. */
+/** The outcome of a story. */
 export interface Story {
-  /** The promises that were broken, the first one first. */
+  /** The broken promises, oldest first. */
   broken: string[]
   trace: readonly Line[]
   steps: number
-  /** How the runs stand in the end. */
+  /** The final states of the runs. */
   ends: string[]
 }
 
-/** When it has to be over, in milliseconds. */
+/** The time limit in milliseconds. */
 const endsAt = calmAt + 1_800_000
 const mostSteps = 60_000
-/** How long nothing may hold a lease any more after everything is over, in milliseconds. */
+/** The maximum time that a lease may outlive the end of all work, in milliseconds. */
 const silence = 80_000
 
 const workStates: readonly unknown[] = ['RUNNING', 'WAITING_FOR_TOOL']
 const restStates: readonly unknown[] = ['WAITING_FOR_INPUT', 'PAUSED']
 
-/** Whether it waits for a turn that begins with it. */
+/** Whether it waits for a turn that starts with it. */
 const isForNextTurn = (text: string): boolean => isQueuedText(text) && !isSteeringText(text)
 
-/** Plays the story of a plan to its end, in no real time. */
+/** Plays a plan's story to its end in simulated time. */
 export async function play(plan: Plan): Promise<Story> {
   const world = new World(plan.seed)
   const shared = new SharedStore(world)
@@ -46,7 +46,7 @@ export async function play(plan: Plan): Promise<Story> {
   const sessions = Array.from({ length: plan.sessions }, (_, i) => `s${i + 1}`)
   const people = new People({ world, plan, shared, effects, desks: () => hosts })
 
-  /** What an engine is to do: by the store itself, as a queue would know it. */
+  /** An engine's pending work, read from the store as a queue would track it. */
   const isDue = (session: string): boolean => {
     const listed = shared.store.get(session)
     if (!listed) return true
@@ -59,7 +59,7 @@ export async function play(plan: Plan): Promise<Story> {
   }
   const nextOptions = (session: string) => {
     const { state, runs = 1 } = shared.store.get(session)?.summary ?? {}
-    // After a run that was stopped, somebody has to ask for the next one.
+    // After a stopped run, someone has to request the next one.
     if (world.isCalm && state === 'CANCELLED' && isDue(session))
       return { turn: runs + 1, input: undefined as never }
     return people.nextOptions(session)
@@ -138,7 +138,7 @@ export async function play(plan: Plan): Promise<Story> {
   return { broken: world.broken, trace: world.trace, steps: world.steps, ends }
 }
 
-/** What happens by the clock. */
+/** Timed events. */
 function schedule(world: World, plan: Plan, hosts: readonly Host[]): void {
   for (const fault of plan.faults) {
     if (fault.kind === 'stop' || fault.kind === 'jump') {

@@ -8,13 +8,13 @@ import type {
 import { LogView } from './log-view.js'
 import type { Life, World } from './world.js'
 
-/** How long the last fault has to be over before everything has come to rest, in milliseconds. */
+/** The time from the last fault until all work must have settled, in milliseconds. */
 const unrest = 75_000
 
-/** How much later than it happens a sleep may reach the store, in milliseconds. */
+/** The maximum delay until a sleep reaches the store, in milliseconds. */
 const wakeSlackMs = 60_000
 
-/** Who may write to a session, as its store has said. */
+/** The permitted writer of a session, according to its store. */
 interface Grant {
   token: string
   life: string
@@ -22,21 +22,21 @@ interface Grant {
   since: number
 }
 
-/** A message that lies, or lay, in an inbox. */
+/** A message that is or was in an inbox. */
 export interface Landed {
   session: string
   message: number
   text: string
   at: number
-  /** The run that was under way; 0: none was. */
+  /** The active run, or 0 for none. */
   run: number
-  /** The lease under which it lasted at that moment; null: no process held the session. */
+  /** The lease at that moment, or null if no process held the session. */
   token: string | null
 }
 
 /**
- * The store of all processes: the product's own in memory, in true time, as a server would have it. What is asked of it
- * is looked at, by rules of its own: it must have one writer at a time.
+ * The store of all processes: the product's in-memory store in true time, like a server. Independent rules
+ * check its calls. It must have one writer at a time.
  */
 export class SharedStore {
   readonly store: SyncSessionStore
@@ -44,9 +44,9 @@ export class SharedStore {
   readonly landed: Landed[] = []
   readonly #world: World
   readonly #grants = new Map<string, Grant>()
-  /** Who has written to each session last. */
+  /** The last writer of each session. */
   readonly #writers = new Map<string, Life>()
-  /** Which sessions sleep: since when by true time, and for how long by the log. */
+  /** The sleeping sessions: the start in true time, and the duration in the log. */
   readonly #sleepers = new Map<string, { since: number; ms: number; wakeAt: number }>()
 
   constructor(world: World) {
@@ -60,7 +60,7 @@ export class SharedStore {
     return view
   }
 
-  /** The lease that lasts right now. */
+  /** The current lease. */
   grantOf(session: string): Grant | undefined {
     const grant = this.#grants.get(session)
     return grant && grant.expiresAt > this.#world.now ? grant : undefined
@@ -94,7 +94,7 @@ export class SharedStore {
     return told
   }
 
-  /** Adds records, and returns what they say. */
+  /** Adds records and returns their summaries. */
   append(
     life: Life,
     lease: Lease,
@@ -123,9 +123,9 @@ export class SharedStore {
     return { answer, words }
   }
 
-  /** No scheduler wakes a run before its time, neither by the time of its log nor by true time. People may. */
+  /** A scheduler never wakes a run early, by the log's time or by true time. People may. */
   #checkSleep(session: string, records: readonly LogRecord[], summary: SessionSummary | undefined): void {
-    // A sub-agent is woken with the run that it works for.
+    // A sub-agent wakes with its parent run.
     if (session.includes(':')) return
     const world = this.#world
     const sleeper = this.#sleepers.get(session)
@@ -147,7 +147,9 @@ export class SharedStore {
       this.#sleepers.set(session, { since: world.time, ms: wakeAt - last.at, wakeAt })
   }
 
-  /** A run is taken over only from a process that is gone, asleep or stopped, or cannot reach its store. */
+  /**
+   * A run may be taken over only from a process that is dead, asleep, stopped, or cut off from its store.
+   */
   #checkTakeover(life: Life, session: string): void {
     const world = this.#world
     const before = this.#writers.get(session)
@@ -162,7 +164,7 @@ export class SharedStore {
     })
   }
 
-  /** Who begins to hold a session that was told to stop while it was nobody's has to stop it. */
+  /** A process that takes an unowned session with a pending stop must stop it. */
   #checkCancels(session: string, view: LogView, grant: Grant | undefined, { state }: SessionSummary): void {
     const isOver =
       state !== null && !['RUNNING', 'WAITING_FOR_TOOL', 'WAITING_FOR_INPUT', 'PAUSED'].includes(state)
@@ -211,7 +213,7 @@ export class SharedStore {
     }
   }
 
-  /** What was left in an inbox and is in no log. */
+  /** Inbox messages that are in no log. */
   unread(session: string): number[] {
     return this.store.inbox.read(session).map(({ message }) => message)
   }
@@ -221,7 +223,7 @@ const isUserMessage = (text: string): boolean => text.startsWith('{"type":"MESSA
 
 const findMessageId = (text: string): string => (JSON.parse(text) as { messageId: string }).messageId
 
-/** Whether a log has a user message of an inbox. */
+/** Whether a log contains a user message of an inbox. */
 export function isSaid(view: LogView, text: string): boolean {
   return (view.said.get(findMessageId(text)) ?? 0) > 0
 }

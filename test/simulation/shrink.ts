@@ -1,14 +1,14 @@
 import type { Plan } from './plan.js'
 import { play } from './play.js'
 
-/** What kind of promise was broken: its words, without the names and numbers of one story. */
+/** The kind of a broken promise: its text without the names and numbers of one story. */
 export function toKind(broken: string): string {
   return broken.replaceAll(/[sp]?\d[\d.:]*/g, '#').slice(0, 40)
 }
 
 /**
- * The smallest plan that still breaks the same promise: with fewer faults, fewer people, fewer processes, and less of everything
- * that does not matter.
+ * The smallest plan that still breaks the same promise, with fewer faults, people and processes, and without
+ * irrelevant parts.
  */
 export async function shrink(plan: Plan, mostTries = 400): Promise<Plan> {
   const [first] = (await play(plan)).broken
@@ -40,7 +40,7 @@ type Simpler = (plan: Plan) => Plan
 function listSimpler(plan: Plan): Simpler[] {
   const withoutLast = (key: 'faults' | 'sayings'): Simpler[] => [
     (now) => ({ ...now, [key]: [] }),
-    // From the last to the first, so that a place stays what it was when one behind it is gone.
+    // From last to first, so that removals do not shift earlier indexes.
     ...plan[key].map((_, i): Simpler => {
       const place = plan[key].length - 1 - i
       return (now) => ({ ...now, [key]: (now[key] as unknown[]).filter((__, at) => at !== place) })

@@ -6,7 +6,7 @@ import { longTest, runsAll, sampled, sampledRows } from '../support/extent.js'
 
 const root = join(import.meta.dirname, '../..')
 
-/** `npm run simulate -- …`; it plays in processes of its own. */
+/** `npm run simulate -- …`, which plays in separate processes. */
 function simulate(...args: string[]) {
   const { status, stdout, stderr } = spawnSync(process.execPath, ['scripts/simulate.mjs', ...args], {
     cwd: root,
@@ -44,7 +44,7 @@ longTest(
   2 * minute,
 )
 
-/** In `.ci/run` the whole list; here, one defect that is found soon. */
+/** `.ci/run` plays the whole list. This test plays one defect that is found quickly. */
 const [which, found] = runsAll
   ? [[], /^\d\d+ defects planted, all found$/]
   : [['--defect', 'two may hold a session'], /^1 defects planted, all found$/]
@@ -84,7 +84,7 @@ longTest(
     expect(status).toBe(1)
     expect(told.find((line) => line.includes('BROKEN'))).toMatch(/takes effect 2 times/)
     expect(kept).toMatchObject({ seed: 2, why: 'A call was made twice.' })
-    // The process has to die once for it, and whatever else was at fault is gone.
+    // Only the process's death is needed. The shrinker removes all other faults.
     expect(kept?.plan.faults).toHaveLength(1)
   },
   5 * minute,

@@ -8,12 +8,12 @@ import type { Faults } from './faults.js'
 import type { SharedStore } from './shared-store.js'
 import type { Life, World } from './world.js'
 
-/** What has been done in the world, by the key that was handed on: `run.message:call`. */
+/** The effects in the world, by the key passed on: `run.message:call`. */
 export class Effects {
   readonly #world: World
   readonly #shared: SharedStore
   readonly #done = new Map<string, number>()
-  /** How often people have allowed a call: by session, message and call. */
+  /** How often people approved a call, by session, message and call. */
   readonly #allowed = new Map<string, { times: number; again: number; input: Set<string> }>()
 
   constructor(world: World, shared: SharedStore) {
@@ -21,7 +21,7 @@ export class Effects {
     this.#shared = shared
   }
 
-  /** Somebody says yes to a call. `isAgain`: it was running when its process died. */
+  /** A person approves a call. `isAgain` means that it was running when its process died. */
   allow(call: string, { isAgain, input }: { isAgain: boolean; input: string }): void {
     const known = this.#allowed.get(call) ?? { times: 0, again: 0, input: new Set<string>() }
     known.times += 1
@@ -45,7 +45,7 @@ export class Effects {
     if (logged.length === 0)
       this.#world.break(`${name} ${input} takes effect before the log of ${sessionId} has the call.`)
     if (name === 'look') return
-    // People are asked about a sub-agent's calls by the session that it works for.
+    // A sub-agent's questions go to the people of its parent session.
     const call = `${sessionId.split(':')[0]}|${sessionId.includes(':') ? '/' : ''}${/\.(\d+):/.exec(key)?.[1] ?? ''}:${callId}`
     const allowed = this.#allowed.get(call)
     if (name === 'pay') {
@@ -57,13 +57,13 @@ export class Effects {
       else if (!logged.some(({ isApproved }) => isApproved))
         this.#world.break(`${name} ${input} takes effect before the log of ${sessionId} has its approval.`)
     }
-    // One that is idempotent may come again: its key says that it is the same.
+    // An idempotent effect may repeat, because its key identifies it.
     if (name !== 'book' && known > (allowed?.again ?? 0))
       this.#world.break(`${name} ${input} of ${sessionId} takes effect ${known + 1} times (${call}).`)
   }
 }
 
-/** Lets the run sleep for some minutes, by the clock of its process. */
+/** Puts the run to sleep for some minutes of its process's clock. */
 export function createNap(world: World, clock: Clock): Tool {
   return defineTool({
     name: 'nap',
@@ -75,7 +75,7 @@ export function createNap(world: World, clock: Clock): Tool {
   }) as Tool
 }
 
-/** The tools of one life of a process. */
+/** The tools of one process life. */
 export function createTools(
   world: World,
   life: Life,

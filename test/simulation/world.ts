@@ -1,49 +1,52 @@
 import { createHash } from './chance.js'
 import { chance } from '../chaos/world.js'
 
-/** Where things happen: a process in one of its lives. What it does reaches nothing when it is dead, and is held when it sleeps. */
+/**
+ * The place of an event: one life of a process. A dead life has no effects. A suspended life's effects are
+ * held.
+ */
 export interface Life {
   readonly name: string
   isAlive: boolean
   isPaused: boolean
-  /** What fell due while it slept. */
+  /** Timers that fell due while it slept. */
   readonly held: Due[]
-  /** The sessions that it works at. */
+  /** The sessions that it works on. */
   readonly working: Map<string, object>
 }
 
 interface Due {
   at: number
-  /** Of two things at the same time, which is first: by chance. */
+  /** A random tie-break for simultaneous events. */
   order: number
-  /** Null: the world's own. */
+  /** Null means the world itself. */
   life: Life | null
   work: (() => void) | null
 }
 
-/** What happened: when, to whom, and what. */
+/** An event: time, process, description. */
 export type Line = readonly [at: number, who: string, what: string]
 
-/** The first moment, in milliseconds since the epoch. */
+/** The start time, in milliseconds since the epoch. */
 export const beginning = 1_790_000_000_000
 
-/** The real turn of the event loop: when it comes, all promises have run as far as they can. */
+/** A real event loop turn, which runs after all pending promises have advanced. */
 const nextTurn = setImmediate
 
-/** True time, which jumps from one thing that is due to the next; chance by a seed; and the story so far. */
+/** True time, which jumps to the next due event, seeded randomness, and the story so far. */
 export class World {
   readonly seed: number
   readonly trace: Line[] = []
   readonly broken: string[] = []
-  /** In whose life something happens right now. */
+  /** The life of the current event. */
   current: Life | null = null
-  /** Nothing is at fault any more. */
+  /** All faults have ended. */
   isCalm = false
-  /** When anything was at fault last, in milliseconds since the beginning. */
+  /** The time of the last fault, in milliseconds since the start. */
   troubledAt = -Infinity
-  /** Milliseconds since the beginning. */
+  /** Milliseconds since the start. */
   time = 0
-  /** How many things have happened. */
+  /** The number of events. */
   steps = 0
   readonly #streams = new Map<string, () => number>()
   readonly #heap: Due[] = []
@@ -58,7 +61,7 @@ export class World {
     return beginning + this.time
   }
 
-  /** A number from 0, below 1, of a stream of its own: what one thing draws changes nothing for the others. */
+  /** A number in [0, 1) from a separate stream, so that draws do not affect each other. */
   draw(stream: string): number {
     let next = this.#streams.get(stream)
     if (!next) {
@@ -68,7 +71,7 @@ export class World {
     return next()
   }
 
-  /** A whole number from `least` to `most`. */
+  /** An integer from `least` to `most`. */
   between(stream: string, least: number, most: number): number {
     return least + Math.floor(this.draw(stream) * (most - least + 1))
   }
@@ -77,7 +80,7 @@ export class World {
     return items[Math.floor(this.draw(stream) * items.length)] as Item
   }
 
-  /** An id that no other has in this story. */
+  /** An id that is unique within this story. */
   createId(): string {
     this.#ids += 1
     return `${this.#ids.toString(16).padStart(8, '0')}-0000-4000-8000-000000000000`
@@ -93,7 +96,7 @@ export class World {
     this.broken.push(what)
   }
 
-  /** Happens after so many milliseconds; what it returns can be given to `forget`. */
+  /** Schedules work after this many milliseconds. Pass the returned value to `forget` to cancel it. */
   after(ms: number, life: Life | null, work: () => void): Due {
     const due = { at: this.time + Math.max(0, ms), order: this.draw('order'), life, work }
     this.#push(due)
@@ -104,25 +107,25 @@ export class World {
     if (due) (due as Due).work = null
   }
 
-  /** Something is at fault. */
+  /** A fault is active. */
   trouble(who: string, what: string): void {
     this.troubledAt = this.time
     this.tell(who, what)
   }
 
-  /** Puts a life to sleep: what is due in it waits. */
+  /** Suspends a life and holds its due events. */
   pause(life: Life): void {
     life.isPaused = true
   }
 
-  /** It goes on, with all that was due meanwhile, in order. */
+  /** Resumes a life and runs its held events in order. */
   wake(life: Life): void {
     life.isPaused = false
     for (const due of life.held.splice(0))
       this.#push({ ...due, at: this.time, order: due.order / 1e6, work: () => due.work?.() })
   }
 
-  /** Until nothing is due any more, it is over, or a promise is broken. */
+  /** Runs until no event is due, the story is over, or a promise is broken. */
   async play(isOver: () => boolean, mostSteps: number): Promise<void> {
     while (this.broken.length === 0 && !isOver()) {
       const due = this.#pop()

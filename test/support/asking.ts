@@ -2,7 +2,7 @@ import type { Elicitation } from '../../machines/agent/run-result.js'
 import { Ask, findAsked } from '../../src/core/tools/tool-outcomes.js'
 import { tool } from './tools.js'
 
-/** A form that the server of a tool asks a person to fill in. */
+/** A form elicitation from a tool's server. */
 export const seat: Elicitation = {
   server: 'airline',
   message: 'Which seat?',
@@ -19,7 +19,7 @@ export const seat: Elicitation = {
   },
 }
 
-/** A page that it asks a person to open. */
+/** A URL elicitation. */
 export const page: Elicitation = {
   server: 'airline',
   message: 'Sign the form.',
@@ -27,10 +27,10 @@ export const page: Elicitation = {
   url: 'https://air.example/sign',
 }
 
-/** What fits `seat`. */
+/** A valid value for `seat`. */
 export const accepted = { action: 'accept', content: { seat: '12A' } } as const
 
-/** A tool that asks before it does anything. `does`: what it has done, with the answers. */
+/** A tool that asks before it acts. `does` lists its actions with the answers. */
 export function book(asks: readonly Elicitation[] = [seat]) {
   const does: unknown[] = []
   const booking = tool('book', (input, execution) => {

@@ -5,11 +5,11 @@ import { manyTools } from './many-tools.js'
 
 export type Loading = 'append' | 'dispatch'
 
-/** Of each server some. */
+/** Some tools of each server. */
 const few = manyTools.filter((_, i) => i % 12 === 0)
 const names = few.map(({ name }) => name)
 
-/** The tools of an agent that loads most of them when it needs them. */
+/** The tools of an agent that loads most of them on demand. */
 export const deferringTools = (loading: Loading): Tool[] => [
   ...few.map(
     ({ name, description, parameters }, i) =>
@@ -45,7 +45,7 @@ const use = (loading: Loading) =>
         : { name: 'call_tool', arguments: { name, arguments: input } },
     )
 
-/** What a model does that searches, uses what it has and what it has not, and answers. */
+/** A model that searches, uses loaded and unloaded tools, and answers. */
 export const deferringTurns = (loading: Loading): fc.Arbitrary<Turn[]> =>
   fc
     .array(
@@ -56,7 +56,7 @@ export const deferringTurns = (loading: Loading): fc.Arbitrary<Turn[]> =>
     )
     .map((work) => [...work, { text: 'Done.' }])
 
-/** What is not the same at the beginning of two requests that follow each other: nothing, or what it is. */
+/** The difference between the prefixes of two consecutive requests, or none. */
 export function findPrefixFault(
   earlier: unknown,
   later: unknown,
@@ -73,7 +73,7 @@ export function findPrefixFault(
   return isSame ? null : 'its tools do not begin as they did'
 }
 
-/** Marks say what a provider may keep, and are no part of what it keeps. */
+/** Marks show the cacheable range and are not part of the cached content. */
 function readRequest(sent: unknown): Record<string, unknown> {
   return JSON.parse(
     JSON.stringify(sent, (key, value: unknown) => (key === 'cache_control' ? undefined : value)),

@@ -1,6 +1,6 @@
 import type { SessionStore } from '../../src/core/sessions/store/store.js'
 
-/** A store that answers later, as one across a network does: `wait` is the way there, `back` the way back. */
+/** A store with network latency. `wait` delays the request, `back` delays the response. */
 export function distant(
   near: SessionStore,
   wait: () => Promise<void> = () => new Promise((resolve) => setImmediate(resolve)),

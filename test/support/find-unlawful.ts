@@ -2,8 +2,8 @@ import type { SessionStore } from '../../src/index.js'
 import { checkSessionLogs } from '../../src/testing/check-session-log.js'
 
 /**
- * What the reference model finds wrong with the logs of a store, a sentence for each; those of sub-agents are among them.
- * A log that cannot be read is not judged: whoever continues its session is told.
+ * The reference model's problems with the logs of a store, including sub-agents, one sentence each.
+ * Unreadable logs are skipped, because continuing such a session reports an error.
  */
 export async function findUnlawful(store: SessionStore): Promise<string[]> {
   const found: string[] = []

@@ -2,7 +2,7 @@ import { initialTransition, type SnapshotFrom, transition } from 'xstate'
 import { agentMachine } from '../../machines/agent.machine.js'
 import type { JournalEntry } from '../../src/index.js'
 
-/** The state that a journal leads to, with nothing but the pure machine. */
+/** Replays a journal with only the pure machine. */
 export function fold(entries: readonly JournalEntry[]): SnapshotFrom<typeof agentMachine> {
   const [first, ...rest] = entries
   if (first?.type !== 'start') throw new Error('A journal begins with the start of its run.')

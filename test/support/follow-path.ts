@@ -4,8 +4,8 @@ import { replay, type ReplayPath } from '../../src/testing/index.js'
 import { AgentHarness } from './agent-harness/agent-harness.js'
 
 /**
- * The live agent goes a generated path. `segment` is told what was heard up to each rest, and up to where the path ends,
- * which may be anywhere. Returns how it stood there.
+ * The live agent follows a generated path. `segment` receives the events up to each wait and up to the path's
+ * end, which may be anywhere. Returns the final state.
  */
 export async function followPath(
   path: ReplayPath,

@@ -1,5 +1,5 @@
 /**
- * What every provider checks in a history; the scenarios check it after each run. By its own file: each test file
- * loads what it imports anew, and the entry brings sixty more.
+ * The history rules that every provider checks. The scenarios check them after each run. In a separate file,
+ * because each test file reloads its imports, and the entry imports sixty more modules.
  */
 export { findHistoryProblem } from '../../src/testing/agent/invariants/transcript-rules.js'

@@ -4,9 +4,9 @@ import { runInNewContext } from 'node:vm'
 setFlagsFromString('--expose-gc')
 const collectGarbage = runInNewContext('gc') as () => void
 
-/** The bytes that are in use, once everything is collected that nothing keeps. */
+/** The retained bytes after a full collection. */
 export function getUsedBytes(): number {
-  // The first leaves to the second what it frees beside its work: buffers, and what finalizers let go.
+  // The first pass leaves buffers and finalizer work to the second.
   collectGarbage()
   collectGarbage()
   const { heapUsed, external } = process.memoryUsage()

@@ -9,7 +9,7 @@ interface Attempt {
   fail(failure?: Partial<ModelFailure>): void
 }
 
-/** A model that answers when the test says so. */
+/** A model whose answers the test controls. */
 export class ManualModel implements ModelProvider {
   readonly provider = 'manual'
   readonly model = 'manual-1'
@@ -55,7 +55,7 @@ export const plainAnswer: ModelResponse = {
   model: 'manual-1',
 }
 
-/** A model that asks for one call of a tool, and then has its answer. `conclude`: what it says about the result. */
+/** A model that makes one tool call, then answers. `conclude` turns the result into the answer. */
 export function createOneCallModel(
   tool: string,
   conclude: (result: { content: string }) => string = () => 'Done.',
@@ -89,7 +89,7 @@ export function call(id: string, name: string, input: unknown = {}) {
   return { id, type: 'function' as const, function: { name, arguments: JSON.stringify(input) } }
 }
 
-/** Lets everything that is ready happen: promises, and what they lead to. */
+/** Runs all ready work: promises and their continuations. */
 export function settled(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve)

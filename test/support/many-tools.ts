@@ -1,13 +1,13 @@
 import type { JsonObject } from '../../machines/agent/json.js'
 
-/** A tool of a server as servers list them. */
+/** A tool as an MCP server lists it. */
 export interface ListedTool {
   name: string
   description: string
   parameters: JsonObject
 }
 
-/** What each server keeps, and what can be done with it. */
+/** Each server's resources and their operations. */
 const servers: Record<string, { things: string[]; deeds: string[]; about: string }> = {
   tracker: {
     things: ['issue', 'pull_request', 'release', 'label', 'milestone'],
@@ -70,7 +70,7 @@ const words = {
   restart: 'Restarts',
 } as const
 
-/** 178 tools of nine servers, with descriptions and schemas as long as real ones are. The same each time. */
+/** 178 tools of nine servers, with realistic descriptions and schemas. Deterministic. */
 export const manyTools: readonly ListedTool[] = Object.entries(servers)
   .flatMap(([server, { things, deeds, about }]) =>
     things.flatMap((thing) => deeds.map((deed) => createListed(server, about, thing, deed))),

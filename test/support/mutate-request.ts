@@ -7,11 +7,11 @@ export interface WireRequest {
 }
 
 export interface Mutated extends WireRequest {
-  /** What was changed, for the story of a failure. */
+  /** The mutation, for failure messages. */
   how: string[]
 }
 
-/** Values that readers of JSON stumble over. */
+/** Values that JSON readers often mishandle. */
 const oddities: readonly unknown[] = [
   null,
   true,
@@ -48,8 +48,8 @@ const oddities: readonly unknown[] = [
 type Draw = () => number
 
 /**
- * Changes requests by chance: of a seed, always in the same way. `names`: what each header may say in place of what it says.
- * It learns ids and words from requests and answers, and puts them where others were.
+ * Mutates requests, deterministically per seed. `names` lists alternative values for each header. It collects
+ * ids and texts from requests and answers, and inserts them in other places.
  */
 export class RequestMutator {
   readonly #draw: Draw
@@ -61,7 +61,7 @@ export class RequestMutator {
     this.#names = names
   }
 
-  /** Remembers the values of a JSON text. */
+  /** Collects the values of a JSON text. */
   learn(text: string): void {
     let value: unknown
     try {
@@ -73,7 +73,7 @@ export class RequestMutator {
       this.#seen.push(parent[key])
       if (!Array.isArray(parent)) this.#seen.push(key)
     }
-    // The latest ones are those that still lead somewhere.
+    // Recent values are most likely still valid.
     this.#seen.splice(0, this.#seen.length - 400)
   }
 
@@ -102,7 +102,7 @@ export class RequestMutator {
     }
   }
 
-  /** As bytes that get lost, or come twice. */
+  /** Lost or duplicated bytes. */
   #changeText({ body, how, ...request }: Mutated): Mutated {
     const at = Math.floor(this.#draw() * body.length)
     const [name, text] = this.#pick([
@@ -122,7 +122,7 @@ export class RequestMutator {
   #changeValue({ body, how, ...request }: Mutated): Mutated {
     let value: unknown
     try {
-      // Deeper than a text can be made of it again.
+      // Too deep to serialize again.
       value = body.startsWith('[[') ? null : JSON.parse(body)
     } catch {
       return { ...request, body, how }
@@ -175,7 +175,7 @@ interface Place {
   path: string
 }
 
-/** The places in a JSON value, to a depth that requests have. */
+/** The places in a JSON value, up to the usual depth of requests. */
 function listPlaces(value: unknown, path = '', depth = 0): Place[] {
   if (typeof value !== 'object' || value === null || depth > 20) return []
   const parent = value as Record<string, unknown>
@@ -185,7 +185,7 @@ function listPlaces(value: unknown, path = '', depth = 0): Place[] {
   })
 }
 
-/** Also under the name `__proto__`, as JSON has it. */
+/** Includes the name `__proto__`, as JSON allows. */
 function setOwn(parent: object, key: string, value: unknown): void {
   Object.defineProperty(parent, key, { value, enumerable: true, configurable: true, writable: true })
 }

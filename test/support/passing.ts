@@ -1,6 +1,6 @@
 import type { SimulatedClock } from 'xstate'
 
-/** Lets time go by, half a second after the other, until something is there. */
+/** Advances time in half-second steps until a value is available. */
 export async function passing<Value>(clock: SimulatedClock, awaited: Promise<Value>): Promise<Value> {
   const seen = { isThere: false }
   const over = (): void => {

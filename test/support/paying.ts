@@ -26,13 +26,13 @@ export type Shielding = keyof typeof shieldings
 const lastTurn = (messages: readonly Message[]): readonly Message[] =>
   messages.slice(messages.findLastIndex(({ role }) => role === 'user') + 1)
 
-/** An agent that pays twice in each turn, after an approval for each payment, with equal arguments. */
+/** An agent that pays twice in each turn, with an approval for each payment and equal arguments. */
 export function paying({
   shielding = 'no shield',
   ids = () => 'call_0',
 }: {
   shielding?: Shielding
-  /** The id of the call of the request with this number. */
+  /** The call id in the request with this number. */
   ids?: (request: number) => string
 } = {}) {
   const store = memoryStore()
@@ -70,7 +70,7 @@ export function paying({
   return {
     agent: createAgent(options as AgentOptions),
     store,
-    /** Whether no process holds the session. */
+    /** Whether the session has no lease owner. */
     isFree: () => store.get('c')?.holder == null,
     payments,
     get requests() {

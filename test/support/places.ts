@@ -1,4 +1,7 @@
-/** Where a text stands in a value: paths such as `events.3.message.content`, each with a little of what is around it. */
+/**
+ * The places where a text occurs in a value: paths such as `events.3.message.content`, each with some
+ * surrounding text.
+ */
 export function placesOf(text: string, value: unknown, path = ''): string[] {
   if (typeof value === 'string') {
     const at = value.indexOf(text)

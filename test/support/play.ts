@@ -27,7 +27,7 @@ import {
 import { findUnlawful } from './find-unlawful.js'
 import { findHistoryProblem } from './history.js'
 
-/** No scenario waits for real time: what takes this long hangs, also on a machine that has much else to do. */
+/** No scenario waits for real time. A scenario that takes this long hangs, even on a busy machine. */
 jest.setTimeout(60_000)
 
 type EventOf<Type extends AgentEvent['type']> = Extract<AgentEvent, { type: Type }>
@@ -38,10 +38,10 @@ afterEach(async () => {
   await Promise.all(stages.splice(0).map((stage) => stage.close()))
 })
 
-/** An agent's options, and the API that its model is asked over. */
+/** An agent's options, and the API of its model. */
 export type StageOptions = Partial<AgentOptions> & { api?: 'chat' | 'responses' }
 
-/** An agent whose model is played over real HTTP. Ends with the test. */
+/** An agent with a simulated model over real HTTP. Ends with the test. */
 export async function stage(
   turns: readonly (Turn | TurnFunction)[],
   options: StageOptions = {},
@@ -52,7 +52,7 @@ export async function stage(
   return opened
 }
 
-/** One run of such an agent from its beginning to its end. */
+/** One complete run of such an agent. */
 export async function played(
   turns: readonly (Turn | TurnFunction)[],
   options: StageOptions = {},
@@ -88,12 +88,12 @@ export class Stage {
     return this.rehearsal.requests
   }
 
-  /** The messages of one request; negative numbers count from the last. */
+  /** The messages of one request. Negative numbers count from the last. */
   wire(index: number): readonly WireMessage[] {
     return this.requests.at(index)?.body.messages ?? []
   }
 
-  /** Waits until so many requests have arrived. */
+  /** Waits until this many requests have arrived. */
   arrival(count = 1): Promise<void> {
     return until(() => this.requests.length >= count)
   }
@@ -101,7 +101,7 @@ export class Stage {
   async close(): Promise<void> {
     for (const { run } of this.plays) run.cancel()
     await this.rehearsal.close()
-    // Every log that a scenario leaves is one that the loop can have written.
+    // Every scenario's log must be one that the loop can write.
     if (this.#store) expect(await findUnlawful(this.#store)).toEqual([])
   }
 }
@@ -145,7 +145,7 @@ export class Play {
     })
   }
 
-  /** Lets the clock jump over every wait between attempts. */
+  /** Makes the clock skip every wait between attempts. */
   skipBackOff(): this {
     this.run.events$.subscribe((event) => {
       if (event.type === 'retry') queueMicrotask(() => this.#stage.clock.increment(event.delayMs))
@@ -153,7 +153,7 @@ export class Play {
     return this
   }
 
-  /** How the run stands at its next rest, which is none of the finals. */
+  /** The run's state at its next wait. Final states are not accepted. */
   async rest(): Promise<RunResult> {
     const result = await this.run.result
     expect(result.resumable).toBe(true)
@@ -163,8 +163,8 @@ export class Play {
   }
 
   /**
-   * How the run ended, after `calls` requests to the model on this stage (and `unsent` attempts that no server saw).
-   * What every run owes to everybody is checked here.
+   * The run's end after `calls` model requests on this stage (and `unsent` attempts that no server received).
+   * Also checks the rules of every run.
    */
   async end(calls: number, unsent = 0): Promise<RunResult> {
     const result = await this.run.result
@@ -189,7 +189,7 @@ export class Play {
     return result
   }
 
-  /** Every attempt at an answer: one closing chunk each, and a reset before a later one shows anything. */
+  /** Each attempt has one closing chunk, and a reset precedes the output of a later attempt. */
   #attempts(): string[] {
     const attempts = new Map<string, EventOf<'stream_chunk'>[]>()
     for (const chunk of this.of('stream_chunk')) {
@@ -204,33 +204,33 @@ export class Play {
   }
 }
 
-/** Another process with the same model: an agent of its own. */
+/** Another process with the same model and a separate agent. */
 export function again({ rehearsal, clock }: Stage, options: Partial<AgentOptions> = {}): Agent {
   const model = openaiChat({ model: 'gpt-test', baseURL: rehearsal.url, apiKey: 'none' })
   return createAgent({ model, clock, ...options })
 }
 
-/** Calls that wait for somebody, and those that are approved and wait for the others. */
+/** Calls that wait for a decision, and approved calls that wait for other calls. */
 function openCalls(run: Run): string[] {
   const { context } = run.snapshot() as { context: AgentContext }
   if (context.state !== 'WAITING_FOR_INPUT') return []
   return context.calls.filter(({ result }) => result === undefined).map(({ id }) => id)
 }
 
-/** A message of a request as one of a transcript, for the same check. */
+/** A request message in transcript form, for the same check. */
 function asMessage(message: WireMessage, index: number): Message {
   return { ...message, id: `${index}`, createdAt: 0 } as unknown as Message
 }
 
-/** The text of a message, whoever wrote it. */
+/** A message's text, regardless of its role. */
 export function textOf(message: { content?: unknown } | undefined): string {
   const content = message?.content ?? ''
   return typeof content === 'string' ? content : JSON.stringify(content)
 }
 
 /**
- * Waits for something that happens soon; nothing spins on when it does not. What it spins is measured by the work of this process:
- * a machine that has much else to do does not make it give up sooner.
+ * Polls for an expected event and fails if it never comes. The limit counts this process's CPU time, so that
+ * a busy machine does not cause an early failure.
  */
 export async function until(condition: () => boolean): Promise<void> {
   const begun = process.cpuUsage()
@@ -243,14 +243,14 @@ export async function until(condition: () => boolean): Promise<void> {
   }
 }
 
-/** Lets everything happen that is ready. */
+/** Runs all ready work. */
 export function tick(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve)
   })
 }
 
-/** A promise that somebody else opens. */
+/** A promise that the test opens. */
 export function latch(): { opened: Promise<void>; open(): void } {
   const controller = new AbortController()
   const opened = new Promise<void>((resolve) => {

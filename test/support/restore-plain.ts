@@ -13,7 +13,7 @@ import { createAgent, defineTool, type ModelProvider, type Tool } from '../../sr
 import { findHistoryProblem } from './history.js'
 import { settled } from './manual-model.js'
 
-/** A state of the machine, as an app would have kept it. */
+/** A machine state as an app would store it. */
 export function kept({ value, status, context }: AnyMachineSnapshot): { context: AgentContext } {
   return JSON.parse(JSON.stringify({ value, status, context, children: {}, historyValue: {} })) as {
     context: AgentContext
@@ -21,8 +21,8 @@ export function kept({ value, status, context }: AnyMachineSnapshot): { context:
 }
 
 /**
- * Restores a snapshot with nothing but XState, and does for the run what a patient person would: answers its questions,
- * resumes it, waits. Returns why that is not as it should be; null when the run comes to its end.
+ * Restores a snapshot with plain XState and acts for a patient person: answers the run's questions, resumes
+ * it, waits. Returns the problem, or null when the run ends.
  */
 export async function restoreProblem(snapshot: { context: AgentContext }): Promise<string | null> {
   const { context } = snapshot
@@ -69,7 +69,7 @@ export async function restoreProblem(snapshot: { context: AgentContext }): Promi
     if (now.state === 'PAUSED') actor.send({ type: 'RESUME' })
     if (now.state === 'WAITING_FOR_INPUT') {
       for (const { callId } of listAnswerableCalls(now)) {
-        // What may have happened is not done again.
+        // Work that may have happened is not repeated.
         actor.send({ type: 'REJECT', callId, why: 'No.' })
         actor.send({ type: 'TOOL_OUTPUT', callId, content: 'Picked.' })
       }

@@ -1,9 +1,10 @@
 import type { Route as StudioRoute } from '../../src/studio/routes.js'
 import type { Route as PageRoute } from '../../src/web/request-handler.js'
 
-// What is served, for tests that need a row for each address: a new one without an entry does not compile.
+// The served routes, for tests that need a row for each address. A new route without an entry does not
+// compile.
 
-/** Of the handlers of chats and of AG-UI. */
+/** Routes of the chat and AG-UI handlers. */
 export const pageRoutes: Record<PageRoute['to'], true> = { send: true, read: true, stream: true, stop: true }
 
 export const studioRoutes: Record<StudioRoute['to'], true> = {

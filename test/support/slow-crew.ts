@@ -11,7 +11,7 @@ import { tool } from './tools.js'
 
 type ToolCall = ReturnType<typeof call>
 
-/** What the agent says, answer by answer: it looks and pays, asks its sub-agent, which pays, and pays once more. */
+/** The agent's answers in order: it looks and pays, asks its sub-agent, which pays, and pays again. */
 const above: readonly ToolCall[][] = [
   [call('l0', 'look'), call('p0', 'pay', { text: 'first' })],
   [call('r1', 'payer', { task: 'Pay.' })],
@@ -19,17 +19,17 @@ const above: readonly ToolCall[][] = [
 ]
 const below: readonly ToolCall[][] = [[call('c0', 'pay', { text: 'below' })]]
 
-/** What is paid in a run that has all of its answers. */
+/** The payments of a run with all of its answers. */
 export const payments = ['first', 'below', 'last'] as const
 
-/** A process that shares a store far away with others: once it is killed, nothing that it waits for ever comes. */
+/** A process that shares a remote store with others. After a kill, its pending operations never complete. */
 export class SlowProcess {
   readonly agent: Agent
   readonly #place: SlowPlace
   readonly #paid: string[]
   #isAlive = true
 
-  /** `paid`: where it writes down what it pays. */
+  /** `paid` collects its payments. */
   constructor(place: SlowPlace, paid: string[]) {
     this.#place = place
     this.#paid = paid
@@ -56,7 +56,7 @@ export class SlowProcess {
     return `paid ${text}`
   }
 
-  /** Which answer it is, the transcript says: a request that is made again is answered alike. */
+  /** Selects its answer by the transcript, so that a repeated request gets the same answer. */
   #model(answers: readonly ToolCall[][], last: string): ModelProvider {
     return {
       provider: 'manual',

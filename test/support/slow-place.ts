@@ -5,15 +5,15 @@ import type { SyncSessionStore } from '../../src/stores/index.js'
 import { distant } from './distant.js'
 import { settled } from './manual-model.js'
 
-/** How long each way to a store takes, in milliseconds: one after the other, again and again. */
+/** The latencies of each trip to a store in milliseconds, used in rotation. */
 export const delays = fc.array(fc.nat(10), { minLength: 1, maxLength: 12 })
 
-/** A store far away, and the time that its answers take: every call of it takes 0 to 20 ms of simulated time. */
+/** A remote store with latency. Every call takes 0 to 20 ms of simulated time. */
 export class SlowPlace {
   readonly clock = new SimulatedClock()
-  /** Where the records are: what is asked here is answered at once. */
+  /** The records' store, which answers at once. */
   readonly near: SyncSessionStore
-  /** Time that has passed while no timer was looked at: a process that was killed never hears of it. */
+  /** Simulated time that passed while no timers ran. A killed process never sees it. */
   #ahead = 1_000_000
   readonly #delays: readonly number[]
   #asked = 0
@@ -23,7 +23,7 @@ export class SlowPlace {
     this.near = memoryStore({ now: () => this.clock.now() + this.#ahead })
   }
 
-  /** The same store, as one more process reaches it. */
+  /** The same store, as accessed by another process. */
   open(): SessionStore {
     return distant(
       this.near,
@@ -32,7 +32,7 @@ export class SlowPlace {
     )
   }
 
-  /** Time passes, millisecond by millisecond, and all that is ready happens. */
+  /** Advances time in milliseconds and runs all ready work. */
   async pass(ms: number): Promise<void> {
     for (let i = 0; i < ms; i += 1) {
       // oxlint-disable-next-line no-await-in-loop -- one millisecond after the other
@@ -42,14 +42,14 @@ export class SlowPlace {
     await settled()
   }
 
-  /** Time passes until this holds. */
+  /** Advances time until the condition holds. */
   async until(holds: () => unknown): Promise<void> {
     // oxlint-disable-next-line no-await-in-loop -- as above
     for (let i = 0; i < 5000 && !holds(); i += 1) await this.pass(1)
     if (!holds()) throw new Error('It did not come to pass within five seconds.')
   }
 
-  /** Time passes until this settles. */
+  /** Advances time until the promise settles. */
   async of<Value>(promise: Promise<Value>): Promise<Value> {
     let isSettled = false
     const settle = (): void => void (isSettled = true)
@@ -58,12 +58,12 @@ export class SlowPlace {
     return promise
   }
 
-  /** Every lease runs out. */
+  /** Expires every lease. */
   outlive(): void {
     this.#ahead += 60_000
   }
 
-  /** As long as one way to the store takes. */
+  /** The longest latency to the store. */
   way(): Promise<void> {
     const ms = this.#delays[this.#asked++ % this.#delays.length] ?? 0
     return new Promise((resolve) => {
@@ -75,5 +75,7 @@ export class SlowPlace {
 
 const which = process.env['STATEWRIGHT_LATENCY']
 
-/** How many cases of a property are tried, and the seed that draws them: all, and another seed, by STATEWRIGHT_LATENCY. */
+/**
+ * The number of cases of a property and their seed. STATEWRIGHT_LATENCY runs all cases with a different seed.
+ */
 export const cases = { numRuns: which === undefined ? 4 : 400, seed: Number(which) || 1 }

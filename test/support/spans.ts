@@ -17,7 +17,7 @@ import type { Usage } from '../../machines/agent/usage.js'
 import type { Telemetry } from '../../src/index.js'
 import { otel, type OtelOptions } from '../../src/otel/index.js'
 
-/** Counts what has begun and what has ended. */
+/** Counts started and ended spans. */
 class OpenSpans implements SpanProcessor {
   readonly open = new Set<string>()
 
@@ -38,7 +38,7 @@ class OpenSpans implements SpanProcessor {
   }
 }
 
-/** A tree of spans by their names. */
+/** A tree of spans by name. */
 export type Tree = { [name: string]: Tree[] }
 
 /** An SDK whose spans and metrics stay in memory. */
@@ -59,13 +59,13 @@ export class Recorded {
     return otel({ tracerProvider: this.provider, meterProvider: this.meters, ...options })
   }
 
-  /** Those that have ended, in the order in which they began. */
+  /** Ended spans, in start order. */
   get spans(): ReadableSpan[] {
     const started = ({ startTime: [seconds, nanos] }: ReadableSpan) => seconds * 1e9 + nanos
     return this.#exporter.getFinishedSpans().toSorted((a, b) => started(a) - started(b))
   }
 
-  /** How many have begun and not ended. */
+  /** The number of started spans without an end. */
   get open(): number {
     return this.#open.open.size
   }
@@ -86,7 +86,7 @@ export class Recorded {
     return below(undefined)
   }
 
-  /** The sum over all spans: what a backend adds up. */
+  /** The sum over all spans, as a backend adds it up. */
   get tokens(): Pick<Usage, 'inputTokens' | 'outputTokens' | 'cachedInputTokens' | 'reasoningTokens'> {
     const sum = (key: string): number =>
       this.spans.reduce((all, { attributes }) => all + Number(attributes[`gen_ai.usage.${key}`] ?? 0), 0)
@@ -98,7 +98,7 @@ export class Recorded {
     }
   }
 
-  /** Each metric by name: its points, by their attributes. */
+  /** The metrics by name: points by attributes. */
   async metrics(): Promise<Record<string, { attributes: object; value: number }[]>> {
     this.#metricExporter.reset()
     await this.#reader.forceFlush()
@@ -115,7 +115,7 @@ export class Recorded {
     return Object.fromEntries(found) as Record<string, { attributes: object; value: number }[]>
   }
 
-  /** All that anybody could read in them, as one text. */
+  /** All their text as one string. */
   get words(): string {
     return JSON.stringify(
       this.spans.map(({ name, attributes, events, status, links }) => ({
@@ -129,7 +129,7 @@ export class Recorded {
   }
 }
 
-/** What spans say otherwise than the run does, once it has ended; none when all is well. */
+/** The differences between the spans and the ended run. */
 export function unmeasured(recorded: Recorded, { usage }: { usage: Usage }): string[] {
   const [told, used] = [JSON.stringify(recorded.tokens), JSON.stringify(tokensOf(usage))]
   const open = recorded.open === 0 ? [] : [`${recorded.open} spans are open`]
@@ -138,12 +138,12 @@ export function unmeasured(recorded: Recorded, { usage }: { usage: Usage }): str
 
 export const isFailed = ({ status }: ReadableSpan): boolean => status.code === SpanStatusCode.ERROR
 
-/** What a run says of its tokens, as `Recorded.tokens` tells them. */
+/** A run's token usage in the form of `Recorded.tokens`. */
 export function tokensOf({ inputTokens, outputTokens, cachedInputTokens, reasoningTokens }: Usage) {
   return { inputTokens, outputTokens, cachedInputTokens, reasoningTokens }
 }
 
-/** For the tests of a file: without it, no context goes through a promise. */
+/** For the tests of a file. Without it, the context does not propagate through promises. */
 export function withContextManager(): void {
   beforeAll(() => {
     context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable())

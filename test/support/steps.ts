@@ -2,7 +2,7 @@ import type { StepCompleted, StepStarted } from '../../machines/agent/announceme
 import type { AgentEvent } from '../../src/index.js'
 import type { Play } from './play.js'
 
-/** Where the steps of a run begin and end, a line each. */
+/** The start and end of each step of a run, one line each. */
 export function lines({ events }: Pick<Play, 'events'>): string[] {
   return events.flatMap((event) => {
     if (event.type !== 'step_started' && event.type !== 'step_completed') return []
@@ -11,7 +11,7 @@ export function lines({ events }: Pick<Play, 'events'>): string[] {
   })
 }
 
-/** The steps of one kind that ended. */
+/** The completed steps of one kind. */
 export function completed(play: Play, type: StepCompleted['stepType']): StepCompleted[] {
   return play.of('step_completed').filter(({ stepType }) => stepType === type)
 }
@@ -22,7 +22,7 @@ export function started(play: Play, type: StepStarted['stepType']): Promise<unkn
 }
 
 /**
- * The steps that the events leave open. Throws where they break the rule: each step that starts is completed exactly
+ * The steps that the events leave open. Throws if they break the rule: each started step completes exactly
  * once, under the same id, and before the end of the session.
  */
 export function openStepsOf(events: readonly AgentEvent[]): string[] {

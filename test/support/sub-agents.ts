@@ -9,10 +9,10 @@ const description = 'Finds things out.'
 /** A child as a tool of its parent. */
 export const research = (child: Stage, options = {}): Tool =>
   child.agent.asTool({ name: 'research', description, ...options }) as Tool
-/** A turn of the parent that asks the child. */
+/** A parent turn that calls the child. */
 export const ask = (task = 'Look it up.'): Turn => call('research', { task })
 
-/** A parent and a child, each with a model of its own. */
+/** A parent and a child, each with a separate model. */
 export async function pair(
   parentTurns: Turns,
   childTurns: Turns,
@@ -24,10 +24,10 @@ export async function pair(
   return { parent, child }
 }
 
-/** An answer that costs this much. */
+/** An answer with this cost. */
 export const priced = (words: string, tokens: number): Turn =>
   text(words, { usage: { input: tokens - 1, output: 1 } })
-/** A turn that costs this much. */
+/** A turn with this cost. */
 export const asked = (turn: Turn, tokens: number): Turn => ({
   ...turn,
   usage: { input: tokens - 1, output: 1 },

@@ -7,10 +7,10 @@ type Options = {
   [Key in 'readOnly' | 'polling' | 'idempotent' | 'needsApproval']?: Tool[Key]
 } & { timeoutMs?: number }
 
-/** What the tools of tests are called with. */
+/** The recorded arguments of the test tools. */
 type Input = Record<string, string | number | undefined>
 
-/** A tool that takes any object, and remembers what it was called with. */
+/** A tool that accepts any object and records its arguments. */
 export function tool(
   name: string,
   execute: (input: Input, execution: ToolExecution) => unknown = () => 'ok',
@@ -36,12 +36,12 @@ export function clientTool(name: string): Tool {
   return defineTool({ name, description: `The tool ${name}.`, input, client: true }) as Tool
 }
 
-/** A turn that asks for one call. */
+/** A turn with one call. */
 export function call(name: string, input: object | string = {}, more: Turn = {}): Turn {
   return calls([[name, input]], more)
 }
 
-/** A turn that asks for several calls at once. */
+/** A turn with several calls. */
 export function calls(
   asked: readonly (readonly [name: string, input?: object | string])[],
   more: Turn = {},

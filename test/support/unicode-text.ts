@@ -3,7 +3,7 @@ import * as fc from 'fast-check'
 const surrogates = 0x800
 const last = 0x10ffff - surrogates
 
-/** Any character but half a surrogate pair. */
+/** Any character except lone surrogates. */
 const anyCharacter = fc.nat({ max: last }).map(
   (n) => String.fromCodePoint(n < 0xd800 ? n : n + surrogates),
   (given) => {
@@ -15,8 +15,8 @@ const anyCharacter = fc.nat({ max: last }).map(
 )
 
 /**
- * What `fc.string({ unit: 'binary' })` makes. That one has a map of all 1,112,064 characters in each process that uses it, which took
- * most of a second to fill.
+ * Equivalent to `fc.string({ unit: 'binary' })`, which builds a map of all 1,112,064 characters in each
+ * process and takes most of a second.
  */
 export const unicodeText = (constraints: Omit<fc.StringConstraints, 'unit'> = {}): fc.Arbitrary<string> =>
   fc.string({ ...constraints, unit: anyCharacter })

@@ -21,8 +21,9 @@ import { cli } from '../cli/support.js'
 import { entrances, others } from './tables.js'
 
 /**
- * What words can go through, and where the table has it: the name of an entrance, of another feature or of an exit, or
- * why no words do. What is added to one of these lists and has no row is found here: by the types, or by the test.
+ * The channels that text can pass through, each with its place in the table: the name of an entrance, a
+ * feature or an exit, or the reason why it carries no text. The types or this test find an addition to one of
+ * these lists without a row.
  */
 type Rows<Name extends string> = Record<Name, string>
 
@@ -158,7 +159,7 @@ const rowOfAgentOption: Rows<Exclude<keyof AgentOptions, keyof AgentConfigInput>
   budgets: 'other: a budget that is waited for',
 }
 
-/** All that is in a section are numbers and switches. */
+/** The section contains only numbers and switches. */
 const rowOfSection: Rows<keyof AgentConfigInput> = {
   preset: 'no words',
   limits: 'entrance: the last words at a limit',
@@ -187,7 +188,7 @@ const rowOfRunOption: Rows<keyof RunOptions> = {
   budgets: 'other: a budget that is waited for',
 }
 
-/** By the name of what is imported. */
+/** By import name. */
 const rowOfEntryPoint: Rows<string> = {
   '.': 'exit: results',
   './rehearsal': 'no: it plays the provider',
@@ -233,7 +234,7 @@ const rowOfCommand: Rows<string> = {
   mcp: 'no: it sends what results and pending calls say, as runs tell of them',
 }
 
-/** What may be said to a session from anywhere; `World` says each by `send` where that is on. */
+/** The messages that any process can send to a session. `World` sends each where `send` is on. */
 const rowOfMessage: Rows<SessionMessage['type']> = {
   cancel: 'other: told from another process',
   pause: 'no words',
@@ -246,7 +247,7 @@ const rowOfMessage: Rows<SessionMessage['type']> = {
   toolOutput: 'entrance: what a client hands in',
 }
 
-/** What a drive is given, and says. */
+/** The input and output of a drive. */
 const rowOfDriveOption: Rows<keyof RunSessionOptions> = {
   session: 'no: the app’s own words',
   tags: 'no: the app’s own words',
@@ -312,7 +313,7 @@ const rowOfMethod: Rows<Exclude<keyof Agent, 'machine' | '~context'>> = {
   withObject: 'exit: results',
 }
 
-/** What `World.exits` looks through; `records` are those of the store. */
+/** The exits that `World.exits` searches. `records` are the store's records. */
 const exits = [
   'events',
   'printed',

@@ -13,7 +13,7 @@ import { type RestateLike, restateSessions } from '../../src/restate/index.js'
 type Work = (given: object) => Promise<SessionResult>
 type Handler = (context: object, given?: object) => Promise<unknown>
 
-/** Whatever has sessions driven, each drive in a process of its own; and what it is given to write down. */
+/** The engines that drive sessions, each drive in a separate process, and the data that they store. */
 export class Engines {
   readonly #process: () => Agent
   readonly returned: unknown[] = []
@@ -27,7 +27,7 @@ export class Engines {
     return this.#written(runSession(this.#process(), { session: 's', ...options }))
   }
 
-  /** By one engine after the other. */
+  /** With each engine in turn. */
   goOn(answers: readonly SessionAnswer[], at: number): Promise<SessionResult> {
     this.#drives += 1
     const agents = defineAgents({ own: this.#process() })
@@ -44,7 +44,7 @@ export class Engines {
     return this.#written(work({ ...given, base: 'answer', attempt: 0 }))
   }
 
-  /** What Restate is given of a session that has ended. */
+  /** The data of an ended session that Restate receives. */
   async end(): Promise<void> {
     const handlers: Record<string, Handler> = {}
     const restate = {

@@ -1,11 +1,13 @@
 import type { ShieldPoint } from '../../src/core/shields/index.js'
 
-/** What must be readable nowhere. Its halves are harmless by themselves; only its end is searched for. */
+/**
+ * The text that no exit may reveal. Its halves are harmless separately, and only its end is searched for.
+ */
 export const halves = ['falcon-', 'zebra'] as const
 export const canary = halves.join('')
 export const searched: string = halves[1]
 
-/** Everything that words can come in by, as slots of one scenario. Each slot says something harmless when nothing is planted. */
+/** All text inputs, as slots of one scenario. Each slot has a harmless text by default. */
 export interface Slots {
   input: string
   /** A message of several parts. */
@@ -16,38 +18,38 @@ export interface Slots {
   attachment: string
   steering: string
   reply: string
-  /** What the second run begins with, where it was queued. */
+  /** The second run's input, where it was queued. */
   queued: string
-  /** Words beside the calls of the first answer. */
+  /** Text next to the calls of the first answer. */
   aside: string
   reasoning: string
   callName: string
   callArguments: string
-  /** Of a call that the provider asks about before it makes it. */
+  /** A call that the provider submits for approval. */
   hostedName: string
   hostedUrl: string
   edit: string
-  /** Why a person refuses every call that needs approval; without it they are approved. */
+  /** A person's reason for refusing every call that needs approval. Without it, the calls are approved. */
   rejection: string
   toolResult: string
   toolError: string
-  /** Words, the name and the text of a file that a tool returns; without any it returns a text. */
+  /** Text, file name and file text of a tool result. Without a file, the tool returns a text. */
   toolMedia: { text?: string; filename?: string; fileText?: string }
   progress: string
   clientOutput: string
   mcpResult: string
-  /** What the server asks a person in the middle of its call; '' asks nothing. */
+  /** The server's question during its call. An empty string means no question. */
   mcpQuestion: string
   childWords: string
   childFailure: string
-  /** The last answer, in the pieces in which it comes. */
+  /** The pieces of the last answer. */
   answer: readonly string[]
   refusal: string
   providerMessage: string
   providerCode: string
 }
 
-/** What a run can have besides: each is on by itself, and all of them together. */
+/** Optional features of a run. Each is tested alone, and all are tested together. */
 export const others = [
   'one response instead of a stream',
   'the Responses API',
@@ -76,29 +78,29 @@ export const others = [
 export type Other = (typeof others)[number]
 
 export interface Entrance {
-  /** Where shields stand in its way; none where what is planted is the credentials' business. */
+  /** The shields on its way. None for credentials. */
   points: readonly ShieldPoint[]
   plant: Partial<Slots>
-  /** Without these it does not come in. */
+  /** Required for it to enter. */
   needs?: readonly Other[]
-  /** With these it does not come in, or another way. */
+  /** Blocks it or changes its way in. */
   conflicts?: readonly Other[]
-  /** No shield ever sees it: it is withheld because none can. */
+  /** No shield can check it, so it is withheld. */
   isUnseen?: true
-  /** What else the world has to do. */
+  /** Other actions of the world. */
   scene?: 'credentials' | 'cut call' | 'child fails' | 'conclusion' | 'cancelled' | 'client fails'
 }
 
 const says = `It is ${canary}.`
 
-/** Every way in, and the shields that stand there. */
+/** Every way in, with its shields. */
 export const entrances: Readonly<Record<string, Entrance>> = {
   'the user’s text': { points: ['input'], plant: { input: says } },
   'a text in parts': { points: ['input'], plant: { parts: [`It is ${halves[0]}`, `${halves[1]}.`] } },
   'the name of a file': { points: ['input'], plant: { fileName: `${canary}.txt` } },
   'the text of a file': { points: ['input'], plant: { fileText: says } },
   'the address of a picture': { points: ['input'], plant: { address: `https://a.example/${canary}.png` } },
-  // Runs that are driven take no attachments.
+  // Driven runs do not accept attachments.
   'an attachment': { points: ['input'], plant: { attachment: says }, conflicts: ['driven'] },
   steering: { points: ['input'], plant: { steering: says } },
   'steering that comes too late': {
@@ -108,7 +110,7 @@ export const entrances: Readonly<Record<string, Entrance>> = {
     isUnseen: true,
   },
   'a reply': { points: ['input'], plant: { reply: says }, needs: ['an interactive run'] },
-  // What drives says it with its own options.
+  // A driver sends it in its options.
   'a queued message': { points: ['input'], plant: { queued: says }, conflicts: ['driven'] },
   'words beside calls': { points: ['output'], plant: { aside: says } },
   reasoning: { points: ['output'], plant: { reasoning: says } },
@@ -236,21 +238,21 @@ export const entrances: Readonly<Record<string, Entrance>> = {
   },
 }
 
-/** How the key came to the provider: the entrance of credentials, once more for each. */
+/** The source of the provider's key. Credentials have one entrance for each. */
 export const ways = ['option', 'function', 'environment', 'header', 'query'] as const
 
 export type Way = (typeof ways)[number]
 
 export interface Cell {
   entrance: string
-  /** Null where what withholds is not a shield. */
+  /** Null if a shield does not do the withholding. */
   shield: { point: ShieldPoint; action: 'block' | 'redact' } | null
   way: Way
-  /** What is on. */
+  /** The active features. */
   on: readonly Other[]
 }
 
-/** Every entrance, with everything that may withhold it, alone, with each other feature, and with all of them. */
+/** Every entrance with every means that may withhold it: alone, with each feature, and with all features. */
 export function cells(): Cell[] {
   return Object.entries(entrances).flatMap(([entrance, { points, needs = [], conflicts = [] }]) => {
     const withheldBy: (Pick<Cell, 'shield' | 'way'> & object)[] =
@@ -265,7 +267,7 @@ export function cells(): Cell[] {
     const free = others.filter((other) => !needs.includes(other) && !conflicts.includes(other))
     const isInteractive = needs.includes('an interactive run')
     const alone = free.filter((other) => !isInteractive || other !== 'driven').map((other) => [other])
-    // `runSession` takes no interactive runs.
+    // `runSession` does not accept interactive runs.
     const byHandle = free.filter((other) => other !== 'driven')
     const driven = free.includes('driven') && !isInteractive
     const sets = [

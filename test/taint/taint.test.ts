@@ -1,12 +1,14 @@
 import { type Cell, cells, entrances, nameOf } from './tables.js'
 import { leaksOf } from './world.js'
 
-/** `STATEWRIGHT_TAINT=all` plays the whole table; without it, a part that is another one each day. */
+/**
+ * `STATEWRIGHT_TAINT=all` plays the whole table. Without it, the test plays a part that changes every day.
+ */
 const isWhole = process.env.STATEWRIGHT_TAINT === 'all'
 
 /**
- * Of a sixteenth of the ways in, of other ones tomorrow, one cell with one thing that withholds it: every third one with all features
- * at once.
+ * One cell with one means of withholding for a sixteenth of the ways in, which changes daily. Every third
+ * cell has all features at once.
  */
 function sample(all: readonly Cell[]): Cell[] {
   const day = Math.floor(Date.now() / 86_400_000)

@@ -83,10 +83,10 @@ const harmless: Slots = {
   providerCode: '',
 }
 
-/** Where words can come out, by name. What is found in one is a leak. */
+/** The exits for text, by name. A match in one is a leak. */
 export type Exits = Record<string, unknown>
 
-/** Plays one cell of the table, and looks for what was planted. */
+/** Plays one cell of the table and searches for the planted text. */
 export async function leaksOf(cell: Cell): Promise<{ leaks: string[]; planted: boolean }> {
   const world = new World(cell)
   try {
@@ -111,7 +111,7 @@ class World {
   readonly #asked: string[] = []
   readonly #watched: unknown[] = []
   readonly #unwatch = new AbortController()
-  /** They read the store, which is closed when they have ended. */
+  /** They read the store, which is closed after they end. */
   readonly #watchings: Promise<void>[] = []
   #engines: Engines | undefined
   #teller: Agent | undefined
@@ -131,7 +131,7 @@ class World {
     this.#has = (other) => cell.on.includes(other)
   }
 
-  /** Whether a shield was shown it, or a provider has said it: else the cell proves nothing. */
+  /** Whether a shield received it or a provider sent it. Otherwise the cell is not evidence. */
   get isPlanted(): boolean {
     const { points, isUnseen = false } = entrances[this.#cell.entrance] ?? { points: [] }
     return points.length === 0 || isUnseen || this.#asked.some((text) => text.includes(searched))
@@ -159,10 +159,10 @@ class World {
     if (this.#engines) await this.#drive(this.#engines, options, 1, this.#input())
     else await this.#run(agent.run(this.#input(), this.#runOptions()), options)
     if (this.#scene === 'credentials') return
-    // The next run drops what is left there.
+    // The next run drops the text left there.
     for (let i = 0; i < 20; i += 1) await tick()
     this.#left = await this.#near.inbox?.read('s')
-    // What the session keeps goes out with its next run.
+    // The session's stored data is sent with its next run.
     this.#turns = [{ text: this.#final }]
     if (this.#engines) {
       await this.#drive(this.#engines, options, 2, 'And now?')
@@ -212,7 +212,7 @@ class World {
     return exits
   }
 
-  /** What a page is told, whichever client it has, and what it shows after a reload. */
+  /** The page's data with each client, and its display after a reload. */
   #chat({ messages, run }: SessionSnapshot): unknown {
     const chunks: UIMessageChunk[] = []
     for (const protocol of ['v6', 'v7'] as const) {
@@ -235,7 +235,7 @@ class World {
     delete process.env.OPENAI_API_KEY
   }
 
-  // What happens.
+  // The scenario.
 
   async #run(started: Run, options: AgentOptions, which: 'the first' | 'the last' = 'the first') {
     let run = started
@@ -266,7 +266,7 @@ class World {
     throw new Error(`The run did not come to an end: ${run.state}`)
   }
 
-  /** The same by whatever has sessions driven, without a handle. */
+  /** The same with each engine, without a handle. */
   async #drive(engines: Engines, options: AgentOptions, turn: number, input: UserInput): Promise<void> {
     if (turn === 1) this.#watchings.push(this.#watchSoon(options))
     const agent = createAgent(options)
@@ -289,7 +289,7 @@ class World {
     if (!this.#unwatch.signal.aborted) await this.#watch()
   }
 
-  /** The run at rest gives its session back when that is written, which may take it a moment. */
+  /** After the write, the waiting run needs a moment to release its session. */
   async #resumed(options: AgentOptions): Promise<Run> {
     for (let i = 0; ; i += 1) {
       try {
@@ -301,12 +301,12 @@ class World {
     }
   }
 
-  /** How often anything has gone on. */
+  /** The number of continuations. */
   get #moves(): number {
     return this.#events.filter(({ type }) => type === 'state_changed').length
   }
 
-  /** What the run waits for. */
+  /** The run's pending request. */
   #due(context: AgentContext, replies: () => boolean): SessionMessage[] {
     const { reply, edit, rejection, clientOutput } = this.#slots
     if (context.state === 'PAUSED') return [{ type: 'resume' }]
@@ -322,7 +322,7 @@ class World {
     })
   }
 
-  /** Whether a process has to resume the session, so that it hears what it was told. */
+  /** Whether a process must resume the session to receive its messages. */
   async #tell(messages: readonly SessionMessage[]): Promise<boolean> {
     const statuses: (string | undefined)[] = []
     // oxlint-disable-next-line no-await-in-loop -- in order
@@ -330,7 +330,7 @@ class World {
     return statuses.some((status) => status !== 'sent')
   }
 
-  /** As the shields begin to look: nothing has been cleared then. */
+  /** When the shields start, before any clearance. */
   #cancelWhenHeld(run: Run): void {
     run.events$.subscribe((event) => {
       const isLook = event.type === 'step_started' && event.stepType === 'shield_call'
@@ -353,7 +353,7 @@ class World {
     for await (const event of events) this.#watched.push(event)
   }
 
-  // What it is made of.
+  // Its parts.
 
   get #final(): string {
     return this.#has('an output schema') ? '{"done":true}' : 'Fine.'
@@ -460,7 +460,7 @@ class World {
     }
   }
 
-  /** The request that is to wait: where there is one, after words have come in by a call. */
+  /** The request that must wait. If possible, after text has entered through a call. */
   get #waitsAt(): number {
     return this.#scene === 'conclusion' || this.#scene === 'credentials' ? 1 : 2
   }
@@ -559,13 +559,13 @@ class World {
     return (await open({ url })).tools
   }
 
-  // What comes out.
+  // The outputs.
 
-  /** Records that hold it have to say so; the state of the machine, which is never shown, may. */
+  /** Records that hold it must be marked. The machine's state, which is never displayed, may hold it. */
   async #ofStore(store: SessionStore): Promise<Exits> {
     const exits: Exits = {}
     for (const { id } of await store.list({ children: true })) {
-      // A sub-agent's own session is as its own shields let it through.
+      // A sub-agent's shields filter its session.
       if (id !== 's') continue
       for (const { seq, type, data } of await store.read(id)) {
         if (!data.includes(searched) || type === 'snapshot' || type === 'opened') continue
@@ -588,7 +588,7 @@ class World {
     return [...found, { fork, messages, run }, await this.#changed(agent)]
   }
 
-  /** What is put in the place of a message is seen by the shields of messages. */
+  /** The message shields also check replacement messages. */
   async #changed(agent: Agent): Promise<unknown> {
     if (this.#cell.shield?.point !== 'input') return null
     try {
@@ -600,7 +600,7 @@ class World {
     }
   }
 
-  /** The same on a branch, as the branches and the records of its session have it. */
+  /** The same on a branch, in the session's branches and records. */
   async #branched(agent: Agent): Promise<unknown> {
     const id = await agent.fork('s')
     const { output, messages } = await agent.branch(id, { from: 'm1', edit: canary }).result
@@ -636,7 +636,7 @@ class World {
     return exits
   }
 
-  /** What is written to the terminal itself, while the cell is played. */
+  /** The terminal output during the cell. */
   #listen(): void {
     // oxlint-disable-next-line unbound-method -- put back as it was
     const streams = [process.stdout, process.stderr].map((stream) => ({ stream, write: stream.write }))
@@ -655,7 +655,7 @@ class World {
 
 type Agent = ReturnType<typeof createAgent>
 
-/** On the run's own handle. */
+/** On the run's handle. */
 function say(run: Run, message: SessionMessage): void {
   if (message.type === 'resume') run.resume()
   else if (message.type === 'cancel') run.cancel()
@@ -665,7 +665,7 @@ function say(run: Run, message: SessionMessage): void {
   else if (message.type === 'toolOutput') run.addToolOutput(message.callId, message.value)
 }
 
-/** Told from the log alone, after the end. */
+/** From the log alone, after the end. */
 async function watchedIn(agent: Agent): Promise<unknown[]> {
   const told: unknown[] = []
   for await (const event of agent.watch('s')) told.push(event)
@@ -675,7 +675,7 @@ async function watchedIn(agent: Agent): Promise<unknown[]> {
 const atRest =
   /^(COMPLETED|CANCELLED|TIMED_OUT|MAX_STEPS|BUDGET_EXCEEDED|BLOCKED|ERROR|PAUSED|WAITING_FOR_INPUT)$/
 
-/** Of all requests, one finds it empty, and waits for its next window. */
+/** One of the requests finds it empty and waits for the next window. */
 function createEmptyingBudget(waitsAt: () => number) {
   const id = 'tenant'
   const budget = createBudget({ id, tokens: 1e9, per: 'hour', onEmpty: 'wait', store: memoryStore() })

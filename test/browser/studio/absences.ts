@@ -8,7 +8,7 @@ export function describeAbsences(): void {
     openPageForEach()
 
     it('is there at its end first, and whole in a moment', async () => {
-      // A studio that has read nothing yet, and whose whole log takes long.
+      // A studio with an empty cache, whose full log loads slowly.
       const studio = await startStudio({ store: stage.store })
       try {
         await page.goto(studio.url)
@@ -28,7 +28,7 @@ export function describeAbsences(): void {
         const count = (await stage.store.read('long')).length
         expect((await shown()).value).toMatch(new RegExp(`^Record ${count} of ${count}: `))
         expect((await shown()).active).toEqual(['COMPLETED'])
-        // What the whole took is not told by its end.
+        // The end of the log does not contain the session's totals.
         expect(await page.locator('.chips').textContent()).toBe(
           `Reading all ${count.toLocaleString('en')} records …`,
         )
@@ -91,7 +91,7 @@ export function describeAbsences(): void {
       const row = page.locator('.group-damaged .session')
       expect(await row.textContent()).toContain('damaged')
       await row.locator('a').click()
-      // What stands before the damage can still be walked.
+      // Records before the damage can still be viewed.
       expect(await page.locator('.verdict-text').textContent()).toMatch(/^Damaged: .*record/)
       expect(await page.locator('.verdict-text code').allTextContents()).toEqual(["agent.fork('damaged', 2)"])
       expect(await page.locator('.run-title .pill').textContent()).toBe('damaged')
@@ -106,7 +106,7 @@ export function describeAbsences(): void {
         await page.goto(`${page.url().replace(/#.*/, '')}#/session/stuck`)
         await page.waitForSelector('.panel .message')
         expect(await page.locator('.actions button, .edit, .run-head button').count()).toBe(0)
-        // The page would ask the closed studio again and again.
+        // Otherwise the page would keep polling the closed studio.
         await page.goto('about:blank')
         forgive('asked elsewhere')
       } finally {
@@ -116,7 +116,7 @@ export function describeAbsences(): void {
   })
 }
 
-/** How many messages the page says that it does not show. */
+/** The page's count of hidden messages. */
 async function countEarlier(): Promise<number> {
   const button = page.locator('text=/earlier messages/')
   return (await button.count()) === 0 ? 0 : Number((await button.textContent())?.split(' ')[0])

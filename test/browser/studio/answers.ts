@@ -15,7 +15,7 @@ export function describeAnswers(): void {
       await page.fill('.pending textarea', '{ "to": "Casa Lisboa", "amount": "much" }')
       await page.click('text=Approve as edited')
       await page.waitForSelector('.actions .refusal')
-      // In sight, and not below the question.
+      // Visible, and not below the question.
       const isSeen = page.locator('.actions .refusal').evaluate((line) => {
         const { top, bottom } = line.getBoundingClientRect()
         const around = line.closest('.actions')?.getBoundingClientRect()

@@ -30,7 +30,7 @@ export function describeEmbedded(): void {
       expect((await shown()).active).toEqual(['COMPLETED'])
       expect(await page.locator('.message:has-text("Done.")').count()).toBe(1)
       expect(child.getSnapshot().status).toBe('done')
-      // Nothing on the page offers a fork that the studio would refuse.
+      // The page does not offer a fork that the studio would refuse.
       expect(await page.locator('.message .edit').count()).toBe(0)
     })
   })

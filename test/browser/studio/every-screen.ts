@@ -39,7 +39,7 @@ export function describeEveryScreen(): void {
       '#/session/nobody',
     ]
 
-    // One of each layout: the screens below are at the others, too.
+    // One width per layout. The screens below also run at the other widths.
     it.each([400, 1280])('is without findings of axe, light and dark, %i pixels wide', async (width) => {
       await page.setViewportSize({ width, height: 800 })
       const found: unknown[] = []
@@ -71,7 +71,7 @@ export function describeEveryScreen(): void {
       await show('#/chart/RUNNING.asking.requesting')
       await page.waitForSelector('.picture [data-state="RUNNING.asking.requesting"].active')
       expect(await page.locator('.picture [data-state=CANCELLED]').count()).toBe(1)
-      // What is said of a state is not said of each of its transitions again.
+      // A fault of a state is not repeated for each of its transitions.
       const { description: told } = await get<ChartView>(paths.chart)
       expect(told).not.toBe('')
       expect(await page.locator('.transitions').allTextContents()).not.toContainEqual(
@@ -126,7 +126,7 @@ export function describeEveryScreen(): void {
     )
   })
 
-  // Each at one width and in one colour: `npm run pictures` looks at all of them.
+  // Each at one width and in one colour scheme. `npm run pictures` covers all of them.
   describe('a screen', () => {
     let stage: Awaited<ReturnType<typeof openScreens>>
 

@@ -4,7 +4,10 @@ import type { Page } from 'playwright-core'
 
 const axe = createRequire(import.meta.url).resolve('axe-core/axe.min.js')
 
-/** What axe finds on a page, by all its rules, or by those of colours alone: a page that has been looked at is no other one in the dark. */
+/**
+ * The axe findings on a page, by all rules or only the colour rules. Dark mode changes only the colours of a
+ * checked page.
+ */
 export async function findFaults(page: Page, { coloursAlone = false } = {}): Promise<string[]> {
   if (!(await page.evaluate(() => 'axe' in globalThis))) await page.evaluate(await readFile(axe, 'utf8'))
   const rules = coloursAlone ? ", runOnly: ['color-contrast']" : ''

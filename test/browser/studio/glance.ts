@@ -20,7 +20,7 @@ export function describeGlance(): void {
       await page.click('.verdict-buttons >> text=Record')
       expect(await at()).toBe(verdict.seq)
       expect(rows[verdict.seq - 1]?.flags).toContain('halt')
-      // The halt is what its mark says, though a nudge and a refusal are there, too.
+      // The mark shows the halt, although there are also a nudge and a refusal.
       expect(await page.locator('.marks .flag-halt svg').count()).toBe(1)
     })
 

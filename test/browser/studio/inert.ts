@@ -10,7 +10,7 @@ import { exportSession } from '../../../src/studio/export-session.js'
 import { startStudio, type Studio } from '../../../src/studio/index.js'
 import { browser } from './visit.js'
 
-/** What a text could do something by, or hide what it says: short enough for a tag and a name. */
+/** Markup and control characters that could execute or hide text, short enough for a tag and a name. */
 const hostile =
   '</text></script><script>window.hit=1</script><img src=x onerror="window.hit=2"><svg onload="window.hit=3">[x](javascript:window.hit=4) \u202eevil\u2066 \u001b[31mred\u0007 \u009b2J'
 
@@ -86,7 +86,7 @@ export function describeInert(): void {
       await Promise.all(close.map((end) => end()))
     })
 
-    /** Nothing of it runs or leads anywhere, and each of its signs is seen. */
+    /** The text neither executes nor links, and each of its characters is visible. */
     async function expectInert(): Promise<void> {
       const found = await page.evaluate(() => {
         const unseen = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/

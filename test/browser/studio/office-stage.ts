@@ -27,10 +27,13 @@ const total = 2646 + 814.5
 
 See [the notes](https://example.com/notes) and \`offsite.txt\`.`
 
-/** How many things are looked up in a step of the longest session. */
+/** The number of lookups per step of the longest session. */
 const atOnce = 8
 
-/** A session of every way in which a run can rest or end, and studios over them. `records`: of the longest one, about. */
+/**
+ * Sessions for every way in which a run can wait or end, with studios over them. `records` is the approximate
+ * length of the longest one.
+ */
 export async function openOfficeStage({ records = 60 }: { records?: number } = {}) {
   const store = memoryStore()
   const ends: (() => Promise<unknown>)[] = []
@@ -113,7 +116,7 @@ export async function openOfficeStage({ records = 60 }: { records?: number } = {
     { limits: { maxSteps: null } },
   )
 
-  // A run that is still under way while its pictures are taken.
+  // A run that is still active during its screenshots.
   const slow = defineTool({
     name: 'count_stock',
     description: 'Counts.',

@@ -12,10 +12,13 @@ import { startStudio, type Studio } from '../../../src/studio/index.js'
 
 type Message = Parameters<TurnFunction>[0]['body']['messages'][number]
 
-/** What the model does next: after so many answers of its own, with what it was told. */
+/** The model's next output, by its answer count and last input. */
 type Script = (answers: number, messages: readonly Message[]) => Turn
 
-/** What a user said in each session. A reader asks of them why it stopped, what it took, what went wrong, and what if. */
+/**
+ * The user messages of each session. A reader's questions: why it stopped, its cost, the failure, and
+ * what-if.
+ */
 const asked = {
   rollout: 'Roll out version 4.2, and tell me when it is healthy.',
   report: 'Write the sales report of October.',
@@ -106,9 +109,9 @@ export interface QuestionsStage {
   close(): Promise<void>
 }
 
-/** Has the four sessions played by a rehearsal, and a studio over them. */
+/** Rehearses the four sessions and opens a studio over them. */
 export async function openQuestionsStage(): Promise<QuestionsStage> {
-  // Time passes as the sessions say, and not while they are played.
+  // Simulated time passes as each session defines.
   let skewMs = -10 * 60_000
   const clock: Clock = {
     now: () => Date.now() + skewMs,

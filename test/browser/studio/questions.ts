@@ -2,10 +2,13 @@ import type { Locator, Page } from 'playwright-core'
 import { openQuestionsStage, type QuestionsStage } from './questions-stage.js'
 import { browser } from './visit.js'
 
-/** The most clicks that an answer may take once its session is open. */
+/** The maximum number of clicks to an answer once its session is open. */
 const mostClicks = 2
 
-/** What readers ask most of a session: each answer is in sight after at most two clicks, also on a small screen. */
+/**
+ * Readers' most frequent questions about a session. Each answer is visible after at most two clicks, even on
+ * a small screen.
+ */
 export function describeQuestions(): void {
   describe('a reader with a question', () => {
     let stage: QuestionsStage
@@ -33,7 +36,7 @@ export function describeQuestions(): void {
       await one.click()
     }
 
-    /** Whether the whole of it is in the window, and nothing else lies over it. */
+    /** Whether the element is fully in the window and uncovered. */
     const isSeen = (one: Locator): Promise<boolean> =>
       one.evaluate((element) => {
         const { left, right, top, bottom, width } = element.getBoundingClientRect()

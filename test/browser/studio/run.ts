@@ -28,12 +28,12 @@ export function describeRun(): void {
             path.split('.').map((_, at, parts) => parts.slice(0, at + 1).join('.')),
           )
           expect(new Set(now.around)).toEqual(new Set(around))
-          // What is lit was taken, and what was taken and is drawn is lit.
+          // Highlighted transitions were taken, and taken transitions in the picture are highlighted.
           expect(now.taken.filter((ids) => !ids.some((id) => row.taken.includes(id)))).toEqual([])
           const lit = new Set(now.taken.flat())
           expect(row.taken.filter((id) => now.drawn.includes(id) && !lit.has(id))).toEqual([])
           const moment = await get<MomentView>(paths.moment(session, row.seq))
-          // The transcript of a moment is fetched when the moment is shown.
+          // The page fetches a moment's transcript when it shows the moment.
           const told = moment.instructions && moment.transcript.length > 0 ? 1 : 0
           await page.waitForFunction(
             ([said, told]) =>
@@ -82,7 +82,7 @@ export function describeRun(): void {
     it('draws a record once, and asks the browser for nothing of the chart that it knows', async () => {
       const records = 5
       const { length: start } = (await get<SessionView>(paths.session('paid'))).rows
-      // At a record, so that the whole session is read at once, and not its end first.
+      // Opens at a record, so that the page reads the whole session instead of its end first.
       await open('paid', start)
       const step = async (seq: number) => {
         await page.keyboard.press('ArrowLeft')
@@ -91,7 +91,7 @@ export function describeRun(): void {
           seq,
         )
       }
-      // The tab with the record as it was written says whose moment is there.
+      // The raw record tab shows which moment is displayed.
       await page.keyboard.press('2')
       for (let at = 1; at <= records; at += 1) await step(start - at)
       await page.keyboard.press('1')
@@ -106,7 +106,7 @@ export function describeRun(): void {
             return own.apply(this, args)
           })
         }
-        // The transcript removes old marks of its search each time that it is drawn.
+        // The transcript removes old search marks on each render.
         count(HighlightRegistry.prototype, 'delete', 'drawn')
         count(SVGGraphicsElement.prototype, 'getBBox', 'measured')
         count(SVGGeometryElement.prototype, 'getPointAtLength', 'measured')
@@ -128,7 +128,8 @@ export function describeRun(): void {
       )
       expect(measured).toBe(0)
       expect(drawn).toBeGreaterThanOrEqual(records)
-      // Twice as many, if each were drawn again once its moment is there. Some are for what else may happen to the page.
+      // Twice this number if each moment rendered again after its load. The rest is slack for other page
+      // updates.
       expect(drawn).toBeLessThan(records * 1.5)
     })
 
@@ -150,18 +151,18 @@ export function describeRun(): void {
 
     it('has lanes of what was done when, and in them what a sub-agent did meanwhile', async () => {
       await open('paid')
-      // They are there at 1280 × 800, and can be put away.
+      // They are visible at 1280 × 800 and can be closed.
       await page.click('.lanes-button')
       expect(await page.locator('.lane-name:has-text("Model")').count()).toBe(0)
       await page.click('.lanes-button')
       for (const lane of ['Model', 'Tools', 'Waits'])
         await page.waitForSelector(`.lane-name:has-text("${lane}")`)
       expect(await page.locator('.lane-model .bar.failed').count()).toBe(1)
-      // Three notes were read at once.
+      // The page read three notes at once.
       expect(await page.locator('.lane-tools[style*="--lines: 3"] .bar[style*="--line: 2"]').count()).toBe(1)
       await page.click('.lane .folds')
       await page.waitForSelector('.inner-lane .bar.of-model')
-      // By the keyboard, too, which goes on playing elsewhere.
+      // Also with the keyboard, which keeps playing elsewhere.
       await page.keyboard.press(' ')
       expect(await page.locator('.inner-lane').count()).toBe(0)
       await page.locator('.lane .folds').press('Enter')
@@ -191,7 +192,7 @@ export function describeRun(): void {
       const byTime = await left()
       expect(byTime).not.toEqual(byRecord)
       expect(byTime).toEqual(byTime.toSorted((a, b) => a - b))
-      // What is pointed at is the record that lies there.
+      // The pointer selects the record under it.
       await page
         .locator('.stretch')
         .nth(1)
@@ -218,13 +219,13 @@ export function describeRun(): void {
       expect(await ticks()).not.toContain('+0 ms')
       await page.click('.whole')
       expect(await ticks()).toEqual(before)
-      // By the keyboard, around the record that is shown.
+      // With the keyboard, around the displayed record.
       await page.keyboard.press('+')
       await page.waitForSelector('.whole')
       expect(await page.locator('.cursor:not([hidden])').count()).toBe(1)
       await page.keyboard.press('0')
       expect(await ticks()).toEqual(before)
-      // On the band the drag moves through the records: there is one scrubber.
+      // Dragging on the band moves through the records, because there is one scrubber.
       const band = (await page.locator('.band .track').boundingBox()) ?? { x: 0, y: 0, width: 0 }
       await page.mouse.move(band.x + band.width * 0.9, band.y + 4)
       await page.mouse.down()
@@ -267,11 +268,11 @@ export function describeRun(): void {
       }
       expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(400)
       await page.keyboard.press('ArrowLeft')
-      // Nothing is live any more: the way back is to the end.
+      // The session is no longer live, so the link leads to the end.
       expect(await page.locator('.live').textContent()).toBe('End')
       await page.click('.live')
       expect((await shown()).active).toEqual(['COMPLETED'])
-      // What waits for a person is what is seen first.
+      // A pending question is visible first.
       await page.evaluate(() => scrollTo(0, 0))
       await open('expenses')
       expect(await isSeen('.pending .primary')).toBe(true)

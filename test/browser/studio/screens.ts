@@ -7,21 +7,21 @@ import { openOfficeStage } from './office-stage.js'
 import { openQuestionsStage } from './questions-stage.js'
 import { openStage } from './stage.js'
 
-/** The widths at which each screen is looked at. */
+/** The widths at which each screen is checked. */
 export const widths = [400, 768, 1280, 1440] as const
 
-/** A screen of the studio, and the way to it. */
+/** A screen of the studio, and how to reach it. */
 export interface Screen {
   name: string
-  /** Which stage has what it shows, or the file of a session. */
+  /** The stage with its data, or a session file. */
   of: 'books' | 'questions' | 'office' | 'readOnly' | 'empty' | 'stately' | 'file'
-  /** Where its page begins. */
+  /** The URL of its page. */
   hash: string
-  /** What has to be there then. */
+  /** The selector that must be present. */
   until?: string
-  /** Before the page is opened. */
+  /** Runs before the page opens. */
   prepare?: (page: Page) => Promise<unknown>
-  /** What leads from there to the screen. */
+  /** The actions from there to the screen. */
   act?: (page: Page) => Promise<unknown>
 }
 
@@ -112,7 +112,7 @@ export const screens: readonly Screen[] = [
   run('run-sleeping', 'office', 'sleeping'),
   run('run-budget', 'office', 'poor', { until: '.verdict-text' }),
   run('run-damaged', 'books', 'damaged', { until: '.verdict-text' }),
-  // Of such a session the page shows the end before it has the whole.
+  // The page shows the end of such a session before it has loaded all of it.
   run('run-long', 'office', 'archive', { until: '.run:has(.chip-button) .step' }),
   run('run-unknown', 'books', 'unknown', { until: '[role=alert]' }),
   run('what-if-result', 'questions', 'chairs', {
@@ -164,7 +164,7 @@ export const screens: readonly Screen[] = [
   }),
 ]
 
-/** Shows what the share dialog saves as its readers see it: a picture on a page. */
+/** Shows the share dialog's output as readers see it, as a picture on a page. */
 async function showShared(page: Page, session: string, form: 'card' | 'film'): Promise<void> {
   await page.evaluate(
     async ([session, form]) => {
@@ -184,7 +184,7 @@ async function showShared(page: Page, session: string, form: 'card' | 'film'): P
   )
 }
 
-/** The stages of all screens. `records`: how long the longest session is, about. */
+/** The stages of all screens. `records` is the approximate length of the longest session. */
 export async function openScreens(size: { records?: number } = {}) {
   const books = await openStage()
   const questions = await openQuestionsStage()
@@ -200,7 +200,7 @@ export async function openScreens(size: { records?: number } = {}) {
     empty: office.empty,
     stately: office.stately,
   }
-  // One after the other: an address works for the first browser that opens it, then there is another one.
+  // Sequential, because an address works only for the first browser that opens it and is then replaced.
   let entering: Promise<unknown> = Promise.resolve()
   const enter = (of: Screen['of'], page: Page) => {
     entering = entering.then(() => page.goto(of === 'file' ? pathToFileURL(file).href : studios[of].url))

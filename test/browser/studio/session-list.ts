@@ -53,7 +53,7 @@ export function describeSessionList(): void {
         () => (globalThis as unknown as { seen: { frames: number; changes: number } }).seen,
       )
       expect(changes).toBeGreaterThan(1)
-      // One that comes at the end may belong to a frame that is still to come.
+      // An error that arrives at the end may belong to a later frame.
       expect(changes).toBeLessThanOrEqual(frames + 1)
     })
   })

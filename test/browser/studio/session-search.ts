@@ -1,6 +1,6 @@
 import { openPageForEach, page } from './visit.js'
 
-// A row out of sight is not laid out, and has no inner text.
+// A row outside the viewport has no layout and no inner text.
 const titles = () => page.locator('.session-title').allTextContents()
 const waitForTitles = (count: number) =>
   page.waitForFunction((count) => document.querySelectorAll('.session-title').length === count, count)
@@ -34,7 +34,7 @@ export function describeSessionSearch(): void {
       await waitForTitles(2)
       expect(await page.locator('.search input').inputValue()).toBe('tool:pay')
       await page.getByLabel('Sort by').selectOption('created')
-      // The other one waits, and stood first.
+      // The other one waits, so it came first.
       await page.waitForFunction(
         () =>
           document.querySelectorAll('.group').length === 1 &&

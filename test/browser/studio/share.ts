@@ -37,7 +37,7 @@ export function describeShare(): void {
       expect(await copy(/^Copy the command/)).toContain('sessions export paid --as test')
       await page.keyboard.press('Escape')
       await page.waitForSelector('dialog.share', { state: 'detached' })
-      // A link leads to its record where the session is shown already, too.
+      // A link also leads to its record if the session is already open.
       await page.goto(link.replace(/3$/, '5'))
       await page.waitForSelector('.slider input[aria-valuetext^="Record 5 "]')
     })

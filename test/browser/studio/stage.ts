@@ -17,22 +17,22 @@ import {
 import { exportSession } from '../../../src/studio/export-session.js'
 import { startStudio, type Studio } from '../../../src/studio/index.js'
 
-/** What a model says that a page must not take for HTML. */
+/** Model output that a page must not interpret as HTML. */
 export const hostile = '<img src=x onerror="window.hit=1"><script>window.hit=2</script>'
 
-/** Sessions of a rehearsal in a studio, each for something that the page has to show. */
+/** Rehearsed sessions in a studio, one for each feature of the page. */
 export interface Stage {
-  /** Another one each time: it opens one browser. */
+  /** A new address each time, because it opens only one browser. */
   readonly url: string
   store: SessionStore
   studio: Studio
-  /** The amounts that were paid. */
+  /** The paid amounts. */
   paid: () => readonly number[]
-  /** Plays a further session. */
+  /** Plays another session. */
   play: (session: string, words: string, turns: readonly Turn[]) => Promise<unknown>
-  /** Begins so many sessions at once, `live-0` and so on, attached to the studio. */
+  /** Starts this many sessions at once, `live-0` and so on, attached to the studio. */
   begin: (count: number, turns: readonly Turn[]) => Promise<Run[]>
-  /** Lets the store go away, and come back. */
+  /** Takes the store offline and brings it back. */
   setAway: (isAway: boolean) => void
   /** A session as one file. */
   exported: (session: string) => Promise<string>
@@ -45,7 +45,7 @@ const notes: Record<string, string> = {
   'software.txt': 'Three seats: editor 164.00, design 5 months at 15.00, mail 89.00.',
 }
 
-/** Retries, reads in parallel, asks a sub-agent, waits for a person and ends. */
+/** Retries, reads in parallel, calls a sub-agent, waits for a person and ends. */
 const expenses: readonly Turn[] = [
   {
     text: 'I will look at what is in the folder first.',
@@ -77,7 +77,10 @@ const expenses: readonly Turn[] = [
   },
 ]
 
-/** Has a store filled by rehearsed runs, and a studio over it. `records`: how long the longest session is, about. */
+/**
+ * Fills a store with rehearsed runs and opens a studio over it. `records` is the approximate length of the
+ * longest session.
+ */
 export async function openStage({ records = 60 }: { records?: number } = {}): Promise<Stage> {
   const { store, setAway } = leaving(memoryStore())
   const paid: number[] = []
@@ -193,7 +196,7 @@ export async function openStage({ records = 60 }: { records?: number } = {}): Pr
   }
 }
 
-/** A store that cannot be listed or read while it is away. */
+/** A store that cannot be listed or read while it is offline. */
 function leaving(inner: SessionStore): { store: SessionStore; setAway: (isAway: boolean) => void } {
   let isAway = false
   const store = new Proxy(inner, {
@@ -211,7 +214,7 @@ function leaving(inner: SessionStore): { store: SessionStore; setAway: (isAway: 
   }
 }
 
-/** A run that guard halted the run: it asks the same again and again. */
+/** A run that a guard halted for repeated calls. */
 async function halted(store: SessionStore, played: { close(): Promise<void> }[]): Promise<void> {
   const same: Turn = {
     toolCalls: [{ name: 'ping', arguments: { host: 'db-1' } }],

@@ -13,7 +13,7 @@ export function describeStrangers(): void {
   describe('another page or browser', () => {
     let strangers: Server
     let context: BrowserContext
-    /** Cookies that the other page has got. */
+    /** The cookies that the other page received. */
     const sent: (string | undefined)[] = []
 
     beforeAll(async () => {
@@ -32,7 +32,7 @@ export function describeStrangers(): void {
 
     afterEach(() => context.close())
 
-    /** A browser that has opened the studio, and then another page, which even knows where the studio is. */
+    /** A browser with the studio and another page open. The other page knows the studio's address. */
     async function elsewhere(host: string) {
       const page = await context.newPage()
       await page.goto(stage.url)
@@ -84,7 +84,7 @@ export function describeStrangers(): void {
         },
         { origin: base, answers: paths.answers('expenses'), sessions: paths.sessions, live: paths.live() },
       )
-      // What is opaque has no length: nothing of it can be read.
+      // An opaque response has length zero and cannot be read.
       const unread = tried.map((one) =>
         typeof one === 'string' && /^opaque 0 0$/.test(one) ? 'refused' : one,
       )
@@ -129,7 +129,7 @@ export function describeStrangers(): void {
       const page = await context.newPage()
       await page.goto(address)
       await page.waitForSelector('.sessions')
-      // The same browser comes back by it.
+      // The same browser uses it to return.
       await page.goto(address)
       await page.waitForSelector('.sessions')
       const other = await browser.newContext()

@@ -18,7 +18,7 @@ import { describeWhatIf } from './what-if.js'
 
 jest.setTimeout(90_000)
 
-// In this order: the last ones answer sessions, and take the store away.
+// In this order, because the last ones answer sessions and take the store offline.
 describeStrangers()
 describeEveryScreen()
 describeSessionSearch()

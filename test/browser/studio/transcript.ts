@@ -5,7 +5,7 @@ import { startRehearsal, type Turn } from '../../../src/rehearsal/index.js'
 import { startStudio, type Studio } from '../../../src/studio/index.js'
 import { browser } from './visit.js'
 
-/** A picture of one point. */
+/** A one-pixel picture. */
 const point =
   'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
 
@@ -26,7 +26,7 @@ du -h /var/log
 
 ![a point](${point})`
 
-/** Everything by which a text could do something in a page that reads it. */
+/** Every kind of markup that could act on the page. */
 const hostile = `<script>window.hit = 1</script><img src=x onerror="window.hit = 2">
 <svg onload="window.hit = 3"><a href="javascript:window.hit = 4">x</a></svg>
 [press me](javascript:window.hit=5) [or me](data:text/html,<script>window.hit=6</script>) [or](vbscript:window.hit=7)
@@ -101,7 +101,7 @@ export function describeTranscript(): void {
     })
 
     afterAll(async () => {
-      // One after the other: the page first.
+      // In sequence, starting with the page.
       for (const end of close) await end()
     })
 
@@ -125,7 +125,7 @@ export function describeTranscript(): void {
       ])
       expect(await said.locator('pre[data-language=sh]').textContent()).toContain('du -h /var/log')
       expect(await said.locator('a').getAttribute('href')).toBe('https://example.com/manual')
-      // The underlines of names are no emphasis.
+      // Underscores in names are not emphasis.
       expect(await said.locator('em').count()).toBe(0)
       const pictures = page.locator('.message img')
       expect(await pictures.count()).toBe(3)
@@ -172,7 +172,7 @@ export function describeTranscript(): void {
         .locator('.panel a')
         .evaluateAll((all) => all.map((one) => one.getAttribute('href')))
       expect(links.filter((link) => !/^https?:\/\//.test(link ?? ''))).toEqual([])
-      // Where a link leads is beside it, and of one that leads nowhere the address.
+      // A link's target is next to it. A dead link shows its address.
       expect(await page.locator('.address:has-text("evil.example")').count()).toBeGreaterThan(0)
       expect(await page.locator('.address:has-text("javascript:")').count()).toBe(1)
       expect(await page.locator('.panel img:not([src^="data:image/png"])').count()).toBe(0)

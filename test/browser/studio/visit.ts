@@ -2,11 +2,11 @@ import { type Browser, type BrowserContext, type Page } from 'playwright-core'
 import { launchChromium } from '../chromium.js'
 import { openStage, type Stage } from './stage.js'
 
-// One browser and one studio for all that is tested in them: the files beside this one are parts of `studio.test.ts`.
+// One browser and one studio for all tests in them. The files in this folder are parts of `studio.test.ts`.
 
 export let browser: Browser
 export let stage: Stage
-/** The page of the test that runs. */
+/** The page of the current test. */
 export let page: Page
 let context: BrowserContext
 let faults: string[] = []
@@ -21,7 +21,7 @@ afterAll(async () => {
   await stage.close()
 })
 
-/** Each test of this `describe` has a page of its own that shows the list of sessions; it has to end without errors. */
+/** Each test of this `describe` gets a page with the session list. The page must end without errors. */
 export function openPageForEach(): void {
   beforeEach(async () => {
     context = await browser.newContext({ viewport: { width: 1280, height: 800 }, reducedMotion: 'reduce' })
@@ -40,12 +40,12 @@ export function openPageForEach(): void {
 
   afterEach(async () => {
     await context.close()
-    // No error, no breach of the policy, no request to another server.
+    // No errors, policy violations, or requests to other servers.
     expect(faults.filter((fault) => !fault.includes('favicon'))).toEqual([])
   })
 }
 
-/** These faults were to be expected. */
+/** Expected errors. */
 export function forgive(words: string): void {
   faults = faults.filter((fault) => !fault.includes(words))
 }
@@ -67,7 +67,7 @@ export async function open(session: string, seq?: number): Promise<void> {
   await page.waitForSelector('.panel .message')
 }
 
-/** What the page says of the record that it is at. */
+/** The page's label of its current record. */
 export const shown = () =>
   page.evaluate(() => ({
     active: [...document.querySelectorAll('.picture .active')].map((one) => one.getAttribute('data-state')),

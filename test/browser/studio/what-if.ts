@@ -57,12 +57,12 @@ export function describeWhatIf(): void {
 
     it('gives a call another result from the end of the session, runs it, and shows what that changed', async () => {
       const log = await store.read('s')
-      // Seen without a mouse over it.
+      // Visible without hover.
       const pencil = page.locator('[aria-label="What if look_up had a different result"]').first()
       expect(await pencil.evaluate((button) => getComputedStyle(button).opacity)).toBe('1')
       await pencil.press('Enter')
       await page.waitForSelector('.fork')
-      // The slider is at the end, and the fork is made where the batch has its results.
+      // The slider is at the end, and the fork starts at the batch results.
       expect(await page.locator('.fork p').first().textContent()).toContain('at record 5.')
       expect(await page.locator('.fork .effect').textContent()).toMatch(
         /^The 2 steps after this are dropped and asked again, about \$[\d.]+\. 1 call that only read may run again\. Calls before it keep their results\.$/,
@@ -73,11 +73,11 @@ export function describeWhatIf(): void {
       expect(await page.locator('main > *').nth(2).getAttribute('class')).toBe('change')
       expect(await page.locator('.change del').allTextContents()).toEqual(['3'])
       expect(await page.locator('.change ins').allTextContents()).toEqual(['4'])
-      // It works on, and the page follows it to its end.
+      // It continues, and the page follows it to its end.
       await page.waitForSelector('.outcome .pill.tone-good >> nth=1')
       await page.waitForSelector('.outcome[aria-busy=false]')
       expect(await page.locator('.outcome tbody tr').first().textContent()).toMatch(/^State.*same$/)
-      // What differs is marked, also where it is a result.
+      // Differences are marked, including results.
       const colours = await page.evaluate(() =>
         ['.call pre.result.differs', '.differs'].map((one) => {
           const element = document.querySelector(one)
@@ -86,7 +86,7 @@ export function describeWhatIf(): void {
       )
       expect(colours[0]).toBe(colours[1])
       expect(colours[0]).not.toBe('')
-      // What lies before the fork was taken by both.
+      // Both took the steps before the fork.
       expect(await page.locator('.compare-chart .picture .only-a').count()).toBe(0)
       expect(await page.locator('.compare-chart .picture .both').count()).toBeGreaterThan(3)
       expect(await store.read('s')).toEqual(log)
@@ -118,7 +118,7 @@ export function describeWhatIf(): void {
       expect(await page.locator('.change h2').textContent()).toBe('Changed decisionpay')
       expect(await page.locator('.change ins').last().textContent()).toContain('dear')
       await page.waitForSelector('.outcome[aria-busy=false]')
-      // From the beginning: the call that was carried out waits for a person there.
+      // From the start, where the executed call waits for a person.
       await page.goto(`${page.url().replace(/#.*/, '')}#/session/paid`)
       await page.waitForSelector('.message.instructions .edit')
       await page.locator('.message.instructions .edit').press('Enter')

@@ -1,7 +1,7 @@
 import { answered } from '../script.js'
 import { type Fault, half, inChoice, raw, saying, some } from './fault.js'
 
-/** Answers that nobody asked for. */
+/** Unrequested answers. */
 export const answers = {
   'answers well': (scene) => answered({ text: scene.text, reasoning: 'Hm.' }, scene.stream),
   'a wrong role': inChoice({ role: 'user', content: 'I am you.' }),

@@ -1,7 +1,7 @@
 import { chunksOf, completion, delta, event, json, midway, streamed } from '../script.js'
 import { failure, type Fault, raw, type Scene } from './fault.js'
 
-/** Bodies that are no answers. */
+/** Bodies that are not answers. */
 export const bodies = {
   'an empty body': raw([]),
   junk: raw(['{]}%$ \u0000\ufffe']),

@@ -7,16 +7,16 @@ export interface Scene {
   stream: boolean
   /** Names of the tools that the request offers. */
   tools: readonly string[]
-  /** The words of a healthy answer. */
+  /** The text of a healthy answer. */
   text: string
 }
 
-/** What a provider, or whatever stands between, does instead of answering well. */
+/** The behavior of a provider or intermediary in place of a good answer. */
 export type Fault = (scene: Scene) => Script
 
 export const half = '\ud83d'
 
-/** Some tool that the request offers. */
+/** One of the tools that the request offers. */
 export function some({ tools, world }: Scene): string {
   return tools.length > 0 ? world.pick(tools) : 'look'
 }
@@ -35,7 +35,7 @@ export function saying(fields: Parameters<typeof answered>[0]): Fault {
   return ({ stream }) => answered(fields, stream)
 }
 
-/** The same bytes, whichever form was asked for. */
+/** The same bytes, regardless of the requested form. */
 export function raw(
   body: Iterable<Act>,
   type?: string,
@@ -49,7 +49,7 @@ export function raw(
   })
 }
 
-/** An answer with this message, or delta, in it. */
+/** An answer that contains this message or delta. */
 export function inChoice(message: unknown, finish: unknown = 'stop'): Fault {
   return ({ stream }) =>
     stream

@@ -7,7 +7,7 @@ import { statuses } from './statuses.js'
 
 export type { Scene } from './fault.js'
 
-/** What a provider may do. */
+/** Possible provider behaviors. */
 export const faults = { ...calls, ...answers, ...bodies, ...statuses, ...connection } satisfies Record<
   string,
   Fault

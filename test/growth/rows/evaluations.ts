@@ -22,7 +22,7 @@ const answering = () =>
     {},
   )
 
-/** A report of so many cases: the cases of one, under other ids. */
+/** A report of this many cases: the cases of one, under other ids. */
 async function report(count: number): Promise<EvaluationReport> {
   const one = await evaluate({ agent: answering(), cases: cases(4) })
   const all = Array.from({ length: count }, (_, i) => ({
@@ -32,7 +32,7 @@ async function report(count: number): Promise<EvaluationReport> {
   return { ...one, cases: all }
 }
 
-/** A store with one session of so many steps, each with a call. */
+/** A store with one session of this many steps, each with a call. */
 async function recorded(steps: number): Promise<SessionStore> {
   const store = memoryStore()
   await agentOf(stepping(steps), { store }).run('Look.', { session: 's' }).result

@@ -20,7 +20,7 @@ const asked: Omit<ReserveOptions, 'reservation'> = {
 
 const numbers = (n: number): number[] => Array.from({ length: n }, (_, i) => i)
 
-/** A store with so many reservations of one budget, each of another moment. */
+/** A store with this many reservations of one budget, each from a different moment. */
 function reserved(n: number): { store: BudgetStore; time: { now: number } } {
   const time = { now: 0 }
   const store = createMemoryBudgets(() => time.now)
@@ -42,19 +42,19 @@ const request = {
   stream: false,
 }
 const model = { provider: 'own', model: 'm', request: () => Promise.resolve(plainAnswer) }
-/** Its answers never come. */
+/** Its answers never arrive. */
 const silent = { ...model, request: () => new Promise<never>(() => undefined) }
 
 const size = { from: 500, atMost: 32_000 }
 
-/** A store with so many timers, all of them due. */
+/** A store with this many timers, all due. */
 function timed(n: number) {
   const { timers } = memoryStore({ now: () => 1e9 })
   timers.set(numbers(n).map((i) => ({ id: `t:${(i * 7919) % n}`, at: i, data: '{}' })))
   return timers
 }
 
-/** Lets so many requests wait at a limiter, and aborts them, the last first. */
+/** Queues this many requests at a limiter and aborts them, the last first. */
 async function queue(limiter: Limiter, n: number): Promise<void> {
   const limited = limiter.limit(silent)
   const aborts = numbers(n).map(() => new AbortController())

@@ -29,14 +29,14 @@ const result = (at: number, content: string, ok: boolean) => {
   return createResultFact(call, ending, config)
 }
 
-/** Batches of one call, each with something new, some that fail. */
+/** Batches of one call, each with new content. Some fail. */
 const steps = (n: number): Fact[] =>
   Array.from({ length: n }, (_, i) => {
     const one = result(i, `Row ${i} says ${(i * 7_919) % 10_007}.`, i % 3 !== 0)
     return [createCallsFact([one], config), createResultsFact([one], config, i)]
   }).flat()
 
-/** One batch of so many calls. */
+/** One batch of this many calls. */
 const batch = (n: number): Fact[] => {
   const all = Array.from({ length: n }, (_, i) => result(i, `Row ${i} says ${(i * 7_919) % 10_007}.`, true))
   return [createCallsFact(all, config), createResultsFact(all, config, 0)]

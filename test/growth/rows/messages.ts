@@ -27,7 +27,7 @@ import { findHistoryProblem } from '../../../src/testing/index.js'
 import { type Row, row } from '../measure.js'
 import { agentOf, calling, serving, stepping, streaming, transcript } from '../scripted.js'
 
-/** What a run of so many steps tells. */
+/** The events of a run of this many steps. */
 async function events(steps: number): Promise<AgentEvent[]> {
   const told: AgentEvent[] = []
   const run = agentOf(stepping(steps)).run('Look.')
@@ -36,7 +36,7 @@ async function events(steps: number): Promise<AgentEvent[]> {
   return told
 }
 
-/** What a streamed answer of so many characters tells. */
+/** The events of a streamed answer of this many characters. */
 async function pieces(characters: number): Promise<AgentEvent[]> {
   const told: AgentEvent[] = []
   const run = agentOf(streaming('word '.repeat(characters / 5))).run('Tell.')
@@ -52,16 +52,16 @@ const formatted = (told: readonly AgentEvent[]) => told.map(createEventFormatter
 const stored = (n: number) =>
   ({ ...JSON.parse(JSON.stringify(createSession())), messages: transcript(n) }) as unknown
 
-/** A streamed answer in pieces of five characters, as Chat Completions has it. */
+/** A streamed answer in pieces of five characters, in Chat Completions format. */
 const chatBody = (n: number): string => {
   const piece = `data: {"id":"a","choices":[{"index":0,"delta":{"content":"word "}}]}\n\n`
   return `${piece.repeat(n / 5)}data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n`
 }
 
-/** The same with thoughts in tags, each of them empty. */
+/** The same with empty reasoning tags. */
 const thinkingBody = (n: number): string => chatBody(n).replaceAll('word ', '<think></think>')
 
-/** One call whose arguments come in pieces. */
+/** One call whose arguments arrive in pieces. */
 const callBody = (n: number): string => {
   const piece = (delta: string) =>
     `data: {"id":"a","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,${delta}}]}}]}\n\n`

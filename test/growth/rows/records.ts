@@ -29,7 +29,7 @@ interface Kept {
   agent: ReturnType<typeof agentOf>
 }
 
-/** Sessions of so many steps, each made once: the rows read them. */
+/** Sessions of this many steps, each created once, because the rows only read them. */
 const known = new Map<number, Promise<Kept>>()
 
 function kept(steps: number): Promise<Kept> {
@@ -38,7 +38,7 @@ function kept(steps: number): Promise<Kept> {
   return one
 }
 
-/** A session of so many steps in a store. */
+/** A session of this many steps in a store. */
 async function written(steps: number): Promise<Kept> {
   const store = memoryStore()
   const agent = agentOf(stepping(steps), { store })
@@ -46,7 +46,7 @@ async function written(steps: number): Promise<Kept> {
   return { store, agent }
 }
 
-/** A store with so many sessions of a few records each. */
+/** A store with this many sessions of a few records each. */
 async function shelf(sessions: number): Promise<Kept> {
   const store = memoryStore()
   const agent = agentOf(
@@ -57,7 +57,7 @@ async function shelf(sessions: number): Promise<Kept> {
   return { store, agent }
 }
 
-/** A session in whose inbox so many messages wait. */
+/** A session with this many messages in its inbox. */
 async function letters(messages: number): Promise<Kept> {
   const one = await written(1)
   for (let i = 0; i < messages; i += 1)
@@ -76,12 +76,12 @@ const write = async (n: number): Promise<void> => {
 }
 
 /**
- * Steps of a session. A log is read from its last snapshot on, one in about 215 records, and a step has two: at these sizes what
- * comes after the last one doubles as the session does.
+ * Steps of a session. A log is read from its last snapshot, one in about 215 records, and a step has two
+ * records. At these sizes the part after the last snapshot doubles with the session.
  */
 const size = { from: 122, atMost: 488 }
 
-/** What the studio shows, read anew. */
+/** The studio's view, reread. */
 function studioOf(store: SessionStore): StudioViews {
   const ignore = (): void => undefined
   const library = new SessionLibrary(store, () => false)
@@ -158,7 +158,7 @@ export const recordRows: readonly Row[] = [
     name: 'saying what is queued',
     covers: ['agent send'],
     from: 12,
-    // A queue takes 100 messages: 4n are the most that a measurement sends.
+    // A queue accepts 100 messages, so 4n is the maximum that a measurement sends.
     atMost: 25,
     prepare: async (n) => {
       const store = memoryStore()
@@ -344,7 +344,7 @@ export const recordRows: readonly Row[] = [
     prepare: async (n) => {
       const data = await createSessionData((await kept(25)).store, 's')
       const { rows } = data.session
-      // Turns that differ, so that the search for repeats finds none.
+      // Distinct turns, so that the search for repeats finds none.
       const many = Array.from({ length: n }, (_, i) => ({ ...rows[i % rows.length], label: `${i}` }))
       return { ...data, session: { ...data.session, rows: many as typeof rows } }
     },

@@ -236,7 +236,7 @@ export const runRows: readonly Row[] = [
   }),
 ]
 
-/** As Promise.withResolvers, which Node 20 does not have. */
+/** A substitute for Promise.withResolvers, which Node 20 lacks. */
 function defer<Value>(): { promise: Promise<Value>; resolve: (value: Value) => void } {
   let resolve: (value: Value) => void = () => undefined
   const promise = new Promise<Value>((settle) => {

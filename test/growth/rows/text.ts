@@ -22,7 +22,7 @@ import { secretKinds } from '../../../src/core/shields/secrets.js'
 import { redactEvent } from '../../../src/diagram/redact.js'
 import { type Row, row } from '../measure.js'
 
-/** Beginnings that promise something and never keep it: a pattern that starts anew at each of them is quadratic. */
+/** Prefixes that never complete a match. A pattern that restarts at each of them is quadratic. */
 const promises = [
   'a',
   ' ',
@@ -95,7 +95,7 @@ const promises = [
   '555-',
 ] as const
 
-/** It ends with a line, so that shields also look at it with its lines joined. */
+/** It ends with a line, so that shields also check it with its lines joined. */
 const many = (unit: string, n: number): string => `${unit.repeat(Math.ceil(n / unit.length)).slice(0, n)}\n`
 
 const shown = (unit: string): string => JSON.stringify(unit.length > 24 ? `${unit.slice(0, 24)}…` : unit)
@@ -155,7 +155,7 @@ const alone = [
   'timed out ',
 ] as const
 
-/** A call of a tool whose schema comes from a stranger. */
+/** A call of a tool with an untrusted schema. */
 const checkedAgainst = (schema: JsonObject) => {
   const tool = defineTool({
     name: 'look',
@@ -166,7 +166,7 @@ const checkedAgainst = (schema: JsonObject) => {
   return (text: string) => parseArguments(tool, JSON.stringify({ at: text, [text]: 1 }))
 }
 
-/** Characters that patterns of such schemas like to repeat, and an end that fits none. */
+/** Characters that such schema patterns often repeat, and an end that matches none. */
 const almost = (n: number, unit = 'a') => `${unit.repeat(n)}!\u0000`
 
 const strangers: readonly [name: string, schema: JsonObject][] = [
@@ -212,7 +212,7 @@ const strangerRows: readonly Row[] = strangers.map(([name, schema]) =>
   }),
 )
 
-/** A schema of so many alternatives, with keys and keywords that providers refuse. */
+/** A schema with this many alternatives, with keys and keywords that providers reject. */
 const oddSchema = (ways: number) => ({
   type: 'object' as const,
   anyOf: Array.from({ length: ways }, (_, i) => ({

@@ -1,4 +1,4 @@
-// What the suite starts as a client: it lists the tools of a server and calls each of them.
+// The client that the suite starts. It lists the tools of a server and calls each of them.
 import { createAgent, openaiChat } from '../../../dist/src/index.js'
 import { mcpTools } from '../../../dist/src/mcp/index.js'
 import { startRehearsal } from '../../../dist/src/rehearsal/index.js'
@@ -6,17 +6,17 @@ import { startRehearsal } from '../../../dist/src/rehearsal/index.js'
 const { MCP_CONFORMANCE_CONTEXT: context = '{}', MCP_CONFORMANCE_SCENARIO: scenario } = process.env
 const { toolCalls, client_id: clientId, client_secret: clientSecret } = JSON.parse(context)
 
-/** The authorization servers of the suite send the user back at once. */
+/** The authorization servers of the suite redirect the user back at once. */
 const auth = {
   redirectUrl: 'http://localhost:41415/callback',
   signIn: async (url) => (await fetch(url, { redirect: 'manual' })).headers.get('location') ?? undefined,
-  // The one that the suite looks for.
+  // The tool that the suite looks for.
   clientMetadataUrl: 'https://conformance-test.local/client-metadata.json',
   ...(clientId && { clientId }),
   ...(clientSecret && { clientSecret }),
 }
 
-/** Arguments that fit a schema of the suite's tools. */
+/** Arguments that match the schemas of the suite's tools. */
 function sample({ properties = {} }) {
   const values = { number: 5, integer: 5, string: 'text', boolean: true, object: {}, array: [] }
   return Object.fromEntries(
@@ -24,10 +24,10 @@ function sample({ properties = {} }) {
   )
 }
 
-/** In these the server asks in the middle of a call, and only a run can ask a person. */
+/** In these scenarios the server sends an elicitation during a call, and only a run can ask a person. */
 const asking = ['elicitation-sep1034-client-defaults', 'sep-2322-client-request-state']
 
-/** A call by hand: its arguments go to the server as they are, also where a model's would be refused. */
+/** A direct call. It sends its arguments unchanged, even if they would be rejected from a model. */
 async function callByHand(made) {
   for (const { tool, args } of made) {
     const { signal } = new AbortController()
@@ -45,7 +45,7 @@ async function callByHand(made) {
   }
 }
 
-/** Takes what a form has in its fields. */
+/** Accepts the form's field values. */
 function acceptDefaults({ schema = {} }) {
   const fields = Object.entries(schema.properties ?? {})
   const content = fields.map(([name, field]) => [

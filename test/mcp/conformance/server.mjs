@@ -1,4 +1,5 @@
-// Agents that do what the tools of the suite's fixtures do, as far as agents can: they answer, call tools, wait for approvals and fail.
+// Agents that imitate the suite's fixture tools as far as agents can. They answer, call tools, wait for
+// approvals and fail.
 import { createServer } from 'node:http'
 import { createRequestListener } from '@remix-run/node-fetch-server'
 import { createAgent, defineAgents, defineTool, memoryStore } from '../../../dist/src/index.js'
@@ -8,7 +9,7 @@ const store = memoryStore()
 const usage = { inputTokens: 1, outputTokens: 1, totalTokens: 2, cachedInputTokens: 0, reasoningTokens: 0 }
 const base = { reasoning: '', refusal: null, complete: true, usage, model: 'script' }
 
-/** A model that calls these tools once, and then says a text. */
+/** A model that calls these tools once, then returns a text. */
 function script(text, calls = []) {
   const request = ({ messages }) => {
     const isFirst = !messages.some(({ role }) => role === 'tool')
@@ -23,7 +24,7 @@ function script(text, calls = []) {
   return { provider: 'script', model: 'script', request }
 }
 
-/** What is said is the JSON of the arguments. */
+/** The answer is the arguments as JSON. */
 const greeter = {
   ...script(''),
   request: ({ messages }) => {
@@ -75,9 +76,9 @@ const agents = defineAgents({
   }),
 })
 
-/** Any arguments: the suite's own tools take their own. */
+/** Accepts any arguments, because the suite's tools define their arguments. */
 const any = { input: { type: 'object' } }
-/** The words of JSON Schema that clients have to receive unchanged. */
+/** JSON Schema keywords that clients must receive unchanged. */
 const schema = {
   $schema: 'https://json-schema.org/draft/2020-12/schema',
   type: 'object',
@@ -114,7 +115,8 @@ const handler = mcpServer({
   },
 })
 const server = createServer(createRequestListener((request) => handler(request)))
-// On a busy machine the suite pauses for longer than Node keeps an idle connection (5 s), and its next request would fail.
+// On a busy machine the suite pauses for longer than Node keeps an idle connection (5 s), and its next
+// request would fail.
 server.keepAliveTimeout = 120_000
 server.listen(0, '127.0.0.1', () => process.stdout.write(`${server.address().port}\n`))
 process.once('SIGTERM', () => process.exit(0))

@@ -1,4 +1,4 @@
-// The table of docs/mcp.md that says what the conformance suite came to, and what of it does not apply.
+// The table of docs/mcp.md with the conformance results and exclusions.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { table, written } from '../../../bench/block.mjs'
@@ -6,7 +6,7 @@ import { reasonsBySide } from './scope.mjs'
 
 const page = fileURLToPath(new URL('../../../docs/mcp.md', import.meta.url))
 
-/** Whether the page says what was played; `writes`: it does from now on. */
+/** Whether the page matches the results. With `writes`, updates the page. */
 export function tellConformance({ version, played, writes }) {
   const told = formatConformance(version, played)
   if (writes) writeFileSync(page, written(readFileSync(page, 'utf8'), 'conformance', told))

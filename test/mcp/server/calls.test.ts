@@ -117,7 +117,7 @@ describe('a client with tasks', () => {
     expect((await rpc(handler, 'tasks/update', update)).error).toBeUndefined()
     const done = await awaitTask(handler, taskId, ['completed'])
     expect(text(done['result'])).toBe('Done: paid 17')
-    // The same answer once more, and another one, come too late: they change nothing.
+    // A repeated answer and a different answer arrive too late and have no effect.
     expect((await rpc(handler, 'tasks/update', update)).error).toBeUndefined()
     expect(paid).toEqual(['17'])
   })
@@ -225,7 +225,7 @@ describe('the same call', () => {
     const second = (await say('Cal')).result?.taskId ?? ''
     expect(second).toBe('june~2')
     expect(text((await awaitTask(handler, second, ['completed']))['result'])).toBe('Hello, Cal!')
-    // The first task stays what it was.
+    // The first task is unchanged.
     expect(text((await awaitTask(handler, first, ['completed']))['result'])).toBe('Hello, Bea!')
   })
 })

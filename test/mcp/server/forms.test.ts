@@ -46,7 +46,7 @@ const messagesOf = (result: unknown): string[] =>
 
 const textOf = (result: unknown): string => (result as { content: { text: string }[] }).content[0]?.text ?? ''
 
-/** Control characters, formatting characters such as U+202E, and halves of pairs. */
+/** Control characters, formatting characters such as U+202E, and lone surrogates. */
 const unseen = /(?!\n)[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]/u
 
 test('a form shows every argument, however long the first one is', async () => {
@@ -78,7 +78,7 @@ test('whatever a call has, its form shows it, and nothing unseen', async () => {
       const [message = ''] = messagesOf(result)
       expect(message).not.toMatch(unseen)
       if (typeof call.args === 'string') return
-      // Escapes mean the same in JSON, so that what was shown can be read back.
+      // Escapes have the same meaning in JSON, so the displayed text can be parsed back.
       const shown = message.slice(message.indexOf('(') + 1, message.lastIndexOf(')'))
       const spaced = shown.replaceAll(/⟨(\d+) spaces⟩/g, (_, count) => ' '.repeat(Number(count)))
       expect(JSON.parse(spaced)).toEqual(JSON.parse(JSON.stringify(call.args)))
@@ -102,7 +102,7 @@ test('a call that is too long for a form is not asked about, and not answered by
   expect(textOf(waiting.result)).toContain('30011 characters, too many for this form')
   await ask({ requestState, inputResponses: { [String(keys[0]).replace('call_1', 'call_0')]: approve } })
   expect(paid).toEqual([])
-  // A client with tasks goes on asking for the task.
+  // A client with task support keeps polling the task.
   const task = await awaitTask(handler, 's', ['working', 'input_required'])
   expect(task.status).toBe('working')
 })
@@ -158,7 +158,7 @@ describe('the command of answerCommand', () => {
   })
 })
 
-/** The words that a shell makes of a line. */
+/** The words of a command line after shell parsing. */
 function readByBash(line: string): string[] {
   const text = execFileSync('bash', ['--norc', '-c', line], { env: { LC_ALL: 'C.UTF-8' }, encoding: 'utf8' })
   return text.split('\0').slice(0, -1)

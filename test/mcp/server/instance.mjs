@@ -1,6 +1,6 @@
-// One of several processes that serve the same agents from one folder. It ends itself, as by kill -9, once the log of a session
-// has as many records as the file of its folder says: `kill` holds `SESSION RECORDS`, and the first process to come there
-// takes the file away.
+// One of several processes that serve the same agents from one folder. It exits, as by kill -9, once a
+// session's log has the number of records that the folder's `kill` file sets. The file contains `SESSION
+// RECORDS`, and the first process to reach that count removes it.
 import { appendFileSync, existsSync, readFileSync, renameSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { createRequestListener } from '@remix-run/node-fetch-server'

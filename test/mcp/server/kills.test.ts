@@ -16,7 +16,7 @@ interface Instance {
   port: number
 }
 
-/** Three processes behind a round robin: a request that one of them does not answer goes to the next. */
+/** Three processes behind a round robin. An unanswered request goes to the next process. */
 class Crew {
   readonly #url: string
   readonly #folder: string
@@ -50,7 +50,7 @@ class Crew {
           })
           return new Response(await response.text(), { status: response.status })
         } catch {
-          // It is dead, or about to be: the next one is asked.
+          // It is dead or about to die, so the next process gets the request.
         }
       }
       /* oxlint-enable no-await-in-loop */
@@ -106,7 +106,7 @@ const payments = (session: string): number => {
   }
 }
 
-/** A person who has seen the bank account: what was paid already, is not paid again. */
+/** A person who has checked the bank account: completed payments are not repeated. */
 function decide(session: string, request: unknown): object {
   const { message } = (request as { params: { message: string } }).params
   expect(message).toContain('pay({})')
@@ -121,7 +121,7 @@ function decideAll(session: string, requests: unknown): Record<string, object> {
 
 const textOf = (result: unknown): string => (result as { content: { text: string }[] }).content[0]?.text ?? ''
 
-/** A client with tasks: it calls, asks for the task, answers, and reads the result. */
+/** A client with task support. It calls, polls the task, answers, and reads the result. */
 async function playTask(session: string): Promise<string> {
   const { handler } = crew
   const call = { name: 'clerk', arguments: { message: 'Pay invoice 17.', session } }
@@ -136,7 +136,7 @@ async function playTask(session: string): Promise<string> {
   /* oxlint-enable no-await-in-loop */
 }
 
-/** A client without tasks: its call is retried with the answer. */
+/** A client without task support. It retries its call with the answer. */
 async function playPlain(session: string): Promise<string> {
   const { handler } = crew
   const call = { name: 'clerk', arguments: { message: 'Pay invoice 17.', session } }
@@ -167,7 +167,7 @@ test.each(plays)(
   60_000,
 )
 
-/** The record after which the process died, and the state that the run has in it. */
+/** The record after which the process died, and the run's state in that record. */
 async function describeDeath(session: string, seq: number): Promise<string> {
   const record = store.read(session).find((one) => one.seq === seq)
   const { run } = await readSessionAt(store, session, seq)

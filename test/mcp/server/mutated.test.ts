@@ -19,19 +19,19 @@ import { type Mutated, RequestMutator, type WireRequest } from '../../support/mu
 import { tasks } from './support.js'
 
 /**
- * Clients call agents that pay after an approval. Copies of their requests arrive, too: changed by chance, sent by another person, late,
- * at another process. Whatever they say, no payment comes without the approval of a person who may approve it, and none comes twice.
- * `MCP_MUTATED=SEED` plays one episode.
+ * Clients call agents that pay after an approval. The server also receives copies of their requests: randomly
+ * mutated, from another person, late, or at another process. No copy may cause a payment without an approval
+ * by an authorized person, or a second payment. `MCP_MUTATED=SEED` plays one episode.
  */
 const only = process.env['MCP_MUTATED']
 const episodes = only === undefined ? Array.from({ length: sampled(100) }, (_, i) => i + 1) : [Number(only)]
 
-/** Copies of one episode: 2,500 in all. */
+/** Copies per episode, 2,500 in total. */
 const copiesOfEpisode = 25
 
 const secret = 'KOLIBRI'
 
-/** The reader has the sessions of the owner, and does not continue them. */
+/** The reader can see the owner's sessions but cannot continue them. */
 const grants = {
   owner: { prefix: 'team', context: 'owner', mayContinue: true },
   reader: { prefix: 'team', context: 'reader' },
@@ -39,7 +39,7 @@ const grants = {
 } as const
 type Person = keyof typeof grants
 
-/** Waits for another process take a fiftieth of their time. */
+/** Waits for another process take a fiftieth of their usual time. */
 const fast: Clock = { ...systemClock, setTimeout: (fn, ms) => systemClock.setTimeout(fn, ms / 50) }
 
 interface Effect {
@@ -49,7 +49,7 @@ interface Effect {
   context: unknown
 }
 
-/** An approval in a request that was sent, whether or not the server takes it. */
+/** An approval in a sent request, accepted or not. */
 interface Approval {
   person: Person
   key: string
@@ -65,7 +65,7 @@ class Episode {
   readonly #draw: () => number
   readonly #mutator: RequestMutator
   readonly #handlers: readonly McpHandler[]
-  /** Sessions for which the reader has sent a call: it makes them work with the rights of the reader. */
+  /** Sessions that the reader has called. The call runs with the reader's rights. */
   readonly #calledByReader = new Set<string>()
   #agent: Agent | undefined
   #calls = 0
@@ -88,7 +88,7 @@ class Episode {
     return items[Math.floor(this.#draw() * items.length)] as Item
   }
 
-  /** A process. Its provider gives each call of a message the same ids again. */
+  /** A process. Its provider repeats the same call ids for each message. */
   #start(): McpHandler {
     const pay = defineTool({
       name: 'pay',
@@ -141,7 +141,7 @@ class Episode {
     })
   }
 
-  /** The reader sends a call that claims to be the one that began a task. */
+  /** The reader sends a call that claims to be the original call of a task. */
   async forge(request: WireRequest, taskId: string): Promise<void> {
     const [call] = readMessages(request.body)
     const params = {
@@ -160,7 +160,10 @@ class Episode {
     await this.#deliver({ ...request, headers, body, how: ['forged'] })
   }
 
-  /** The owner approves on the command line, and no process works on the session: it waits for one that may continue it. */
+  /**
+   * The owner approves on the command line while no process works on the session. The session waits for a
+   * process that may continue it.
+   */
   async approveElsewhere(session: string, key: string): Promise<void> {
     const { run } = (await this.#agent?.replay(session)) ?? {}
     const call = run?.pending?.find(({ callId }) => key.startsWith(`${callId}@`))
@@ -171,14 +174,14 @@ class Episode {
     })
   }
 
-  /** A request as a client sends it: first changed copies of it arrive, then the request itself. */
+  /** A client request. Mutated copies arrive first, then the request itself. */
   async send(request: WireRequest): Promise<Response> {
     this.#mutator.learn(request.body)
     for (let left = this.pick([0, 1, 2, 3]); left > 0 && this.copies < copiesOfEpisode; left -= 1) {
       this.copies += 1
       const copy = this.#mutator.mutate(request)
       const delivered = this.#deliver(copy)
-      // Some arrive at the same time.
+      // Some arrive concurrently.
       // oxlint-disable-next-line no-await-in-loop -- one after the other
       if (this.#draw() < 0.7) await delivered
       else delivered.catch((error: unknown) => this.faults.push(String(error)))
@@ -257,7 +260,7 @@ class Episode {
     }
   }
 
-  /** Plays until all that was begun has come to its rest. */
+  /** Plays until all started work has settled. */
   async end(): Promise<void> {
     // oxlint-disable-next-line no-await-in-loop -- one after the other
     for (const { drain } of this.#handlers) await drain()
@@ -283,7 +286,7 @@ class Episode {
     this.#checkTurns()
   }
 
-  /** A call with a key begins one turn. */
+  /** A call with a key starts one turn. */
   #checkTurns(): void {
     for (const { id } of this.store.list()) {
       const starts = this.store.read(id).filter(({ type }) => type === 'start')
@@ -293,7 +296,7 @@ class Episode {
   }
 }
 
-/** Messages of a body: JSON, or a stream of events. */
+/** The messages of a JSON or event-stream body. */
 function readMessages(text: string): Record<string, unknown>[] {
   const parts =
     text.trimStart().startsWith('event:') || text.includes('\ndata: ')
@@ -313,7 +316,7 @@ function readMessages(text: string): Record<string, unknown>[] {
 
 const message = 'Pay ann@example.com.'
 
-/** A client of the official SDK: it asks for tools, calls one, and answers what it is asked. */
+/** A client of the official SDK. It lists tools, calls one, and answers elicitations. */
 async function playSdk(episode: Episode, user: Person, era: 'auto' | 'legacy', named: object): Promise<void> {
   const capabilities: ClientCapabilities = { elicitation: { form: {} } }
   const client = new Client(
@@ -336,14 +339,14 @@ async function playSdk(episode: Episode, user: Person, era: 'auto' | 'legacy', n
     await client.connect(transport)
     await client.callTool({ name: 'payer', arguments: { message, ...named } })
   } catch {
-    // A copy has cancelled the run, or has taken the session.
+    // A copy has cancelled the run or taken the session.
   }
   await client.close()
 }
 
 const clientCapabilities = { elicitation: { form: {} }, extensions: { [tasks]: {} } }
 
-/** A client with tasks, which the SDK does not have. */
+/** A client with task support, which the SDK lacks. */
 async function playTasks(episode: Episode, user: Person, named: object, key?: string): Promise<void> {
   const createRequest = (method: string, params: Record<string, unknown>): WireRequest => {
     const name = params['taskId'] ?? params['name']
@@ -418,7 +421,7 @@ test('whatever a request says, no effect comes without a grant, and one comes of
     totals.payments += episode.effects.length
   }
   expect(faults).toEqual([])
-  // What did nothing would prove nothing.
+  // Mutations without any effect would make the test meaningless.
   expect(totals.copies).toBe(episodes.length * copiesOfEpisode)
   if (only === undefined) expect(totals.payments).toBeGreaterThan(episodes.length)
 }, 600_000)

@@ -11,7 +11,10 @@ import { ManualModel, settled } from '../../support/manual-model.js'
 import { tool } from '../../support/tools.js'
 import { awaitTask, lastResult, rpc, scriptedModel } from './support.js'
 
-/** As on pages: the owner may go on with what its process has left, the reader may see it, the stranger has other sessions. */
+/**
+ * Same rights as on pages. The owner may continue sessions of a dead process. The reader may view them. The
+ * stranger has other sessions.
+ */
 const grants: Record<string, object> = {
   owner: { prefix: 'ann', context: 'owner', mayContinue: true },
   reader: { prefix: 'ann', context: 'reader' },
@@ -20,7 +23,7 @@ const grants: Record<string, object> = {
 const authorize = (request: Request) =>
   grants[request.headers.get('x-user') ?? ''] as { prefix: string } | undefined
 
-/** A process: its agent asks for an approval, then pays with the context that it has. */
+/** A process whose agent asks for an approval, then pays with its context. */
 function start(store: SessionStore) {
   const paidBy: unknown[] = []
   const pay = tool('pay', (_, { context }) => void paidBy.push(context), { needsApproval: true })
@@ -92,7 +95,7 @@ test('a stranger who echoes the requestState of another principal finds no task'
   const again = { ...call, requestState, inputResponses }
   const [first, second] = [
     await rpc(handler, 'tools/call', again, { user: 'owner', capabilities: plain }),
-    // Replayed, it changes nothing.
+    // A replay has no effect.
     await rpc(handler, 'tools/call', again, { user: 'owner', capabilities: plain }),
   ]
   expect(first.result?.['content']).toEqual([{ type: 'text', text: 'Done.' }])
@@ -137,7 +140,7 @@ test('an answered call that no process works on is continued for its owner, and 
 })
 
 describe('a task whose process has gone', () => {
-  /** A session that its process has left at work, and another process. */
+  /** A session whose process died during work, and another process. */
   async function left() {
     const store = memoryStore()
     const model = new ManualModel()
@@ -182,7 +185,7 @@ test('the session of a sub-agent is no task', async () => {
   await runSession(agents, { session: 's', input: 'Go.' })
   const [childId = ''] = store.list({ parent: 's' }).map(({ id }) => id.replace(/^s:/, ''))
   expect(childId).not.toBe('')
-  // A person who is called like a session reaches what begins with its id.
+  // A person whose name equals a session id can reach ids with that prefix.
   const handler = mcpServer({ agents, authorize: () => 's' })
   const { error } = await rpc(handler, 'tasks/get', { taskId: childId })
   expect(error?.code).toBe(-32_602)

@@ -14,7 +14,7 @@ import { mcpServer, type McpHandler } from '../../../src/mcp/server/index.js'
 import { distant } from '../../support/distant.js'
 import { awaitTask, rpc, scriptedModel } from './support.js'
 
-/** What a shield does with the words of a call. Each message below has something for each of them. */
+/** The shield's action for a call's text. Each message below contains a trigger for each action. */
 const shields = {
   'no shield': {},
   'redacted personal data': { input: [piiShield()] },
@@ -78,7 +78,7 @@ const send = (handler: McpHandler, { session, key, message: text = message }: Se
     { capabilities: plain, ...(key !== undefined && { meta: { 'statewright/key': key } }) },
   )
 
-/** Sends a call and its answers, each of them twice, as a client does whose connection breaks after each. */
+/** Sends a call and its answers twice each, like a client whose connection breaks after each request. */
 async function callTwice(handlers: readonly McpHandler[], sending: Sending): Promise<string> {
   const [one, two] = handlers as [McpHandler, McpHandler]
   /* oxlint-disable no-await-in-loop -- one round after the other */
@@ -112,7 +112,7 @@ test.each(cells)('with %s, a call with %s that is sent again has one effect', as
   const isBlocked = shield === 'blocked input'
   expect(place.count()).toBe(isBlocked ? 0 : 1)
   if (!isBlocked) expect(answer).toContain('payment 1')
-  // The next call has an approval and an effect of its own, though the provider repeats its ids.
+  // The next call has a separate approval and effect, although the provider repeats its ids.
   const next = { session: 'next', ...ways[way], ...(way !== 'a session' && { key: 'k2' }), message: 'Again.' }
   await callTwice(handlers, next)
   expect(place.count()).toBe(isBlocked ? 0 : 2)

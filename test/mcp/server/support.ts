@@ -4,12 +4,12 @@ import type { ModelResponse } from '../../../machines/agent/model-response.js'
 import { plainAnswer } from '../../support/manual-model.js'
 import type { McpHandler } from '../../../src/mcp/server/index.js'
 
-/** What the model says next, by what it reads: a text, or calls of tools. */
+/** The model's next text or tool calls, based on its input. */
 export type Script = (
   request: ModelRequest,
 ) => string | { name: string; arguments: string }[] | Promise<string>
 
-/** A model that follows a script, and counts what it was asked. */
+/** A scripted model that counts its requests. */
 export function scriptedModel(script: Script): ModelProvider & { requests: number } {
   const model = {
     provider: 'script',
@@ -30,7 +30,7 @@ export function scriptedModel(script: Script): ModelProvider & { requests: numbe
   return model
 }
 
-/** The last result of a tool, where the model has just read one. */
+/** The last tool result, if it is the model's latest input. */
 export function lastResult({ messages }: ModelRequest): string | undefined {
   const last = messages.at(-1)
   return last?.role === 'tool' ? last.content : undefined
@@ -85,7 +85,7 @@ export interface RpcReply {
   error?: { code: number; message: string; data?: unknown }
 }
 
-/** A request of the 2026 revision as it is on the wire: the client of the SDK has no tasks. */
+/** A raw request of the 2026 revision, because the SDK client has no tasks. */
 export async function rpc(
   handler: McpHandler,
   method: string,
@@ -127,7 +127,7 @@ export async function rpc(
   return (await response.json()) as RpcReply
 }
 
-/** Asks for a task until it has one of these states. */
+/** Polls a task until it reaches one of these states. */
 export async function awaitTask(
   handler: McpHandler,
   taskId: string,

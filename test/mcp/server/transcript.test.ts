@@ -7,7 +7,7 @@ import { startServer } from '../http-server.js'
 import { blockOf } from '../page-block.js'
 import { lastResult, scriptedModel } from './support.js'
 
-/** What goes over the wire, as the page shows it: without what the SDK puts into every request, and without ids that chance makes. */
+/** The wire traffic as the page shows it, without the SDK's standard fields and without random ids. */
 class Transcript {
   readonly lines: string[] = []
 

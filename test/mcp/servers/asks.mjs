@@ -1,4 +1,4 @@
-// Asks before it books, in the revision that argv says. Each call, and what it was answered, is a line of the file JOURNAL.
+// Asks before it books, in the revision given in argv. Appends each call and its answer to the file JOURNAL.
 import { appendFileSync } from 'node:fs'
 import { serveModern } from './modern-server.mjs'
 import { send, serve, text, tool } from './raw-server.mjs'
@@ -45,7 +45,7 @@ function booked(name, answers) {
   return text(`booked: ${JSON.stringify(answers)}`)
 }
 
-/** 2026-07-28: it answers with what it asks, and is called again. */
+/** 2026-07-28: it returns its questions, and the client calls again. */
 function callModern(name, args, { params: { inputResponses, requestState } }) {
   note({ call: name, inputResponses, requestState })
   if (name === 'plain') return text('plain')
@@ -67,7 +67,7 @@ function callModern(name, args, { params: { inputResponses, requestState } }) {
   }
 }
 
-/** 2025-11-25: it asks while the call is at work. */
+/** 2025-11-25: it asks during the call. */
 const waiting = new Map()
 let lastId = 0
 const ask = (params) =>

@@ -2,7 +2,7 @@
 import { send, serve, text, tool } from './raw-server.mjs'
 
 let names = ['add', 'remove']
-/** What tools are listed with, once they have been changed. */
+/** The tools' descriptions after the change. */
 const more = {}
 
 serve({

@@ -1,4 +1,4 @@
-// Dies in the middle of a call. Its test counts its lives by what `pid` returns.
+// Dies in the middle of a call. The test counts its restarts by the result of `pid`.
 import { serve, text, tool } from './raw-server.mjs'
 
 serve({

@@ -1,4 +1,4 @@
-// Ends at whatever comes before a greeting, as some libraries make servers do.
+// Exits on any message before the handshake, as some server libraries do.
 import { serve, text, tool } from './raw-server.mjs'
 
 serve({

@@ -38,7 +38,7 @@ const tools = [
   tool('bottomless', { description: 'BOTTOMLESS' }),
 ]
 
-/** No library writes or reads this by recursion. */
+/** No library reads or writes this recursively. */
 const bottomless = '['.repeat(100_000) + ']'.repeat(100_000)
 
 serve({

@@ -1,11 +1,11 @@
-// A server of the revision 2026-07-28 without any library: clients do not greet it, and it tells of changes to those that listen.
+// A 2026-07-28 server without a library. Clients send no handshake, and it notifies listeners of changes.
 import { createInterface } from 'node:readline'
 import { send, text, tool } from './raw-server.mjs'
 
 const version = '2026-07-28'
 const subscription = 'io.modelcontextprotocol/subscriptionId'
 
-/** `call(name, args, request)` returns a result, or undefined when it sends one itself. */
+/** `call(name, args, request)` returns a result, or undefined when it sends the result itself. */
 export function serveModern({ name = 'modern', tools, call, on = {} }) {
   const answers = {
     'server/discover': () => ({

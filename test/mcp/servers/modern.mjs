@@ -1,4 +1,4 @@
-// Its list changes with its calls; `end` ends the stream of those who listen, and changes the list once more.
+// Its list changes with its calls. `end` closes the listeners' stream and changes the list again.
 import { send, serveModern, subscription, text, tool } from './modern-server.mjs'
 
 let names = ['add', 'end', 'seen', 'hang', 'lie']

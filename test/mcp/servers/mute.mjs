@@ -1,4 +1,4 @@
-// Says nothing to what it does not know.
+// Does not answer unknown requests.
 import { createInterface } from 'node:readline'
 import { send, text, tool } from './raw-server.mjs'
 

@@ -1,4 +1,4 @@
-// Lists tools whose schemas are outside the rules of providers, and takes whatever arguments come.
+// Lists tools whose schemas violate the providers' rules, and accepts any arguments.
 import { serve, text, tool } from './raw-server.mjs'
 
 const withSchema = (name, inputSchema) => tool(name, { inputSchema })

@@ -1,4 +1,4 @@
-// Can be started once. Its argument is the file that it leaves as a mark.
+// Starts only once. Its argument is the marker file that it leaves.
 import { existsSync, writeFileSync } from 'node:fs'
 import { serve, tool } from './raw-server.mjs'
 

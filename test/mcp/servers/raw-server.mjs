@@ -1,4 +1,4 @@
-// A server without any library, so that it can do what the protocol forbids.
+// A server without a library, so that it can violate the protocol.
 import { createInterface } from 'node:readline'
 
 export function send(message) {
@@ -14,8 +14,8 @@ export function tool(name, more = {}) {
 }
 
 /**
- * `tools()` is the list; `call(name, args, request)` returns a result, or undefined when it sends one itself.
- * `page` replaces the answer to tools/list.
+ * `tools()` returns the list. `call(name, args, request)` returns a result, or undefined when it sends the
+ * result itself. `page` replaces the answer to tools/list.
  */
 export function serve({ name = 'odd', tools = () => [], call = () => text('ok'), page, on = {} }) {
   const answers = {

@@ -1,4 +1,4 @@
-// Answers with the very result, error or progress that the call's arguments hold.
+// Answers with the exact result, error or progress given in the call's arguments.
 import { send, serve, text, tool } from './raw-server.mjs'
 
 let cancelled = 0

@@ -1,4 +1,4 @@
-// Never answers anything, says something that is no MCP, and does not go when it is asked to.
+// Never answers, prints text that is not MCP, and ignores requests to exit.
 console.log('Welcome to my server!')
 console.log('{"welcome":"to my server"}')
 console.error(`Loading the universe … as ${process.pid}`)

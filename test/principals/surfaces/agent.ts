@@ -7,7 +7,7 @@ const context = 'operator'
 const listed = 'listed'
 const nameIn = ({ process: { kind } }: Place): string => (kind === 'other agent' ? 'support' : 'billing')
 
-/** All that a watch tells, until it ends or nothing more comes. */
+/** All events of a watch, until it ends or stays silent. */
 async function watched({ process, world }: Place): Promise<unknown[]> {
   const told: unknown[] = []
   const gone = new AbortController()
@@ -20,7 +20,9 @@ async function watched({ process, world }: Place): Promise<unknown[]> {
   return told
 }
 
-/** The item of a batch that is the session. What another process holds is waited for, here until the batch is parked. */
+/**
+ * The batch item with the session. Items held by another process are awaited, here until the batch is parked.
+ */
 async function runItem({ process, world }: Place): Promise<void> {
   const park = new AbortController()
   const { batch: id, item } = batchItem
@@ -34,7 +36,7 @@ async function runItem({ process, world }: Place): Promise<void> {
   await running
 }
 
-/** The alarm of a run that sleeps, or waits for a budget. Its session may stand otherwise by now. */
+/** The alarm of a run that sleeps or waits for a budget. Its session state may have changed by then. */
 async function woken(place: Place): Promise<void> {
   const alarm = { agent: 'billing', version: '3' }
   await place.process.store.timers?.set([{ id: `wake:${session}`, at: 0, data: JSON.stringify(alarm) }])
@@ -50,13 +52,13 @@ async function letWakerPoll(place: Place): Promise<void> {
     onError: (error) => errors.push(error),
   })
   waker.start()
-  // A poll, and the session to its rest.
+  // A poll, then the session up to its next wait.
   await world.passing(new Promise((resolve) => world.clock.setTimeout(() => resolve(null), 3000)))
   await waker.stop()
   if (errors.length > 0) throw errors[0]
 }
 
-/** What an agent does by its methods, and what drives it. */
+/** Agent methods and their drivers. */
 export const agentSurfaces: Surface[] = [
   operator('agent.run', 'begin', ({ process }) => process.agent.run('Again.', { session, context }).result),
   operator('agent.resume', 'continue', async ({ process }) => {

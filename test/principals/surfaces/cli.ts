@@ -4,7 +4,7 @@ import { fileStore } from '../../../src/stores/file/index.js'
 import type { Deed, Place, Surface, Told } from '../surface.js'
 import { session } from '../world.js'
 
-/** A folder for the sessions of a cell whose surface is a command, and the store in it. */
+/** A session folder for a command's cell, and its store. */
 export async function kept() {
   const cwd = await folder({
     'end.json': { turns: [{ text: 'Done.' }], onExhausted: 'repeatLast' },
@@ -13,10 +13,10 @@ export async function kept() {
   return { cwd, store: fileStore({ dir: join(cwd, 'kept') }) }
 }
 
-/** What a command prints. It refuses by its exit code. */
+/** A command's output. Its exit code reports a refusal. */
 async function commanded(args: readonly string[], cwd: string): Promise<Told> {
   const { code, out, err } = await cli([...args, '--store', 'file:kept'], { cwd })
-  // 3: stopped, 4: it waits for input. Both are what came of it.
+  // Exit codes 3 (stopped) and 4 (waits for input) are valid outcomes.
   const isRefused = code === 1 || code === 2
   return { refused: isRefused ? `exit ${code}` : null, shown: out + err }
 }
@@ -41,7 +41,7 @@ function command(
 
 const call = ({ question: { callId, fingerprint } }: Place): string => `${callId}@${fingerprint}`
 
-/** Commands that come to a session. The agent of a command is its own, and has no name. */
+/** Commands that access a session. The agent of a command is unnamed. */
 export const cliSurfaces: Surface[] = [
   command('run', 'begin', () => [rehearsal, '--session', session, 'Again.']),
   command('resume', 'continue', () => [session, rehearsal]),

@@ -5,7 +5,7 @@ import type { RestateContext } from '../../../src/restate/restate-sessions.js'
 import { listOf, operator, type Place, type Surface } from '../surface.js'
 import { session } from '../world.js'
 
-/** A queue that drives at once what comes into it, and nothing that is put off. */
+/** A queue that drives its jobs at once and ignores delayed jobs. */
 class Queue {
   readonly executorID = 'me'
   readonly workflowID = undefined
@@ -48,7 +48,7 @@ export function restateHandlers(agents: Agents): Record<string, Handler> {
   return handlers
 }
 
-/** A call of a handler. Where it waits for people or sleeps, it is left there. */
+/** A handler call. It is abandoned where it waits for people or sleeps. */
 function callOf(handler: string, place: Place, given: object): Promise<unknown> {
   return new Promise((resolve, reject) => {
     const never = new Promise(() => undefined)
@@ -81,7 +81,7 @@ const restated = (of: string, does: Surface['does'], given: (place: Place) => ob
 
 const agentOf = ({ process: { kind } }: Place): string => (kind === 'other agent' ? 'support' : 'billing')
 
-/** What the hosts do, with SDKs that do at once what they are asked. */
+/** The hosts' actions, with SDKs that execute requests at once. */
 export const hostSurfaces: Surface[] = [
   dbos('enqueue', 'begin', (place, own) =>
     own.enqueue({ session, input: 'Again.', turn: 2, agent: agentOf(place) }),

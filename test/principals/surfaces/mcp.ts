@@ -14,7 +14,7 @@ interface Asked {
   params: (place: Place) => Record<string, unknown>
 }
 
-/** What the server answers to a request of the 2026 revision, to its end. */
+/** The server's full answer to a request of the 2026 revision. */
 async function askedOf(place: Place, { method, params: toParams }: Asked): Promise<Told> {
   const handler = mcpServer({
     agents: listOf(place),
@@ -44,7 +44,7 @@ async function askedOf(place: Place, { method, params: toParams }: Asked): Promi
   return { refused: refusalOf(shown), shown }
 }
 
-/** The code of a refusal; of one that the protocol has no code for, what it says. */
+/** The code of a refusal, or its text if the protocol has no code for it. */
 function refusalOf(shown: string): string | null {
   const { error, result } = JSON.parse(shown) as {
     error?: { code: number | string; message: string; data?: { reason?: string } }

@@ -11,7 +11,7 @@ type Handler = (request: Request) => Promise<Response>
 
 const origin = 'http://page.test'
 
-/** What a handler answers, to its end; of a stream that has none, how it begins. */
+/** A handler's full answer, or the start of a stream without an end. */
 async function askedOf(handler: Handler, place: Place, path: string, body?: unknown): Promise<Told> {
   const request = new Request(`${origin}${path}`, {
     ...(body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }),
@@ -74,7 +74,7 @@ const both = (route: string, does: Surface['does'], path: string, body?: object)
 
 const stepStart = { type: 'step-start' }
 
-/** A message of a page, in the words of both protocols. */
+/** A page message in the format of both protocols. */
 const said = (id: string, text: string): object => ({
   id: chatId,
   threadId: chatId,

@@ -5,7 +5,7 @@ import { Visitor, ask } from '../../studio/visitor.js'
 import type { Place, Surface, Told } from '../surface.js'
 import { session } from '../world.js'
 
-/** A request of the page that has opened the address, or of another one. */
+/** A request from the page that opened the address, or from another page. */
 function surface(
   of: string,
   does: Surface['does'],

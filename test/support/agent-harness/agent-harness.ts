@@ -34,11 +34,11 @@ import { turnOfAnswer, turnOfFailure } from './turn-of.js'
 type Steps = ReplayPath['steps']
 
 /**
- * The live agent — the `openai` client over HTTP, real tools, real back-off and deadline — and the hands that cause in
- * its world what a path says. After each step its journal has to hold the events of the path and no others.
+ * The live agent (the `openai` client over HTTP, real tools, real back-off and deadline) with controls that
+ * cause the events of a path. After each step its journal must contain exactly the events of the path.
  */
 export class AgentHarness implements ReplayHarness {
-  /** Events that were sent to the machine because nothing outside can cause them. */
+  /** Events sent directly to the machine, because no external action can cause them. */
   readonly sent: string[] = []
   readonly #steps: Steps
   readonly #clock = new LaggingClock(0)
@@ -46,13 +46,13 @@ export class AgentHarness implements ReplayHarness {
   #isDeferring = false
   readonly #cues = new Map<string, Cue<unknown>>()
   readonly #journal: JournalEntry[] = []
-  /** Answers that the rehearsal is to give, by the number of the request. */
+  /** The rehearsal's answers, by request number. */
   readonly #answers: Cue<Turn>[] = []
   /** The request that waits for its answer. */
   #asked: Cue<Turn> | undefined
-  /** What holds the effects of the last event back, where the path wants them to fail. */
+  /** Holds back the effects of the last event, where the path makes them fail. */
   #durable: Cue<void> | undefined
-  /** What keeps the answer of the shared budget back that refuses the next request. */
+  /** Holds back the shared budget's answer that refuses the next request. */
   #refusing: Cue<void> | undefined
   #step = 0
   #isStopped = false
@@ -63,7 +63,7 @@ export class AgentHarness implements ReplayHarness {
 
   readonly #telemetry: Telemetry | undefined
 
-  /** `hear` is told every event of the run, `telemetry` measures it. */
+  /** `hear` receives every event of the run, `telemetry` measures it. */
   constructor(steps: Steps, hear: (event: AgentEvent) => void = () => undefined, telemetry?: Telemetry) {
     this.#steps = steps
     this.#hear = hear
@@ -88,7 +88,7 @@ export class AgentHarness implements ReplayHarness {
       model,
       tools: Object.values(input.tools).some((one) => one.handoff) ? [...tools, leadTo(model, tools)] : tools,
       clock: this.#clock,
-      // A limit of the cost needs a price. Paths say what a request costs: nothing.
+      // A cost limit needs a price. The paths set request costs, so this price is zero.
       ...(input.config.limits.costLimit > 0 && {
         prices: { m: { inputPerMillion: 0, outputPerMillion: 0 } },
       }),
@@ -118,7 +118,7 @@ export class AgentHarness implements ReplayHarness {
         screenCalls: fromPromise<CallScreening[]>(() => this.#cue('callShields')),
         screenResults: fromPromise<CallScreening[]>(() => this.#cue('resultShields')),
         screenOutput: fromPromise<Screening>(() => this.#cue('outputShields')),
-        // A call that loads its tool ends by itself, and a path has other ends, too.
+        // A call that loads its tool ends by itself, but paths also contain other ends.
         ...(this.#isDeferring && { runTools: fromCallback<AgentMachineEvent>(() => undefined) }),
       },
     })
@@ -153,7 +153,9 @@ export class AgentHarness implements ReplayHarness {
     await this.#rehearsal?.close()
   }
 
-  /** Lets the world go on until something holds. A replay whose time is up stops the harness, which ends the wait. */
+  /**
+   * Advances the world until the condition holds. A replay timeout stops the harness, which ends the wait.
+   */
   async #until(holds: () => boolean): Promise<void> {
     while (!holds()) {
       if (this.#isStopped) throw new Error('The harness has been stopped.')
@@ -170,7 +172,7 @@ export class AgentHarness implements ReplayHarness {
     const [, ending, actor = ''] = /^xstate\.(done|error)\.actor\.(.+)$/.exec(event.type) ?? []
     if (actor === 'model' || actor === 'conclusion') return this.#answer(event)
     if (actor === 'backOff' && ending === 'done') return this.#waitOut()
-    // A callback has no end, and a timer does not fail: these two handlers stand there for what cannot be foreseen.
+    // A callback has no end event, and a timer does not fail. These two handlers cover unforeseen cases.
     if (actor === 'tools' || actor === 'backOff') return this.#send(event)
     if (ending === 'done') return (await this.#waiting(actor)).resolve(event.output)
     if (ending === 'error') return (await this.#waiting(actor)).reject(event.error)
@@ -182,7 +184,7 @@ export class AgentHarness implements ReplayHarness {
       case 'CHILD_USAGE':
       case 'CHILD_WAITING':
         return this.#tellOfChild(event)
-      // The tools of the bench are no skill's, keep no handle and hand nothing over.
+      // The bench tools belong to no skill, keep no handle and hand no conversation over.
       case 'HANDLE_SAVED':
         return this.#send(event)
       case 'SKILL_CHANGED':
@@ -193,7 +195,7 @@ export class AgentHarness implements ReplayHarness {
         return this.#send(event)
       case 'STORE_FAILED':
         await this.#arrived(event)
-        // Only effects wait for the store; elsewhere its failure is told by whoever holds the run.
+        // Only effects wait for the store. Elsewhere the run's owner reports its failure.
         return this.#durable
           ? this.#durable.reject(new StoreError('disk_full', 'The disk is full.'))
           : this.#send(event)
@@ -214,7 +216,7 @@ export class AgentHarness implements ReplayHarness {
     this.#live.send(plain as AgentMachineEvent)
   }
 
-  /** Some events come late: time has passed, and the event loop was too busy for a timer to notice. */
+  /** Some events come late, because time passed while the event loop was too busy to fire a timer. */
   #lag({ type, now }: AnyEventObject): void {
     const { now: started = 0 } = (this.#steps[0]?.event.input ?? {}) as Partial<AgentInput>
     if (type !== 'DEADLINE' && typeof now === 'number' && now > started) this.#clock.lag(now - started)
@@ -244,19 +246,19 @@ export class AgentHarness implements ReplayHarness {
 
   async #endCall(event: AnyEventObject): Promise<void> {
     const { callId, result } = event as unknown as { callId: string; result: ToolResult }
-    // The tools of the bench are no sub-agents.
+    // The bench tools are not sub-agents.
     if (result.child || event['usage'] || this.#isDeferring) return this.#send(event)
     await this.#until(() => this.#bench.isRunning(callId))
     this.#bench.end(callId, result)
   }
 
-  /** What a sub-agent would have told; the tool in its place runs anew when the run goes on. */
+  /** A sub-agent's event. The tool in its place runs again when the run continues. */
   #tellOfChild(event: AnyEventObject): void {
     if (event.type === 'CHILD_WAITING') this.#bench.forget(event['callId'] as string)
     this.#send(event)
   }
 
-  /** Some stops come when a part of the answer has arrived. */
+  /** Some stops arrive after a part of the answer. */
   async #arrived({ partial }: { type: string; partial?: { text: string } }): Promise<void> {
     if (!partial) return
     const asked = await this.#request()
@@ -290,7 +292,7 @@ export class AgentHarness implements ReplayHarness {
     return asked
   }
 
-  /** Each request says which it is, so that its answer finds it. */
+  /** Each request carries its number, so that its answer finds it. */
   #numbered(model: ModelProvider): ModelProvider {
     return {
       provider: model.provider,
@@ -303,7 +305,7 @@ export class AgentHarness implements ReplayHarness {
     }
   }
 
-  /** Effects wait for their cause to be durable: here they wait longer when they are never to happen. */
+  /** Effects wait until their cause is durable. Here they wait longer if they must never happen. */
   #flushed = (): Promise<void> | undefined => {
     this.#durable = undefined
     const next = this.#findNext()
@@ -313,13 +315,13 @@ export class AgentHarness implements ReplayHarness {
     return this.#durable.promise
   }
 
-  /** The event by which the work ends that has begun. */
+  /** The event that ends the started work. */
   #findNext(): AnyEventObject | undefined {
     const coming = this.#steps.slice(this.#journal.length)
     return coming.find(({ event }) => /^(TOOL_RESULT|STORE_FAILED|xstate\..*)$/.test(event.type))?.event
   }
 
-  /** It refuses what the path says that it refuses. */
+  /** It refuses the content that the path marks as refused. */
   readonly #budget: SharedBudget = {
     id: 'tenant',
     reserveOutputTokens: 1,
@@ -340,8 +342,8 @@ export class AgentHarness implements ReplayHarness {
 }
 
 /**
- * What makes the agent known to which the paths hand over. No path calls it: the tool of the bench that paths call ends as they say, and
- * the event is theirs.
+ * Makes the handoff target of the paths known. No path calls it. The bench tool ends as the path dictates,
+ * and the event comes from the path.
  */
 function leadTo(model: ModelProvider, tools: readonly Tool[]): Tool {
   const billing = createAgent({ model, tools: [...tools] })

@@ -1,8 +1,8 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
 
 /**
- * What differs between the state that a path was made with and the live one, beyond where the machine is; null when
- * they agree. Ids, times and wordings are the world's own. A path read from a file carries no context.
+ * The difference between the path's state and the live state, apart from the machine's position, or null when
+ * they agree. Ignores ids, times and wordings. A path read from a file carries no context.
  */
 export function agreement(planned: object | undefined, live: { context: AgentContext }): string | null {
   if (planned === undefined || !('context' in planned)) return null

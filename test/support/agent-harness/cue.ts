@@ -1,4 +1,4 @@
-/** A promise that somebody else settles. */
+/** A promise settled from outside. */
 export class Cue<T> {
   resolve: (value: T) => void = () => undefined
   reject: (reason: unknown) => void = () => undefined
@@ -8,7 +8,7 @@ export class Cue<T> {
   })
 
   constructor() {
-    // Whoever waits for it may be gone by then.
+    // The waiting code may be gone by then.
     this.promise.catch(() => undefined)
   }
 }

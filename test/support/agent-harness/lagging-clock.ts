@@ -1,7 +1,7 @@
 import { SimulatedClock } from 'xstate'
 import type { Clock } from '../../../src/index.js'
 
-/** Time by hand; and time that passes while the event loop is busy, so that no timer has fired yet. */
+/** A manual clock that can also advance while the event loop is busy, before any timer fires. */
 export class LaggingClock implements Clock {
   readonly #timers = new SimulatedClock()
   #ahead: number
@@ -14,12 +14,12 @@ export class LaggingClock implements Clock {
     return this.#timers.now() + this.#ahead
   }
 
-  /** Time passes, and timers fire. */
+  /** Advances time and fires timers. */
   increment(ms: number): void {
     this.#timers.increment(ms)
   }
 
-  /** Time passes unnoticed. */
+  /** Advances time without firing timers. */
   lag(ms: number): void {
     this.#ahead += ms
   }

@@ -8,7 +8,7 @@ interface Execution {
   reject(error: Error): void
 }
 
-/** The tools of the alphabet, real ones, that end when and as they are told. */
+/** The alphabet's tools, with real implementations whose end the test controls. */
 export class ToolBench {
   readonly tools: Tool[]
   readonly #running = new Map<string, Execution>()
@@ -47,7 +47,7 @@ export class ToolBench {
     this.#running.delete(callId)
   }
 
-  /** The runner was stopped: what its executions still do is nobody's business. */
+  /** The runner was stopped, so the outcomes of its executions do not matter. */
   clear(): void {
     this.#running.clear()
   }

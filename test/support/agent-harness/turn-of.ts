@@ -2,7 +2,7 @@ import type { ModelActorError, ModelOutput } from '../../../machines/agent/model
 import type { Usage } from '../../../machines/agent/usage.js'
 import type { Turn } from '../../../src/rehearsal/index.js'
 
-/** The response of a provider that leads to this answer. */
+/** The provider response that produces this answer. */
 export function turnOfAnswer({ response }: ModelOutput): Turn {
   const { text, refusal, toolCalls, finishReason, usage } = response
   return {
@@ -18,7 +18,7 @@ export function turnOfAnswer({ response }: ModelOutput): Turn {
   }
 }
 
-/** The response of a provider that leads to this failure. */
+/** The provider response that produces this failure. */
 export function turnOfFailure({ kind, code, partialText, usage }: ModelActorError): Turn {
   if (kind === 'incomplete') return { raw: { body: openEnded(partialText, usage) } }
   const error = { message: 'The request cannot be answered.', code }
@@ -30,7 +30,7 @@ export function turnOfFailure({ kind, code, partialText, usage }: ModelActorErro
 
 const statuses = { transient: 503, rate_limit: 429, context_overflow: 400, fatal: 401 }
 
-/** A stream that closes without a finish reason and `[DONE]`, after its usage. */
+/** A stream that closes after its usage, without a finish reason and `[DONE]`. */
 function openEnded(content: string, usage: Usage | null): string {
   const text = { choices: [{ index: 0, delta: { role: 'assistant', content }, finish_reason: null }] }
   return toStream([text, ...(usage ? [toCost(usage)] : [])])
