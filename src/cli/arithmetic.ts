@@ -1,4 +1,4 @@
-// Apart from the tools, which need Node: the playground of the site runs this in a browser.
+// Separate from the tools, which need Node, because the playground of the site runs this module in a browser.
 
 /** The message names the position and the expected token. */
 export class ArithmeticError extends Error {

@@ -105,7 +105,7 @@ export interface Command {
   options: OptionSpecs
   /** Paragraphs below the options in `--help`. Indented lines are not wrapped. */
   notes: readonly string[]
-  /** @throws {CliError} `bad_usage`, and what the command throws */
+  /** @throws {CliError} `bad_usage`, and the errors of the command */
   execute(args: readonly string[], io: CliIO): Promise<ExitCode>
 }
 

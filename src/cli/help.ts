@@ -3,7 +3,7 @@ import type { Command, CommandGroup, OptionSpec, OptionSpecs } from './command.j
 /** Help fits the smallest usual terminal. */
 const maxColumns = 80
 
-/** A left column wider than this gets a line of its own. */
+/** A left column wider than this gets a separate line. */
 const maxLeft = 26
 
 interface CommandSection {

@@ -122,7 +122,7 @@ interface Jiti {
 /**
  * Imports a TypeScript module with jiti if it is installed, because jiti supports all of TypeScript, and './other.js'
  * for other.ts. Otherwise Node loads it, which strips types from 22.18 on.
- * @throws {StatewrightError} `missing_package` when only jiti can load it; else what the module throws
+ * @throws {StatewrightError} `missing_package` when only jiti can load it; otherwise the errors of the module
  */
 async function importTypeScript(file: string): Promise<unknown> {
   const { href } = pathToFileURL(file)

@@ -20,9 +20,9 @@ export interface OpenMcp {
 }
 
 /**
- * Opens the servers of `--mcp`. Each is a command line (`KEY=secret npx -y some-server /srv`, with environment variables
- * before the command) or an http(s) URL, where the user signs in with `createAuth`. Servers with the same name get numbers.
- * When one fails, the others are closed.
+ * Opens the servers of `--mcp`. Each is a command line (`KEY=secret npx -y some-server /srv`, with environment
+ * variables before the command) or an http(s) URL, where the user signs in with `createAuth`. Servers with the same
+ * name get numbers. If one server fails, the others are closed.
  */
 export async function openMcp(
   texts: readonly string[],

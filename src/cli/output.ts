@@ -83,7 +83,9 @@ export class ProgressLine {
   #lastAt: number
   #timer: unknown
 
-  /** `hasDataOnTerminal`: stdout prints data on the same terminal, where a progress line would mix with it. */
+  /**
+   * `hasDataOnTerminal` means that stdout prints data on the same terminal, where a progress line would mix with it.
+   */
   constructor({ stderr, env }: Pick<CliIO, 'stderr' | 'env'>, clock: Clock, hasDataOnTerminal = false) {
     this.#stderr = stderr
     this.#clock = clock
@@ -176,7 +178,7 @@ interface WriteFileOptions {
   option?: string
   /** Whether an existing file is replaced. Default true. */
   replace?: boolean
-  /** Of a new file. Defaults to the usual one. */
+  /** Mode of a new file. Defaults to the usual mode. */
   mode?: number
   makeFolder?: boolean
 }

@@ -68,7 +68,7 @@ export function describeNeed(pending: PendingCall): string {
   return `${call} needs approval${interrupted ? '. It was interrupted and may already have had its effect' : ''}`
 }
 
-/** Shows all arguments, however long, because a person approves what they have read. */
+/** Shows all arguments in full, because people approve only content that they have read. */
 export function describeCall(pending: PendingCall): string {
   return `${formatCallPath(pending)}(${formatArguments(pending.arguments, Infinity)})`
 }

@@ -6,9 +6,9 @@ import type { SessionResult } from '../core/drive/drive-rest.js'
 /** A request to run a session, including its answers: at most 1,000 bytes of JSON. */
 export interface DbosEnqueueRequest {
   session: string
-  /** Input of the run. Default: the result of `loadInput`, which may be longer. */
+  /** Input of the run. Defaults to the result of `loadInput`, which may be longer. */
   input?: string
-  /** The turn to run; see `runSession`. Default: the first. */
+  /** The turn to run; see `runSession`. Defaults to the first. */
   turn?: number
   agent?: string
   /** 0 is the highest. Default: 10 for new sessions, 5 for started ones. */

@@ -119,8 +119,8 @@ export function createInboxPoll(
 }
 
 /**
- * Whether the session can use its message: an answer while it waits, or a queued message after its end. After a
- * cancelled run, queued messages wait for the user.
+ * Whether the session can use its message, which is an answer while it waits, or a queued message after its end. After
+ * a cancelled run, queued messages wait for the user.
  */
 async function canContinue(store: SessionStore, { id, summary }: ListedSession): Promise<boolean> {
   const state = summary?.state ?? null

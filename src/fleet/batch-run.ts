@@ -34,7 +34,9 @@ export interface BatchResult<Item = BatchItem, Output = unknown, Tools = AnyTool
   session: string
   /** The run at its end or while it waits; null if it could not run (see `error`). */
   result: RunResult<Output, Tools> | null
-  /** Why the item could not run: an unusable input (`invalid_input`) or an unreadable log (`corrupt_log`, …). */
+  /**
+   * Why the item could not run, such as an unusable input (`invalid_input`) or an unreadable log (`corrupt_log`, …).
+   */
   error?: StatewrightError
 }
 

@@ -99,7 +99,7 @@ export class BatchCounter {
   readonly #startedAt: number
   readonly #listener: ((progress: BatchProgress) => void) | undefined
 
-  /** `now`: a monotonic clock in milliseconds. */
+  /** `now` is a monotonic clock in milliseconds. */
   constructor(
     total: number | null,
     now: () => number,

@@ -10,7 +10,7 @@ export interface BudgetTerms {
   tokens: number | null
   /** Null for a single window that never ends. */
   per: BudgetPeriod | null
-  /** IANA time zone in which days and months start, such as `Europe/Zurich`. */
+  /** IANA time zone for the start of days and months, such as `Europe/Zurich`. */
   timezone: string
 }
 
@@ -182,7 +182,7 @@ function isWholeFrom(value: unknown, from: number, to: number): boolean {
   return Number.isSafeInteger(value) && isNumber(value, from, to)
 }
 
-/** The length of a budget window: a calendar unit or milliseconds. */
+/** The length of a budget window, as a calendar unit or in milliseconds. */
 export type BudgetPeriod = 'hour' | 'day' | 'month' | number
 
 /** A time window in milliseconds since the epoch. The next window starts at `endsAt`. */
@@ -225,7 +225,7 @@ export function isTimezone(timezone: string): boolean {
 }
 
 /**
- * The moment at which clocks in a zone show a local time, which is passed as if the zone were UTC. A skipped local
+ * The moment when clocks in a zone show a local time. The local time is passed as if the zone were UTC. A skipped local
  * time maps to a nearby one.
  */
 function fromLocalTime(local: number, timezone: string): number {

@@ -40,7 +40,7 @@ export interface CreateBudgetOptions {
   tokens?: number
   /** When the budget resets. Default: never. */
   per?: BudgetPeriod
-  /** IANA time zone in which hours, days and months start. Default: UTC. */
+  /** IANA time zone for the start of hours, days and months. Default: UTC. */
   timezone?: string
   /** A session store of Statewright, or a custom `BudgetStore`. */
   store: Pick<SessionStore, 'openBudgets'> | BudgetStore
@@ -55,7 +55,7 @@ export interface CreateBudgetOptions {
   onEmpty?: 'end' | 'wait'
   /** Time after which the reservation of a dead process expires, in milliseconds. Default: 60000. */
   leaseMs?: number
-  /** For tests. Default: the system clock. */
+  /** For tests. Defaults to the system clock. */
   clock?: Clock
 }
 

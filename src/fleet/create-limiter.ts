@@ -25,7 +25,7 @@ export interface CreateLimiterOptions {
   tokensPerMinute?: number
   /** Share of the allowance of a minute that may go at once, above 0 and at most 1. Default: 0.1. */
   burst?: number
-  /** For tests. Default: the system clock. */
+  /** For tests. Defaults to the system clock. */
   clock?: Clock
 }
 

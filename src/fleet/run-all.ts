@@ -15,11 +15,11 @@ export interface RunAllOptions {
   id: string
   /** Maximum number of items that run at once. Default: 8. */
   concurrency?: number
-  /** Parks the batch: no new item starts, and running items stop where the same batch can continue them. */
+  /** Parks the batch. No new item starts, and running items stop where the same batch can continue them. */
   signal?: AbortSignal
   /** Called whenever a number changes. */
   onProgress?: (progress: BatchProgress) => void
-  /** Number of items, for `onProgress`. Default: the length of a list, otherwise unknown. */
+  /** Number of items, for `onProgress`. Defaults to the length of a list, otherwise unknown. */
   total?: number
   /** The application's context, passed to `execute`. */
   context?: unknown
@@ -52,11 +52,12 @@ const optionNames = [
 /**
  * Runs an agent on many items concurrently, and yields their results in the order of the items.
  *
- * - With a store, each item is a session `ID.ITEM`. After a process crash, the same call continues: results of ended items are read from
- *   the store, and unfinished items resume. Requests that were in flight are repeated. An item that waits for an answer yields its waiting run.
+ * - With a store, each item is a session `ID.ITEM`. After a process crash, the same call continues: results of ended
+ *   items are read from the store, and unfinished items resume. Requests that were in flight are repeated. A waiting
+ *   item yields its waiting run.
  * - Without a store, items run in memory.
  * - Items are read on demand, at most a thousand ahead of the results, so the source can be a stream of any length.
- * - A session that another process holds is waited for.
+ * - The batch waits for a session that another process holds.
  * - The loop ends early when `signal` aborts. Leaving the loop also parks the batch.
  *
  * @example
@@ -66,7 +67,7 @@ const optionNames = [
  * ]
  * for await (const { item, result, session } of runAll(agent, items, { id: 'reports', concurrency: 4 }))
  *   console.log(item.id, session, result?.state, result?.output)
- * @throws {UsageError} `invalid_option`, `invalid_argument`; while it runs: `invalid_item` for what is no item,
+ * @throws {UsageError} `invalid_option`, `invalid_argument`; while it runs, `invalid_item` for an invalid item,
  * `duplicate_item`
  * @throws {ConfigError} while it runs, for an agent that cannot run: `missing_api_key`, …
  * @throws {StoreError} while it runs, when the store cannot be used: `store_unavailable`, …

@@ -10,7 +10,7 @@ export interface SlotLimits {
 
 /** A granted request. */
 export interface Slot {
-  /** Ends the request. `tokens`: its usage, or null to keep the estimate. */
+  /** Ends the request. `tokens` is its usage, or null to keep the estimate. */
   release(tokens: number | null): void
 }
 
@@ -196,7 +196,7 @@ export class RateWindow {
   readonly #entries: RateEntry[] = []
   #sum = 0
 
-  /** `burst`: the amount that may go at once. Times are monotonic, in milliseconds. */
+  /** `burst` is the amount that may start at once. Times are monotonic, in milliseconds. */
   constructor(limit: number, burst: number, now: number) {
     this.#limit = limit
     this.#burst = burst

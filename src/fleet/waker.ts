@@ -31,9 +31,9 @@ export interface WakerOptions<Context = unknown> {
   drainMs?: number
   /** Wakes a session, instead of `runSession` in this process: `(options) => sessions.enqueue(options)` for an engine. */
   run?: (options: RunSessionOptions) => Promise<SessionResult | void>
-  /** Receives errors with the id of their session. Default: a process warning. */
+  /** Receives errors with the id of their session. Defaults to a process warning. */
   onError?: (error: unknown, at: { session?: string }) => void
-  /** Default: the system clock. */
+  /** Defaults to the system clock. */
   clock?: Clock
 }
 
@@ -64,8 +64,9 @@ const renewMs = 10_000
 const storeTimeoutMs = 30_000
 
 /**
- * Wakes sessions that sleep (`sleepUntil`) or wait for the next window of a shared budget. Any number of processes can run a waker on
- * one store. One of them wakes each session, and another takes over if it dies. The store's clock decides what is due.
+ * Wakes sessions that sleep (`sleepUntil`) or wait for the next window of a shared budget. Any number of processes can
+ * run a waker on one store. One of them wakes each session, and another takes over if it dies. The store's clock
+ * decides when a session is due.
  *
  * @example
  * const agents = defineAgents({ reporter: createAgent({ model, store: memoryStore() }) })

@@ -60,7 +60,7 @@ export class Embedder {
 
   /**
    * Creates the missing vectors. Completed batches stay when a later one fails.
-   * @throws {MemoryError} `invalid_embeddings`; what the client throws
+   * @throws {MemoryError} `invalid_embeddings`; the client's errors
    */
   async prepare(texts: readonly string[], signal: AbortSignal): Promise<void> {
     const missing = new Map<string, string>()
@@ -176,9 +176,9 @@ interface CountedAnswer {
 }
 
 /**
- * Pays for embeddings from the budgets: reserves the maximum cost in all of them before the request, and settles
+ * Pays for embeddings from the budgets. Reserves the maximum cost in all budgets before the request, and settles
  * afterwards.
- * @throws {BudgetError} `budget_exceeded`, `budget_conflict`, `unknown_price`; what the request rejects with
+ * @throws {BudgetError} `budget_exceeded`, `budget_conflict`, `unknown_price`; the errors of the request
  */
 export async function payForEmbeddings<Answer extends CountedAnswer>(
   options: PaidModel,

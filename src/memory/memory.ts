@@ -81,7 +81,7 @@ const maxQueryChars = 4000
  * const agent = createAgent({ model, tools: [handbook.tool()] })
  * ```
  *
- * `retrieve` rejects with what the embeddings client throws when it has given up; the next call tries again.
+ * `retrieve` rejects with the error of the embeddings client after its last retry. The next call tries again.
  * @throws {ConfigError} for options, {MemoryError} for documents that cannot be used
  */
 export function memory(given: MemoryOptions = {}): Memory {

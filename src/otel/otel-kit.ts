@@ -13,7 +13,7 @@ export interface OtelKit {
 
 /** The current parent of a run's spans. */
 export interface SpanPlace {
-  /** Its active span is that of the stretch. */
+  /** Its active span is the span of the stretch. */
   readonly context: Context
   readonly agentName: string | undefined
   readonly sessionId: string

@@ -211,7 +211,7 @@ export interface SemconvNames {
   /** Histograms of model requests, in seconds. */
   requestDuration: string
   timeToFirstChunk: string
-  /** Counters of tokens by kind; null: one histogram counts all, see `tokenUsage`. */
+  /** Counters of tokens by kind. If null, one histogram counts all tokens, see `tokenUsage`. */
   tokens: Readonly<Record<'input' | 'output' | 'cacheRead' | 'cacheWrite' | 'reasoning', string>> | null
   /** A histogram of tokens, by `gen_ai.token.type`. */
   tokenUsage: string | null
@@ -220,8 +220,8 @@ export interface SemconvNames {
 }
 
 /**
- * The version of the GenAI conventions: `latest` is that of the repository semantic-conventions-genai; `v1.41` is the
- * last that was published with all others, and that many backends know.
+ * The version of the GenAI conventions. `latest` is the version in the repository semantic-conventions-genai. `v1.41`
+ * is the last version that was published with the other conventions, and many backends support it.
  */
 export type Semconv = 'latest' | 'v1.41'
 

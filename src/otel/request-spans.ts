@@ -257,7 +257,7 @@ function toMetricAttributes(
   return attributes
 }
 
-/** The usage of one of several models, limited to what the run has counted. */
+/** The usage of one of several models, limited to the usage that the run has counted. */
 function capUsage(used: Usage | null, counted: Usage): Usage | null {
   if (used === null) return null
   const least = (

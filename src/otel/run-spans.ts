@@ -45,7 +45,7 @@ export class RunSpans implements RunTelemetry {
   readonly #requests: RequestSpans
   readonly #works: StepSpans
   readonly #name: string | undefined
-  /** The context in which the run was started or resumed. */
+  /** The context that started or resumed the run. */
   readonly #home: Context
   #stretch: Stretch | null = null
   /** The previous stretch. */

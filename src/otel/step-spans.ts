@@ -183,8 +183,8 @@ export function createStretchStart(
 }
 
 /**
- * Attributes at the end of a stretch. Its tokens are `statewright.usage.*`, because those of `gen_ai.usage.*` are on
- * the requests, and a sum over all spans must not count them twice.
+ * Attributes at the end of a stretch. Its tokens are `statewright.usage.*`. `gen_ai.usage.*` is on the requests, and a
+ * sum over all spans must not count tokens twice.
  */
 export function createStretchEnd(
   context: AgentContext,

@@ -32,11 +32,11 @@ export interface RestateSessionsOptions<Context = unknown>
 /** The argument of `run`. The key of the virtual object is the session id. */
 export interface RestateTurn {
   /**
-   * Input of the run, at most 800 bytes because Restate stores it. Default: the result of `loadInput`, which may be
+   * Input of the run, at most 800 bytes because Restate stores it. Defaults to the result of `loadInput`, which may be
    * longer.
    */
   input?: string
-  /** The turn to run; see `runSession`. Default: the latest, or the first. */
+  /** The turn to run; see `runSession`. Defaults to the latest, or the first. */
   turn?: number
   agent?: string
 }

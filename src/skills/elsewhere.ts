@@ -17,7 +17,7 @@ export function skills(options: ListedSkillsOptions): AgentSkills {
   return createListedSkills(options)
 }
 
-/** There are no files here. */
+/** Files are not available on this platform. */
 export function instructionsFrom(): never {
   throw new UsageError(
     'invalid_option',

@@ -6,11 +6,11 @@ import { StoreError } from '../core/sessions/store/store-error.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
 
 /**
- * The session store that a URL names. Each kind is loaded only when it is asked for.
+ * The session store that a URL names. Each kind is loaded on demand.
  *
  * - `memory:` lives as long as the process
- * - `file:DIR` or `file:///DIR`: a folder on disk; `~` and `%` in `file:DIR` mean nothing
- * - `postgres://USER:PASSWORD@HOST:PORT/DATABASE` or `postgresql://…`: needs the package `pg`
+ * - `file:DIR` or `file:///DIR` is a folder on disk. `~` and `%` in `file:DIR` have no special meaning
+ * - `postgres://USER:PASSWORD@HOST:PORT/DATABASE` or `postgresql://…` needs the package `pg`
  *
  * @throws {ConfigError} `invalid_store` for anything else
  * @throws {StoreError} when the folder cannot be used

@@ -106,8 +106,8 @@ export interface TextLine {
 }
 
 /**
- * Reads a UTF-8 file line by line. Only a line feed ends a line: JSON text may contain other Unicode separators, at which
- * `node:readline` splits.
+ * Reads a UTF-8 file line by line. Only a line feed ends a line, because JSON text may contain other Unicode
+ * separators, at which `node:readline` splits.
  */
 export async function* readLines(path: string): AsyncGenerator<TextLine> {
   let pieces: Buffer[] = []

@@ -156,9 +156,7 @@ function toUsage({ tokens, estimated }: BillItem, cost: number | null): Usage {
 export class OverBudgetError extends ModelError {
   /** The shared budget that it is about; undefined for the limits of the run itself. */
   readonly budget: string | undefined
-  /**
-   * Time at which a waiting run continues, in milliseconds since the epoch; undefined if it does not wait.
-   */
+  /** Time when a waiting run continues, in milliseconds since the epoch. Undefined if it does not wait. */
   readonly wakeAt: number | undefined
 
   constructor(

@@ -71,8 +71,8 @@ class ToolBatch implements RunBatchOptions {
   }
 
   /**
-   * Another process resumes the run. The log says that the whole batch has started, so an event names the
-   * non-repeatable calls that have not, and the other process runs them.
+   * Another process resumes the run. The log records the whole batch as started, so an event names the non-repeatable
+   * calls that have not started, and the other process runs them.
    */
   #halt(): void {
     const { context, sendBack } = this.#scope

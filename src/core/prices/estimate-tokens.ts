@@ -11,13 +11,13 @@ import type { ModelRequest, ToolSpec } from '../models/provider.js'
 const perMessage = 4
 const perTool = 8
 
-/** Common image token counts: the low resolution, and about one million pixels. */
+/** Common image token counts for low resolution and for about one million pixels. */
 const imageTokens = { low: 85, high: 765 }
 
 /** Bytes per token. Speech has about 10 tokens per second; a document page about 1,000 tokens and 50 kB. */
 const bytesPerToken = { mp3: 1_600, wav: 4_800, document: 50 }
 
-/** A file stored at the provider: a few pages. */
+/** Estimate for a file stored at the provider, which has a few pages. */
 const storedFileTokens = 3_000
 
 /**

@@ -12,7 +12,7 @@ import type * as Catalog from './genai-catalog.js'
  */
 export type PriceFunction = (provider: string, model: string, usage: TokenUsage) => number | null | undefined
 
-/** Custom prices, which take precedence over the catalog: a table or a function. */
+/** Custom prices, as a table or a function. They take precedence over the catalog. */
 export type PriceOverrides = PriceTable | PriceFunction
 
 export interface PriceBook {
@@ -57,7 +57,7 @@ export function createPriceBook(overrides: PriceOverrides | null = {}): PriceBoo
   return buildBook(own, find)
 }
 
-/** Prices of a sub-agent: its own, those of its parent agent, then the catalog. */
+/** Prices of a sub-agent, from the sub-agent, its parent agent, and the catalog, in this order. */
 export function inheritPrices(book: PriceBook, above: PriceBook): PriceBook {
   const [own, inherited] = [book.own, above.own]
   if (own === null || inherited === null) return book

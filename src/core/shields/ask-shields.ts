@@ -211,7 +211,7 @@ function createStoppedAnswer({ name }: Shield): CheckedShieldVerdict {
 export interface RunShieldsOptions extends ShieldScene {
   /** Aborts all checks; unanswered ones count as blocked. */
   signal: AbortSignal
-  /** Default: the system clock. */
+  /** Defaults to the system clock. */
   clock?: Clock
   /** Default timeout of a check in milliseconds. Default 10,000. */
   timeoutMs?: number
@@ -221,9 +221,9 @@ export interface RunShieldsOptions extends ShieldScene {
 
 /**
  * Checks content with all shields at once and combines the verdicts: block, then redact, warn, allow. Exceptions,
- * timeouts and invalid verdicts block. Never rejects. Redactions are applied in list order: each later shield that
- * wanted to redact is asked again about the redacted text. A shield that found something and fails when asked
- * again blocks, even with `failOpen`.
+ * timeouts and invalid verdicts block. Never rejects. Redactions are applied in list order. Each later shield that
+ * wanted to redact checks the redacted text again. A shield that objected and then fails at the second check blocks,
+ * even with `failOpen`.
  *
  * @example
  * const { action, content } = await runShields([secretsShield()], text, { point: 'output', signal })

@@ -45,7 +45,7 @@ export interface Shield {
   readonly name: string
   /** Checks a text. An exception counts as a failed check. */
   readonly check: (content: string, question: ShieldContext) => ShieldVerdict | Promise<ShieldVerdict>
-  /** Timeout of a check in milliseconds: 1 to 2,147,483,647. Default: that of all shields, 10,000. */
+  /** Timeout of a check in milliseconds, from 1 to 2,147,483,647. Defaults to the shields' common timeout, 10,000. */
   readonly timeoutMs?: number | undefined
 }
 
@@ -61,7 +61,7 @@ export interface Shield {
  * })
  * ```
  *
- * Throws a ConfigError `invalid_shield` for a definition that cannot be used; it names the shield and what to change.
+ * Throws a ConfigError `invalid_shield` for an invalid definition. The error names the shield and the remedy.
  */
 export function defineShield(definition: Shield): Shield {
   const { name, check, timeoutMs } = checkDefinition(definition)

@@ -14,8 +14,8 @@ export interface Finder {
    */
   reads?: 'plainly' | 'unbroken'
   /**
-   * For joined lines: the pattern without boundaries, and the (sticky) boundary patterns, which do not apply at a
-   * line start.
+   * The pattern for joined lines, without boundaries, and the (sticky) boundary patterns, which do not apply at a line
+   * start.
    */
   wrapped?: { pattern: RegExp; start: RegExp; end: RegExp }
 }

@@ -27,16 +27,17 @@ export interface HoldBackResult {
 }
 
 /**
- * Buffers streamed text and releases what its checks clear.
- * - The first check begins with the first character beyond the window, so holding back delays the first visible text
- *   by no more than `window` characters and one check.
- * - What is released was part of a text that was allowed as a whole, and ends `overlap` characters before its end.
- * - After a block nothing is ever released again.
- * - Of a redacted text, what lies before the first redaction is released at once; what lies behind, as soon as the
- *   last `overlap` characters hold no redaction. When it contradicts what was released, nothing more is.
- * - Checks are at least a quarter of the window and a 64th of the text apart: however long a text grows, all checks
- *   together read it some 70 times.
- * The end of a text is never released here: the caller checks the whole text, and shows `remainder(cleared)`.
+ * Buffers streamed text and releases the text that its checks clear.
+ * - The first check starts at the first character beyond the window, so buffering delays the first visible text by at
+ *   most `window` characters and one check.
+ * - Released text is part of a text that was allowed as a whole, and ends `overlap` characters before the end of that
+ *   text.
+ * - After a block, no more text is released.
+ * - In a redacted text, the part before the first redaction is released at once. The rest is released when the last
+ *   `overlap` characters contain no redaction. If a redaction contradicts released text, no more text is released.
+ * - Checks are at least a quarter of the window and a 64th of the text apart, so all checks together read a text of any
+ *   length about 70 times.
+ * The end of a text is never released here. The caller checks the whole text and shows `remainder(cleared)`.
  */
 export class HoldBack {
   readonly #window: number

@@ -18,7 +18,7 @@ export interface LlamaGuardOptions {
   /** Categories that count. Default: all. With `template: 'prompt'`, only these are sent to the model. */
   categories?: readonly LlamaGuardCategory[]
   /**
-   * `endpoint`: the server's chat template writes the prompt (Ollama, vLLM, Groq, Together, …). `prompt`: the
+   * With `endpoint`, the server's chat template writes the prompt (Ollama, vLLM, Groq, Together, …). With `prompt`, the
    * shield writes it, for servers without a template. Default `endpoint`.
    */
   template?: 'endpoint' | 'prompt'

@@ -13,7 +13,7 @@ export interface OpenAIModerationOptions {
   model?: string
   /** Categories that count. Default: all. */
   categories?: readonly ModerationCategory[]
-  /** Minimum score, from 0 to 1, for a category to count. Default: the API decides. */
+  /** Minimum score, from 0 to 1, for a category to count. By default, the API decides. */
   threshold?: number
   /** Default `block`. */
   action?: 'block' | 'warn'

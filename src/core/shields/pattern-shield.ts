@@ -76,7 +76,7 @@ export interface FinderShieldOptions<Kind extends string = string> {
   action?: 'redact' | 'block' | 'warn'
   /** Replacement text, taken literally (no `$1`). Default: `[redacted KIND]`. */
   replacement?: string | ((kind: Kind) => string)
-  /** Message for people. Default: a sentence with the kinds found, but not the content. */
+  /** Message for people. Defaults to a sentence with the kinds found, but not the content. */
   message?: string
 }
 

@@ -28,7 +28,7 @@ export class PartialObjects {
   #parsedLength = 0
   #depth = new TextDepth()
 
-  /** @param next receives each object: a new one each time */
+  /** @param next receives a new object each time */
   constructor(next: (object: object) => void) {
     this.#next = next
   }

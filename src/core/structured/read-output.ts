@@ -10,8 +10,8 @@ import type { StructuredOutput } from './structured-output.js'
 export type Reading = { ok: true; value: unknown } | { ok: false; problem: string }
 
 /**
- * Parses and validates the JSON of an answer: the whole text, or the content of its code fence. Never throws or
- * rejects; returns a promise only if the schema validates asynchronously.
+ * Parses and validates the JSON of an answer, which is the whole text or the content of its code fence. Never throws or
+ * rejects. Returns a promise only if the schema validates asynchronously.
  */
 export function readOutput(text: string, validate: Validate, schema: JsonObject): Reading | Promise<Reading> {
   if (text.trim() === '') return toProblem('The answer is empty, but must be a JSON object.')

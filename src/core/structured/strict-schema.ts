@@ -24,10 +24,10 @@ function toWordSet(...lines: string[]): ReadonlySet<Json> {
 }
 
 /**
- * Converts a JSON Schema for `strict: true`: closed objects, `anyOf` for `oneOf`, and unsupported keywords in the
- * description. Null if a strict schema would accept less: optional properties, records, tuples, `allOf`, values of
- * any type, more than ten levels of objects. The rules are those of OpenAI, which others adopted:
- * https://platform.openai.com/docs/guides/structured-outputs#supported-schemas
+ * Converts a JSON Schema for `strict: true`. Objects are closed, `oneOf` becomes `anyOf`, and unsupported keywords move
+ * into the description. Returns null if a strict schema would accept less. This is the case for optional properties,
+ * records, tuples, `allOf`, values of any type, and more than ten levels of objects. OpenAI defined the rules, and
+ * other providers adopted them: https://platform.openai.com/docs/guides/structured-outputs#supported-schemas
  */
 export function toStrictSchema(schema: JsonObject): JsonObject | null {
   return 'anyOf' in schema || 'oneOf' in schema ? null : toStrict(schema, 0)

@@ -24,8 +24,8 @@ export interface OutputOptions<Schema extends InputSchema = InputSchema> {
   /** Name of the format and of the final tool. Default: `final_answer`. */
   name?: string
   /**
-   * `response_format`: the provider enforces the schema · `tool`: the model calls a tool with its answer · `auto`
-   * (default): the response format if the provider is known to support it, else the tool.
+   * With `response_format`, the provider enforces the schema. With `tool`, the model calls a tool with its answer.
+   * `auto` (default) uses the response format if the provider is known to support it, otherwise the tool.
    */
   mode?: OutputMode
 }
@@ -44,7 +44,9 @@ export interface StructuredOutput {
   readonly ready: (() => Promise<void>) | undefined
 }
 
-/** @throws ConfigError for what is no schema, has no JSON Schema, or is none of an object. */
+/**
+ * @throws ConfigError for an invalid schema, a schema without a JSON Schema, or a schema that is not an object schema.
+ */
 export function createStructuredOutput(option: InputSchema | OutputOptions): StructuredOutput {
   const {
     schema: source,
@@ -158,7 +160,7 @@ export function canTakeFormat(
 
 const formats = new WeakMap<StructuredOutput, ResponseFormat>()
 
-/** Strict if that does not change what the schema accepts. Created with the first request. */
+/** Strict if that does not change the accepted values. Created with the first request. */
 export function getFormat(output: StructuredOutput): ResponseFormat {
   const known = formats.get(output)
   if (known) return known

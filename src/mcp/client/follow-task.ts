@@ -113,7 +113,7 @@ class TaskLimit {
     this.#ttlMs = ttlMs
   }
 
-  /** 0 is no limit. */
+  /** 0 = off. */
   get #silenceMs(): number {
     const { timeoutMs } = this.#following
     return this.#ttlMs !== null && timeoutMs === defaultTimeoutMs ? 0 : timeoutMs

@@ -184,7 +184,7 @@ export function explainHttpError(error: unknown): string | undefined {
   return status === undefined ? undefined : `It answered ${status}${words}.`
 }
 
-/** A server of the first protocol revision, where one event stream contains all messages. */
+/** A server of the first protocol revision, which sends all messages on one event stream. */
 export async function createSseWire(
   { url, headers, maxMessageBytes }: McpAddress & { maxMessageBytes: number },
   { onLost, onComplaint }: WireEvents,

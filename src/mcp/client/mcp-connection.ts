@@ -50,7 +50,7 @@ export interface McpCall {
   keepHandle: ((handle: Json) => Promise<void>) | undefined
   /** The answers to the server's input requests, and its state. */
   given: InputGiven
-  /** Called when the call becomes a task, whose requests have timeouts of their own. */
+  /** Called when the call becomes a task, because the task's requests have separate timeouts. */
   stopTimer: () => void
 }
 
@@ -76,7 +76,7 @@ export interface McpConnection {
 
 export interface AskOptions {
   signal?: AbortSignal | undefined
-  /** Defaults to the timeout of calls. 0 is no limit. */
+  /** Defaults to the timeout of calls. 0 = off. */
   timeoutMs?: number | undefined
 }
 
@@ -270,7 +270,7 @@ async function beginConnection(
   }
 }
 
-/** The call has a timer of its own, which stops while a person is asked. */
+/** The call has a separate timer, which stops while a person is asked. */
 function toRequestOptions({ signal, onProgress }: McpCall): RequestOptions {
   return {
     signal,
@@ -286,7 +286,7 @@ function toRequestOptions({ signal, onProgress }: McpCall): RequestOptions {
   }
 }
 
-/** 0 is no limit. */
+/** 0 = off. */
 const limitTimer = (ms: number): number => (ms === 0 ? maxTimerMs : Math.min(ms, maxTimerMs))
 
 function findTasks(client: Client, isModern: boolean): McpConnection['tasks'] {
@@ -295,7 +295,7 @@ function findTasks(client: Client, isModern: boolean): McpConnection['tasks'] {
   return tasks?.requests?.tools?.call === undefined ? 'none' : 'asked'
 }
 
-/** Results of older revisions are accepted unchecked. The SDK validates only those of the newer one. */
+/** Results of older revisions are accepted unchecked, because the SDK validates only results of the newer one. */
 async function requestCall(
   client: Client,
   { name, args, inputSchema, isTask, key, given }: McpCall,

@@ -25,7 +25,7 @@ import type { ToolSource } from '../../core/tools/tool-source.js'
 
 /** A server that runs as a child process and communicates over stdin and stdout. */
 export interface McpCommand {
-  /** The program: a path, or a name that is looked up in PATH. No shell is involved. */
+  /** The program, as a path or a name in PATH. It runs without a shell. */
   command: string
   /** None by default. */
   args?: readonly string[]
@@ -78,8 +78,7 @@ export interface McpCommonOptions {
    */
   resources?: boolean
   /**
-   * Milliseconds that a call may take without progress; 0 is no limit. Default 60 000, and the `ttl` for a task that
-   * has one.
+   * Milliseconds that a call may take without progress. 0 = off. Default 60 000, or the `ttl` of a task that has one.
    */
   timeoutMs?: number
   /** Milliseconds that the server has to start and list its tools. Default 30 000. */

@@ -16,9 +16,9 @@ import { registerAsker } from './resources.js'
 import { createSignIn, type SignIn } from './sign-in/sign-in.js'
 
 /**
- * Starts an MCP server, or connects to one over HTTP, and offers its tools to agents. Close it when no agent needs it
- * any more, because a child process keeps this process alive. After a loss, the next call starts or reaches the server
- * again.
+ * Starts an MCP server, or connects to one over HTTP, and offers its tools to agents. Close it after its last use,
+ * because a child process keeps this process alive. After a lost connection, the next call restarts or reconnects to
+ * the server.
  *
  * ```ts
  * const files = await mcpTools({ command: 'npx', args: ['-y', '@modelcontextprotocol/server-filesystem', '/srv'] })

@@ -103,7 +103,7 @@ export class ToolNames {
     this.#prefix = fitName(server, maxPrefix).replaceAll(/^_+|_+$/g, '') || 'mcp'
   }
 
-  /** Undefined when there are no names left. */
+  /** Undefined if no names are left. */
   findName(tool: string): string | undefined {
     const known = this.#names.get(tool)
     if (known !== undefined || this.#names.size === maxNames) return known

@@ -20,9 +20,9 @@ const acceptedTypes = new Set([
 ])
 
 /**
- * The result of a tool for the model, with its text, a description of other content by type and size, and the structured
- * content when there is no text. Models that accept media also get images, audio and documents.
- * @throws {ToolError} `failed`, when the server says that it is an error
+ * The result of a tool for the model, with its text, a description of other content by type and size, and the
+ * structured content if it has no text. Models that accept media also get images, audio and documents.
+ * @throws {ToolError} `failed`, when the server marks the result as an error
  */
 export function readResult(result: JsonObject): Json | ToolContent | undefined {
   const content = readContent(result)

@@ -13,15 +13,15 @@ const ofUris: ArgumentRule = {
 }
 
 /**
- * Reads resources of a server as message parts: text, and images, audio and documents for models that accept them. The
- * text of each starts with its address.
+ * Reads resources of a server as message parts, which are text, and images, audio and documents for models that accept
+ * them. The text of each part starts with its address.
  *
  * @example
  * const server = await mcpTools({ url: 'https://mcp.example.com' })
  * const notes = await mcpResources(server, ['notes://today'])
  * agent.run([{ type: 'text', text: 'What is important?' }, ...notes])
  * @throws {UsageError} `invalid_argument`
- * @throws {StatewrightError} `mcp_failed`, when the server refuses one of them or is away
+ * @throws {StatewrightError} `mcp_failed`, when the server refuses a resource or cannot be reached
  */
 export async function mcpResources(server: McpServer, uris: readonly string[]): Promise<ContentPart[]> {
   expectServer('mcpResources(server)', server)

@@ -22,7 +22,7 @@ export interface ServerLoss {
   transient: boolean
 }
 
-/** A transport of the SDK, with what it lacks. */
+/** A transport of the SDK, with missing features added. */
 export interface ServerWire {
   readonly transport: Transport
   /** The server's place for people, without secrets. */
@@ -35,7 +35,7 @@ export interface ServerWire {
   getLastOutput(): string
   /** Explains an error, as a sentence. */
   explain(error: unknown): string | undefined
-  /** Says goodbye to a server that still listens. Never rejects. */
+  /** Ends the session at a server that is still connected. Never rejects. */
   shutDown(): Promise<void>
   /** Ends the server at once. */
   kill(): void

@@ -46,7 +46,7 @@ export interface TaskState {
   message: string | undefined
   /** The poll interval. */
   pollMs: number
-  /** Milliseconds from creation; null is no limit. */
+  /** Milliseconds from creation, or null for no limit. */
   ttlMs: number | null
   /** Changes with each sign of life. */
   updatedAt: string | undefined
@@ -63,7 +63,7 @@ export function findTask(result: JsonObject): TaskState | undefined {
   return state.id === '' ? undefined : state
 }
 
-/** Milliseconds between two polls, whatever the server requests. */
+/** Bounds and default of the milliseconds between two polls, which also limit the server's value. */
 const [leastPollMs, mostPollMs, usualPollMs] = [50, 60_000, 1_000]
 
 export function readTask(task: unknown): TaskState {

@@ -188,8 +188,8 @@ function isSchema(value: unknown): boolean {
 const headerKey = 'x-mcp-header'
 
 /**
- * Checks the rules of the revision 2026-07-28, "Custom Headers from Tool Parameters": a header belongs to a string,
- * integer or boolean property, and has a unique name. Completes a sentence about the schema.
+ * Checks the rules of the revision 2026-07-28, "Custom Headers from Tool Parameters". A header belongs to a string,
+ * integer or boolean property, and has a unique name. The result completes a sentence about the schema.
  */
 export function findHeaderFault(schema: unknown): string | undefined {
   const names = new Set<string>()

@@ -29,7 +29,8 @@ export interface McpAgentTool {
   /** The user message for `input`. Defaults to its JSON. */
   toMessage?: (input: never) => string
   /**
-   * `false`: no call becomes a task, so clients with tasks wait for the answer, too. For fast agents. Default: true.
+   * Whether calls become tasks. If false, clients with task support also wait for the answer, which suits fast agents.
+   * Default true.
    */
   task?: boolean
 }
@@ -190,7 +191,7 @@ export function formatClientId({ key, words }: CallName, turn: number): string {
 
 /** The calls that started turns of a session, the latest last. */
 export function listCalls({ keys, run }: FoldedSession): (CallName & { turn: number })[] {
-  // The session stores its last keys, and the transcript those of its messages.
+  // The session stores its last keys, and the transcript stores the keys of its messages.
   const messages = run?.context.messages ?? []
   const ids = [...messages.flatMap((message) => findClientId(message) ?? []), ...keys]
   return ids.flatMap((id) => {

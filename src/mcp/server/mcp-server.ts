@@ -21,13 +21,15 @@ export interface McpHandler {
 }
 
 /**
- * Serves agents to MCP clients over HTTP: each agent is a tool, and each call is a task. All state of a task is in its
+ * Serves agents to MCP clients over HTTP. Each agent is a tool, and each call is a task. All state of a task is in its
  * session, so any process with the same agents and store can answer any request. Needs the package
  * `@modelcontextprotocol/server`.
- * - Clients that declare the extension Tasks get a task, which they ask for with `tasks/get`, answer and cancel. Its id is that of
- *   the session
- * - Other clients get the answer, or are asked (`input_required`), or read what waits and where a person answers it
- * - `_meta['statewright/key']`, or else the `session` of the call, makes calls idempotent: the same call begins one run
+ * - Clients that declare the Tasks extension get a task, which they poll with `tasks/get`, answer and cancel. Its id is
+ *   the session id
+ * - Other clients get the answer, a question (`input_required`), or a text that names the open request and where a
+ *   person answers it
+ * - `_meta['statewright/key']`, or otherwise the `session` of the call, makes calls idempotent, so a repeated call
+ *   starts only one run
  *
  * @example
  * const support = createAgent({ model, store: memoryStore() })

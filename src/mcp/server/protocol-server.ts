@@ -11,7 +11,7 @@ import { quoteShellWord } from '../../core/format/shell-words.js'
 
 /** The tasks extension of MCP. */
 const tasksExtension = 'io.modelcontextprotocol/tasks'
-/** In `_meta` of a call: the same key starts the same task. */
+/** A key in `_meta` of a call. The same key starts the same task. */
 const keyName = 'statewright/key'
 
 /** Serves one connection, or one request. */

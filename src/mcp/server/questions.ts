@@ -51,7 +51,7 @@ function createCallKey({ callId, fingerprint, messageId = '' }: PendingCall): st
   return `${callId}@${sha256(`${messageId}\n${fingerprint}`).slice(0, 16)}`
 }
 
-/** A person approves what they have read, so a form does not ask about longer arguments. */
+/** People approve only content that they have read, so a form does not ask about longer arguments. */
 const maxShownChars = 20_000
 
 function describeCall(call: PendingCall): Pick<Question, 'about' | 'fitsForm'> {

@@ -21,7 +21,7 @@ import type { CheckedOptions } from './options.js'
 import { type Question, readFormAnswer } from './questions.js'
 import { type TaskView, viewTask } from './task-view.js'
 
-/** A turn of a session: the task of one call. */
+/** A turn of a session, which is the task of one call. */
 export interface Task {
   /** The client's id of the session, with a number for later turns: `order-17~2`. */
   id: string
@@ -311,7 +311,7 @@ export class TaskDesk {
         (error: unknown) => {
           if (refused) return refused(error)
           if (!isElsewhere(error)) this.#options.onError(error)
-          // Delays the next check of those who wait.
+          // Delays the next check of waiting callers.
           return wait(this.#clock, lookMs)
         },
       )

@@ -11,7 +11,7 @@ import { listQuestions, type Question } from './questions.js'
 /** A turn of a session for the protocol. */
 export interface TaskView {
   status: 'working' | 'input_required' | 'completed' | 'cancelled'
-  /** For people: the current work or question. */
+  /** The current work or question, for people. */
   about: string
   /** Empty except in `input_required`. */
   questions: readonly Question[]

@@ -50,9 +50,9 @@ export interface LoadedAttachment {
 export interface AttachmentOptions {
   /** Maximum bytes to read, and to unpack from compressed content. Default 10 MB (10 000 000). */
   maxBytes?: number
-  /** Characters of text to keep; a note says when it is cut. Default 200 000. */
+  /** Characters of text to keep. A note marks a cut. Default 200 000. */
   maxChars?: number
-  /** Pages of a PDF to read; a note says when there are more. Default 500. */
+  /** Pages of a PDF to read. A note marks a cut. Default 500. */
   maxPages?: number
   /** Milliseconds for reading, including redirects, and again for the conversion to text. Default 15 000. */
   timeoutMs?: number
@@ -109,7 +109,7 @@ export function resolveAttachmentLimits(options: AttachmentOptions): AttachmentL
 
 /** Why an attachment cannot be loaded. */
 export type AttachmentErrorCode =
-  /** Not an attachment: no data, path or url, or more than one. */
+  /** Not exactly one of data, path or url. */
   | 'invalid_attachment'
   /** This type cannot be converted to text. */
   | 'unsupported_type'

@@ -43,16 +43,16 @@ export class WorkSlots {
 const conversionSlots = new WorkSlots(Math.min(4, availableParallelism()))
 
 /**
- * Loads an attachment as text: plain text, Markdown, CSV and JSON unchanged, the text of HTML (package `html-to-text`)
- * and PDF (package `pdfjs-dist`). The content must match its type.
+ * Loads an attachment as text. Plain text, Markdown, CSV and JSON are unchanged. HTML (package `html-to-text`) and PDF
+ * (package `pdfjs-dist`) are converted to text. The content must match its type.
  *
  * ```ts
  * const report = await loadAttachment({ path: 'report.pdf' }, { root: './uploads' })
  * const handbook = memory({ documents: [report] })
  * ```
  *
- * @throws {AttachmentError} which names the attachment and says what is wrong; {ConfigError} for options; the signal's
- * reason when it aborts
+ * @throws {AttachmentError} which names the attachment and the problem; {ConfigError} for options; the signal's reason
+ * when it aborts
  */
 export async function loadAttachment(
   attachment: Attachment,
@@ -117,8 +117,8 @@ const signatures: [RegExp, string][] = [
 ]
 
 /**
- * Checks the content against its type, and decodes text. The charset is that of the byte order mark, else the named
- * one, else UTF-8.
+ * Checks the content against its type, and decodes text. The charset comes from the byte order mark, else from the
+ * type, else it is UTF-8.
  *
  * @returns the text; undefined for a PDF
  * @throws {AttachmentError} `type_mismatch`
@@ -219,7 +219,7 @@ const extensions: Record<string, string> = {
 const supportedTypes = 'plain text, Markdown, CSV, HTML, JSON and PDF'
 
 /**
- * The type of an attachment: the explicit type, else by its name, else the server's.
+ * The type of an attachment. It is the explicit type, else it comes from the name, else from the server.
  * @throws {AttachmentError} `unsupported_type`
  */
 function getMediaType(

@@ -34,8 +34,9 @@ const charsRule: ArgumentRule = {
 const maxBytes = 1_000_000
 
 /**
- * Reads instructions from files of a project, for `createAgent({ instructions })`: those of `cwd` first, then those of
- * the folders above it, up to the root of the repository. Beyond `maxChars`, the farthest files are dropped first.
+ * Reads instructions from files of a project, for `createAgent({ instructions })`. Files of `cwd` come first, then
+ * files of its parent folders, up to the root of the repository. Beyond `maxChars`, the farthest files are dropped
+ * first.
  *
  * @example
  * const instructions = instructionsFrom(['AGENTS.md'], { cwd: process.cwd() })

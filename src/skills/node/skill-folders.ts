@@ -35,8 +35,8 @@ const allowRule: ArgumentRule = {
 }
 
 /**
- * The skills of an agent, for `createAgent({ skills })`: from folders in the Agent Skills format (Node, with the
- * package `yaml`), or from a list with `load` (everywhere).
+ * The skills of an agent, for `createAgent({ skills })`. They come from folders in the Agent Skills format (Node, with
+ * the package `yaml`), or from a list with `load` (everywhere).
  *
  * @example
  * const fromFolders = () => skills({ dirs: ['./skills'], allow: ['review'] })

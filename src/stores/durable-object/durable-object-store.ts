@@ -45,9 +45,9 @@ const overdueMs = 60_000
 const instances = new WeakMap<ObjectStorage, string>()
 
 /**
- * Sessions in the storage of a Durable Object. Give each session an object of its own, which also stores the sessions
- * of its sub-agents. Cloudflare holds output, including model requests, until writes are durable. The alarm rings
- * when a session is due: see `wakeSessions`.
+ * Sessions in the storage of a Durable Object. Give each session a separate object, which also stores the sessions of
+ * its sub-agents. Cloudflare holds output, including model requests, until writes are durable. The alarm fires when a
+ * session is due; see `wakeSessions`.
  *
  * @example
  * const openStore = (ctx: { storage: ObjectStorage }) => durableObjectStore({ storage: ctx.storage }) // in the object's constructor
@@ -71,8 +71,8 @@ export function durableObjectStore(options: DurableObjectStoreOptions): SyncSess
   const write = <Value>(work: () => Value): Value => use(() => storage.transactionSync(work))
 
   /**
-   * Changes timers and sets the alarm to the first one. `isRung`: the alarm has rung, and due timers were read and
-   * woken. Cloudflare resets an object whose alarm cannot be set.
+   * Changes timers and sets the alarm to the first one. `isRung` means that the alarm has fired, and due timers were
+   * read and woken. Cloudflare resets an object whose alarm cannot be set.
    */
   const writeTimers = <Value>(work: () => Value, isRung = false): Value => {
     const value = write(work)

@@ -22,11 +22,11 @@ export interface ObjectSession {
   /** JSON. */
   summary: string | null
   title: string | null
-  /** The latest lease. `instance`: the object instance that holds it. */
+  /** The latest lease. `instance` is the object instance that holds it. */
   lease: { token: string; holder: string; instance: string; expiresAt: number } | null
 }
 
-/** A numbered text: a log record or an inbox message. */
+/** A numbered text, which is a log record or an inbox message. */
 export type Item = Pick<LogRecord, 'seq' | 'at' | 'data' | 'check'> & { type: string }
 type Kind = 'record' | 'message'
 

@@ -21,15 +21,15 @@ const busyMs = 1000
 const againMs = 60_000
 
 /**
- * Runs due sessions until they settle. Call it in the object's `alarm`. A failed session is retried a minute later,
- * and one that another request holds a second later.
+ * Runs due sessions until they settle. Call it in the object's `alarm`. A failed session is retried a minute later. A
+ * session that another request holds is retried a second later.
  *
  * @example
  * const agents = defineAgents({ clerk: createAgent({ model, store: memoryStore() }) }) // with durableObjectStore in an object
  * await wakeSessions(agents)
- * @throws {ConfigError} `invalid_config` where the agents have no common store
+ * @throws {ConfigError} `invalid_config` if the agents have no common store
  * @throws {UsageError} `invalid_option`
- * @throws {StoreError} what `runSession` throws, once all sessions have been tried: the first, where several failed
+ * @throws {StoreError} the first error of `runSession`, after all sessions have been tried
  */
 export function wakeSessions<Context = unknown>(
   agents: Agents<Context>,

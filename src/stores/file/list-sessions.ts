@@ -10,7 +10,7 @@ const fewSessions = 1000
 
 type Condition = readonly [sql: string, ...values: unknown[]]
 
-/** Where to look for sessions: an index that is in list order or has few entries. */
+/** A source of sessions, which is an index that is in list order or has few entries. */
 interface Source {
   from: string
   time: string

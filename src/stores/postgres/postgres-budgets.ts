@@ -31,7 +31,7 @@ export async function openPostgresBudgets(
   return {
     async reserve(asked) {
       const [row] = await query<BudgetRow>(sql.reserve, toReserveValues(asked, time()))
-      // No row: the budget does not exist, and the requested window is not the current one.
+      // Without a row, the budget does not exist and the requested window is not the current one.
       const none = { budget: asked.budget, terms: asked.terms, windowAt: asked.windowAt, live: 0 }
       const nothing = { spent: { nanoUsd: 0, tokens: 0 }, reserved: { nanoUsd: 0, tokens: 0 } }
       const { id, now, granted } = row as BudgetRow

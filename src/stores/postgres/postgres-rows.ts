@@ -29,7 +29,7 @@ export function toLogRecord({ seq, at, type, data, checksum }: RecordRow): LogRe
   return { seq: Number(seq), at: Number(at), type, data, check: checksum }
 }
 
-/** The parameters for a group of appends: one array per column, as `unnest` takes them. */
+/** The parameters for a group of appends, with one array per column for `unnest`. */
 export function toAppendValues(group: readonly PendingAppend[], time: number | null): unknown[] {
   const records = group.flatMap(({ lease, records: own }) =>
     own.map((record) => ({ sessionId: lease.sessionId, ...record })),

@@ -52,7 +52,7 @@ export type PostgresStoreOptions = (
 ) & {
   /** The schema for the tables, created on first use. Lower-case letters, digits and `_`. Default: `statewright`. */
   schema?: string
-  /** Milliseconds since the epoch. Default: the server's clock, so that all machines agree on leases. */
+  /** Milliseconds since the epoch. Defaults to the server's clock, so that all machines agree on leases. */
   now?: () => number
 }
 

@@ -108,9 +108,9 @@ function getListedStyle(state: ListedState): Style {
 }
 
 /**
- * - `interrupted`: its run was working, and no process has its lease
- * - `new`: no run has started
- * - `corrupt_log` and other codes: why it cannot be read
+ * - `interrupted` – its run was active, and no process has its lease
+ * - `new` – no run has started
+ * - `corrupt_log` and other codes – why it cannot be read
  */
 type ListedState = AgentState | 'interrupted' | 'new' | StoreErrorCode
 

@@ -36,7 +36,7 @@ export interface AskingCall {
   make: (made: CallWatch & { given: InputGiven }) => Promise<JsonObject>
 }
 
-/** What the log stores while people answer, so that any process can continue the call. */
+/** State that the log stores while people answer, so that any process can continue the call. */
 type Memo =
   /** In revision 2026, the call is made again, with the answers and the server's state. */
   | { kind: 'input'; round: number; keys: string[]; state?: string }

@@ -7,7 +7,7 @@ import { ToolError } from '../../../core/tools/tool-error.js'
 /** Input requests of one call. */
 export const maxRounds = 10
 
-/** How long a call is stored that waits for a person or whose result nobody has read, in milliseconds. */
+/** Retention in milliseconds for a call that waits for a person or has an unread result. */
 const keptMs = 3_600_000
 
 export type Outcome = { result: JsonObject } | { error: unknown } | { asks: Json }
@@ -24,7 +24,7 @@ export interface CallWatch {
 
 interface CallOptions {
   make: (made: CallWatch) => Promise<JsonObject>
-  /** Milliseconds without progress; 0 is no limit. The timer stops while a person is asked. */
+  /** Milliseconds without progress. 0 = off. The timer stops while a person is asked. */
   timeoutMs: number
   timeoutError: () => Error
   /** Answers that an earlier process got to the same questions. */
@@ -55,8 +55,8 @@ export class OpenCalls {
   }
 
   /**
-   * These revisions do not name the call, so the latest call without an open question gets it. Without a call, there
-   * is no run that could ask.
+   * These revisions do not name the call, so the latest call without an open question gets it. Without a call, no run
+   * can ask a person.
    */
   ask(params: Json): Promise<ElicitationAnswer> {
     const calls = [...this.#live]

@@ -51,9 +51,9 @@ const maxChoices = 200
 const maxText = 1_000
 
 /**
- * Reads the form of a server's schema, which is a flat object of strings, numbers, booleans and choices. Other keywords are
- * dropped; the server checks them.
- * @throws {ElicitationFault} for what no form can have
+ * Reads the form of a server's schema, which is a flat object of strings, numbers, booleans and choices. Other keywords
+ * are dropped, because the server checks them.
+ * @throws {ElicitationFault} for an unsupported field
  */
 export function readForm(given: unknown): ElicitationSchema {
   const properties = readProperty(given, 'properties')

@@ -4,7 +4,7 @@ import { type McpAddress, serverAddress } from '../mcp-options.js'
 import { authKind } from './auth-options.js'
 import { createSignIn } from './sign-in.js'
 
-// A module of its own keeps the types of the optional package out of the public declarations.
+// A separate module keeps the types of the optional package out of the public declarations.
 
 const signInKind = record({ url: serverAddress(), auth: authKind })
 
