@@ -1,9 +1,9 @@
 /**
- * A tool that runs JavaScript in a separate process. The process is killed when it takes too long, needs too much memory or
- * writes too much output. It cannot read or write files or start processes, and it gets no environment variables.
+ * A tool that runs JavaScript in a separate process. The process is killed when it exceeds its time, memory or output limit. It
+ * cannot read or write files or start processes, and it gets no environment variables.
  *
- * These limits protect against mistakes. They are not a sandbox: the process can use the network, and buffers are not
- * part of the limited heap. Run code that you do not trust in a container or a virtual machine, started from here.
+ * These limits protect against mistakes. They are not a sandbox, because the process can use the network, and buffers are outside
+ * the limited heap. Run untrusted code in a container or a virtual machine, started from here.
  */
 import { execFile } from 'node:child_process'
 import { tmpdir } from 'node:os'
@@ -16,17 +16,17 @@ const execute = promisify(execFile)
 /** A program cannot catch this signal. */
 const killSignal = 'SIGKILL'
 
-/** Node 20 knows this option only by its older name. */
+/** Node 20 supports only the older name of this option. */
 const permission = process.allowedNodeEnvironmentFlags.has('--permission')
   ? '--permission'
   : '--experimental-permission'
 
-/** `timeoutMs`: of the process. `memoryMb`: of its heap. `maxBytes`: of its output, for stdout and stderr each. */
+/** `timeoutMs` limits the process, `memoryMb` its heap, and `maxBytes` its stdout and stderr each. */
 export function runCode({ timeoutMs = 10_000, memoryMb = 64, maxBytes = 16_000 } = {}) {
   return defineTool({
     name: 'run_code',
     description: 'Runs a JavaScript module in Node and returns what it prints.',
-    // The code becomes an argument of the process, and systems limit the length of arguments.
+    // The code becomes a process argument, and systems limit the length of arguments.
     input: z.object({ code: z.string().min(1).max(30_000) }),
     execute: async ({ code }, { signal }) => {
       signal.throwIfAborted()
@@ -55,7 +55,7 @@ export function runCode({ timeoutMs = 10_000, memoryMb = 64, maxBytes = 16_000 }
 function asToolError(error, { timeoutMs, memoryMb, maxBytes }) {
   const { code, signal, killed, stdout, stderr } = error
   const failed = (why, output) => new ToolError('failed', `${why}\n${output}`.trimEnd())
-  // The last output of a killed V8 says nothing about the program.
+  // The last output of a killed V8 does not describe the program.
   if (/heap out of memory/.test(stderr))
     return failed(`It needed more than ${memoryMb} MB, and died.`, stdout)
   if (code === 'ERR_CHILD_PROCESS_STDIO_MAXBUFFER') {

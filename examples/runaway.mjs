@@ -1,5 +1,5 @@
 /**
- * Shows what a model costs that repeats one call and never answers, under each preset.
+ * Shows the cost of a model that repeats one call forever, under each preset.
  *
  *   node examples/runaway.mjs
  */
@@ -7,7 +7,7 @@ import { pathToFileURL } from 'node:url'
 import { createAgent, defineTool, openaiChat, presets } from 'statewright'
 import { startRehearsal } from 'statewright/rehearsal'
 
-/** A limit for configurations that have none. */
+/** A limit for configurations without one. */
 const hardCap = 200
 
 const noGuards = {
@@ -22,7 +22,7 @@ const noGuards = {
   },
 }
 
-/** The presets unchanged. Strands has no limit of its own, so the caller sets one. */
+/** The unchanged presets. Strands has no limit, so the caller sets one. */
 const configurations = {
   'no guards': noGuards,
   defaults: {},

@@ -1,5 +1,5 @@
-// Runs the suite of the AI SDK's provider packages: the development dependencies, and the newest ones, which need a
-// newer Node and have a folder of their own. If these cannot be installed, they are skipped; in CI the suite fails.
+// Runs the suite of the AI SDK's provider packages, for the development dependencies and for the newest versions. The newest
+// versions need a newer Node and a separate folder. Without them, they are skipped; in CI the suite fails.
 import { fileURLToPath } from 'node:url'
 import { installPackages } from './install-packages.mjs'
 import { runSuite } from './suite.mjs'

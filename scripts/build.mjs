@@ -1,5 +1,5 @@
-// Builds dist: the compiler writes declarations, the bundler the code. A few bundles load much faster than hundreds
-// of files. Packages stay external, so that apps share them and their classes.
+// Builds dist. The compiler writes declarations, and the bundler writes the code. A few bundles load much faster than hundreds of
+// files. Packages stay external, so that apps share them and their classes.
 import { spawnSync } from 'node:child_process'
 import { chmodSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { relative } from 'node:path'
@@ -11,11 +11,11 @@ if (process.env.STATEWRIGHT_BUILT) process.exit(0)
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 
-/** Entries used without the core, also in pages. They bundle only what they need. */
+/** Entries used without the core, also in pages. They bundle only their dependencies. */
 const light = new Set(
   ['agui', 'ai-sdk', 'diagram', 'otel', 'ui', 'ui/client'].map((name) => `src/${name}/index.ts`),
 )
-/** The same, but code that they share with the core goes into one file, which would otherwise exist seven times. */
+/** The same, but shared core code goes into one file instead of seven copies. */
 const small = new Set([
   'src/machine/index.ts',
   'src/memory/index.ts',

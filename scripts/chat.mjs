@@ -1,5 +1,5 @@
-// Lets AG-UI and AI SDK pages follow every generated path. The client of `ai` 7 needs a newer Node and has a folder
-// of its own. If it cannot be installed, it is skipped; in CI the suite fails.
+// Lets AG-UI and AI SDK pages follow every generated path. The client of `ai` 7 needs a newer Node and has a separate folder. If it
+// cannot be installed, it is skipped; in CI the suite fails.
 import { fileURLToPath } from 'node:url'
 import { installPackages } from './install-packages.mjs'
 import { jestStatus } from './suite.mjs'

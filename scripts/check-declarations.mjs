@@ -1,5 +1,5 @@
-// Compiles the packed package's declarations like a user: in an empty composite project that emits declarations, with
-// TypeScript 5.9 and 7.
+// Compiles the packed package's declarations like a user, in an empty composite project that emits declarations, with TypeScript 5.9
+// and 7.
 import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

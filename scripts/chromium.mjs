@@ -34,7 +34,7 @@ export function settlePage(page) {
   )
 }
 
-/** A WebP screenshot of a page. `clip`: a region, which may be outside the window. */
+/** A WebP screenshot of a page. `clip` is a region, which may be outside the window. */
 export async function captureWebp(page, { quality, clip }) {
   const session = await page.context().newCDPSession(page)
   const { data } = await session.send('Page.captureScreenshot', {

@@ -85,7 +85,7 @@ function runStep(name) {
   })
 }
 
-/** Runs its own steps, then those that the other lane has not started. */
+/** Runs its own steps, then the steps that the other lane has not started. */
 async function runLane(own, other) {
   for (let step = own.shift() ?? other.shift(); step; step = own.shift() ?? other.shift())
     // oxlint-disable-next-line no-await-in-loop -- a lane runs one step at a time

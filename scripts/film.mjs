@@ -19,7 +19,7 @@ export async function filmOf(overview) {
   const stage = await openStage()
   const { session, chart, moments } = await createSessionData(stage.store, 'paid')
   await stage.close()
-  // Before the first run there is no state.
+  // There is no active state before the first run.
   const scenes = session.rows.filter(({ to }) => to.length > 0).map((row) => ({ row, seconds }))
   // Events must not cover the states left of the transcript.
   const boxes = [

@@ -1,4 +1,4 @@
-// Generates files from the statechart: a jest file that takes every transition on the live agent, the list of
+// Generates files from the statechart. The files are a jest file that takes every transition on the live agent, the list of
 // transition pairs, the diagrams and the film. With --check it writes nothing and fails on stale files.
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { toChart, toMachineJson, toMermaid, toOverviewSvg, toSvg } from '../dist/src/diagram/index.js'

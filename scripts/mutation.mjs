@@ -1,9 +1,9 @@
-// Proves that the generated suite bites: breaks the agent machine in some hundred ways and shows which generated path
-// or invariant notices each. Fails when one survives that is not known to change nothing. Takes a few minutes; with a
-// pattern, only mutants whose names match it are tried: node scripts/mutation.mjs 'fittingContext|RESUMED'
-// --write renews test/mutation/killers.json, which says what caught each mutant, so that the next run tries it first: without it
-// a mutant takes up to twenty seconds. --whole searches all runs for what catches a mutant that is known to change nothing, and
-// all paths for one whose log the rules of the loop in spec/ refuse; it takes half an hour.
+// Tests the generated suite by mutation. Breaks the agent machine in several hundred ways, and shows the generated path or invariant
+// that notices each mutant. Fails when a mutant survives that is not listed as equivalent. Takes a few minutes. With a pattern, only
+// mutants whose names match it are tried: node scripts/mutation.mjs 'fittingContext|RESUMED'
+// --write updates test/mutation/killers.json, which records the catcher of each mutant, so that the next run tries it first. Without
+// it, a mutant takes up to twenty seconds. --whole searches all runs for a catcher of each equivalent mutant, and all paths for each
+// mutant whose log the rules in spec/ reject. It takes half an hour.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, writeFileSync } from 'node:fs'

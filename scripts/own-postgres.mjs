@@ -1,4 +1,4 @@
-// A temporary Postgres server: a new cluster in a temporary folder on a free local port, deleted when stopped.
+// A temporary Postgres server, with a new cluster in a temporary folder on a free local port. It is deleted when stopped.
 import { spawn, spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
@@ -49,10 +49,7 @@ export async function freePort() {
   return port
 }
 
-/**
- * Null if Postgres is not installed and cannot be. `kill` crashes it, `start` restarts it. `preload`: a library to
- * load at start.
- */
+/** Null if Postgres is not installed and cannot be. `kill` crashes it, `start` restarts it. `preload` is a library to load at start. */
 export async function ownPostgres({ preload = '' } = {}) {
   const programs = findPrograms() ?? installPrograms()
   const user = unprivileged()

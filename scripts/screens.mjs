@@ -6,7 +6,7 @@ import { importSource } from './stage.mjs'
 
 const folder = new URL('../visualizations/studio/', import.meta.url)
 const schemes = ['light', 'dark']
-/** Narrow pages also show what is below the fold. */
+/** Narrow pages also show the part below the fold. */
 const longest = 1700
 const scale = 0.45
 

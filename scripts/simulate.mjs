@@ -1,10 +1,10 @@
 // Plays stories of many processes on one store, in simulated time: `npm run simulate -- …`
-//   --seed N              tells the story of one seed; one that fails is made smaller. --keep 'WHY' keeps it as a regression
+//   --seed N              plays one seed, and shrinks its story if it fails. --keep 'WHY' keeps it as a regression
 //                         (--into FILE: in another list than test/simulation/regressions.json)
-//   --seeds COUNT         plays so many seeds, from --from N (default 1), on --workers N (default 2); the regressions first
-//   --planted             plants each defect of test/simulation/planted.mjs, and looks for it in up to 2,000 seeds
-//   --planted known       plays only the seed that is known to find it, which has to be one of the first 2,000
-//   --defect NAME         with --seed or --seeds: plants this one
+//   --seeds COUNT         plays this many seeds, from --from N (default 1), on --workers N (default 2); the regressions first
+//   --planted             plants each defect of test/simulation/planted.mjs, and searches for it in up to 2,000 seeds
+//   --planted known       plays only the known seed of each defect, which must be one of the first 2,000
+//   --defect NAME         with --seed or --seeds: plants this defect
 import { spawn } from 'node:child_process'
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'

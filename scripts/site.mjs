@@ -1,5 +1,5 @@
-// Builds `site/`: the documents, the API reference and the playground. Its builder needs Node 22.19, which a package
-// provides for older versions. `--serve` serves the site, `--test` tests it.
+// Builds `site/`, with the documents, the API reference and the playground. Its builder needs Node 22.19, which a package provides
+// for older versions. `--serve` serves the site, `--test` tests it.
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'

@@ -1,8 +1,8 @@
-// Runs the tests: node scripts/test.mjs [JEST OPTIONS] [FILES]. Files, folders and watching: jest runs the files as they are.
-// Without them, a few bundles take the place of the test files, because jest loads everything anew for each file: our
-// sources, xstate, rxjs, zod and openai took 0.4 to 0.6 s of CPU a file, a third of the whole.
-// In a bundle each file is a `describe` named after it. It has its own copy of the modules under test/, so that their
-// hooks and variables are its own; sources and packages are shared.
+// Runs the tests: node scripts/test.mjs [JEST OPTIONS] [FILES]. With files, folders or watch mode, jest runs the files unchanged.
+// Otherwise a few bundles replace the test files, because jest loads every module again for each file. The sources, xstate, rxjs,
+// zod and openai took 0.4 to 0.6 s of CPU per file, a third of the total.
+// In a bundle each file is a `describe` named after it. It has a separate copy of the modules under test/, with separate hooks and
+// variables. Sources and packages are shared.
 import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -17,8 +17,8 @@ const folder = join(root, '.tests')
 /** Fewer files load the sources more often. More would leave a worker idle at the end. */
 const filesPerBundle = 60
 /**
- * In a bundle, these would mock modules or stop the clock for other files. A comment "in a file of its own" marks
- * further ones.
+ * In a bundle, these would mock modules or stop the clock for other files. Tests can also opt out with the comment text "in a file
+ * of its own". This expression matches it, so keep the text verbatim.
  */
 const needsOwnWorld = /unstable_mockModule|useFakeTimers|[Ii]n a file of its own/
 const plainOptions =

@@ -1,6 +1,6 @@
 /**
- * A chat page without a build step: `index.html`, and this server. It asks before it books. The conversation continues when
- * you reload the page in the middle of an answer, open it twice, or kill the server and start it again.
+ * A chat page without a build step, with `index.html` and this server. It asks for approval before it books. The conversation
+ * continues after a reload in the middle of an answer, in a second tab, and after a restart of the server.
  *
  *   npm run chat    # in a clone. With OPENAI_API_KEY it uses a real model
  */
@@ -72,10 +72,10 @@ const agent = createAgent({
   store: fileStore({ dir: CHAT_DIR }),
 })
 
-// Only this machine can connect. A server for several users returns here whose conversations a request may see.
+// Only this machine can connect. A server with several users returns here the owner whose conversations a request may see.
 const chat = aguiHandler({ agent, authorize: 'none' })
 
-// Another site's host name may point to this machine: answer only requests for its own names.
+// Another site's host name may resolve to this machine, so the server answers only requests for its own names.
 const ownNames = new Set(['127.0.0.1', 'localhost'])
 
 const server = createServer(

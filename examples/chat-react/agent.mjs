@@ -1,4 +1,4 @@
-/** The agent behind the page: it books trains. The page takes the types of its tools from here. */
+/** The page's agent, which books trains. The page imports its tool types from here. */
 import { createAgent, defineTool, openaiChat } from 'statewright'
 import { startRehearsal } from 'statewright/rehearsal'
 import { fileStore } from 'statewright/stores/file'
@@ -6,7 +6,7 @@ import { z } from 'zod'
 
 const { OPENAI_API_KEY, OPENAI_MODEL = 'gpt-5-mini', CHAT_DIR = '.statewright' } = process.env
 
-// The page carries this one out by itself: see onToolCall.
+// The page runs this tool itself, in onToolCall.
 const localTime = defineTool({
   name: 'local_time',
   description: "The user's date, time and time zone.",
@@ -51,7 +51,7 @@ export const agent = createAgent({
   store,
 })
 
-/** A model that plays a part. With a key it is not used. */
+/** A scripted model, unused with a key. */
 async function rehearse() {
   const says = (text, ...calls) => ({
     text,

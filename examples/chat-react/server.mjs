@@ -1,5 +1,5 @@
 /**
- * A chat page with approvals, tools of the page, a queue, stop, and a list of chats:
+ * A chat page with approvals, page tools, a queue, stop, and a list of chats:
  *
  *   npm run example -- chat-react    # in a clone. With OPENAI_API_KEY it uses a real model
  */
@@ -10,7 +10,7 @@ import { chatHandler } from 'statewright/ui'
 import { createServer as createVite } from 'vite'
 import { agent, store } from './agent.mjs'
 
-// Each browser is a user of its own. A real server looks here who has signed in.
+// Each browser is a separate user. A real server checks the signed-in user here.
 const findVisitor = (cookies) => /(?:^|; )visitor=([\w-]{36})/.exec(cookies ?? '')?.[1] ?? null
 
 const chat = chatHandler({
@@ -22,7 +22,7 @@ const chat = chatHandler({
   },
 })
 
-/** The chats of a user, the latest first. */
+/** A user's chats, latest first. */
 async function listChats(request) {
   const prefix = findVisitor(request.headers.get('cookie'))
   const sessions = prefix ? await store.list({ prefix, limit: 50 }) : []
@@ -36,7 +36,7 @@ const api = createRequestListener((request) =>
   new URL(request.url).pathname === '/api/chats' ? listChats(request) : chat(request),
 )
 const server = createServer((request, response) => {
-  // Another site's host name may point to this machine: only requests for its own names are answered.
+  // Another site's host name may resolve to this machine, so the server answers only requests for its own names.
   if (!/^(127\.0\.0\.1|localhost)(:\d+)?$/.test(request.headers.host ?? '')) {
     response.writeHead(403).end()
   } else if (request.url?.startsWith('/api/')) {
@@ -47,7 +47,7 @@ const server = createServer((request, response) => {
     vite.middlewares(request, response)
   }
 })
-// In a clone, the package lies two folders above.
+// In a clone, the package is two folders up.
 const vite = await createVite({
   root: import.meta.dirname,
   server: { middlewareMode: true, hmr: { server }, fs: { allow: ['../..'] } },

@@ -1,4 +1,4 @@
-/** The agent: tools of a project, skills, deferred tools of an MCP server, a sub-agent, limits, and a store. */
+/** The agent, with project tools, skills, deferred tools of an MCP server, a sub-agent, limits, and a store. */
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { createAgent, toolSearch } from 'statewright'
@@ -9,7 +9,7 @@ import { projectTools } from './tools.mjs'
 
 const here = (name) => fileURLToPath(new URL(name, import.meta.url))
 
-/** The tracker's tools. The model loads the few that it needs, and what changes something asks a person. */
+/** The tracker's tools. The model loads only the tools that it needs. Tools with side effects need approval. */
 export function openIssues(folder) {
   return mcpTools({
     command: process.execPath,
@@ -20,7 +20,7 @@ export function openIssues(folder) {
   })
 }
 
-/** `model(role)` returns the model of a role. `folder` has the project and the sessions. */
+/** `model(role)` returns the model of a role. `folder` contains the project and the sessions. */
 export function createCodingAgent({ folder, issues, model, prices, costLimit, window }) {
   const project = path.join(folder, 'project')
   const { look, change } = projectTools(project)
@@ -46,7 +46,7 @@ export function createCodingAgent({ folder, issues, model, prices, costLimit, wi
     skills: skills({ dirs: [here('skills')] }),
     limits: { maxSteps: 60, costLimit },
     context: { window, strategy: 'summarize' },
-    // A call that ran when the process was killed may have had its effect: ask.
+    // A call that ran when the process was killed may have had its effect, so a person decides.
     toolCalls: { onInterrupted: 'approval' },
     store: fileStore({ dir: path.join(folder, 'sessions') }),
   })

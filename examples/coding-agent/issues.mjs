@@ -1,4 +1,4 @@
-/** A small MCP server over stdio: an issue tracker in a JSON file, which is its one argument. */
+/** A small MCP server over stdio: an issue tracker in a JSON file. Its only argument is the file. */
 import { readFile, writeFile } from 'node:fs/promises'
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
 import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js'
@@ -8,7 +8,7 @@ const file = process.argv[2]
 const server = new McpServer({ name: 'issues', version: '1.0.0' })
 const number = z.int().describe('The number of the issue')
 
-/** A tool that gets all issues, and saves them when it has changed them. */
+/** A tool that receives all issues, and saves its changes. */
 function addTool(name, description, inputSchema, work) {
   server.registerTool(name, { description, inputSchema }, async (input) => {
     const issues = await readFile(file, 'utf8').then(JSON.parse, () => structuredClone(first))

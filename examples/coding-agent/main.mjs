@@ -1,5 +1,5 @@
 /**
- * A coding agent for the terminal. It fixes an issue of a small project, in a folder of its own.
+ * A coding agent for the terminal. It fixes an issue of a small project, in a separate folder.
  *
  *   npm run example -- coding-agent
  */
@@ -60,7 +60,7 @@ async function main() {
       issues,
       model: (role) =>
         openaiChat(models ? { model: `rehearsal/${role}`, baseURL: models.url } : { model: values.model }),
-      // What a small model costs.
+      // The price of a small model.
       prices: models ? { 'rehearsal/coder': price, 'rehearsal/reviewer': price } : {},
       costLimit: Number(values['cost-limit']),
       window: Number(values.window ?? (models ? 2_500 : 100_000)),
@@ -79,7 +79,7 @@ async function main() {
     process.exitCode = result.resumable || result.state === 'COMPLETED' ? 0 : 1
   } finally {
     await Promise.all([issues.close(), models?.close()])
-    // A pipe that is still open would keep the process.
+    // An open pipe would keep the process alive.
     process.stdin.destroy()
   }
 }
@@ -94,7 +94,7 @@ async function createFolder() {
   return folder
 }
 
-/** Runs the agent, or brings it back, until it has ended or is parked. Resolves with the result of the run. */
+/** Runs or resumes the agent until it has ended or is parked. Resolves with the result of the run. */
 async function work({ agent, task, isResumed, isYes, terminal }) {
   const stop = new AbortController()
   const run = isResumed ? await goOnWith(agent, task, terminal) : agent.run(task, { session })
@@ -127,7 +127,7 @@ async function work({ agent, task, isResumed, isYes, terminal }) {
 const atWork = ['RUNNING', 'WAITING_FOR_TOOL']
 const unfinished = [...atWork, 'WAITING_FOR_INPUT', 'PAUSED']
 
-/** The session as its last process left it. A task steers a run that has not ended; else it begins the next. */
+/** The session as its last process left it. A task steers an active run, or starts the next one. */
 async function goOnWith(agent, task, terminal) {
   const run = await agent.resume(session)
   if (!unfinished.includes(run.state)) {
@@ -140,7 +140,7 @@ async function goOnWith(agent, task, terminal) {
 }
 
 main().catch((error) => {
-  // What the user can mend is one sentence.
+  // Errors that the user can fix are printed in one sentence.
   console.error(
     error instanceof StatewrightError || error.code?.startsWith('ERR_PARSE_ARGS') ? error.message : error,
   )

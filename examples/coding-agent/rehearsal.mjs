@@ -1,4 +1,4 @@
-/** The model of the rehearsal. What it says next follows from the last result, so that a new process goes on with it. */
+/** The rehearsal's model. Each answer depends on the last result, so that a new process can continue. */
 import { startRehearsal } from 'statewright/rehearsal'
 
 const fixed = `  const parts = [...text.matchAll(/(\\d+)([smh])/g)]
@@ -62,10 +62,10 @@ const notes =
   'The user wants issue 12 fixed: parseDuration("1h30m") in src/duration.mjs forgot the minutes. The issue is read, the ' +
   'skill fix-a-bug is loaded, and test/duration.test.mjs has a test of it.'
 
-/** As fast as people read, where one does. */
+/** At reading speed on a terminal. */
 const pace = process.stdout.isTTY ? { chunkSize: 6, chunkDelayMs: 12 } : {}
 
-/** Plays steps. The id of a call has the number of its step. */
+/** Plays steps. Each call id contains its step number. */
 const play =
   (steps) =>
   ({ body }) => {
@@ -88,7 +88,7 @@ const play =
     return { ...pace, text, toolCalls }
   }
 
-/** Starts the server of the two models. */
+/** Starts the server for both models. */
 export function startModels() {
   const turns = (steps) => ({ turns: [play(steps)], onExhausted: 'repeatLast' })
   return startRehearsal({ scenarios: { coder: turns(coder), reviewer: turns(reviewer) } })

@@ -1,4 +1,4 @@
-/** What the user sees and answers: the events of a run as lines, changes as small diffs, questions. */
+/** The terminal interface: run events as lines, changes as small diffs, and questions. */
 import { createInterface } from 'node:readline'
 import { stripVTControlCharacters, styleText } from 'node:util'
 import { createEventFormatter } from 'statewright'
@@ -15,7 +15,7 @@ export function openTerminal({ stdin, stdout }) {
 
   let isPlanShown = false
 
-  /** The whole plan once, and then what is done and what is next. */
+  /** The full plan once, then the completed and the next step. */
   function showPlan({ done, next }) {
     if (isPlanShown) {
       const count = `${done.length}/${done.length + next.length}`
@@ -31,7 +31,7 @@ export function openTerminal({ stdin, stdout }) {
     isPlanShown = true
   }
 
-  /** Prints what a call would do: a change of a file as a diff. What a person approves is never cut at the right. */
+  /** Prints the effect of a call. A file change appears as a diff. Approval texts are never truncated. */
   function showCall({ name, arguments: json, path = [] }, isWhole = false) {
     const { file, old, new: text, ...other } = JSON.parse(json)
     print(paint('bold', `\n  ${[...path, name].join(' › ')} ${clean(file ?? '')}`.trimEnd()))
@@ -54,11 +54,11 @@ export function openTerminal({ stdin, stdout }) {
       else if (!isQuiet(event)) stdout.write(format(event))
     },
     showUsage: (usage) => print(paint('dim', `  ${formatUsage(usage)}`)),
-    /** What the user types; null at the end of the input, or when `signal` aborts. */
+    /** The user's input. Null at the end of the input, or when `signal` aborts. */
     ask: (question, signal) =>
       new Promise((resolve) => {
         if (signal.aborted) return resolve(null)
-        // The terminal keeps its own line editing, so that Ctrl-C stays a signal.
+        // The terminal keeps its line editing, so that Ctrl-C stays a signal.
         const lines = createInterface({ input: stdin, terminal: false })
         const answer = (value) => {
           resolve(value)
@@ -71,16 +71,16 @@ export function openTerminal({ stdin, stdout }) {
   }
 }
 
-/** Text of a model, without what could move the cursor or hide a part of a change. */
+/** Removes characters from the model's text that could move the cursor or hide part of a change. */
 function clean(text) {
   return stripVTControlCharacters(text).replaceAll(/[^\P{C}\t]/gu, '·')
 }
 
 const shownElsewhere = new Set(['plan', 'edit_file'])
 
-/** States say little here. A plan and a call that waits are shown by functions of their own. */
+/** State changes add little here. Separate functions show plans and waiting calls. */
 function isQuiet({ type, call, name, seq }) {
-  // A run that is refused: its error is printed.
+  // A rejected run. Its error is printed.
   if (type === 'warning' && seq === 1) return true
   if (type === 'tool_call') return shownElsewhere.has(call.function.name)
   return (

@@ -1,4 +1,4 @@
-/** What the model can do in the folder of a project, and nowhere else. */
+/** The model's tools, restricted to the project folder. */
 import { execFile } from 'node:child_process'
 import { readdir, readFile, realpath, writeFile } from 'node:fs/promises'
 import path from 'node:path'
@@ -8,7 +8,7 @@ import { z } from 'zod'
 const file = z.string().describe('A path in the project, such as src/main.mjs')
 
 export function projectTools(project) {
-  /** The model writes the path: neither `..` nor a link leads out of the project. */
+  /** The model writes the path, so neither `..` nor a link may leave the project. */
   async function contain(given) {
     const [root, found] = await Promise.all([realpath(project), realpath(path.resolve(project, given))])
     if (found.startsWith(root + path.sep)) return found
@@ -68,7 +68,7 @@ export function projectTools(project) {
       new Promise((resolve, reject) => {
         const options = { cwd: project, signal, env: { PATH: process.env.PATH } }
         execFile(process.execPath, ['--test', '--test-reporter=tap'], options, (error, stdout, stderr) => {
-          // A test that fails is a result. A program that could not run is not.
+          // A failing test is a result. A program that cannot start is an error.
           if (typeof error?.code === 'string') reject(error)
           else resolve(`${countFailures(stdout)}\n\n${stdout}${stderr}`)
         })
@@ -77,7 +77,7 @@ export function projectTools(project) {
   return { look: [listFiles, readText], change: [plan, editFile, runTests] }
 }
 
-/** The first line of a result is what the user sees of it. */
+/** The user sees the first line of a result. */
 function countFailures(tap) {
   const [tests, failures] = ['tests', 'fail'].map(
     (name) => new RegExp(`^# ${name} (\\d+)`, 'm').exec(tap)?.[1] ?? '?',

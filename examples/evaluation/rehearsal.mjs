@@ -1,4 +1,4 @@
-/** Stands in for the models: an agent that makes some mistakes, and a judge. */
+/** Replaces the models with a mistake-prone agent and a judge. */
 import { startRehearsal } from 'statewright/rehearsal'
 
 export const orders = {
@@ -9,7 +9,7 @@ export const orders = {
   1005: { status: 'returned', arrives: 'never', price: '$99' },
 }
 
-/** What the agent says of an order: too much of a parcel that is under way, and it does not look at prices. */
+/** The agent's answer about an order. It reveals too much about a parcel in transit, and ignores prices. */
 function answer(question, { status, arrives }) {
   if (question.includes('cost')) return 'Unknown.'
   if (question.includes('arrive'))

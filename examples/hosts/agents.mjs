@@ -1,4 +1,4 @@
-// The agent of both examples pays invoices, and asks a person before each payment. Its model is rehearsed: you need no key.
+// The agent of both examples. It pays invoices, with an approval before each payment. Its model is rehearsed, so no key is needed.
 import { createAgent, defineAgents, defineTool, openaiChat } from 'statewright'
 import { startRehearsal } from 'statewright/rehearsal'
 

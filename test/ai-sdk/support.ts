@@ -16,7 +16,7 @@ export type Make = (url: string) => AiSdkModel
 const apiKey = 'key-of-the-test'
 const compatible = { name: 'local', apiKey, includeUsage: true }
 
-/** The newest packages: those of AI SDK 7. */
+/** The newest packages, from AI SDK 7. */
 async function newest(): Promise<Record<string, Make>> {
   if (process.env['AI_SDK_NEWEST'] === undefined) return {}
   const file = './newest/packages.mjs'

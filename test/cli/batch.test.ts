@@ -16,7 +16,7 @@ afterEach(removeFolders)
 
 const hook = 'statewrightBatch'
 
-/** The model's input, and its actions besides the answer. */
+/** The model's input, and its actions in addition to the answer. */
 const world = {
   asked: [] as string[],
   onAsked: (_said: string): unknown => undefined,

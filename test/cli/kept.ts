@@ -11,7 +11,7 @@ import type { SyncSessionStore } from '../../src/core/sessions/store/store.js'
 import { provideEntries } from '../support/entries.js'
 import { cli, type CliCall, folder } from './support.js'
 
-// For programs in these folders.
+// For the programs in the test folders.
 provideEntries({ statewright: core })
 
 /** Sessions in the test's folder, shared by several commands. */
@@ -81,7 +81,7 @@ export async function withProgram(
   }
 }
 
-/** A module with three tools: one needs approval, one runs on the client, one answers immediately. */
+/** A module with three tools. One needs approval, one runs on the client, one answers immediately. */
 export const toolsModule = `
   import { defineTool } from 'statewright'
   const input = { type: 'object' }
@@ -104,7 +104,7 @@ export const calls = (...names: (readonly [id: string, name: string, args: objec
   ],
 })
 
-/** A call reference on the command line: its id, and the fingerprint of its input. */
+/** A call reference on the command line, made of its id and the fingerprint of its input. */
 export function asAsked(id: string, name: string, input: object): string {
   return `${id}@${fingerprintCall(name, JSON.stringify(input)).slice(0, 16)}`
 }

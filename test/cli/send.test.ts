@@ -3,7 +3,7 @@ import { removeFolders } from './support.js'
 
 afterEach(removeFolders)
 
-/** A session 'waits' with two calls: one needs approval, one runs on the client. */
+/** A session 'waits' with two calls. One needs approval, one runs on the client. */
 async function waiting(): Promise<Kept> {
   const place = await kept({
     'waits.json': calls(['m', 'send_mail', { to: 'ann' }]),

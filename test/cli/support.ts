@@ -13,7 +13,7 @@ export interface CliCall {
   tty?: boolean
   env?: Record<string, string>
   cwd?: string
-  /** The user's data folder. Default: a folder per call. Null when the user has no home. */
+  /** The user's data folder. By default each call gets a new folder. Null when the user has no home. */
   dataFolder?: string | null
   signal?: AbortSignal
   /** The handler of SIGTERM. */

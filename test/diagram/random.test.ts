@@ -105,7 +105,7 @@ test('the overview is XML with every state and every way between them', () =>
     const ways = [...anywhere, ...tops.flatMap((top) => top.transitions)]
     expect(ways.every(({ events }) => events.length > 0)).toBe(true)
     const shown = (name: string): string[] => svg.match(new RegExp(` ${name}="`, 'g')) ?? []
-    // States inside a state with separately drawn transitions are extra.
+    // States inside a state with separately drawn transitions add to the count.
     expect(shown('data-to').length).toBeGreaterThanOrEqual(ways.length)
     for (const { to } of ways) expect(svg).toContain(` data-to="${escapeXml(to)}"`)
     expect(svg).not.toMatch(/NaN|undefined|Infinity/)

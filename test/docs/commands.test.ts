@@ -18,7 +18,7 @@ const filesystem = `${process.execPath} ${root}node_modules/@modelcontextprotoco
 /** The setup of a command block. Keyed by the start of a line, with nonzero exit codes and replacements. */
 interface Script {
   turns?: Scenario['turns']
-  /** Commands to run first: the reader's work between the blocks. */
+  /** Commands to run first, as the reader's work between the blocks. */
   before?: Record<string, string>
   codes?: Record<string, number>
   instead?: Record<string, string>

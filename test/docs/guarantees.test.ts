@@ -14,7 +14,7 @@ function readPage(): [stamp: string, counted: string] {
 
 test('the page has every guarantee with its rules, its tests and current counts: npm run guarantees', async () => {
   const counted = await renderGuarantees()
-  // `npm run guarantees` updates only changed counts, so that each commit is that of the last change.
+  // `npm run guarantees` updates only changed counts, so that each entry names the commit of its last change.
   if (process.env.STATEWRIGHT_GUARANTEES === 'write' && readPage()[1] !== counted) {
     const block = `<!-- bench:guarantees -->\n${renderStamp()}\n\n${counted}\n<!-- /bench:guarantees -->`
     writeFileSync(

@@ -80,7 +80,7 @@ for (const [name, module] of Object.entries(modules)) {
   jest.unstable_mockModule(name, () => ({ ...module, ...own }), { virtual: true })
 }
 
-/** The assumed context of examples: a scripted model, a session 'ann' in a store, and a custom machine. */
+/** The assumed context of examples, with a scripted model, a session 'ann' in a store, and a custom machine. */
 const world = `
 import { createActor, createMachine, initialTransition, SimulatedClock, toPromise, transition } from 'xstate'
 import * as z from 'zod'

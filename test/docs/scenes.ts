@@ -28,9 +28,9 @@ import { root } from './snippets.js'
 
 type Turns = Scenario['turns']
 
-/** The setup of a snippet: the model's turns, the reader's definitions, and the expected outcome. */
+/** The setup of a snippet, with the model's turns, the reader's definitions, and the expected outcome. */
 export interface Scene {
-  /** The model's turns. Default: the snippet makes no request. */
+  /** The model's turns. By default the snippet makes no request. */
   turns?: Turns
   /** The reader's definitions, in addition to a model and two tools. May prepare the folder, which is the working directory. */
   own?: (stage: { model: ModelProvider; folder: string }) => object | Promise<object>

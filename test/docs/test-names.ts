@@ -34,7 +34,7 @@ function within(node: unknown, path: string[], isSkipped: boolean): NamedTest[] 
   return within(block.body, here, skipped)
 }
 
-/** `{ name: '…', async run(…) {…} }`: the checks in src/testing, which the project's tests run too. */
+/** `{ name: '…', async run(…) {…} }`, as in the checks of src/testing, which the project's tests run too. */
 function nameOfCheck({ type, properties }: Node): string | null {
   if (type !== 'ObjectExpression') return null
   const all = properties as Node[]

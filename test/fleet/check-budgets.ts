@@ -123,7 +123,7 @@ export function checkBudgets(
             before = spent
           }
           expect(warnings).not.toContain('budget_unsettled')
-          // One billion tokens always leave enough for a request, regardless of the usage of one answer.
+          // The rest of a billion tokens covers a request, regardless of the usage of one answer.
           await (await budget.reserve({ tokens: 1000, usd: 0.01 })).settle({ tokens: 1, usd: 0 })
         },
       )

@@ -27,7 +27,7 @@ type Ending = Partial<
   Pick<ResultFact, 'ok' | 'errorKind' | 'refused' | 'refusedBy' | 'child' | 'durationMs'>
 > & { content?: string }
 
-/** A call and its result. Default: a successful read with a constant text. */
+/** A call and its result. By default it is a successful read with a constant text. */
 export interface Step extends Ending {
   name?: string
   args?: unknown

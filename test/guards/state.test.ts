@@ -120,7 +120,7 @@ longTest('all state stays under 8 KB after 10,000 facts of the largest kind', ()
   const nasty = '"\\\u0000\ud800😀字'.repeat(100)
   let state = getInitialGuardrails()
   let largest = 0
-  // Each round has two facts: the calls and their results.
+  // Each round has two facts, the calls and their results.
   for (let index = 0; index < 5_000; index += 1) {
     const kind = (['failed', 'transient', 'policy_denied', 'unknown_tool', null] as const)[index % 5] ?? null
     const results = Array.from(

@@ -16,7 +16,7 @@ import { nearestFirst } from './nearness.js'
 export const space = agentSpace()
 export const { paths } = generatePaths(agentMachine, { ...space, coverage: 'transition-pairs' })
 
-/** The catcher of a mutant: a generated path by its index, or the runs from one input (null: all runs). */
+/** The catcher of a mutant. It is a generated path by its index, or the runs from one input (null: all runs). */
 export type Killer = { path: number } | { input: string | null }
 
 export interface Catch {

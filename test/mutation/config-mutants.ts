@@ -12,7 +12,7 @@ type Plain = Record<string, unknown>
 type Path = readonly (string | number)[]
 
 /**
- * Every small fault of the chart's config: a removed branch, guard or action, a target swapped with the next branch's target, and
+ * Every small fault of the chart's config, which is a removed branch, guard or action, a target swapped with the next branch's target, and
  * two branches in the wrong order.
  */
 export function configMutants(): Mutant[] {

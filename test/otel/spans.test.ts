@@ -577,7 +577,7 @@ describe('a run that goes on in another process', () => {
   })
 })
 
-/** The session as a process finds it after another process was killed. */
+/** A copy of the session, as another process finds it after a kill. */
 function copied(store: SyncSessionStore, id: string): SyncSessionStore {
   const copy = memoryStore()
   const lease = copy.acquire(id, { holder: 'test', ttlMs: 1_000 })

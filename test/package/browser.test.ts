@@ -99,7 +99,7 @@ describe('the core entry', () => {
   it('is at most 130 kB in an app that has these packages, gzipped, without the price catalogue', async () => {
     const { first, code } = await bundle(app, { external: shared })
     expect(gzipSync(first).length).toBeLessThanOrEqual(130_000)
-    // A word from the price table only. The table is present, but loads lazily.
+    // Only the price table contains this word. The table loads lazily.
     expect(first).not.toContain('input_mtok')
     expect(code).toContain('input_mtok')
   })

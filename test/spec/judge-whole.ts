@@ -3,7 +3,7 @@ import { details } from '../../src/testing/reference-model/details.js'
 import { judgeLog, type LogEntry } from '../../src/testing/reference-model/judge-log.js'
 import type { Violation } from '../../src/testing/reference-model/walk-table.js'
 
-/** All rules about logs: the table of spec/, the details that it leaves open, and the consistency of records. */
+/** All rules about logs. They include the table of spec/, the details that it leaves open, and the consistency of records. */
 export function judgeWhole(log: LogEntry[]): Violation | null {
   return judgeLog(log, details) ?? checkFacts(log)
 }

@@ -37,7 +37,7 @@ export function describeDigests(name: string, open: (now?: () => number) => Sess
       expect(await seen.read(['a', 'b'])).toHaveLength(2)
       await seen.put([digestOf(a, '{"v":2}')])
       expect(await table.read(['a'])).toEqual([digestOf(a, '{"v":2}')])
-      // Written by a process that started earlier and never requested digests.
+      // Deleted by a process that started earlier and never requested digests.
       expect(await unasked.delete('a')).toBe(true)
       expect(await table.read(['a', 'b'])).toEqual([digestOf(b, '{}')])
       await table.put([])

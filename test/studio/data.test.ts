@@ -324,7 +324,7 @@ test('who follows a log is told to begin anew only where it is another one', asy
   copy('unreadable', () => '{')
   const visitor = await visit({ store })
   const feeds = [visitor.live('unreadable'), visitor.live('short', 3)]
-  // More than the cache of folded sessions.
+  // More sessions than the cache of folded sessions holds.
   const others = Array.from({ length: 25 }, (_, i) => `copy-${i}`)
   for (const id of others) copy(id)
   for (const round of sampledRows(['first', 'second', 'third'])) {

@@ -213,7 +213,7 @@ test('a card and a film draw what ended a run from any state, and light its word
   const picture = drawVisited(data)
   expect(picture).toContain('>From any state</text>')
   expect(picture).toContain('>CANCEL → CANCELLED</text>')
-  // A line leads from there down to the end.
+  // A line leads from there to the end state below.
   expect(picture).toMatch(
     /From any state[^]*data-state="CANCELLED"[^]*<g class="way" data-transition="\(root\): CANCEL → CANCELLED"><path class="line" d="M\d/,
   )

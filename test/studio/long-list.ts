@@ -43,7 +43,7 @@ export function describeLongList(name: string, open: () => SessionStore): void {
       const store = open()
       await fill(store)
       const rest = latch()
-      // The duration of the rest does not matter.
+      // The rest of the list loads when the test allows it.
       const slow: SessionStore = {
         ...store,
         list: async (options) => {

@@ -120,7 +120,7 @@ test('the token is exchanged once, for a cookie that no script reads and no othe
     expect.stringContaining('This address was already opened'),
   ])
   expect(without.body).toContain('studio.url')
-  // Each browser needs a new address.
+  // A second browser gets another address.
   expect(visitor.studio.url).not.toBe(address)
   expect((await ask(visitor.studio.url)).headers['set-cookie']).toHaveLength(1)
   const other = await visit({ store: memoryStore() })

@@ -142,7 +142,7 @@ export async function importsOfAll({ types }: { types: boolean }): Promise<strin
     .join('\n')
 }
 
-/** An example as a module. It is wrapped in a block, so that its names may shadow those of `world`. */
+/** An example as a module. It is wrapped in a block, so that its names may shadow the names of `world`. */
 export function moduleOf({ code }: Example, imports: string, world: string): string {
   const own = code.match(/^import .*$/gm) ?? []
   const body = code

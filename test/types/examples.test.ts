@@ -2,7 +2,7 @@ import { type Complaint, compile } from './compile.js'
 import { longTest } from '../support/extent.js'
 import { examples, importsOfAll, methodsOf, moduleOf, publicExports } from './doc-examples.js'
 
-/** Undeclared names in examples: the reader's definitions, and the values of every run. */
+/** Undeclared names in examples, for the reader's definitions, and the values of every run. */
 const world = `
 import { readFile, writeFile } from 'node:fs/promises'
 import { expect } from '@jest/globals'

@@ -26,20 +26,20 @@ export function Conversation({ id, onChange }: { id: string; onChange: () => voi
   const [fault, setFault] = useState<string>()
   const input = useRef<HTMLTextAreaElement>(null)
   const end = useRef<HTMLDivElement>(null)
-  /** Whether the page follows the answer: it does not while the person reads further up. */
+  /** Whether the page follows the answer. It stops when the person scrolls up. */
   const isFollowing = useRef(true)
   const isCut = isLost(error)
   const isBusy = isCut || status === 'submitted' || status === 'streaming'
   const isAsking = !isBusy && asks(messages.at(-1))
 
-  // The connection broke in the middle of an answer: the transport waits until the server is back.
+  // The connection broke in the middle of an answer. The transport waits until the server returns.
   useEffect(() => void (isCut && resumeStream()), [isCut, resumeStream])
   useEffect(onChange, [status])
   useEffect(() => {
     if (isFollowing.current) end.current?.scrollIntoView({ block: 'end' })
   }, [messages, queued, status])
 
-  /** What is sent goes on from the branch that the page shows. */
+  /** New messages continue from the branch that the page shows. */
   const takeBranch = (): { body?: { branch: number } } => {
     setBranch(undefined)
     return branch === undefined ? {} : { body: { branch } }
@@ -63,7 +63,7 @@ export function Conversation({ id, onChange }: { id: string; onChange: () => voi
     }
   }
 
-  /** The page leaves the answer before its end has come: it reads it when the run has stopped. */
+  /** The page leaves the answer before its end, and reads the result after the run has stopped. */
   async function halt(): Promise<void> {
     await stop()
     await transport.stop(id)
@@ -143,7 +143,7 @@ export function Conversation({ id, onChange }: { id: string; onChange: () => voi
                 void chat.addToolOutput({ tool: 'pick_seat', toolCallId, output: { seat } })
               }
               onAnswer={(toolCallId, output) =>
-                // The call that asks has no result yet, so the answer is sent by itself.
+                // The asking call has no result yet, so the answer is sent separately.
                 void Promise.resolve(
                   chat.addToolOutput({ tool: 'elicitation' as never, toolCallId, output: output as never }),
                 ).then(() => sendMessage())

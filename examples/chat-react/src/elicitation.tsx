@@ -3,14 +3,14 @@ import type { Elicitation, ElicitationAnswer, ElicitationField } from 'statewrig
 
 interface ElicitationProps {
   asked: Elicitation
-  /** What was answered; undefined while it is asked. */
+  /** The answer, or undefined while it is pending. */
   answer: ElicitationAnswer | undefined
   onAnswer: (answer: ElicitationAnswer) => void
 }
 
 const words: Record<string, string> = { accept: 'answered', decline: 'declined', cancel: 'not answered' }
 
-/** What the server of a tool asks: its words stand in a frame of their own. */
+/** A question from a tool's server, shown in a separate frame. */
 export function ElicitationView({ asked, answer, onAnswer }: ElicitationProps) {
   const isOpen = answer === undefined
   return (

@@ -6,7 +6,7 @@ import { Conversation } from './conversation'
 const newId = (): string => crypto.randomUUID()
 
 function App() {
-  // The address has the chat's id, so a reload and another tab show the same chat.
+  // The URL contains the chat's id, so that a reload or another tab shows the same chat.
   const [id, setId] = useState(location.hash.slice(1) || newId())
   const [chats, setChats] = useState<ListedChat[]>([])
   const [isListOpen, setListOpen] = useState(false)

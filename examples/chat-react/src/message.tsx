@@ -38,7 +38,7 @@ export function Message(props: MessageProps) {
   )
 }
 
-/** The variants of a message: another answer, or an edit. */
+/** The variants of a message, which are other answers or edits. */
 function BranchView({ message, onBranch }: Pick<MessageProps, 'message' | 'onBranch'>) {
   const part = message.parts.find(({ type }) => type === 'data-branches')
   if (part?.type !== 'data-branches') return null
@@ -94,7 +94,7 @@ function PartView({ part, ...props }: { part: Part } & MessageProps) {
   }
 }
 
-/** The reason why the answer is not complete. */
+/** The reason that the answer is incomplete. */
 function EndView({ part }: { part: Part }) {
   const end = readEnd(part)
   return end?.message === undefined ? null : (
@@ -170,7 +170,7 @@ function say(value: unknown): string {
   return typeof value === 'string' ? value : (JSON.stringify(value) ?? '')
 }
 
-/** A value as people read it: objects are lines of a name and a value, lists of objects a table. */
+/** A readable value. Objects become lines of names and values, and lists of objects become a table. */
 function Values({ of }: { of: unknown }) {
   if (isObject(of))
     return (
