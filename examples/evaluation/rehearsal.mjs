@@ -9,7 +9,7 @@ export const orders = {
   1005: { status: 'returned', arrives: 'never', price: '$99' },
 }
 
-/** The agent's answer about an order. It reveals too much about a parcel in transit, and ignores prices. */
+/** The agent's answer about an order. It is too wordy about a parcel in transit, and ignores prices. */
 function answer(question, { status, arrives }) {
   if (question.includes('cost')) return 'Unknown.'
   if (question.includes('arrive'))

@@ -40,7 +40,7 @@ class Lane {
     await new Promise((resolve) => this.#waiting.push({ count, resolve }))
   }
 
-  /** Resolves when no request arrives within this time. Cases use it after the end of a run. */
+  /** Resolves with the number of requests within this time. Cases use it after the end of a run. */
   async quiet(ms = 250) {
     const before = this.requests.length
     await sleep(ms)

@@ -21,7 +21,7 @@ export function certify(lane, fault) {
   if (!lane.faults.includes(fault)) throw new NotCertified(`the fault '${fault}' did not land`)
 }
 
-/** Like `certify`, for cases that check themselves that their fault was delivered. */
+/** Like `certify`, for cases that verify the delivery of their fault themselves. */
 export function certifySo(isSo, why) {
   if (!isSo) throw new NotCertified(why)
 }

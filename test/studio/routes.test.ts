@@ -134,7 +134,7 @@ describe('the lists of many moments', () => {
     const packed = packAll(moments)
     expect(unpackMoment(packed, 100)).toEqual(moments[99])
     const sent = packed.moments.reduce((sum, { lists }) => sum + lists.flat().length, 0)
-    // Two full transcripts at most. All other records store one length per list and the difference.
+    // Two complete lists. Every other moment stores the kept length of each list, and one new message.
     expect(sent).toBeLessThan(2 * 1_128 + 128 * 6)
   })
 })

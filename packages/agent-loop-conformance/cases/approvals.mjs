@@ -22,7 +22,7 @@ async function untilAsked({ serve, open, tool, check }, ...paths) {
 
 const all = (pending, approved) => Object.fromEntries(pending.map(({ id }) => [id, approved]))
 
-/** The result of an answer, or the reason of its rejection. */
+/** The result of an answer, or the reason for its rejection. */
 async function ending(answer) {
   try {
     return (await answer()).ended
@@ -32,7 +32,7 @@ async function ending(answer) {
 }
 
 /**
- * Answers all pending approvals at once, here or in another process's conversation. Returns the result, or the reason of its
+ * Answers all pending approvals at once, here or in another process's conversation. Returns the result, or the reason for its
  * rejection.
  */
 const decide = ({ settles }, { conversation, pending }, approved, by = conversation) =>

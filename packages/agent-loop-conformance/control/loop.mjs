@@ -19,7 +19,7 @@ function orAborted(work, signal, mistake) {
   })
 }
 
-/** The input of a call, or the reason that it has none. */
+/** The input of a call, or the reason for its absence. */
 function inputOf({ input: text }, { fields }, mistake) {
   if (text === '' && mistake !== 'wantsArguments') return { input: {} }
   let input

@@ -30,7 +30,7 @@ export function ScriptPane({ draft, faults, endpoint, loop, onDraft, onEndpoint 
   const isExample = examples.findIndex(
     (one) => one.script === script && one.input === input && one.settings === settings,
   )
-  /** The selected example. It stays selected after edits. */
+  /** The last selected example. It does not change with edits. */
   const last = useRef<Example | null>(null)
   last.current = examples[isExample] ?? last.current
   const isPreset = guardPresets.findIndex((one) => one.settings === settings)
