@@ -29,7 +29,7 @@ export interface Report {
   faults: FaultName[]
 }
 
-/** The number of time jumps before the run is cancelled. */
+/** The maximum number of time jumps. Then the run is cancelled. */
 const patience = 300
 /** The maximum milliseconds without an event while no known hang exists. */
 const stuckAfter = 7_200_000

@@ -9,7 +9,7 @@ export class World implements Clock {
   #id = 0
   /** Grows with each event. */
   moves = 0
-  /** Operations that never settle by themselves, by name. */
+  /** The number of operations that are configured to hang. */
   hanging = 0
   /** All misbehavior has ended. */
   calm = false

@@ -38,7 +38,7 @@ async function finish(agent) {
   return { result, ended }
 }
 
-/** No work runs here in the meantime. */
+/** Blocks this process until the message is sent. */
 function sendFromElsewhere() {
   const task = JSON.stringify({ dir, baseURL, tells: tellsAt.message })
   const { status, stderr } = spawnSync(process.execPath, [process.argv[1], task], { encoding: 'utf8' })

@@ -104,7 +104,7 @@ const whatBecame = {
   cancel: ({ outcome: { result }, end, looks }) => [
     ...(result.state === 'CANCELLED' ? [] : [`it ends ${result.state}`]),
     ...times('pay-1 runs', timesOf('pay-1', end), 0),
-    // The next process to continue finds the message first.
+    // The next process reads the message before it continues.
     ...(end.effects.length === looks.at(-1).effects.length ? [] : ['tools worked on after the cancel']),
   ],
 }

@@ -29,7 +29,7 @@ async function pay({ session, n }, ledger, onBegun) {
   return (await paying).text()
 }
 
-/** The `strikes` of points.mjs, in a process that is to be killed at a point. */
+/** `strikes` comes from points.mjs and kills this process at a point. */
 export function agentsOf({ postgres, model: baseURL, ledger, version = '2', accepts = ['2'], strikes }) {
   const kept = postgresStore({ connectionString: postgres })
   const store = strikes ? strikes.store(kept) : kept

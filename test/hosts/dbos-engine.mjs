@@ -34,7 +34,7 @@ export async function dbosEngine({ postgres, agents, server }) {
     /** DBOS runs two identical calls once, so this call uses a different id. */
     call: (session) =>
       queue({ session, input: session, agent: 'payer', base: `call:${session}:${(calls += 1)}` }),
-    /** All its data of a session. */
+    /** Removes the engine's data of a session. */
     forget: async (session) => {
       const known = await DBOS.listWorkflows({ loadInput: true })
       const ids = known

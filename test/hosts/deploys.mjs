@@ -37,7 +37,7 @@ export async function playDeploys(name, server, sessions) {
   await engine.ready?.()
   await Promise.all(old.map((session) => engine.begin(session)))
 
-  // Under load: each version 4 process is replaced by version 5.
+  // Under load, version 5 replaces each version 4 process.
   const ids = Array.from({ length: sessions }, (_, i) => `${name}-deploy-${i}`)
   const answered = new Set()
   const pending = new Set(ids)
@@ -83,7 +83,7 @@ export async function playDeploys(name, server, sessions) {
   }
   if (interrupted > 0) wrong.push(`a deploy has interrupted ${interrupted} calls`)
   if (inTheMiddle === 0) wrong.push('no session was in the middle of the deploy')
-  // The number of sessions that start on the new version is random. The old one has finished its work.
+  // The number of sessions that start on the new version is random. The old version has ended its sessions.
   if (by[4] === 0) wrong.push('the old version has begun no session')
 
   // Unaccepted sessions are unchanged and listed. The next deploy ends them.

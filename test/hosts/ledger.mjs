@@ -1,4 +1,4 @@
-// The tools' actual effects: one server outside all processes that counts every started payment.
+// The tools' actual effects. One server outside all processes counts every started payment.
 import { createServer } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 

@@ -5,7 +5,7 @@ import { writeFileSync } from 'node:fs'
 /** The point in a session's id: `dbos-aim-effect-5` is killed at the start of its first payment. */
 export const pointOf = (session) => /-aim-(\w+)-\d+$/.exec(session)?.[1]
 
-/** True if no other process has done this for the session. */
+/** Whether this is the first attempt for the session, across all processes. */
 function isFirst(folder, name) {
   try {
     writeFileSync(`${folder}/${name}`, `${Date.now()}`, { flag: 'wx' })
@@ -16,7 +16,7 @@ function isFirst(folder, name) {
 }
 
 export function strikesOf({ marks, host }) {
-  // Later releases happen because of it.
+  // Releases after SIGTERM are caused by it.
   let isEnding = false
   process.once('SIGTERM', () => (isEnding = true))
   const at = (session, ...points) => {

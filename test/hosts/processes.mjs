@@ -36,7 +36,9 @@ export class Processes {
     await Promise.race([once(child, 'message').then(() => (child.isReady = true)), once(child, 'exit')])
   }
 
-  /** A process that is up. On a busy machine there might otherwise never be one. */
+  /**
+   * Picks only a process that is up. Otherwise, on a busy machine, no process would ever finish its start.
+   */
   #one() {
     const up = [...this.#children.values()].filter((child) => child.isReady && child.exitCode === null)
     return up[Math.floor(Math.random() * up.length)]
@@ -58,7 +60,7 @@ export class Processes {
     await Promise.all(up.map((child) => child.exitCode ?? child.signalCode ?? once(child, 'exit')))
   }
 
-  /** Like a supervisor: a grace period, then a kill. */
+  /** Like a supervisor, with a grace period before the kill. */
   term() {
     const child = this.#one()
     if (!child?.kill('SIGTERM')) return
@@ -66,7 +68,7 @@ export class Processes {
     setTimeout(() => child.kill('SIGKILL'), 4000).unref()
   }
 
-  /** Like a deploy: shuts one down without a restart. Settles when it is gone. */
+  /** Like a deploy, shuts one down without a restart. Settles when it is gone. */
   async end(slot) {
     const child = this.#children.get(slot)
     const ended = once(child, 'exit')

@@ -85,8 +85,8 @@ export async function playRandom(name, server, sessions) {
         answered.set(id, Date.now())
         const { run } = await agent.replay(id).catch(() => ({ run: null }))
         const call = run?.pending?.[0]
-        // Repeated if the server is down or the receiving host is killed. The client of a killed process gets
-        // no answer.
+        // Repeats the answer if the server is down or the receiving host dies, because no other process knows
+        // of it.
         if (call) void engine.answer(id, call, head).catch(() => answered.delete(id))
       }
       if (!isAtWork(state) && state !== 'WAITING_FOR_INPUT') done.add(id)

@@ -86,7 +86,7 @@ export async function restateEngine({ processes = 3 } = {}) {
     execPath: newerNode,
     settings: { ports },
     ingress: server.ingress,
-    /** Once a process answers. */
+    /** Resolves once a process answers. */
     ready: () => post(`${server.admin}/deployments`, { uri: balancer.url }),
     begin: (session) =>
       post(
@@ -99,7 +99,7 @@ export async function restateEngine({ processes = 3 } = {}) {
     /** A call without an idempotency key. */
     call: (session) =>
       post(`${server.ingress}/session/${session}/run/send`, { input: session, agent: 'payer' }),
-    /** All its data of a session. */
+    /** Removes the engine's data of a session. */
     forget: async (session) => {
       const query = `SELECT id FROM sys_invocation WHERE target_service_key = '${session}' AND status != 'completed'`
       for (const { id } of await ask(server.admin, query))
@@ -139,7 +139,7 @@ export async function restateEngine({ processes = 3 } = {}) {
       )
       return rows.map(({ target }) => target)
     },
-    /** Once the session is waited for. */
+    /** Resolves once the engine waits for the session. */
     waits: async (session) => {
       const query = `SELECT key FROM state WHERE service_key = '${session}' AND key = 'waiting'`
       while ((await ask(server.admin, query)).length === 0) await sleep(50)

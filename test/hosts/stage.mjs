@@ -1,4 +1,5 @@
-// The shared setup of the host tests: a database, a ledger, a rehearsed model, an engine with its processes.
+// The shared setup of the host tests, with a database, a ledger, a rehearsed model, and an engine with its
+// processes.
 import pg from 'pg'
 import { startRehearsal } from '../../dist/src/rehearsal/index.js'
 import { checkSessionLog } from '../../dist/src/testing/index.js'

@@ -91,7 +91,7 @@ describe.each(sampledKinds(eras))('a server of %s that asks', (era) => {
     expect(told.filter((line) => 'call' in line)).toHaveLength(era === eras[0] ? 2 : 1)
     if (era === eras[0])
       expect(told[1]).toMatchObject({ requestState: 'state 1', inputResponses: { 'key/seat': accepted } })
-    // The server's state is opaque to us.
+    // The server's request state must not leak.
     expect(JSON.stringify([result, play.events])).not.toContain('state 1')
   })
 

@@ -29,7 +29,10 @@ export interface Cell {
   isForked: boolean
   /** While it sleeps. Afterwards the forks are deleted. */
   isForkedAsleep: boolean
-  /** The driver: its handle or `runSession`. Also the number of moments until its process ends. */
+  /**
+   * Null if its handle drives it. Otherwise `runSession` drives it, and `stops` are the moments at which its
+   * process ends.
+   */
   driven: { stops: readonly Pick<Moment, 'at' | 'count'>[] } | null
   /**
    * The client that starts it, repeats its requests at each wait, and answers: an MCP client or a chat page.

@@ -19,7 +19,7 @@ import { Caller } from './called.js'
 import { Page } from './paged.js'
 import { dueIn, type Standing, tellFrom } from './elsewhere.js'
 
-/** The number of waits before the run is cancelled, and of time jumps before each. */
+/** The run is cancelled after `mostRests` waits. Each wait may need `mostJumps` time jumps. */
 const mostRests = 12
 const mostJumps = 800
 

@@ -8,8 +8,8 @@ import { cli } from '../cli/support.js'
 import { pageRoutes, studioRoutes } from '../support/routes.js'
 import { restateHandlers } from './surfaces/hosts.js'
 
-// If a list can only be written by hand, its type requires the full set, so the compiler finds a missing
-// route.
+// Lists that cannot be derived are written by hand. Their types require the full set, so the compiler finds a
+// missing route.
 
 /** The studio page's messages. Each has a row of `studio.answers`. */
 export const studioAnswers: Record<Answer['type'], true> = {

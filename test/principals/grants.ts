@@ -1,7 +1,7 @@
 import type { Who } from './surface.js'
 
 /**
- * The visible sessions for each person's requests. The reader sees the owner's sessions but may not continue
+ * The session access of each person's requests. The reader sees the owner's sessions but may not continue
  * them.
  */
 export const grants: Record<Who, object | null> = {

@@ -586,7 +586,7 @@ export const rules: Rule[] = [
     because: 'its holder hears it',
   },
 
-  // Continuing: once, with the agent that started it, and not with the killing agent.
+  // Continuing: once, with the agent that started it, and not if the session kills its processes.
   { of: 'dbosSessions', standing: held, comes: 'nothing', because: later },
   { of: 'dbosSessions', agent: foreign, standing: open, comes: 'nothing', because: later },
   { standing: held, comes: 'refused: session_busy', because: 'a process has it' },

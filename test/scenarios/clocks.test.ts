@@ -311,7 +311,7 @@ it('a clock whose timers fire at once while it stands still is not waited for wi
 describe('a clock that tells parts of milliseconds', () => {
   const parts = fc.double({ min: 0, max: 0.99, noNaN: true })
 
-  /** A host's actions under such clocks: it fails, sleeps, and loses the session to another process. */
+  /** A host under such clocks fails, sleeps, and loses the session to another process. */
   const open = ([ofHost, ofStore]: [number, number], kind: 'memory' | 'file' = 'memory') => {
     const timers = new SimulatedClock()
     timers.set(start)

@@ -18,7 +18,7 @@ type Speak = (options: {
   provider: string
 }) => ReturnType<typeof openaiChat>
 
-/** A run limited to one step: it calls a tool, then concludes. */
+/** A run limited to one step that calls a tool and then concludes. */
 async function concluded(speak: Speak, last: Turn, options: Options = {}, providers = ['openai']) {
   const rehearsal = await startRehearsal({
     scenario: { turns: [call('work', { n: 0 }), last] },

@@ -36,7 +36,7 @@ async function asked(model: ManualModel) {
   return model.pending
 }
 
-/** A separate process: an agent with a model whose answers the test controls. */
+/** A separate process with a model whose answers the test controls. */
 function program(
   store: SyncSessionStore,
   tools = [] as ReturnType<typeof tool>[],

@@ -70,7 +70,7 @@ class Desk {
     return openaiChat({ model, baseURL: this.rehearsal.url, apiKey: 'none' })
   }
 
-  /** A summary of each request: the instructions, the model and the tools. */
+  /** A summary of each request with its instructions, model and tools. */
   get asked(): string[] {
     return this.rehearsal.requests.map(({ sent, body }) => {
       const { model, tools = [] } = sent as Sent

@@ -58,7 +58,7 @@ test('a snapshot is written when 64,000 characters have come since the last one'
       expect(since).toBeGreaterThanOrEqual(64_000)
       since = 0
     } else {
-      // Includes the content of the last record, which crosses the limit.
+      // The record that crosses the limit is still part of the interval.
       expect(since).toBeLessThan(64_000)
       since += data.length
     }

@@ -102,7 +102,7 @@ type Conversation = { ask: string; interactions: Interaction[] }[]
   })
 })
 
-/** The parts of the request that two clients would send alike: the calls and their results. */
+/** The calls and their results, which two clients would send alike. */
 function sentItems(input: unknown): unknown[] {
   return ((input ?? []) as Item[])
     .filter(({ type }) => type === 'function_call' || type === 'function_call_output')

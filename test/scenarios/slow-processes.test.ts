@@ -34,7 +34,9 @@ const deed = fc.record({
 })
 type Deed = typeof deed extends fc.Arbitrary<infer Value> ? Value : never
 
-/** Possible refusals for a process that asks for a session: another process has it, or there is no work. */
+/**
+ * Possible refusals for a process that asks for a session, because another process has it or no work is left.
+ */
 const mayBeRefused = [
   'session_busy',
   'stopped',
@@ -51,7 +53,7 @@ class Story {
   readonly paid: string[] = []
   readonly processes: SlowProcess[]
   readonly sessions = ['s']
-  /** The steer messages of the session, and whether each was sent well before its end. */
+  /** The steering texts of the session, and whether the session accepted each before its last payment. */
   readonly steered = new Map<string, boolean>()
   readonly wrong: string[] = []
   killed = 0
@@ -129,7 +131,7 @@ class Story {
         }))
       } catch (error) {
         if (!(error instanceof StoreError && error.code === 'session_busy')) throw error
-        // By a live process, or for the lease duration of a killed one.
+        // A live process has it, or the lease of a killed one has not expired.
         // oxlint-disable-next-line no-await-in-loop -- as above
         await place.pass(100)
         if (i > 10 && this.killed > 0) place.outlive()

@@ -16,7 +16,7 @@ const working: fc.Arbitrary<Turn> = fc.record(
   { toolCalls: fc.array(call, { minLength: 1, maxLength: 3 }), text: word, reasoning: word },
   { requiredKeys: ['toolCalls'] },
 )
-/** One run: the model's turns up to its answer, which may come in two pieces. */
+/** The model's turns in one run. The answer may come in two pieces. */
 const play = fc.record({
   work: fc.array(working, { maxLength: 5 }),
   isCut: fc.boolean(),

@@ -216,7 +216,7 @@ describe('where output shields look at answers, an inference tells what they hav
       { text: ' [redacted pattern 1].', toolCalls: [] },
     ])
     expect(JSON.stringify(play.events)).not.toContain('swordfish')
-    // Same as without shields: an answer joins the transcript when its step has ended.
+    // As without shields, an answer joins the transcript when its step has ended.
     const order = play.events.map(({ type }) => type)
     expect(order.lastIndexOf('step_completed')).toBeLessThan(order.lastIndexOf('assistant_message'))
     expect(openStepsOf(play.events)).toEqual([])

@@ -135,7 +135,7 @@ describe('terminal delegation', () => {
 })
 
 describe('depth', () => {
-  /** An agent that lists itself as a tool, which only a lazy source allows. */
+  /** An agent with itself as a tool, which requires a lazy tool source. */
   async function narcissus(options = {}): Promise<Stage> {
     const self = { name: 'self', tools: [] as Tool[] }
     const turn: TurnFunction = ({ body }) => {

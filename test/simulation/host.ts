@@ -85,7 +85,7 @@ export class Host {
     this.#skew += ms
   }
 
-  /** Ends all faults: it is up and works. */
+  /** Ends all faults, so that the process runs. */
   calm(): void {
     const { life } = this
     if (life.isPaused) this.#wake(life)

@@ -1,6 +1,6 @@
 import type { LogRecord } from '../../src/core/sessions/store/store.js'
 
-/** A call in the log: its arguments and its approver. */
+/** A logged call with its arguments and approver. */
 interface LoggedCall {
   name: string
   arguments: string

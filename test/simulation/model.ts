@@ -81,7 +81,7 @@ function findSession({ messages }: ModelRequest): string {
   return /session (\S+)\./.exec(typeof said === 'string' ? said : '')?.[1] ?? 'one'
 }
 
-/** Checks the lease owner: its logged spending is below the limits. */
+/** Checks that the lease owner's logged spending is below the limits. */
 function checkLimits(
   world: World,
   life: Life,

@@ -242,7 +242,7 @@ export class People {
       asked.isOpen = false
     }
     void settle()
-    // A receipt must arrive in finite time.
+    // A client stops waiting for a receipt after this time.
     world.after(70_000, null, () => (asked.isOpen = false))
     // Without its messageId, an answer applies to the call that waits at delivery, which may be an equal one.
     if (draw() < manner.twice && !isLoose)

@@ -20,7 +20,7 @@ export const points = [
 
 export type Point = (typeof points)[number]
 
-/** A moment: a time, or right before or after the nth operation of a kind. */
+/** A moment, given as a time or as right before or after the nth operation of a kind. */
 export type When = { at: number; process: number } | { point: Point; nth: number; phase: 'before' | 'after' }
 
 /** The fate of one store query. */

@@ -35,8 +35,8 @@ export interface Landed {
 }
 
 /**
- * The store of all processes: the product's in-memory store in true time, like a server. Independent rules
- * check its calls. It must have one writer at a time.
+ * The store of all processes, which is the product's in-memory store in true time, like a server. Independent
+ * rules check its calls. It must have one writer at a time.
  */
 export class SharedStore {
   readonly store: SyncSessionStore

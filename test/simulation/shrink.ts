@@ -1,7 +1,9 @@
 import type { Plan } from './plan.js'
 import { play } from './play.js'
 
-/** The kind of a broken promise: its text without the names and numbers of one story. */
+/**
+ * The text of a broken promise without the names and numbers of one story. It identifies the kind of promise.
+ */
 export function toKind(broken: string): string {
   return broken.replaceAll(/[sp]?\d[\d.:]*/g, '#').slice(0, 40)
 }

@@ -2,7 +2,7 @@ import { createHash } from './chance.js'
 import { chance } from '../chaos/world.js'
 
 /**
- * The place of an event: one life of a process. A dead life has no effects. A suspended life's effects are
+ * One life of a process, in which events happen. A dead life has no effects. A suspended life's effects are
  * held.
  */
 export interface Life {

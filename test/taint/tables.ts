@@ -25,7 +25,7 @@ export interface Slots {
   reasoning: string
   callName: string
   callArguments: string
-  /** A call that the provider submits for approval. */
+  /** A hosted call that the provider submits for approval. */
   hostedName: string
   hostedUrl: string
   edit: string

@@ -301,7 +301,7 @@ class World {
     }
   }
 
-  /** The number of continuations. */
+  /** The number of state changes. */
   get #moves(): number {
     return this.#events.filter(({ type }) => type === 'state_changed').length
   }

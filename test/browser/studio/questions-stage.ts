@@ -16,7 +16,7 @@ type Message = Parameters<TurnFunction>[0]['body']['messages'][number]
 type Script = (answers: number, messages: readonly Message[]) => Turn
 
 /**
- * The user messages of each session. A reader's questions: why it stopped, its cost, the failure, and
+ * The user message of each session. Their readers ask, in order: why it stopped, its cost, its failure,
  * what-if.
  */
 const asked = {

@@ -53,7 +53,7 @@ export function describeSessionList(): void {
         () => (globalThis as unknown as { seen: { frames: number; changes: number } }).seen,
       )
       expect(changes).toBeGreaterThan(1)
-      // An error that arrives at the end may belong to a later frame.
+      // A change at the end may belong to a later frame.
       expect(changes).toBeLessThanOrEqual(frames + 1)
     })
   })

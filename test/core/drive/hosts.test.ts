@@ -710,7 +710,7 @@ describe('a person whom Restate waits for', () => {
     [{ type: 'cancel' }, 'CANCELLED'],
   ])('what is told by a process that dies before Restate knows counts once: %j', async (message, end) => {
     const { model, running, tell, context } = await waiting({ answerTimeoutMs: 60_000 })
-    // The step runs again, because there is no record of its first run.
+    // The step runs again, because its first run left no record.
     const dying = {
       ...context('s'),
       run: async (name: string, step: () => Promise<unknown>) => {

@@ -48,7 +48,7 @@ test('nothing that a terminal would not show is lost, and no name passes for wor
       for (const key of names) expect(shown).toContain(`${escapeInvisible(JSON.stringify(key))}: "`)
       const spaced = Object.values(input).some((value) => value.includes('   '))
       const whole = formatArgumentsJson(JSON.stringify(input))
-      // Same lookup as in tools: a property with that name would set the prototype.
+      // Same lookup as in tools, where a property with that name would set the prototype.
       const { ['__proto__']: _dropped, ...read } = JSON.parse(JSON.stringify(input)) as Record<
         string,
         unknown

@@ -260,7 +260,7 @@ describe('what is sent of a schema', () => {
         try {
           fitted = fitSchema(parameters, family)
         } catch (error) {
-          // The error text for which its tool is left out.
+          // The error explains why the tool is left out.
           expect((error as Error).message).toMatch(/^its input schema (refers to|has more than)/)
           return
         }

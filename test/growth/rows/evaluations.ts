@@ -22,7 +22,7 @@ const answering = () =>
     {},
   )
 
-/** A report of this many cases: the cases of one, under other ids. */
+/** A report with this many copies of one case under different ids. */
 async function report(count: number): Promise<EvaluationReport> {
   const one = await evaluate({ agent: answering(), cases: cases(4) })
   const all = Array.from({ length: count }, (_, i) => ({

@@ -80,7 +80,7 @@ const clientReasons = {
 const toRules = (because) =>
   new Map(Object.entries(because).flatMap(([why, names]) => names.map((name) => [name, why])))
 
-/** Per side: a reason and the excluded names. */
+/** Per side, a reason and the excluded names. */
 export const reasonsBySide = { server: reasons, client: clientReasons }
 
 export const outOfScope = { server: toRules(reasons), client: toRules(clientReasons) }

@@ -185,7 +185,7 @@ test('the session of a sub-agent is no task', async () => {
   await runSession(agents, { session: 's', input: 'Go.' })
   const [childId = ''] = store.list({ parent: 's' }).map(({ id }) => id.replace(/^s:/, ''))
   expect(childId).not.toBe('')
-  // A person whose name equals a session id can reach ids with that prefix.
+  // This person's prefix equals a session id, so it also covers the ids of its sub-agents.
   const handler = mcpServer({ agents, authorize: () => 's' })
   const { error } = await rpc(handler, 'tasks/get', { taskId: childId })
   expect(error?.code).toBe(-32_602)

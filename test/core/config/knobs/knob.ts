@@ -2,8 +2,8 @@ import type { AgentConfigInput } from '../../../../src/index.js'
 import type { Outcome, Scene } from './play-scene.js'
 
 /**
- * The witness of one setting: a scene whose outcome changes when only this setting changes. For a number, the
- * first three values are N−1, N and N+1, where N is the value that the scene reaches.
+ * The witness of one setting is a scene whose outcome changes when only this setting changes. For a number,
+ * the first three values are N−1, N and N+1, where N is the value that the scene reaches.
  */
 export interface Knob {
   /** The setting's path, such as `limits.maxSteps`. */

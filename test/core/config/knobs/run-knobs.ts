@@ -48,7 +48,7 @@ const slow: Scene = {
   tools: (clock) => [createTool('work', () => pass(clock, 100).then(() => 'ok'))],
 }
 const schema = { type: 'object', properties: { n: { type: 'number' } }, required: ['n'] } as const
-/** Two answers that do not match, then one that does. */
+/** Two answers that violate the schema, then a valid one. */
 const misfits: Scene = {
   turns: [{ text: '{}' }, { text: '{}' }, { text: '{"n":1}' }],
   options: () => ({ output: schema as never }),
