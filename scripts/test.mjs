@@ -17,10 +17,10 @@ const folder = join(root, '.tests')
 /** Fewer files load the sources more often. More would leave a worker idle at the end. */
 const filesPerBundle = 60
 /**
- * In a bundle, these would mock modules or stop the clock for other files. Tests can also opt out with the comment text "in a file
- * of its own". This expression matches it, so keep the text verbatim.
+ * In a bundle, these would mock modules or stop the clock for other files. A test also opts out with the comment "in a separate
+ * file", which this expression matches.
  */
-const needsOwnWorld = /unstable_mockModule|useFakeTimers|[Ii]n a file of its own/
+const needsOwnWorld = /unstable_mockModule|useFakeTimers|[Ii]n a separate file/
 const plainOptions =
   /^(?:-[fo]|--(?:changed|collect|config|coverage|detect|find|last|list|only|project|run|shard|watch).*)$/
 const optionsWithValue = /^(?:-[tw]|--(?:testNamePattern|maxWorkers|outputFile|reporters|testTimeout))$/

@@ -8,7 +8,7 @@ import { provideEntries } from '../support/entries.js'
 import { type Kept, kept } from './kept.js'
 import { cli, removeFolders } from './support.js'
 
-// In a file of its own, because bundling replaces the text import.meta.url, which these tests write.
+// In a separate file, because bundling replaces the text import.meta.url, which these tests write.
 provideEntries({ statewright: core, 'statewright/testing': testing })
 
 afterEach(removeFolders)

@@ -3,7 +3,7 @@ import * as otel from '../../src/otel/index.js'
 import * as rehearsal from '../../src/rehearsal/index.js'
 import { loadExample, provideEntries } from '../support/entries.js'
 
-// In a file of its own, because the example sets the process-wide tracer.
+// In a separate file, because the example sets the process-wide tracer.
 describe('examples/otel.mjs', () => {
   it('shows the attempts of a run, its calls with the spans below them, and the stretch after an approval', async () => {
     provideEntries({ statewright: core, 'statewright/otel': otel, 'statewright/rehearsal': rehearsal })
