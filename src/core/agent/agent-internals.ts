@@ -13,11 +13,11 @@ import type { Features } from '../../../machines/agent/context.js'
 import { canonicalForms } from '../../../guards/lib/canonical-json.js'
 import { sha256 } from '../../../guards/lib/sha256.js'
 
-/** The parts of an agent that its public interface does not show. */
+/** Internal parts of an agent. */
 export interface AgentInternals {
   tools: ToolSet
   store: SessionStore | undefined
-  /** How `defineAgents` calls it; set there. */
+  /** The agent's name in `defineAgents`, which sets it. */
   label: AgentLabel | undefined
   /** Starts and resumes runs in the store. Undefined without a store. */
   stored: StoredRuns | undefined
@@ -28,7 +28,7 @@ export interface AgentInternals {
   beginQueuedRun: (id: string, options: QueuedRunOptions) => Promise<(() => Run) | null>
 }
 
-/** Only for agents that `createAgent` made: another implementation of the interface has no internals. */
+/** Only for agents from `createAgent`. Other implementations of the interface have no internals. */
 export const internalsByAgent = new WeakMap<Pick<Agent, 'config'>, AgentInternals>()
 
 /** @throws {UsageError} `no_store` */
@@ -58,7 +58,7 @@ export function getFeatures(
 
 type Preparing = Pick<AgentParts, 'prepareStep' | 'writeInstructions'>
 
-/** The author of any agent that the session can be handed to may decide about steps. */
+/** Any agent that can receive the session may have a `prepareStep`. */
 const listMembers = ({ team }: AgentParts['tools']): Preparing[] =>
   team ? team.list().map(([, agent]) => agent as Preparing) : []
 

@@ -79,13 +79,13 @@ export interface AgentOptions<
   /** Custom guards from `defineGuard`, in addition to the built-in ones. */
   guards?: readonly UserGuard[]
   /**
-   * Asked after each batch of calls: true ends the run in COMPLETED, and the last result that is a success is its output. See
-   * docs/steps.md.
+   * Called after each batch of calls. If it returns true, the run ends in COMPLETED, and its output is the last
+   * successful result. See docs/steps.md.
    */
   stopWhen?: StopWhen
   /** Sampling parameters of every request. */
   sampling?: Sampling
-  /** Whether the model may (`auto`, the default), must or must not call tools, or which one it has to call. */
+  /** Whether the model may (`auto`, the default), must or must not call tools, or the tool that it must call. */
   toolChoice?: ToolChoice
   /** Merged into every request body last; `null` removes a key. */
   extraBody?: JsonObject
@@ -103,18 +103,18 @@ export interface AgentOptions<
    * Default: none; sessions live in memory with the agent.
    */
   store?: SessionStore
-  /** What looks at the content that goes into a run, into a tool, out of a tool, and out of the run. */
+  /** Shields that check the input and output of the run and of its tools. */
   shields?: ShieldsOptions
   /** Queried with each user message. The results are added to the requests of the turn as data. */
   memory?: Retriever
   /**
-   * What measures the runs: `otel()` of `statewright/otel` makes OpenTelemetry's spans and metrics of them. A list measures
-   * each run with all of them.
+   * Telemetry for runs. `otel()` of `statewright/otel` records OpenTelemetry spans and metrics. Every item of a list
+   * receives every run.
    */
   telemetry?: Telemetry | readonly Telemetry[]
   /**
-   * What takes the machine's transitions. `tables` (default) reads the chart once and walks tables; `xstate` is XState's own
-   * interpreter. Both do the same, and their logs are the same; `xstate` costs more.
+   * The interpreter of the machine. `tables` (default) compiles the chart to tables once. `xstate` is XState's
+   * interpreter. Both behave alike and write the same logs, and `xstate` uses more CPU.
    */
   interpreter?: Interpreter
   /**
@@ -137,29 +137,32 @@ export interface AgentOptions<
 export interface RunOptions {
   /** A session, or its id in the agent's store or memory. Default: a new session. */
   session?: Session | string
-  /** What `store.list({ tags })` finds the session by. They replace the session's tags of the same name. Needs a `store`. */
+  /**
+   * Tags to find the session with `store.list({ tags })`. They replace the session's tags of the same name. Needs a
+   * `store`.
+   */
   tags?: SessionTags
   /** Documents from `loadAttachment` that are sent with the input, marked as data. */
   attachments?: readonly RunAttachment[]
   /** Cancels the run when it aborts. */
   signal?: AbortSignal
-  /** Override the agent's limits, key by key; `null` or 0 switches one off, as in the configuration. */
+  /** Overrides the agent's limits, key by key. `null` or 0 disables a limit, as in the configuration. */
   limits?: AgentConfigInput['limits']
   /**
-   * The app's own object, handed to `execute`, `needsApproval`, shields and guards; never to the model or the journal.
-   * Needed where the `execute` of a tool wants one.
+   * The app's object for `execute`, `needsApproval`, shields and guards. The model and the journal never receive it.
+   * Required if the `execute` of a tool requires one.
    */
   context?: unknown
   /** A write-ahead log of the run's events, such as `memoryJournal()`. Cannot be combined with a `store`. */
   journal?: Journal
   /** Additional shared budgets. A resume must pass them again. */
   budgets?: BudgetsOption
-  /** In place of the agent's. */
+  /** Replaces the agent's inspector. */
   inspect?: Inspector
 }
 
 /**
- * Where a session parts, and what its run may be given.
+ * The branch point of a session, and the options of the new run.
  *
  * @example agent.branch('ann', { from: 'm3', edit: 'And in June?', limits: { maxSteps: 5 } })
  */
@@ -178,15 +181,15 @@ export interface BranchOptions extends Omit<RunOptions, 'session' | 'journal' | 
   key?: string
 }
 
-/** The options of a resume, which a store cannot keep. */
+/** The options of a resume. They are not stored. */
 export interface ResumeOptions {
   /** Cancels the run when it aborts. */
   signal?: AbortSignal
-  /** The app's own object, handed to `execute`. */
+  /** The app's object for `execute`. */
   context?: unknown
   /** As in `agent.run`. */
   budgets?: BudgetsOption
-  /** In place of the agent's. */
+  /** Replaces the agent's inspector. */
   inspect?: Inspector
 }
 
@@ -197,7 +200,7 @@ export interface ResumeOptions {
 export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
   extends ContextCarrier<Context> {
   /**
-   * Starts a run: iterate it for its events, or await its `result`.
+   * Starts a run. Iterate over it for its events, or await its `result`.
    *
    * @example
    * const run = agent.run('What changed last week?', { session: 'ann' })
@@ -214,13 +217,14 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
    * @example
    * const { output } = await agent.branch('ann', { from: 'm1' }).result // another answer
    * const other = agent.branch('ann', { from: 'm1', edit: 'And in June?' })
-   * @throws {UsageError} `no_store`. `result` rejects with `invalid_option`, `unfinished_run` while the latest run has not ended,
-   * `unknown_message`, `not_answered` for a message that another one follows without an answer, `other_branch`, `already_branched`,
-   * `refused_by_shield` for a message that a shield refused and that has no edit, `too_many_branches` beyond 100
+   * @throws {UsageError} `no_store`. `result` rejects with `invalid_option`, `unfinished_run` while the latest run has
+   * not ended, `unknown_message`, `not_answered` for an unanswered message before another message, `other_branch`,
+   * `already_branched`, `refused_by_shield` for a message that a shield refused and that has no edit,
+   * `too_many_branches` beyond 100
    */
   branch(sessionId: string, options: NonNullable<OptionsFor<BranchOptions, Context>[0]>): Run<Output, Tools>
   /**
-   * The branches of a session in the store, the oldest first. A session that has never parted has one.
+   * The branches of a session in the store, the oldest first. A session without branch points has one branch.
    *
    * @example
    * for (const { branch, seq } of await agent.listBranches('ann'))
@@ -248,7 +252,7 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
    * @example
    * const run = await agent.resume('ann')
    * for (const call of (await run.result).pending ?? []) run.approve(call)
-   * @throws {StoreError} `unknown_session`, `session_busy` (with who has it), `corrupt_log`, `newer_log`, …
+   * @throws {StoreError} `unknown_session`, `session_busy` (with the lease owner), `corrupt_log`, `newer_log`, …
    * @throws {UsageError} `no_store`, `nothing_to_resume` for a session without a run
    */
   resume(sessionId: string, ...options: OptionsFor<ResumeOptions, Context>): Promise<Run<Output, Tools>>
@@ -330,13 +334,14 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
    */
   rename(sessionId: string, title: string | null): Promise<void>
   /**
-   * Forgets a session that runs have named by its id: out of the store or, without one, out of the agent's memory, where
-   * it would stay for as long as the agent. The sessions of its sub-agents, at every depth, and all that is left in an inbox
-   * go with it. False when there was none.
+   * Deletes a session from the store, or without a store from the agent's memory, where it would otherwise stay as long
+   * as the agent. Also deletes the sessions of its sub-agents at every depth, and their inboxes. Returns false if the
+   * session does not exist.
    *
    * @example await agent.deleteSession('ann') // while it works: agent.send('ann', { type: 'cancel' }) first
    *
-   * @throws {StoreError | UsageError} `session_busy` while a run has it, or a sub-agent's session; the session is still there
+   * @throws {StoreError | UsageError} `session_busy` while a run holds the session or a sub-agent's session; the
+   * session is not deleted
    */
   deleteSession(sessionId: string): Promise<boolean>
   /**
@@ -345,7 +350,7 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
    *
    * @example const erase = (user: string) => agent.deleteSessions({ tags: { user } }) // or { prefix: user }
    *
-   * @throws {UsageError} `no_store`, `invalid_option` for an owner that is missing
+   * @throws {UsageError} `no_store`, `invalid_option` for a missing owner
    * @throws {StoreError} `session_busy` for a session that is held for another half minute, …
    */
   deleteSessions(owner: SessionOwner): Promise<number>
@@ -362,7 +367,7 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
    *
    * @example
    * const actor = createActor(agent.machine, { input: agent.createInput('Go.', { limits: { maxSteps: 5 } }) })
-   * @throws {UsageError} `invalid_option` for the id of a session where there is a store
+   * @throws {UsageError} `invalid_option` for a session id if the agent has a store
    */
   createInput(
     input: RunInput,
@@ -395,6 +400,6 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
 export interface RunAttachment {
   /** The source for people and the model, such as a file name or URL. */
   name: string
-  /** All of its text. */
+  /** The complete text. */
   text: string
 }

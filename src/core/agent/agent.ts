@@ -46,7 +46,7 @@ import type { RunStart } from './stored-runs.js'
 import type { WatchedEvent } from '../run/watch-session.js'
 import { checkPriceKnown, checkSearchInstalled, checkTokenizerInstalled } from '../effects/check-run-start.js'
 
-/** Everything that needs a store. */
+/** The methods that need a store. */
 const loadStored = loadOnce(() => import('./store-methods.js'))
 
 /**
@@ -92,7 +92,7 @@ export function assembleAgent(
     if (session instanceof Session) return session
     const id = checkSessionId(session)
     const kept = sessions.get(id) ?? new Session(id)
-    // A store remembers; without one, the agent does.
+    // Without a store, the agent keeps the session.
     if (!store) sessions.set(id, kept)
     return kept
   }
@@ -293,7 +293,7 @@ class RunInputs {
   }
 }
 
-/** The machine with the agent's actors. It takes inputs of `RunInputs`, and conversations as `run` does. */
+/** The machine with the agent's actors. It accepts inputs of `RunInputs`, and the same inputs as `run`. */
 function createBoundMachine(parts: AgentParts, inputs: RunInputs): AgentMachine {
   const { clock, prices, config } = parts
   return createJournaledMachine(agentMachine.provide({ actors: createActors(parts) }), {
@@ -345,7 +345,7 @@ function watchLater(
   }
 }
 
-/** The internals of an agent that has no name yet, and that no run has been bound to. */
+/** The internals of a new agent without a name or a bound run. */
 function createInternals(parts: Pick<AgentInternals, 'tools' | 'store' | 'parts'>): AgentInternals {
   const internals: AgentInternals = {
     ...parts,

@@ -70,7 +70,7 @@ function planBranch(
   const tree = folded.branches ?? unbranched
   if (key !== undefined && getBranch(tree).key === key) throw alreadyBranchedError(key)
   refuseUnfinishedRun(folded, sessionId)
-  // The messages of the run, because in the session's, unscreened messages are masked.
+  // The messages of the run, because unscreened messages of the session are masked.
   const messages: readonly Message[] = folded.run?.context.messages ?? folded.state.messages
   const at = findTurnIndex(messages, from)
   const message = messages[at]
@@ -86,7 +86,7 @@ function planBranch(
   return { said: { history: [], newMessages: withAttachments(newMessages, attachments) }, branch }
 }
 
-/** The message keeps the id that clients know. Shields look at it as at a new one. */
+/** The message keeps its client id. Shields screen it like a new message. */
 function sayAgain(messages: readonly Message[], at: number, ends: readonly TurnEnd[]): NewMessage[] {
   const message = messages[at] as UserMessage
   const next = messages[at + 1]

@@ -5,7 +5,7 @@ import type { Tool, Team } from '../tools/tool.js'
 import type { Agent } from './agent-options.js'
 import { internalsByAgent } from './agent-internals.js'
 
-/** How an agent is offered to another one, which may hand the conversation to it. */
+/** Describes an agent to another agent that may hand the conversation to it. */
 export interface HandoffOptions<Name extends string = string> {
   /** Its name in the session, 1 to 50 letters, digits, `_` and `-`. The model calls `transfer_to_NAME`. */
   name: Name
@@ -84,7 +84,7 @@ function checkOptions<Name extends string>(options: HandoffOptions<Name>): Hando
   return options
 }
 
-/** The agents that a session can be handed to, by one handoff or by several. */
+/** The agents that can receive a session, through one or several handoffs. */
 export class HandoffTeam implements Team {
   readonly #tools: readonly Tool[]
   readonly #checked = new WeakSet<AgentParts>()
@@ -130,7 +130,7 @@ export class HandoffTeam implements Team {
 /** Caches and hashes identify parts by reference. */
 const mixed = new WeakMap<AgentParts, WeakMap<AgentParts, AgentParts>>()
 
-/** The agent that speaks has these parts as its own; all else is the first agent's. */
+/** These parts come from the current agent, and all others from the first agent. */
 function mixParts(first: AgentParts, member: AgentParts): AgentParts {
   const { writeInstructions: _w, skillIndex: _i, prepareStep: _p, skills: _s, ...shared } = first
   const { model, models, instructions, writeInstructions, skillIndex, prepareStep, tools, skills } = member
@@ -138,7 +138,7 @@ function mixParts(first: AgentParts, member: AgentParts): AgentParts {
   return {
     ...shared,
     model,
-    // Answers of one model are marked where others may go on.
+    // Answers record their model if another model may continue.
     models: models ?? {},
     instructions,
     ...(writeInstructions && { writeInstructions }),

@@ -46,7 +46,7 @@ const optionNames = [
   'budgets',
 ]
 
-/** The options, checked, with every default. */
+/** The checked options with all defaults. */
 export function readParts(options: AgentOptions | null | undefined): AgentParts {
   const {
     model,
@@ -93,7 +93,7 @@ export function readParts(options: AgentOptions | null | undefined): AgentParts 
   })
   const parts: AgentParts = {
     model,
-    // Answers of one model are marked where others may go on.
+    // Answers record their model if another model may continue.
     ...((models || set.team) && { models: models ?? {} }),
     ...(prepareStep && { prepareStep }),
     ...(written && { writeInstructions: written }),
@@ -184,7 +184,7 @@ function checkGuards(guards: readonly UserGuard[]): readonly UserGuard[] {
   })
 }
 
-/** The index of the skills follows the agent's own instructions. */
+/** The index of the skills follows the agent's instructions. */
 function joinInstructions(own: string | undefined, skills: AgentSkills | undefined): string | undefined {
   return [own, skills?.instructions].filter(Boolean).join('\n\n') || own
 }
@@ -284,7 +284,8 @@ function optionError(message: string, subject: string): UsageError {
 }
 
 /**
- * The user's last message with its documents: marked as data, so that nothing in them reads like the user's own words.
+ * Adds the documents to the user's last message. They are marked as data, so that the model does not read them as the
+ * user's words.
  */
 export function withAttachments(messages: NewMessage[], attachments: unknown): NewMessage[] {
   const last = messages.at(-1)

@@ -20,7 +20,7 @@ type StoreMethods = Pick<
   Agent,
   'replay' | 'readSession' | 'rename' | 'fork' | 'listBranches' | 'selectBranch' | 'send' | 'deleteSessions'
 > & {
-  /** False when the store has no such session. */
+  /** False if the store does not have the session. */
   deleteSession(sessionId: string): Promise<boolean>
   watch(
     sessionId: string,

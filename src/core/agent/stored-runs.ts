@@ -32,13 +32,13 @@ export interface StoredRuns extends Pick<ChildHost, 'bind' | 'bindSnapshot' | 'r
   parts: AgentParts
   store: SessionStore
   definition: () => AgentDefinition
-  /** How `defineAgents` calls the agent; undefined where it is in no such list. */
+  /** The agent's name in `defineAgents`. Undefined if it is not in a list. */
   label: () => AgentLabel | undefined
   inspect: Inspector | undefined
 }
 
 /**
- * Takes a session, and ends what earlier processes have left of its sub-agents.
+ * Acquires a session, and ends unfinished runs of its sub-agents from earlier processes.
  * @throws as `openSession`
  */
 export async function acquireSession(
@@ -58,7 +58,7 @@ export interface RunStart {
   said: InputConversation
   config: AgentConfig
   context: unknown
-  /** The queued message that `said` is. */
+  /** The queued message that became the input. */
   queued?: QueuedMessage | undefined
   tags: SessionTags | undefined
   /** Additional shared budgets. */
@@ -113,7 +113,7 @@ export type RunResumption = Pick<RunParts, 'signal' | 'inspect'> & {
   budgets?: BudgetsOption | undefined
 }
 
-/** Brings back the latest run of a session. */
+/** Resumes the latest run of a session. */
 export async function resumeRun(stored: StoredRuns, id: string, revival: RunResumption): Promise<Run> {
   return resumeAcquiredRun(stored, await acquireSession(stored, id, { holder: 'a resumed run' }), id, revival)
 }
@@ -136,7 +136,7 @@ export async function resumeAcquiredRun(
       throw strandedError(id, taken.folded.definition, [label()])
     const folded = await endPoisonedRun(stored, taken)
     if (folded.run === null) throw folded.head === 0 ? unknownSessionError(id) : nothingToResumeError(id)
-    // A run that has ended needs no model any more.
+    // An ended run does not need a model.
     if (folded.run.status === 'active') {
       checkModels(parts)
       const { speaker } = folded.run.context
@@ -164,7 +164,7 @@ export async function resumeAcquiredRun(
   }
 }
 
-/** How often a run may be brought back before anything comes of it. */
+/** Maximum number of resumes without progress. */
 const maxResumes = 5
 
 /** Ends a run that crashes every process that resumes it. Returns the session's state after that. */

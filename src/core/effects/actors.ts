@@ -27,12 +27,15 @@ const loadFitting = loadOnce(() => import('./fit-transcript.js'))
 
 /** The actors that the machine invokes, bound to an agent. */
 export function createActors(parts: AgentParts) {
-  /** The parts of the agent that the session was handed to. */
+  /** The parts of the agent that currently has the session. */
   const speaking = ({ context }: Pick<EffectScope, 'context'>): AgentParts =>
     toSpeaker(parts, context.speaker)
   const counters = new WeakMap<AgentParts, Promise<TokenCounter>>()
   return {
-    /** One attempt. Deltas are emitted as they arrive; the machine gets the whole response, or a failure as plain data. */
+    /**
+     * Makes one attempt. Deltas are emitted as they arrive. The machine receives the complete response, or a failure as
+     * plain data.
+     */
     requestModel: fromAgent<ModelOutput, { conclude: boolean }>(async (effect) => {
       const { runtime, context } = effect
       const stream = runtime.openStream(getStepId(context), context.attempt)
@@ -58,7 +61,10 @@ export function createActors(parts: AgentParts) {
     screenOutput: fromAgent(async (effect) => (await loadScreening()).screenOutput(parts, toScope(effect))),
     prepareStep: fromAgent(async (effect) => prepareStep(speaking(effect), toScope(effect))),
     retrieve: fromAgent(async (effect) => retrieveSnippets(parts, toScope(effect))),
-    /** Rejects with a plain failure: `context_overflow` when nothing fits, `missing_package` without a tokenizer. */
+    /**
+     * Rejects with a plain failure, which is `context_overflow` if nothing fits, or `missing_package` without a
+     * tokenizer.
+     */
     fitContext: fromAgent<CompactionOutput>(async (effect) => {
       const { runtime, context, abort, self } = effect
       const { fitTranscript, loadCounter, toActorError } = await loadFitting()

@@ -45,18 +45,18 @@ export interface AskScope {
 export interface AskOptions<Output> {
   request: ModelRequest
   purpose: TelemetryRequestInfo['purpose']
-  /** Whether the model's price has to be known before it is asked. */
+  /** Whether the request needs a known price. */
   needsPrice: boolean
   /** Right before the request is sent. */
   onSend?: () => Promise<void> | undefined
   onDelta: (text: string, reasoning: string) => void
-  /** Absent: parts of calls are not needed. */
+  /** Omit it if partial calls are not needed. */
   onToolCall?: ModelRequestOptions['onToolCallDelta'] | undefined
   /** A provider-run tool has started or ended. */
   onHosted?: ModelRequestOptions['onHostedCall']
   /** The next fallback model is asked and the deltas so far are dropped. */
   onFallback?: () => void
-  /** The text of an answer that failed midway, as far as it may be known. */
+  /** The cleared text of an answer that failed midway. */
   getKnownText: (partialText: string) => string
   /** Turns the whole answer into the output. If it throws, the request fails. */
   toOutput: (response: ModelResponse, price: () => Usage | Promise<Usage>) => Promise<Output>
@@ -92,13 +92,13 @@ export async function askModel<Output>(
   const { prices } = runtime
   const bill = new Bill({ model: parts.model, prices }, request, context)
   runtime.openBill = bill
-  // A provider that does not stop keeps nothing of the budget.
+  // Releases the budget even if the provider does not stop.
   const stopFollowing = hold && abort.follow(() => void hold.settleStopped(bill.getUsageSoFar()))
   const { telemetry } = runtime
   let asked: NamedModel = parts.model
-  /** The telemetry of the request to the model that is asked. */
+  /** The telemetry of the current request. */
   let sent: TelemetryRequestInfo | null = null
-  // While the answer is awaited, which takes longer. It is priced at once when it is stopped midway.
+  // Set while the answer is awaited. An answer that is stopped midway is priced at once.
   let isPricing = false
   const loadPrices = (): void => {
     if (isPricing) return
@@ -187,7 +187,7 @@ export async function askModel<Output>(
       jitter: toJitter(getPlatform().random()),
       ...(refusal && { refusal }),
     }
-    // The thrown error still has the words that a shield has removed.
+    // The thrown error still contains the text that a shield removed.
     throw message === failure.message ? rememberThrown(plain, reason) : plain
   } finally {
     idle.stop()
@@ -282,7 +282,10 @@ async function screenFailureMessage(
 
 const withheldMessage = 'The provider failed. A shield withholds what it said of it.'
 
-/** The next model is asked at once, without waiting for shields: with output shields, the provider's words are left out. */
+/**
+ * The request to the next model does not wait for shields. With output shields, the provider's message is therefore
+ * omitted.
+ */
 function emitFallback(
   { parts, runtime, context }: AskScope,
   { provider, model }: AskedModel,
@@ -341,7 +344,7 @@ function switchModelInfo(
   return { ...given, ...unknown, fallback: fallback + 1, provider, model, endpoint, sentAt, waits: [] }
 }
 
-/** The request waits for a limiter, or, with null, waits no longer. */
+/** Records that the request waits for a limiter. Null ends the wait. */
 function noteWait({ waits }: TelemetryRequestInfo, wait: { limiter: string } | null, now: number): void {
   if (wait !== null) waits.push({ limiter: wait.limiter, since: now, until: null })
   else for (const one of waits) one.until ??= now
@@ -356,7 +359,7 @@ function readEndpoint(given: NamedModel['endpoint']): TelemetryRequestInfo['endp
     : null
 }
 
-/** Notes the response. Only telemetry gets the provider's id of it. */
+/** Records the response. Only telemetry receives the provider's response id. */
 function noteResponse(given: TelemetryRequestInfo, response: ModelResponse, { id }: ModelResponse): void {
   given.response = response
   given.responseId = typeof id === 'string' && id !== '' ? truncate(scrubEvidence(id), 200) : null

@@ -14,27 +14,27 @@ import { ModelError, type ModelProvider, type ModelRequest } from '../models/pro
 import type { PriceBook } from '../prices/price-book.js'
 import { estimatePartialUsage, estimateUsage } from '../prices/estimate-tokens.js'
 
-/** Which model is asked, for its price. */
+/** The requested model, for its price. */
 export type AskedModel = Pick<ModelProvider, 'provider' | 'model'>
 
-/** What one model has used. */
+/** The usage of one model. */
 interface BillItem {
   model: AskedModel
   tokens: TokenUsage
   estimated: boolean
 }
 
-/** The cost of one request over all models that it asks, each at its price. */
+/** The cost of one request over all models that it tries, each at its price. */
 export class Bill {
   readonly #prices: PriceBook
   readonly #request: ModelRequest
   readonly #estimates: boolean
   #asked: AskedModel
-  /** The text so far, cleared or not: all of it is paid for. */
+  /** The text so far, cleared or not, because all text is paid for. */
   #text = ''
   #reasoning = ''
   #answer: BillItem | null = null
-  /** Of models that were given up for another. */
+  /** The usage of models that were replaced. */
   readonly #givenUp: BillItem[] = []
 
   constructor(
@@ -73,20 +73,22 @@ export class Bill {
     this.#answer = { model: this.#asked, tokens, estimated: usage === null }
   }
 
-  /** At once where prices are known. @throws before there is an answer */
+  /** Synchronous if prices are known. @throws before the answer has arrived */
   getAnswerUsage(): Usage | Promise<Usage> {
     if (this.#answer === null) throw new Error('There is no answer yet.')
     return this.#sumItems([...this.#givenUp, this.#answer])
   }
 
-  /** As reported, or, once something had come, by estimate. A refused request cost nothing: null. */
+  /**
+   * The reported usage, or an estimate if part of an answer arrived. Null for a refused request, which costs nothing.
+   */
   async getFailureUsage(failure: ModelFailure): Promise<Usage | null> {
     const last = this.#findFailureItem(failure)
     const items = last ? [...this.#givenUp, last] : this.#givenUp
     return items.length === 0 ? null : this.#sumItems(items)
   }
 
-  /** The cost so far, null for none. A stopped answer is estimated, because its provider reports no usage. */
+  /** The cost so far, or null. A stopped answer is estimated, because its provider reports no usage. */
   getUsageSoFar(): Usage | null {
     const last = this.#answer ?? this.#estimateItem()
     const items = last ? [...this.#givenUp, last] : this.#givenUp
@@ -96,7 +98,7 @@ export class Bill {
 
   #findFailureItem({ usage, partialText, kind }: ModelFailure): BillItem | null {
     if (usage !== null) return { model: this.#asked, tokens: usage, estimated: false }
-    // The problem was found in the whole answer.
+    // The failure concerns a complete answer.
     if (this.#answer !== null) return this.#answer
     return this.#estimateItem(partialText, kind === 'incomplete')
   }
@@ -147,14 +149,14 @@ function pickCounts({ providerCost: _cost, ...counts }: TokenUsage): TokenUsage 
   return counts
 }
 
-/** The usage with its cost. The provider's own charge counts where no price is known. */
+/** The usage with its cost. Without a known price, the charge reported by the provider applies. */
 function toUsage({ tokens, estimated }: BillItem, cost: number | null): Usage {
   return extendObject(pickCounts(tokens), { cost: cost ?? tokens.providerCost ?? null, estimated })
 }
 
-/** A request that a budget does not allow, so that it is not sent. */
+/** A request that a budget refuses, so it is not sent. */
 export class OverBudgetError extends ModelError {
-  /** The shared budget that it is about; undefined for the limits of the run itself. */
+  /** The shared budget, or undefined for the limits of the run itself. */
   readonly budget: string | undefined
   /** Time when a waiting run continues, in milliseconds since the epoch. Undefined if it does not wait. */
   readonly wakeAt: number | undefined
@@ -175,7 +177,7 @@ export const toBudgetCode = ({ code }: BudgetError): string =>
     ? 'shared_budget'
     : `shared_${code}`.replace(/^shared_unknown/, 'shared_budget_unknown')
 
-/** A search that a budget does not allow, as plain data. */
+/** A search that a budget refuses, as plain data. */
 export function toRefusedSearch(error: BudgetError): ModelActorError {
   const { message, subject } = error
   const failure = createModelFailure({ kind: 'fatal', code: toBudgetCode(error), message })

@@ -20,7 +20,7 @@ import type { ModelRequest } from '../models/provider.js'
 import { estimateRequestTokens } from '../prices/estimate-tokens.js'
 import type { PriceBook } from '../prices/price-book.js'
 
-/** The request that reserves. */
+/** The request that makes the reservation. */
 export interface HoldScope {
   parts: AgentParts
   runtime: AgentRuntime
@@ -29,12 +29,12 @@ export interface HoldScope {
   abort: CallAbort
 }
 
-/** What one request holds of the shared budgets, for the model that is asked. It is settled once. */
+/** The reservation of one request in the shared budgets, for its current model. It is settled once. */
 export class BudgetHold {
   readonly #scope: HoldScope
   #model: AskedModel
   #held: HeldAmount[] = []
-  /** Whether something may have been paid for. */
+  /** Whether the request may have cost money. */
   #isAsked = false
   /** Settled usage of models that were replaced. */
   #before = { usd: 0, tokens: 0 }
@@ -55,7 +55,7 @@ export class BudgetHold {
     return hold
   }
 
-  /** From now on, something may be paid for. */
+  /** From now on, the request may cost money. */
   markAsked(): void {
     this.#isAsked = true
   }
@@ -73,7 +73,7 @@ export class BudgetHold {
     await this.#take()
   }
 
-  /** The whole answer is there. */
+  /** The complete answer has arrived. */
   async settleAnswer(usage: Usage, isReported: boolean): Promise<void> {
     if (isReported) learnInputTokens(this.#model, this.#scope.request, usage.inputTokens)
     // The cost is unknown without usage and without an estimate.
@@ -92,7 +92,7 @@ export class BudgetHold {
     await this.#settle(usage === null ? null : this.#takeBefore(toPaid(usage)))
   }
 
-  /** In the events of the run, unless it is over for this request. */
+  /** Reports in the events of the run, unless the request has ended. */
   readonly #reportUnsettled = (message: string): void => {
     const { abort, runtime } = this.#scope
     if (abort.aborted) warnUnsettled(message)
@@ -182,12 +182,12 @@ function toOverBudgetError(error: unknown, budget: string, now: number): OverBud
   }
   return new OverBudgetError(
     { kind: 'fatal', code: toBudgetCode(error), message },
-    // The budget has another clock than the session that sleeps.
+    // The clocks of the budget and the sleeping session can differ.
     { budget, ...(error.waitMs !== null && { wakeAt: now + error.waitMs }) },
   )
 }
 
-/** The most that a request may use and cost. */
+/** The maximum usage and cost of a request. */
 interface WorstCase {
   inputTokens: number
   /** Null if the request has no output cap. */
@@ -209,7 +209,7 @@ export function learnInputTokens(model: AskedModel, request: ModelRequest, input
   learnInputCount(nameOf(model), estimateRequestTokens(request), inputTokens)
 }
 
-/** The cost of the worst case in USD, null without a price. All of the input may be written to a cache. */
+/** The cost of the worst case in USD, or null without a price. It assumes that all input is written to a cache. */
 export async function priceWorstCase(
   prices: PriceBook,
   { provider, model }: AskedModel,

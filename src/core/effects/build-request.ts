@@ -49,7 +49,7 @@ export function buildRequest(parts: AgentParts, context: AgentContext, conclude:
   return offersAll ? whole : { ...whole, tools: appendLoadedTools(parts.tools, whole.tools, context.loaded) }
 }
 
-/** The list of deferred tools comes last in the instructions; it is written once for the same tools. */
+/** The list of deferred tools comes last in the instructions. It is cached for the same tools. */
 function addToolIndex({ instructions, tools: { deferred } }: AgentParts, search: ToolSearch): string | null {
   let index = indexes.get(deferred)
   if (index === undefined) {
@@ -78,7 +78,7 @@ function appendLoadedTools(
   return tools
 }
 
-/** Providers and token counters know lists of tools by identity. */
+/** Providers and token counters cache lists of tools by identity. */
 const appended = new WeakMap<
   readonly string[],
   { deferred: readonly Tool[]; offered: readonly ToolSpec[]; tools: readonly ToolSpec[] }
@@ -95,7 +95,7 @@ function canForbidCalls({ model, tools: { offered: tools }, output, extraBody }:
   return output === undefined || canTakeFormat(output, { tools }, model)
 }
 
-/** The retrieved snippets go with the request as data; the transcript does not keep them. */
+/** The request includes the retrieved snippets as data. The transcript does not. */
 function formatRetrieved({ retrieved }: AgentContext): string[] {
   return retrieved && retrieved.length > 0 ? [formatSnippets(retrieved)] : []
 }
@@ -168,7 +168,7 @@ function judgeSummary(
   { completion }: AgentConfig,
 ): Pick<Summary, 'text' | 'problem'> {
   const { text, toolCalls, complete } = response
-  // Every provider has its own finish reason for a truncated answer.
+  // Providers have different finish reasons for a truncated answer.
   const kind = classifyResponse(response)
   const problems: [boolean, string][] = [
     [kind === 'refusal' || kind === 'filtered', 'the model refused'],

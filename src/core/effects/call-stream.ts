@@ -12,7 +12,7 @@ import { withheldReasoning } from '../../../machines/agent/screening.js'
 import { getReadableText } from '../shields/ask-shields.js'
 import { nameCall } from '../models/calls.js'
 
-/** A call on its way. */
+/** A call that is being streamed. */
 interface StreamedCall {
   id: string
   name: string
@@ -22,8 +22,8 @@ interface StreamedCall {
 }
 
 /**
- * Emits the parts of an answer's calls under their final ids. Calls whose id may change, the final tool and
- * calls through `call_tool` are only emitted whole.
+ * Emits the parts of an answer's calls under their final ids. Calls whose id may change, the final tool and calls
+ * through `call_tool` are only emitted when complete.
  */
 export class CallStream {
   readonly #stream: AnswerStream
@@ -85,7 +85,7 @@ export class CallStream {
     if (call.state === 'empty') this.#emit(index, call, '')
   }
 
-  /** Ids that repeat, or that have a slash, may change when the answer is whole. */
+  /** Repeated ids, and ids with a slash, may change when the answer is complete. */
   #isCertain(id: string): boolean {
     return !id.includes('/') && ![...this.#ids].some((known) => known === id || known.startsWith(`${id}/`))
   }
@@ -108,7 +108,7 @@ function isPlaceholder(text: string): boolean {
   return text === '' || text === '{}' || text === 'null'
 }
 
-/** Without the `{}` that stands before the real arguments. */
+/** Removes the `{}` before the real arguments. */
 function withoutPlaceholder(text: string): string {
   const rest = text.startsWith('{}') ? text.slice(2).trimStart() : ''
   return rest.startsWith('{') ? rest : text
@@ -120,8 +120,8 @@ type Reasoning = Pick<
 >
 
 /**
- * An answer with its reasoning as output shields cleared it. Blocked reasoning is left out, and the run continues.
- * Signed details, and a provider's own items, go back unchanged or not at all.
+ * An answer with the reasoning that output shields have cleared. Blocked reasoning is omitted, and the run continues.
+ * Signed details and provider items are sent back unchanged or omitted.
  */
 export async function clearReasoning<Response extends Reasoning>(
   parts: AgentParts,
@@ -134,7 +134,7 @@ export async function clearReasoning<Response extends Reasoning>(
     (await screenReasoning(texts, parts, scene)) === texts
   const keeps = async (value: Json | undefined): Promise<boolean> =>
     value !== undefined && said === reasoning && isClear(listTexts(value).join('\n'))
-  // Only the text of pictures and documents, as everywhere.
+  // Shields check only the text of pictures and documents.
   const readable = (media ?? []).map(getReadableText).filter((text) => text !== '')
   return {
     ...rest,
@@ -169,22 +169,19 @@ function listTexts(value: Json): string[] {
   return Object.entries(value).flatMap(([key, item]) => (keysWithoutText.has(key) ? [] : listTexts(item)))
 }
 
-/**
- * Values that only the provider reads. In ids and ciphertexts shields would find false secrets and card
- * numbers.
- */
+/** Values that only the provider reads. Shields would report false secrets and card numbers in ids and ciphertexts. */
 const keysWithoutText = new Set(
   `id call_id itemId said signature thoughtSignature redactedData encrypted_content reasoningEncryptedContent`.split(
     ' ',
   ),
 )
 
-/** Where the deltas of an answer go. */
+/** Receives the deltas of an answer. */
 export interface DeltaSink {
   write(text: string, reasoning: string): void
   /** Drops the written text because another answer starts. */
   restart(): void
-  /** No more deltas. Unreleased text waits for the screening of the whole answer. */
+  /** Ends the stream. Unreleased text waits for the screening of the complete answer. */
   finish?(): Promise<void>
 }
 
@@ -235,7 +232,7 @@ export function createCallNamer(runtime: AgentRuntime, context: AgentContext): (
   return (id) => nameCall(id, context.lastMessageNumber + 1, collectUsedIds(runtime, context))
 }
 
-/** Each message is read once. A run whose transcript has no calls keeps no set. */
+/** Reads each message once. A transcript without calls needs no set. */
 function collectUsedIds(runtime: AgentRuntime, { messages }: AgentContext): ReadonlySet<string> {
   let used = usedByRun.get(runtime)
   for (let i = used?.messages ?? 0; i < messages.length; i += 1) {

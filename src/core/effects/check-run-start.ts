@@ -36,7 +36,7 @@ export async function checkPriceKnown(
 }
 
 /**
- * A search for deferred tools needs a search engine. The check comes before the first request, not with the first search.
+ * A search for deferred tools needs a search engine. Checked before the first request instead of at the first search.
  * @throws {ConfigError} `missing_package`
  */
 export async function checkSearchInstalled({ search }: Pick<ToolSet, 'search'>): Promise<void> {
@@ -57,7 +57,7 @@ const anyUsage = {
 }
 
 /**
- * Fitting a request needs a tokenizer. The check comes before the first request, not when one has grown too large.
+ * Fitting a request needs a tokenizer. Checked before the first request instead of when a request becomes too large.
  * @throws {ConfigError} `missing_package`
  */
 export async function checkTokenizerInstalled(
@@ -74,7 +74,7 @@ export async function checkTokenizerInstalled(
   }
 }
 
-/** Runs that were looked at, with the skills that were active then. */
+/** Checked runs, with the skills that were active at that time. */
 const checked = new WeakMap<AgentRuntime, readonly ActiveSkill[]>()
 
 /** Warns once for each active skill whose file differs from the loaded version. */
@@ -98,7 +98,7 @@ export function warnOfChangedSkills(
 interface Told {
   speaker: string | null
   specs: readonly ToolSpec[]
-  /** Names of tools that have changed, and are in no record yet. */
+  /** Names of changed tools that are not in a record yet. */
   changed: readonly string[]
 }
 
@@ -145,7 +145,7 @@ function findChanges(
   })
 }
 
-/** The changed tools for the record of an answer, null for none. */
+/** The changed tools for the record of an answer, or null. */
 export function takeChangedTools(runtime: AgentRuntime): string[] | null {
   const last = told.get(runtime)
   if (last === undefined || last.changed.length === 0) return null

@@ -63,7 +63,7 @@ function createGuardCallsFact(context: AgentContext): GuardFact {
   return deepFreeze({ type: 'calls', calls: open.map((call) => toGuardedCall(context, call)) })
 }
 
-/** How the present batch has ended. */
+/** The results of the current batch. */
 function createGuardResultsFact(context: AgentContext): GuardFact {
   const results = context.calls.flatMap((call): GuardedResult[] => {
     if (call.result === undefined || call.unloaded) return []
@@ -85,7 +85,7 @@ function toGuardedCall({ tools }: AgentContext, { id, name, arguments: text }: B
   }
 }
 
-/** As tools read them: models leave the arguments of a tool without parameters empty, or write null. */
+/** Parses arguments like tools do. For a tool without parameters, models send empty arguments or null. */
 function readArguments(text: string): Json {
   if (text.trim() === '') return {}
   try {
@@ -158,7 +158,7 @@ interface ConsultOptions {
   /** Aborts when the run is stopped. */
   signal: AbortSignal
   clock: Clock
-  /** The app's own object. */
+  /** The app's object. */
   context: unknown
 }
 
@@ -268,7 +268,7 @@ function toFinding({ guard, said, failure }: GuardAnswer, fact: GuardFact): User
   }
 }
 
-/** The calls that a verdict was about. */
+/** The calls that a verdict refers to. */
 function describeCalls(name: string, fact: GuardFact, callIds: readonly string[] | null): string {
   const calls = fact.type === 'calls' ? fact.calls : fact.results
   const meant = calls.filter(({ id }) => callIds === null || callIds.includes(id))
@@ -278,8 +278,8 @@ function describeCalls(name: string, fact: GuardFact, callIds: readonly string[]
 }
 
 /**
- * Whether a result of the batch is the answer of the run, and where it does not fit the output schema. Rejects with a plain
- * failure where `stopWhen` fails.
+ * Whether a result of the batch is the answer of the run, and its mismatches with the output schema. Rejects with a
+ * plain failure if `stopWhen` fails.
  */
 export async function findResultAnswer(
   { stopWhen, output }: AgentParts,

@@ -86,7 +86,7 @@ async function tryFitWithSummary(
   const plan = planSummary(situation)
   if (plan === null) return without('the window has no room for one.')
   if (plan.fresh.length === 0) return without('')
-  // A summary is free text, also where the answer has a schema.
+  // A summary is free text, even if the answer has a schema.
   const { output: _output, ...parts } = scope.parts
   const base = buildRequest(parts, scope.context, false)
   const fits = (request: typeof base) => counter.request(request) <= situation.window
@@ -146,19 +146,19 @@ function contextOverflowError(
   })
 }
 
-/** The next request, were it made with some fit. */
+/** Builds the next request with a given fit. */
 type BuildRequest = (fit: Fit | null) => ModelRequest
 
 interface FitCheck {
   /** The valid fit, or the outgrown one together with a situation. */
   readonly fit: Fit | null
-  /** Tokens of the request as it would be now. */
+  /** Tokens of the next request. */
   readonly before: number
   /** Null if the request fits. */
   readonly situation: FitSituation | null
 }
 
-/** A fit is given up only for a transcript that has room to grow without it. */
+/** A fit is dropped only if the transcript without it has room to grow. */
 const comfortable = 3 / 4
 
 /** Whether the next request fits. An existing fit stays valid until it is outgrown. */

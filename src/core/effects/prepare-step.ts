@@ -57,7 +57,7 @@ async function ask(option: 'instructions' | 'prepareStep', question: () => unkno
 
 const keys = ['model', 'tools', 'toolChoice', 'instructions', 'sampling', 'messages'] as const
 
-/** What `prepareStep` has returned, checked. */
+/** Checks the return value of `prepareStep`. */
 function readStepSettings(
   said: unknown,
   parts: AgentParts,
@@ -118,7 +118,7 @@ function readOptions(options: object, tools: readonly string[], refuse: Refuse) 
   }
 }
 
-/** Messages of the transcript are kept by their ids, others whole. */
+/** Messages of the transcript are stored by id, other messages in full. */
 function readMessages(
   messages: unknown,
   transcript: readonly Message[],
@@ -137,7 +137,7 @@ function readMessages(
   )
 }
 
-/** Checks what stands in a list of messages, and that each call has its result; the last is not the model's own. */
+/** Checks a list of messages. Each call must have its result, and the last message must not be from the model. */
 function readWhole(given: readonly unknown[], now: number, refuse: Refuse): Message[] {
   const last = given.at(-1) as { role?: unknown } | null | undefined
   try {
@@ -257,7 +257,7 @@ function narrowTools(set: ToolSet, names: readonly string[]): ToolSet {
   }
 }
 
-/** Providers and token counters know lists of tools by identity. */
+/** Providers and token counters cache lists of tools by identity. */
 function narrowSpecs(
   offered: readonly ToolSpec[],
   names: readonly string[],
@@ -273,7 +273,7 @@ function narrowSpecs(
 
 const narrowed = new WeakMap<readonly ToolSpec[], Map<string, readonly ToolSpec[]>>()
 
-/** The messages that replace the transcript in the request; null for the transcript. */
+/** The messages that replace the transcript in the request, or null for the transcript. */
 export function findPlannedMessages(
   context: AgentContext,
   transcript: readonly Message[] = context.messages,

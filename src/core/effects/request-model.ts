@@ -46,7 +46,7 @@ export interface RequestScope {
 }
 
 /**
- * One attempt at one response. Deltas are emitted as they arrive; the machine gets the whole answer, or a
+ * Makes one attempt at one response. Deltas are emitted as they arrive. The machine receives the complete answer, or a
  * failure as plain data.
  */
 export function requestModel(
@@ -62,7 +62,7 @@ export function requestModel(
   // Only screening needs a signal here.
   const scene = features.outputShields ? { runtime, context, signal: abort.signal } : null
   const shown: DeltaSink = scene ? createClearedStream(parts, stream, scene) : stream
-  // Shields that may withhold a call decide on it as a whole.
+  // Shields that may withhold a call check the complete call.
   const isScreened = features.outputShields || features.callShields
   const streamsCalls = request.stream && !isScreened && runtime.hasListener('tool_call_delta')
   const calls = streamsCalls
@@ -97,13 +97,13 @@ export function requestModel(
         shown.restart()
         calls?.restart()
       },
-      // Uncleared text is not kept either.
+      // Uncleared text is not stored either.
       getKnownText: (partialText) => (features.outputShields ? stream.text : partialText || stream.text),
       toOutput: async (response, price) => {
         const finalTool = parts.output && findFinalTool(parts.output, request)
         const final = unwrapCalls(readFinalAnswer(response, finalTool), parts.tools.search)
         if (!request.stream) shown.write(final.text, final.reasoning)
-        // The arguments of a call are not streamed; where they are the answer, they come as one piece.
+        // Arguments of a call are not streamed. If they are the answer, they are emitted in one piece.
         else if (final !== response && response.text === '') shown.write(final.text, '')
         if (shown.finish) await shown.finish()
         if (!response.complete && config.completion.onMissingEnd === 'retry') throw incompleteError(response)
@@ -124,7 +124,7 @@ export function requestModel(
   )
 }
 
-/** Calls that were made through another tool are calls of the tools that they name, from here on. */
+/** Replaces calls through `call_tool` with calls of the named tools. */
 function unwrapCalls(response: ModelResponse, search: ToolSearch | undefined): ModelResponse {
   if (search?.dispatcher === undefined || response.toolCalls.length === 0) return response
   return { ...response, toolCalls: response.toolCalls.map(search.unwrap) }
@@ -167,19 +167,19 @@ function incompleteError(response: ModelResponse): ModelError {
   })
 }
 
-/** As the provider reports it, unchecked. */
+/** The unchecked report of the provider. */
 type ReportedHostedCall = Readonly<Record<keyof HostedCall, unknown>>
 
 /**
- * Emits provider-run tools as steps. An open one ends with the request. Input and output are content of the
- * model, so they are omitted if shields screen that.
+ * Emits provider-run tools as steps. An open one ends with the request. Input and output are model content, so they are
+ * omitted if shields screen that content.
  */
 function createHostedSteps(
   runtime: AgentRuntime,
   self: AnyActorRef,
   context: AgentContext,
 ): (call: ReportedHostedCall) => void {
-  /** Most answers have none. */
+  /** Created lazily, because most answers have no such calls. */
   let open: Map<string, StepWork<'hosted', unknown>> | undefined
   const { outputShields, callShields } = context.features
   let begun = 0
@@ -218,7 +218,7 @@ function readFinalAnswer(response: ModelResponse, finalTool: string | undefined)
   }
 }
 
-/** The warning for calls dropped with the final answer, null for none. */
+/** The warning for calls dropped with the final answer, or null. */
 function describeDroppedCalls(response: ModelResponse, finalTool: string | undefined): string | null {
   const names = response.toolCalls.map(({ function: { name } }) => name)
   const answer = names.findIndex((name) => name === finalTool)
@@ -227,7 +227,7 @@ function describeDroppedCalls(response: ModelResponse, finalTool: string | undef
   return `The model gave its final answer together with other calls, which are not made: ${others.join(', ')}.`
 }
 
-/** One attempt at an answer. Where shields screen answers or calls, uncleared content is left out. */
+/** The step of one attempt at an answer. If shields screen answers or calls, uncleared content is omitted. */
 export function createInferenceStep(context: AgentContext): StepWork<'inference', ModelOutput> {
   const { attempt, features } = context
   const stepId = getStepId(context)
@@ -253,7 +253,7 @@ function getWords({ text, refusal }: ModelOutput['response']): AnswerWords {
   return { text, ...(refusal !== null && refusal !== '' && { refusal }) }
 }
 
-/** The text of an answer as output shields cleared it into the transcript. */
+/** The text of an answer that output shields have cleared into the transcript. */
 function getClearedWords(
   response: ModelOutput['response'],
   { pendingAnswer, messages, batchAt }: AgentContext,

@@ -26,8 +26,8 @@ import type { StepWork } from '../live/open-steps.js'
 export const loadScreening = loadOnce(() => import('./screening-effects.js'))
 
 /**
- * Runs the started calls of the batch, and sends each result as it comes. Returns a function that stops it: call it
- * once, when the batch is not needed any more.
+ * Runs the started calls of the batch, and sends each result when it arrives. Returns a function that stops the batch.
+ * Call it once, when the batch is no longer needed.
  */
 export function runTools(parts: AgentParts, scope: BatchScope): () => void {
   const batch = new ToolBatch(parts, scope)
@@ -35,7 +35,7 @@ export function runTools(parts: AgentParts, scope: BatchScope): () => void {
   return () => batch.stop()
 }
 
-/** The batch at hand, as those see it who carry out its calls. */
+/** The current batch, as seen by the executors of its calls. */
 class ToolBatch implements RunBatchOptions {
   readonly #parts: AgentParts
   readonly #scope: BatchScope
@@ -61,7 +61,7 @@ class ToolBatch implements RunBatchOptions {
     this.#running.start()
   }
 
-  /** Aborting costs an exception with its stack; after the last result nothing listens to it. */
+  /** Aborting creates an exception with a stack trace. After the last result, it has no listeners. */
   stop(): void {
     this.#subAgentBatch?.stop()
     if (this.#ended === this.#calls.length) return
@@ -150,7 +150,7 @@ class ToolBatch implements RunBatchOptions {
   async onAsk(call: RunnableCall, ask: Ask): Promise<ToolResult | null> {
     const { id: callId } = call
     provideAnswerReader(readElicitationAnswer)
-    // A question is shown to people as a result is to the model: shields see it first.
+    // Shields screen a question before people see it, like a result before the model reads it.
     if (this.#scope.context.features.resultShields && !(await this.#isCleared(call, ask))) return refusedToAsk
     this.#scope.sendBack({ type: 'CHILD_WAITING', callId, questions: toQuestions(call, ask), memo: ask.memo })
     return null
@@ -199,7 +199,7 @@ class ToolBatch implements RunBatchOptions {
     const call = this.#calls[this.#begun]
     this.#begun += 1
     if (call) runtime.steps.start(self, new ToolStep(context, call))
-    // The provider has loaded it in the answer that calls it.
+    // The provider loaded the tool in the answer that calls it.
     if (call && this.#parts.tools.isHosted?.(call.name)) this.onLoad(call.id, [call.name])
   }
 

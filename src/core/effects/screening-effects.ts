@@ -64,11 +64,13 @@ export async function screenContent(
   const seen = screenings.some(({ action }) => action === 'block')
     ? screenings
     : await screenJoinedTexts(screenings, content, look)
-  // A refused message is dropped whole, harmless parts included.
+  // A refused message is dropped completely, including harmless parts.
   return seen.some(({ action }) => action === 'block') ? seen.map((one) => ({ ...one, content: '' })) : seen
 }
 
-/** Texts that are harmless alone can be forbidden together: screens them joined, directly and with a line break. */
+/**
+ * Screens texts joined directly and with a line break, because texts that are harmless alone can be forbidden together.
+ */
 async function screenJoinedTexts(
   screenings: PartScreening[],
   content: readonly ContentPart[],
@@ -91,7 +93,7 @@ async function screenJoinedTexts(
   return screenings
 }
 
-/** Screens a whole answer with the pieces that it continues. The held-back text is emitted once cleared. */
+/** Screens a complete answer together with its earlier pieces. The held-back text is emitted once cleared. */
 export async function screenOutput(
   parts: AgentParts,
   { signal, self, runtime, context }: EffectScope,
@@ -128,9 +130,7 @@ async function findRedactedProblem(
   return { outputProblem: reading.ok ? null : reading.problem }
 }
 
-/**
- * The screening of a whole answer, reduced to its last part. The earlier parts were already emitted and stay.
- */
+/** Reduces the screening of a complete answer to its last part. The earlier parts were already emitted and stay. */
 function toLastPiece(pieces: string, screening: Screening): Screening {
   const { action, content, message } = screening
   if (action === 'block') return screening
@@ -170,7 +170,7 @@ export async function screenCalls(
   })
 }
 
-/** Screens the results that have come; input shields screen the reasons of rejected calls. */
+/** Screens the received results. Input shields screen the reasons of rejected calls. */
 export async function screenResults(
   parts: AgentParts,
   { signal, self, runtime, context }: EffectScope,
@@ -276,7 +276,7 @@ function findViolation(screenings: readonly ShieldReport[]): ShieldViolation | n
   return { action, message: gravest?.message ?? null, shields: [...new Set(objecting)] }
 }
 
-/** Screens a text with the shields of one point, on the run's own clock. Blocked content is dropped here. */
+/** Screens a text with the shields of one point, on the run's clock. Blocked content is dropped here. */
 export async function screenText(
   { shields }: AgentParts,
   { runtime, context, signal }: { runtime: AgentRuntime; context: AgentContext; signal: AbortSignal },

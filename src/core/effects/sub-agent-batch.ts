@@ -37,7 +37,7 @@ export interface BatchScope {
 
 /** The sub-agents of one batch. They share the run's budget and pause and stop together with it. */
 export class SubAgentBatch {
-  /** `self`, the actor of the batch, is the parent of theirs. */
+  /** `self`, the actor of the batch, is the parent of the sub-agents' actors. */
   readonly #scope: BatchScope
   readonly #parts: Pick<AgentParts, 'budgets'>
   #unfollow: (() => void) | undefined
@@ -104,7 +104,7 @@ export class SubAgentBatch {
     return goesOn ? this.#nextRest(child) : result
   }
 
-  /** The usage that goes with a result: of its sub-agent, and of the others when the result stops them. */
+  /** The usage to report with a result. It includes the usage of other sub-agents that the result stops. */
   takeUsage(callId: string, result: ToolResult): Usage | null {
     const child = this.#scope.runtime.children.get(callId)
     const usage = child?.takeUsage() ?? null
@@ -140,7 +140,7 @@ export class SubAgentBatch {
       return failed('Not executed: the budget of the run is used up.', 'not_executed')
     }
     const isBegun = childUsage !== undefined || (questions !== undefined && questions.length > 0)
-    // A pause that waits comes first.
+    // A pending pause comes first.
     if (context.pausing && !isBegun) return this.#reportRest(call.id, [])
 
     const child = new ChildRun(childUsage)
@@ -220,13 +220,13 @@ export class SubAgentBatch {
     this.#scope.sendBack({ type: 'CHILD_USAGE', callId, usage: all ?? usage })
   }
 
-  /** Whether this usage uses the budget of the run up. */
+  /** Whether this usage exhausts the budget of the run. */
   #exhaustsBudget(usage: Usage | null): boolean {
     const context = this.#context
     return usage !== null && findBudgetReason({ ...context, ...addToTotals(context, usage) }) !== null
   }
 
-  /** Others stop before the run does, so that their usage is counted. */
+  /** The other sub-agents stop before the run, so that their usage is counted. */
   #stopOthers(child: ChildRun | undefined): Usage | null {
     return this.#scope.runtime.stopChildren(child)
   }
@@ -248,7 +248,10 @@ export class SubAgentBatch {
 
 const waitForever = (): Promise<never> => new Promise(() => undefined)
 
-/** A rest that an answer, `resume()` or the time ends. A sub-agent that a guard paused has ended for its caller. */
+/**
+ * Whether an answer, `resume()` or a date can end the rest. A sub-agent that a guard paused counts as ended for its
+ * caller.
+ */
 function isAtRest(result: RunResult): boolean {
   const { state, reason } = result
   return (
@@ -277,7 +280,7 @@ function toChildEvent(
     : { type: 'child_event', callId, path: [name], event }
 }
 
-/** Which events hold content of a model, a tool or a person. */
+/** Whether events of a type contain content of a model, a tool or a person. */
 const hasContentByType: Record<AgentEvent['type'], boolean> = {
   run_started: false,
   state_changed: false,

@@ -5,22 +5,22 @@ import { CallAbort } from '../base/abort.js'
 import { type Clock, readElapsed } from '../base/clock.js'
 
 export interface IdleWatch {
-  /** Aborts when the outer one does, or after too long a silence. */
+  /** Aborts when the outer signal aborts, or after a silence above the limit. */
   readonly abort: CallAbort
   readonly onActivity: ModelRequestOptions['onActivity']
-  /** The work, given up at once when it goes silent: also by a provider that does not heed its signal. */
+  /** Rejects at once when the work becomes silent, even if the provider ignores its signal. */
   readonly rejectOnSilence: <Result>(work: Promise<Result>) => Promise<Result>
   /** Whether the request is queued, which is not silence. The timer restarts afterwards. */
   readonly hold: (isHeld: boolean) => void
   readonly stop: () => void
 }
 
-/** `contentIdleMs` is missing in sessions that were stored before there was one. */
+/** `contentIdleMs` is missing in early logs. */
 type Limits = Pick<AgentConfig, 'streamIdleMs'> & Partial<Pick<AgentConfig, 'contentIdleMs'>>
 
 /**
- * Ends an answer that is silent, or that contains only keep-alives. Uses one timer per answer. An answer
- * without streaming is silent from its first piece. `outer` has no other listener.
+ * Ends an answer that is silent or contains only keep-alives. Uses one timer per answer. An answer without streaming is
+ * silent from its first piece. `outer` has no other listener.
  */
 export function watchIdle(outer: CallAbort, limits: Limits, stream: boolean, clock: Clock): IdleWatch {
   const { streamIdleMs, contentIdleMs = defaultConfig.contentIdleMs } = limits

@@ -15,9 +15,9 @@ import { readAnswer } from '../sessions/answer-reader.js'
 import { readTime } from '../base/clock.js'
 
 export interface AnswerOptions {
-  /** As `pending` and `approval_requested` have it. */
+  /** The fingerprint from `pending` or `approval_requested`. */
   fingerprint?: string | undefined
-  /** The message that made the call. A repeated call is a different one. */
+  /** The message that made the call. A repeated call has a different message. */
   messageId?: string | undefined
 }
 
@@ -39,7 +39,7 @@ export type EditOf<Tools, Call> = [Tools] extends [never]
 /** Tools of sub-agents have separate names. */
 type OwnName<Call> = Call extends { name: infer Name; path?: never } ? Name : never
 
-/** @throws {UsageError} `invalid_input` for what names no call */
+/** @throws {UsageError} `invalid_input` for a value that does not name a call */
 export function parseAnswerTarget(
   call: CallReference,
   options: AnswerOptions = {},
@@ -62,9 +62,9 @@ export function parseAnswerTarget(
 }
 
 /**
- * The call that waits for this answer, at a rest of the run or while other calls are carried out.
- * @throws {UsageError} `already_answered` for a second answer, `unknown_call` when no call of this id waits for one,
- * `stale_answer` when it is not the one that was meant
+ * The call that waits for this answer, at rest or while other calls run.
+ * @throws {UsageError} `already_answered` for a second answer, `unknown_call` if no call with this id waits for an
+ * answer, `stale_answer` if the call has changed
  */
 export function getAwaitedCall(
   context: AgentContext | undefined,
@@ -109,7 +109,7 @@ function notAwaitedError(
     : new UsageError('unknown_call', `Call '${callId}' does not wait for this answer. ${others}`, callId)
 }
 
-/** A call of the batch at hand, or a question of a sub-agent in it, that is answered. */
+/** Whether a call of the current batch, or a question of its sub-agent, is answered. */
 function wasAnswered({ calls }: AgentContext, callId: string): boolean {
   return calls.some(({ id, needs, result, approved, questions = [] }) => {
     const isDone = needs !== 'nobody' && needs !== 'child' && result !== undefined
@@ -137,7 +137,7 @@ export function checkMessageFits(event: ControlEvent, run: ReceivingRun, session
   if (event.type in answerNeeds) getAskedCall(event as Answer, run)
 }
 
-/** Whether there is a pause to end, or one to withdraw that the run has not taken yet. */
+/** Whether the run is paused, or has a pending pause that can be withdrawn. */
 export function canResume({ status, context }: Pick<ReceivingRun, 'status' | 'context'>): boolean {
   return status === 'active' && (context.state === 'PAUSED' || context.pausing)
 }
@@ -155,7 +155,7 @@ export function checkNotEnded({ status, context }: ReceivingRun, sessionId: stri
 
 type Answer = Extract<ControlEvent, { callId: string }>
 
-/** The call that an answer is for. */
+/** The call that an answer refers to. */
 function getAskedCall({ type, callId, ...meant }: Answer, { context }: ReceivingRun): PendingCall {
   return getAwaitedCall(context, callId, answerNeeds[type], meant)
 }
@@ -170,7 +170,7 @@ export function notWaitingError(sessionId: string, why: string): UsageError {
   )
 }
 
-/** Arguments that a person has given instead of the model's, as JSON text. */
+/** Arguments from a person that replace the model's, as JSON text. */
 export interface EditedArguments {
   text: string
   /** The problem or null, for tools with an asynchronous schema. */
@@ -182,7 +182,7 @@ type EditedCall = Pick<PendingCall, 'callId' | 'name' | 'path' | 'hosted'>
 /**
  * Checks arguments edited by a person. Errors go to the person, because the model did not write them and
  * could not correct them.
- * @throws {UsageError} `invalid_input` for what cannot be written as JSON, or does not fit the tool's schema
+ * @throws {UsageError} `invalid_input` for a value that is not JSON, or does not match the tool's schema
  */
 export function parseEditedArguments(
   value: unknown,

@@ -18,13 +18,13 @@ export type SessionOwner = { prefix: string; tags?: SessionTags } | { tags: Sess
 
 const pageSize = 100
 
-/** A process that was killed keeps its session for so long; a run that was cancelled ends sooner. In milliseconds. */
+/** Maximum wait in milliseconds. A killed process holds its session this long. A cancelled run ends sooner. */
 const longestWaitMs = leaseMs + 5_000
 const retryMs = 100
 
 /**
- * Deletes all sessions of an owner, page by page, until none is left. Runs at work are cancelled first. Returns how many
- * sessions were deleted, sub-agents' included; after an error, the same call deletes the rest.
+ * Deletes all sessions of an owner, page by page. Active runs are cancelled first. Returns the number of deleted
+ * sessions, including sub-agents. After an error, the same call deletes the rest.
  *
  * @throws {UsageError} `invalid_option`
  * @throws {StoreError} `session_busy` for a session that is still held half a minute after its run was cancelled, …
@@ -32,7 +32,7 @@ const retryMs = 100
 export async function deleteSessions(parts: StoreParts, owner: SessionOwner): Promise<number> {
   const asked = checkOwner(owner)
   let deleted = 0
-  // A session takes its sub-agents' along. Sub-agents' sessions that are left are deleted by themselves.
+  // Deleting a session also deletes its sub-agents' sessions. Remaining sub-agents' sessions are deleted separately.
   for (const children of [false, true]) {
     let found: number
     do {
@@ -58,7 +58,8 @@ function checkOwner(owner: SessionOwner): ListOptions {
     )
   expectKnownOptions('deleteSessions', owner, ['prefix', 'tags'])
   const { prefix, tags } = checkListOptions(owner)
-  // A copy: keys that an object inherits would be lost with each page's options, and every owner's sessions be listed.
+  // Copies the object, because inherited keys would be lost in each page's options, and all owners' sessions would be
+  // listed.
   return { ...(prefix !== null && { prefix }), ...(tags.length > 0 && { tags: Object.fromEntries(tags) }) }
 }
 

@@ -18,7 +18,7 @@ import { formatResult } from '../tools/tool-content.js'
 import { parseEditedArguments } from './answer-events.js'
 import { parseJsonOr } from '../base/json.js'
 
-/** Applies an edit, and what else a fork is given, to the state of a forked session. */
+/** Applies an edit and the other fork options to the state of a forked session. */
 export async function editFork(
   parts: AgentParts,
   given: FoldedSession,
@@ -34,7 +34,7 @@ export async function editFork(
   }
 }
 
-/** The session with what its open calls have to ask, which would run again in the fork. */
+/** The session with approval requests for its open calls, because they would run again in the fork. */
 function withAskFirst(standing: FoldedSession, { tools }: AgentParts): FoldedSession {
   const { state, run } = standing
   const terms = { ...(run?.context ?? state).terms, askFirst: true as const }
@@ -92,7 +92,7 @@ interface EditScene {
 interface AppliedEdit {
   messages: Message[]
   written: LoggedEdit
-  /** The changes to a run under way, and the state where it continues. */
+  /** The changes to an active run, and the state where it continues. */
   change: { context: Partial<AgentContext>; place(value: unknown): unknown }
 }
 
@@ -171,7 +171,7 @@ async function editCall(
     },
   )
   const isResting = context.state === 'WAITING_FOR_INPUT'
-  // Where the run rests for an answer to it, it rests on.
+  // A run that rests for an answer to this call stays at rest.
   const needs = isResting ? { needs: call.needs } : { needs: 'approval' as const, ...prepared }
   const next: BatchCall = { ...fresh, ...needs, id, arguments: seen }
   if (call.fact) next.fact = toCallFact(context.tools, { ...next }, context.config.guardrails)
@@ -227,7 +227,7 @@ async function editResult(
   const { data: _status, media: _media, ...rest } = message ?? ({} as ToolMessage)
   const next: ToolMessage = { ...rest, content: seen, ...(isError && { data: { status: 'error' } }) }
   return {
-    // A result that shields are still to see is not in the transcript yet.
+    // An unscreened result is not in the transcript yet.
     messages: message && !call?.unscreenedResult ? replaceMessage(messages, message, next) : [...messages],
     written: { call: id, result: seen },
     change: {
@@ -237,7 +237,7 @@ async function editResult(
   }
 }
 
-/** The latest message that has such a call. */
+/** The latest message with this call. */
 function findAskingMessage(messages: readonly Message[], callId: string): AssistantMessage | undefined {
   return messages.findLast(
     (one): one is AssistantMessage =>

@@ -87,13 +87,13 @@ export async function endStoredRun(
   const { log, folded } = taken
   const { run } = folded
   if (run === null) return folded
-  // The clock of the process that worked at the run may be ahead of ours: time never runs backwards in a run.
+  // The clock of the previous process may be ahead of ours, and time in a run must not go backwards.
   const event: AgentMachineEvent = { now: Math.max(clock.now(), folded.at), ...ending }
   const moved = takeEvent(run, event)
   // Later messages belong to a later run.
   const found = waiting ?? (await readInbox(store, log.sessionId))
   const lastEventSeq = await writeRest(taken, event, moved)
-  // An end always wins: other messages are discarded. Queued ones wait for the next turn.
+  // An end takes precedence, so other messages are discarded. Queued messages wait for the next turn.
   const messages = found.filter(({ text }) => !isQueuedText(text)).map(({ message }) => message)
   if (messages.length > 0) await store.inbox?.remove(log.sessionId, messages)
   await cancelChildren(parts, run.context)
@@ -103,7 +103,7 @@ export async function endStoredRun(
 export const readInbox = async (store: SessionStore, sessionId: string): Promise<readonly InboxMessage[]> =>
   (await store.inbox?.read(sessionId)) ?? []
 
-/** Sub-agents whose calls this has closed, or found closed, end in the store as well. */
+/** Also ends the stored runs of sub-agents whose calls are closed. */
 async function cancelChildren(parts: StoreParts, context: AgentContext): Promise<void> {
   const open = listOpenChildren(context)
   for (const child of open) {
@@ -113,7 +113,7 @@ async function cancelChildren(parts: StoreParts, context: AgentContext): Promise
   if (mayHaveLeftChildren(context)) await endChildrenExcept(parts, context.sessionId, open)
 }
 
-/** Ends the sub-agents of a session that have not ended in the store, all but some. Never rejects. */
+/** Ends the stored, unfinished sub-agents of a session, with exceptions. Never rejects. */
 export async function endChildrenExcept(
   parts: StoreParts,
   parent: string,
@@ -123,7 +123,7 @@ export async function endChildrenExcept(
   try {
     left = await parts.store.list({ parent, state: unfinishedStates })
   } catch {
-    // The next process that takes the session looks again.
+    // The next process that acquires the session tries again.
     return
   }
   for (const { id } of left) {
@@ -134,7 +134,7 @@ export async function endChildrenExcept(
 
 const unfinishedStates = agentStates.filter((state) => isWorkState(state) || isRestState(state))
 
-/** When it is tried again to end a session that another process has, in milliseconds; and how often. */
+/** Delay in milliseconds and maximum number of retries to end a session that another process holds. */
 const [retryMs, mostRetries] = [leaseMs / 3, 4]
 
 /**
@@ -148,11 +148,11 @@ export async function endChildSession(parts: StoreParts, child: string, tries = 
   unrefTimer(timer)
 }
 
-/** Ends such a run, if it has not ended. False: another process has the session, or the store is away. */
+/** Ends the run if it has not ended. False if another process holds the session, or the store is unavailable. */
 async function hasEnded(parts: StoreParts, child: string): Promise<boolean> {
   const { store, clock } = parts
   try {
-    // It may have left no record.
+    // The session may have no record.
     const { state } = (await store.get(child))?.summary ?? {}
     if (!isWorkState(state ?? null) && !isRestState(state ?? null)) return true
     const taken = await openSession(store, child, { clock, holder: 'a process that ends it' })
@@ -196,7 +196,7 @@ export async function postponeStoredRun(
   })
 }
 
-/** Ends the run of a call that `findAbandonedCalls` has found, so that its log does not wait for ever. Never rejects. */
+/** Ends the run of a call found by `findAbandonedCalls`, so that its log does not wait forever. Never rejects. */
 export async function endAbandonedChild(
   { binding, clock }: AgentRuntime,
   context: AgentContext,
@@ -213,7 +213,7 @@ export async function endAbandonedChild(
 }
 
 /**
- * Ends what earlier processes have left of sub-agents, for a process that has just taken the session of the run above. Never
+ * Ends unfinished sub-agents of earlier processes, for a process that has just acquired the parent session. Never
  * rejects.
  */
 export async function endLeftChildren(parts: StoreParts, { run }: Pick<FoldedSession, 'run'>): Promise<void> {

@@ -13,7 +13,7 @@ import type { RestPromise } from './run-parts.js'
 type EventFilter = AgentEvent['type'] | '*'
 
 interface Listener {
-  /** The type of events that it receives. */
+  /** The type of received events. */
   of: EventFilter
   next(event: AgentEvent): void
   complete(): void
@@ -91,7 +91,7 @@ export class EventHub {
     }
   }
 
-  /** Created on first use: most runs are only awaited. */
+  /** Created on first use, because most runs are only awaited. */
   get events$(): Observable<AgentEvent> {
     this.#events ??= this.#observe('*', (event, next) => {
       next(event)
@@ -106,7 +106,7 @@ export class EventHub {
     return this.#text
   }
 
-  /** The object that the present answer has come to. */
+  /** The partial object of the current answer. */
   get object$(): Observable<object> {
     this.#objects ??= new SafeObservable<object>(this.#createReporter(), (subscriber) => {
       const objects = new ObjectStream((object) => subscriber.next(object))
@@ -153,7 +153,7 @@ export class EventHub {
     })
   }
 
-  /** The events up to the next rest. A consumer that stops early leaves the run alone. */
+  /** The events up to the next rest. A consumer that stops early does not affect the run. */
   iterate(): AsyncIterator<AgentEvent, undefined> {
     const undo: (() => void)[] = []
     const queue = new EventQueue<AgentEvent>(() => {
@@ -165,7 +165,7 @@ export class EventHub {
         next: (event) => {
           queue.push(event)
         },
-        // The result may still have to become durable.
+        // The result may not be durable yet.
         complete: () => undefined,
         refused: (error) => {
           queue.end({ error })
@@ -222,8 +222,8 @@ export class EventHub {
   }
 
   /**
-   * An error of a subscriber becomes one `warning`; repeated errors are not reported again. After the terminal event
-   * there is nothing.
+   * An error of a subscriber becomes one `warning`; repeated errors are not reported again. Errors after the terminal
+   * event are ignored.
    */
   #createReporter(): (thrown: unknown) => void {
     const reported = new Set<string>()
@@ -243,12 +243,12 @@ const loadPartialObjects = loadOnce(() => import('../structured/partial-objects.
 class ObjectStream {
   readonly #waiting: AnswerPiece[] = []
   #objects: PartialObjects | undefined
-  /** Settles when all pieces that waited are read; rejects when the parser cannot be loaded. */
+  /** Settles when all waiting pieces are read. Rejects if the parser cannot be loaded. */
   readonly ready: Promise<void>
 
   constructor(next: (object: object) => void) {
     this.ready = this.#load(next)
-    // Where the run is refused, nothing awaits it.
+    // If the run is refused, no code awaits it.
     this.ready.catch(() => undefined)
   }
 
@@ -271,18 +271,18 @@ interface PendingRead<Value> {
 }
 
 /**
- * An async iterator over pushed values with any number of concurrent reads. After the end it returns the
- * remaining values; after `return()` nothing.
+ * An async iterator over pushed values with any number of concurrent reads. After the end, it returns the remaining
+ * values. After `return()`, it returns none.
  */
 export class EventQueue<Value> implements AsyncIterator<Value, undefined> {
   readonly #values: Value[] = []
-  /** Who asked before there was anything. */
+  /** Reads that wait for a value. */
   readonly #reads: PendingRead<Value>[] = []
   readonly #onEnd: () => void
   #isOver = false
   #failure: { error: unknown } | null = null
 
-  /** `onEnd` is called once, when nothing is taken any more. */
+  /** `onEnd` is called once, when no more values are accepted. */
   constructor(onEnd: () => void) {
     this.#onEnd = onEnd
   }

@@ -9,14 +9,14 @@ import type { ControlEvent } from '../../../machines/agent/machine-events.js'
 import { describeError } from '../base/errors.js'
 import { checkMessageFits } from './answer-events.js'
 
-/** A session that is at work in this process. */
+/** An active session of this process. */
 export interface LiveSession {
   readonly runId: string
   answer(): ShownAnswer | null
   listen(hear: (event: AgentEvent) => void): () => void
 }
 
-/** The sessions of one store that are at work in this process, and the followers of sessions, here or elsewhere. */
+/** The active sessions of one store in this process, and the followers of sessions in any process. */
 class LiveSessions {
   readonly #live = new Map<string, LiveSession>()
   readonly #followers = new Map<string, Set<() => void>>()
@@ -35,7 +35,7 @@ class LiveSessions {
     this.notify(sessionId)
   }
 
-  /** Its log has grown, or it has come or gone. */
+  /** Its log has grown, or the session was added or removed. */
   notify(sessionId: string): void {
     for (const follow of this.#followers.get(sessionId) ?? []) follow()
   }
@@ -67,7 +67,7 @@ export interface ConnectedRun {
   hub: EventHub
 }
 
-/** While its session is held here, others of this process can listen to a run. */
+/** While this process holds its session, other code of the process can listen to a run. */
 export function publishSession(log: SessionLog, { runId, actor, hub }: ConnectedRun): void {
   const { sessionId } = log
   const sessions = getLiveSessions(log.store)
@@ -87,9 +87,9 @@ export function publishSession(log: SessionLog, { runId, actor, hub }: Connected
 }
 
 /**
- * Connects a run with its session: other code of this process can listen to it, and the run receives the session's
- * inbox, in order. A message that no longer applies is removed with a `warning`: two pages may have answered the same
- * question.
+ * Connects a run with its session. Other code of this process can listen to it, and the run receives the session's
+ * inbox, in order. A message that no longer applies is removed with a `warning`, for example if two pages answered the
+ * same question.
  */
 export function connectSession(
   log: SessionLog | undefined,

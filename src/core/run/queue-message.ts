@@ -61,7 +61,7 @@ export async function queueMessage(
   return { message: put.message, status: 'sent' }
 }
 
-/** The text of a message that is read at the next safe point, and what lies in the inbox until then. */
+/** The text of a message that is read at the next safe point, and its inbox entry until then. */
 export function readSteeringInput(
   input: UserInput,
   givenId: string | undefined,

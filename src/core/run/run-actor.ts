@@ -17,8 +17,8 @@ import { type Inspector, safeInspector } from './safe-listeners.js'
 import { createStoreFailedEvent } from '../sessions/journal.js'
 
 /**
- * The state after the pending events. When events were only added, it applies the new ones alone: otherwise a thousand
- * answers in a row would be half a million transitions.
+ * The state after the pending events. Only new events are applied, because a thousand answers in a row would otherwise
+ * take half a million transitions.
  */
 export class EventForecast<State, Event> {
   #from: State | undefined
@@ -55,7 +55,7 @@ export class RunActor {
   #log: SessionLog | undefined
   #listener: ActorListener | undefined
   #watch: ParentLink['watch'] | undefined
-  /** Sent events that the machine has not taken. */
+  /** Sent events that the machine has not processed. */
   #pending: ControlEvent[] = []
   /** Pending events that are not delivered to the actor yet. */
   #queue: ControlEvent[] = []
@@ -88,7 +88,7 @@ export class RunActor {
     return (this.#actor && findRuntime(this.#actor)?.answer) ?? null
   }
 
-  /** The snapshot after all pending events, so a second answer is refused at once, however slow the store. */
+  /** The snapshot after all pending events, so that a second answer is refused at once, even with a slow store. */
   get forecast(): AgentSnapshot | undefined {
     const actor = this.#actor
     if (!actor) return undefined
@@ -99,7 +99,7 @@ export class RunActor {
     )
   }
 
-  /** Whether there is a pause to end or to withdraw, after the pending events. */
+  /** Whether the run has a pause to end or withdraw, after the pending events. */
   get canResume(): boolean {
     const { forecast } = this
     if (forecast) return canResume(forecast)
@@ -170,8 +170,8 @@ export class RunActor {
   }
 
   /**
-   * Resumes a run that was interrupted or has pending messages. It starts a moment later, so that a subscriber right
-   * after `resume()` misses nothing. A run that is settled emits its state.
+   * Resumes a run that was interrupted or has pending messages. It starts asynchronously, so that a subscriber right
+   * after `resume()` receives all events. A settled run emits its state.
    */
   resume(onEnd: (snapshot: AgentSnapshot) => void): void {
     const actor = this.#actor
@@ -252,7 +252,7 @@ export class RunActor {
     if (!actor) return
     const runtime = findRuntime(actor)
     runtime?.halt()
-    // The call may come in the middle of a transition, which is written first.
+    // The call may happen during a transition, which is written first.
     await this.#checks
     const children = runtime?.hasChildren
       ? [...runtime.children.values()].map((child) => child.release())
@@ -270,7 +270,7 @@ export class RunActor {
     await log?.close()
   }
 
-  /** Logs the usage of a request that is dropped, and that the process stopped in order. */
+  /** Logs the usage of a dropped request, and the orderly stop of the process. */
   #recordRelease(actor: Actor<AgentMachine>, log: SessionLog): void {
     const { status, context } = actor.getSnapshot()
     if (status !== 'active' || !isWorkState(context.state)) return
@@ -302,7 +302,7 @@ export class RunActor {
     if (this.#actor) findRuntime(this.#actor)?.emit(event)
   }
 
-  /** Later, because XState calls the inspector in the middle of a transition. */
+  /** Emitted later, because XState calls the inspector during a transition. */
   #warnOfInspector(thrown: unknown): void {
     queueMicrotask(() => {
       const message = `The inspector threw an error and is not called again: ${describeError(thrown)}`

@@ -27,7 +27,7 @@ export class RunError extends StatewrightError {
 }
 
 /**
- * ERROR by the provider, or by something inside.
+ * ERROR caused by the provider or an internal failure.
  *
  * @example
  * try {
@@ -118,7 +118,7 @@ export class GuardrailError extends RunError {
   override readonly name = 'GuardrailError'
 }
 /**
- * An agent with an output schema has given no object.
+ * An agent with an output schema returned no object.
  *
  * @example
  * try {
@@ -145,10 +145,10 @@ export class NotFinishedError extends RunError {
 }
 
 /**
- * The result of a completed run; throws for every other.
+ * The result of a completed run. Throws for any other run.
  *
  * @example const { output } = orThrow(await agent.run('What changed?').result)
- * @throws {MaxStepsError} and the others of this module, by the state that the run rests in; each has the `result`
+ * @throws {MaxStepsError} and the other errors of this module, by the state of the run; each has the `result`
  */
 export function orThrow<Output>(result: RunResult<Output>): RunResult<Output> {
   expectArgument(

@@ -20,35 +20,35 @@ export interface RunOrigin {
   input?: object
   /** The machine's state, as plain JSON. */
   snapshot?: MachineState
-  /** Where the run is written ahead, when its session is kept in a store. */
+  /** The write-ahead log of the run, if its session is in a store. */
   log?: SessionLog
   queuedId?: string
 }
 
-/** The link of a sub-agent's run to the run above. */
+/** Links a sub-agent's run to its parent run. */
 export interface ParentLink {
-  /** The actor that it is a child of, and its id there. */
+  /** The parent actor, and its id there. */
   parent: AnyActorRef
   id: string
   /** Receives each state of the run at once. */
   watch: (context: AgentContext) => void
-  /** Receives its events, from the first on. */
+  /** Receives all events. */
   onEvent: (event: AgentEvent) => void
 }
 
 export interface RunParts {
   machine: AgentMachine
   clock: Clock
-  /** The tools of an agent of the session. Null: of its first agent. */
+  /** The tools of an agent of the session. Null selects its first agent. */
   tools: (speaker: string | null | undefined) => ToolSet
   /** Adds the parsed output if the agent has a schema. Never throws or rejects. */
   withObject: (result: RunResult) => RunResult | Promise<RunResult>
   runId: string
   session: Session
-  /** A promise where the session has to be read first; its rejection refuses the run. */
+  /** A promise if the session must be read first. Its rejection refuses the run. */
   origin: RunOrigin | Promise<RunOrigin>
   signal: AbortSignal | undefined
-  /** Settles when the run may start; a rejection refuses it. */
+  /** Settles when the run may start. A rejection refuses it. */
   ready?: Promise<void> | undefined
   inspect: Inspector | undefined
   /** Only for the run of a sub-agent. */
@@ -156,7 +156,7 @@ export function createRefusalEvent(runId: string, error: unknown, at: number): A
   return freezeOnce({ type: 'warning', ...describeRefusal(error), id: `${runId}:1`, runId, seq: 1, at })
 }
 
-/** The app does not listen, await or iterate: only the platform's own warnings are left. */
+/** Uses the platform's warnings, because the app does not listen, await or iterate. */
 export function warnOfRefusal(error: unknown): void {
   const { code, message } = describeRefusal(error)
   warnProcess(`A run was refused, and its result is not awaited: ${message}`, code)

@@ -55,7 +55,7 @@ const doNothing = (): void => undefined
  * const { state, output } = await run.result
  */
 export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<AgentEvent<Tools>> {
-  /** Of this run alone; a run that is resumed keeps it. */
+  /** Unique to this run. A resumed run keeps it. */
   readonly id: string
   /** The session of the run. Pass it to `run` or `resume` to continue. */
   readonly sessionId: string
@@ -68,14 +68,14 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   readonly #clock: Clock
   readonly #started = new RestPromise<void>()
   #isRefused = false
-  /** Whether the app has read a promise or a stream of the run, and so learns that it was refused. */
+  /** Whether the app has read a promise or a stream of the run, so that it notices a refusal. */
   #isWatched: boolean
   readonly #actor = new RunActor(this.#hub)
   #log: SessionLog | undefined
 
   constructor(parts: RunParts) {
     this.#clock = parts.clock
-    // A sub-agent's run is watched by the run above.
+    // The parent run watches a sub-agent's run.
     this.#isWatched = parts.above !== undefined
     const { tools, withObject, runId, session, origin, signal, ready, above } = parts
     this.#withObject = withObject
@@ -95,7 +95,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
       return
     }
     this.#createActor(parts, origin)
-    // Later, so that a subscriber right after run() or resume() misses nothing.
+    // Asynchronous, so that a subscriber right after run() or resume() receives all events.
     if (origin.snapshot) this.#resumeRun()
     else Promise.resolve(ready).then(() => this.#startRun(origin), refuse)
   }
@@ -126,7 +126,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     return this.#hub.object$ as Observable<DeepPartial<Output>>
   }
 
-  /** The present state, then every change. @example run.state$.subscribe((state) => console.log(state)) */
+  /** The current state, then every change. @example run.state$.subscribe((state) => console.log(state)) */
   get state$(): Observable<AgentState> {
     this.#isWatched = true
     return this.#hub.state$
