@@ -142,7 +142,7 @@ function toolOf(
     },
     execute: (input, execution) => {
       world.moves += 1
-      // Continuing from a handle or an answer does not start a run.
+      // Continuing from a handle or an answer does not start the tool's work.
       if (execution.handle === undefined && findAsked(execution) === undefined) onExecute?.(execution)
       return world.calm ? 'done' : tools[behaviour]({ world, execution, input, run })
     },

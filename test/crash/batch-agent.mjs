@@ -16,7 +16,7 @@ const usage = {
 const rest = { reasoning: '', refusal: null, complete: true, usage, model: 'played' }
 let asked = 0
 
-/** Memory after a periodic full collection. */
+/** Periodically reports the memory that remains after a full collection. */
 function tellMemory() {
   if (!globalThis.gc || asked % 1000 !== 0) return
   globalThis.gc()

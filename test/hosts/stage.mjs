@@ -55,7 +55,7 @@ export async function openStage(
       await Promise.all(Array.from({ length: slots }, (_, slot) => hosts.start(slot)))
       await engine.ready?.()
     },
-    /** The reference model's problems with the logs of all processes. */
+    /** Resolves with the reference model's problems with the logs of all processes. */
     close: async () => {
       await hosts.stop()
       await engine.close()
@@ -81,7 +81,7 @@ async function judgeLogs(store) {
   return judged
 }
 
-/** The ledger's problems with the processes. */
+/** The payments that the ledger counted twice, and the overlapping ones. */
 export function wrongInLedger({ paid, overlaps }) {
   const twice = [...paid].filter(([, times]) => times > 1)
   return [

@@ -5,7 +5,7 @@ import { chance } from '../chaos/world.js'
 import { tellings } from './elsewhere.js'
 import { type Feature, type FeatureName, features } from './features.js'
 
-/** The store of a cell's session. */
+/** The kinds of store for a cell's session. */
 export const places = ['memory', 'file', 'answers by promises'] as const
 
 export type Place = (typeof places)[number]

@@ -29,7 +29,7 @@ const maxRetryWaitMs = 10_000
 export interface Drives {
   world: World
   input: RunInput
-  /** As in a separate process. */
+  /** Creates the agent as a separate process would. */
   process: () => Agent
   broken: string[]
   /** Called at each wait except the end. */
@@ -105,7 +105,7 @@ export class Driving {
     }
   }
 
-  /** An engine may repeat it or not know the wait. */
+  /** An engine may repeat the answer or omit the wait that it belongs to. */
   #says(messages: readonly SessionMessage[], { head }: SessionResult): Partial<RunSessionOptions> {
     const answers = messages as readonly SessionAnswer[]
     if (answers.some(({ type }) => type === 'cancel')) this.#drives.cancelled()
@@ -202,7 +202,7 @@ export class Driving {
   }
 }
 
-/** The engine's stored data. */
+/** Checks the data that an engine stores. */
 function ofRest(rest: SessionResult): string[] {
   const text = JSON.stringify(rest)
   const size = new TextEncoder().encode(text).length
@@ -212,7 +212,7 @@ function ofRest(rest: SessionResult): string[] {
   ]
 }
 
-/** A short summary of the log. */
+/** Checks that the result summarizes the log. */
 function unlikeLog(rest: SessionResult, run: RunResult): string[] {
   const output = rest.outputLength === undefined ? (rest.output ?? '') : run.output
   const pending = run.pending?.length ?? 0

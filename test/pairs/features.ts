@@ -27,7 +27,7 @@ export interface Feature {
   createOptions?: () => Partial<AgentOptions>
   /** Answers that the feature needs. They are mixed with the other feature's answers. */
   answers?: readonly FaultName[]
-  /** The tool must be configurable by name: `pay` waits for a person, `pick` for the client. */
+  /** The tools that the run calls by name. `pay` waits for a person, `pick` for the client. */
   calls?: readonly ('pay' | 'pick' | 'research')[]
   /** The tools' behavior, instead of success. */
   tool?: ToolName

@@ -384,7 +384,7 @@ async function sameAsLog(agent: Agent, { run, world }: Hands, store: SessionStor
   ]
 }
 
-/** A sample checks some of them. */
+/** Whether this cell is also replayed. `npm test` replays a sample. */
 const isPlayedAgain = () => process.env['PAIRS'] !== undefined || cells % 4 === 0
 
 /** The session replays without a model, on its agent and on an agent made from its recording. */

@@ -314,7 +314,7 @@ export const rules: Rule[] = [
   { of: 'runAll', standing: 'new', comes: 'begun', because: 'the item has no session yet' },
   { of: 'runAll', standing: held, comes: 'nothing', because: 'a process has it, and the batch waits' },
 
-  // Missing entries.
+  // Sessions that do not exist yet.
   { does: 'follow', standing: 'new', comes: 'nothing', because: 'there is nothing to see' },
   {
     does: 'stop',
@@ -619,7 +619,6 @@ export const rules: Rule[] = [
 export const nameOfSurface = ({ of, as }: Cell['surface']): string =>
   as === undefined ? of : `${of} (${as})`
 
-/** The rule of a cell. */
 export function ruleOf({ surface, agent, who, standing }: Cell): Rule | undefined {
   const name = nameOfSurface(surface)
   return rules.find(

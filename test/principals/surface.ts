@@ -9,7 +9,7 @@ import type { Process, World } from './world.js'
 export const people = ['owner', 'reader', 'stranger', 'nobody'] as const
 export type Who = (typeof people)[number] | 'operator'
 
-/** The purpose of a surface's use, on the session of the cell. */
+/** The use of a surface on the session of the cell. */
 export type Deed =
   | 'begin'
   | 'call again'
@@ -25,7 +25,7 @@ export type Deed =
   | 'fork and run'
   | 'forget'
 
-/** The setting of a surface's use: person, process, session state. */
+/** The place of a use: person, process, session state. */
 export interface Place {
   world: World
   process: Process

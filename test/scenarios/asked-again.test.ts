@@ -26,7 +26,7 @@ async function resting(store = memoryStore()) {
   return { play, agent: play.agent, store, pay, first }
 }
 
-/** Answers the first call, then settles on the second. */
+/** Answers the first call, then waits for the second one. */
 async function restingAgain(from: Awaited<ReturnType<typeof resting>>) {
   await from.agent.send('s', { type: 'approve', ...from.first })
   const run = await from.agent.resume('s')

@@ -27,7 +27,7 @@ const mayBeRefused = ['session_busy', 'unfinished_run', 'unknown_branch', 'other
 class Story {
   readonly place: SlowPlace
   readonly agents: ReturnType<typeof createAgent>[]
-  /** Errors for queued messages and started branches. */
+  /** The texts of queued messages and of started branches. */
   readonly queued: string[] = []
   readonly wrong: string[] = []
   branched = 0

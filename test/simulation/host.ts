@@ -169,7 +169,7 @@ export class Host {
     world.after(world.between(`looks ${this.#number}`, 0, 2000), life, look)
   }
 
-  /** Like a process with a waker. */
+  /** Wakes sessions like a production process. */
   #startWaker(clock: Clock): void {
     const { world } = this.#stage
     const { life } = this
@@ -187,7 +187,7 @@ export class Host {
   }
 
   async #drive(session: string, life: Life, signal: AbortSignal): Promise<void> {
-    // Errors are reported.
+    // `#work` has reported the error.
     await this.#work(session, life, signal).catch(() => undefined)
   }
 

@@ -45,7 +45,7 @@ export class LogView {
   readonly calls = new Map<string, LoggedCall>()
   /** The steering texts, with their counts. */
   readonly steered = new Map<string, number>()
-  /** Stopped runs. */
+  /** Runs with a stop request. */
   readonly cancelled = new Set<number>()
   #batch = 0
 

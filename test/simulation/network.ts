@@ -20,7 +20,7 @@ export function connect(
 ): SessionStore {
   const latency = (): number => world.between(`way ${life.name}`, 0, plan.slowest) + faults.delay
 
-  /** The store's operations, each with its log description. */
+  /** Sends an operation to the store, with its log description. */
   const ask = <Value>(
     point: Exclude<Point, 'request' | 'effect'>,
     what: string,

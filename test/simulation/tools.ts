@@ -30,7 +30,6 @@ export class Effects {
     this.#allowed.set(call, known)
   }
 
-  /** An effect takes place. */
   happen(
     life: Life,
     name: string,
@@ -75,7 +74,6 @@ export function createNap(world: World, clock: Clock): Tool {
   }) as Tool
 }
 
-/** The tools of one process life. */
 export function createTools(
   world: World,
   life: Life,

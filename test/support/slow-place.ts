@@ -63,7 +63,7 @@ export class SlowPlace {
     this.#ahead += 60_000
   }
 
-  /** The longest latency to the store. */
+  /** Waits for the latency of one trip to the store. */
   way(): Promise<void> {
     const ms = this.#delays[this.#asked++ % this.#delays.length] ?? 0
     return new Promise((resolve) => {

@@ -30,18 +30,15 @@ export function tool(
   return { ...(defined as Tool), inputs }
 }
 
-/** A tool that the client executes. */
 export function clientTool(name: string): Tool {
   const input = { type: 'object' as const }
   return defineTool({ name, description: `The tool ${name}.`, input, client: true }) as Tool
 }
 
-/** A turn with one call. */
 export function call(name: string, input: object | string = {}, more: Turn = {}): Turn {
   return calls([[name, input]], more)
 }
 
-/** A turn with several calls. */
 export function calls(
   asked: readonly (readonly [name: string, input?: object | string])[],
   more: Turn = {},
@@ -57,7 +54,6 @@ export function text(words: string, more: Turn = {}): Turn {
   return { ...more, text: words }
 }
 
-/** The same turn several times. */
 export function times<Item>(count: number, item: Item): Item[] {
   return Array.from({ length: count }, () => item)
 }

@@ -1,7 +1,6 @@
 import { answered, delta, streamed } from '../script.js'
 import { asking, type Fault, half, some } from './fault.js'
 
-/** Valid and invalid calls. */
 export const calls = {
   'calls one tool': asking((scene) => [
     { id: `call_${scene.world.below(1e9)}`, name: some(scene), arguments: '{"n":1}' },

@@ -5,7 +5,6 @@ function limited(headers: Record<string, string>) {
   return json(failure('Slow down.', { code: 'rate_limit_exceeded' }), 429, headers)
 }
 
-/** Statuses and headers. */
 export const statuses = {
   'status 500': () => json(failure('Internal error.'), 500),
   'status 502 with a page': raw(['<html><body>Bad Gateway</body></html>'], 'text/html', 502),

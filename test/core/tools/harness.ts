@@ -46,7 +46,6 @@ export function start(
   return { done, results, progress, clock, abort: stop }
 }
 
-/** The result of one call. */
 export async function runOne(
   args: unknown,
   tool: ToolEntry & { name: string },

@@ -106,7 +106,7 @@ const payments = (session: string): number => {
   }
 }
 
-/** A person who has checked the bank account: completed payments are not repeated. */
+/** A person who has checked the bank account and does not repeat completed payments. */
 function decide(session: string, request: unknown): object {
   const { message } = (request as { params: { message: string } }).params
   expect(message).toContain('pay({})')

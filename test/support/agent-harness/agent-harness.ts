@@ -321,7 +321,7 @@ export class AgentHarness implements ReplayHarness {
     return coming.find(({ event }) => /^(TOOL_RESULT|STORE_FAILED|xstate\..*)$/.test(event.type))?.event
   }
 
-  /** It refuses the content that the path marks as refused. */
+  /** It refuses the requests that the path marks as refused. */
   readonly #budget: SharedBudget = {
     id: 'tenant',
     reserveOutputTokens: 1,
@@ -355,7 +355,6 @@ function isRefusal({ error }: AnyEventObject): boolean {
   return (error as Partial<ModelActorError> | undefined)?.code === 'shared_budget'
 }
 
-/** A fresh live agent for a path. */
 export function agentHarness(steps: Steps): AgentHarness {
   return new AgentHarness(steps)
 }

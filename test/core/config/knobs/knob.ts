@@ -35,13 +35,13 @@ export const lookAtState = ({ state }: Outcome): string => state
 export const lookAtEnd = ({ state, reason }: Outcome): string => `${state} ${reason}`
 export const countRequests = ({ requests }: Outcome): number => requests.length
 
-/** Whether this guard acted. */
+/** Whether a guard took this action. */
 export const lookFor =
   (action: 'nudge' | 'block' | 'halt') =>
   ({ events }: Outcome): boolean =>
     events.some((event) => event.type === 'guardrail' && event.action === action)
 
-/** The rules that guards applied. */
+/** Whether the run emitted an event of this type. */
 export const sawEvent =
   (type: string) =>
   ({ events }: Outcome): boolean =>
