@@ -35,9 +35,9 @@ import type { DbosLike, DbosQueueOptions } from './dbos-sdk.js'
 export interface DbosSessionsOptions<Context = unknown> extends SessionRunnerOptions, HostFunctions<Context> {
   /** Default: 50 sessions at once in each process. */
   queue?: DbosQueueOptions
-  /** How long a session waits for people before it is cancelled, in milliseconds. Default: forever. */
+  /** Maximum time in milliseconds that a session waits for people before it is cancelled. Default: forever. */
   answerTimeoutMs?: number
-  /** How often a process looks for sessions of dead processes, in milliseconds. Default: 10,000. */
+  /** Interval in milliseconds at which a process looks for sessions of dead processes. Default: 10,000. */
   sweepMs?: number
   /** The `applicationVersion` of the DBOS configuration, if set. It must stay the same across deploys. */
   appVersion?: string
@@ -47,7 +47,7 @@ export interface DbosSessionsOptions<Context = unknown> extends SessionRunnerOpt
 export interface DbosSessions {
   /**
    * Registers the queue, and starts looking for sessions of dead processes. Call it after `DBOS.launch()`.
-   * @throws {StatewrightError} `engine_unavailable` where DBOS refuses, also from `enqueue` and `answer`
+   * @throws {StatewrightError} `engine_unavailable` if DBOS refuses, also from `enqueue` and `answer`
    */
   start(): Promise<void>
   /** Queues a session for any process. A repeated request for the same turn has no effect. */
@@ -82,7 +82,7 @@ const maxRetryWaitMs = 10_000
 const maxDriveBytes = 1000
 /** Poll interval for messages to resting sessions. */
 const inboxPollMs = 1000
-/** Retry delay for a request that a draining process took. */
+/** Retry delay for a request received by a draining process. */
 const drainedRetryMs = 100
 
 /**

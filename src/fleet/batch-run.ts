@@ -32,7 +32,7 @@ export interface BatchResult<Item = BatchItem, Output = unknown, Tools = AnyTool
   item: Item
   /** Its session id. */
   session: string
-  /** The run at its end or while it waits; null if it could not run (see `error`). */
+  /** The run at its end or while it waits. Null if it could not run (see `error`). */
   result: RunResult<Output, Tools> | null
   /**
    * Why the item could not run, such as an unusable input (`invalid_input`) or an unreadable log (`corrupt_log`, …).
@@ -268,7 +268,7 @@ export class BatchRun<Item extends BatchItem, Output, Tools> {
     return this.#window.indexOf(slot) < 2 * this.#parts.concurrency ? read() : read
   }
 
-  /** The turn that an item needs; undefined for the latest. */
+  /** The turn that an item needs, or undefined for the latest. */
   async #findTurn(slot: Slot<Item, Output, Tools>, store: SessionStore): Promise<number | undefined> {
     if ((await store.get(slot.session)) === null) return undefined
     const folded = await readSessionAt(store, slot.session)
@@ -300,7 +300,7 @@ export class BatchRun<Item extends BatchItem, Output, Tools> {
     return { item, session, result }
   }
 
-  /** Frees the slot for a moment. */
+  /** Frees the slot temporarily. */
   async #waitForOther(): Promise<void> {
     const { clock, concurrency } = this.#parts
     this.#counter.addHeld(1)

@@ -46,11 +46,11 @@ export interface CreateBudgetOptions {
   store: Pick<SessionStore, 'openBudgets'> | BudgetStore
   /** Output tokens to reserve for a request without `sampling.maxTokens`. Default: 8192. */
   reserveOutputTokens?: number
-  /** How the reservation of a dead process counts. Its request may have been paid for, so the default is `spent`. */
+  /** How to count the reservation of a dead process. Its request may have cost money, so the default is `spent`. */
   lostReservations?: 'spent' | 'free'
   /**
-   * What happens to a run that the budget cannot pay for. It ends in BUDGET_EXCEEDED (`end`, default), or rests in
-   * PAUSED until the next window (`wait`, requires `per`).
+   * The effect on a run that the budget cannot pay for. `end` (default) ends it in BUDGET_EXCEEDED. `wait` pauses it
+   * until the next window and requires `per`.
    */
   onEmpty?: 'end' | 'wait'
   /** Time after which the reservation of a dead process expires, in milliseconds. Default: 60000. */
@@ -74,7 +74,7 @@ interface Asked {
  * @example
  * const tenant = createBudget({ id: 'tenant-acme', usd: 20, per: 'day', store: memoryStore() })
  * const { left } = await tenant.status() // { usd: 20 }
- * @throws {ConfigError | UsageError} for an option that makes no sense, naming it
+ * @throws {ConfigError | UsageError} for an invalid option. The error names it
  */
 export function createBudget(options: CreateBudgetOptions): SharedBudget {
   expectArgument(
@@ -216,7 +216,7 @@ function toUnits(call: 'reserve' | 'settle', amount: { usd: number; tokens: numb
   return { nanoUsd: toNanoUsd(amount.usd), tokens: limitTotal(amount.tokens) }
 }
 
-/** @throws {StoreError} `corrupt_log` for a row of a store that is damaged */
+/** @throws {StoreError} `corrupt_log` for a damaged row of the store */
 export function checkStored(id: string, { spent, reserved, live, windowAt, now, terms }: StoredBudget): void {
   const numbers = {
     'spent.nanoUsd': spent?.nanoUsd,
@@ -344,12 +344,12 @@ function lateError(what: string): StoreError {
   )
 }
 
-/** A budget of a store, with its limits in words. */
+/** A budget of a store, with a readable description of its limits. */
 export interface BudgetRow extends BudgetStatus {
   terms: string
 }
 
-/** The budgets of a store, by id. Damaged rows are left out and reported. */
+/** The budgets of a store, by id. Damaged rows are omitted and reported. */
 export interface StoredBudgets {
   rows: BudgetRow[]
   /** One `corrupt_log` error for each damaged row. */
@@ -358,7 +358,7 @@ export interface StoredBudgets {
 
 /**
  * Lists the current status of all budgets in a store.
- * @throws {StoreError} `store_unavailable` for a store that keeps none
+ * @throws {StoreError} `store_unavailable` for a store without budgets
  */
 export async function listStoredBudgets(store: Pick<SessionStore, 'openBudgets'>): Promise<StoredBudgets> {
   if (!store.openBudgets) throw new StoreError('store_unavailable', 'This store keeps no budgets.')

@@ -23,7 +23,7 @@ export interface CreateLimiterOptions {
    * then its actual usage.
    */
   tokensPerMinute?: number
-  /** Share of the allowance of a minute that may go at once, above 0 and at most 1. Default: 0.1. */
+  /** Share of a minute's allowance that may start at once, above 0 and at most 1. Default: 0.1. */
   burst?: number
   /** For tests. Defaults to the system clock. */
   clock?: Clock
@@ -61,14 +61,14 @@ const maxPauseMs = 600_000
 
 /**
  * Sends the requests of all runs of this process as fast as a provider allows, first come, first served by run. A
- * waiting request emits `waiting_for_slot`; the wait ends with the run's cancel or deadline and does not count as an
- * attempt. After a 429, all requests wait for as long as the provider asks.
+ * waiting request emits `waiting_for_slot`. The wait ends at the run's cancel or deadline and does not count as an
+ * attempt. After a 429, all requests wait for the time that the provider requests.
  *
  * @example
  * const limiter = createLimiter({ id: 'openai', requestsPerMinute: 600, tokensPerMinute: 200_000 })
  * const limited = openaiChat({ model: 'gpt-5-mini', apiKey: 'sk-…', limiter })
  * const other = limiter.limit(model) // any ModelProvider
- * @throws {ConfigError | UsageError} for an option that makes no sense, naming it
+ * @throws {ConfigError | UsageError} for an invalid option. The error names it
  */
 export function createLimiter(options: CreateLimiterOptions): Limiter {
   const {
@@ -89,7 +89,7 @@ export function createLimiter(options: CreateLimiterOptions): Limiter {
     },
     clock,
   )
-  /** A wrong estimate blocks others for a minute at most. */
+  /** A wrong estimate blocks other requests for at most a minute. */
   const limitTokens = (tokens: number): number => Math.min(tokens, tokensPerMinute ?? 0)
   const countTokens = (request: ModelRequest): number =>
     tokensPerMinute === undefined

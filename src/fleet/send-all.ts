@@ -33,7 +33,7 @@ export interface SendAllOptions {
   concurrency?: number
   /** Called after each session. */
   onProgress?: (receipt: Readonly<SendAllReceipt>) => void
-  /** Stops sending. The call rejects with the signal's reason. */
+  /** Stops sending when it aborts. The call rejects with the signal's reason. */
   signal?: AbortSignal
 }
 
@@ -63,9 +63,9 @@ const pageSize = 500
 const mostRefusals = 100
 
 /**
- * Sends one message to many sessions, for example before a deploy or when a customer leaves. Resolves when every matching session
- * has the message in its inbox or has ended. A process that holds a session starts no further work for it after one more second. After an
- * error, repeat the call: with a `key`, each session receives the message once.
+ * Sends one message to many sessions, for example before a deploy or when a customer leaves. Resolves when every
+ * matching session has the message in its inbox or has ended. A process that holds a session starts no further work for
+ * it after one second. After an error, repeat the call. With a `key`, each session receives the message once.
  *
  * Default states: unfinished runs, or all states for a `message`.
  *

@@ -1,7 +1,7 @@
 import { type CallAbort, onAbort } from '../core/base/abort.js'
 import { type Clock, readElapsed } from '../core/base/clock.js'
 
-/** Limits of a queue; null for no limit. */
+/** Limits of a queue, or null for no limit. */
 export interface SlotLimits {
   concurrency: number | null
   requests: RateWindow | null
@@ -19,12 +19,12 @@ export interface SlotRequest {
   runId: string | undefined
   tokens: number
   abort: AbortSignal | CallAbort
-  /** Called once if the request has to wait. `ahead`: number of requests before it. */
+  /** Called once if the request must wait. `ahead` is the number of requests before it. */
   onWait: (ahead: number) => void
 }
 
 interface Waiter extends Pick<SlotRequest, 'tokens'> {
-  /** Position of its run: earlier runs go first. */
+  /** Position of its run. Earlier runs come first. */
   order: number
   grant: (slot: Slot) => void
 }
@@ -61,7 +61,7 @@ export class SlotQueue {
     return Math.max(0, this.#pausedUntil - readElapsed(this.#clock))
   }
 
-  /** Resolves when the request may go. Rejects with the reason of its abort. */
+  /** Resolves when the request may start. Rejects with the reason of its abort. */
   acquire({ runId, tokens, abort, onWait }: SlotRequest): Promise<Slot> {
     return new Promise((resolve, reject) => {
       if (abort.aborted) {
@@ -204,7 +204,7 @@ export class RateWindow {
     this.#filledAt = now
   }
 
-  /** Time until the amount may go; 0 for now. An amount above the limit waits until the window is empty. */
+  /** Time until the amount is available, or 0. An amount above the limit waits until the window is empty. */
   getWaitMs(amount: number, now: number): number {
     this.#passTime(now)
     const missing = Math.min(amount, this.#burst) - this.#level

@@ -26,7 +26,9 @@ export class WaitingLine<Asked, Granted> {
   /** Whether a share was returned during an attempt. */
   #isStale = false
 
-  /** `tryOnce` resolves with the share, or with null if none is available. It rejects if none ever will be. */
+  /**
+   * `tryOnce` resolves with the share, or with null if none is available. It rejects if no share can become available.
+   */
   constructor(
     clock: Clock,
     tryOnce: (asked: Asked) => Promise<Granted | null>,

@@ -27,7 +27,10 @@ export interface WakerOptions<Context = unknown> {
   pollMs?: number
   /** Maximum number of sessions that this process runs at the same time. Default: 50. */
   concurrency?: number
-  /** Time that running sessions get after `stop`, in milliseconds, before they stop where another process can continue. Default: 20,000. */
+  /**
+   * Grace period for running sessions after `stop`, in milliseconds. They then stop where another process can continue.
+   * Default: 20,000.
+   */
   drainMs?: number
   /** Wakes a session, instead of `runSession` in this process: `(options) => sessions.enqueue(options)` for an engine. */
   run?: (options: RunSessionOptions) => Promise<SessionResult | void>
@@ -214,7 +217,8 @@ class StoreWaker implements Waker {
       const isDeleted = error instanceof UsageError && error.code === 'not_begun'
       const isRetryable = error instanceof StatewrightError && error.retryable
       if (!isRetryable && !isDeleted) this.#report(error, { session })
-      // The alarms of deleted sessions and of unreadable logs are removed. Other errors may pass, here or in another process.
+      // The alarms of deleted sessions and of unreadable logs are removed. Other errors may be temporary, or limited to
+      // this process.
       if (isDeleted || (error instanceof StoreError && !isRetryable)) result = undefined
     }
     this.#clock.clearTimeout(renewal)

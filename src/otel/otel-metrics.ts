@@ -15,7 +15,7 @@ const createAdvice = (boundaries: number[]) => ({ advice: { explicitBucketBounda
 const tokenBoundaries = Array.from({ length: 14 }, (_, i) => 4 ** i)
 const callBoundaries = [1, 2, 4, 8, 16, 32, 64, 128]
 
-/** Records metrics. Their attributes are the low-cardinality ones of the span. */
+/** Records metrics with the low-cardinality attributes of the span. */
 export class Metrics {
   readonly #requestDuration: Histogram
   readonly #firstChunk: Histogram

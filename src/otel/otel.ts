@@ -9,18 +9,18 @@ export interface OtelOptions {
   /** `gen_ai.agent.name`, and part of span names. A sub-agent has the name of its tool. None by default. */
   agentName?: string
   /**
-   * Whether spans contain text of people, models and tools: never content that shields withhold, without secrets, at
-   * most 32,000 characters per attribute. Default: false, unless OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT is
-   * SPAN_ONLY, SPAN_AND_EVENT or true.
+   * Whether spans contain text of people, models and tools. Content withheld by shields and secrets are always omitted.
+   * At most 32,000 characters per attribute. Default: false, unless OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT
+   * is SPAN_ONLY, SPAN_AND_EVENT or true.
    */
   captureContent?: boolean
   /** The version of the GenAI conventions for spans and metrics. Default: `latest`. */
   semconv?: Semconv
   /** Shared budgets whose spent, reserved and allowed amounts are gauges, from the first run on. None by default. */
   budgets?: readonly SharedBudget[]
-  /** Defaults to the one registered with `@opentelemetry/api`. */
+  /** Defaults to the provider registered with `@opentelemetry/api`. */
   tracerProvider?: TracerProvider
-  /** Defaults to the one registered with `@opentelemetry/api`. */
+  /** Defaults to the provider registered with `@opentelemetry/api`. */
   meterProvider?: MeterProvider
 }
 
@@ -28,8 +28,8 @@ const optionNames = ['agentName', 'captureContent', 'semconv', 'budgets', 'trace
 const captureVariable = 'OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT'
 
 /**
- * OpenTelemetry spans and metrics of an agent's runs, by the GenAI conventions. Register an SDK as usual: without one,
- * or with one that fails, runs continue unchanged. See docs/telemetry.md.
+ * OpenTelemetry spans and metrics of an agent's runs, by the GenAI conventions. Register an SDK as usual. Runs continue
+ * unchanged without an SDK or if it fails. See docs/telemetry.md.
  *
  * @example
  * import { otel } from 'statewright/otel'

@@ -15,7 +15,7 @@ type CompletedInference = Extract<StepCompleted, { stepType: 'inference' }>
 type HostedStep = Extract<StepCompleted, { stepType: 'hosted' }>
 type SlotWait = Extract<EmittedEvent, { type: 'waiting_for_slot' }>
 
-/** A model request, and what its span still waits for. */
+/** A model request, and the pending data of its span. */
 interface OpenRequest {
   readonly request: TelemetryRequestInfo
   readonly span: Span
@@ -29,7 +29,7 @@ interface OpenRequest {
 
 /**
  * The spans of the requests of one run. A request ends with its step, or when a fallback model is requested. Its span
- * ends a moment later, when the attempt is paid, because spans report only the tokens that the run has counted.
+ * ends later, when the run has counted the attempt's usage, because spans report only counted tokens.
  */
 export class RequestSpans {
   readonly #kit: OtelKit
@@ -60,7 +60,7 @@ export class RequestSpans {
     return asked.context
   }
 
-  /** A tool that the provider has run is an event of the request, because nothing is executed here. */
+  /** A provider-run tool is an event of the request, because it is not executed here. */
   addHostedTool({ name, outcome, startedAt, completedAt }: HostedStep): void {
     this.#asked.at(-1)?.span.addEvent('statewright.hosted_tool', {
       'gen_ai.tool.name': name,
@@ -77,12 +77,12 @@ export class RequestSpans {
     })
   }
 
-  /** The attempt has ended and is not paid yet. */
+  /** The attempt has ended, and its usage is not counted yet. */
   complete(completed: CompletedInference): void {
     const last = this.#asked.at(-1)
     if (last === undefined || last.completed) return
     last.completed = completed
-    // After output shields, the answer was paid for when it arrived.
+    // With output shields, the usage was counted when the answer arrived.
     last.endedAt ??= readMonotonicMs()
     if (this.#spent !== null) this.settle()
   }
@@ -113,7 +113,7 @@ export class RequestSpans {
     else this.#endShared(all, spent)
   }
 
-  /** The usage of each model that was given up is known. The last model has used the rest. */
+  /** The usage of each replaced model is known. The last model has used the rest. */
   #endShared(all: readonly OpenRequest[], spent: Usage | null): void {
     let left = spent
     forEachThenThrow(all.entries(), ([i, asked]) => {
@@ -185,7 +185,7 @@ export class RequestSpans {
 
 const noRequests: readonly OpenRequest[] = []
 
-/** How long a request waited for limiters. A request that was stopped while it waited did so until its end. */
+/** The time that a request waited for limiters. A request that was stopped while waiting waited until its end. */
 function listWaits(
   { sentAt, waits }: TelemetryRequestInfo,
   durationS: number,

@@ -26,7 +26,7 @@ const untold: ReadonlySet<string> = new Set([
   'child_event',
 ])
 
-/** One stretch of a run: from its start, or from an answer, until it is idle. */
+/** One stretch of a run, from its start or an answer until it is idle. */
 interface Stretch extends SpanPlace {
   readonly span: Span
   readonly startedAt: number
@@ -155,7 +155,7 @@ export class RunSpans implements RunTelemetry {
     }
   }
 
-  /** The app's span that answered, or else the one that started the run. */
+  /** The app's span that sent the answer, or else started the run. */
   #findParent(): Context {
     const active = context.active()
     return active.getValue(runKey) === this ? this.#home : active
@@ -202,14 +202,14 @@ export class RunSpans implements RunTelemetry {
 
 const traceparentPattern = /^00-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})$/
 
-/** A span as a `traceparent` of W3C; null when it is not recorded. */
+/** A span as a W3C `traceparent`, or null if it is not recorded. */
 function formatLink(span: SpanContext): string | null {
   if (!isSpanContextValid(span)) return null
   const flags = (span.traceFlags & 0xff).toString(16).padStart(2, '0')
   return `00-${span.traceId}-${span.spanId}-${flags}`
 }
 
-/** The span of a `traceparent`; null for any other text. */
+/** The span of a `traceparent`, or null for any other text. */
 function parseLink(link: string | null): SpanContext | null {
   const [, traceId, spanId, flags] = (link !== null && traceparentPattern.exec(link)) || []
   if (traceId === undefined || spanId === undefined || flags === undefined) return null

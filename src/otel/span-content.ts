@@ -151,8 +151,8 @@ function formatOmission(parts: number, characters: number): string {
 }
 
 /**
- * Marks a span as failed, with its status and an `exception` event with type and stack for a thrown error. `hasWords`:
- * content is captured, so the message is included without secrets; otherwise the stack has only its frames.
+ * Marks a span as failed, with its status and an `exception` event with type and stack for a thrown error. `hasWords`
+ * means that content is captured, so the message is included without secrets. Otherwise the stack has only its frames.
  */
 export function recordFailure(span: Span, error: StepCompleted['error'], hasWords: boolean): void {
   const { cause, message = '' } = error ?? {}

@@ -226,8 +226,8 @@ export function toSpanEvent(
   switch (announcement.type) {
     case 'state_changed': {
       const { from, to, reason, wakeAt } = announcement
-      // A run changes between requests and calls with every step. Spans of these report it, and a span has room for
-      // few events.
+      // State changes between requests and calls happen in every step. The spans of requests and calls already show
+      // them, and a span has room for few events.
       if (to === 'WAITING_FOR_TOOL' || (to === 'RUNNING' && from === 'WAITING_FOR_TOOL')) return null
       return createSpanEvent('state', {
         ...(from && { from }),

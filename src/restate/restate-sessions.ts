@@ -25,7 +25,7 @@ export interface RestateSessionsOptions<Context = unknown>
     HostFunctions<Context> {
   /** Name of the virtual object. Default: `session`. */
   name?: string
-  /** How long a session waits for people before it is cancelled, in milliseconds. Default: forever. */
+  /** Maximum time in milliseconds that a session waits for people before it is cancelled. Default: forever. */
   answerTimeoutMs?: number
 }
 
@@ -234,7 +234,7 @@ function readTimeLeft(context: RestateContext, at: number, most = Infinity): Pro
   return context.run('left', () => Promise.resolve(Math.min(most, Math.max(0, at - Date.now()))))
 }
 
-/** Whether the promise settles within a time; without one, waits for it. */
+/** Whether the promise settles within a time. Without a time, waits for the promise. */
 async function settlesWithin(promise: DurablePromise<unknown>, ms: number | undefined): Promise<boolean> {
   try {
     await (ms === undefined ? promise : promise.orTimeout(ms))

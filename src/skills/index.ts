@@ -1,4 +1,4 @@
-/** Instructions that the model loads when a task needs them: skills in folders, or from a list. */
+/** Instructions that the model loads on demand, from skills in folders or from a list. */
 export type { AgentSkills, SkillInfo } from '../core/tools/tool-outcomes.js'
 export type { ListedSkillsOptions } from './create-skills.js'
 export { instructionsFrom, type InstructionsFromOptions } from './node/instructions-from.js'

@@ -32,7 +32,7 @@ function readCitation(value: unknown): Annotation | null {
   return filename === '' ? null : { type: 'file_citation', file_citation: { filename, ...title } }
 }
 
-/** Returns '' for files that the model created, because they are not sources. */
+/** Returns '' for files created by the model, because they are not sources. */
 function readFilename({ type }: JsonObject, own: JsonObject): string {
   return type === 'file_path' ? '' : asText(own.filename) || asText(own.file_id)
 }

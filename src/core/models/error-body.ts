@@ -50,7 +50,7 @@ export function hasError(error: unknown): boolean {
   return Object.values(error).some((value) => value !== null && value !== '')
 }
 
-/** Web pages are not useful as an error message. */
+/** A web page is not a useful error message. */
 export function isMarkup(text: string): boolean {
   return text.trimStart().startsWith('<')
 }
@@ -204,7 +204,7 @@ const kindWords: readonly [MediaKind, RegExp][] = [
 
 function findKinds(text: string): MediaKind[] {
   const kinds = kindWords.flatMap(([kind, words]) => (words.test(text) ? [kind] : []))
-  // Other kinds are files too.
+  // Other kinds are also files.
   return kinds.includes('file') && kinds.length > 1 && !/\b(pdf|document)/i.test(text)
     ? kinds.filter((kind) => kind !== 'file')
     : kinds

@@ -20,7 +20,7 @@ import type { ModelRequest, ModelRequestOptions, ToolSpec } from './provider.js'
  */
 export type SchemaFamily = 'openai' | 'anthropic' | 'gemini'
 
-/** The model name decides before the provider, because models are served in many places. */
+/** The model name takes precedence over the provider, because many providers serve the same models. */
 export function findSchemaFamily(provider: string, model: string): SchemaFamily {
   const name = `${model} ${provider}`
   return /claude|anthropic/i.test(name) ? 'anthropic' : /gemini|google/i.test(name) ? 'gemini' : 'openai'
@@ -340,7 +340,7 @@ const describedKeywords = (
 
 const geminiTypes = ['string', 'number', 'boolean', 'object', 'array']
 
-/** Converts to Gemini's subset of OpenAPI. References are expanded; a recursive one becomes a plain object. */
+/** Converts to Gemini's subset of OpenAPI. References are expanded. A recursive reference becomes a plain object. */
 function toGemini(source: Json | undefined, scope: Scope): JsonObject {
   scope.parts.count()
   const { $ref, allOf, ...schema } = isObject(source) ? source : {}

@@ -165,8 +165,8 @@ export function getMediaKind({ type }: MediaPart): MediaKind {
 }
 
 /**
- * Describes a part for readers that only take text: `[image: image/png, 5120 bytes, #1f3c]`. The hash
- * distinguishes images of the same size.
+ * Describes a part for text-only readers, for example `[image: image/png, 5120 bytes, #1f3c]`. The hash distinguishes
+ * images of the same size.
  */
 export function describeMedia(part: MediaPart): string {
   const known = descriptions.get(part)

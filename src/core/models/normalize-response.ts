@@ -12,9 +12,9 @@ import { isMediaList, toContentPart } from './media.js'
 import { toPlainJson, readHostedBy, readProviderItems } from './plain-json.js'
 
 /**
- * Validates a response, including one from a custom provider: strings are strings, call ids are unique within the
- * response and pass through `toCallId`, arguments are JSON text, usage is complete or null (then it is estimated),
- * and data that is sent back is plain JSON.
+ * Validates a response, including responses of custom providers. In the result, strings are strings, call ids are
+ * unique within the response and pass through `toCallId`, arguments are JSON text, usage is complete or null (then it
+ * is estimated), and data that is sent back is plain JSON.
  */
 export function normalizeResponse(response: ModelResponse, toCallId = (id: string) => id): ModelResponse {
   const source: Partial<Record<keyof ModelResponse, unknown>> = response ?? {}
@@ -96,8 +96,8 @@ function readCall(call: Partial<ToolCall>): SentCall {
 interface IdTree extends Map<string, IdTree> {}
 
 /**
- * Adds an id. Returns false if it exists, or if one id extends the other after a slash: ids of sub-agent calls
- * consist of the parent call id, a slash and their own id.
+ * Adds an id. Returns false if it exists, or if one id extends the other after a slash. Ids of sub-agent calls consist
+ * of the parent call id, a slash and the call id.
  */
 function addId(ids: IdTree, id: string): boolean {
   const parts = id.split('/')
@@ -140,7 +140,7 @@ const failureKinds: readonly FailureKind[] = [
   'fatal',
 ]
 
-/** Validates a failure, including one from a custom provider. */
+/** Validates a failure, including failures of custom providers. */
 export function normalizeFailure(failure: ModelFailure): ModelFailure {
   const source: Partial<Record<keyof ModelFailure, unknown>> = failure ?? {}
   return {
@@ -169,7 +169,7 @@ function normalizeRefused(source: unknown): Pick<ModelFailure, 'refused'> {
   return { refused: { what, ...(named && { kinds: named }), ...isNever } }
 }
 
-/** Returns null if the input or output tokens are unreadable; they are estimated then. Other fields are optional. */
+/** Returns null if the input or output tokens are unreadable. They are then estimated. Other fields are optional. */
 function normalizeUsage(usage: unknown): TokenUsage | null {
   if (typeof usage !== 'object' || usage === null) return null
   const source = usage as Partial<Record<keyof TokenUsage, unknown>>

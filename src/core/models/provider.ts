@@ -12,11 +12,11 @@ import type { MediaKind, Refusal } from '../../../machines/agent/refusals.js'
 export interface ToolSpec {
   /** 1 to 64 letters, digits, `_` and `-`. */
   name: string
-  /** What the tool does and when to use it. */
+  /** Describes when and how to use the tool. */
   description: string
   /** JSON Schema of the input. */
   parameters: JsonObject
-  /** Found by the provider's own search (`searchesTools`). */
+  /** Found by the provider's search (`searchesTools`). */
   deferred?: true
 }
 
@@ -25,21 +25,21 @@ export type ToolChoice = 'auto' | 'none' | 'required' | { name: string }
 
 /** Sampling parameters. The provider decides about omitted ones. */
 export interface Sampling {
-  /** 0 to 2: the randomness of the output. */
+  /** The randomness of the output, from 0 to 2. */
   temperature?: number
-  /** 0 to 1: the probability mass that tokens are sampled from. */
+  /** The probability mass for sampling, from 0 to 1. */
   topP?: number
   /** Maximum output tokens per response. */
   maxTokens?: number
-  /** -2 to 2: the penalty per repetition of a token. */
+  /** The penalty per repetition of a token, from -2 to 2. */
   frequencyPenalty?: number
-  /** -2 to 2: the penalty for tokens that occurred at all. */
+  /** The penalty for tokens that have occurred, from -2 to 2. */
   presencePenalty?: number
   /** An integer for reproducible output, if the provider supports it. */
   seed?: number
   /** Strings that end the output. */
   stop?: string | string[]
-  /** How much a reasoning model thinks. */
+  /** The reasoning effort of the model. */
   reasoningEffort?: 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh'
 }
 
@@ -124,7 +124,7 @@ export interface ModelRequestOptions {
   onSent?: () => void
   /** Receives each piece of a streamed response. Never throws. */
   onDelta: (text: string, reasoning: string) => void
-  /** Receives each part of a streamed call, once its name is known. Absent: not needed. Never throws. */
+  /** Receives each part of a streamed call, once its name is known. Absent if not needed. Never throws. */
   onToolCallDelta?: (delta: ToolCallDelta) => void
   /**
    * Call it for any data that arrives, for `streamIdleMs` and `contentIdleMs`. Use `keep_alive` for data without
@@ -139,8 +139,9 @@ export interface ModelRequestOptions {
   /** Call it when a hosted tool starts and when it ends. Never throws. */
   onHostedCall?: (call: HostedCall) => void
   /**
-   * Call it before another model is used; usage is priced for that model from then on. `after`: why the previous
-   * model failed; its partial output is discarded. Await the result; a rejection is the result of the request.
+   * Call it before another model is used. Later usage is priced for that model. `after` is the failure of the previous
+   * model, whose partial output is discarded. Await the result. If it rejects, the request rejects with the same
+   * reason.
    */
   onFallback?: (
     next: Pick<ModelProvider, 'provider' | 'model' | 'endpoint'>,
@@ -185,28 +186,28 @@ export interface ModelProvider {
   /** Other models that it may use. Their prices must be known too. */
   readonly fallbacks?: readonly Pick<ModelProvider, 'provider' | 'model'>[]
   /**
-   * Whether `responseFormat` works next to tools, or only without them. Absent: unknown, so output schemas use a
-   * tool.
+   * Whether `responseFormat` works next to tools, or only without them. If absent, it is unknown, and output schemas
+   * use a tool.
    */
   readonly structuredOutput?: StructuredOutputSupport
   /**
    * Whether `toolChoice: 'none'` works in requests with tools. Then a final request (`limits.onLimit: 'conclude'`)
-   * keeps its tools and the prompt cache. Absent: unknown, and such a request has no tools.
+   * keeps its tools and the prompt cache. If absent, it is unknown, and such a request has no tools.
    */
   readonly canForbidCalls?: boolean
-  /** Whether the provider searches deferred tools itself: see `toolSearch({ hosted: true })`. */
+  /** Whether the provider searches deferred tools itself; see `toolSearch({ hosted: true })`. */
   readonly searchesTools?: boolean
   /**
-   * Media that the model accepts. Messages with other media are rejected before they are sent
-   * (`unsupported_content`). Absent: unknown, so the provider decides.
+   * Media that the model accepts. Messages with other media are rejected before they are sent (`unsupported_content`).
+   * If absent, it is unknown, and the provider decides.
    */
   readonly media?: readonly MediaKind[]
   /**
-   * Whether reasoning is sent back as text, always or with tool calls, and so uses the context window. Absent:
-   * never.
+   * Whether reasoning is sent back as text, always or with tool calls, and so uses the context window. If absent, it is
+   * never sent back.
    */
   readonly echoesReasoning?: 'always' | 'with_calls'
-  /** The server for telemetry: host name or address, without path or key. */
+  /** The server for telemetry, as host name or address, without path or key. */
   readonly endpoint?: { readonly host: string; readonly port: number }
   /**
    * Called when a run starts, before anything is sent or stored. Throws a ConfigError if no request can succeed,

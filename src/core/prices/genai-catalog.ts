@@ -52,7 +52,7 @@ function findEntry(provider: string, model: string): Entry | null {
       const found = calcPrice({ input_tokens: 1 }, modelId, { providerId })?.model
       if (found) return { modelId, provider: { ...known, models: [found] } }
     } catch {
-      // The catalog knows the model without a price.
+      // The catalog has the model without a price.
     }
   }
   return null

@@ -7,7 +7,7 @@ import { stripReleaseDate } from './estimate-tokens.js'
 import type * as Catalog from './genai-catalog.js'
 
 /**
- * The cost of a response in USD: null if it is unknown, undefined to use the built-in catalog. Invalid values and
+ * The cost of a response in USD. Null means unknown, and undefined uses the built-in catalog. Invalid values and
  * exceptions count as unknown.
  */
 export type PriceFunction = (provider: string, model: string, usage: TokenUsage) => number | null | undefined
@@ -149,12 +149,12 @@ async function importCatalog(): Promise<void> {
   catalog = await loading
 }
 
-/** The catalog lists companies, so it cannot know hosts and local servers. */
+/** The catalog lists companies, not hosts and local servers. */
 function isOwnServer(provider: string): boolean {
   return /[.:]|^(localhost|ollama|lmstudio|vllm|gpustack)$/i.test(provider.trim())
 }
 
-/** The cost in USD by the catalog; null if it is unknown or not loaded. Never throws. */
+/** The cost in USD by the catalog, or null if it is unknown or not loaded. Never throws. */
 function findCatalogPrice(provider: string, model: string, usage: TokenUsage, at: number): number | null {
   return readUsd(catalog?.calculateCatalogPrice(provider, model, usage, at))
 }

@@ -181,7 +181,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   }
 
   /**
-   * Rests in PAUSED at the next safe point; a natural end comes first.
+   * Pauses the run at the next safe point. A natural end takes precedence.
    * @example agent.run('Read the whole archive.').pause()
    * @throws {UsageError} `wrong_state` after a final state
    */
@@ -191,12 +191,11 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   }
 
   /**
-   * Continues from PAUSED; `result` is then the promise of the next rest. Withdraws a `pause()` that has not
-   * taken effect. With `at` (a Date or milliseconds since the epoch) the run sleeps until then; see
-   * `sleepUntil`.
+   * Continues from PAUSED, and `result` becomes the promise of the next rest. Withdraws a `pause()` that has not taken
+   * effect. With `at` (a Date or milliseconds since the epoch) the run sleeps until then; see `sleepUntil`.
    *
    * @example if ((await run.result).state === 'PAUSED') run.resume()
-   * @throws {UsageError} `wrong_state` when the run is not PAUSED and no pause has been asked for, `invalid_input`
+   * @throws {UsageError} `wrong_state` if the run is not PAUSED and has no pending pause, `invalid_input`
    */
   resume(options: { at?: Date | number } = {}): void {
     if (!this.#actor.canResume)
@@ -219,7 +218,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   /**
    * The next user message of an interactive run.
    * @example if (result.state === 'WAITING_FOR_INPUT' && result.reason === 'message') run.reply('And in June?')
-   * @throws {UsageError} `wrong_state` while it waits for none, `invalid_input`
+   * @throws {UsageError} `wrong_state` if it does not wait for a message, `invalid_input`
    */
   reply(input: UserInput): void {
     if (!this.#actor.forecast?.matches({ WAITING_FOR_INPUT: 'message' }))
@@ -228,10 +227,10 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   }
 
   /**
-   * Lets a call run; `editedInput` replaces its arguments. `call` is its id, or the call from `pending` or
-   * `approval_requested`. The latter refuses a late answer for another call with the same id, and its `name`
-   * types `editedInput`. An edit that does not fit the tool's schema is refused and the call keeps waiting;
-   * with an asynchronous schema the refusal is a `warning` (`answer_refused`).
+   * Approves a call. `editedInput` replaces its arguments. `call` is its id, or the call from `pending` or
+   * `approval_requested`. The latter refuses a late answer for another call with the same id, and its `name` types
+   * `editedInput`. An edit that does not match the tool's schema is refused, and the call still waits. With an
+   * asynchronous schema, the refusal is a `warning` (`answer_refused`).
    *
    * @example for (const call of result.pending ?? []) if (call.needs === 'approval') run.approve(call)
    * @throws {UsageError} `unknown_call`, `already_answered`, `stale_answer`, `invalid_input`
@@ -253,7 +252,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   }
 
   /**
-   * Refuses a call; the model reads why. Takes and throws what `approve` does.
+   * Rejects a call. The model reads the reason. Parameters and errors are the same as for `approve`.
    * @example for (const call of result.pending ?? []) run.reject(call, 'Not before Monday.')
    */
   reject(call: CallReference, why = '', options?: AnswerOptions): void {
@@ -262,7 +261,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   }
 
   /**
-   * The result of a call that the client carries out. An Error becomes an error result. Throws as `approve` does.
+   * Sends the result of a client call. An Error becomes an error result. Throws the same errors as `approve`.
    * @example for (const call of result.pending ?? []) if (call.needs === 'client') run.addToolOutput(call, { opened:
    * true })
    */
@@ -281,7 +280,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   }
 
   /**
-   * The run's state as plain JSON, fit to be stored.
+   * The run's state as plain JSON, suitable for storage.
    * @example const snapshot = run.snapshot() // for createActor(agent.machine, { snapshot })
    */
   snapshot(): unknown {
@@ -319,7 +318,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     if (queuedId !== undefined) this.#actor.emit({ type: 'message_dequeued', messageId: queuedId })
     const reach = (): void => this.#started.reach(doNothing)
     const durable = this.#log?.flush()
-    // A store that fails ends the run by itself.
+    // A failing store ends the run itself.
     if (durable) durable.then(reach, reach)
     else reach()
   }
@@ -347,7 +346,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     this.#started.refuse(error)
     this.#rest.refuse(error)
     this.#hub.fail(error, createRefusalEvent(this.id, error, this.#clock.now()))
-    // The caller has just received the run, and may still read a promise of it.
+    // The caller has just received the run, and may still read one of its promises.
     getPlatform().runSoon(() => (this.#isWatched ? undefined : warnOfRefusal(error)))
   }
 
@@ -358,7 +357,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     this.#actor.send(event)
   }
 
-  /** Until it is known whether the edit fits, the rest is left; it is reached again where it does not. */
+  /** Leaves the rest while the edit is checked, and reaches it again if the edit is invalid. */
   async #approveLater(
     { callId, fingerprint, messageId }: PendingCall,
     text: string,

@@ -36,7 +36,7 @@ import { setAlarm } from '../sessions/alarm.js'
 /** The effect of an inbox on a run. */
 interface InboxForecast {
   run: FoldedRun
-  /** The last message that was looked at. */
+  /** The last message that was read. */
   message: number
   /** The idempotency keys of those messages, with their numbers. */
   keys: Map<string, number>
@@ -47,14 +47,14 @@ interface KeptForecast extends InboxForecast {
   check: string
 }
 
-/** Sessions of one store whose inboxes a process remembers. */
+/** Maximum number of inboxes per store that a process caches. */
 const mostKept = 200
 
 const keptForecasts = new WeakMap<SessionStore, Map<string, KeptForecast>>()
 
 /**
- * Computes the run of a session as it will be when its inbox has been read; with `until`, only the messages before that number.
- * Each message is applied once, however many others arrive before a process takes the session.
+ * Computes the run of a session after its inbox has been read. With `until`, only messages before that number count.
+ * Each message is applied once, even if many others arrive before a process acquires the session.
  */
 async function forecastInbox(
   store: SessionStore,
@@ -95,20 +95,20 @@ function applyMessage(run: FoldedRun, event: ControlEvent | null, id: string): F
     checkMessageFits(event, run, id)
     return takeEvent(run, event)[0]
   } catch {
-    // It will come to nothing.
+    // The message will have no effect.
     return run
   }
 }
 
 export interface SendParts extends StoreParts {
-  /** They check edited arguments; without them, the process that runs the call checks. */
+  /** Used to check edited arguments. Without them, the process that runs the call checks the arguments. */
   tools?: ToolSet
 }
 
 export interface SendOptions {
   /** Idempotency key. A message with a known key is not sent again. */
   key?: string | undefined
-  /** The last record of the log that the sender has seen: once anything else has come, an answer is refused. */
+  /** The last record of the log that the sender has seen. An answer is refused if a newer record exists. */
   at?: number | undefined
   /** The inbox text, if it differs from the event. */
   kept?: string
@@ -220,7 +220,7 @@ interface SendRequest extends SendOptions {
   id: string
   message: EventMessage
   isHeld: boolean
-  /** The number that this message has got: those before it are looked at. */
+  /** The number of this message. Only earlier messages are read. */
   before?: number
 }
 
@@ -269,7 +269,7 @@ function staleAnswerError(id: string, at: number, head: number): UsageError {
   )
 }
 
-/** For the call that it was found to fit, and for no other one. */
+/** Binds the message to the call that it matched. */
 function bindToMessage(message: EventMessage, event: ControlEvent): EventMessage {
   if (!isAnswer(message) || !('messageId' in event) || event.messageId === undefined) return message
   return { ...message, messageId: event.messageId }

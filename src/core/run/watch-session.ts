@@ -60,7 +60,7 @@ class LoggedEvents {
   }
 }
 
-/** The events that records of a log announce, from the first record on. Nothing is waited for. */
+/** The events of the records of a log, from the first record on. Synchronous. */
 export function* replayEvents(
   records: readonly LogRecord[],
   sessionId: string,
@@ -69,41 +69,39 @@ export function* replayEvents(
   for (const record of records) yield { record, events: log.takeRecord(record) }
 }
 
-/** From where a session is watched, and until when. */
+/** The start and the end of a watch. */
 export interface WatchOptions {
-  /**
-   * The `id` of the last event that is known already (of a watch), or the number of a record. Default: all events.
-   */
+  /** The `id` of the last known event of a watch, or the number of a record. Defaults to all events. */
   after?: string | number
   /**
-   * `rest`: until the log ends at a rest or a final state; `end`: until a final state; `never`: until `signal` aborts, or the
-   * session is deleted. Default: `rest`.
+   * `rest` watches until the log ends at a rest or a final state, `end` until a final state, and `never` until `signal`
+   * aborts or the session is deleted. Default: `rest`.
    */
   until?: 'rest' | 'end' | 'never'
-  /** Ends it. */
+  /** Ends the watch. */
   signal?: AbortSignal
 }
 
 /**
- * An event of a session that is watched. `seq` counts the events of this watch; `id` is the position to continue after,
- * the same in every process: `12.3` is the third event of record 12. Events that are only live repeat the `id` before
- * them.
+ * An event of a watched session. `seq` counts the events of this watch. `id` is the position to continue after, and the
+ * same in every process. For example, `12.3` is the third event of record 12. Live-only events repeat the previous
+ * `id`.
  */
 export type WatchedEvent<Tools = AnyTools> = AgentEvent<Tools> & {
-  /** The number of the last record that it follows from. */
+  /** The number of the last record before the event. */
   record: number
 }
 
-/** How often the watch reads a log that another process writes, in milliseconds. */
+/** Polling interval for a log that another process writes, in milliseconds. */
 const lookMs = 500
 
-/** How many records are read at once. */
+/** Number of records per read. */
 const pageSize = 100
 
-/** How many events wait for a slow reader; beyond that, live events are dropped. */
+/** Maximum number of events that wait for a slow reader. Further live events are dropped. */
 const mostWaiting = 1000
 
-/** Events that are only live, and in no log. */
+/** Events that are only live, and never in a log. */
 const liveOnly: ReadonlySet<EmittedEvent['type']> = new Set([
   'stream_chunk',
   'tool_call_delta',
@@ -118,7 +116,7 @@ const liveOnly: ReadonlySet<EmittedEvent['type']> = new Set([
 ])
 
 /**
- * The events of a session, from its log as it grows, and live where the run is in this process. `left` ends it, too.
+ * The events of a session, from its growing log, and live if the run is in this process. `left` also ends the watch.
  */
 export async function* watchSession(
   { store, clock }: { store: SessionStore; clock: Clock },
@@ -155,7 +153,7 @@ class SessionWatch {
   readonly #after: { record: number; told: number }
   readonly #log: LoggedEvents
   readonly #ready: WatchedEvent[] = []
-  /** Live events that came while earlier records were read. */
+  /** Live events that arrived while earlier records were read. */
   #buffered: AgentEvent[] = []
   #seq = 0
   #last: string
@@ -279,7 +277,7 @@ class SessionWatch {
       if (this.#buffered.length > mostWaiting) this.#buffered.splice(0, this.#buffered.length - mostWaiting)
       this.#wake()
     })
-    // Calls of this answer whose first parts are missed come whole.
+    // Calls of this answer whose first parts were missed are emitted when complete.
     this.#joined = answer?.hasCalls ? `${answer.stepId} ${answer.attempt}` : null
     if (answer !== null && answer.text !== '') this.#pushEvent(toChunk(answer), this.#clock.now())
   }
@@ -298,7 +296,7 @@ class SessionWatch {
     this.#pushEvent(announcement as EmittedEvent, at)
   }
 
-  /** Until something happens here or, where another process has the session, until it is time to look again. */
+  /** Waits for an event in this process. If another process holds the session, waits for the next poll. */
   #wait(): Promise<void> {
     return new Promise((resolve) => {
       const timer = this.#live

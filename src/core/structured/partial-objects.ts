@@ -17,7 +17,7 @@ export type AnswerPiece = Pick<
 const growth = 1.05
 const partial = Allow.STR | Allow.OBJ | Allow.ARR
 
-/** The parser takes seconds for thousands of levels. */
+/** Depth limit, because the parser takes seconds for thousands of levels. */
 const maxDepth = 200
 
 /** Parses the object of an answer while it is streamed. */
@@ -85,7 +85,7 @@ function parseStart(text: string): object | undefined {
 /** The key `__proto__`, possibly escaped, which the parser would assign. */
 const prototypeKeyPattern = /__proto__|\\u005f/i
 
-/** A model must not choose prototypes. */
+/** A model must not set prototypes. */
 function resetPrototypes(value: unknown): void {
   if (typeof value !== 'object' || value === null) return
   if (!Array.isArray(value)) Object.setPrototypeOf(value, Object.prototype)

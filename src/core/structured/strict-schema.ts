@@ -103,7 +103,7 @@ function acceptsType({ type }: JsonObject, name: string): boolean {
   return Array.isArray(type) ? type.includes(name) : type === name
 }
 
-/** Objects without a statement on other properties may be closed, unless they are completely open. */
+/** Objects that do not mention additional properties may be closed, unless they are completely open. */
 function isClosable({ properties, required, additionalProperties = null }: JsonObject): boolean {
   const names = isObject(properties) ? Object.keys(properties) : []
   if (additionalProperties !== null && additionalProperties !== false) return false

@@ -14,7 +14,7 @@ import {
 import type { ModelProvider, ModelRequest, ResponseFormat, ToolSpec } from '../models/provider.js'
 import { toStrictSchema } from './strict-schema.js'
 
-/** How the model is asked for an object. */
+/** The method that makes the model return an object. */
 export type OutputMode = 'auto' | 'response_format' | 'tool'
 
 /** An output schema with its options. */
@@ -118,8 +118,8 @@ async function compileSchema(schema: JsonObject): Promise<StandardSchema> {
 }
 
 /**
- * Adds the output to a request, as a response format or as a final tool. A final request without tools may still
- * call that one. `deferred`: names of tools that may be loaded later, which the final tool must avoid.
+ * Adds the output to a request, as a response format or as a final tool. A final request without tools may still call
+ * the final tool. `deferred` has the names of tools that may be loaded later. The final tool must not use them.
  */
 export function demandOutput(
   output: StructuredOutput,
@@ -142,7 +142,7 @@ export function demandOutput(
 
 /** The name of the final tool of the request, if any. */
 export function findFinalTool({ schema }: StructuredOutput, { tools }: ModelRequest): string | undefined {
-  // A tool of the app may have the same name, but it is another object.
+  // A tool of the app may have the same name, but it is a different object.
   return tools.find(({ parameters }) => parameters === schema)?.name
 }
 

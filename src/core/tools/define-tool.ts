@@ -54,7 +54,7 @@ export interface ExecutedToolDefinition<Schema, Context, Name extends string>
    * ToolExecution<{ db: Db }>) => …`, becomes required in `run`.
    */
   execute: (input: InputOf<Schema>, execution: ToolExecution<Context>) => unknown
-  /** Timeout of a call in milliseconds; 0 means none. Default: `toolCalls.timeoutMs`. */
+  /** Timeout of a call in milliseconds. 0 = off. Default: `toolCalls.timeoutMs`. */
   timeoutMs?: number
   /** Whether each call needs approval by a person; a function decides per call. Default false. */
   needsApproval?: boolean | ApprovalPredicate<InputOf<Schema>>

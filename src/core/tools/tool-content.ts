@@ -15,7 +15,7 @@ const mostMedia = 28 * 1024 * 1024
  * @example const chart: ToolContent = toolContent([{ type: 'image', image: 'https://example.com/chart.png' }])
  */
 export class ToolContent {
-  /** For readers that only take text. */
+  /** For readers that only accept text. */
   readonly text: string
   readonly media: readonly MediaPart[]
   /** Models without known media support read the text only. */

@@ -15,8 +15,8 @@ export interface ToolSearchOptions {
   /** Maximum tools loaded per search: 1 to 20. Default 5. */
   limit?: number
   /**
-   * Where schemas of loaded tools go. `append`: to the end of the request's tools, which invalidates the
-   * provider's cache with each load. `dispatch`: into the search result, and the model calls the tools with
+   * Position of the schemas of loaded tools. `append` adds them to the end of the request's tools, which invalidates
+   * the provider's cache with each load. `dispatch` adds them to the search result, and the model calls the tools with
    * `call_tool`, so that the prompt prefix stays the same. Default `append`.
    */
   loading?: 'append' | 'dispatch'
@@ -59,7 +59,7 @@ const searchSchema = {
  *   execute: ({ town }) => `It rains in ${town}.`,
  * })
  * createAgent({ model, tools: [weather, toolSearch({ limit: 3, search: () => ['weather'] })] })
- * @throws {ConfigError} `invalid_tool` for options that cannot be used
+ * @throws {ConfigError} `invalid_tool` for invalid options
  */
 export function toolSearch(options: ToolSearchOptions = {}): Tool<{ query: string }, unknown, 'tool_search'> {
   const { limit = 5, loading = 'append', search, hosted = false } = checkOptions(options)

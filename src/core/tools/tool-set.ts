@@ -61,7 +61,7 @@ export interface ToolSet {
   readonly deferred: readonly Tool[]
   /** Undefined if no tool is deferred. */
   readonly search: ToolSearch | undefined
-  /** The agents of the handoffs; undefined without handoffs. */
+  /** The agents of the handoffs. Undefined without handoffs. */
   readonly team: Team | undefined
   /** The tools as seen by the machine. */
   readonly traits: Record<string, ToolTraits>

@@ -69,7 +69,7 @@ type OutputOf<Schema> = Schema extends StandardSchema<infer _Input, infer Output
  * createAgent({ model, tools: [{ group: files, args: { root: '/srv' } }] })
  * ```
  *
- * Throws a ConfigError `invalid_tool_group` for a definition that cannot be used.
+ * Throws a ConfigError `invalid_tool_group` for an invalid definition.
  */
 export function defineToolGroup<Args extends StandardSchema, Member extends Tool>(
   definition: ToolGroupDefinition<Args, Member>,

@@ -53,7 +53,7 @@ export interface Tool<Input = unknown, Context = unknown, Name extends string = 
   readonly description: string
   /** JSON Schema of the input for the model. */
   readonly parameters: JsonObject
-  /** Milliseconds; 0 means none. Undefined: `toolCalls.timeoutMs`. */
+  /** Milliseconds. 0 = off. Undefined for `toolCalls.timeoutMs`. */
   readonly timeoutMs: number | undefined
   /** Executed by the caller of the run, who answers with `run.addToolOutput(callId, value)`. */
   readonly client: boolean
@@ -62,7 +62,7 @@ export interface Tool<Input = unknown, Context = unknown, Name extends string = 
   readonly validate: Validate
   /** Absent for client tools and sub-agents. */
   readonly execute: Execute<Input, Context> | undefined
-  /** Only loaded on demand: see `toolSearch`. */
+  /** Only loaded on demand; see `toolSearch`. */
   readonly defer?: true
   /** Set on the tool of `toolSearch()`. */
   readonly search?: ToolSearch
@@ -96,9 +96,9 @@ export interface ToolsByName {
 
 /** The search for deferred tools. */
 export interface ToolSearch {
-  /** Where schemas of loaded tools go: to the request's tools, or into the search result. */
+  /** Position of the schemas of loaded tools, in the request's tools or in the search result. */
   readonly loading: 'append' | 'dispatch'
-  /** The provider searches instead. */
+  /** The provider runs the search. */
   readonly hosted: boolean
   /** The tool that calls loaded tools, with `dispatch`. */
   readonly dispatcher: Tool | undefined
@@ -108,7 +108,7 @@ export interface ToolSearch {
   readonly ready: () => Promise<void>
   /** Returns the search result and loads the tools. */
   readonly find: (input: unknown, scope: ToolSearchScope) => Promise<string>
-  /** Converts a dispatcher call to the call that it stands for; returns other calls unchanged. */
+  /** Converts a dispatcher call to the call that it represents. Returns other calls unchanged. */
   readonly unwrap: (call: ToolCall) => ToolCall
   /** The transcript as the model wrote it. The same objects for the same messages. */
   readonly wrap: (messages: readonly Message[]) => readonly Message[]
@@ -133,7 +133,7 @@ export interface HandoffLink {
   readonly gather: (tools: readonly Tool[]) => Team
 }
 
-/** The agents that a session can be handed to. Methods throw a ConfigError if two agents have one name. */
+/** The agents that can receive a session. Methods throw a ConfigError if two agents have the same name. */
 export interface Team {
   find(name: string): object | undefined
   /** The parts of the first agent, overridden by the parts of the named agent. The same object for the same agents. */
@@ -141,8 +141,8 @@ export interface Team {
   /** Names and parts. */
   list(): readonly (readonly [string, object])[]
   /**
-   * Throws a ConfigError for agents that cannot continue a session of the first agent. `isBegun`: agents given as
-   * functions exist by now.
+   * Throws a ConfigError for agents that cannot continue a session of the first agent. `isBegun` means that agents
+   * given as functions exist.
    */
   check(first: object, options: { isBegun: boolean }): void
 }
@@ -189,7 +189,7 @@ export interface DelegateRequest {
   /** The remaining budget of the run. */
   left: BudgetRemaining
   countCached: boolean
-  /** In a fork with `askFirst`: calls of the sub-agent that are not read-only need approval too. */
+  /** In a fork with `askFirst`, calls of the sub-agent that are not read-only also need approval. */
   askFirst: true | undefined
   prices: PriceBook
   /** Shared budgets of the run, if any. */

@@ -4,19 +4,19 @@ import { toUserState } from '../../../guards/user-state.js'
 import { deepFreeze } from '../base/values.js'
 import { ConfigError } from '../base/errors.js'
 
-/** A call that the model asks for. */
+/** A call requested by the model. */
 export interface GuardedCall {
-  /** As the model's call has it. */
+  /** The id of the model's call. */
   readonly id: string
-  /** The tool that the model names; it need not exist. */
+  /** The tool name from the model. The tool may not exist. */
   readonly name: string
-  /** The arguments as the tool will read them, not yet checked against its schema; null when they are not JSON. */
+  /** The parsed arguments, before validation against the tool's schema. Null if they are not JSON. */
   readonly arguments: Json
-  /** The same as the model (or the person who approved the call) wrote them. */
+  /** The original text of the arguments, from the model or from the person who approved the call. */
   readonly argumentsText: string
-  /** As declared by the tool. */
+  /** Declared by the tool. */
   readonly readOnly: boolean
-  /** As `readOnly`. */
+  /** Declared by the tool. */
   readonly polling: boolean
 }
 
@@ -26,7 +26,7 @@ export interface GuardedResult extends GuardedCall {
   readonly status: ResultStatus
   /** The content that the model reads. */
   readonly content: string
-  /** Why its tool failed; null when it did not, or never ran. */
+  /** Why its tool failed. Null if it did not fail or never ran. */
   readonly errorKind: ToolErrorKind | null
 }
 
@@ -42,11 +42,11 @@ export type GuardVerdict =
   | undefined
   | true
   | { readonly action: 'ok' }
-  /** `message` is guidance for the model. It rides on the next request, and is never part of the transcript. */
+  /** `message` is guidance for the model. It is added to the next request and never to the transcript. */
   | { readonly action: 'nudge'; readonly message: string }
   /**
-   * Only about calls: these (default: all of them; an empty list: none) do not run, and the model reads `message` as
-   * their result.
+   * Only for a `calls` fact. The calls do not run, and the model reads `message` as their result. `callIds` defaults to
+   * all calls. An empty list blocks none.
    */
   | { readonly action: 'block'; readonly message: string; readonly callIds?: readonly string[] }
   /** Stops the run. `message` gives people a remedy, and `evidence` is the observation. */
@@ -71,7 +71,7 @@ export interface GuardContext {
 }
 
 /**
- * A guard as its author writes it.
+ * The definition of a custom guard.
  *
  * @example
  * const definition: GuardDefinition<{ calls: number }> = {
@@ -93,20 +93,23 @@ export interface GuardDefinition<State> {
    * it is frozen. Without it, the guard has no state.
    */
   readonly observe?: (state: State, fact: GuardFact) => State
-  /** Asked after each fact, and may take its time. */
+  /** Called after each fact. May be asynchronous. */
   readonly verdict: (state: State, question: GuardContext) => GuardVerdict | Promise<GuardVerdict>
-  /** What its halt does: ends the run in ERROR (the default), or keeps it in PAUSED, from where it can be resumed. */
+  /**
+   * Effect of a halt. `error` (default) ends the run in ERROR. `pause` leaves it in PAUSED, from where it can be
+   * resumed.
+   */
   readonly onHalt?: 'error' | 'pause'
-  /** Milliseconds that a verdict may take: 1 to 2,147,483,647. Default 5000. */
+  /** Timeout of a verdict in milliseconds, from 1 to 2,147,483,647. Default 5000. */
   readonly timeoutMs?: number
   /**
-   * When the guard throws, times out, or returns an invalid verdict or state: `halt` (default) stops the run,
-   * because a failing guard may have missed something; `ignore` continues with a `warning`.
+   * Handling of a guard that throws, times out, or returns an invalid verdict or state. `halt` (default) stops the run,
+   * because a failing guard may have missed a problem. `ignore` continues with a `warning`.
    */
   readonly onError?: 'halt' | 'ignore'
 }
 
-/** A guard that an agent can use, made by `defineGuard`. */
+/** A guard for an agent, created by `defineGuard`. */
 export interface UserGuard
   extends Required<Omit<GuardDefinition<Json>, 'observe'>>,
     Pick<GuardDefinition<Json>, 'observe'> {}
@@ -142,7 +145,7 @@ export function defineGuard<State = null>(definition: GuardDefinition<State>): U
 const keys = ['name', 'initial', 'observe', 'verdict', 'onHalt', 'timeoutMs', 'onError']
 const longest = 2_147_483_647
 
-/** Types rule most of this out; JavaScript and casts do not. */
+/** For JavaScript and casts, because types prevent most of this. */
 function checkDefinition(definition: unknown): GuardDefinition<Json> & { initial: Json } {
   if (typeof definition !== 'object' || definition === null) {
     throw new ConfigError('invalid_guard', 'defineGuard takes an object: { name, verdict, … }.')
@@ -180,7 +183,7 @@ function checkDefinition(definition: unknown): GuardDefinition<Json> & { initial
   return { ...(definition as GuardDefinition<Json>), initial: deepFreeze(start.state) }
 }
 
-/** What `stopWhen` is asked about. */
+/** The argument of `stopWhen`. */
 export interface StopQuestion {
   /** The results of the last batch in call order, without calls that only loaded a tool. */
   readonly results: readonly GuardedResult[]

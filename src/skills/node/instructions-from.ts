@@ -8,7 +8,7 @@ import { FileRefusal, isInside, readContainedText } from './skill-folders.js'
 export interface InstructionsFromOptions {
   /** The first folder. Defaults to the working directory. */
   cwd?: string
-  /** The last folder to search. Defaults to the one with `.git`, or `cwd` without one. */
+  /** The last folder to search. Defaults to the folder with `.git`, or otherwise `cwd`. */
   root?: string
   /** Characters of all files together. Default 40,000. */
   maxChars?: number

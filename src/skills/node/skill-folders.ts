@@ -64,7 +64,7 @@ export function skills(options: SkillFoldersOptions | ListedSkillsOptions): Agen
 export interface SkillFoldersOptions {
   /** Folders with one subfolder with a SKILL.md for each skill, or folders of single skills. */
   dirs: readonly string[]
-  /** Which skills the agent has: names, or a function. All by default. */
+  /** The skills of the agent, as names or a function. All by default. */
   allow?: readonly string[] | ((skill: SkillInfo) => boolean)
 }
 
@@ -163,8 +163,8 @@ function readSkillText(folder: string, where: string): string {
 export class FileRefusal extends Error {}
 
 /**
- * Reads a text file below a folder. Refuses a path that leaves the folder, also through a link, other than regular
- * files, more than `maxBytes` bytes, and invalid UTF-8.
+ * Reads a text file below a folder. Refuses paths that leave the folder, even through a link, other than regular files,
+ * more than `maxBytes` bytes, and invalid UTF-8.
  * @throws {FileRefusal}
  */
 export function readContainedText(folder: string, path: string, maxBytes: number): string {

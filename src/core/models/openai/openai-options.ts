@@ -81,7 +81,7 @@ export interface OpenAIChatOptions extends OpenAIOptions {
 
 const ownClientPhrase = 'The client has its own address and key'
 
-/** @throws ConfigError for options that no request could be made with. */
+/** @throws ConfigError for invalid options. */
 export function checkChatOptions(options: OpenAIChatOptions): void {
   const invalid = createOptionError('openaiChat')
   checkSharedOptions(options, invalid)
@@ -153,8 +153,8 @@ export function hasUserInfo(url: string): boolean {
 export const noUserPhrase = 'must not contain a user or password. Use apiKey or headers.'
 
 /**
- * How earlier reasoning is sent back: as the field `reasoning_content` or `reasoning` or a `thinking` content
- * part, or (`with_calls`) as `reasoning_content` on messages with tool calls only, empty if there was none.
+ * The form of earlier reasoning in requests. It is the field `reasoning_content` or `reasoning`, or a `thinking`
+ * content part. `with_calls` sends `reasoning_content` only on messages with tool calls, empty if there was none.
  */
 export type ReasoningEcho = 'none' | 'with_calls' | ReasoningForm
 export type ReasoningForm = (typeof reasoningForms)[number]
@@ -208,7 +208,7 @@ export interface OpenAIResponsesOptions extends OpenAIOptions {
 
 const summaryValues: unknown[] = [undefined, 'auto', 'concise', 'detailed']
 
-/** @throws ConfigError for options that no request could be made with. */
+/** @throws ConfigError for invalid options. */
 export function checkResponsesOptions(options: OpenAIResponsesOptions): void {
   const invalid = createOptionError('openaiResponses')
   checkSharedOptions(options, invalid)

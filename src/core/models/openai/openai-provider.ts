@@ -43,8 +43,7 @@ export type { OpenAIResponsesOptions } from './openai-options.js'
 
 /**
  * A model behind an OpenAI-compatible Responses API (OpenAI, Azure, xAI, DeepSeek, OpenRouter, LM Studio, Bedrock,
- * vLLM), using the `openai` client. Nothing is stored at the provider: reasoning is encrypted and sent back in
- * full.
+ * vLLM), using the `openai` client. The provider stores no responses. Reasoning is encrypted and sent back in full.
  *
  * @example
  * openaiResponses({ model: 'gpt-5-mini' })                                           // OPENAI_API_KEY

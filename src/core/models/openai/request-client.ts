@@ -160,7 +160,7 @@ export interface OwnClient extends OpenAIClient, RequestClient {
 /**
  * Loads the `openai` client on first use, so that importing Statewright stays cheap and bundlers can split it off.
  *
- * @throws ModelError with the code of what `checkCredentials` refuses
+ * @throws ModelError with the code from `checkCredentials`
  */
 export async function loadClient(options: OpenAIOptions, path: string): Promise<OwnClient> {
   refuseMissingCredentials(options)
@@ -231,12 +231,12 @@ export async function loadClient(options: OpenAIOptions, path: string): Promise<
   try {
     return build(undefined)
   } catch {
-    // The environment has no key either. If something else was wrong, this call throws it again.
+    // The environment has no key either. Any other error is thrown again by this call.
     return build(placeholderKey)
   }
 }
 
-/** @throws ModelError with the code of what `checkCredentials` refuses */
+/** @throws ModelError with the code from `checkCredentials` */
 export function refuseMissingCredentials(options: OpenAIOptions): void {
   try {
     checkCredentials(options)

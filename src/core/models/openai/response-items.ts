@@ -27,9 +27,9 @@ export interface MessageContent {
 }
 
 /**
- * Returns the items to store with a message. Content that the message has already is omitted: text and images are
- * replaced by their length, and calls by nothing. Nothing is stored twice, and redactions of the message apply
- * here too.
+ * Returns the items to store with a message, without content that the message already contains. Text and images are
+ * replaced by their length, and calls are removed. Content is therefore stored once, and redactions of the message also
+ * apply here.
  */
 export function toKeptItems(items: readonly JsonObject[], answers: readonly JsonObject[]): Json[] {
   return items.map((item): JsonObject => {
@@ -212,7 +212,7 @@ export function listHostedCalls(message: AssistantMessage, from: string): ToolCa
   return (message.tool_calls ?? []).filter(({ hosted }) => hosted?.from === from)
 }
 
-/** Only an explicit approval lets the call run. */
+/** The call runs only after an explicit approval. */
 export function toApprovalAnswer({ tool_call_id: id, content, data }: ToolMessage): WireMessage {
   const approve = data?.['approved'] === true
   const answer = { type: 'mcp_approval_response', approval_request_id: id, approve }

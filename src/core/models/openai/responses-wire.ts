@@ -251,9 +251,9 @@ function toInputItems(message: WireMessage, isStored: boolean): readonly InputIt
 }
 
 /**
- * Removes items that the provider would reject: reasoning without a following item, and reasoning that was
- * returned without content or encrypted form. In the second case the ids of the other items are removed too,
- * because they refer to it.
+ * Removes items that the provider would reject. These are reasoning without a following item, and reasoning that was
+ * returned without content or encrypted form. In the second case, the ids of the other items are also removed, because
+ * they refer to it.
  */
 function keepSendable(all: readonly InputItem[], isStored: boolean): readonly InputItem[] {
   const items = all.slice(0, all.findLastIndex((item) => !isReasoning(item)) + 1)

@@ -23,9 +23,9 @@ export const mayHaveTag = (text: string): boolean =>
   text.includes('<') || text.includes('[') || text.includes('◁')
 
 /**
- * Removes inline thoughts (`<think>…</think>` and others) from streamed text. A possible start of a tag is
- * buffered, so tags may be split anywhere. Tags in backticks are text, and so is a closing tag without an opening
- * one, because the text before it is visible already.
+ * Removes inline thoughts (`<think>…</think>` and others) from streamed text. A possible start of a tag is buffered, so
+ * tags may be split anywhere. Tags in backticks are text. A closing tag without an opening tag is also text, because
+ * the text before it is already visible.
  */
 export class ThinkSplitter {
   /** The expected closing tag, or null outside a thought. */

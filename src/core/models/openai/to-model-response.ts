@@ -26,7 +26,7 @@ interface ResponseAnswer extends Pick<ModelResponse, 'finishReason' | 'complete'
  * Converts a response. The text is the final answer. Commentary (`phase: commentary`) is used as the text only if
  * there is nothing else, and stays in the items.
  *
- * @throws ModelError `unsupported_output` for items that want an output of another kind than a function's
+ * @throws ModelError `unsupported_output` for items that require an output other than a function result
  */
 export function toModelResponse({ items: all, from, ...answer }: ResponseAnswer): ModelResponse {
   const items = listDistinctCalls(all.map(withoutThoughts), readSentCall)

@@ -10,7 +10,7 @@ interface CallDraft {
   name: string
   arguments: string
   json: JsonScan
-  /** The last piece, as long as each piece repeats the previous ones; else null. */
+  /** The last piece if each piece repeats the previous ones, else null. */
   snapshot: string | null
   extra: Json | undefined
   /** Started at the index of a call of the same tool that has arguments. */
@@ -19,7 +19,7 @@ interface CallDraft {
   isReplaced: boolean
 }
 
-/** Folds streamed tool calls. Providers differ in how they assign pieces to calls: see `#find`. */
+/** Folds streamed tool calls. Providers assign pieces to calls in different ways; see `#find`. */
 export class ToolCallFold {
   readonly #drafts: CallDraft[] = []
   readonly #byIndex = new Map<number, CallDraft>()
