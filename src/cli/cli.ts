@@ -52,7 +52,7 @@ const globalOptions = {
   version: { short: 'V', about: 'show the version' },
 } satisfies OptionSpecs
 
-/** Runs a command line and returns its exit code. Never rejects: errors are written to `stderr`. */
+/** Runs a command line and returns its exit code. Never rejects. Errors are written to `stderr`. */
 export async function runCli(argv: readonly string[], io: CliIO): Promise<ExitCode> {
   const stdout = watchOutput(io.stdout)
   const code = await executeLine(argv, io)
@@ -143,7 +143,7 @@ function formatError(error: unknown): string {
   const message = error instanceof Error ? error.message || error.name : String(error)
   const replaced = commandReplacements.reduce(
     (text, [pattern, toCommand]) =>
-      // A pattern without groups gets the offset in place of an id.
+      // For a pattern without groups, this argument is the offset instead of an id.
       text.replaceAll(pattern, (_, id: string | number, seq: string) =>
         toCommand(quoteShellWord(String(id)), seq),
       ),

@@ -13,7 +13,7 @@ export interface CliIO {
   env: Readonly<Record<string, string | undefined>>
   /** Relative paths are resolved against this folder. */
   cwd: string
-  /** The user's data folder; null without one. */
+  /** The user's data folder, or null. */
   dataFolder: () => Promise<string | null>
   /** Aborts with Ctrl-C. */
   signal: AbortSignal
@@ -49,7 +49,7 @@ export class SigtermHandler {
   }
 }
 
-/** An error that the user can fix: bad usage, a missing file. Exit code 2. */
+/** An error that the user can fix, such as bad usage or a missing file. Exit code 2. */
 export class CliError extends StatewrightError {
   override readonly name = 'CliError'
 }
@@ -66,7 +66,7 @@ export function writeNotice({ stderr }: Pick<CliIO, 'stderr'>, text: string): vo
 
 /** One option of a command, for parsing and for `--help`. */
 export interface OptionSpec {
-  /** The name of its value (`FILE`); absent for a switch. */
+  /** The name of its value (`FILE`). Absent for a switch. */
   value?: string
   /** The value may be omitted, and is written as `--name=VALUE`. */
   optional?: true
@@ -88,7 +88,7 @@ type OptionValue<Spec> = Spec extends { choices: readonly (infer Choice extends 
 /** The options and arguments of one command line. A repeated option counts with its last value. */
 export interface ParsedOptions<Specs extends OptionSpecs = OptionSpecs> {
   has: (name: keyof Specs & string) => boolean
-  /** The value of an option; undefined for a switch. */
+  /** The value of an option. Undefined for a switch. */
   text: <Name extends keyof Specs & string>(name: Name) => OptionValue<Specs[Name]> | undefined
   number: (name: keyof Specs & string) => number | undefined
   /** All values of a repeated option, in order. */
@@ -100,7 +100,7 @@ export interface Command {
   name: string
   /** One line for the list of commands. */
   about: string
-  /** The arguments in the usage line: `ID [MESSAGE…]`. */
+  /** The arguments in the usage line, such as `ID [MESSAGE…]`. */
   positional: string
   options: OptionSpecs
   /** Paragraphs below the options in `--help`. Indented lines are not wrapped. */
@@ -109,11 +109,11 @@ export interface Command {
   execute(args: readonly string[], io: CliIO): Promise<ExitCode>
 }
 
-/** Commands with a common first word: `statewright sessions list`. */
+/** Commands with a common first word, such as `statewright sessions list`. */
 export interface CommandGroup {
   name: string
   about: string
-  /** With full names: `sessions list`. */
+  /** With full names, such as `sessions list`. */
   commands: readonly Command[]
 }
 
@@ -124,7 +124,7 @@ interface CommandSpec<Specs extends OptionSpecs> extends Omit<Command, 'options'
   /** Completes the error for a missing argument. */
   missing?: string
   options: Specs
-  /** No exit code is `completed`. */
+  /** Without an exit code, the command completed. */
   execute(parsed: ParsedOptions<Specs>, io: CliIO): Promise<ExitCode | void>
 }
 
@@ -244,7 +244,7 @@ function checkWholeNumber(
   throw badUsageError(`${option} must be a whole number ${range} (is '${text}').`, option)
 }
 
-/** @throws {CliError} `bad_usage`, with the choice that was probably meant */
+/** @throws {CliError} `bad_usage`, with the closest choice */
 export function checkChoice(option: string, value: string, choices: readonly string[]): void {
   if (choices.includes(value)) return
   const near = findNearestName(value, choices)

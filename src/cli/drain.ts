@@ -3,7 +3,7 @@ import { isWorkState } from '../../machines/agent/run-result.js'
 import type { Run } from '../core/run/run.js'
 import { type CliIO, writeNotice } from './command.js'
 
-/** How long a run continues after SIGTERM, in seconds. */
+/** Seconds that a run continues after SIGTERM. */
 export const drainSeconds = 20
 
 /** The run was released while it worked, so that another process can resume it. */
@@ -13,11 +13,11 @@ export class ReleasedRunError extends Error {
   }
 }
 
-/** Drains a run at SIGTERM: no more prompts, and after `drainMs` it stops at its next durable point. */
+/** Drains a run at SIGTERM. It asks no more questions, and after `drainMs` it stops at its next durable point. */
 export class RunDrain {
   /** Settles with SIGTERM. */
   readonly sigtermArrived: Promise<void>
-  /** Rejects with a `ReleasedRunError` when the session is released; never settles otherwise. */
+  /** Rejects with a `ReleasedRunError` when the session is released. Otherwise it never settles. */
   readonly released: Promise<never>
   readonly #io: Pick<CliIO, 'sigterm' | 'stderr'>
   readonly #removeListener: () => void

@@ -35,7 +35,10 @@ export function toExitCode(result: RunResult): ExitCode {
   }
 }
 
-/** Combines the codes of several runs. An error beats a stop, and a stop beats a wait. A cancelled run is a stop. */
+/**
+ * Combines the codes of several runs. An error takes precedence over a stop, and a stop over a wait. A cancelled run is
+ * a stop.
+ */
 export function toWorstExitCode(codes: ReadonlySet<ExitCode>): ExitCode {
   if (codes.has(exitCodes.error)) return exitCodes.error
   if (codes.has(exitCodes.stopped) || codes.has(exitCodes.cancelled)) return exitCodes.stopped

@@ -25,11 +25,11 @@ export interface FollowOptions {
   view: Pick<CommonOptions, 'output' | 'inspect'>
   /** A text for the user before the run. */
   opening?: string | undefined
-  /** The options that a later command needs; null when the session is not stored. */
+  /** The options for a later command, or null if the session is not stored. */
   carried: string | null
-  /** Whether the studio shows the run, too. The first answer counts, from the page or the terminal. */
+  /** Whether the studio also shows the run. The first answer counts, from the page or the terminal. */
   isWatched?: boolean
-  /** How long the run continues after SIGTERM, if its session is stored. */
+  /** Time that the run continues after SIGTERM, if its session is stored. */
   drainMs: number
   io: CliIO
 }
@@ -83,7 +83,7 @@ async function watchRun(
         const text = renderer.renderEvent(event)
         if (text !== '') io.stdout.write(text)
       },
-      // A refused run rejects `result` too.
+      // A refused run also rejects `result`.
       error: () => undefined,
     })
     stop = () => {
@@ -107,7 +107,7 @@ async function watchRun(
   }
 }
 
-/** How often the run is checked for answers from elsewhere, in milliseconds. */
+/** Poll interval for answers from other sources, in milliseconds. */
 const pollMs = 50
 
 /** Drives a run from one idle state to the next. */
@@ -116,7 +116,7 @@ class Conversation {
   readonly #released: Promise<never>
 
   /**
-   * `released` rejects when the run is released to another process, because it does not become idle here any more.
+   * `released` rejects when the run is released to another process, because the run then no longer becomes idle here.
    */
   constructor(run: Run, released: Promise<never> = new Promise<never>(() => undefined)) {
     this.run = run
@@ -133,7 +133,7 @@ class Conversation {
     return this.waitForRest()
   }
 
-  /** `moved` resolves when the run got an answer from elsewhere, because nothing else changes an idle run. */
+  /** `moved` resolves when the run received an answer from another source, because only answers change an idle run. */
   watchForChange(): { moved: Promise<true>; hasMoved: () => boolean; stop: () => void } {
     const before = this.#describeState()
     const hasMoved = (): boolean => this.#describeState() !== before
@@ -178,7 +178,7 @@ async function answerAtTerminal(
       try {
         result = await conversation.sendAnswer(answer)
       } catch (error) {
-        // The edit is invalid: show why, and ask again.
+        // The edit is invalid. Shows the reason and asks again.
         if (!(error instanceof UsageError)) throw error
         io.stdout.write(`${stripControls(error.message)}\n`)
       }
@@ -207,7 +207,7 @@ export function showRest(
     (result.resumable ? io.stderr : io.stdout).write(`${next}\n`)
 }
 
-/** How long a run waits until a browser opens the page, in milliseconds. */
+/** Maximum wait for a browser to open the page, in milliseconds. */
 const viewerTimeoutMs = 60_000
 
 /**
@@ -229,12 +229,12 @@ async function openInspector({ stderr, signal }: CliIO): Promise<LocalInspector>
   return inspector
 }
 
-/** An answer within this time, in milliseconds, cannot be meant for a question that has just appeared. */
+/** An answer within this time, in milliseconds, is not for a question that has just appeared. */
 const minReadingMs = 1_000
 
 /**
- * Answers a run while the studio shows it, too. When the page answers first, the question at the terminal is withdrawn. Ends
- * at a final state, or with Ctrl-C while the run is idle.
+ * Answers a run while the studio also shows it. When the page answers first, the question at the terminal is withdrawn.
+ * Ends at a final state, or with Ctrl-C while the run is idle.
  */
 async function answerBesideStudio(
   conversation: Conversation,
@@ -293,7 +293,7 @@ async function answerBesideStudio(
       try {
         result = await conversation.sendAnswer(answer)
       } catch (error) {
-        // The edit is invalid, or the page was faster: show why, and ask again.
+        // The edit is invalid, or the page answered first. Shows the reason and asks again.
         if (!(error instanceof UsageError)) throw error
         io.stdout.write(`${stripControls(error.message)}\n`)
         result = await conversation.waitForRest()

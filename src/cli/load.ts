@@ -66,7 +66,7 @@ export async function loadConfig(path: string | undefined, cwd: string): Promise
 /** Creates the error for a module that cannot be used. */
 export type Refuse = (message: string, cause?: unknown) => CliError
 
-/** `option`: null for an argument, whose message has no prefix. */
+/** `option` is null for an argument. Its message has no prefix. */
 export function createRefusal(code: string, option: string | null, subject = option ?? 'MODULE'): Refuse {
   const prefix = option === null ? '' : `${option}: `
   return (message, cause) => new CliError(code, prefix + message, subject, { cause })

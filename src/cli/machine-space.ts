@@ -120,7 +120,7 @@ function joinNamed<Value>(all: readonly NamedValues<Value>[]): NamedValues<Value
   )
 }
 
-/** Steps for JSON. Snapshots are left out, because their contexts may be large. */
+/** Steps for JSON. Snapshots are omitted, because their contexts may be large. */
 export function toJsonSteps(steps: readonly PathStep[]): unknown[] {
   return steps.map(({ event, label, state: { value, status }, transitions }) => ({
     event,
@@ -134,7 +134,7 @@ interface EmittedTests {
   /** The folder of `--emit`. */
   dir: string
   machine: AnyStateMachine
-  /** The middle of the file's name: `paths` in `door.paths.test.js`. */
+  /** The middle of the file's name, such as `paths` in `door.paths.test.js`. */
   kind: string
   count: number
   /** The first line of the file, as a comment. */

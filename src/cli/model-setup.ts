@@ -18,7 +18,7 @@ import { loadTools } from './load.js'
 import { createMcpAuth, openMcp, type OpenMcp } from './mcp-servers.js'
 import { checkURL, type CommonOptions } from './options.js'
 
-/** The model of a run, real or a rehearsal, and what belongs to it. */
+/** The model of a run, real or a rehearsal, and its related values. */
 export interface ModelSetup {
   model: ModelProvider
   /** The tools for a run without `--tools`. */
@@ -124,12 +124,13 @@ async function openRehearsal(scenario: true | string, api: ModelApi, io: CliIO):
 
 const defaultModel = 'gpt-5-mini'
 
-/** The key for a server without one: OpenAI's key must not be sent to it. */
+/** The key for a server without a key, because OpenAI's key must not be sent to it. */
 const noKey = 'no-key-needed'
 
 /**
- * The model and its server: options override the configuration file, which overrides the environment. Null without a key and
- * a base URL. The key comes from the variable `model.apiKeyEnv` of the file; a base URL of the file without it gets no key.
+ * The model and its server. Options override the configuration file, which overrides the environment. Null without a
+ * key and a base URL. The key comes from the variable `model.apiKeyEnv` of the file. A base URL of the file without
+ * this key gets no API key.
  */
 export function resolveModelOptions(
   options: Pick<CommonOptions, 'model' | 'baseURL'>,

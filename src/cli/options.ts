@@ -93,7 +93,7 @@ export interface CommonOptions {
   /** True for the built-in scenario, a string for a scenario file. */
   rehearsal: boolean | string
   store: string | undefined
-  /** How long a run with a stored session continues after SIGTERM. */
+  /** Time that a run with a stored session continues after SIGTERM. */
   drainMs: number
   output: 'human' | 'json' | 'events'
   inspect: boolean
@@ -143,7 +143,7 @@ export function excludeBoth<Name extends string>(
 }
 
 /**
- * The options that a later command needs, as text to type; each with a space before it. A value that may contain a secret is
+ * The options for a later command, as text to type. Each has a leading space. A value that may contain a secret is
  * replaced by `…`, because output ends up in logs.
  */
 export function formatCarriedOptions(options: Partial<CommonOptions>): string {

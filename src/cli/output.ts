@@ -6,7 +6,7 @@ import type { Paint } from '../core/format/format-words.js'
 import { CliError, type CliIO } from './command.js'
 import { describeFileError, getErrorCode } from './load.js'
 
-/** What commands print: JSON lines, tables, times, progress, files. */
+/** Output of commands, such as JSON lines, tables, times, progress and files. */
 
 export function formatJsonLine(value: unknown): string {
   return `${escapeJson(JSON.stringify(value))}\n`
@@ -20,7 +20,9 @@ export function escapeJson(json: string): string {
   )
 }
 
-/** Whether a stream gets colours: FORCE_COLOR decides, then NO_COLOR, then whether it is a terminal. */
+/**
+ * Whether a stream gets colours. FORCE_COLOR takes precedence over NO_COLOR, and both over the check for a terminal.
+ */
 export function wantsColor(stream: { isTTY?: boolean }, env: CliIO['env']): boolean {
   const forced = env.FORCE_COLOR
   if (forced !== undefined) return forced !== '0' && forced !== 'false'
@@ -63,7 +65,7 @@ export function formatTimestamp(at: number): string {
   return formatIsoTime(at)?.slice(0, 19).replace('T', ' ') ?? '?'
 }
 
-/** `2026-05-01T12:00:03.120Z`; null for an invalid time, which only a damaged store has. */
+/** `2026-05-01T12:00:03.120Z`, or null for an invalid time from a damaged store. */
 export function formatIsoTime(at: number): string | null {
   const date = new Date(at)
   return Number.isNaN(date.getTime()) ? null : date.toISOString()
@@ -72,7 +74,7 @@ export function formatIsoTime(at: number): string | null {
 const terminalMs = 100
 const logMs = 5000
 
-/** A progress line on stderr: redrawn on a terminal, a new line every five seconds in a log. */
+/** A progress line on stderr. A terminal redraws it, and a log gets a new line every five seconds. */
 export class ProgressLine {
   readonly #stderr: CliIO['stderr']
   readonly #clock: Clock
@@ -145,8 +147,8 @@ export class ProgressLine {
 }
 
 /**
- * Detects failed writes: otherwise a full disk behind `> FILE` would count as success. A closed pipe (`| head`) is not a
- * failure.
+ * Detects failed writes. Otherwise a full disk behind `> FILE` would count as success. A closed pipe (`| head`) is not
+ * a failure.
  */
 export function watchOutput(stream: Writable): { end(): Promise<string | null> } {
   let fault: Error | null = null
@@ -158,14 +160,14 @@ export function watchOutput(stream: Writable): { end(): Promise<string | null> }
     /** Waits for all writes, and returns why one failed. */
     async end() {
       await waitForWrites(stream)
-      // A failure reaches listeners a moment later, and stdout forgets it with the next write.
+      // A failure reaches listeners later, and the next write of stdout clears it.
       note(stream.errored)
       return fault === null ? null : fault.message
     },
   }
 }
 
-/** Resolves when all writes are done or have failed. */
+/** Resolves when all writes have completed or failed. */
 export function waitForWrites(stream: Writable): Promise<void> {
   return new Promise((resolve) => {
     if (stream.destroyed || !stream.writable) resolve()

@@ -130,7 +130,7 @@ async function askForApproval(call: PendingCall, ask: Ask): Promise<Answer | nul
 const askChoice = async (question: string, ask: Ask): Promise<string | null> =>
   (await ask(question))?.toLowerCase() ?? null
 
-/** The new arguments; undefined when the user goes back. */
+/** The new arguments, or undefined if the user goes back. */
 async function askForArguments(current: string, ask: Ask): Promise<unknown> {
   let question = `Now: ${formatArgumentsJson(current)}\nNew arguments as JSON (Enter to go back): `
   for (;;) {

@@ -73,15 +73,18 @@ export function describeCall(pending: PendingCall): string {
   return `${formatCallPath(pending)}(${formatArguments(pending.arguments, Infinity)})`
 }
 
-/** A request of a tool's server as one line. It starts with the server, so that its words are not taken for ours. */
+/**
+ * A request of a tool's server as one line. It starts with the server's name, so that its text is not mistaken for
+ * ours.
+ */
 export function formatElicitation({ server, message, mode, url }: Elicitation, width = 400): string {
   const words = escapeInvisible(shorten(message, width))
   return `${escapeInvisible(server)} asks: ${words}${mode === 'url' ? ` ${escapeInvisible(url)}` : ''}`
 }
 
 /**
- * The command that continues a run, or the session of a cancelled run; null without one. `carried` contains the
- * options that the command needs, and is null when the session is not stored.
+ * The command that continues a run, or the session of a cancelled run, or null. `carried` contains the options that the
+ * command needs, and is null when the session is not stored.
  */
 export function formatResumeHint(
   { state, sessionId, pending = [], resumable }: RunResult,

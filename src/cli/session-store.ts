@@ -85,7 +85,7 @@ function resolvePlace(url: string | undefined, { env, cwd }: CliIO): string | un
   return place?.replace(/^file:(?!\/\/)(.+)$/is, (_all, folder: string) => `file:${resolve(cwd, folder)}`)
 }
 
-/** The store of a command in words, without the password of its address. */
+/** A description of a command's store, without the password of its address. */
 export async function describeStore(url: string | undefined, io: CliIO): Promise<string> {
   const place = resolvePlace(url, io) ?? `file:${(await io.dataFolder()) ?? ''}`
   return `the store ${stripControls(scrubSecrets(place))}`

@@ -91,7 +91,7 @@ function toOramaQuery(term: string, vector: Vector | undefined, mode: IndexQuery
 
 type Stem = (word: string) => string
 
-/** English words without meaning for a search. They are searched only when there is nothing else. */
+/** English words without meaning for a search. They are searched only if the query has no other words. */
 const functionWords = new Set(
   `a about an and any are as at be but by can could did do does for from had has have how i if in into is it its me my
   no not of on or our please should so some tell than that the their them then there these they this to us was we were
@@ -159,7 +159,7 @@ export interface ChunkOptions {
   overlap: number
 }
 
-/** Where to divide a text, best first. The next chunk may start at the end of a match. */
+/** Break points of a text, best first. The next chunk may start at the end of a match. */
 const breaks = [
   /\n[ \t\r]*\n/g, // a paragraph
   /[.!?…]['")\]’”»]*\s|[。！？]|\n/g, // a sentence or a line
@@ -167,7 +167,7 @@ const breaks = [
 ]
 
 /**
- * Divides a text for an index: at the end of a paragraph, else of a sentence, else of a word, never inside a surrogate
+ * Divides a text for an index at the end of a paragraph, else of a sentence, else of a word. Never splits a surrogate
  * pair. Only whitespace is dropped.
  */
 export function chunkText(text: string, { chunkChars, overlap }: ChunkOptions): Chunk[] {

@@ -168,13 +168,13 @@ export class SharedWork {
   }
 }
 
-/** How a memory divides its documents and searches them. */
+/** Options for dividing and searching documents. */
 export interface SearchOptions {
   /** Maximum snippets of one search. Default 5. */
   topK?: number
   /**
-   * Drops snippets below this score. Text: BM25, from 0 without an upper end. `vector` is the cosine, up to 1. `hybrid`:
-   * 0 to 1, relative to the best. Default: none are dropped.
+   * Drops snippets below this score. Word search uses BM25, from 0 without an upper bound. `vector` uses the cosine, up
+   * to 1. `hybrid` scores are 0 to 1, relative to the best snippet. Drops none by default.
    */
   minScore?: number
   /** Maximum characters of all snippets of one search; the last one is cut. Unlimited by default. */
@@ -185,7 +185,7 @@ export interface SearchOptions {
    * Characters that a chunk shares with the previous one, less than half of `chunkChars`. Defaults to a tenth of it.
    */
   overlap?: number
-  /** Also searches by meaning. Default: by words only. */
+  /** Also searches by meaning. By default, searches by words only. */
   embeddings?: EmbeddingOptions
 }
 
@@ -213,9 +213,7 @@ const searchOptionsKind = section({
 
 export type ResolvedSearchOptions = ReturnType<typeof resolveSearchOptions>
 
-/**
- * @throws {ConfigError} for options that no memory can have
- */
+/** @throws {ConfigError} for invalid options */
 export function resolveSearchOptions(options: SearchOptions) {
   const checked = checkInput(searchOptionsKind, options, 'memory options')
   const { topK = 5, minScore, maxChars = Infinity, chunkChars = 1500 } = checked

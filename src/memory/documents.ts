@@ -3,11 +3,11 @@ import type { Vector } from './embedder.js'
 
 /** A document of a memory. A loaded attachment is one. */
 export interface MemoryDocument {
-  /** Identifies the document: another text with the same source replaces it. */
+  /** Identifies the document. A new text with the same source replaces it. */
   source?: string
-  /** The source, when there is none. */
+  /** The source, if `source` is missing. */
   name?: string
-  /** The whole text; it is divided when it is indexed. */
+  /** The complete text. It is divided when it is indexed. */
   text: string
 }
 

@@ -22,12 +22,12 @@ export interface EmbeddingOptions {
   client: { embeddings: Pick<OpenAI['embeddings'], 'create'> }
   /** The provider's name of the embedding model. */
   model: string
-  /** The size of a vector, for models that can shorten them. Defaults to the model's own. */
+  /** The size of a vector, for models that can shorten vectors. Defaults to the model's size. */
   dimensions?: number
   /** Texts per request. Default 64. */
   batch?: number
   /**
-   * `hybrid`: words and vectors count half each. `vector`: only vectors. Default `hybrid`, which also finds names,
+   * `hybrid` weights words and vectors equally. `vector` uses only vectors. Default `hybrid`, which also finds names,
    * codes and numbers.
    */
   mode?: 'hybrid' | 'vector'
@@ -205,7 +205,7 @@ export async function payForEmbeddings<Answer extends CountedAnswer>(
     answer = await ask()
   } catch (error) {
     const status = readProperty(error, 'status')
-    // A request that was given up may have been charged, so it counts as reserved.
+    // An abandoned request may have been charged, so its reservation counts.
     await settle(isUnpaid(typeof status === 'number' ? status : null, error) ? { usd: 0, tokens: 0 } : {})
     throw error
   }
@@ -236,7 +236,7 @@ async function priceTokens({ prices, provider, model }: PricedModel, tokens: num
   return await prices.price(provider, model, { inputTokens: tokens, totalTokens: tokens, ...nothingElse })
 }
 
-/** Null when the provider reports none. */
+/** Null if the provider reports none. */
 function readCount({ usage }: CountedAnswer): number | null {
   for (const key of ['prompt_tokens', 'total_tokens']) {
     const count = readTokens(readProperty(usage, key))

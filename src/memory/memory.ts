@@ -15,7 +15,7 @@ import { DocumentLibrary, resolveSearchOptions, type SearchOptions } from './doc
 import type { RetrievedSnippet, Retriever } from '../core/memory/retriever.js'
 
 /**
- * The initial documents of a memory, and how it is searched.
+ * The initial documents and the search options of a memory.
  *
  * @example
  * const options: MemoryOptions = { documents: [{ source: 'a.md', text: 'A.' }], topK: 3, maxChars: 4_000 }
@@ -29,7 +29,7 @@ export interface MemoryOptions extends SearchOptions {
 /** Documents that can be searched. The first search creates the index. */
 export interface Memory extends Retriever {
   /**
-   * Like a retriever's; both options are optional.
+   * Like the method of a retriever. Both options are optional.
    *
    * @example
    * const [best] = await memory({ documents }).retrieve('vacation', { limit: 1, signal })
@@ -39,14 +39,14 @@ export interface Memory extends Retriever {
     options?: { signal?: AbortSignal; limit?: number },
   ): Promise<readonly RetrievedSnippet[]>
   /**
-   * Adds documents. The same document changes nothing; another text with a known source replaces it.
+   * Adds documents. An unchanged document has no effect. A new text with a known source replaces the old one.
    *
    * @example
    * memory().add([{ source: 'travel.md', text: 'Trains are booked in second class.' }])
    */
   add(documents: readonly MemoryDocument[]): void
   /**
-   * Removes a document. False when there was none.
+   * Removes a document. Returns false if it does not exist.
    *
    * @example
    * memory({ documents }).remove('leave.md') // true
@@ -62,7 +62,7 @@ export interface Memory extends Retriever {
    */
   tool(options?: { name?: string; description?: string }): Tool<{ query: string; limit?: number | undefined }>
   /**
-   * Everything that `restoreMemory` needs, embeddings included.
+   * The data for `restoreMemory`, including embeddings.
    *
    * @example
    * const text = JSON.stringify(memory({ documents })) // back with restoreMemory(JSON.parse(text))
@@ -70,7 +70,7 @@ export interface Memory extends Retriever {
   toJSON(): StoredMemory
 }
 
-/** Longer queries find nothing better, and embeddings refuse them. */
+/** Longer queries do not improve results, and embeddings refuse them. */
 const maxQueryChars = 4000
 
 /**
@@ -82,7 +82,7 @@ const maxQueryChars = 4000
  * ```
  *
  * `retrieve` rejects with the error of the embeddings client after its last retry. The next call tries again.
- * @throws {ConfigError} for options, {MemoryError} for documents that cannot be used
+ * @throws {ConfigError} for invalid options, {MemoryError} for unusable documents
  */
 export function memory(given: MemoryOptions = {}): Memory {
   expectArgument('memory(options)', given, optionsRule)

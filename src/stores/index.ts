@@ -1,4 +1,4 @@
-/** Session stores, opened by URL. Node only; `memoryStore` alone also runs in browsers, and is in the core. */
+/** Session stores, opened by URL. Node only. `memoryStore` also runs in browsers, and is in the core. */
 export { memoryStore, type MemoryStoreOptions } from '../core/sessions/store/memory-store.js'
 export { openStore } from './open-store.js'
 export { checkSessionId } from '../core/sessions/store/session-id.js'

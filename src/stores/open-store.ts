@@ -12,7 +12,7 @@ import type { SessionStore } from '../core/sessions/store/store.js'
  * - `file:DIR` or `file:///DIR` is a folder on disk. `~` and `%` in `file:DIR` have no special meaning
  * - `postgres://USER:PASSWORD@HOST:PORT/DATABASE` or `postgresql://…` needs the package `pg`
  *
- * @throws {ConfigError} `invalid_store` for anything else
+ * @throws {ConfigError} `invalid_store` for any other URL
  * @throws {StoreError} when the folder cannot be used
  * @example
  * const store = await openStore('file:.sessions')
@@ -32,7 +32,7 @@ export async function openStore(url: string): Promise<SessionStore> {
     case 'postgresql':
       return (await import('./postgres/index.js')).postgresStore({ connectionString: url })
   }
-  // What follows the scheme may hold a password.
+  // The part after the scheme may contain a password.
   throw new ConfigError(
     'invalid_store',
     `${scheme === '' ? 'The text' : `A URL with ${scheme}:`} names no session store here. Use memory:, file:DIR, ` +
@@ -41,7 +41,7 @@ export async function openStore(url: string): Promise<SessionStore> {
   )
 }
 
-/** The folder that a URL with `file:` names; null for other URLs, and for one that names none. */
+/** The folder of a `file:` URL. Null for other URLs, and for a URL without a folder. */
 export function findFolder(url: string): string | null {
   return /^file:/i.test(url) ? parseFolder(url.slice('file:'.length)) : null
 }

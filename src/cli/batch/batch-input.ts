@@ -13,14 +13,14 @@ export interface DamagedLine {
 }
 
 export interface InputSummary {
-  /** How many items there are. */
+  /** The number of items. */
   count: number
   /** The first damaged lines, at most 20. */
   damaged: DamagedLine[]
   damagedCount: number
 }
 
-/** A file with one item on each line. It is streamed twice: to check it and to run it. */
+/** A file with one item per line. It is streamed twice, once for the check and once for the run. */
 export class BatchInput {
   readonly #path: string
   readonly #name: string

@@ -20,9 +20,9 @@ export interface ResultLine {
   reason: Reason | null
   /** The last answer. */
   output: string
-  /** Tokens of the run; null without a run. */
+  /** Tokens of the run, or null without a run. */
   usage: Omit<Usage, 'cost'> | null
-  /** Cost of the run in USD; null when it is unknown. */
+  /** Cost of the run in USD, or null if it is unknown. */
   cost: number | null
   /** Present when an error, a limit or a shield has ended the run. */
   error?: { code: string; message: string }
@@ -50,7 +50,7 @@ const noResult = { state: 'ERROR', reason: null, output: '', usage: null }
 /** Receives the results in the order of the input. */
 export interface Results {
   write(line: ResultLine): Promise<void>
-  /** `isComplete`: every item has a line. */
+  /** `isComplete` means that every item has a line. */
   close(isComplete: boolean): Promise<void>
 }
 
@@ -64,8 +64,8 @@ export function createResultStream(stdout: Writable): Results {
 }
 
 /**
- * Opens the file of the results. Equal lines of an earlier command stay; from the first that differs (a torn line, an item
- * that waited), the file is written again.
+ * Opens the file of the results. Equal lines of an earlier command stay. The file is rewritten from the first different
+ * line, such as a torn line or an item that waited.
  * @throws {CliError} `foreign_results` for a file with other content, `unwritable_file`
  */
 export async function openResultsFile(

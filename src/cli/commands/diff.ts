@@ -72,7 +72,7 @@ async function formatDiff(diff: MachineDiff, format: (typeof formats)[number]): 
   return format === 'svg' ? toSvg(chart, { look }) : toMermaid(chart, look)
 }
 
-/** Snapshots are left out, because their contexts may be large. */
+/** Snapshots are omitted, because their contexts may be large. */
 function toJson({ differences, pairs, bounded, declared }: MachineDiff): unknown {
   const brief = ({ input, steps }: MachineDiff['differences'][number]['before']): unknown => ({
     input,

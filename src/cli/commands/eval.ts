@@ -66,7 +66,7 @@ const optionSpecs = {
 } as const
 
 export interface EvalOptions {
-  /** Undefined: sessions of `source` are replayed. */
+  /** If undefined, sessions of `source` are replayed. */
   cases: string | undefined
   source: { last: number; prefix: string | undefined; tags: SessionTags } | undefined
   agent: string
@@ -324,7 +324,7 @@ async function loadScorers(path: string, cwd: string): Promise<Scorers> {
   }
 }
 
-/** Checks that a report can be written, before anything is spent. */
+/** Checks that a report can be written, before the evaluation costs money. */
 async function checkWritable(option: string, path: string | undefined, cwd: string): Promise<void> {
   if (path === undefined) return
   const file = resolve(cwd, path)

@@ -129,8 +129,8 @@ type Response = ModelOutput['response']
 type AssistantMessage = Extract<Message, { role: 'assistant' }>
 
 /**
- * The usage of each assistant message, from the responses in the log; null for a message from elsewhere. A response without
- * a message (a part of a continued answer) counts for the next message.
+ * The usage of each assistant message, from the responses in the log; null for a message without a response. A response
+ * without a message (a part of a continued answer) counts for the next message.
  */
 async function listResponseUsage(
   store: SessionStore,

@@ -33,7 +33,7 @@ import { exitCodesNote } from './run.js'
 
 type AnswerKind = 'approve' | 'reject' | 'output'
 
-/** An answer on the command line. The pending calls decide where the call's id ends. */
+/** An answer on the command line. The pending calls determine the end of the call's id. */
 interface AnswerOption {
   kind: AnswerKind
   text: string
@@ -231,7 +231,7 @@ function parseArguments(
   }
 }
 
-/** An answer needs the fingerprint: without it, the answer could apply to arguments that the user has not seen. */
+/** An answer needs the fingerprint. Otherwise it could apply to arguments that the user has not seen. */
 function describeOtherCall(kind: AnswerKind, { call, kind: match }: CallMatch): string {
   const id = formatCallId(call.callId)
   const problem =

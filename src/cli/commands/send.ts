@@ -126,7 +126,7 @@ function checkMessage(
     throw badUsageError(`Write: statewright ${`${usage} ${word} ${takes}`.trimEnd()}`, 'MESSAGE')
 }
 
-/** The parts of a message that its text decides. */
+/** The parts of a message that its text determines. */
 function createTextMessage(word: string, text: string | undefined): MessageForAll | null {
   switch (word) {
     case 'cancel':
@@ -165,7 +165,7 @@ async function createMessage(
   return { type: 'toolOutput', ...target, value: parseValue(second ?? '') }
 }
 
-/** The call of an answer. An unknown call is sent unchanged, and refused where the message is checked. */
+/** The call of an answer. An unknown call is sent unchanged. The check of the message refuses it. */
 async function findCallTarget(
   store: SessionStore,
   id: string,

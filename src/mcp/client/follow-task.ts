@@ -15,7 +15,7 @@ const maxFailures = 6
 
 const cancelMs = 5_000
 
-/** How often a task may repeat answered questions, because a server may need a moment to accept an answer. */
+/** Maximum repetitions of answered questions, because a server may need time to accept an answer. */
 const maxStaleLooks = 20
 
 export interface TaskFollowing {
@@ -24,7 +24,7 @@ export interface TaskFollowing {
   timeoutMs: number
   /** Returns a new connection when the old one is lost. */
   connect: () => Promise<McpConnection>
-  /** Keeps work that outlives the call. */
+  /** Tracks work that outlives the call. */
   keep: (work: Promise<unknown>) => void
 }
 
@@ -75,7 +75,7 @@ export async function followTask(
         // The older form requests input over the connection while the result is requested.
         if (state.inputRequests === undefined)
           return await ask('tasks/result', taskId, following, { timeoutMs: 0 })
-        // A person is asked again, at most as often as in any call.
+        // A person is asked again, up to the limit of any call.
         if (isNew || refusal !== undefined || looks >= maxStaleLooks)
           return { resultType: 'input_required', inputRequests: explainAgain(inputRequests, given, refusal) }
       } else given = {}
@@ -185,7 +185,7 @@ async function readOutcome(
   return ask('tasks/result', id, following)
 }
 
-/** Reconnects to a server that is away, because the task survives there. */
+/** Reconnects to an unreachable server, because the task survives there. */
 async function ask(
   method: string,
   taskId: string,

@@ -35,7 +35,7 @@ export async function createHttpWire(
 ): Promise<ServerWire> {
   const { StreamableHTTPClientTransport } = await loadClientSdk()
   const address = new URL(url)
-  /** Requests without an answer; true when their stream can be resumed. */
+  /** Pending requests. True if their stream can be resumed. */
   const open = new Map<RequestId, boolean>()
   let failedStreams = 0
 
@@ -60,7 +60,7 @@ export async function createHttpWire(
         throw error
       })
       if (response.ok) failedStreams = 0
-      // 405: the server has no such stream, which is allowed.
+      // 405 means that the server has no such stream, which is allowed.
       else if (response.status !== 405) countFailure()
       return answer(response, () => undefined)
     }
@@ -85,7 +85,7 @@ export async function createHttpWire(
     }
   }
 
-  /** A stream that has ended without its answer will not deliver it any more. */
+  /** A stream that has ended without its answer will not deliver it. */
   const closeUnanswered = (id: RequestId): void => {
     if (open.get(id) !== false) return
     const error = {
@@ -152,7 +152,7 @@ export function isForServer(address: URL, to: string | URL, { headers, body }: R
   return isStream || (typeof body === 'string' && readProperty(JSON.parse(body), 'jsonrpc') !== undefined)
 }
 
-/** Headers of the SDK win. */
+/** Headers of the SDK take precedence. */
 export function addHeaders(
   given: RequestInit['headers'],
   more: Readonly<Record<string, string>> = {},

@@ -125,7 +125,7 @@ async function connectAnyWay(
   }
 }
 
-/** Some servers exit at an unknown request, and some have only an event stream. */
+/** Some servers exit at an unknown request, and some only have an event stream. */
 function findOlderWay(options: CheckedMcpOptions, error: unknown): Way | undefined {
   const { cause } = error as Error
   if ('command' in options) {

@@ -44,27 +44,27 @@ export interface McpAddress {
   url: string | URL
   /** Headers of every request: `{ Authorization: 'Bearer …' }`. */
   headers?: Readonly<Record<string, string>>
-  /** How the user signs in when the server requires it. Defaults to a server that answers 401 cannot be used. */
+  /** The sign-in of the user, if the server requires one. Without it, a server that answers 401 cannot be used. */
   auth?: McpAuth
 }
 
-/** Which tools are used, and how far the server is trusted. */
+/** Selection of tools, and trust in the server. */
 export interface McpCommonOptions {
-  /** The prefix of the tool names. Defaults to the server's own name. */
+  /** The prefix of the tool names. Defaults to the server's name. */
   name?: string
   /** The tools to use, by their names on the server. All by default. */
   only?: readonly string[]
-  /** Tools to leave out. */
+  /** Tools to omit. */
   except?: readonly string[]
   /**
-   * Whether a person must approve each call; a function decides by the tool's name on the server. `annotations`:
-   * approve calls of tools that are not annotated as read-only (`readOnlyHint`) or additive (`destructiveHint:
+   * Whether a person must approve each call. A function decides by the tool's name on the server. `annotations`
+   * requires approval for tools that are not annotated as read-only (`readOnlyHint`) or additive (`destructiveHint:
    * false`). Default false.
    */
   needsApproval?: boolean | 'annotations' | McpApproval
   /**
-   * Whether the model sees only one line about each tool until it looks the tool up or calls it; a function decides by
-   * the tool's name on the server. Needs `toolSearch()` among the agent's tools. Default false.
+   * Whether the model sees only one line about each tool until it searches for the tool or calls it. A function decides
+   * by the tool's name on the server. Needs `toolSearch()` among the agent's tools. Default false.
    */
   defer?: boolean | ((toolName: string) => boolean)
   /**
@@ -83,9 +83,9 @@ export interface McpCommonOptions {
   timeoutMs?: number
   /** Milliseconds that the server has to start and list its tools. Default 30 000. */
   startTimeoutMs?: number
-  /** Maximum bytes of one message; a longer one ends the connection. Default 10 485 760 (10 MiB). */
+  /** Maximum bytes of one message. A longer message ends the connection. Default 10 485 760 (10 MiB). */
   maxMessageBytes?: number
-  /** Receives a sentence about each tool that is left out, and about lists that could not be read. */
+  /** Receives a sentence about each omitted tool, and about unreadable lists. */
   onWarning?: (warning: string) => void
 }
 
@@ -93,7 +93,7 @@ export interface McpCommonOptions {
 export type McpApproval = (toolName: string, args: JsonObject) => boolean | Promise<boolean>
 
 /**
- * A server, and how its tools are used.
+ * A server, and options for its tools.
  *
  * @example
  * await mcpTools({ url: 'https://mcp.example.com', headers: { Authorization: `Bearer ${token}` }, only: ['search'] })
@@ -195,9 +195,9 @@ export function checkMcpOptions(input: unknown): CheckedMcpOptions {
   return { ...defaults, ...Object.fromEntries(given) } as CheckedMcpOptions
 }
 
-/** An MCP server for agents. Add it to an agent's `tools`; its list may change while the agent runs. */
+/** An MCP server for agents. Add it to an agent's `tools`. Its list may change while the agent runs. */
 export interface McpServer extends ToolSource {
-  /** `options.name`, or the server's own name. */
+  /** `options.name`, or the server's name. */
   readonly name: string
   /** The current tools. */
   readonly tools: readonly Tool[]

@@ -118,7 +118,7 @@ class ReconnectingServer implements McpServer {
   }
 
   async #close(): Promise<void> {
-    // A server that is being restarted must be closed, too.
+    // A server that is being restarted must also be closed.
     await this.#opening?.catch(() => undefined)
     await Promise.all(this.#ending)
     await this.#connection?.close()
@@ -189,7 +189,7 @@ class ReconnectingServer implements McpServer {
     if (this.#isClosed) throw new ToolError('failed', `The MCP server '${this.#name}' was closed.`)
   }
 
-  /** Never rejects: if the new list cannot be read, the old one stays. */
+  /** Never rejects. If the new list cannot be read, the old one stays. */
   #refresh(): Promise<void> {
     this.#hasChanged = true
     const connection = this.#connection
@@ -220,7 +220,7 @@ class ReconnectingServer implements McpServer {
     }
     const listed = connection.hasTools ? await listTools(connection, maxMessageBytes, warn) : []
     const json = JSON.stringify(listed)
-    // The array stays the same while its tools do, as ToolSource requires.
+    // The array stays the same until its tools change, as ToolSource requires.
     if (json === this.#listed) return
     this.#listed = json
     const call = (asked: McpCall): Promise<JsonObject> => this.#call(asked)

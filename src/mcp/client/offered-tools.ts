@@ -50,7 +50,7 @@ function isSerializable(tool: Json): boolean {
   }
 }
 
-/** Creates the tools that agents can use, and warns about each of the others. */
+/** Creates the usable tools, and warns about each other tool. */
 export function createOfferedTools(
   listed: readonly Json[],
   names: ToolNames,
@@ -91,8 +91,8 @@ const maxPrefix = 32
 const maxNames = 10_000
 
 /**
- * Names for the model: `server_tool`, of letters, digits, `_` and `-`. A name is never reassigned, so no other tool
- * can receive a call that was meant for it.
+ * Names for the model: `server_tool`, of letters, digits, `_` and `-`. A name is never reassigned, so a different tool
+ * cannot receive its calls.
  */
 export class ToolNames {
   readonly #prefix: string

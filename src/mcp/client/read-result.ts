@@ -50,7 +50,7 @@ function readContent({ content, structuredContent }: JsonObject): Json[] {
 /** Characters of JSON that the log stores for the app. */
 const maxAppData = 65_536
 
-/** The parts of a result that only the app gets; null when there are none, or too many. */
+/** The parts of a result for the app alone. Null if there are none or too many. */
 export function readAppData({ _meta: meta, structuredContent }: JsonObject): JsonObject | null {
   // Keys of the protocol are not part of the result.
   const entries = isRecord(meta) ? Object.entries(meta).filter(([key]) => !key.startsWith(ofProtocol)) : []
@@ -72,7 +72,7 @@ function countJson(data: JsonObject): number {
 
 const ofProtocol = 'io.modelcontextprotocol/'
 
-/** Null for text only, and for more than a request can contain. */
+/** Null if the result has only text, or exceeds the size of a request. */
 function toToolContent(content: readonly Json[], head: readonly string[]): ToolContent | null {
   const said = content.flatMap(toParts)
   if (said.every(({ type }) => type === 'text')) return null

@@ -37,14 +37,14 @@ export function listContents({ contents }: { contents?: Json }): Json[] {
 }
 
 /**
- * The messages of a server's prompt, for `run`. The last one must be the user's. They are the server's words in the
- * user's name, so use only prompts of servers that you trust.
+ * The messages of a server's prompt, for `run`. The last one must be the user's. The server writes them in the user's
+ * name, so only use prompts of trusted servers.
  *
  * @example
  * const server = await mcpTools({ url: 'https://mcp.example.com' })
  * agent.run(await mcpPrompt(server, 'review', { language: 'TypeScript' }))
  * @throws {UsageError} `invalid_argument`
- * @throws {StatewrightError} `mcp_failed`, when the server does not know the prompt, or is away
+ * @throws {StatewrightError} `mcp_failed`, when the server does not know the prompt or cannot be reached
  */
 export async function mcpPrompt(
   server: McpServer,

@@ -9,29 +9,29 @@ import { quoteText } from './plain-text.js'
 
 /** Events of a transport. */
 export interface WireEvents {
-  /** The server is gone, or must not continue. */
+  /** The server has ended, or must not continue. */
   onLost: (reason: ServerLoss) => void
-  /** Something arrived that is not a message. */
+  /** Invalid data arrived. */
   onComplaint: (error: Error) => void
 }
 
 export interface ServerLoss {
   /** Completes a sentence about the server: 'has ended', 'sent more than …'. */
   reason: string
-  /** Whether the interrupted call may work when it is repeated. */
+  /** Whether a retry of the interrupted call may succeed. */
   transient: boolean
 }
 
 /** A transport of the SDK, with missing features added. */
 export interface ServerWire {
   readonly transport: Transport
-  /** The server's place for people, without secrets. */
+  /** The server's address for people, without secrets. */
   readonly place: string
-  /** Whether schemas can send arguments as headers, too. */
+  /** Whether schemas can also send arguments as headers. */
   readonly hasHeaders: boolean
-  /** How long a server may take to answer the version probe. */
+  /** Timeout for the answer to the version probe. */
   readonly probeTimeoutMs: number
-  /** The last output of the server as a sentence; '' without one. */
+  /** The last output of the server as a sentence, or ''. */
   getLastOutput(): string
   /** Explains an error, as a sentence. */
   explain(error: unknown): string | undefined
@@ -62,7 +62,7 @@ export class ServerLostError extends Error {
   }
 }
 
-/** The server does not know this session any more, so it has not executed the call. */
+/** The server no longer knows this session, so it has not executed the call. */
 export class SessionExpiredError extends Error {}
 
 /** Converts an error into `mcp_unavailable`, or `mcp_timeout` when the server did not answer in time. */
@@ -103,7 +103,7 @@ export function toCallError(error: unknown, name: string, wire: ServerWire): Err
     const message = joinSentences(`${server} ${reason} during the call. ${doubtHint}`, wire.getLastOutput())
     return new ToolError(transient ? 'transient' : 'failed', message)
   }
-  // It names the server already. A call without a sign-in has not been executed.
+  // The error already names the server. A call without a sign-in has not been executed.
   if (error instanceof StatewrightError) return new ToolError('failed', error.message, { cause: error })
   const status = findHttpStatus(error)
   if (status !== undefined) {
@@ -114,7 +114,7 @@ export function toCallError(error: unknown, name: string, wire: ServerWire): Err
   return new Error(`${server}: ${describeError(error)}`, { cause: error })
 }
 
-/** The HTTP status of a transport error; never a number from the server's answer. */
+/** The HTTP status of a transport error, never a number from the server's answer. */
 export function findHttpStatus(error: unknown): number | undefined {
   const name = readProperty(error, 'name')
   const status = readProperty(error, name === 'SseError' ? 'code' : 'status')

@@ -39,7 +39,7 @@ export async function createStdioWire(
   })
   // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the SDK has these only
   transport.onerror = (error) => {
-    // After this error the SDK gives the child up, and takes seconds to do so.
+    // After this error, the SDK abandons the child, which takes seconds.
     if (!error.message.startsWith('ReadBuffer exceeded')) return onComplaint(error)
     onLost({
       reason: `sent a message of more than ${maxMessageBytes} bytes and was stopped`,
@@ -68,7 +68,7 @@ export async function createStdioWire(
       try {
         process.kill(pid, 'SIGKILL')
       } catch {
-        // The child has exited already.
+        // The child has already exited.
       }
     },
   }

@@ -10,8 +10,8 @@ export const tasksExtension = 'io.modelcontextprotocol/tasks'
 const taskKey = 'statewright/task'
 
 /**
- * Sees each answer before the SDK does. The SDK refuses an answer that is a task, so the task is moved into `_meta` of
- * a result.
+ * Receives each answer before the SDK. The SDK refuses an answer that is a task, so the task is moved into `_meta` of a
+ * result.
  */
 export function watchAnswers(
   transport: Transport,
@@ -48,7 +48,7 @@ export interface TaskState {
   pollMs: number
   /** Milliseconds from creation, or null for no limit. */
   ttlMs: number | null
-  /** Changes with each sign of life. */
+  /** Changes with each update. */
   updatedAt: string | undefined
   /** Only in the extension. */
   result: JsonObject | undefined
@@ -56,7 +56,7 @@ export interface TaskState {
   inputRequests: JsonObject | undefined
 }
 
-/** Undefined when the call has a result instead. */
+/** Undefined if the call has a result. */
 export function findTask(result: JsonObject): TaskState | undefined {
   const task = readProperty(readProperty(result, '_meta'), taskKey) ?? result['task']
   const state = readTask(task)

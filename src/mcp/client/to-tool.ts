@@ -28,7 +28,7 @@ export interface McpToolParts {
   options: Pick<CheckedMcpOptions, 'needsApproval' | 'trustAnnotations' | 'defer' | 'timeoutMs'>
   calls: OpenCalls
   call: (call: McpCall) => Promise<JsonObject>
-  /** Whether schemas can send arguments as headers, too. */
+  /** Whether schemas can also send arguments as headers. */
   hasHeaders: boolean
   tasks: McpConnection['tasks']
 }
@@ -110,7 +110,7 @@ export function toTool(
           if (reports <= maxProgress) progress(report)
         },
         open: calls,
-        // Continuing a task repeats nothing.
+        // Continuing a task does not repeat its effects.
         isRepeatable: () => readOnly || idempotent || isKept,
         timeoutMs,
         timeoutError: () => createSilenceError(server, timeoutMs),
@@ -134,7 +134,7 @@ function checkRequired(args: JsonObject, { required, properties }: JsonObject): 
   return issues.length > 0 ? { issues } : { value: args }
 }
 
-/** Attributes the description to the server, because it may try to give the model orders. */
+/** Attributes the description to the server, because it may contain instructions to the model. */
 function createDescription(listed: Json, toolName: string, server: string): string {
   const words = [readProperty(listed, 'description'), readProperty(listed, 'title')].find(
     (text): text is string => typeof text === 'string' && text.trim() !== '',
@@ -166,7 +166,7 @@ export function readInputSchema(listed: Json | undefined): Json | undefined {
   }
 }
 
-/** Why no model can use this input schema; completes a sentence about the schema. `fitTools` adapts all others. */
+/** Why models cannot use this input schema, as the end of a sentence about it. `fitTools` adapts all others. */
 export function findSchemaFault(schema: unknown): string | undefined {
   if (!isRecord(schema) || schema.type !== 'object') return 'is not of type "object"'
   if (isNestedDeeper(schema, maxDepth)) return `is nested more than ${maxDepth} levels deep`

@@ -10,7 +10,7 @@ import type { FoldedSession } from '../../core/sessions/fold-session.js'
 import { findClientId } from '../../core/sessions/find-turn.js'
 
 /**
- * How an agent appears as a tool.
+ * The presentation of an agent as a tool.
  *
  * @example
  * const weather: McpAgentTool = {

@@ -14,8 +14,8 @@ import { TaskDesk } from './task-desk.js'
 export interface McpHandler {
   (request: Request): Promise<Response>
   /**
-   * Starts nothing more. Runs continue for `drainMs`, then stop where another process can continue. Settles when all
-   * have settled.
+   * Stops starting runs. Active runs continue for `drainMs`, then stop where another process can continue. Settles when
+   * all runs have settled.
    */
   drain: () => Promise<void>
 }

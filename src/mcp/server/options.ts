@@ -12,9 +12,11 @@ import { type CheckedExpose, checkExpose, type ExposeOptions } from '../../web/e
 import { type AgentTool, createAgentTools, type McpAgentTool } from './agent-tools.js'
 
 export interface McpServerOptions<Context = unknown> extends SessionRunnerOptions {
-  /** Each agent is a tool of this name. They need one store with an inbox, and no `interactive`. */
+  /**
+   * Each agent is a tool with this name. The agents must share a store with an inbox, and must not be `interactive`.
+   */
   agents: Agents<Context>
-  /** Which sessions a request may start, see and answer, as in `chatHandler`. Required. */
+  /** Determines the sessions that a request may start, see and answer, as in `chatHandler`. Required. */
   authorize: Authorize<NoInfer<Context>>
   /** Descriptions of the tools, by the names of the agents. */
   tools?: Readonly<Record<string, McpAgentTool>>
@@ -24,25 +26,25 @@ export interface McpServerOptions<Context = unknown> extends SessionRunnerOption
   version?: string
   /** Instructions for the client's model. */
   instructions?: string
-  /** Where a person answers a session, for clients that cannot be asked. */
+  /** The address where a person answers a session, for clients that cannot be asked. */
   answerUrl?: (task: string) => string
   /**
    * The command that answers a session, without its arguments: `statewright send`. Results for clients that cannot be
-   * asked show it with the arguments to the model that made the call. Default: none; over stdio `statewright send`.
-   * `null`: none.
+   * asked show it, with arguments, to the calling model. No command by default, except `statewright send` over stdio.
+   * `null` shows none.
    */
   answerCommand?: string | null
   /**
-   * The allowed host names of requests (`Host`, `Origin`), against DNS rebinding and requests of other sites. Default:
-   * with `authorize: 'none'`, the names of this machine; with a function, which may read cookies, any `Host`, and no
-   * `Origin` of another site.
+   * The allowed host names of requests (`Host`, `Origin`), against DNS rebinding and requests of other sites. With
+   * `authorize: 'none'`, the default is the names of this machine. With a function, which may read cookies, the default
+   * is any `Host`, and no `Origin` of another site.
    */
   hosts?: readonly string[]
   /** The maximum size of a request body in bytes. Default: 4,194,304. */
   maxBodyBytes?: number
-  /** How often clients should poll a task, in milliseconds. Default: 1,000. */
+  /** Poll interval for clients, in milliseconds. Default: 1,000. */
   pollMs?: number
-  /** Which errors clients see, as in `chatHandler`. Defaults to a sentence and a code. */
+  /** The errors that clients see, as in `chatHandler`. Defaults to a sentence and a code. */
   expose?: Pick<ExposeOptions, 'errors'>
   /** Receives each error that clients do not see in full. Defaults to a warning of the process. */
   onError?: (error: unknown) => void

@@ -67,7 +67,7 @@ async function callTool(
   context: Context,
 ): Promise<CallResult> {
   const state = readRequestState(context.mcpReq.requestState())
-  // A call runs with the sender's rights. An answer continues a run that its process has left only with `mayContinue`.
+  // A call runs with the sender's rights. An answer continues an abandoned run only with `mayContinue`.
   const grant = state === undefined ? { ...connection.grant, mayContinue: true } : connection.grant
   const served = { ...connection, grant }
   const { sdk, desk, options } = served
@@ -99,7 +99,7 @@ async function callTool(
     return await settleCall(served, server, id, context)
   } finally {
     stopProgress()
-    // A client without a session or a key cannot come back.
+    // A client without a session or a key cannot return to the task.
     const isLost = signal.aborted && key === undefined && params.arguments?.['session'] === undefined
     const standing = isLost ? await desk.look(id, grant, { continues: false }) : null
     if (standing) await desk.cancel(standing, grant, 'The client has left.')
@@ -245,7 +245,7 @@ function canAsk({ era }: Pick<ServedConnection, 'era'>, server: ServerSdk.Server
   return canElicit(era === 'modern' ? getDeclared(context) : server.getClientCapabilities())
 }
 
-/** A bare `elicitation: {}` means forms. */
+/** An empty `elicitation: {}` means forms. */
 function canElicit(declared: ServerSdk.ClientCapabilities | undefined): boolean {
   const elicitation = declared?.elicitation
   if (!elicitation) return false
@@ -286,7 +286,7 @@ function unknownTaskError(sdk: typeof ServerSdk, id: string): Error {
   return new sdk.ProtocolError(sdk.ProtocolErrorCode.InvalidParams, `There is no task '${id}'.`)
 }
 
-/** Clients get a sentence and a code; the app gets the error. */
+/** Clients receive a sentence and a code. The app receives the error. */
 function toProtocolError({ sdk, options }: ServedConnection, error: unknown): Error {
   if (error instanceof sdk.ProtocolError) return error
   options.onError(error)

@@ -10,7 +10,7 @@ import type { SessionMessage } from '../../core/sessions/inbox/session-message.j
 export type Question = {
   key: string
   about: string
-  /** False when a form cannot show all of it. */
+  /** False if a form cannot show the complete question. */
   fitsForm: boolean
 } & ({ kind: 'call'; call: PendingCall } | { kind: 'pause' })
 
@@ -29,7 +29,7 @@ interface RequestedSchema {
 /** A message for the session, `left` to answer later, or an error. */
 export type FormAnswer = { message: SessionMessage } | 'left' | { fault: string }
 
-/** The questions of an idle run, in the order of the calls. A pause has no id, so its key is `head` of the log. */
+/** The questions of an idle run, in call order. A pause has no id, so its key is the `head` of the log. */
 export function listQuestions(
   { state, pending = [], why }: { state: string; pending?: readonly PendingCall[] | undefined; why: string },
   head: number,

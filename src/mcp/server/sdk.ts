@@ -20,7 +20,7 @@ export function loadStdioSdk(): Promise<typeof StdioSdk> {
  * stderr, because some clients close the connection at a line that is not a message.
  */
 export function reserveStdout(): { stdout: Writable; release: () => void } {
-  // Workers import this module, too, and have no such streams.
+  // Workers also import this module, and have no such streams.
   const stream = process.getBuiltinModule('node:stream')
   const { stdout, stderr } = process
   const write = stdout.write.bind(stdout)

@@ -37,7 +37,7 @@ export interface StandingTask extends Task, TaskView {
   /** Milliseconds since the epoch. */
   createdAt: number
   updatedAt: number
-  /** True when no process works on it, and this principal may not continue it. */
+  /** True if no process works on the task, and this principal may not continue it. */
   isLeft: boolean
   /** Proves that its owner has seen the task. It is a digest of the run's random id. */
   seal: string
@@ -50,9 +50,9 @@ export interface TaskCall extends ToolRequest {
   key: string | undefined
 }
 
-/** How often a process checks a session that another one runs, in milliseconds. */
+/** Poll interval for a session that another process runs, in milliseconds. */
 const lookMs = 250
-/** How often it checks whether a started run is in the store. */
+/** Poll interval for a started run to appear in the store. */
 const beginLookMs = 10
 
 /**
@@ -79,7 +79,7 @@ export class TaskDesk {
   }
 
   /**
-   * Starts the task of a call, or finds the one that the same call started before. Resolves when it is in the store.
+   * Starts the task of a call, or finds the task of an earlier identical call. Resolves when it is in the store.
    * @throws {UsageError} `session_in_use`, `key_reused`, `invalid_session`, `invalid_input`
    */
   async begin(call: TaskCall, grant: AccessGrant): Promise<Task> {
@@ -104,8 +104,8 @@ export class TaskDesk {
   }
 
   /**
-   * Finds the task of a call that returns the server's state. The call must be the same one. Null when this principal
-   * has no such task.
+   * Finds the task of a call that returns the server's state. The call must be identical. Null if this principal does
+   * not have the task.
    * @throws {UsageError} `other_call`
    */
   async recall(state: CallState, call: TaskCall, grant: AccessGrant): Promise<Task | null> {
@@ -126,8 +126,8 @@ export class TaskDesk {
   }
 
   /**
-   * Reads a task; null when this principal has none with this id. With `continues`, this process continues a task that
-   * no process runs.
+   * Reads a task, or returns null if this principal has no task with this id. With `continues`, this process continues
+   * a task that no process runs.
    */
   async look(
     id: string,
@@ -220,11 +220,11 @@ export class TaskDesk {
     void this.#work(session, grant)
   }
 
-  /** False when the answer comes too late. */
+  /** False if the answer is too late. */
   async #tell(session: string, message: SessionMessage, question?: Question): Promise<boolean> {
     const { agents, store } = this.#options
     try {
-      // An answer that is sent twice counts once.
+      // A repeated answer counts once.
       await sendToSession(agents, store, session, message, { key: question && `mcp ${question.key}` })
       return true
     } catch (error) {
@@ -323,7 +323,7 @@ export class TaskDesk {
   }
 }
 
-/** Whether a run without a lease owner has something to do. */
+/** Whether a run without a lease owner has pending work. */
 function canGoOn({ run }: FoldedSession, unread: readonly ControlEvent[]): boolean {
   if (run?.status !== 'active') return false
   const { state } = run.context
@@ -351,7 +351,7 @@ const lateCodes: ReadonlySet<string> = new Set([
   'not_waiting',
 ])
 
-/** The same key always means the same session, without any memory. */
+/** The session id is derived from the key, so it needs no stored mapping. */
 function createKeyedId(agent: string, key: string): string {
   if (key === '' || key.length > 200)
     throw new UsageError(
@@ -363,7 +363,8 @@ function createKeyedId(agent: string, key: string): string {
 }
 
 /**
- * The turn that a call started before: any turn with a key, the latest without one. Null without one.
+ * The turn that an earlier identical call started. With a key, any turn can match, otherwise only the latest. Null if
+ * none matches.
  * @throws {UsageError} `key_reused`
  */
 function findTurn(folded: FoldedSession, call: TaskCall, session: string): number | null {
@@ -410,7 +411,7 @@ function createSeal({ task, folded }: { task: Task; folded: FoldedSession }): st
   return sha256(`${task.session}\n${task.turn}\n${folded.run?.context.runId ?? ''}`).slice(0, 32)
 }
 
-/** A provider may use an id twice, so the message and the fingerprint count, too. */
+/** A provider may reuse an id, so the message and the fingerprint are also compared. */
 function isAnswerTo(event: AnswerEvent, { callId, fingerprint, messageId }: PendingCall): boolean {
   return (
     event.callId === callId &&
@@ -434,7 +435,7 @@ function parseTaskId(id: string): { named: string; turn: number } | null {
 
 const isBusy = (error: unknown): boolean => error instanceof StoreError && error.code === 'session_busy'
 
-/** Another process works on it, or will. */
+/** Another process works on the task, or will. */
 const isElsewhere = (error: unknown): boolean =>
   isBusy(error) || (error instanceof UsageError && error.code === 'draining')
 

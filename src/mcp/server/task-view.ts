@@ -26,7 +26,7 @@ export interface ToolResult {
   _meta?: Record<string, unknown>
 }
 
-/** `session` is the client's id of it. */
+/** `session` is the client's session id. */
 export async function viewTask(
   { run, head, definition }: FoldedSession,
   session: string,

@@ -66,7 +66,7 @@ async function readData(
   return { bytes }
 }
 
-/** The last part of the path. The query is left out, because it may be a secret. */
+/** The last part of the path. The query is omitted, because it may be a secret. */
 function getUrlName({ pathname, host }: URL): string {
   const last = pathname.split('/').findLast((part) => part !== '')
   return last === undefined ? host : decodePercent(last)
@@ -104,11 +104,11 @@ async function readHandle(
   maxBytes: number,
 ): Promise<Uint8Array> {
   const stats = await handle.stat()
-  // The file was exchanged after it was located.
+  // The file was replaced after it was located.
   if (!stats.isFile() || stats.ino !== before.ino || stats.dev !== before.dev) throw notAFileError(name)
   const refusal = () => tooLargeError(name, maxBytes)
   if (stats.size > maxBytes) throw refusal()
-  // Counted anyway, because some files report no size, and others grow.
+  // Bytes are counted as well, because some files report no size, and others grow.
   return await collectBytes(handle.createReadStream({ autoClose: false }), maxBytes, refusal)
 }
 
@@ -116,7 +116,7 @@ async function locateFile(path: string, name: string, root: string | undefined):
   if (root === undefined) return await realpath(path)
   const base = await realpath(root)
   const wanted = resolve(root, path)
-  // Checked as written, so that nothing is revealed about files outside.
+  // Checks the path as written, so that errors reveal no files outside the folder.
   if (!isInside(resolve(root), wanted) && !isInside(base, wanted)) throw outsideRootError(name)
   const real = await realpath(wanted)
   if (!isInside(base, real)) throw outsideRootError(name)

@@ -59,8 +59,8 @@ export interface AttachmentOptions {
   /** Cancels the loading, which then rejects with the signal's reason. */
   signal?: AbortSignal
   /**
-   * The folder that paths are relative to and must stay in, after links are resolved. Without it any file of this
-   * process can be read, so set it whenever a path comes from a user or a model.
+   * The base folder of paths. Resolved links must stay inside it. Without it, any file that the process can access is
+   * readable, so set it if paths come from users or models.
    */
   root?: string
   /** Private addresses that URLs may lead to: addresses, CIDR blocks or host names. None by default. */
@@ -85,7 +85,7 @@ export interface AttachmentLimits {
   maxChars: number
   maxPages: number
   timeoutMs: number
-  /** Never aborts without an option. */
+  /** Without the option, the signal never aborts. */
   signal: AbortSignal
   root: string | undefined
   addresses: AddressPolicy
@@ -115,13 +115,13 @@ export type AttachmentErrorCode =
   | 'unsupported_type'
   /** The content does not match its type. */
   | 'type_mismatch'
-  /** More than `maxBytes`, or a PDF that unpacks without end. */
+  /** More than `maxBytes`, or a PDF that unpacks to too much data. */
   | 'too_large'
   | 'not_found'
   /** A folder, device, pipe or socket. */
   | 'not_a_file'
   | 'outside_root'
-  /** No permission, damaged, or protected by a password. */
+  /** No permission, damaged, or password-protected. */
   | 'unreadable'
   /** A PDF of images only. */
   | 'no_text'

@@ -7,7 +7,7 @@ import { AttachmentError, type AttachmentErrorCode, type AttachmentLimits } from
 
 /** Megabytes of heap for a conversion. */
 const heapMb = 512
-/** Bytes that a PDF may unpack to. Buffers double as they grow, so the largest stream is half of it. */
+/** Maximum unpacked bytes of a PDF. Buffers double as they grow, so the largest stream is half of it. */
 const getUnpackLimit = (maxBytes: number) => 16 * maxBytes + 32 * 1024 * 1024
 
 type ConversionTask =
@@ -71,8 +71,8 @@ export async function convertPdf(
 }
 
 /**
- * Converts in a separate thread, because untrusted documents may take forever or fill memory, and only a thread can be
- * stopped. It also keeps the event loop free.
+ * Converts in a separate thread, because untrusted documents may take unlimited time or memory, and only a thread can
+ * be stopped. This also keeps the event loop free.
  */
 async function runConversion(task: ConversionTask, name: string, signal: AbortSignal) {
   const worker = new Worker(converterSource, {
@@ -140,9 +140,9 @@ export function resolvePeer(path: string, name: string, purpose: string): string
 }
 
 /**
- * The program of the converter thread. It is a string, because a file would have to be found in every bundle. It gets
- * a task and posts one answer. It counts the bytes that a PDF unpacks to where the reader allocates memory. The
- * browser's unpacker, which cannot be counted, is removed, and the reader works without it.
+ * The program of the converter thread. It is a string, because a file would have to be found in every bundle. It
+ * receives a task and posts one answer. It counts the bytes that a PDF unpacks to where the reader allocates memory.
+ * The browser's unpacker, which cannot be counted, is removed, and the reader works without it.
  */
 const converterSource = String.raw`
 const { parentPort, workerData: task } = require('node:worker_threads')

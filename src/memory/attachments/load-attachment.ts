@@ -39,7 +39,7 @@ export class WorkSlots {
   }
 }
 
-/** Each takes a thread and its memory. Waiting does not count against `timeoutMs`. */
+/** Each conversion uses a thread and its memory. Waiting does not count against `timeoutMs`. */
 const conversionSlots = new WorkSlots(Math.min(4, availableParallelism()))
 
 /**

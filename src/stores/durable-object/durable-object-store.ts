@@ -34,11 +34,13 @@ export interface DurableObjectStoreOptions {
 /** Minimum delay of the alarm. */
 const soonestMs = 10
 /**
- * Minimum delay after the alarm has rung. An alarm set to its own ringing time is dropped, and the object's clock may
- * lag behind.
+ * Minimum delay after the alarm has fired. An alarm set to the time at which it fires is dropped, and the object's
+ * clock may lag behind.
  */
 const soonestAgainMs = 1000
-/** Retry delay for due sessions that nothing here can wake. They belong to another deployment or program. */
+/**
+ * Retry delay for due sessions that this program cannot wake, because they belong to another deployment or program.
+ */
 const overdueMs = 60_000
 
 /** Cloudflare runs one instance of an object at a time, so leases of other instances are void. */

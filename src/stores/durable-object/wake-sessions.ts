@@ -45,7 +45,7 @@ export async function wakeSessions(agents: Agents, options: WakeOptions = {}): P
   const wake = async ({ session }: DueAlarm): Promise<SleepLeft> => {
     try {
       const rest = await runSession(agents, await addHostValues(options, { session }, false))
-      // The run's clock lags behind the alarm by the time that its last write took.
+      // The run's clock lags behind the alarm by the duration of its last write.
       return rest.wakeMs ?? null
     } catch (error) {
       if (error instanceof StoreError && error.code === 'session_busy') return busyMs

@@ -12,7 +12,7 @@ import { dirname } from 'node:path'
 import Database from 'libsql'
 import { StoreError } from '../../core/sessions/store/store-error.js'
 
-/** How long a write waits for writes of other processes, which take microseconds. */
+/** Maximum wait of a write for writes of other processes, which take microseconds. */
 const busyMs = 5000
 
 /** Size of the write-ahead log in 4 KiB pages before a checkpoint, which waits for the disk. */
@@ -22,9 +22,9 @@ const checkpointPages = 4000
 const schemaVersion = 1
 
 /**
- * Records are clustered by session, so that a log is read from neighbouring pages. A session without records was acquired
- * and not written yet. `listed_at` is the time of the last write; it lags behind while a lease is held, so that appends do
- * not update its indexes.
+ * Records are clustered by session, so that a log is read from neighbouring pages. A session without records was
+ * acquired and not written yet. `listed_at` is the time of the last write. It lags behind while a lease is held, so
+ * that appends do not update its indexes.
  */
 const schemaSql = `
   CREATE TABLE log.sessions (
@@ -114,13 +114,13 @@ export function emptyWriteAheadLog(database: Database.Database): boolean {
   return row[0] === 0
 }
 
-/** Releases the files and their locks, also in the middle of a transaction. */
+/** Releases the files and their locks, even during a transaction. */
 export function closeDatabase(database: Database.Database): void {
   for (const last of ['ROLLBACK', 'DETACH log']) {
     try {
       database.exec(last)
     } catch {
-      // No transaction is open, or nothing is attached.
+      // No open transaction, or no attached file.
     }
   }
   database.close()

@@ -72,7 +72,7 @@ export function prepareStatements(database: Database.Database) {
   return {
     begin: () => begin.run(),
     commit: () => commit.run(),
-    /** Also after SQLite has rolled back by itself, as it does on some errors. */
+    /** Also works after SQLite has rolled back itself, which happens on some errors. */
     rollback() {
       try {
         database.exec('ROLLBACK')

@@ -126,7 +126,7 @@ function countUpTo(one: Prepare, which: string, values: readonly unknown[]): num
   return (row as [number])[0]
 }
 
-/** The part of a session's row that decides who may write. */
+/** The part of a session's row that determines its writer. */
 export interface LeaseRow {
   token: string | null
   holder: string | null

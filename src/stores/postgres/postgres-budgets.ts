@@ -89,7 +89,7 @@ function toStoredBudget(row: BudgetRow): StoredBudget {
   }
 }
 
-/** Created on first use. Of two concurrent transactions, the second waits and finds the tables. */
+/** Created on first use. The second of two concurrent transactions waits and finds the tables. */
 const createTablesSql = (schema: string): string => `
   SELECT pg_advisory_xact_lock(hashtext('statewright'), hashtext('${schema}'));
   CREATE TABLE IF NOT EXISTS "${schema}".budgets (

@@ -10,7 +10,7 @@ interface DigestRow {
 
 export async function openPostgresDigests(query: Query, schema: string): Promise<DigestTable> {
   const digests = `"${schema}".digests`
-  // Users without the right to create tables need only that they exist.
+  // Users without the right to create tables only need existing tables.
   const there = await query(
     `SELECT tablename FROM pg_catalog.pg_tables WHERE schemaname = $1 AND tablename = 'digests'`,
     [schema],
@@ -50,7 +50,7 @@ export async function openPostgresDigests(query: Query, schema: string): Promise
   }
 }
 
-/** Created on first use. Of two concurrent transactions, the second waits and finds the table. */
+/** Created on first use. The second of two concurrent transactions waits and finds the table. */
 const createTableSql = (schema: string): string => `
   SELECT pg_advisory_xact_lock(hashtext('statewright'), hashtext('${schema}'));
   CREATE TABLE IF NOT EXISTS "${schema}".digests (

@@ -12,7 +12,7 @@ export interface SessionRow {
   token: string | null
   holder: string | null
   process: string | null
-  /** A bigint comes as text. */
+  /** Postgres returns a bigint as text. */
   head: string
   held: boolean
 }
@@ -115,7 +115,7 @@ export interface PendingAppend {
   summary: SessionSummary | undefined
   /** Whether the lease is released with it. */
   isLast: boolean
-  /** Null if the store refused it and the reason must be found. */
+  /** Null if the store refused it and the reason is not known yet. */
   settle(answer: Appended | null): void
   fail(error: unknown): void
 }

@@ -12,7 +12,7 @@ export async function prepareSchema(pool: Pool, schema: string): Promise<void> {
   client.on('error', ignoreError)
   try {
     await client.query('BEGIN')
-    // Of two concurrent transactions, the second waits here and finds the tables.
+    // The second of two concurrent transactions waits here and finds the tables.
     await client.query(`SELECT pg_advisory_xact_lock(hashtext('statewright'), hashtext($1))`, [schema])
     if ((await currentVersion(client, schema)) === null) await client.query(createSchemaSql(schema))
     await client.query('COMMIT')
@@ -48,8 +48,8 @@ async function currentVersion(client: Pool | PoolClient, schema: string): Promis
 }
 
 /**
- * `listed_at` is the time of the last write; it lags behind while a lease is held, so that appends do not update its indexes.
- * `inbox` is the last message that is still in the inbox, and `last_message` the last one that was ever put there.
+ * `listed_at` is the time of the last write. It lags behind while a lease is held, so that appends do not update its
+ * indexes. `inbox` is the last message in the inbox, and `last_message` is the last message ever added to it.
  */
 const createSchemaSql = (schema: string): string => `
   CREATE SCHEMA IF NOT EXISTS "${schema}";

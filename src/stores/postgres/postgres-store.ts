@@ -63,7 +63,7 @@ const answerMs = 30_000
 /**
  * Sessions in Postgres, for any number of processes and machines. Connects on first use and reconnects. An append is
  * one round trip, as durable as the server's `synchronous_commit`. Needs the package `pg`.
- * @throws {ConfigError} for options that make no sense
+ * @throws {ConfigError} for invalid options
  * @example
  * const store = postgresStore({ connectionString: 'postgres://localhost/app' })
  */

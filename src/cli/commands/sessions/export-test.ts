@@ -30,7 +30,7 @@ interface OriginalRunOptions {
   instructions: string | undefined
 }
 
-/** The known parts of the agent that `statewright run` created for a session; null without any. */
+/** The known parts of the agent that `statewright run` created for a session, or null. */
 async function findRunAgent(
   { config, tools, instructions }: OriginalRunOptions,
   store: SessionStore,
@@ -234,7 +234,7 @@ async function checkPlayable(agent: Pick<Agent, 'config'>, recording: Recording)
     return await replaySession(agent, recording)
   } catch (error) {
     if (!(error instanceof ReplayError) || error.code !== 'session_differs') throw error
-    // The advice at the end is meant for a test that fails later.
+    // The advice at the end is for a test that fails later.
     const message = error.message.replace(/\n\n[^\n]*$/, '')
     throw new CliError(
       'session_differs',

@@ -43,7 +43,7 @@ export const listCommand = defineCommand({
         ...(prefix !== undefined && { prefix }),
         ...(tags.length > 0 && { tags: Object.fromEntries(tags) }),
         ...(since !== undefined && { since: parseTime('--since', since, Date.now()) }),
-        // One more shows whether there are older sessions.
+        // One more session shows whether older sessions exist.
         ...(limit > 0 && { limit: limit + 1 }),
         children: has('children'),
       })

@@ -58,7 +58,7 @@ export const showCommand = defineCommand({
   },
 })
 
-/** Later records of the log can decide how much of a record is shown, so all are read. */
+/** Later records of the log can determine how much of a record is shown, so all records are read. */
 async function showJson(store: SessionStore, id: string, to: number | undefined, io: CliIO): Promise<void> {
   const { records, problem } = clearRecords(await store.read(id), id)
   for (const record of records)
@@ -189,7 +189,7 @@ function formatEventContent(event: AgentMachineEvent): string {
     case 'REPLY':
       return event.messages.map((message) => formatMessageText(message)).join(' ')
     default: {
-      // A fingerprint means nothing to people.
+      // People do not need the fingerprint.
       const { type: _type, now: _now, fingerprint: _fingerprint, ...rest } = event as LooseEvent
       return Object.values(rest)
         .map((value) => (typeof value === 'string' ? value : JSON.stringify(value)))

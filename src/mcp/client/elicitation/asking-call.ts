@@ -51,7 +51,7 @@ const maxState = 65_536
 /**
  * Makes a call, or continues one whose server has requested input. Returns the server's result, or an `Ask` that keeps
  * the run idle until people have answered.
- * @throws as the call, and a ToolError where the server asks what cannot be asked
+ * @throws like the call, and a ToolError for a question that cannot be shown
  */
 export async function makeAskingCall(call: AskingCall): Promise<JsonObject | Ask> {
   const asked = findAsked(call.execution as ToolExecution)
@@ -90,7 +90,7 @@ function begin(call: AskingCall, key: string, given: InputGiven, known: readonly
   })
 }
 
-/** The call that waits for this answer; undefined when it is made again. */
+/** The call that waits for this answer. Undefined if the call is made again. */
 function findOpenCall(
   call: AskingCall,
   key: string,

@@ -27,7 +27,7 @@ interface CallOptions {
   /** Milliseconds without progress. 0 = off. The timer stops while a person is asked. */
   timeoutMs: number
   timeoutError: () => Error
-  /** Answers that an earlier process got to the same questions. */
+  /** Answers to the same questions from an earlier process. */
   known: readonly KnownAnswer[]
 }
 
@@ -158,7 +158,7 @@ export class OpenCall {
     this.#end = reason instanceof ToolError ? { error: reason } : end
     this.#onEnd()
     this.#wake()
-    // A run that has ended never reads this result, so it is dropped after a while.
+    // An ended run never reads this result, so it is dropped later.
     this.#keepFor(this.#forget)
   }
 

@@ -16,15 +16,15 @@ import { checkInput } from '../../../core/config/check-input.js'
 import { describeError, StatewrightError } from '../../../core/base/errors.js'
 
 /**
- * How the user signs in (OAuth 2.1). The client registers itself, uses PKCE, requests tokens for this server only, and
- * refreshes them.
+ * The sign-in of the user (OAuth 2.1). The client registers itself, uses PKCE, requests tokens for this server only,
+ * and refreshes them.
  */
 export interface McpAuth {
   /** The authorization server redirects the user to this URL. */
   redirectUrl: string | URL
   /**
-   * Sends the user to this address, and resolves with the URL that the user came back with. It is undefined if the
-   * user comes back elsewhere, where `finishMcpSignIn` is called; the server cannot be used until then.
+   * Sends the user to this address, and resolves with the URL to which the user returned. Undefined if the user returns
+   * elsewhere, where the app calls `finishMcpSignIn`. The server cannot be used until then.
    */
   signIn: (url: URL) => string | URL | undefined | Promise<string | URL | undefined>
   /** Stores the tokens. In memory by default. */
@@ -65,13 +65,13 @@ export const authKind = record({
   scope: optional(anyText()),
 })
 
-/** How a program on the user's own machine signs the user in. */
+/** Sign-in options for a program on the user's machine. */
 export interface LoopbackOptions {
   /** Shows the address, or opens it in a browser. */
   open: (url: string) => void
   /** The local port of the redirect. Default 41415. */
   port?: number
-  /** Milliseconds that the user has. Default 300 000. */
+  /** Time limit for the user in milliseconds. Default 300 000. */
   timeoutMs?: number
   clock?: Clock
 }
@@ -86,8 +86,8 @@ const optionsKind = record({
 })
 
 /**
- * For programs on the user's own machine. A server at 127.0.0.1 receives the redirect, and runs only during the
- * sign-in. Needs Node.
+ * For programs on the user's machine. A server at 127.0.0.1 receives the redirect, and runs only during the sign-in.
+ * Needs Node.
  *
  * @example
  * const auth = { ...loopbackSignIn({ open: (url) => console.log(url) }), store: fileTokenStore('./tokens.json') }
@@ -110,7 +110,7 @@ export function loopbackSignIn(options: LoopbackOptions): Pick<McpAuth, 'redirec
         })
         server.on('request', (request, response) => {
           const came = new URL(request.url ?? '/', redirectUrl)
-          // Any page of the browser can request this address, but only the real one knows the state.
+          // Any page of the browser can request this address, but only the redirect knows the state.
           const isOurs = came.pathname === '/callback' && came.searchParams.get('state') === state
           response.writeHead(isOurs ? 200 : 404, { 'content-type': 'text/plain', connection: 'close' })
           response.end(

@@ -9,7 +9,7 @@ import { createSignIn } from './sign-in.js'
 const signInKind = record({ url: serverAddress(), auth: authKind })
 
 /**
- * Finishes a sign-in for which `auth.signIn` resolved with undefined. The user has come back with this URL, perhaps to
+ * Finishes a sign-in for which `auth.signIn` resolved with undefined. The user has returned with this URL, possibly to
  * another process. `auth.store` must be the store of that user.
  *
  * @example

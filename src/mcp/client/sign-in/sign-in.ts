@@ -37,7 +37,7 @@ interface Pending {
   discovery?: OAuthDiscoveryState
 }
 
-/** Verifiers of concurrent sign-ins; the user is sent with one of them. */
+/** Verifiers of concurrent sign-ins. One of them is used. */
 const maxVerifiers = 20
 
 /** The sign-in for all connections to one server. */
@@ -129,7 +129,7 @@ export function createSignIn(url: string | URL, auth: McpAuth): SignIn {
 
   const askOnce = async (): Promise<void> => {
     const sign = begun
-    // Another process has signed in, so the SDK needs nothing.
+    // Another process has signed in, so the SDK needs no sign-in.
     if (sign?.sent === undefined) return
     try {
       const callback = await auth.signIn(await sign.sent)
@@ -168,7 +168,7 @@ async function takePending(records: Records, state: string | null): Promise<Pend
     pending = kept.pending
     delete kept.pending
   })
-  // Several stores may belong to one user, so the process remembers the state, too.
+  // Several stores may belong to one user, so the process also remembers the state.
   if (pending === undefined || exchanged.has(state)) return undefined
   exchanged.add(state)
   for (const oldest of exchanged) {
@@ -265,7 +265,7 @@ class Records {
   }
 }
 
-/** An unreadable text counts as none, because an error would show a secret. */
+/** An unreadable text is ignored, because an error would show a secret. */
 function parseKept(text: string | undefined): Kept {
   const kept = text === undefined ? null : parseJsonOr(text, null)
   return typeof kept === 'object' && kept !== null ? (kept as Kept) : {}
