@@ -22,7 +22,7 @@ export type AttachableRun = Pick<
   | 'cancel'
 >
 
-/** The runs attached to this studio: their streamed text, and handles to answer them. */
+/** The runs attached to this studio, with their streamed text and handles to answer them. */
 export class AttachedRuns {
   readonly #runs = new Map<string, { run: AttachableRun; isOurs: boolean }>()
   readonly #texts = new Map<string, StreamedAnswer>()
@@ -34,10 +34,7 @@ export class AttachedRuns {
     this.#onChange = onChange
   }
 
-  /**
-   * A run that the studio resumed itself is outdated once it is idle, because another process may have resumed it
-   * since.
-   */
+  /** A run resumed by the studio is outdated once it is idle, because another process may have resumed it. */
   get(sessionId: string): AttachableRun | undefined {
     const { run, isOurs } = this.#runs.get(sessionId) ?? {}
     return run && isOurs && !isWorkState(run.state) ? undefined : run

@@ -33,7 +33,7 @@ export interface ShareOptions {
  * session, and makes no requests. Secrets are scrubbed, as in the studio.
  *
  * @throws {StoreError} `unknown_session`, …
- * @throws {StatewrightError} `no_page` when the package was not built, `no_film` when there is nothing to show
+ * @throws {StatewrightError} `no_page` when the package was not built, `no_film` for a session that cannot be filmed
  */
 export async function exportSession(
   store: SessionStore,
@@ -44,7 +44,7 @@ export async function exportSession(
 }
 
 /**
- * @throws {StatewrightError} `no_page` when the package was not built, `no_film` when there is nothing to show
+ * @throws {StatewrightError} `no_page` when the package was not built, `no_film` for a session that cannot be filmed
  */
 export async function renderShared(
   data: ExportedSession,
@@ -166,7 +166,7 @@ function bareRecord(row: RecordRow, { toName, toId }: Names): RecordRow {
 
 const works: ReadonlySet<string> = new Set(Object.values(waitLabels))
 
-/** Labels that contain names given by people: texts, sessions, agents, skills and shared budgets. */
+/** Labels that contain user-defined names of texts, sessions, agents, skills and shared budgets. */
 const namings: readonly [label: RegExp, bare: string][] = [
   [/^(run \d+.*?): .*$/s, '$1'],
   [/^forked from .*$/s, 'forked'],

@@ -14,11 +14,11 @@ export type Point = readonly [x: number, y: number]
 
 /** Maximum duration of a walk and duration of the end, in seconds. */
 const [longestWalk, rest] = [0.8, 3]
-/** The part of the way after which late parts appear. */
+/** The fraction of the walk after which late parts appear. */
 const arrival = 0.7
 
 /**
- * Animates an SVG with CSS alone: parts that are visible in some scenes, and a token that walks. Without motion,
+ * Animates an SVG with CSS alone. It has parts that are visible in some scenes, and a token that walks. Without motion,
  * the last scene is shown.
  */
 export class FilmReel<Scene extends Shown = Shown> {
@@ -37,7 +37,7 @@ export class FilmReel<Scene extends Shown = Shown> {
   }
 
   /**
-   * A part that is visible in these scenes, in ascending order. `late`: appears only when the token has nearly
+   * A part that is visible in these scenes, in ascending order. `late` parts appear only when the token has nearly
    * arrived.
    */
   showDuring(places: readonly number[], content: string, late = false): string {

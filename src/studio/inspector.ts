@@ -16,9 +16,7 @@ export interface LocalInspectorOptions extends RedactOptions {
 export interface LocalInspector {
   /** Pass to `createAgent`, to `run()`, or to XState's `createActor`. */
   inspect: Observer<InspectionEvent>
-  /**
-   * The page to open in a browser on this machine. The address contains a token: anyone who has it can watch.
-   */
+  /** The page to open in a browser on this machine. The address contains a token that allows anyone to watch. */
   url: string
   /** The same events for programs: `createWebSocketReceiver({ server: socketUrl })`. */
   socketUrl: string
@@ -30,10 +28,10 @@ export interface LocalInspector {
 
 const frameUrl = 'https://stately.ai/inspect'
 
-/** Characters kept for late viewers. The oldest messages are dropped first. */
+/** Buffer size for late viewers, in characters. The oldest messages are dropped first. */
 const maxKept = 16_000_000
 
-/** How long `close` waits for a slow viewer, in milliseconds. */
+/** Maximum wait of `close` for a slow viewer, in milliseconds. */
 const farewellMs = 2000
 
 /**

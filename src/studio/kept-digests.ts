@@ -6,14 +6,14 @@ import type { SessionFold } from './session-fold.js'
 import { normalizeText } from './session-query.js'
 import { createTranscript } from './shown-values.js'
 
-/** Characters searched per session: half from the start and half from the end. */
+/** Characters searched per session, half from the start and half from the end. */
 const maxChars = 8_000
 
 /** Searchable facts of a log that the store does not list. */
 export interface LogFacts {
   /**
-   * Text of users and the model as the studio shows it: secrets scrubbed, blocked content excluded, normalized by
-   * `normalizeText`.
+   * Text of users and the model as the studio shows it, with secrets scrubbed, blocked content excluded, and normalized
+   * by `normalizeText`.
    */
   text: string
   tools: readonly string[]

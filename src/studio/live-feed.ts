@@ -53,7 +53,7 @@ export class LiveFeed {
     })
     response.on('close', () => this.#viewers.delete(viewer))
     this.#viewers.add(viewer)
-    // Send what changed since its list request.
+    // Send the changes since its list request.
     for (const { row, at } of this.#recent.values())
       if (at > performance.now() - overlapMs) writeMessage(viewer, { type: 'session', row })
     if (this.#problem !== null) writeMessage(viewer, { type: 'store', problem: this.#problem })
@@ -66,7 +66,7 @@ export class LiveFeed {
     for (const viewer of this.#viewers) if (isMessageFor(viewer, message)) writeMessage(viewer, message)
   }
 
-  /** Polls soon, because something changed in this process. */
+  /** Polls soon after a change in this process. */
   pollSoon(): void {
     this.#isDue = true
     if (!this.#isPolling) this.#schedule(this.#restMs)

@@ -50,7 +50,7 @@ function measureTimeUsed({ deadline, timeLeft }: AgentContext, timeoutMs: number
 export interface MomentOptions {
   /** Undefined without an agent. */
   tools: ToolSet | undefined
-  /** Undefined if the agent is not the session's, or has none. */
+  /** Undefined if the agent is not the session's agent, or has none. */
   instructions: string | undefined
   notes: CallNotes
   actions: MomentView['actions']

@@ -4,7 +4,7 @@ import type { SessionRow } from './protocol.js'
 
 const maxSessions = 8
 
-/** How long the server must be idle before prefetching, and the longest wait for that, in milliseconds. */
+/** Idle time of the server before prefetching, and the maximum wait for it, in milliseconds. */
 const quietMs = 150
 const maxWaitMs = 10_000
 
@@ -48,7 +48,7 @@ export class Prefetcher {
     }
   }
 
-  /** Returns false when a request came in the meantime. */
+  /** Returns false if a request arrived in the meantime. */
   async #readAhead({ id, records }: SessionRow): Promise<boolean> {
     if (records <= this.#maxRecords) return this.#library.prefetch(id, () => this.#waitForQuiet())
     await this.#library.prefetchEnd(id)

@@ -4,7 +4,8 @@ import type { Answer } from './requests.js'
 import type { QueryKey, sessionStandings } from './session-query.js'
 export type { Answer, ForkEdit, ForkRequest } from './requests.js'
 
-// The protocol between the page and its server: JSON without secrets or unchecked content. routes.ts has the addresses.
+// The protocol between the page and its server is JSON without secrets or unchecked content. routes.ts has the
+// addresses.
 
 /** The body of a refused request. */
 export interface Refusal {
@@ -20,7 +21,7 @@ export interface SessionsView {
   /** The number of matching sessions, in total and by status. */
   total: number
   counts: Partial<Record<SessionRow['standing'], number>>
-  /** How many sessions have been listed, and how many are still to be listed or read for a search. */
+  /** Number of listed sessions, and of sessions still to be listed or read for a search. */
   known: number
   unread: number
   /** Whether the whole store has been listed. Until then, counts are partial. */
@@ -38,7 +39,7 @@ export interface BudgetView {
   spent: number
   reserved: number
   limit: number
-  /** When it is full again. Null if never. */
+  /** When the budget is full again. Null if never. */
   resetsAt: number | null
 }
 
@@ -73,7 +74,7 @@ export interface SessionRow {
   createdAt: number
   updatedAt: number
   records: number
-  /** The process that holds the lease. Null if there is none. */
+  /** The process that holds the lease, or null. */
   holder: string | null
   isAttached: boolean
   forkedFrom: { sessionId: string; seq: number } | null
@@ -84,7 +85,7 @@ export interface SessionRow {
   parent: string | null
   /** Number of sub-agent sessions below it. */
   children: number
-  /** Why it cannot be read. */
+  /** Why the session cannot be read. */
   problem: string | null
 }
 
@@ -93,16 +94,16 @@ export interface RecordRow {
   seq: number
   at: number
   type: 'opened' | 'start' | 'event' | 'snapshot'
-  /** A short description: `answer: 2 calls`, `read_file ok`. */
+  /** A short description, such as `answer: 2 calls` or `read_file ok`. */
   label: string
-  /** Paths of the innermost active states: `RUNNING.asking.requesting`. */
+  /** Paths of the innermost active states, such as `RUNNING.asking.requesting`. */
   from: string[]
   to: string[]
   taken: string[]
   state: string
   /** When a sleeping run wakes up, in milliseconds since the epoch. */
   wakeAt?: number
-  /** From 1. 0: before the first step. */
+  /** From 1. 0 is before the first step. */
   step: number
   run: number
   tokens: number
@@ -121,7 +122,7 @@ export interface RecordRow {
     | 'truncated'
     | 'wait'
   )[]
-  /** Work that it started: requests, batches, shields, sub-agents. */
+  /** Work started by the record, such as requests, batches, shields and sub-agents. */
   started: string[]
   /** Calls that received a result. */
   calls: SettledCall[]
@@ -144,7 +145,7 @@ export interface VerdictView {
   text: string
   /** The first line of a completed run's answer, as plain text. */
   answer: string
-  /** The record that decided it. 0 without records. */
+  /** The record that determined the verdict. 0 without records. */
   seq: number
   inputTokens: number
   cachedTokens: number
@@ -169,7 +170,7 @@ export interface Bar {
 
 export interface SessionView {
   session: SessionRow
-  /** Why it can be neither answered nor forked. Null if it can. An attached run can always be answered. */
+  /** Why the session can be neither answered nor forked. Null if it can. An attached run can always be answered. */
   readOnly: string | null
   /** Whether `rows`, `bars` and `gaps` start at a snapshot and earlier records are still to be loaded. */
   isPart: boolean
@@ -197,7 +198,7 @@ export interface GuardView {
   streak: number | null
   threshold: number | null
   evidence: string
-  /** The next action as a phrase: `nudge at 3`. */
+  /** The next action as a phrase, such as `nudge at 3`. */
   next: string
   isOn: boolean
 }
@@ -229,13 +230,13 @@ export interface MomentView {
   /** Number of messages before the transcript. */
   earlier: number
   transcript: ShownMessage[]
-  /** Null: unknown without the agent, or there are none. */
+  /** Null if unknown without the agent, or if there are none. */
   instructions: InstructionsView | null
   /** Redacted. */
   record: unknown
   /** The machine's context, redacted. */
   context: unknown
-  /** Context paths that this record changed: `usage.run.totalTokens`. */
+  /** Context paths that this record changed, such as `usage.run.totalTokens`. */
   changed: string[]
   guards: GuardView[]
   budget: GaugeView[]
@@ -289,7 +290,7 @@ export type LiveMessage =
   | { type: 'list'; known: number; unread: number }
   /** New rows, and new or changed bars. `reset` means that the session was replaced, so all others are dropped. */
   | { type: 'rows'; sessionId: string; rows: RecordRow[]; bars: Bar[]; verdict: VerdictView; reset?: true }
-  /** Streamed text of an answer. `reset`: replaces the previous text. */
+  /** Streamed text of an answer. With `reset`, it replaces the previous text. */
   | { type: 'text'; sessionId: string; stepId: string; text: string; reset: boolean }
   /** Why the store cannot be read. Null once it can be read again. */
   | { type: 'store'; problem: string | null }
@@ -328,9 +329,9 @@ export interface ChartTransition {
 }
 
 export interface VisitsView {
-  /** How many of the latest sessions were counted. */
+  /** Number of counted sessions, the latest ones. */
   sessions: number
-  /** How often a transition was taken or a state entered. Absent if never. */
+  /** Number of times a transition was taken or a state entered. Absent if never. */
   counts: Record<string, number>
 }
 
@@ -383,7 +384,7 @@ export interface Decision {
 
 export interface InstructionsView {
   text: string
-  /** `agent`: current instructions of the agent · `step`: of this step only · `fork`: of this fork only */
+  /** Instructions of the `agent` (current), of this `step` only, or of this `fork` only. */
   from: 'agent' | 'step' | 'fork'
   /** The record where a fork with other instructions starts, which is the first of the run. Null if unknown. */
   forkAt: number | null

@@ -134,7 +134,7 @@ const failureTypes: ReadonlySet<string> = new Set([
 
 const isFailure = (event: AgentMachineEvent): event is FailureEvent => failureTypes.has(event.type)
 
-/** A request that was not sent because a shared budget did not pay for it. Null for other events. */
+/** A request that a shared budget refused, so it was not sent. Null for other events. */
 export function formatBudgetRefusal(event: AgentMachineEvent): string | null {
   if (!isFailure(event)) return null
   const { code, budget } = event.error

@@ -25,9 +25,7 @@ export const paths = {
       : `/api/live?${new URLSearchParams({ session, after: String(after) }).toString()}`,
 }
 
-/**
- * The number of messages that a page needs first. A transcript of thousands takes longer than everything else.
- */
+/** The number of messages that a page needs first, because a transcript of thousands takes longest to load. */
 export const latestMessages = 60
 
 export interface ListRequest {

@@ -6,7 +6,7 @@ import { listSeenBars, listStates, placeBars } from './client/timeline-layout.js
 import type { Bar, ExportedSession, SessionView } from './protocol.js'
 import { drawVisitedChart } from './visited-chart.js'
 
-/** A session as one SVG picture: title, visited chart, timeline, verdict and totals. */
+/** A session as one SVG picture with title, visited chart, timeline, verdict and totals. */
 export function drawCard(data: ExportedSession): string {
   const { session: view } = data
   const title = drawTitle(view)

@@ -28,19 +28,19 @@ const openStates: readonly AgentState[][] = [
 /** Page size for the rest, with requests served in between. */
 const pageSize = 500
 /**
- * A full listing finds deleted and renamed sessions. A small store is listed every time. A large one after a
- * multiple of the time a listing takes, and at least this often in milliseconds.
+ * A full listing finds deleted and renamed sessions. A small store is listed every time. A large store is listed after
+ * a multiple of the listing time, and at least once per this interval in milliseconds.
  */
 const [sweepRest, longestRestMs] = [20, 60_000]
-/** How late a write may appear in the list while later ones already do. */
+/** Maximum delay with which a write may appear in the list after later writes. */
 const overlapMs = 2_000
-/** How long a request waits for a large store. */
+/** Maximum wait of a request for a large store. */
 const patienceMs = 150
 /** More changes at once are reported as one. */
 const maxReported = 200
 /** Up to this many sessions, each log that was read is reported separately. */
 const maxSingleReports = 3_000
-/** How long logs are read in the background before requests are served, and the reporting interval. */
+/** Duration of background log reading before requests are served, and the reporting interval. */
 const [readingStretchMs, reportingMs] = [40, 1_000]
 const maxRows = 500
 
@@ -50,7 +50,7 @@ interface Entry extends Findable {
   isUnread: boolean
 }
 
-/** `isMore`: too many changes to report individually, so the list must be requested again. */
+/** `isMore` means that the changes are too many to report individually, so the list must be requested again. */
 export interface CatalogueChange {
   changed: readonly SessionRow[]
   gone: readonly string[]
@@ -319,7 +319,7 @@ export class SessionCatalogue {
     }
   }
 
-  /** Sub-agents are listed below their session, and on their own only if that session is not found. */
+  /** Sub-agents are listed below their session, and separately only if that session is not found. */
   #isShown({ row }: Entry, query: SessionQuery): boolean {
     if (query.parent !== null || row.parent === null) return true
     const parent = this.#entries.get(row.parent)

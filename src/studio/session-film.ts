@@ -30,7 +30,7 @@ const [lowest, highest] = [680, 920]
 const [card, rule] = ['#fefefe', '#c6cdd5']
 
 /**
- * A session as an animated SVG: title, visited chart, transcript, and at the end the verdict and totals.
+ * A session as an animated SVG with title, visited chart and transcript. The end shows the verdict and totals.
  *
  * @throws {StatewrightError} `no_film` for a session without a run or with a damaged log
  */
@@ -164,9 +164,9 @@ const indent = 16
 
 export interface Scene {
   row: RecordRow
-  /** Number of records that it stands for. The last of the repeated records is shown. */
+  /** Number of records that the scene represents. The last of the repeated records is shown. */
   count: number
-  /** Number of skipped records before it, and where they led. */
+  /** Number of skipped records before the scene, and the state after them. */
   skipped: number
   passed: Pick<RecordRow, 'to' | 'taken'>
   seconds: number
@@ -174,7 +174,7 @@ export interface Scene {
 
 const nowhere = { to: [], taken: [] }
 
-/** A longer film is too long to watch and too large. */
+/** Longer films would be tedious and too large. */
 const mostScenes = 48
 /** Seconds. A scene lasts as long as the run stayed there, within bounds. */
 const [shortest, longest, longestFilm] = [0.6, 2, 60]
@@ -183,7 +183,7 @@ const longestBlock = 40
 /** Minimum number of repeats of a longer block. */
 const fewestTimes = 3
 
-/** Selects the scenes of a film: repeated blocks once, and without the middle of a long session. */
+/** Selects the scenes of a film. Repeated blocks appear once, and the middle of a long session is omitted. */
 export function listScenes(rows: readonly RecordRow[]): Scene[] {
   // Rows before the first run have no state, and snapshots do not change it.
   const shown = rows.filter(

@@ -51,7 +51,7 @@ export class SessionFold {
   #problem: StoreError | undefined
   #origin: Origin
 
-  /** `first`: records from a snapshot on. `origin`: from the log's first record. */
+  /** `first` has the records from a snapshot on, `origin` from the log's first record. */
   constructor(id: string, first: readonly LogRecord[] = [], origin?: Origin) {
     this.#id = id
     this.#now = { standing: createFoldedSession(first), children: noUsage }

@@ -34,7 +34,7 @@ export class SessionLibrary {
   readonly #folds = new Map<string, SessionFold>()
   readonly #ends = new Map<string, SessionFold>()
   readonly #pendingFolds = new Map<string, Promise<void>>()
-  /** Log summaries, with the version of the log that they are for. */
+  /** Log summaries, with the log version that they describe. */
   readonly #summaries = new Map<string, { key: string; logSummary: LogSummary }>()
   readonly #facts = new Map<string, LogFacts & { key: string }>()
   readonly #kept: KeptDigests
@@ -176,8 +176,8 @@ export class SessionLibrary {
   }
 
   /**
-   * The prefetched end with the records written since. Null when there is none, or too many were written. Each end
-   * is returned once.
+   * The prefetched end with the records written since. Null if there is none, or if too many records were written. Each
+   * end is returned once.
    */
   async #takeEnd(id: string): Promise<SessionFold | null> {
     const known = this.#ends.get(id)

@@ -148,7 +148,7 @@ function quoteValue(value: string): string {
   return /[\s"]/.test(value) ? `"${value.replaceAll('"', '')}"` : value
 }
 
-/** The value of the first word with this prefix, such as `tool:`. Null if there is none. */
+/** The value of the first word with this prefix, such as `tool:`, or null. */
 export function findTerm(text: string, start: string): string | null {
   const word = splitQuery(text).find((one) => one.startsWith(start))
   return word === undefined ? null : word.slice(start.length).replace(/^"(.*)"$/, '$1')
@@ -160,7 +160,7 @@ export function replaceTerm(text: string, start: string, value: string | null): 
   return [...others, ...(value === null ? [] : [start + quoteValue(value)])].join(' ')
 }
 
-/** A word, or a key with a value that is quoted if it has spaces: `tag:"city=New York"`. */
+/** A word, or a key with a value that is quoted if it has spaces, such as `tag:"city=New York"`. */
 const wordPattern = /[^\s":]+:"[^"]*"|"[^"]*"|\S+/g
 
 export function splitQuery(text: string): string[] {

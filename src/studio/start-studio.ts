@@ -25,7 +25,7 @@ export interface StudioOptions<Context = unknown> {
   context?: unknown
   /** A custom machine to show instead of the agent's chart. */
   machine?: AnyStateMachine
-  /** Port on 127.0.0.1. Default: 0, any free port. */
+  /** Port on 127.0.0.1. Default 0, any free port. */
   port?: number
   /** The name of the store on the page. */
   title?: string
@@ -40,16 +40,16 @@ export interface Studio {
    */
   readonly url: string
   /**
-   * Shows a run of this process live, including its text. Returns at once; a run that has ended is shown from its log.
-   * An actor of `agent.machine` is shown under the id of its run, from its start or from its present state. Its records
-   * are in memory, until the studio closes. It is not started.
+   * Shows a run of this process live, including its text. Returns at once. An ended run is shown from its log. An actor
+   * of `agent.machine` is shown under the id of its run, from its start or from its current state. Its records stay in
+   * memory until the studio closes. The actor is not started.
    *
    * @example
    * const studio = await startStudio({ store: memoryStore() })
    * studio.attach(agent.run('What changed?'))
    * studio.attach(createActor(agent.machine, { input: 'What changed?' }).start())
    * await studio.close()
-   * @throws {UsageError} `invalid_input` for anything else, an actor of another machine included
+   * @throws {UsageError} `invalid_input` for any other value, including an actor of another machine
    */
   attach(run: AttachableRun | AnyActorRef): void
   /** Stops listening. Runs continue. Can be called more than once. */

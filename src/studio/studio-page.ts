@@ -14,7 +14,7 @@ function findRoot(folder: string): string {
 
 /** The built client. */
 export interface ClientCode {
-  /** Scripts by address: `/client.js` and the chunks that it loads. */
+  /** Scripts by address, which are `/client.js` and the chunks that it loads. */
   scripts: ReadonlyMap<string, string>
   style: string
   /** The whole client as one script, for exported files. */
@@ -124,7 +124,7 @@ export interface StatelyOptions {
    * Address of the editor. Default: `https://editor.stately.ai/embed?auth=message`, which needs no account.
    */
   editor?: string
-  /** Also sends everything that the studio shows of a record. Default: false. */
+  /** Also sends all data that the studio shows for a record. Default: false. */
   withContext?: boolean
 }
 

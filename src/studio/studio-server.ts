@@ -35,8 +35,8 @@ export interface StudioServer {
 }
 
 /**
- * Serves the studio only to this machine's user: on 127.0.0.1, to the browser that opened the address with the
- * token, under a local host name, and only to its own pages.
+ * Serves the studio only to this machine's user. It listens on 127.0.0.1 under a local host name, and accepts only the
+ * browser that opened the address with the token, and only the studio's pages.
  *
  * @throws {StatewrightError} `cannot_listen`
  */
@@ -179,7 +179,7 @@ function isCrossSite({ headers }: IncomingMessage): boolean {
   return !['same-origin', 'none', undefined].includes(headers['sec-fetch-site'] as string | undefined)
 }
 
-/** Another server may have set a cookie with this name too. */
+/** Another server may also have set a cookie with this name. */
 function listCookies({ headers: { cookie = '' } }: IncomingMessage, name: string): string[] {
   const all = cookie.split(';').map((one) => one.trim())
   return all.filter((one) => one.startsWith(`${name}=`)).map((one) => one.slice(name.length + 1))

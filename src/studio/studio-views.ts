@@ -50,7 +50,7 @@ const maxMoments = 256
 /** Enough messages to fill the page until all records are read. */
 const endMessages = 20
 
-/** How many of the latest logs are read to count visits, and for how long. */
+/** Number of latest logs that are read to count visits, and the time limit. */
 const maxCounted = 200
 const countingMs = 2_000
 
@@ -205,7 +205,7 @@ export class StudioViews {
     return { ...view, editor: { ...this.#editor, machine } }
   }
 
-  /** How sessions used the chart. Empty for a custom machine. */
+  /** The use of the chart by sessions. Empty for a custom machine. */
   async getVisits(): Promise<VisitsView> {
     if (this.#machine !== undefined) return { sessions: 0, counts: {} }
     this.#counting ??= this.#countVisits().finally(() => {
@@ -249,7 +249,7 @@ export class StudioViews {
   }
 }
 
-/** How long a list waits for budgets. Later results are in the next list. */
+/** Maximum wait of a list for budgets. Later results appear in the next list. */
 const patienceMs = 150
 
 /** Shared budgets of the store, as last read. Empty when the store has none or is unavailable. */

@@ -108,7 +108,7 @@ function listActivities(context: AgentContext | null, paths: readonly string[]):
       path === 'WAITING_FOR_INPUT.toolOutput' &&
       context.calls.some(({ questions, result }) => questions && !result)
     const doing = (path === 'PAUSED' && findSleep(context)) || (asks ? answering : activityByState[path])
-    // The label includes the date, because a run that gets another date starts a new wait.
+    // The label includes the date, because a run with a new date starts a new wait.
     if (doing) all.set(`${path} ${doing.label}`, doing)
   }
   for (const call of context.calls) {

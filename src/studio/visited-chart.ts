@@ -2,9 +2,8 @@ import { escapeXml } from '../diagram/svg-parts.js'
 import type { ChartState, ChartTransition, ChartView } from './protocol.js'
 
 /**
- * Draws the visited part of the chart at text size for a narrow pane: outer states below each other, with their
- * active inner states, and a row per transition to another outer state. Uses the classes and names of the
- * overview.
+ * Draws the visited part of the chart at text size for a narrow pane. Outer states are below each other, with their
+ * active inner states, and a row per transition to another outer state. Uses the classes and names of the overview.
  */
 export function drawVisitedChart(chart: ChartView, visited: ReadonlySet<string>): string {
   const states = chart.states.filter(({ path, type }) => visited.has(path) && type !== 'history')

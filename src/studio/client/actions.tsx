@@ -8,7 +8,7 @@ import { formatJson } from './format.js'
 interface ActionsProps {
   moment: MomentView
   isAsleep: boolean
-  /** Why nothing can be done here. Null if something can be done. */
+  /** Why no action is possible. Null if actions are possible. */
   readOnly: string | null
   onAnswer: (answer: Answer) => Promise<void>
 }
@@ -193,7 +193,7 @@ interface ElicitationProps {
   send: (answer: Answer) => Promise<void>
 }
 
-/** A question from a tool's server. Its text is framed so that it cannot pass for ours. */
+/** A question from a tool's server. Its text is framed, so that it is not mistaken for ours. */
 function ElicitationCard({ call, isBusy, send }: ElicitationProps) {
   const { name, elicitation } = call
   const { server, message, mode, url, schema } = elicitation

@@ -28,7 +28,7 @@ interface ChartProps {
   /** First record that entered a state or took a transition. */
   first: ReadonlyMap<string, number>
   place: number
-  /** Duration of the token's move in milliseconds. 0: jump. */
+  /** Duration of the token's move in milliseconds. 0 jumps. */
   ms: number
   visits: VisitsView | null
   overlays: readonly Overlay[]

@@ -100,7 +100,7 @@ function About({ chart, visits, state, onState }: AboutProps & { state: ChartSta
   const tests =
     isTested === null ? '' : isTested ? 'covered by generated tests' : 'not covered by generated tests'
   const own = chart.transitions.filter(({ source }) => source === path)
-  // Transitions of outer states apply too.
+  // Transitions of outer states also apply.
   const above = chart.transitions.filter(
     ({ source }) => source !== path && (source === '(root)' || path.startsWith(`${source}.`)),
   )
@@ -125,7 +125,7 @@ function About({ chart, visits, state, onState }: AboutProps & { state: ChartSta
   )
 }
 
-/** Empty while the visits are unknown. */
+/** Empty if the visits are unknown. */
 function formatVisits(
   visits: VisitsView | null,
   countOf: (visits: VisitsView) => number,

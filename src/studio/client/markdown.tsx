@@ -119,7 +119,7 @@ function Table({ table: { header, rows } }: { table: Tokens.Table }) {
   )
 }
 
-/** A web link shows where it leads. Any other address is shown as text. */
+/** A web link shows its address. Any other address is shown as text. */
 function Link({
   address,
   title,

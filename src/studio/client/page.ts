@@ -26,7 +26,7 @@ export function replaceAddress(hash: string): void {
   shown = location.hash
 }
 
-/** Keeps the address in sync with the screen, so that it can be shared. Null leaves the address alone. */
+/** Keeps the address in sync with the screen, so that it can be shared. Null does not change the address. */
 export function useWrittenAddress(hash: string | null): void {
   // A layout effect, because other effects of the old screen end only after the next screen has rendered and would
   // overwrite its address.

@@ -5,7 +5,7 @@ import { Lexer, type MarkedToken, type Tokens } from 'marked'
  */
 export type MarkdownToken = MarkedToken | { type: 'as-written'; raw: string }
 
-/** Deeper nesting is hostile rather than useful. */
+/** Deeper nesting is not useful and may be an attack. */
 const maxDepth = 20
 
 /** Returns null when the text is nested too deeply to render. */
@@ -25,7 +25,7 @@ export function parseMarkdown(text: string): MarkdownToken[] | null {
   })
 }
 
-/** The tokens inside a token: list items, table cells or inline parts. */
+/** The tokens inside a token, which are list items, table cells or inline parts. */
 export function listInner(token: MarkdownToken): MarkdownToken[] {
   switch (token.type) {
     case 'list':
@@ -41,7 +41,7 @@ function measureDepth(tokens: readonly MarkdownToken[]): number {
   return tokens.reduce((most, token) => Math.max(most, 1 + measureDepth(listInner(token))), 0)
 }
 
-/** Everything that a token shows, in source order. */
+/** The visible text of a token, in source order. */
 export function readText(token: MarkdownToken): string {
   const inner = listInner(token).map(readText).join('')
   switch (token.type) {

@@ -7,7 +7,7 @@ const allowedElements = new Set(
 const svgSpace = 'http://www.w3.org/2000/svg'
 
 export interface Highlights {
-  /** Paths of the active states. Their outer states are highlighted too. */
+  /** Paths of the active states. Their outer states are also highlighted. */
   active: readonly string[]
   taken: readonly string[]
   markOf: (id: string) => Mark | ''

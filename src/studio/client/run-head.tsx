@@ -83,7 +83,7 @@ interface VerdictProps {
   onFork: ((seq: number) => void) | null
   /** Null in an exported file. */
   onShare: (() => Promise<void>) | null
-  /** Null when there is nothing to resume. */
+  /** Null if the run cannot be resumed. */
   onResume: (() => Promise<void>) | null
   onPlace: (place: number) => void
 }
@@ -170,7 +170,9 @@ function describeStanding({ verdict, session }: SessionView): string {
   return `Its process ended during the run, and no other process has resumed it. ${verdict.text}`
 }
 
-/** Formats configuration keys and calls as code: `guardrails.progress.stale.haltAt`, `agent.fork('s', 2)`. */
+/**
+ * Formats configuration keys and calls as code, such as `guardrails.progress.stale.haltAt` or `agent.fork('s', 2)`.
+ */
 function markKeys(text: string) {
   return text
     .split(/(\b[a-z][A-Za-z]*(?:\.[a-z][A-Za-z]*)+\b(?:\([^()]*\))?)/)

@@ -1,7 +1,7 @@
 import type { Bar, RecordRow, SessionView, SettledCall } from '../protocol.js'
 import { readComparison, readTerm, splitQuery } from '../session-query.js'
 
-/** A step of a run: from its request, including retries, to the last result of its calls. */
+/** A step of a run, from its request, including retries, to the last result of its calls. */
 export interface RunStep {
   run: number
   step: number
@@ -9,7 +9,8 @@ export interface RunStep {
   from: number
   to: number
   /**
-   * The record that completes the step: its last result, or else the answer. The latest record while it is active.
+   * The record that completes the step, which is its last result or otherwise the answer. For an active step, the
+   * latest record.
    */
   place: number
   /** Milliseconds spent on requests, on calls, waiting, and in total. */
@@ -142,7 +143,7 @@ export function measureUnion(bars: readonly Bar[], lanes: readonly Bar['lane'][]
 }
 
 /**
- * How a session's time was spent. Each moment counts once, so the parts add up to `total`. `other` is the loop
+ * The breakdown of a session's time. Each moment counts once, so the parts add up to `total`. `other` is the loop
  * itself, shields, memory, and time without a process.
  */
 export interface TimeShares {

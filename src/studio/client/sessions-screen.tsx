@@ -25,7 +25,7 @@ interface ScreenProps {
   onProblem: (problem: string | null) => void
 }
 
-/** The session that a process is writing to, or else the last one written. */
+/** The session that a process is writing to, otherwise the last session written. */
 export function LatestScreen({ source, onProblem }: ScreenProps) {
   const { view, error, reload } = useFoundSessions(source, { q: '', sort: 'updated' }, onProblem)
   const shown = useRef<string | null>(null)
@@ -187,7 +187,7 @@ function More({ count, shown, onMore }: { count: number; shown: number; onMore: 
 }
 
 export const pageSize = 60
-/** How long to wait after typing before searching, and between two searches for changes, in milliseconds. */
+/** Delay before a search after typing, and between two searches for changes, in milliseconds. */
 const [typingMs, newsMs] = [120, 1_000]
 
 interface FoundSessions {

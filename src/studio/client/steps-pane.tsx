@@ -41,7 +41,7 @@ export function StepsPane({ steps, words, place, parent, load, onWords, onPlace 
   const current = lines.findLastIndex((line) => line.kind === 'steps' && line.line.steps[0].from <= place)
   const box = useRef<HTMLDivElement>(null)
   const [top, setTop] = useState(0)
-  /** 0: unknown. */
+  /** 0 if unknown. */
   const [seen, setSeen] = useState(0)
   const height = seen || 600
   useLayoutEffect(() => {

@@ -173,7 +173,7 @@ function listSeenStretches(rows: readonly RecordRow[], axis: Axis) {
   })
 }
 
-/** Event markers. The most severe one stands for its close neighbors. */
+/** Event markers. The most severe marker represents its close neighbors. */
 function Marks({ rows, axis }: { rows: readonly RecordRow[]; axis: Axis }) {
   if (!rows.some(({ flags }) => flags.length > 0)) return null
   const slots = new Map<number, { index: number; x: number; flags: RecordRow['flags'] }>()
