@@ -33,8 +33,8 @@ export interface ProgressConfig {
   /** Different batches without news, such as A B A B or a longer cycle. Default: 4, 6, 20, as above. */
   mixed: StepsWithBlock | null
   /**
-   * Batches in which every call fails. Default: 7, 11. Successful sessions had up to 8. After the nudge, a different
-   * call with a different error counts for a sixth, because the first rows of an import may all be bad.
+   * Batches whose calls all fail. Default: 7, 11. Successful sessions had up to 8. After the nudge, a different call
+   * with a different error counts for a sixth, because the first rows of an import may all be bad.
    */
   failing: Steps | null
   /** The same tool and error with different arguments. Default: 5, 8. Successful sessions had up to 6. */
@@ -42,8 +42,8 @@ export interface ProgressConfig {
   /** Calls of tools that do not exist. Default: 2, 6. */
   unknownTools: Steps | null
   /**
-   * Batches in which people, shields, policies or other guards refused every call. Default: 3, 8, because each refusal
-   * takes a person's time.
+   * Batches whose calls were all refused by people, shields, policies or other guards. Default: 3, 8, because each
+   * refusal takes a person's time.
    */
   refused: Steps | null
   /** The same call, denied by its tool's policy. Default: 1, 2. Ends in `ERROR`. */

@@ -14,7 +14,7 @@ export interface RepeatedCallConfig {
   haltAt: 'next' | 'reached'
   /**
    * `unchanged` counts successful batches with unchanged results; `all` ignores results. If `failing` is on, `all`
-   * counts batches in which all calls succeed.
+   * counts batches whose calls all succeed.
    */
   counts: 'unchanged' | 'all'
   /** Number of characters of each argument to compare, or null for all. Default null. */

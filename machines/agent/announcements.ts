@@ -13,7 +13,7 @@ import type { Usage } from './usage.js'
  */
 export type EmittedEvent<Tools = AnyTools> =
   | { type: 'run_started'; sessionId: string }
-  /** `wakeAt` is the time at which a sleeping run continues, in milliseconds since the epoch. */
+  /** `wakeAt` is the time when a sleeping run continues, in milliseconds since the epoch. */
   | { type: 'state_changed'; from: AgentState | null; to: AgentState; reason: Reason | null; wakeAt?: number }
   | { type: 'user_message'; message: UserMessage }
   | {

@@ -126,7 +126,7 @@ export interface ToolTraits {
   idempotent: boolean
   /** Repeats by design, so repetition guards ignore it. */
   polling: boolean
-  /** Maximum number of calls per run. Without it there is no cap. */
+  /** Maximum number of calls per run. Unlimited if absent. */
   maxCalls?: number
   /** A successful result is the answer of the run. */
   endsRun?: true

@@ -34,7 +34,7 @@ export type NewMessage = Pick<UserMessage, 'content'> & Partial<Pick<UserMessage
 
 /** Settings of a fork. */
 export interface ForkTerms {
-  /** Replaces the agent's instructions and those of a step. */
+  /** Replaces the instructions of the agent and of its steps. */
   instructions?: string
   /** All calls that are not read-only ask for approval, because the original session may have had their effects. */
   askFirst?: true

@@ -78,7 +78,7 @@ export type Reason =
 export interface RunFailure {
   /** The reason, or the provider's code (`insufficient_quota`, `model_not_found`, …). */
   code: string
-  /** A sentence that states what happened and what to do. */
+  /** A sentence that states the cause and a remedy. */
   message: string
   /** Whether a retry or resume can succeed. */
   recoverable: boolean
@@ -93,7 +93,7 @@ export interface TurnEnd {
   state: AgentState
   reason: Reason
   error?: Pick<RunFailure, 'code' | 'message'>
-  /** The time at which a sleeping run continues, in milliseconds since the epoch. */
+  /** The time when a sleeping run continues, in milliseconds since the epoch. */
   wakeAt?: number
 }
 

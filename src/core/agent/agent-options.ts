@@ -94,7 +94,7 @@ export interface AgentOptions<
    * kB in a page) is never loaded and `usage.cost` is null.
    */
   prices?: PriceOverrides | null
-  /** A clock for tests. Default: the system clock. */
+  /** A clock for tests. Defaults to the system clock. */
   clock?: Clock
   /** Receives XState's inspection events of every run. See docs/stately.md for Stately's inspector. */
   inspect?: Inspector
@@ -123,9 +123,7 @@ export interface AgentOptions<
    * of its parent. See docs/fleet.md.
    */
   budgets?: BudgetsOption
-  /**
-   * Counts tokens for `context.window`. Default: the package gpt-tokenizer (o200k_base), loaded on demand.
-   */
+  /** Counts tokens for `context.window`. Defaults to the package gpt-tokenizer (o200k_base), loaded on demand. */
   tokenizer?: Tokenizer
 }
 
@@ -135,7 +133,7 @@ export interface AgentOptions<
  * @example agent.run('And in May?', { session: 'ann', signal: controller.signal, limits: { maxSteps: 5 } })
  */
 export interface RunOptions {
-  /** A session, or its id in the agent's store or memory. Default: a new session. */
+  /** A session, or its id in the agent's store or memory. Defaults to a new session. */
   session?: Session | string
   /**
    * Tags to find the session with `store.list({ tags })`. They replace the session's tags of the same name. Needs a
@@ -168,11 +166,11 @@ export interface RunOptions {
  */
 export interface BranchOptions extends Omit<RunOptions, 'session' | 'journal' | 'inspect'> {
   /**
-   * The user message at which the branch starts, by its transcript id, its `clientId` or the id of its
-   * answer. It must be on the current branch.
+   * The user message where the branch starts, by its transcript id, its `clientId` or the id of its answer. It must be
+   * on the current branch.
    */
   from: string
-  /** Replaces the user message. Default: the same message gets another answer. */
+  /** Replaces the user message. Without it, the same message gets another answer. */
   edit?: UserInput
   /**
    * An idempotency key of up to 500 characters. If the session is on the branch started with this key, the
@@ -257,10 +255,10 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
    */
   resume(sessionId: string, ...options: OptionsFor<ResumeOptions, Context>): Promise<Run<Output, Tools>>
   /**
-   * Sends a message to a stored session from any process with access to the store. The lease owner applies
-   * messages in order, like calls on its run handle; at a rest, `resume` applies them. A message is durable,
-   * logged, and applied at most once. A `cancel` takes effect at once if the session has no lease owner.
-   * Messages not read before the run ends are dropped.
+   * Sends a message to a stored session from any process with access to the store. The lease owner applies messages in
+   * order, like calls on its run handle. At a rest, `resume` applies them. A message is durable, logged, and applied at
+   * most once. A `cancel` takes effect at once if the session has no lease owner. Messages not read before the run ends
+   * are dropped.
    *
    * @example
    * const stop = (id: string) => agent.send(id, { type: 'cancel', why: 'The user has closed the page.' })
@@ -288,8 +286,8 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
    */
   watch(sessionId: string, options?: WatchOptions): AsyncIterable<WatchedEvent<Tools>>
   /**
-   * The state of a stored session after record `to`, or on a branch. Default: the current state. Runs and
-   * writes nothing.
+   * The state of a stored session after record `to`, or on a branch. Defaults to the current state. Starts no run and
+   * does not write.
    *
    * @example
    * const { run, messages } = await agent.replay('ann', { to: 12 })

@@ -35,7 +35,7 @@ const cloudHosts = new Set(['168.63.129.16'])
  * Allows public unicast addresses, and those listed by name, address or CIDR block. IPv6 addresses that embed IPv4
  * (mapped, NAT64, 6to4, Teredo) are rejected because they may reach private addresses.
  *
- * @throws {ConfigError} for an entry that is none of these
+ * @throws {ConfigError} for any other entry
  */
 export function createAddressPolicy(
   allowed: readonly string[],

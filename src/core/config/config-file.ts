@@ -56,11 +56,11 @@ export interface ModelSection {
   maxTokensField?: 'max_tokens' | 'max_completion_tokens' | undefined
   /** Whether and how earlier reasoning is sent back. */
   echoReasoning?: boolean | ReasoningForm | undefined
-  /** With `responses`: tools that the provider runs. */
+  /** Tools that the provider runs, for `responses`. */
   hostedTools?: JsonObject[] | undefined
   /** The length of reasoning summaries, for `responses`. */
   reasoningSummary?: 'auto' | 'concise' | 'detailed' | undefined
-  /** With `responses`: whether encrypted reasoning is requested. */
+  /** Whether encrypted reasoning is requested, for `responses`. */
   encryptedReasoning?: boolean | undefined
 }
 
@@ -143,7 +143,7 @@ export interface ConfigFile extends AgentConfigInput, RequestOptions {
   $schema?: string | undefined
   /** The model. Default: from command line options and the environment. */
   model?: ModelSection | undefined
-  /** Prices of models that the built-in table lacks or has wrong. */
+  /** Prices of models that are missing or wrong in the built-in table. */
   prices?: PriceTable | undefined
 }
 

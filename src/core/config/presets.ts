@@ -68,7 +68,9 @@ export const presets = /* @__PURE__ */ rejectUnknownNames({
     guardrails: { ...noGuards, maxTokensRecoveries: 0, emptyAnswer: null },
   },
 
-  /** Limits per invocation: turns, tokens, output tokens. A running batch completes, and a natural end wins. */
+  /**
+   * Limits per invocation: turns, tokens, output tokens. A running batch completes, and a natural end takes precedence.
+   */
   strands: {
     limits: { maxSteps: null },
     budget: { scope: 'run', onOvershoot: 'complete', finishBatch: true },

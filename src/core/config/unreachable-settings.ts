@@ -6,8 +6,8 @@ import { defaultConfig } from './defaults.js'
 import { presets } from './presets.js'
 
 /**
- * Finds settings written by the user that other settings make unreachable. Defaults and presets are ignored,
- * because there a lower limit is meant to come first.
+ * Finds settings written by the user that other settings make unreachable. Defaults and presets are ignored, because
+ * their lower limits come first by design.
  */
 export function findUnreachableSettings(given: AgentConfigInput, config: AgentConfig): Problem[] {
   const own = { ...given, guardrails: omitKnownParts(given.guardrails) }
