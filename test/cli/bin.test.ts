@@ -141,7 +141,7 @@ whenBuilt('the statewright command', () => {
       async () => {
         const cwd = await folder({ 'play.json': paying, 'end.json': end, 'slow.mjs': slow(300) })
         const { code, err } = await run([...args, '--drain', '0', 'Go'], cwd, onWork)
-        expect(err).toContain('the run was released and can be resumed.\nGo on with: statewright resume s')
+        expect(err).toContain('the run was released and can be resumed.\nContinue with: statewright resume s')
         expect(code).toBe(143)
         const listed = await command(['sessions', 'list', '--json'], cwd)
         expect(JSON.parse(listed.out)).toMatchObject({ id: 's', state: 'interrupted', holder: null })
@@ -155,7 +155,7 @@ whenBuilt('the statewright command', () => {
     longTest('lets a run come to its end within --drain', async () => {
       const cwd = await folder({ 'play.json': paying, 'slow.mjs': slow(200) })
       const { code, out, err } = await run([...args, 'Go'], cwd, onWork)
-      expect(err).toContain('the run goes on for at most 20 s')
+      expect(err).toContain('the run continues for at most 20 s')
       expect(out).toContain('COMPLETED')
       expect(code).toBe(0)
     })
@@ -164,7 +164,7 @@ whenBuilt('the statewright command', () => {
       const turns = [{ toolCalls: [{ name: 'pay' }, { name: 'ask' }] }, { text: 'Done.' }]
       const cwd = await folder({ 'play.json': { turns }, 'slow.mjs': slow(200) })
       const { code, err } = await run([...args, 'Go'], cwd, onWork)
-      expect(err).toMatch(/the run waits: ask[^]*\nGo on with: statewright resume s --approve/)
+      expect(err).toMatch(/the run waits: ask[^]*\nContinue with: statewright resume s --approve/)
       expect(code).toBe(4)
     })
 

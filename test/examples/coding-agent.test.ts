@@ -87,7 +87,7 @@ whenBuilt('examples/coding-agent', () => {
       '1 of 2 tests fail.',
       '  -   return Number(match[1]) * units[match[2]]',
       'All 2 tests pass.',
-      'messages left out (summarize)',
+      'messages omitted (summarize)',
       'review › ✓ read_file',
     ])
       expect(out).toContain(part)

@@ -181,7 +181,7 @@ export const planted = [
   },
   {
     name: 'a list learns later that a run is at work',
-    seed: 1211,
+    seed: 78,
     patches: [
       { file: log, find: 'if (isWorkState(run.context.state)) this.markRunning(run.context)', put: '' },
     ],

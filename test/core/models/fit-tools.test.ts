@@ -128,8 +128,8 @@ const sound = (schema: fc.Arbitrary<unknown>): Keywords => ({
   description: fc.string({ maxLength: 5 }),
   title: fc.constant('T'),
   properties: fc.dictionary(name, schema, { maxKeys: 3 }),
-  // Ajv accepts {} although the property '' is required.
-  required: names.map((list) => list.filter((one) => one !== '')),
+  // Ajv accepts {} although the property '' or '__proto__' is required.
+  required: names.map((list) => list.filter((one) => one !== '' && one !== '__proto__')),
   additionalProperties: fc.oneof(fc.boolean(), schema),
   patternProperties: fc.dictionary(fc.constantFrom('^a', 'b$'), schema, { maxKeys: 1 }),
   items: schema,
