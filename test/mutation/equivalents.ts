@@ -3,6 +3,9 @@
  * or that is no longer generated.
  */
 export const equivalents: Readonly<Record<string, string>> = {
+  ...because('a refusal is a fatal failure, which is never retried', [
+    'RUNNING.asking.requesting: onError [maySendWithout] after the next branch',
+  ]),
   ...because(
     'what is said to a run keeps it awake: none sleeps with a message that shields have yet to see',
     ['RUNNING.preparing.checkingLimits: always [isAsleep] after the next branch'],

@@ -75,10 +75,10 @@ export function listRefusingEvents(context: AgentContext, actor: 'model' | 'conc
     [`${actor}: text`]: stampEvent(createDoneActorEvent(actor, modelOutcomes.text)),
     [`${actor}: call`]: stampEvent(createDoneActorEvent(actor, modelOutcomes.call)),
     [`${actor}: content flagged`]: stampEvent(createErrorActorEvent(actor, flag(refusal))),
-    ...(known && {
-      [`${actor}: content flagged again`]: stampEvent(createErrorActorEvent(actor, flag(known))),
+    ...(actor === 'model' && {
+      ...(known && { 'model: content flagged again': stampEvent(createErrorActorEvent(actor, flag(known))) }),
+      'model: content flagged over budget': stampEvent(createErrorActorEvent(actor, flag(refusal, 1_000))),
     }),
-    [`${actor}: content flagged over budget`]: stampEvent(createErrorActorEvent(actor, flag(refusal, 1_000))),
   }
 }
 
