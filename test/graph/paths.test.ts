@@ -176,8 +176,8 @@ test.each(paths.map((path, i) => [`${i + 1}. with ${path.input}: ${path.name}`, 
 wholeTest('nearly everything was caused in its world: few events were handed to the machine', () => {
   expect([...new Set(sent)].sort()).toEqual([
     'BATCH_DONE',
-    'CHILD_WAITING',
     'CHILD_USAGE',
+    'CHILD_WAITING',
     'HANDED_OFF',
     'HANDLE_SAVED',
     'SKILL_CHANGED',

@@ -130,7 +130,7 @@ export function listAskEvents({ calls }: AgentContext): Events {
   return { 'tool: needs approval': asks('ask'), 'tool: asks two things': asks('ask', 'too') }
 }
 
-function createElicitation(callId: string): PendingCall & { own: true } {
+function createElicitation(callId: string): PendingCall & { fromTool: true } {
   const elicitation: Elicitation = {
     server: 'airline',
     message: 'Which seat?',
@@ -138,7 +138,7 @@ function createElicitation(callId: string): PendingCall & { own: true } {
     schema: { type: 'object', properties: { seat: { type: 'string' } } },
   }
   return {
-    own: true,
+    fromTool: true,
     callId,
     name: 'book',
     arguments: '{}',
