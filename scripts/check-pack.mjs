@@ -47,7 +47,7 @@ try {
   if (!first) throw new Error('README.md has no program to run')
   writeFileSync(join(folder, 'program.mjs'), first)
 
-  expect(await program({}), 'without a key', 1, 'ConfigError', 'There is no API key. Set OPENAI_API_KEY')
+  expect(await program({}), 'without a key', 1, 'ConfigError', 'No API key. Set OPENAI_API_KEY')
 
   const { startRehearsal } = await import(
     join(folder, 'node_modules/statewright/dist/src/rehearsal/index.js')

@@ -145,6 +145,14 @@ export const rules: Rule[] = [
     comes: 'nothing',
     because: 'an alarm begins nothing, and the alarm of a deleted session is removed',
   },
+  { of: 'createWaker', standing: held, comes: 'nothing', because: 'the process that holds it wakes it' },
+  {
+    of: 'createWaker',
+    standing: open,
+    agent: foreign,
+    comes: 'nothing',
+    because: 'the alarm is left to a process that has the agent',
+  },
 
   // Read access has no effects, with any agent.
   {
