@@ -1,4 +1,4 @@
-import { type CallAbort, findCallAbort, onAbort } from '../core/base/abort.js'
+import { type CallAbort, findCallAbort, runAbortable } from '../core/base/abort.js'
 import { systemClock, wait } from '../core/base/clock.js'
 import { describeError } from '../core/base/errors.js'
 import { ModelError, type RequestLimiter } from '../core/models/provider.js'
@@ -25,9 +25,10 @@ export function flexibleLimiter(
       const message = `The store of the limiter '${id}' does not answer: ${describeError(error)}`
       if (typeof msBeforeNext !== 'number')
         throw new ModelError({ kind: 'transient', code: 'limiter_unavailable', message }, { cause: error })
-      if (abort.aborted) throw abort.reason
-      onWait()
-      await rejectOnAbort(wait(systemClock, Math.max(1, msBeforeNext)), abort)
+      await runAbortable(abort, () => {
+        onWait()
+        return wait(systemClock, Math.max(1, msBeforeNext))
+      })
       await consume(abort, onWait)
     }
   }
@@ -48,11 +49,4 @@ export function flexibleLimiter(
         })
       }),
   }
-}
-
-function rejectOnAbort(work: Promise<void>, abort: AbortSignal | CallAbort): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const unfollow = onAbort(abort, () => reject(abort.reason as Error))
-    void work.then(resolve, reject).finally(unfollow)
-  })
 }

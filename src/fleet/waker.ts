@@ -1,5 +1,6 @@
 import { type Clock, systemClock } from '../core/base/clock.js'
 import { ConfigError, StatewrightError, UsageError } from '../core/base/errors.js'
+import { warnProcess } from '../core/base/platform.js'
 import { expectArgument, optionsRule } from '../core/base/values.js'
 import { expectKnownOptions } from '../core/config/other-names.js'
 import { agentsRule, getCommonStore } from '../core/drive/define-agents.js'
@@ -261,7 +262,7 @@ const createTimeoutError = (method: string): StoreError =>
 function warn(error: unknown, { session }: { session?: string }): void {
   const subject = session === undefined ? 'The waker' : `session '${session}'`
   const text = error instanceof Error ? error.message : String(error)
-  process.emitWarning(`${subject}: ${text}`, { type: 'StatewrightWarning' })
+  warnProcess(`${subject}: ${text}`)
 }
 
 function checkNumber(key: string, value: number | undefined, minimum: number): void {
