@@ -14,10 +14,26 @@ const controlCharacters = /[^\P{Cc}\t\n]|[\u202a-\u202e\u2066-\u2069]/gu
 
 /** Decodes percent escapes; returns the text unchanged if one is invalid. */
 export function decodePercent(text: string): string {
+  return decodeOrNull(() => decodeURIComponent(text)) ?? text
+}
+
+/** The text of base64 in the first charset that fits; null for binary data and invalid base64. */
+export function decodeBase64(base64: string, charsets: readonly string[] = ['utf-8']): string | null {
+  const bytes = decodeOrNull(() => Uint8Array.from(atob(base64), (character) => character.charCodeAt(0)))
+  if (bytes === null) return null
+  for (const charset of charsets) {
+    const text = decodeOrNull(() => new TextDecoder(charset, { fatal: true }).decode(bytes))
+    // oxlint-disable-next-line no-control-regex -- data with control characters is binary, not text
+    if (text !== null) return /[\0-\x08\x0e-\x1a\x1c-\x1f]/.test(text) ? null : text
+  }
+  return null
+}
+
+function decodeOrNull<T>(decode: () => T): T | null {
   try {
-    return decodeURIComponent(text)
+    return decode()
   } catch {
-    return text
+    return null
   }
 }
 

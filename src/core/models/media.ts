@@ -1,7 +1,7 @@
 import type { ContentPart, MediaPart } from '../../../machines/agent/messages.js'
 import type { MediaKind } from '../../../machines/agent/refusals.js'
 import { UsageError } from '../base/errors.js'
-import { decodePercent } from '../base/text.js'
+import { decodeBase64, decodePercent } from '../base/text.js'
 
 /**
  * An image, audio clip or document given as bytes, base64, or a `data:` or `http(s):` URL. It is converted to a
@@ -241,30 +241,14 @@ function findText(part: MediaPart): string | null {
   const body = start === undefined ? payload : payload.slice(start.length)
   const isEncoded = start === undefined || /;\s*base64$/i.test(head)
   // A `%` that does not start an escape is literal.
-  const text = isEncoded ? decodeBase64(body, head) : body.replaceAll(/(%[\da-f]{2})+/gi, decodePercent)
+  const text = isEncoded ? decodeFile(body, head) : body.replaceAll(/(%[\da-f]{2})+/gi, decodePercent)
   return text === null
     ? null
     : `<file${name === undefined ? '' : ` name=${JSON.stringify(name)}`}>\n${text}\n</file>`
 }
 
-/** Returns null for binary data. The media type may name a charset other than UTF-8. */
-function decodeBase64(base64: string, head: string): string | null {
+/** The media type may name a charset other than UTF-8. */
+function decodeFile(base64: string, head: string): string | null {
   const [, charset = 'utf-8'] = /charset="?([\w-]+)/i.exec(head) ?? []
-  try {
-    const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0))
-    const text =
-      decodeBytes(bytes, charset) ?? (/^text\//i.test(head) ? decodeBytes(bytes, 'windows-1252') : null)
-    // oxlint-disable-next-line no-control-regex -- a text has none of them
-    return text === null || /[\0-\x08\x0e-\x1a\x1c-\x1f]/.test(text) ? null : text
-  } catch {
-    return null
-  }
-}
-
-function decodeBytes(bytes: Uint8Array, charset: string): string | null {
-  try {
-    return new TextDecoder(charset, { fatal: true }).decode(bytes)
-  } catch {
-    return null
-  }
+  return decodeBase64(base64, /^text\//i.test(head) ? [charset, 'windows-1252'] : [charset])
 }

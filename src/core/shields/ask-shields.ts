@@ -8,7 +8,7 @@ import type { Shield, ShieldAction, ShieldScene } from './define-shield.js'
 import { expectArgument, listRule, objectRule } from '../base/values.js'
 import { defaultTimeoutMs } from './shield-set.js'
 import type { ContentPart } from '../../../machines/agent/messages.js'
-import { decodePercent } from '../base/text.js'
+import { decodeBase64, decodePercent } from '../base/text.js'
 
 /** `RunShieldsOptions` with all defaults. */
 export interface AskShieldsOptions extends ShieldScene {
@@ -268,21 +268,10 @@ export function getReadableText(part: ContentPart): string {
 
 function readPayload(payload: string): string {
   const [, type, data] = /^data:([^,]*),([^]*)$/i.exec(payload) ?? []
-  if (data === undefined) return isBase64(payload) ? (decodeText(payload) ?? '') : payload
-  return /;base64$/i.test(type ?? '') ? (decodeText(data) ?? '') : decodePercent(data)
+  if (data === undefined) return isBase64(payload) ? (decodeBase64(payload) ?? '') : payload
+  return /;base64$/i.test(type ?? '') ? (decodeBase64(data) ?? '') : decodePercent(data)
 }
 
 function isBase64(text: string): boolean {
   return text.length >= 16 && text.length % 4 === 0 && /^[A-Za-z0-9+/]+={0,2}$/.test(text)
-}
-
-function decodeText(base64: string): string | null {
-  try {
-    const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0))
-    const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
-    // oxlint-disable-next-line no-control-regex -- what has them is no text
-    return /[\0-\x08\x0e-\x1a\x1c-\x1f]/.test(text) ? null : text
-  } catch {
-    return null
-  }
 }
