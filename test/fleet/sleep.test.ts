@@ -175,7 +175,8 @@ test('a fork of a run that sleeps stays asleep until somebody resumes it', async
   expect(timersOf(shared)).toEqual([])
   const [resumed = ''] = forks
   await agent.send(resumed, { type: 'resume' })
-  await hosts.pass(minute)
+  // The first call of send() loads code.
+  await hosts.settleUntil(() => stateOf(resumed).state === 'COMPLETED')
   expect(stateOf(resumed).state).toBe('COMPLETED')
   expect(asked).toHaveLength(3)
   expect(errors).toEqual([])
