@@ -280,7 +280,7 @@ const words: Record<ProgressRule, Words> = {
 }
 
 /** The key of `guardrails.progress` with a rule's numbers. */
-export function toSetting({ rule }: Pick<ProgressDue, 'rule'>): Exclude<ProgressRule, 'recurring'> {
+function toSetting({ rule }: Pick<ProgressDue, 'rule'>): Exclude<ProgressRule, 'recurring'> {
   return rule === 'recurring' ? 'stale' : rule
 }
 
@@ -289,30 +289,30 @@ function formatDone({ rule, named, count, refused }: ProgressDue, who = 'You hav
 }
 
 /** Read by the model with its next request. */
-export function formatProgressNudge(due: ProgressDue): string {
+function formatProgressNudge(due: ProgressDue): string {
   const { advice, remedy } = words[due.rule]
   const forDeveloper = remedy === markPolling ? ` (For the developer: ${markPolling}.)` : ''
   return `${formatDone(due)} ${advice[due.wording === 1 ? 1 : 0]}${forDeveloper}`
 }
 
 /** Read by the model as the result of a refused call. */
-export function formatProgressRefusal(due: ProgressDue): string {
+function formatProgressRefusal(due: ProgressDue): string {
   const left = due.haltAt === null ? null : Math.max(1, due.haltAt - due.count)
   const end = left === null ? '' : ` After ${left === 1 ? 'one' : left} more like this the run stops.`
   return `Not executed. ${formatDone(due)} ${words[due.rule].advice[due.count % 2 === 0 ? 0 : 1]}${end}`
 }
 
 /** Read by people when the run stops. */
-export function formatProgressHalt(due: ProgressDue): string {
+function formatProgressHalt(due: ProgressDue): string {
   const { rule, haltAt } = due
   return `${formatDone(due, 'The model has')} To allow more, raise guardrails.progress.${toSetting(due)}.haltAt (now ${haltAt}); ${words[rule].remedy}.`
 }
 
 /** Read by the model before the run pauses. */
-export function formatLastWordsPrompt(due: ProgressDue): string {
+function formatLastWordsPrompt(due: ProgressDue): string {
   return `${formatDone(due)} ${lastWordsAsked}`
 }
 
-export function formatProgressEvidence(due: ProgressDue): string {
+function formatProgressEvidence(due: ProgressDue): string {
   return toEvidence(`${due.named.calls} (progress.${toSetting(due)}: ${due.count})`)
 }

@@ -64,7 +64,7 @@ function canTakeAnswers({ state }: AgentContext): boolean {
 }
 
 /** The open questions of the calls, in any state. */
-export function listCallQuestions(context: AgentContext): PendingCall[] {
+function listCallQuestions(context: AgentContext): PendingCall[] {
   return context.calls.flatMap((call) => listQuestionsOfCall(context, call))
 }
 

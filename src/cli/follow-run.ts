@@ -93,7 +93,7 @@ async function watchRun(
     let result = await conversation.waitForRest()
     for (const answer of answers) {
       if (!isRestState(result.state) || drain?.hasBegun) break
-      // oxlint-disable-next-line no-await-in-loop -- each needs the next rest
+      // oxlint-disable-next-line no-await-in-loop -- an answer is given only after the run waits for it
       result = await conversation.sendAnswer(answer)
     }
     if (isWatched) result = await answerBesideStudio(conversation, result, { work, drain, view, io })

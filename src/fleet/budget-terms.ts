@@ -216,7 +216,7 @@ export function findWindow(now: number, per: BudgetPeriod | null, timezone: stri
   }
 }
 
-export function isTimezone(timezone: string): boolean {
+function isTimezone(timezone: string): boolean {
   try {
     return Intl.DateTimeFormat('en', { timeZone: timezone }) !== undefined
   } catch {

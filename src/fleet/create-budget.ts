@@ -217,7 +217,7 @@ function toUnits(call: 'reserve' | 'settle', amount: { usd: number; tokens: numb
 }
 
 /** @throws {StoreError} `corrupt_log` for a damaged row of the store */
-export function checkStored(id: string, { spent, reserved, live, windowAt, now, terms }: StoredBudget): void {
+function checkStored(id: string, { spent, reserved, live, windowAt, now, terms }: StoredBudget): void {
   const numbers = {
     'spent.nanoUsd': spent?.nanoUsd,
     'spent.tokens': spent?.tokens,

@@ -180,7 +180,7 @@ interface CountedAnswer {
  * afterwards.
  * @throws {BudgetError} `budget_exceeded`, `budget_conflict`, `unknown_price`; the errors of the request
  */
-export async function payForEmbeddings<Answer extends CountedAnswer>(
+async function payForEmbeddings<Answer extends CountedAnswer>(
   options: PaidModel,
   texts: readonly string[],
   signal: AbortSignal,

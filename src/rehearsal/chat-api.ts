@@ -55,7 +55,7 @@ export interface Chunks {
   end: object[]
 }
 
-export function toCompletion(turn: Turn, request: ChatRequest, envelope: Envelope) {
+function toCompletion(turn: Turn, request: ChatRequest, envelope: Envelope) {
   const { reasoning, refusal = null } = turn
   const calls = listCalls(turn, envelope)
   const message = {

@@ -6,7 +6,7 @@ import type { TurnEncoder, Envelope, ProviderApi } from './planned-response.js'
 import type { Turn } from './turn-schema.js'
 import { parseJsonOr } from '../core/base/json.js'
 
-export function createMessagesEncoder(turn: Turn, request: ChatRequest, envelope: Envelope): TurnEncoder {
+function createMessagesEncoder(turn: Turn, request: ChatRequest, envelope: Envelope): TurnEncoder {
   return {
     encodeBody: () => toMessage(turn, request, envelope),
     encodeEvents: (stop) => encodeEvents(turn, request, envelope, stop),
@@ -28,7 +28,7 @@ const errorTypes: Readonly<Record<number, string>> = {
   529: 'overloaded_error',
 }
 
-export function getErrorType(status: number): string {
+function getErrorType(status: number): string {
   return errorTypes[status] ?? (status >= 400 && status < 500 ? 'invalid_request_error' : 'api_error')
 }
 

@@ -165,7 +165,7 @@ function toToolMessage({ type, call_id, output, ...item }: InputItem): WireMessa
 }
 
 /** Whether the model produced the item. */
-export function isModelItem({ type = 'message', role }: InputItem): boolean {
+function isModelItem({ type = 'message', role }: InputItem): boolean {
   if (type === 'message') return role === 'assistant'
   return type !== 'function_call_output' && type !== 'mcp_approval_response'
 }

@@ -110,7 +110,7 @@ export async function loadScenario(path: string): Promise<Scenario> {
   return parseScenario(value, `The scenario file ${path}`)
 }
 
-export function invalidScenarioError(code: string, origin: string, { issues }: z.ZodError): RehearsalError {
+function invalidScenarioError(code: string, origin: string, { issues }: z.ZodError): RehearsalError {
   const { path, message } = issues[0] ? describeIssue(issues[0]) : { path: [], message: 'it is invalid' }
   const subject = z.core.toDotPath(path)
   return new RehearsalError(code, `${origin} is invalid${subject && ` at ${subject}`}: ${message}.`, subject)

@@ -106,7 +106,7 @@ export const maxSkillBytes = 500_000
 /** Characters of the front matter of a SKILL.md. */
 export const maxFrontMatterChars = 20_000
 /** The limit of the Agent Skills format. */
-export const maxDescriptionChars = 1_024
+const maxDescriptionChars = 1_024
 /** Bytes of a file in a skill's folder. */
 export const maxFileBytes = 1_000_000
-export const maxSkills = 500
+const maxSkills = 500

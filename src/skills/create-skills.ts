@@ -177,7 +177,7 @@ const opening =
   'Skills are instructions for certain tasks. When a task fits one of these, call load_skill with its name before you begin, and follow what it says. read_skill_file reads the files that it speaks of. Call unload_skill when the task is done.'
 
 /** The index has a maximum length. Descriptions are cut evenly, and omitted skills are counted. */
-export function formatIndex(skills: readonly Pick<SkillInfo, 'name' | 'description'>[]): string {
+function formatIndex(skills: readonly Pick<SkillInfo, 'name' | 'description'>[]): string {
   if (skills.length === 0) return ''
   const room = maxIndexChars - opening.length - 60
   for (const chars of [1_024, 400, 200, 100, 50]) {

@@ -102,7 +102,7 @@ export interface UncoveredTransition {
   message: string
 }
 
-export function explainUncovered(
+function explainUncovered(
   transition: DefinedTransition,
   observed: ObservedMachine,
   exploration: Exploration,

@@ -102,7 +102,7 @@ function formatEvent({ event, label }: PathStep, path: MachinePath): string {
 }
 
 /** JSON is valid JavaScript except for `__proto__`, which would set the prototype. */
-export function formatLiteral(value: unknown, path: Pick<MachinePath, 'name'>, what: string): string {
+function formatLiteral(value: unknown, path: Pick<MachinePath, 'name'>, what: string): string {
   const found = findNonJson(value, new Set())
   if (found !== undefined) {
     const text = `Path '${path.name}': ${what} contains ${found}, which JSON cannot represent. Use plain data in inputs and events.`
@@ -141,7 +141,7 @@ export function quoteText(text: string): string {
   return `'${escaped}'`
 }
 
-export function toOneLine(text: string): string {
+function toOneLine(text: string): string {
   return text.replace(/[\r\n\u2028\u2029]+/g, ' ')
 }
 
@@ -152,7 +152,7 @@ export type TestRunner = (typeof testRunners)[number]
 const modules: Record<TestRunner, string> = { jest: '@jest/globals', vitest: 'vitest', node: 'node:test' }
 
 /** Without a runner, the file uses the globals of jest and vitest. */
-export function formatRunnerImports(runner: TestRunner | undefined): string[] {
+function formatRunnerImports(runner: TestRunner | undefined): string[] {
   if (runner === undefined) return []
   if (runner === 'node')
     return ["import assert from 'node:assert/strict'", formatRunnerImport('node', 'describe', 'test')]
@@ -163,7 +163,7 @@ export function formatRunnerImport(runner: TestRunner, ...names: readonly string
   return `import { ${names.join(', ')} } from '${modules[runner]}'`
 }
 
-export function formatAssertion(runner: TestRunner | undefined, actual: string, expected: string): string {
+function formatAssertion(runner: TestRunner | undefined, actual: string, expected: string): string {
   return runner === 'node'
     ? `assert.deepEqual(${actual}, ${expected})`
     : `expect(${actual}).toEqual(${expected})`

@@ -170,7 +170,7 @@ export function replaySteps(
 }
 
 /** The steps of a transcript, without calls that were still open. */
-export function toSteps(messages: readonly Message[]): RecordedStep[] {
+function toSteps(messages: readonly Message[]): RecordedStep[] {
   const steps: RecordedStep[] = []
   let user = false
   for (const [index, message] of messages.entries()) {

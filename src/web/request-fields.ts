@@ -42,12 +42,8 @@ export const optional =
   (value, at) =>
     value === undefined ? undefined : read(value, at)
 
-export const lenient =
-  <Value>(read: (value: unknown) => value is Value): Field<Value | undefined> =>
-  (value) =>
-    read(value) ? value : undefined
-
-export const lenientText = lenient(isString)
+/** A string, or undefined for any other value. */
+export const lenientText: Field<string | undefined> = (value) => (isString(value) ? value : undefined)
 
 const listRule = field(isList, 'a list')
 const objectRule = field(isObject, 'an object')

@@ -90,7 +90,7 @@ export function createRefusalTest(finding: Finding): (call: Pick<BatchCall, 'fac
  * Refuses calls that the step plan or an active skill does not allow, and all handoffs but the first. Undefined if
  * all calls are allowed.
  */
-export function narrowCalls(
+function narrowCalls(
   context: AgentContext,
   now: number,
   emit: (announcement: EmittedEvent) => void,

@@ -85,7 +85,7 @@ function checkOptions<Name extends string>(options: HandoffOptions<Name>): Hando
 }
 
 /** The agents that can receive a session, through one or several handoffs. */
-export class HandoffTeam implements Team {
+class HandoffTeam implements Team {
   readonly #tools: readonly Tool[]
   readonly #checked = new WeakSet<AgentParts>()
   #members: ReadonlyMap<string, AgentParts> | undefined

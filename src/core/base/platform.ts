@@ -102,7 +102,7 @@ export function warnProcess(sentence: string, code?: string): void {
   const { process } = globalThis as { process?: { emitWarning?: (message: string, how: object) => void } }
   const how = { type: 'StatewrightWarning', ...(code !== undefined && { code }) }
   if (process?.emitWarning) process.emitWarning(sentence, how)
-  // oxlint-disable-next-line no-console -- browsers have no other place
+  // oxlint-disable-next-line no-console -- browsers have no process warnings
   else console.warn(sentence)
 }
 

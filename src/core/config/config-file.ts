@@ -91,7 +91,7 @@ const echoPhrase = "true, false, 'reasoning_content', 'reasoning' or 'thinking'"
 
 const toolsPhrase = "a list of tools with a type, such as [{ type: 'web_search' }]"
 
-export const modelSection = record({
+const modelSection = record({
   model: nonEmptyText('a model name of the provider'),
   api: optional(choice(...modelApis)),
   provider: optional(nonEmptyText()),
@@ -120,7 +120,7 @@ export const modelSection = record({
 })
 
 /** Whether the value at this path may be a misplaced secret, which errors must not show. */
-export function canBeSecret(path: string): boolean {
+function canBeSecret(path: string): boolean {
   return /^model\.(baseURL|apiKeyEnv|headers|query|hostedTools)/.test(path)
 }
 

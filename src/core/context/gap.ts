@@ -33,7 +33,7 @@ export function isValidGap(messages: readonly Message[], { head, from, keep = []
 }
 
 /** Whether a transcript can be split before a message. A tool result stays with its call and the other results. */
-export function isBoundary(messages: readonly Message[], index: number): boolean {
+function isBoundary(messages: readonly Message[], index: number): boolean {
   return messages[index]?.role !== 'tool'
 }
 

@@ -81,7 +81,7 @@ export async function wakeWhileDue(
   let outcome = rest
   while (outcome !== 'left' && isTime()) {
     run.resume()
-    // oxlint-disable-next-line no-await-in-loop -- one rest after the other
+    // oxlint-disable-next-line no-await-in-loop -- the run may fall asleep again, which only its result shows
     outcome = await Promise.race([run.result, left])
   }
   return outcome

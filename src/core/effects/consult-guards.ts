@@ -281,7 +281,7 @@ function describeCalls(name: string, fact: GuardFact, callIds: readonly string[]
  * Whether a result of the batch is the answer of the run, and its mismatches with the output schema. Rejects with a
  * plain failure if `stopWhen` fails.
  */
-export async function findResultAnswer(
+async function findResultAnswer(
   { stopWhen, output }: AgentParts,
   batch: AgentContext,
   question: StopQuestion,

@@ -228,7 +228,7 @@ function describeDroppedCalls(response: ModelResponse, finalTool: string | undef
 }
 
 /** The step of one attempt at an answer. If shields screen answers or calls, uncleared content is omitted. */
-export function createInferenceStep(context: AgentContext): StepWork<'inference', ModelOutput> {
+function createInferenceStep(context: AgentContext): StepWork<'inference', ModelOutput> {
   const { attempt, features } = context
   const stepId = getStepId(context)
   return {

@@ -261,7 +261,7 @@ type ToolWork = StepWork<'tool_execution', ToolResult>
  * A call executed by a tool. If shields screen results, its events omit the return value. Events are built
  * lazily because many runs may be parked in such calls.
  */
-export class ToolStep implements ToolWork {
+class ToolStep implements ToolWork {
   readonly #context: AgentContext
   readonly #call: Pick<BatchCall, 'id' | 'name' | 'arguments'>
 
@@ -295,7 +295,7 @@ export class ToolStep implements ToolWork {
   }
 }
 
-export function createToolProgress(
+function createToolProgress(
   context: AgentContext,
   callId: string,
   name: string,

@@ -143,7 +143,7 @@ export function createJournaledMachine(machine: AgentMachine, options: Journaled
     start: (snapshot: Parameters<typeof start>[0], scope: AgentActorScope) => {
       const runtime = findRuntime(scope.self)
       runtime?.begin()
-      // Before the effects start: they write the log, and a list of sessions learns with that write that the run works.
+      // Effects write the log when they start, and the first write must list the session as running.
       if (runtime?.isRestored === false) runtime.binding.journal?.onReached?.(snapshot)
       runtime?.emitRestoredState(snapshot.context)
       start(snapshot)

@@ -210,7 +210,7 @@ export interface MarkedModel {
  * Removes data that only the model that produced it can use. Returns the same object for the same message, because
  * providers cache by identity.
  */
-export function stripForeignEcho({ name, strippedMessages }: MarkedModel, message: Message): Message {
+function stripForeignEcho({ name, strippedMessages }: MarkedModel, message: Message): Message {
   if (message.role !== 'assistant' || message.by === undefined || message.by === name) return message
   const known = strippedMessages.get(message)
   if (known !== undefined) return known

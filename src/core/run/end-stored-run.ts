@@ -40,7 +40,7 @@ export async function cancelStoredRun(
 }
 
 /** Holds the session while `work` runs. Returns `sent` if another process holds it and reads its inbox. */
-export async function withFreeSession(
+async function withFreeSession(
   { store, clock }: StoreParts,
   sessionId: string,
   holder: string,
@@ -60,7 +60,7 @@ export async function withFreeSession(
 }
 
 /** Writes the event that settles a stored run, and returns the number of its last event. */
-export async function writeRest(
+async function writeRest(
   { log, folded }: AcquiredSession,
   event: AgentMachineEvent,
   [next, actions]: ReturnType<typeof takeEvent>,
@@ -114,7 +114,7 @@ async function cancelChildren(parts: StoreParts, context: AgentContext): Promise
 }
 
 /** Ends the stored, unfinished sub-agents of a session, with exceptions. Never rejects. */
-export async function endChildrenExcept(
+async function endChildrenExcept(
   parts: StoreParts,
   parent: string,
   except: readonly string[],
@@ -141,7 +141,7 @@ const [retryMs, mostRetries] = [leaseMs / 3, 4]
  * Ends the run of a sub-agent whose call was closed by its parent. After a crash, the session is held until
  * its lease expires, so this retries without keeping the process alive. Never rejects.
  */
-export async function endChildSession(parts: StoreParts, child: string, tries = mostRetries): Promise<void> {
+async function endChildSession(parts: StoreParts, child: string, tries = mostRetries): Promise<void> {
   if (await hasEnded(parts, child)) return
   if (tries === 0) return
   const timer = parts.clock.setTimeout(() => void endChildSession(parts, child, tries - 1), retryMs)

@@ -68,7 +68,7 @@ export interface ConnectedRun {
 }
 
 /** While this process holds its session, other code of the process can listen to a run. */
-export function publishSession(log: SessionLog, { runId, actor, hub }: ConnectedRun): void {
+function publishSession(log: SessionLog, { runId, actor, hub }: ConnectedRun): void {
   const { sessionId } = log
   const sessions = getLiveSessions(log.store)
   const session: LiveSession = {

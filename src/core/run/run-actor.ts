@@ -259,13 +259,13 @@ export class RunActor {
       : []
     await Promise.all(children)
     // Messages must be in the log before another process resumes the run.
-    // oxlint-disable-next-line no-await-in-loop -- more can arrive in the meantime
+    // oxlint-disable-next-line no-await-in-loop -- new events can arrive while it waits
     while (this.#delivery || !this.#isQuiet(actor)) await (this.#delivery ?? this.#waitUntilQuiet(actor))
     if (log) this.#recordRelease(actor, log)
     this.#isReleased = true
     log?.inbox.close()
     // XState stops an actor with a parent, such as a sub-agent's, only from there.
-    // oxlint-disable-next-line no-underscore-dangle -- as above
+    // oxlint-disable-next-line no-underscore-dangle -- XState has no public method for this
     ;(actor as unknown as { _stop(): void })._stop()
     await log?.close()
   }

@@ -52,7 +52,7 @@ export function createFirstSummary(
 }
 
 /** The first characters of the first user message. */
-export function createTitle(messages: readonly Message[]): string {
+function createTitle(messages: readonly Message[]): string {
   const first = messages.find((message) => message.role === 'user' && !message.internal)
   if (first?.role !== 'user') return ''
   const { content } = first

@@ -179,7 +179,7 @@ export interface GuardedTurn {
  * documentation requires the user turn before an agent turn, and templates reject an agent turn alone, so without
  * a transcript it is judged as a user turn.
  */
-export function toConversation(
+function toConversation(
   content: string,
   point: ShieldPoint,
   messages: readonly Message[] = [],
@@ -197,7 +197,7 @@ export function toConversation(
  * The training prompt of Llama Guard 3 and 4, for endpoints without a template:
  * llama.com/docs/model-cards-and-prompt-formats/llama-guard-4.
  */
-export function formatLlamaGuardPrompt(
+function formatLlamaGuardPrompt(
   turns: readonly GuardedTurn[],
   categories: readonly LlamaGuardCategory[],
 ): string {

@@ -80,7 +80,7 @@ export interface FinderShieldOptions<Kind extends string = string> {
   message?: string
 }
 
-export function createFinderShield(
+function createFinderShield(
   name: string,
   finders: readonly Finder[],
   found: string,

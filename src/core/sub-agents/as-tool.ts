@@ -142,7 +142,7 @@ export interface SubAgentTask {
 }
 
 /** The schema of a task. Written by hand, because the core's schema library does not create JSON Schema. */
-export const taskSchema: StandardJsonSchema<SubAgentTask> = {
+const taskSchema: StandardJsonSchema<SubAgentTask> = {
   '~standard': {
     version: 1,
     vendor: 'statewright',

@@ -11,7 +11,7 @@ import type { AgentContext } from '../../../machines/agent/context.js'
 import { describeError, ConfigError } from '../base/errors.js'
 
 /** Isolates the run from errors of its telemetry. `report` receives the first error. */
-export function beginTelemetry(
+function beginTelemetry(
   telemetry: Telemetry,
   run: TelemetryRunInfo,
   report: (thrown: unknown) => void,

@@ -3,7 +3,7 @@ import { StatewrightError, listCauses, describeError } from '../base/errors.js'
 import { transientCodes, transientWords } from '../../../guards/lib/answers.js'
 import { readProperty } from '../base/json.js'
 
-export const toolErrorKinds: readonly ToolErrorKind[] = ['policy_denied', 'transient', 'failed']
+const toolErrorKinds: readonly ToolErrorKind[] = ['policy_denied', 'transient', 'failed']
 
 export interface ToolErrorOptions extends ErrorOptions {
   /** A sentence for people, shown on pages. Default: none. */

@@ -253,7 +253,7 @@ export function createDispatcher(): Tool {
  * Converts a `call_tool` call to the call of the named tool, which is checked, approved, guarded, shown and
  * stored.
  */
-export function unwrapCall(call: ToolCall): ToolCall {
+function unwrapCall(call: ToolCall): ToolCall {
   if (call.function.name !== dispatcherName || call.hosted) return call
   const { name, arguments: source } = readObject(call.function.arguments) ?? {}
   if (typeof name !== 'string' || name.trim() === '' || name === dispatcherName) return call
@@ -268,7 +268,7 @@ const wrapped = new WeakMap<Message, Message>()
 /**
  * Restores the calls in the transcript as the model wrote them. Cached, because providers cache messages by identity.
  */
-export function wrapMessages(messages: readonly Message[]): readonly Message[] {
+function wrapMessages(messages: readonly Message[]): readonly Message[] {
   return messages.map((message) => {
     if (message.role !== 'assistant' || !message.tool_calls?.some(({ dispatched }) => dispatched))
       return message

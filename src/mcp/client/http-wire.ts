@@ -144,7 +144,7 @@ export async function createHttpWire(
  * Whether a request belongs to the protocol and not to the sign-in, because the user's headers are secrets of this server
  * only.
  */
-export function isForServer(address: URL, to: string | URL, { headers, body }: RequestInit): boolean {
+function isForServer(address: URL, to: string | URL, { headers, body }: RequestInit): boolean {
   const { origin, href } = new URL(to)
   if (origin !== address.origin) return false
   if (href === address.href) return true
@@ -171,7 +171,7 @@ function findRequestId(body: unknown): RequestId | undefined {
   return method === undefined ? undefined : id
 }
 
-export function explainHttpError(error: unknown): string | undefined {
+function explainHttpError(error: unknown): string | undefined {
   const status = findHttpStatus(error)
   if (status === 401 || status === 403) {
     return `It answered ${status}: pass credentials with headers: { Authorization: 'Bearer …' }, or with auth.`

@@ -79,7 +79,7 @@ const ofMcpTools: ArgumentRule = {
 /**
  * @throws {UsageError} `invalid_argument`
  */
-export function expectServer(call: string, server: McpServer): void {
+function expectServer(call: string, server: McpServer): void {
   expectArgument(call, server, ofMcpTools)
 }
 
@@ -88,7 +88,7 @@ export function expectServer(call: string, server: McpServer): void {
  * @throws {UsageError} `invalid_argument`
  * @throws {StatewrightError} `mcp_failed`
  */
-export async function askServer(
+async function askServer(
   call: string,
   server: McpServer,
   method: string,

@@ -152,7 +152,7 @@ const maxDepth = 100
  * The input schema of a listed tool. Arguments are always an object, so a schema without a type gets one. `null` for
  * an unset keyword (Go, Java) and `[]` for no properties (PHP) are dropped.
  */
-export function readInputSchema(listed: Json | undefined): Json | undefined {
+function readInputSchema(listed: Json | undefined): Json | undefined {
   if (!isRecord(listed)) return listed
   const { type, properties, required, ...schema } = listed as JsonObject
   const isObject = type === undefined || [type].flat().some((name) => asText(name).toLowerCase() === 'object')
@@ -167,7 +167,7 @@ export function readInputSchema(listed: Json | undefined): Json | undefined {
 }
 
 /** Why models cannot use this input schema, as the end of a sentence about it. `fitTools` adapts all others. */
-export function findSchemaFault(schema: unknown): string | undefined {
+function findSchemaFault(schema: unknown): string | undefined {
   if (!isRecord(schema) || schema.type !== 'object') return 'is not of type "object"'
   if (isNestedDeeper(schema, maxDepth)) return `is nested more than ${maxDepth} levels deep`
   if (JSON.stringify(schema).length > maxSchema) return `is longer than ${maxSchema} characters`

@@ -181,7 +181,7 @@ export function createCallName(
 }
 
 /** Independent of the order of keys. */
-export function digestArguments(tool: string, args: Readonly<Record<string, unknown>>): string {
+function digestArguments(tool: string, args: Readonly<Record<string, unknown>>): string {
   return fingerprintCall(tool, JSON.stringify(args))
 }
 

@@ -300,13 +300,13 @@ function toProtocolError({ sdk, options }: ServedConnection, error: unknown): Er
 }
 
 /** The values of `inputResponses` are checked question by question. */
-export const taskParams = {
+const taskParams = {
   get: z.object({ taskId: z.string() }),
   update: z.object({ taskId: z.string(), inputResponses: z.record(z.string(), z.unknown()).optional() }),
 }
 
 /** Sends progress notifications if the client requests them. Returns the function that stops them. */
-export function tellProgress(
+function tellProgress(
   desk: TaskDesk,
   id: string,
   grant: AccessGrant,
@@ -334,7 +334,7 @@ export function tellProgress(
  * The result for a client that cannot be asked. The model that made the call reads it, so it contains a command to
  * answer only if the app configures one.
  */
-export function describeWaiting(
+function describeWaiting(
   { id, named, session, status, about, questions }: StandingTask,
   { answerUrl, answerCommand }: Pick<CheckedOptions, 'answerUrl' | 'answerCommand'>,
 ): ToolResult {

@@ -73,7 +73,7 @@ const narrowingKey = 'allowed-tools'
 const toLetters = (key: string): string => key.toLowerCase().replaceAll(/[^a-z]/g, '')
 
 /** Reads the front matter of all skills. Instructions are read when they are loaded. */
-export function createFolderSkills({ dirs, allow }: SkillFoldersOptions): AgentSkills {
+function createFolderSkills({ dirs, allow }: SkillFoldersOptions): AgentSkills {
   const isAllowed =
     typeof allow === 'function' ? allow : ({ name }: SkillInfo) => allow === undefined || allow.includes(name)
   const found = dirs
@@ -227,7 +227,7 @@ let yaml: Yaml | undefined
  * @throws {ConfigError} `invalid_skill`
  * @throws {StatewrightError} `missing_package`
  */
-export function splitFrontMatter(
+function splitFrontMatter(
   where: string,
   text: string,
 ): { fields: Readonly<Record<string, unknown>>; body: string } {

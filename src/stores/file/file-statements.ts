@@ -262,7 +262,7 @@ export type BudgetValues = [Buffer, Buffer, number, number, number, number, numb
 export type ReservationValues = [Buffer, number, number, number, number, Buffer | null]
 
 /** Prepared budget statements. Call `create` first. */
-export function prepareBudgetStatements(one: Prepare, execute: (sql: string) => void) {
+function prepareBudgetStatements(one: Prepare, execute: (sql: string) => void) {
   const prepare = () => ({
     row: one(`SELECT ${rowColumns} FROM budgets WHERE id = ?`).raw(),
     rows: one(`SELECT ${rowColumns} FROM budgets ORDER BY id`).raw(),

@@ -309,7 +309,7 @@ export function textsOf(messages: readonly Message[], role: 'user' | 'tool'): st
  * The clock of a scene, shared by its processes and store. It advances in whole milliseconds, so that no run
  * starts before the previous one ends.
  */
-export class SceneTime {
+class SceneTime {
   aheadMs = 0
   readonly #origin = systemClock.now() - readElapsed(systemClock)
 
@@ -325,7 +325,7 @@ interface Timer {
 }
 
 /** The clock of one process. It follows the system clock and can leap to the next timer. */
-export class LeapingClock implements Clock {
+class LeapingClock implements Clock {
   readonly #time: SceneTime
   readonly #timers = new Map<number, Timer>()
   #lastId = 0

@@ -259,7 +259,7 @@ const maxKeys = 5
 const maxNesting = 4
 
 /** The first step after which the contexts differ, unless it is the last. */
-export function findContextParting(before: MachinePath, after: MachinePath): ContextParting | null {
+function findContextParting(before: MachinePath, after: MachinePath): ContextParting | null {
   const write = createWriter()
   for (const [step, { state, label }] of before.steps.slice(0, -1).entries()) {
     const keys = listDifferences(state.context, after.steps[step]?.state.context, write)

@@ -77,7 +77,7 @@ function summarizeScores(cases: readonly CaseScore[], seed: number): ScoreSummar
   }
 }
 
-export function scoreCaseBy({ runs }: EvaluatedCase, scorer: string): CaseScore {
+function scoreCaseBy({ runs }: EvaluatedCase, scorer: string): CaseScore {
   const given = runs.flatMap(({ scores }) => scores[scorer] ?? [])
   if (given.length === 0) return { score: null, passRate: null }
   return {
@@ -99,7 +99,7 @@ const listTags = ({ tags }: EvaluatedCase): string[] =>
   Object.entries(tags ?? {}).map(([name, value]) => `${name}=${value}`)
 
 /** Null if any cost is unknown. */
-export function sumCosts(runs: readonly EvaluatedRun[], of: keyof EvaluatedRun['cost']): number | null {
+function sumCosts(runs: readonly EvaluatedRun[], of: keyof EvaluatedRun['cost']): number | null {
   return runs.reduce<number | null>((sum, { cost }) => {
     const more = cost[of]
     return sum === null || more === null ? null : sum + more

@@ -325,7 +325,7 @@ export interface ReplayedStory {
   loop?: readonly AnyEventObject[] | null
 }
 
-export function createStory(
+function createStory(
   property: string,
   reason: string,
   path: MachinePath,

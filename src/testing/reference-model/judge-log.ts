@@ -122,7 +122,7 @@ const readCall = ({ id, name, needs, questions, result, started, ...marks }: Jso
   perhaps: false,
 })
 
-export function checkSnapshot(run: Run, seen: Run, status: string, details?: Details): Run[] {
+function checkSnapshot(run: Run, seen: Run, status: string, details?: Details): Run[] {
   const [due, is] = [sketch(run, seen, details), sketch(seen, seen, details)]
   // A guard knows why it stopped the run.
   if (run.reason === undefined || (run.reason === null && run.stop !== null)) is['reason'] = due['reason']

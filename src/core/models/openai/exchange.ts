@@ -167,7 +167,7 @@ export interface NodeTransport {
  *
  * @throws the client's error for a status or a connection; otherwise like `readFetchAnswer`
  */
-export async function exchangeOverNode(
+async function exchangeOverNode(
   { node, dispatcher }: NodeTransport,
   client: RequestClient,
   body: Uint8Array,

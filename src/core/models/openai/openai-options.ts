@@ -96,16 +96,13 @@ export function checkChatOptions(options: OpenAIChatOptions): void {
 
 export type OptionErrorFactory = (option: string, what: string) => ConfigError
 
-export function createOptionError(provider: string): OptionErrorFactory {
+function createOptionError(provider: string): OptionErrorFactory {
   return (option, what) => new ConfigError('invalid_option', `${provider}: ${option} ${what}`, option)
 }
 
-export const clientPhrase = 'must be an OpenAI client, such as new OpenAI() or new AzureOpenAI().'
+const clientPhrase = 'must be an OpenAI client, such as new OpenAI() or new AzureOpenAI().'
 
-export function checkSharedOptions(
-  options: OpenAIOptions | null | undefined,
-  invalid: OptionErrorFactory,
-): void {
+function checkSharedOptions(options: OpenAIOptions | null | undefined, invalid: OptionErrorFactory): void {
   const { model, client, baseURL, apiKey, media, timeoutMs, limiter, dispatcher }: Partial<OpenAIOptions> =
     options ?? {}
   if (typeof model !== 'string' || model.trim() === '') {
@@ -150,7 +147,7 @@ export function hasUserInfo(url: string): boolean {
   return username !== '' || password !== ''
 }
 
-export const noUserPhrase = 'must not contain a user or password. Use apiKey or headers.'
+const noUserPhrase = 'must not contain a user or password. Use apiKey or headers.'
 
 /**
  * The form of earlier reasoning in requests. It is the field `reasoning_content` or `reasoning`, or a `thinking`

@@ -63,7 +63,7 @@ export function openaiResponses(options: OpenAIResponsesOptions): ModelProvider 
 }
 
 /** Creates a provider for one of the APIs. Its code is loaded with the first request. */
-export function createWireProvider(
+function createWireProvider(
   options: OpenAIOptions,
   wireAt: (provider: string) => Promise<ApiWire>,
   echoAt: (provider: string) => ReasoningEcho = () => 'none',

@@ -134,7 +134,7 @@ export function readPictures(items: readonly JsonObject[]): MediaPart[] {
 }
 
 /** Replaces the image by the length of its base64, because the message has it in `media`. */
-export function stripPicture(item: JsonObject): JsonObject {
+function stripPicture(item: JsonObject): JsonObject {
   // Other fields are not accepted back.
   const { id = '', type = '', status = 'completed' } = item
   const hasPicture = readPicture(item).length > 0
@@ -142,7 +142,7 @@ export function stripPicture(item: JsonObject): JsonObject {
 }
 
 /** Restores the image, or returns null if it belongs to another item. */
-export function restorePicture(item: JsonObject, picture: MediaPart | undefined): JsonObject | null {
+function restorePicture(item: JsonObject, picture: MediaPart | undefined): JsonObject | null {
   const url = picture?.type === 'image_url' ? picture.image_url.url : ''
   const result = url.slice(url.indexOf(',') + 1)
   return result.length === item.result ? { ...item, result } : null

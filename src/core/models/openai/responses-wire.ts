@@ -68,7 +68,7 @@ const maxCallIdLength = 64
  * Builds bodies of the Responses API. Messages are converted and arranged as for Chat Completions, then split into
  * items. Each message is converted once.
  */
-export function createResponsesBodyBuilder(options: ResponsesBodyOptions) {
+function createResponsesBodyBuilder(options: ResponsesBodyOptions) {
   const wires = new WeakMap<Message, WireMessage | null>()
   const answers = new WeakMap<ToolMessage, WireMessage>()
   /** Keyed by `store`, which may differ between agents. */

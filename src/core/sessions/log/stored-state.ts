@@ -54,7 +54,7 @@ export function completeInput(input: Omit<AgentInput, keyof SessionState>): type
 }
 
 /** A run's context from a snapshot, with the initial values of a run for missing keys. */
-export function completeContext(stored: AgentContext): AgentContext {
+function completeContext(stored: AgentContext): AgentContext {
   const { runId, sessionId, tools, messages } = stored
   const beginning = { runId, sessionId, tools, now: 0, input: [] }
   const fresh = createContext({
