@@ -122,7 +122,7 @@ console.log([run.events$, run.text$, run.state$].every((stream) => stream instan
   if (failed.status === 0 || !failed.stdout.includes('The prompt has changed'))
     throw new Error(`A session plays although its prompt has changed:\n${failed.stdout}`)
 
-  await runTutorial(folder)
+  await runTutorial(join(folder, filename))
 
   const version = execFileSync(join(folder, 'node_modules/.bin/statewright'), ['--version'], {
     encoding: 'utf8',

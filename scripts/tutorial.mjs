@@ -1,11 +1,38 @@
-// Runs docs/tutorial.md as a reader would: writes its files, runs its commands, and compares the output.
-import { spawn } from 'node:child_process'
+// Runs docs/tutorial.md as a reader would: starts in an empty folder, writes the page's files, runs every command as written,
+// and compares the output. A local registry serves the packed package, because `npm install statewright` must find this version.
+import { execFileSync, spawn } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import { on, once } from 'node:events'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const page = fileURLToPath(new URL('../docs/tutorial.md', import.meta.url))
+const manifest = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
+
+/** An npm registry that has this version, and redirects requests for other packages to the configured registry. */
+async function startRegistry(tarball) {
+  const upstream = execFileSync('npm', ['config', 'get', 'registry'], { encoding: 'utf8' }).trim()
+  const packed = readFileSync(tarball)
+  const server = createServer((request, response) => {
+    if (request.url === '/statewright.tgz') return response.end(packed)
+    if (request.url !== '/statewright')
+      return response.writeHead(302, { location: new URL(request.url.slice(1), upstream).href }).end()
+    const dist = {
+      tarball: `${url}statewright.tgz`,
+      integrity: `sha512-${createHash('sha512').update(packed).digest('base64')}`,
+    }
+    const { version } = manifest
+    const versions = { [version]: { ...manifest, dist } }
+    response.setHeader('content-type', 'application/json')
+    response.end(JSON.stringify({ name: 'statewright', 'dist-tags': { latest: version }, versions }))
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const url = `http://127.0.0.1:${server.address().port}/`
+  return { url, close: () => server.close() }
+}
 
 const address = /http:\/\/127\.0\.0\.1:\d+\/\S*(?=\s)/
 
@@ -30,9 +57,10 @@ async function openPage(child, line) {
 }
 
 /** Runs a shell line and returns its output. */
-async function runLine(line, folder) {
+async function runLine(line, folder, registry) {
   const child = spawn('bash', ['-c', `exec 2>&1\n${line}`], {
     cwd: folder,
+    env: { ...process.env, npm_config_registry: registry.url },
     detached: true,
     stdio: ['ignore', 'pipe', 'inherit'],
   })
@@ -54,19 +82,27 @@ async function runLine(line, folder) {
   }
 }
 
-/** Plays the page in a folder with the installed package. Throws at the first difference. */
-export async function runTutorial(folder) {
+/** Plays the page with a packed package. Throws at the first difference. */
+export async function runTutorial(tarball) {
+  const folder = mkdtempSync(join(tmpdir(), 'statewright-tutorial-'))
+  const registry = await startRegistry(tarball)
+  try {
+    await playPage(folder, registry)
+  } finally {
+    registry.close()
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+async function playPage(folder, registry) {
   let printed = ''
   const blocks = readFileSync(page, 'utf8').matchAll(/^```(\w+)\n([^]*?)^```$/gm)
   for (const [, lang, code] of blocks) {
     if (lang === 'js') writeFileSync(join(folder, /^\/\/ (\S+)\n/.exec(code)[1]), code)
     if (lang === 'sh') {
       printed = ''
-      for (const line of code.trim().split('\n')) {
-        // The folder has the packed package already.
-        // oxlint-disable-next-line no-await-in-loop -- one command after the other
-        if (!line.startsWith('npm ')) printed += await runLine(line, folder)
-      }
+      // oxlint-disable-next-line no-await-in-loop -- one command after the other
+      for (const line of code.trim().split('\n')) printed += await runLine(line, folder, registry)
     }
     if (lang !== 'text') continue
     const missing = code
