@@ -27,7 +27,8 @@ export {
   type Limiter,
   type LimiterStatus,
 } from './create-limiter.js'
-export { createWaker, type Waker, type WakerOptions } from './waker.js'
+export type { Waker } from '../core/sessions/alarm-waker.js'
+export { createWaker, type WakerOptions } from './waker.js'
 export { flexibleLimiter } from './flexible-limiter.js'
 export {
   type MessageForAll,

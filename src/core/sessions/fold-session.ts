@@ -19,6 +19,7 @@ import { addBranch, type BranchStart, type BranchTree, isBranchTree, unbranched 
 import { createSessionState, cutState, toSessionState } from './session-state.js'
 import { completeInput, restoreState } from './log/stored-state.js'
 import { findContextFault, findStateFault } from './log/find-state-fault.js'
+import { addKey } from './inbox/idempotency-keys.js'
 import { listClientIds } from './inbox/queued-message.js'
 import { createPureTransition } from '../interpreter/table-transition.js'
 
@@ -269,12 +270,6 @@ function beginBranch(folded: FoldedSession, start: BranchStart, seq: number): vo
   const { state } = folded
   folded.branches = addBranch(folded.branches ?? unbranched, start, { messages: state.messages, seq })
   folded.state = cutState(state, start)
-}
-
-const maxKeys = 100
-
-export function addKey(keys: readonly string[], key: string | undefined): readonly string[] {
-  return typeof key === 'string' ? [...keys, key].slice(-maxKeys) : keys
 }
 
 /** A graceful stop reverts the increment of its resume. */

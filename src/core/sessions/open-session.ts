@@ -43,15 +43,30 @@ export async function openSession(
   { clock, holder, name, parent, definition, interpreter }: OpenSessionOptions,
 ): Promise<AcquiredSession> {
   provideAnswerReader(readElicitationAnswer)
-  let lease: Lease | undefined
-  try {
-    lease = await acquireLease(store, sessionId, { holder, ttlMs: leaseMs })
+  return acquireSessionLog(store, sessionId, { clock, holder }, async (lease) => {
     // No other process can write from here on, so a head of 0 still means an empty log.
     const records = lease.head === 0 ? [] : await store.read(sessionId, { from: 'snapshot' })
     const folded = foldRecords(records, sessionId, interpreter === 'xstate' ? xstateReducer : pureReducer)
     const resumesAt = await getResumeTime(store, lease, folded, clock)
     const log = new SessionLog({ store, lease, folded, clock, holder, name, parent, definition, resumesAt })
     return { log, folded }
+  })
+}
+
+/**
+ * Acquires a session for one writer, and reads it. The session is released if it cannot be read.
+ * @throws {StoreError} `session_busy`, `store_unavailable`, and the errors of `read`
+ */
+export async function acquireSessionLog<Acquired>(
+  store: SessionStore,
+  sessionId: string,
+  { clock, holder }: { clock: Clock; holder: string },
+  read: (lease: Lease) => Promise<Acquired>,
+): Promise<Acquired> {
+  let lease: Lease | undefined
+  try {
+    lease = await acquireLease(store, sessionId, { holder, ttlMs: leaseMs })
+    return await read(lease)
   } catch (error) {
     if (lease) await releaseLease(store, lease, clock)
     throw error instanceof StatewrightError ? error : unexpectedStoreError(error, sessionId)

@@ -1,31 +1,33 @@
-import type { ControlEvent } from '../../../../machines/agent/machine-events.js'
 import type { Clock } from '../../base/clock.js'
 import type { InboxMessage, InboxPosition } from '../store/inbox.js'
 import type { SessionStore } from '../store/store.js'
 import { type InboxHolder, inboxHolders } from './inbox-holders.js'
-import {
-  isQueuedText,
-  parseQueuedMessage,
-  type QueuedMessage,
-  type QueuePosition,
-  sortQueue,
-  toSteeringEvent,
-} from './queued-message.js'
-import { parseInboxMessage } from './session-message.js'
-import { addKey } from '../fold-session.js'
+import { parseQueuedMessage, type QueuedMessage, type QueuePosition, sortQueue } from './queued-message.js'
+import { addKey } from './idempotency-keys.js'
 
 /** `event` is null for a message that cannot be parsed. */
-type Listener = (message: number, event: ControlEvent | null) => void
+type Listener<Event> = (message: number, event: Event | null) => void
 
 type QueueListener = (queued: QueuedMessage) => void
 
-interface ReadMessage {
+interface ReadMessage<Event> {
   message: number
-  event: ControlEvent | null
+  event: Event | null
 }
 
-interface InboxReaderParts {
+/** How a kind of session reads the texts in its inbox. */
+export interface InboxFormat<Event> {
+  /** Null for unknown text. */
+  parse(found: InboxMessage): Event | null
+  /** Whether the text waits in the inbox for the next turn. */
+  isQueued(text: string): boolean
+  /** The event of a queued text that the current run may read. Null for other texts. */
+  toSteering(found: InboxMessage): Event | null
+}
+
+interface InboxReaderParts<Event> {
   clock: Clock
+  format: InboxFormat<Event>
   /** The last message in the log. */
   applied: number
   keys: readonly string[]
@@ -42,7 +44,7 @@ interface InboxReaderParts {
  * is durable. A message that is already in the log was delivered by a process that crashed before it removed the message.
  * Queued messages stay in the inbox. The next turn starts with the first of them.
  */
-export class InboxReader implements InboxHolder {
+export class InboxReader<Event extends { key?: string }> implements InboxHolder {
   readonly sessionId: string
   readonly #store: SessionStore
   readonly #clock: Clock
@@ -70,16 +72,17 @@ export class InboxReader implements InboxHolder {
   /** Whether the inbox was empty when the session was acquired. */
   readonly #isEmpty: boolean
   #reading: Promise<void> | undefined
-  #waiting: ReadMessage[] = []
-  #listener: Listener | undefined
+  #waiting: ReadMessage<Event>[] = []
+  #listener: Listener<Event> | undefined
   #onQueued: QueueListener | undefined
   #isClosed = false
-  readonly #confirmHeld: InboxReaderParts['confirmHeld']
+  readonly #confirmHeld: InboxReaderParts<Event>['confirmHeld']
+  readonly #format: InboxFormat<Event>
 
   constructor(
     store: SessionStore,
     sessionId: string,
-    { clock, applied, keys, queued, found, confirmHeld }: InboxReaderParts,
+    { clock, format, applied, keys, queued, found, confirmHeld }: InboxReaderParts<Event>,
   ) {
     this.#store = store
     this.sessionId = sessionId
@@ -93,6 +96,7 @@ export class InboxReader implements InboxHolder {
     this.#position = found
     this.#isEmpty = found === 0 || !store.inbox
     this.#confirmHeld = confirmHeld
+    this.#format = format
   }
 
   /** Reads the messages for a run that resumes. */
@@ -107,7 +111,7 @@ export class InboxReader implements InboxHolder {
     const last = found.at(-1)?.message ?? 0
     this.#lastDelivered = Math.max(this.#lastDelivered, last)
     this.#forgetRead((message) => message <= last)
-    const unheard = found.filter(({ text }) => !isQueuedText(text)).map(({ message }) => message)
+    const unheard = found.filter(({ text }) => !this.#format.isQueued(text)).map(({ message }) => message)
     if (unheard.length === 0) return
     // A process that was suspended and lost its lease must not remove messages for a later run.
     await this.#confirmHeld()
@@ -168,7 +172,7 @@ export class InboxReader implements InboxHolder {
   }
 
   /** Delivers pending messages and all later ones. */
-  onMessage(listener: Listener): void {
+  onMessage(listener: Listener<Event>): void {
     this.#listener = listener
     for (const message of this.#waiting.splice(0)) this.#deliver(message)
   }
@@ -232,8 +236,8 @@ export class InboxReader implements InboxHolder {
   #receive(messages: readonly InboxMessage[]): void {
     if (this.#isClosed) return
     for (const found of messages) {
-      if (isQueuedText(found.text)) {
-        const steering = toSteeringEvent(found)
+      if (this.#format.isQueued(found.text)) {
+        const steering = this.#format.toSteering(found)
         if (steering === null) this.#receiveQueued(found)
         else this.#receiveSteering(found.message, steering)
         continue
@@ -244,13 +248,13 @@ export class InboxReader implements InboxHolder {
       else if (found.message > this.#lastDelivered) {
         this.#lastDelivered = found.message
         this.#last = Math.max(this.#last, found.message)
-        this.#receiveNew({ message: found.message, event: parseInboxMessage(found) })
+        this.#receiveNew({ message: found.message, event: this.#format.parse(found) })
       }
     }
   }
 
   /** A user message for the current run. If no run reads it, it waits for the next turn. */
-  #receiveSteering(message: number, event: ControlEvent): void {
+  #receiveSteering(message: number, event: Event): void {
     if (event.key !== undefined && this.#keys.includes(event.key)) {
       this.#done.push(message)
       return
@@ -274,7 +278,7 @@ export class InboxReader implements InboxHolder {
   }
 
   /** Senders retry when a delivery was not confirmed, so duplicates are removed. */
-  #receiveNew(read: ReadMessage): void {
+  #receiveNew(read: ReadMessage<Event>): void {
     const key = read.event?.key
     if (key !== undefined && this.#seen.has(key)) {
       this.#remove([read.message])
@@ -286,7 +290,7 @@ export class InboxReader implements InboxHolder {
     else this.#waiting.push(read)
   }
 
-  #deliver({ message, event }: ReadMessage): void {
+  #deliver({ message, event }: ReadMessage<Event>): void {
     this.#listener?.(message, event)
   }
 

@@ -4,6 +4,7 @@ import { UsageError } from '../../base/errors.js'
 import { readTime } from '../../base/clock.js'
 import type { InboxMessage } from '../store/inbox.js'
 import { toMessages, type UserInput } from '../user-input.js'
+import type { InboxFormat } from './inbox-reader.js'
 import { isQueuedText, toSteeringEvent } from './queued-message.js'
 
 /**
@@ -190,4 +191,11 @@ export function parseInboxMessage(found: InboxMessage): ControlEvent | null {
   } catch {
     return null
   }
+}
+
+/** The inbox of an agent's session. */
+export const agentInbox: InboxFormat<ControlEvent> = {
+  parse: parseInboxMessage,
+  isQueued: isQueuedText,
+  toSteering: toSteeringEvent,
 }

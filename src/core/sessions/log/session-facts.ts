@@ -106,19 +106,3 @@ export class CurrentFacts {
     this.#facts = { ...this.#facts, definition: definition ?? null, ...(branches && { branches }) }
   }
 }
-
-/** Receives changes of a session's log while this process holds the session. */
-export interface LogListener {
-  /** The session was acquired. */
-  onHeld(): void
-  /** More records are durable. */
-  onWritten(): void
-  /** The session is released. */
-  onReleased(): void
-}
-
-export const noLogListener: LogListener = {
-  onHeld: () => undefined,
-  onWritten: () => undefined,
-  onReleased: () => undefined,
-}

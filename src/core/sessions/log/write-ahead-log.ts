@@ -1,0 +1,317 @@
+import type { Clock } from '../../base/clock.js'
+import { appendWithAlarm } from '../alarm.js'
+import type { InboxReader } from '../inbox/inbox-reader.js'
+import type { Appended, Lease, LogRecord, SessionStore, SessionSummary } from '../store/store.js'
+import { type StoreError, takenOverError, toStoreError } from '../store/store-error.js'
+import { HeldLease } from './held-lease.js'
+import { type RecordDraft, sealDraft } from './log-record.js'
+import { acquireLeaseAgain } from './release-lease.js'
+
+/** Receives changes of a session's log while this process holds the session. */
+export interface LogListener {
+  /** The session was acquired. */
+  onHeld(): void
+  /** More records are durable. */
+  onWritten(): void
+  /** The session is released. */
+  onReleased(): void
+}
+
+const noLogListener: LogListener = {
+  onHeld: () => undefined,
+  onWritten: () => undefined,
+  onReleased: () => undefined,
+}
+
+export interface WriteAheadLogParts {
+  store: SessionStore
+  lease: Lease
+  clock: Clock
+  /** A description of the lease owner. */
+  holder: string
+}
+
+/** The end of a log: the number, checksum and time of its last record. */
+export interface LogEnd {
+  head: number
+  check: string
+  at: number
+}
+
+/**
+ * The write-ahead log of one session, for any kind of record. Records are collected and become durable with the next
+ * `flush()`, or at the end of the current event loop turn. The process holds the session between two rests. At a rest,
+ * any process may acquire it.
+ */
+export abstract class WriteAheadLog<Message extends { key?: string }> {
+  readonly sessionId: string
+  readonly store: SessionStore
+  /** Messages that people and programs have sent to the session from any process. */
+  abstract readonly inbox: InboxReader<Message>
+  protected readonly clock: Clock
+  readonly #holder: string
+  readonly #lease: HeldLease
+  /** True from a rest until the next record, because an answer can arrive while the rest is still being written. */
+  #mayRelease = false
+  /** A write that releases the session is in progress. The lease may be gone before the response arrives. */
+  #isReleasing = false
+  #head: number
+  /** The time of the last record. */
+  #at: number
+  /** The number and checksum of the last written record. If the log still ends with it, no other process has written. */
+  #last: { seq: number; check: string }
+  /** The last record that is known to be durable. */
+  #written: number
+  #pending: RecordDraft[] = []
+  #summary: SessionSummary | undefined
+  #isFlushDue = false
+  /** A reacquisition in progress. */
+  #acquiring: Promise<void> | undefined
+  /** The write in progress. The next write starts after it. */
+  #writing: Promise<void> | undefined
+  #failure: StoreError | undefined
+  #listener = noLogListener
+  #onFailure = (_failure: StoreError): void => undefined
+
+  constructor({ store, lease, clock, holder }: WriteAheadLogParts, { head, check, at }: LogEnd) {
+    this.sessionId = lease.sessionId
+    this.store = store
+    this.clock = clock
+    this.#holder = holder
+    this.#head = head
+    this.#at = at
+    this.#written = head
+    this.#last = { seq: head, check }
+    this.#lease = new HeldLease(store, clock, lease, {
+      getFailure: () => this.#failure,
+      isReleasing: () => this.#isReleasing,
+      onLost: (error) => this.#fail(error),
+      onHeld: (isNew) => {
+        if (isNew) this.#listener.onHeld()
+        this.inbox.startPolling()
+      },
+      onReleased: () => {
+        this.inbox.stopPolling()
+        this.#listener.onReleased()
+      },
+      onInboxAnswer: (told) => this.inbox.noteAnswer(told),
+    })
+  }
+
+  /** True while the session rests and any process may acquire it. */
+  get isResting(): boolean {
+    return !this.#lease.isHeld
+  }
+
+  /** The latest lease. */
+  get lease(): Lease {
+    return this.#lease.lease
+  }
+
+  /** The number of the last record, written or pending. */
+  get head(): number {
+    return this.#head
+  }
+
+  /** The time of the last record, written or pending. */
+  protected get lastTime(): number {
+    return this.#at
+  }
+
+  /** The last record that is known to be durable. */
+  protected get lastWritten(): number {
+    return this.#written
+  }
+
+  protected get hasPending(): boolean {
+    return this.#pending.length > 0
+  }
+
+  protected get failure(): StoreError | undefined {
+    return this.#failure
+  }
+
+  /** Whether a write has failed. Nothing is written afterwards. */
+  get hasFailed(): boolean {
+    return this.#failure !== undefined
+  }
+
+  /** Sets the listener for later changes of the log. */
+  setListener(presence: LogListener): void {
+    this.#listener = presence
+    if (this.#lease.isHeld) presence.onHeld()
+  }
+
+  /** Calls the listener at most once, when a write fails. Nothing is written afterwards. */
+  onFailure(listener: (failure: StoreError) => void): void {
+    this.#onFailure = listener
+  }
+
+  /** Adds a record. A draft that throws ends the log. Returns the record, or null if the log has ended. */
+  protected addRecord(draft: (seq: number) => RecordDraft): RecordDraft | null {
+    if (this.#failure) return null
+    let record: RecordDraft
+    try {
+      record = draft(this.#head + 1)
+    } catch (error) {
+      this.#fail(error)
+      return null
+    }
+    this.#head = record.seq
+    this.#at = record.at
+    this.#pending.push(record)
+    this.#mayRelease = false
+    if (this.#isFlushDue) return record
+    this.#isFlushDue = true
+    queueMicrotask(() => {
+      this.flush()?.catch(() => undefined)
+    })
+    return record
+  }
+
+  /** The number of the last event that the session has emitted. The last record of a write contains it. */
+  protected getEventNumber(): number | undefined {
+    return undefined
+  }
+
+  /** Sets the session's list entry, from the next write on. */
+  protected setListEntry(summary: SessionSummary): void {
+    this.#summary = summary
+  }
+
+  flush(): Promise<void> | undefined {
+    this.#isFlushDue = false
+    if (this.#failure) return Promise.reject(this.#failure)
+    if (this.#writing) return this.#writing.then(() => this.flush())
+    if (this.#pending.length === 0 && this.#summary === undefined) return undefined
+    try {
+      const written = this.#writeAsHolder()
+      if (!written) return undefined
+      this.#writing = this.#failOnError(written, () => (this.#writing = undefined))
+      return this.#writing
+    } catch (error) {
+      return Promise.reject(this.#fail(error))
+    }
+  }
+
+  /** A rejection ends the log. `over` is called in any case. */
+  async #failOnError(work: Promise<void>, over: () => void): Promise<void> {
+    try {
+      await work
+    } catch (error) {
+      throw this.#fail(error)
+    } finally {
+      over()
+    }
+  }
+
+  /** Writes all pending records, then releases the session for the process that resumes it. */
+  protected writeRest(): Promise<void> | undefined {
+    this.#mayRelease = true
+    return this.flush()?.finally(() => this.#releaseAtRest()) ?? this.#releaseAtRest()
+  }
+
+  /** Releases the session, unless it has continued or is about to write another rest. */
+  #releaseAtRest(): Promise<void> | undefined {
+    const isWritten = this.#writing === undefined && this.#summary === undefined
+    return this.#mayRelease && isWritten ? this.#lease.release() : undefined
+  }
+
+  close(): Promise<void> | undefined {
+    return this.flush()?.finally(() => this.#lease.release()) ?? this.#lease.release()
+  }
+
+  /**
+   * Reacquires the session if no other process has written to it since. An answer and a write that need it at the same
+   * time share one acquisition.
+   */
+  reacquire(): Promise<void> | undefined {
+    if (this.#failure) return Promise.reject(this.#failure)
+    if (this.#acquiring) return this.#acquiring
+    if (this.#lease.isHeld) return undefined
+    try {
+      const by = { holder: this.#holder, clock: this.clock, head: this.#last.seq }
+      const lease = acquireLeaseAgain(this.store, this.sessionId, by)
+      const taken =
+        lease instanceof Promise ? lease.then((given) => this.#acceptLease(given)) : this.#acceptLease(lease)
+      if (taken) this.#acquiring = this.#failOnError(taken, () => (this.#acquiring = undefined))
+      return this.#acquiring
+    } catch (error) {
+      return Promise.reject(this.#fail(error))
+    }
+  }
+
+  #acceptLease(lease: Lease): Promise<void> | undefined {
+    this.#lease.setLease(lease)
+    const end = this.store.read(this.sessionId, { from: Math.max(1, this.#last.seq) })
+    if (end instanceof Promise) return end.then((records) => this.#checkNothingNew(records))
+    this.#checkNothingNew(end)
+    return undefined
+  }
+
+  /** A session that was deleted and created again can have the same number of records, so the checksums are compared. */
+  #checkNothingNew(records: readonly LogRecord[]): void {
+    const { seq, check } = this.#last
+    if (records.length === (seq === 0 ? 0 : 1) && (records[0]?.check ?? '') === check) {
+      this.inbox.noteAnswer({ inbox: this.#lease.lease.inbox ?? 0 })
+      return
+    }
+    void this.#lease.release()
+    throw takenOverError(this.sessionId)
+  }
+
+  /** An answer given during the rest may find the session already released. */
+  #writeAsHolder(): Promise<void> | undefined {
+    const ours = this.#lease.isHeld ? this.checkHeld() : this.reacquire()
+    return ours ? ours.then(() => this.#write()) : this.#write()
+  }
+
+  #write(): Promise<void> | undefined {
+    const told = this.getEventNumber()
+    const last = this.#pending.length - 1
+    const records = this.#pending.map((draft, i) => sealDraft(draft, i === last ? told : undefined))
+    const summary = this.#summary
+    this.#pending = []
+    this.#summary = undefined
+    const end = records.at(-1)
+    if (end) this.#last = { seq: end.seq, check: end.check }
+    const settled = this.inbox.takeApplied()
+    // Messages that have arrived are processed first, while the session is held.
+    this.#isReleasing = this.#mayRelease && end !== undefined && !this.inbox.hasOpenMessages
+    const isLast = this.#isReleasing
+    const answer = appendWithAlarm(this.store, this.#lease.lease, records, { summary, isLast })
+    const head = end?.seq ?? 0
+    if (answer instanceof Promise) return answer.then((told) => this.#markWritten(head, settled, told))
+    this.#markWritten(head, settled, answer)
+    return undefined
+  }
+
+  #markWritten(head: number, settled: number[], told: Appended | void): void {
+    this.#written = Math.max(this.#written, head)
+    this.#isReleasing = false
+    this.inbox.removeDurable(settled)
+    if (told?.released) this.#lease.markReleased()
+    this.inbox.noteAnswer(told)
+    this.#listener.onWritten()
+  }
+
+  /** Confirms the lease, and renews it if it may be old. Undefined while it is fresh. */
+  checkHeld(): Promise<void> | undefined {
+    return this.#failure ? Promise.reject(this.#failure) : this.#lease.ensureHeld()
+  }
+
+  /** Resolves when all records are durable and the lease is still held. */
+  protected confirmHeld(): Promise<void> | undefined {
+    return this.flush()?.then(() => this.#lease.confirmHeld()) ?? this.#lease.confirmHeld()
+  }
+
+  #fail(error: unknown): StoreError {
+    if (this.#failure) return this.#failure
+    this.#failure = toStoreError(this.sessionId, error)
+    this.#pending = []
+    this.inbox.close()
+    void this.#lease.release()
+    this.#onFailure(this.#failure)
+    return this.#failure
+  }
+}
