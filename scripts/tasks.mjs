@@ -34,7 +34,7 @@ export const tasks = {
     pages: 'STATEWRIGHT_PAGES=all npm run -s test -- test/web/pages',
     pairs: 'node scripts/pairs.mjs',
     pictures: 'node scripts/pictures.mjs --check',
-    postgres: postgres,
+    postgres: `${build} ${postgres}`,
     principals: 'STATEWRIGHT_PRINCIPALS=all npm run -s test -- test/principals',
     runtimes: `${build} node test/runtimes/main.mjs`,
     simulation: 'node scripts/simulate.mjs --seeds 5000',
@@ -65,6 +65,7 @@ export const tasks = {
   example: {
     chat: `${build} node examples/chat-plain/server.mjs`,
     'chat-react': `${build} npm ci --silent --prefix examples/chat-react && npm start --prefix examples/chat-react`,
+    'chat-tenants': `${build} node examples/chat-tenants/server.mjs`,
     'coding-agent': `${build} node examples/coding-agent/main.mjs`,
   },
 }

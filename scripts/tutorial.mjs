@@ -17,9 +17,14 @@ async function startRegistry(tarball) {
   const upstream = execFileSync('npm', ['config', 'get', 'registry'], { encoding: 'utf8' }).trim()
   const packed = readFileSync(tarball)
   const server = createServer((request, response) => {
-    if (request.url === '/statewright.tgz') return response.end(packed)
-    if (request.url !== '/statewright')
-      return response.writeHead(302, { location: new URL(request.url.slice(1), upstream).href }).end()
+    if (request.url === '/statewright.tgz') {
+      response.end(packed)
+      return
+    }
+    if (request.url !== '/statewright') {
+      response.writeHead(302, { location: new URL(request.url.slice(1), upstream).href }).end()
+      return
+    }
     const dist = {
       tarball: `${url}statewright.tgz`,
       integrity: `sha512-${createHash('sha512').update(packed).digest('base64')}`,
