@@ -1,9 +1,11 @@
-// Generates files from the statechart. The files are a jest file that takes every transition on the live agent, the list of
-// transition pairs, the diagrams and the film. With --check it writes nothing and fails on stale files.
+// Generates files from the statechart: a jest file that takes every transition on the live agent, the list of transition
+// pairs, the diagrams and the film. Generates the schema of log records from their types. With --check it writes nothing and
+// fails on stale files.
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { toChart, toMachineJson, toMermaid, toOverviewSvg, toSvg } from '../dist/src/diagram/index.js'
 import { agentMachine } from '../dist/src/index.js'
 import { filmOf } from './film.mjs'
+import { createRecordsSchema } from './records-schema.mjs'
 import { agentSpace, formatCoverage, generatePaths, generateJestTests } from '../dist/src/testing/index.js'
 
 const root = new URL('../', import.meta.url)
@@ -43,6 +45,7 @@ const files = {
     ),
   ),
   'visualizations/agent.coverage.json': `${JSON.stringify(coverage, null, 2)}\n`,
+  'records.schema.json': `${JSON.stringify(createRecordsSchema(), null, 2)}\n`,
   'visualizations/agent.mmd': toMermaid(chart),
   'visualizations/agent.machine.json': toMachineJson(agentMachine),
 }
@@ -67,7 +70,7 @@ if (stale.length === 0) console.log('The generated files are up to date.')
 else if (!check) console.log(`Written: ${stale.join(', ')}`)
 else {
   console.error(
-    `Stale: ${stale.join(', ')}. The statechart has changed: run npm run generate, and look at the difference and the pictures.`,
+    `Stale: ${stale.join(', ')}. Run npm run generate, and look at the difference and the pictures.`,
   )
   process.exitCode = 1
 }

@@ -99,8 +99,8 @@ export class Driving {
       }
       await this.#drives.atRest()
       if (rests++ === mostRests) options = this.#says([{ type: 'cancel' }], rest)
-      else if (this.#cell.isAnsweredElsewhere) await this.#answerElsewhere(snapshot as Standing)
-      else options = this.#says(dueIn(snapshot as Standing, this.#cell.plan.manner, world), rest)
+      else if (this.#cell.isAnsweredElsewhere) await this.#answerElsewhere(snapshot as unknown as Standing)
+      else options = this.#says(dueIn(snapshot as unknown as Standing, this.#cell.plan.manner, world), rest)
       // oxlint-enable no-await-in-loop
     }
   }

@@ -79,7 +79,7 @@ test('a log of a newer Statewright, or one that stands in a state which this mac
     store.release(lease)
     return play.agent.resume(session)
   }
-  const newer = forge('newer', (entry) => ('version' in entry ? { ...entry, version: 99 } : entry))
+  const newer = forge('newer', (entry) => ('version' in entry ? { ...entry, version: 99 as 1 } : entry))
   await expect(newer).rejects.toMatchObject({ code: 'newer_log' })
   const elsewhere = forge('elsewhere', (entry) =>
     entry.type === 'snapshot'

@@ -282,7 +282,7 @@ test('a damaged session, one of a newer version and one that is gone are shown a
   await damage(store, 'damaged')
   const lease = store.acquire('newer', { holder: 'a later version', ttlMs: 1_000 })
   const { sealRecord } = await import('../../src/core/sessions/log/log-record.js')
-  store.append(lease, [sealRecord(1, 0, { type: 'opened', version: 99 })])
+  store.append(lease, [sealRecord(1, 0, { type: 'opened', version: 99 as 1 })])
   const visitor = await visit({ store })
   const { sessions, readOnly } = await visitor.get<SessionsView>(paths.sessions)
   expect(sessions.map(({ id, standing }) => `${id}: ${standing}`).toSorted()).toEqual([

@@ -274,7 +274,7 @@ class World {
     for (let rests = 0; /^(PAUSED|WAITING_FOR_INPUT)$/.test(rest.state); rests += 1) {
       if (rests === 12) throw new Error(`The run did not come to an end: ${rest.state}`)
       const { snapshot } = await agent.replay('s')
-      const due = this.#due((snapshot as { context: AgentContext }).context, () => false)
+      const due = this.#due((snapshot as unknown as { context: AgentContext }).context, () => false)
       const isTold = this.#has('told from another process')
       if (isTold) await this.#tell(due)
       rest = await engines.goOn(isTold ? [] : (due as SessionAnswer[]), rest.head)

@@ -1,7 +1,7 @@
 import { sha256 } from '../../../../guards/lib/sha256.js'
 import type { LogRecord } from '../store/store.js'
 import { StoreError } from '../store/store-error.js'
-import type { AgentInput, SessionState } from '../../../../machines/agent/context.js'
+import type { AgentContext, AgentInput, SessionState } from '../../../../machines/agent/context.js'
 import type { AgentMachineEvent } from '../../../../machines/agent/machine-events.js'
 import type { AgentDefinition } from '../agent-definition.js'
 import type { BranchStart, BranchTree } from '../branch-tree.js'
@@ -96,7 +96,7 @@ export type StartInput = Omit<AgentInput, keyof SessionState>
 export interface MachineState {
   status: 'active' | 'done' | 'error' | 'stopped'
   value: unknown
-  context: object
+  context: Pick<AgentContext, 'runId' | 'sessionId' | 'messages'>
   [key: string]: unknown
 }
 
@@ -119,7 +119,7 @@ export type RecordContent = Content & {
 type Content =
   | {
       type: 'opened'
-      version: number
+      version: typeof logVersion
       name?: string
       /** The session's tags, from its first run or from the session that it was forked from. */
       tags?: SessionTags
@@ -145,7 +145,7 @@ type Content =
   | { type: 'event'; event: AgentMachineEvent }
   | {
       type: 'snapshot'
-      version: number
+      version: typeof logVersion
       name?: string
       tags?: SessionTags
       parent?: string
