@@ -45,10 +45,10 @@ export class Hosts {
     await this.settle()
   }
 
-  /** For lazily loaded code. */
+  /** For lazily loaded code. Only the timeout of the test limits it: a busy machine loads code slowly. */
   async settleUntil(isSo: () => boolean): Promise<void> {
     // oxlint-disable-next-line no-await-in-loop -- one look after the other
-    for (let i = 0; i < 5000 && !isSo(); i += 1) await this.settle()
+    while (!isSo()) await this.settle()
   }
 
   async settle(): Promise<void> {

@@ -63,7 +63,8 @@ describe('runs whose sessions are in Postgres', () => {
     })
     await until(() => model.pending !== null)
     model.pending?.answer(call)
-    await waitFor(() => model.attempts.length === 2)
+    // A run that failed asks the model nothing more.
+    await Promise.race([waitFor(() => model.attempts.length === 2), run.result])
     model.pending?.answer({ text: 'Done.' })
     const result = await run.result
     expect(result).toMatchObject({ state: 'COMPLETED', output: 'Done.' })

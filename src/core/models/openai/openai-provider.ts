@@ -70,8 +70,8 @@ function createWireProvider(
 ): ModelProvider {
   const provider = options.provider ?? getProviderName(getBaseURL(options))
   const exchange = loadOnce(async () => {
-    const [{ createExchange }, wire] = await Promise.all([import('./exchange.js'), wireAt(provider)])
-    return createExchange(options, wire, provider)
+    const { createExchange } = await import('./exchange.js')
+    return createExchange(options, await wireAt(provider), provider)
   })
   const structuredOutput = findStructuredOutput(provider)
   const echo = echoAt(provider)
