@@ -38,6 +38,9 @@ function summaryOf({ peers, results }) {
   return table(['Library', 'Version', 'Variant', 'pass', 'fail', 'not claimed'], rows)
 }
 
+/** The observation of a suite, as code. */
+const observed = (text) => `\`${cell(text).replaceAll('`', "'").replaceAll('&lt;', '<')}\``
+
 /** Links to a library's documentation. Ours is in the same folder. */
 const linkTo = (place) => (place.startsWith('https:') ? `[documented](${place})` : `documented (${place})`)
 
@@ -68,7 +71,7 @@ function failuresOf({ peers, results }, expected) {
       const [first] = both
       const note = noteOf(expected, first)
       const variant = both.length === variants.length ? 'both' : first.variant
-      return [`\`${id}\``, variant, `${cell(first.evidence)}${note ? ` ([issue](${note}))` : ''}`]
+      return [`\`${id}\``, variant, `${observed(first.evidence)}${note ? ` ([issue](${note}))` : ''}`]
     })
     const list = rows.length === 0 ? 'None in this run.' : table(['Case', 'Variant', 'Observed'], rows)
     return `### ${title}\n\n${list}`
@@ -85,7 +88,7 @@ function betterOf({ results }) {
     const { case: id, variant, evidence } = told
     const others = [...new Set(results.map(({ peer }) => peer))].filter((peer) => peer !== 'statewright')
     const better = others.filter((peer) => isPassedBy(peer, told))
-    return better.length > 0 ? [[`\`${id}\``, variant, better.join(', '), cell(evidence)]] : []
+    return better.length > 0 ? [[`\`${id}\``, variant, better.join(', '), observed(evidence)]] : []
   })
   if (rows.length === 0)
     return 'None in this run. The project wrote the cases itself, so gaps that it does not know are missing here.'

@@ -9,7 +9,7 @@ const document = readFileSync(`${root}docs/events.md`, 'utf8')
 
 /** The lines of the tree in order, each with its event and description. */
 const tree = Array.from(
-  (/^## In which order$[^]*?```text\n([^]*?)```/m.exec(document)?.[1] ?? '').matchAll(
+  (/^## Order of events$[^]*?```text\n([^]*?)```/m.exec(document)?.[1] ?? '').matchAll(
     /^[│├└─ ]*(\w+)( …)?(?: {2,}(.*))?$/gm,
   ),
   ([, type = '', many, note = '']) => ({ type, isMany: many !== undefined, note }),

@@ -87,7 +87,7 @@ export default [
   ),
   approvals(
     'one-of-two',
-    'One of two calls is approved: the other never runs',
+    'One of two calls is approved, and the other never runs',
     'runsRefused',
     async (world) => {
       const { check, settles } = world
@@ -117,7 +117,7 @@ export default [
   }),
   approvals(
     'again',
-    'The same call again after it was approved: a person is asked again',
+    'A person is asked again about the same call after an approval',
     'keepsDecisions',
     async (world) => {
       const { serve, open, tool, check, settles } = world
@@ -166,7 +166,7 @@ export default [
   ),
   approvals(
     'both-ways',
-    'The stored state is read twice, approved in one copy and rejected in the other: each continues with its own decision',
+    'The stored state is read twice, approved in one copy and rejected in the other. Each continues with its own decision',
     'sharesDecisions',
     async (world) => {
       const { check, open } = world

@@ -23,7 +23,7 @@ async function noMore({ lane, check, ended, tools = [] }) {
 export default [
   cancel({
     name: 'before',
-    title: 'An already aborted signal: no request',
+    title: 'An already aborted signal causes no request',
     mistake: 'ignoresSignal',
     async run({ serve, open, check, settles }) {
       const lane = serve([say('Hello.')])
@@ -34,7 +34,7 @@ export default [
   }),
   cancel({
     name: 'in-text',
-    title: 'While text streams: the socket is closed, and the caller gets an end',
+    title: 'While text streams, the socket is closed, and the caller gets an end',
     mistake: 'ignoresSignal',
     async run({ serve, open, check, certify, settles }) {
       const controller = new AbortController()
@@ -52,7 +52,7 @@ export default [
   }),
   cancel({
     name: 'before-calls',
-    title: 'While a call streams: the call is not executed, even if its rest arrives',
+    title: 'While a call streams, the call is not executed, even if its rest arrives',
     mistake: 'ignoresSignal',
     async run({ serve, open, tool, check, settles }) {
       const controller = new AbortController()
@@ -75,7 +75,7 @@ export default [
   }),
   cancel({
     name: 'in-call',
-    title: 'During a call that obeys the signal: no further request',
+    title: 'During a call that obeys the signal, no further request',
     mistake: 'ignoresSignal',
     async run({ serve, open, tool, check, settles }) {
       const controller = new AbortController()
@@ -100,7 +100,7 @@ export default [
   }),
   cancel({
     name: 'in-deaf-call',
-    title: 'During a call that never ends: the caller gets an end',
+    title: 'During a call that never ends, the caller gets an end',
     mistake: 'awaitsTools',
     async run({ serve, open, tool, check, settles }) {
       const controller = new AbortController()
@@ -118,7 +118,7 @@ export default [
   }),
   cancel({
     name: 'swallowed',
-    title: 'A tool that returns despite the abort: no further request',
+    title: 'After a tool that returns despite the abort, no further request',
     mistake: 'ignoresSignal',
     async run({ serve, open, tool, check, settles }) {
       const controller = new AbortController()
@@ -136,7 +136,7 @@ export default [
   }),
   cancel({
     name: 'result-kept',
-    title: 'One of two calls had returned: its result is in the next request',
+    title: 'The result of the one call of two that had returned is in the next request',
     mistake: 'dropsResults',
     async run({ serve, open, tool, check, settles }) {
       const controller = new AbortController()
@@ -165,7 +165,7 @@ export default [
   }),
   cancel({
     name: 'in-retry',
-    title: 'While a retry waits: no further request',
+    title: 'While a retry waits, no further request',
     mistake: 'ignoresSignal',
     needs: ['retries'],
     async run({ serve, open, check, settles }) {

@@ -32,7 +32,7 @@ async function listenersLeft(signal) {
 export default [
   concurrency({
     name: 'two-runs',
-    title: 'Two simultaneous messages in one session: each is answered or refused, and the history is valid',
+    title: 'Two simultaneous messages in one session are each answered or refused, and the history is valid',
     mistake: 'runsBeside',
     needs: ['session'],
     async run({ serve, open, tool, check, settles }) {
@@ -69,7 +69,7 @@ export default [
   }),
   concurrency({
     name: 'many-runs',
-    title: '200 runs at once: each reads the results of its own calls',
+    title: 'Each of 200 simultaneous runs reads the results of its own calls',
     mistake: 'sharesMessages',
     alone: true,
     async run({ serve, open, tool, check, settles }) {
@@ -90,7 +90,7 @@ export default [
   }),
   concurrency({
     name: 'listeners',
-    title: 'One abort signal for 50 runs: no listener is left when they have ended',
+    title: 'An abort signal of 50 runs has no listener when they have ended',
     mistake: 'leavesListeners',
     alone: true,
     async run({ serve, open, tool, check, settles }) {

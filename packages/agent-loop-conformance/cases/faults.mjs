@@ -9,7 +9,7 @@ const always = (plan) => Object.assign([], { otherwise: plan })
 const fatal = (status, message) =>
   faults({
     name: `status-${status}`,
-    title: `Status ${status}: reported, not retried`,
+    title: `Status ${status} is reported, not retried`,
     mistake: 'retriesAll',
     async run({ serve, open, check, certify }) {
       const lane = serve(always({ ...refuse(status, message), fault: String(status) }))
@@ -67,7 +67,7 @@ export default [
   })),
   faults({
     name: 'status-503-once',
-    title: 'Status 503 once: retried',
+    title: 'A single status 503 is retried',
     mistake: 'neverRetries',
     needs: ['retries'],
     async run({ serve, open, check, certify }) {
@@ -81,7 +81,7 @@ export default [
   fatal(401, 'wrong key'),
   faults({
     name: 'cut-at-once',
-    title: 'A body cut before its first byte: retried or reported',
+    title: 'A body cut before its first byte is retried or reported',
     mistake: 'acceptsCut',
     async run({ serve, open, check, certify }) {
       const lane = serve(always({ frames: [cut] }))
@@ -93,7 +93,7 @@ export default [
   }),
   faults({
     name: 'stalled',
-    title: 'A body that stalls: the idle timeout ends it',
+    title: 'A body that stalls is ended by the idle timeout',
     mistake: 'ignoresSilence',
     needs: ['idleLimit'],
     async run({ serve, open, check, certify, settles }) {
@@ -106,7 +106,7 @@ export default [
   }),
   faults({
     name: 'html',
-    title: 'Status 200 with an HTML page: reported',
+    title: 'Status 200 with an HTML page is reported',
     mistake: 'acceptsAnything',
     async run({ serve, open, check, certify }) {
       const lane = serve(
@@ -120,7 +120,7 @@ export default [
   }),
   faults({
     name: 'no-server',
-    title: 'An unreachable server: reported',
+    title: 'An unreachable server is reported',
     mistake: 'acceptsAnything',
     async run({ open, check }) {
       const { ok, ended } = await open({ lane: { baseURL: 'http://127.0.0.1:9/v1' } }).say('Go.')

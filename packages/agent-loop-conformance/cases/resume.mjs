@@ -135,12 +135,12 @@ function echo({ messages }) {
 }
 
 export default [
-  resume('effect-once', 'Killed at each write: no effect happens twice', 'repeatsEffects', findTwice, {
+  resume('effect-once', 'After a kill at each write, no effect happens twice', 'repeatsEffects', findTwice, {
     needs: ['effectOnce'],
   }),
   resume(
     'decision',
-    'The process that delivers an approval is killed at each write: the call runs once, and the run ends',
+    'The process that delivers an approval is killed at each write. The call runs once, and the run ends',
     'repeatsEffects',
     (death, { effectOnce: repeats }) => (repeats ? undefined : findTwice(death)) ?? findOtherEnd(death),
     { needs: ['approvals', 'storedDecisions'], asks: true },
@@ -183,7 +183,7 @@ export default [
   },
   resume(
     'prefix',
-    'Killed at each write: no later request has less history than an earlier one',
+    'After a kill at each write, no later request has less history than an earlier one',
     'startsAnew',
     ({ requests, before, told }) => {
       const last = requests[before - 1]
@@ -193,9 +193,9 @@ export default [
   ),
   resume(
     'valid',
-    'Killed at each write: a strict provider accepts every request',
+    'After a kill at each write, a strict provider accepts every request',
     'leavesCallsOpen',
     ({ refused }) => refused[0],
   ),
-  resume('same-end', 'Killed at each write: the run reaches the same end', 'endsAtDeath', findOtherEnd),
+  resume('same-end', 'After a kill at each write, the run reaches the same end', 'endsAtDeath', findOtherEnd),
 ]

@@ -20,7 +20,7 @@ function callOfFirstTool({ tools }) {
 export default [
   usage({
     name: 'sum',
-    title: 'Two steps: the sum of both',
+    title: 'The usage of two steps is added up',
     mistake: 'countsLastStep',
     async run({ serve, open, tool, check, claims }) {
       const lane = serve([calls([read('c1')], { tokens: [100, 20] }), say('Done.', { tokens: [130, 7] })])
@@ -86,7 +86,7 @@ export default [
   }),
   usage({
     name: 'failed-attempt',
-    title: 'An attempt that was cut and retried: counted, estimated or reported as unknown',
+    title: 'The usage of a cut and retried attempt is counted, estimated or reported as unknown',
     mistake: 'joinsAttempts',
     needs: ['usage', 'retries'],
     async run({ serve, open, check, certify, claims }) {
@@ -107,7 +107,7 @@ export default [
   }),
   usage({
     name: 'sub-agent',
-    title: 'A sub-agent: its usage is counted or reported as unknown',
+    title: 'The usage of a sub-agent is counted or reported as unknown',
     mistake: 'forgetsSubAgents',
     needs: ['usage', 'subAgents'],
     async run({ serve, open, check, claims }) {

@@ -280,7 +280,7 @@ export default [
   }),
   wire({
     name: 'broken-arguments',
-    title: 'Arguments that are not valid JSON: not executed, and the model gets an error',
+    title: 'Arguments that are not valid JSON are not executed, and the model gets an error',
     mistake: 'runsBrokenArguments',
     async run({ serve, open, tool, check }) {
       const lane = serve([calls([['c1', 'read', '{"path":"a" "b"}']]), say('I try again.')])
@@ -295,7 +295,7 @@ export default [
   }),
   wire({
     name: 'wrong-arguments',
-    title: 'Arguments that do not match the schema: not executed, and the model gets an error',
+    title: 'Arguments that do not match the schema are not executed, and the model gets an error',
     mistake: 'runsBrokenArguments',
     async run({ serve, open, tool, check }) {
       const lane = serve([calls([['c1', 'read', { path: { deep: true } }]]), say('I try again.')])
@@ -307,7 +307,7 @@ export default [
   }),
   wire({
     name: 'unknown-tool',
-    title: 'A call of a missing tool: the model gets an error, and the run continues',
+    title: 'A call of a missing tool gets an error, and the run continues',
     mistake: 'throwsAtUnknownTool',
     async run({ serve, open, tool, check }) {
       const lane = serve([calls([['c1', 'write', { path: 'a' }]]), say('I try again.')])
@@ -350,7 +350,7 @@ export default [
   tells('empty', 'An answer without text and calls', 'acceptsEmpty', { frames: [first, ...end()] }, 'empty'),
   wire({
     name: 'whole-answer',
-    title: 'A JSON answer to a streaming request: read or reported',
+    title: 'A JSON answer to a streaming request is read or reported',
     mistake: 'acceptsAnything',
     async run({ serve, open, check, certify }) {
       const message = { role: 'assistant', content: 'Hello.' }
