@@ -63,7 +63,7 @@ async function watchRun(
   { inspector, drain }: { inspector: LocalInspector | undefined; drain: RunDrain | null },
 ): Promise<RunResult> {
   const { start, answers = [], isWatched = false, limits, view, io } = options
-  const renderer = createRenderer(view.output, limits, io)
+  const renderer = createRenderer(view.output, limits, io, answers.length > 0)
   const gone = new AbortController()
   // When the reader closes the pipe (`| head`), the run stops.
   const onGone = () => {
@@ -94,7 +94,7 @@ async function watchRun(
     for (const answer of answers) {
       if (!isRestState(result.state) || drain?.hasBegun) break
       // oxlint-disable-next-line no-await-in-loop -- an answer is given only after the run waits for it
-      result = await conversation.sendAnswer(answer)
+      result = await conversation.sendAnswer(answer, result)
     }
     if (isWatched) result = await answerBesideStudio(conversation, result, { work, drain, view, io })
     else if (canAsk(view, io)) result = await answerAtTerminal(conversation, result, { signal, drain, io })
@@ -128,8 +128,8 @@ class Conversation {
     return Promise.race([this.run.result, this.#released])
   }
 
-  sendAnswer(answer: Answer): Promise<RunResult> {
-    answer(this.run)
+  sendAnswer(answer: Answer, rest: RunResult): Promise<RunResult> {
+    answer(this.run, rest)
     return this.waitForRest()
   }
 
@@ -176,7 +176,7 @@ async function answerAtTerminal(
       if (signal.aborted) return await conversation.run.result
       if (answer === null || drain?.hasBegun) return result
       try {
-        result = await conversation.sendAnswer(answer)
+        result = await conversation.sendAnswer(answer, result)
       } catch (error) {
         // The edit is invalid. Shows the reason and asks again.
         if (!(error instanceof UsageError)) throw error
@@ -291,7 +291,7 @@ async function answerBesideStudio(
         continue
       }
       try {
-        result = await conversation.sendAnswer(answer)
+        result = await conversation.sendAnswer(answer, result)
       } catch (error) {
         // The edit is invalid, or the page answered first. Shows the reason and asks again.
         if (!(error instanceof UsageError)) throw error

@@ -1,3 +1,4 @@
+import { wrapWords } from '../core/format/format-words.js'
 import type { Command, CommandGroup, OptionSpec, OptionSpecs } from './command.js'
 
 /** Help fits the smallest usual terminal. */
@@ -87,13 +88,5 @@ function formatColumns(
 
 /** Breaks a paragraph into lines. An indented line stays whole. */
 function wrap(text: string, width = maxColumns): string[] {
-  if (text.startsWith(' ')) return [text]
-  const lines: string[] = ['']
-  for (const word of text.split(' ')) {
-    const line = lines.at(-1) ?? ''
-    if (line === '') lines[lines.length - 1] = word
-    else if (line.length + 1 + word.length <= width) lines[lines.length - 1] = `${line} ${word}`
-    else lines.push(word)
-  }
-  return lines
+  return text.startsWith(' ') ? [text] : wrapWords(text, width).split('\n')
 }

@@ -17,6 +17,7 @@ import { badUsageError, CliError, type CliIO, writeNotice } from './command.js'
 import { loadTools } from './load.js'
 import { createMcpAuth, openMcp, type OpenMcp } from './mcp-servers.js'
 import { checkURL, type CommonOptions } from './options.js'
+import type { Answer } from './prompt.js'
 
 /** The model of a run, real or a rehearsal, and its related values. */
 export interface ModelSetup {
@@ -26,10 +27,14 @@ export interface ModelSetup {
   prices?: PriceOverrides
   /** The prompt for a run without one. */
   prompt?: string
+  /** Settings that the file and the options override. */
+  settings?: Partial<AgentOptions>
   /** A text for the user before the run. */
   opening?: string
   /** A text for the user after the run. */
   closing?: string
+  /** The answer to the run's question when no user can answer it. */
+  answer?: Answer
   close(): Promise<void>
 }
 
@@ -59,13 +64,14 @@ export async function withAgent<Value>(
     )
     const { $schema: _schema, model: _model, ...settings } = file
     const agent = createAgent({
+      ...setup.settings,
       // Values from JSON are never undefined.
       ...(settings as Omit<AgentOptions, 'model'>),
       ...(options.instructions !== undefined && { instructions: options.instructions }),
       ...(options.preset !== undefined && { preset: options.preset }),
       ...(setup.prices && { prices: setup.prices }),
       ...overrides,
-      limits: { ...file.limits, ...overrides.limits },
+      limits: { ...setup.settings?.limits, ...file.limits, ...overrides.limits },
       model: setup.model,
       tools: [...(tools ?? setup.tools), ...mcp.entries],
       store,
@@ -100,25 +106,30 @@ export function expectModelOptions(options: CommonOptions, file: ConfigFile, { e
 }
 
 /** The next step after the demo. */
-const realModelHint =
-  'To ask a real model:  OPENAI_API_KEY=… statewright run "Your question"\n' +
-  'or a local one:       statewright run --base-url http://localhost:11434/v1 --model NAME "Your question"'
+const realModelHint = `To ask a real model:
+  OPENAI_API_KEY=… statewright run "Your question"
+or a local one:
+  statewright run --base-url http://localhost:11434/v1 --model NAME "…"`
 
-async function openRehearsal(scenario: true | string, api: ModelApi, io: CliIO): Promise<ModelSetup> {
-  const { largestExpense, loadScenario, startRehearsal } = await import('../rehearsal/index.js')
-  const { createDemoTools } = await import('./demo-tools.js')
+async function openRehearsal(file: true | string, api: ModelApi, io: CliIO): Promise<ModelSetup> {
+  const { loadScenario, startRehearsal } = await import('../rehearsal/index.js')
+  const { createDemoScenario, createDemoTools, demoPrompt, demoSettings } = await import('./demo.js')
   const name = 'rehearsal'
-  const isBuiltIn = scenario === true
-  const script = isBuiltIn ? largestExpense : await loadScenario(resolve(io.cwd, scenario))
-  const rehearsal = await startRehearsal({ scenario: script, strict: true })
+  const scenario = file === true ? createDemoScenario() : await loadScenario(resolve(io.cwd, file))
+  const rehearsal = await startRehearsal({ scenario, strict: true })
   return {
     model: createModel(api, { model: name, provider: name, baseURL: rehearsal.url, apiKey: name }),
     tools: createDemoTools(),
     prices: { [name]: { inputPerMillion: 0, outputPerMillion: 0 } },
-    prompt: isBuiltIn ? 'What was the largest expense of the quarter? It is all in the notes.' : 'Begin.',
-    opening: `This is a rehearsal: a local server plays '${script.name ?? scenario}', and no model is called.`,
-    ...(isBuiltIn && { closing: realModelHint }),
+    prompt: 'Begin.',
+    opening: `A rehearsal: a local server plays '${scenario.name ?? file}', and no model is called.`,
     close: () => rehearsal.close(),
+    ...(file === true && {
+      prompt: demoPrompt,
+      settings: demoSettings,
+      closing: realModelHint,
+      answer: (run, { pending = [] }) => pending.forEach((call) => run.approve(call)),
+    }),
   }
 }
 

@@ -21,7 +21,7 @@ import { describeCall, formatElicitation } from './resume-hints.js'
 export type Ask = (question: string, until?: Promise<unknown>) => Promise<string | null>
 
 /** Applies an answer of the user to an idle run. */
-export type Answer = (run: Run) => void
+export type Answer = (run: Run, rest: RunResult) => void
 
 /** Returns the argument, stdin for `-`, the fallback, or piped stdin, in this order. */
 export async function choosePrompt(

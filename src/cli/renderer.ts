@@ -19,15 +19,27 @@ export function createRenderer(
   output: CommonOptions['output'],
   limits: AgentConfig['limits'],
   { stdout, env }: Pick<CliIO, 'stdout' | 'env'>,
+  isAnswered = false,
 ): Renderer {
   if (output === 'json') return { renderEvent: () => '', renderResult: formatJsonLine }
   if (output === 'events') return { renderEvent: formatJsonLine, renderResult: () => '' }
   const color = wantsColor(stdout, env)
-  return new HumanRenderer({ color, limits, ...(stdout.columns && { width: stdout.columns }) })
+  const markdown = stdout.isTTY === true
+  return new HumanRenderer({
+    color,
+    markdown,
+    isAnswered,
+    limits,
+    ...(stdout.columns && { width: stdout.columns }),
+  })
 }
 
 export interface HumanOptions {
   color: boolean
+  /** Whether Markdown is rendered and text is wrapped. Default: no. */
+  markdown?: boolean
+  /** Whether approvals are answered without a question that shows the call. Default: no. */
+  isAnswered?: boolean
   /** Columns. Default 100. */
   width?: number
   /** The summary shows the limits next to the totals. */
@@ -42,19 +54,31 @@ export class HumanRenderer implements Renderer {
   readonly #format: (event: AgentEvent) => string
   readonly #paint: Paint
   readonly #limits: AgentConfig['limits']
+  readonly #isAnswered: boolean
   readonly #shownHints = new Set<string>()
+  /** The lines of calls that have not started. Once a call needs approval, the question or the last notice shows it. */
+  readonly #heldCalls = new Map<string, string>()
   #startedAt: number | null = null
   #endedAt = 0
 
-  constructor({ limits, ...options }: HumanOptions) {
+  constructor({ limits, isAnswered = false, ...options }: HumanOptions) {
     this.#format = createEventFormatter({ ...options, timings: false })
     this.#paint = createPaint(options.color)
     this.#limits = limits
+    this.#isAnswered = isAnswered
   }
 
   renderEvent(event: AgentEvent): string {
     this.#startedAt ??= event.at
     this.#endedAt = event.at
+    if (event.type === 'tool_call') {
+      this.#heldCalls.set(event.call.id, this.#format(event))
+      return ''
+    }
+    return this.#showHeldCalls(event) + this.#showEvent(event)
+  }
+
+  #showEvent(event: AgentEvent): string {
     const { type } = event.type === 'child_event' ? event.event : event
     // The prompt or the last notice shows the call, and the summary the end.
     if (type === 'approval_requested' || event.type === 'run_ended') return ''
@@ -63,6 +87,15 @@ export class HumanRenderer implements Renderer {
       this.#shownHints.add(hint)
       return isRepeated ? '' : hint
     })
+  }
+
+  #showHeldCalls(event: AgentEvent): string {
+    if (event.type === 'approval_requested' && !this.#isAnswered) this.#heldCalls.delete(event.callId)
+    const isOver = event.type === 'state_changed' && !event.to.startsWith('WAITING')
+    const ids = isOver ? [...this.#heldCalls.keys()] : 'callId' in event ? [event.callId] : []
+    const lines = ids.map((id) => this.#heldCalls.get(id) ?? '')
+    for (const id of ids) this.#heldCalls.delete(id)
+    return lines.join('')
   }
 
   renderResult(result: RunResult): string {

@@ -3,7 +3,7 @@ import type { Scenario } from './scenario.js'
 const chunkDelayMs = 15
 
 /**
- * The scenario of `npm start`. An agent finds the largest expense in `examples/notes`. It is rate limited once,
+ * An agent finds the largest expense in `examples/notes`. It is rate limited once,
  * calls tools in parallel, and runs out of output tokens in the middle of its answer.
  *
  * Expects the tools `list_files {}`, `read_file { path }` and `calculate { expression }`.
@@ -39,7 +39,7 @@ export const largestExpense: Scenario = {
     {
       text:
         'Laptops and offsite are close, and each has a catch: the shop took 240.00 off, and the deposit for Lisbon ' +
-        'is already in the invoice. I will add all three up.',
+        'is already in the invoice. I will add up all three.',
       toolCalls: [
         { name: 'calculate', arguments: { expression: '3 * (1189.00 + 96.50) - 240.00' } },
         { name: 'calculate', arguments: { expression: '2646.00 + 814.50 + 391.20' } },
@@ -52,16 +52,15 @@ export const largestExpense: Scenario = {
     {
       text:
         'The largest expense is the **team offsite in Lisbon: 3,851.70 EUR**.\n\n' +
-        '| Expense | Total (EUR) |\n| --- | ---: |\n| Team offsite | 3,851.70 |\n| Laptops | 3,616.50 |\n| Software |',
+        '| Expense | Total (EUR) |\n| --- | ---: |\n| Team offsite | 3,851.70 |\n| Laptops | 3,616.50 |\n| Software | 984.00 |\n\n' +
+        'It is ahead by 235.20. Without the 240.00 for the old',
       finishReason: 'length',
       usage: { input: 1014, output: 64, cached: 768 },
       delayMs: 120,
       chunkDelayMs,
     },
     {
-      text:
-        ' 984.00 |\n\nIt is ahead by 235.20. Without the 240.00 for the old machines, the laptops would have come ' +
-        'first, by 4.80.',
+      text: ' machines, the laptops would have come first, by 4.80.',
       usage: { input: 1102, output: 46, cached: 1024 },
       delayMs: 120,
       chunkDelayMs,

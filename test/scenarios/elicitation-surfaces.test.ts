@@ -155,12 +155,13 @@ describe('what a tool asks, at a terminal', () => {
       state: 'WAITING_FOR_INPUT',
       reason: 'tool_output',
       pending: [{ ...question, elicitation }],
-    }
-    const answer = await askForAnswer(result as unknown as RunResult, (line) => {
+    } as unknown as RunResult
+    const answer = await askForAnswer(result, (line) => {
       shown.push(line)
       return Promise.resolve(lines.shift() ?? null)
     })
-    answer?.({ addToolOutput: (_id: unknown, value: unknown) => told.push(value) } as unknown as Run)
+    const run = { addToolOutput: (_id: unknown, value: unknown) => told.push(value) } as unknown as Run
+    answer?.(run, result)
     return { shown, told, left: lines }
   }
 

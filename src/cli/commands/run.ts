@@ -5,7 +5,7 @@ import { loadConfig } from '../load.js'
 import { expectModelOptions, withAgent } from '../model-setup.js'
 import { announceStudio, loadStudio, waitForInterrupt } from '../open-studio.js'
 import { type CommonOptions, formatCarriedOptions, readCommonOptions, runOptions } from '../options.js'
-import { choosePrompt } from '../prompt.js'
+import { canAsk, choosePrompt } from '../prompt.js'
 import { type OpenedStore, openStoreForRun } from '../session-store.js'
 import { memoryStore } from '../../core/sessions/store/memory-store.js'
 
@@ -93,6 +93,7 @@ function runAgent(
   const overrides = { limits, ...(!stream && { stream }) }
   return withAgent({ options, file, store, overrides }, io, async (agent, setup) => {
     const prompt = await choosePrompt(options.prompt, setup.prompt, io)
+    const isUnattended = setup.answer !== undefined && !options.studio && !canAsk(options, io)
     const studio = options.studio ? await loadStudio({ store, agent }) : undefined
     let sessionId: string | undefined
     try {
@@ -106,7 +107,10 @@ function runAgent(
         },
         limits: agent.config.limits,
         view: options,
-        opening: setup.opening,
+        opening: isUnattended
+          ? `${setup.opening}\nWithout a terminal to ask at, the demo approves its call itself.`
+          : setup.opening,
+        answers: isUnattended && setup.answer ? [setup.answer] : [],
         carried: isKept ? formatCarriedOptions(options) : null,
         isWatched: studio !== undefined,
         drainMs: options.drainMs,

@@ -13,7 +13,9 @@ import {
   getFirstLine,
   shorten,
   formatMessageText,
+  wrapWords,
 } from './format-words.js'
+import { TextFlow } from './text-flow.js'
 import { formatRunSummary, getStateStyle } from './run-summary.js'
 import {
   escapeInvisible,
@@ -29,6 +31,8 @@ export interface EventFormatterOptions {
   width?: number
   /** Use terminal escape sequences. Default: off. */
   color?: boolean
+  /** For a terminal: render the Markdown of models, and wrap text at `width`. Default: off. */
+  markdown?: boolean
   /** Show the duration of inferences, shield calls and memory retrievals. Default: on. Tools always show it. */
   timings?: boolean
 }
@@ -50,6 +54,8 @@ export function createEventFormatter(options: EventFormatterOptions = {}): (even
 
 class Screen {
   readonly #style: LineStyle
+  readonly #markdown: boolean
+  #flow: TextFlow | null = null
   #column: 'start' | 'text' | 'reasoning' = 'start'
   #streamed: string | null = null
   #waiting = ''
@@ -57,8 +63,9 @@ class Screen {
   #steps = 0
   #usage = noUsage
 
-  constructor({ width = 100, color = false, timings = true }: EventFormatterOptions) {
+  constructor({ width = 100, color = false, markdown = false, timings = true }: EventFormatterOptions) {
     this.#style = { paint: createPaint(color), width: width >= 40 ? width : 40, timings }
+    this.#markdown = markdown
   }
 
   show(event: AgentEvent): string {
@@ -107,7 +114,7 @@ class Screen {
     const text = message.content || message.refusal || ''
     if (this.#streamed === stepId || text === '') return this.#startLine()
     this.#streamed = stepId
-    return this.#writeLine(stripControls(text))
+    return this.#startLine() + this.#writeText('text', stripControls(text)) + this.#startLine()
   }
 
   #showEnd({ state, reason, at }: EventOf<'run_ended'>): string {
@@ -117,7 +124,9 @@ class Screen {
   }
 
   #writeLine(text: string | null): string {
-    return text === null ? '' : `${this.#startLine()}${text}\n`
+    if (text === null) return ''
+    const line = this.#markdown ? wrapWords(text, this.#style.width, '  ') : text
+    return `${this.#startLine()}${line}\n`
   }
 
   /** A hosted tool may end while text is streamed. */
@@ -130,12 +139,18 @@ class Screen {
   #writeText(kind: 'text' | 'reasoning', text: string): string {
     if (text === '') return ''
     const start = this.#column === kind ? '' : this.#startLine()
+    if (this.#markdown) {
+      this.#column = kind
+      this.#flow ??= new TextFlow({ ...this.#style, ...(kind === 'reasoning' && { style: 'dim' }) })
+      return start + this.#flow.write(text)
+    }
     this.#column = text.endsWith('\n') ? 'start' : kind
     return start + (kind === 'reasoning' ? this.#style.paint('dim', text) : text)
   }
 
   #startLine(): string {
-    const start = this.#column === 'start' ? '' : '\n'
+    const start = this.#flow?.end() ?? (this.#column === 'start' ? '' : '\n')
+    this.#flow = null
     this.#column = 'start'
     return start
   }

@@ -15,6 +15,41 @@ export function shorten(text: string, width: number): string {
     : `${letters.slice(0, width - 1).join('')}…`
 }
 
+/** Characters that take two columns of a terminal. */
+const wide =
+  /[\p{Emoji_Presentation}\u1100-\u115F\u2E80-\uA4CF\uAC00-\uD7A3\uF900-\uFAFF\uFE30-\uFE6F\uFF00-\uFF60\uFFE0-\uFFE6]/u
+
+// oxlint-disable-next-line no-control-regex -- escape sequences of `createPaint`
+const escapes = /\u001b\[\d+m/g
+
+/** The width of a text on a terminal. Combining marks and escape sequences take no column. */
+export function getColumns(text: string): number {
+  let columns = 0
+  for (const char of text.replaceAll(escapes, ''))
+    columns += /[\p{Mn}\p{Me}\p{Cf}]/u.test(char) ? 0 : wide.test(char) ? 2 : 1
+  return columns
+}
+
+/** Breaks lines between words. Wrapped lines start with `indent`. */
+export function wrapWords(text: string, width: number, indent = ''): string {
+  return text
+    .split('\n')
+    .map((line) => wrapLine(line, width, indent))
+    .join('\n')
+}
+
+function wrapLine(line: string, width: number, indent: string): string {
+  let out = ''
+  let column = 0
+  for (const part of line.match(/\s*\S+/g) ?? []) {
+    const word = part.trimStart()
+    const breaks = column > 0 && column + getColumns(part) > width
+    out += breaks ? `\n${indent}${word}` : part
+    column = breaks ? indent.length + getColumns(word) : column + getColumns(part)
+  }
+  return out
+}
+
 export function getFirstLine(text: string): string {
   const start = text.trimStart()
   const end = start.indexOf('\n')

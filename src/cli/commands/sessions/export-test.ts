@@ -7,7 +7,6 @@ import { quoteShellWord } from '../../../core/format/shell-words.js'
 import type { ModelProvider } from '../../../core/models/provider.js'
 import { openRecord } from '../../../core/sessions/log/log-record.js'
 import type { SessionStore } from '../../../core/sessions/store/store.js'
-import type { ToolEntry } from '../../../core/tools/tool-set.js'
 import { formatRunnerImport, type TestRunner } from '../../../testing/generate-tests.js'
 import {
   createRecordedAgent,
@@ -38,8 +37,8 @@ async function findRunAgent(
   io: CliIO,
 ): Promise<RecordedAgent | null> {
   if (config === undefined && tools === undefined && instructions === undefined) {
-    const { createDemoTools } = await import('../../demo-tools.js')
-    const demo = createRehearsalAgent({ tools: createDemoTools() as readonly ToolEntry[] })
+    const { createDemoTools, demoSettings } = await import('../../demo.js')
+    const demo = createRehearsalAgent({ ...demoSettings, tools: createDemoTools() })
     return (await hasStartedSession(demo, store, session)) ? describeAgent(demo) : null
   }
   const { $schema: _schema, model: _model, ...settings } = await loadConfig(config, io.cwd)

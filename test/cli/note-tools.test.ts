@@ -1,12 +1,12 @@
 import { symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { createDemoTools } from '../../src/cli/demo-tools.js'
+import { createNoteTools } from '../../src/cli/note-tools.js'
 import { folder, removeFolders } from './support.js'
 
 afterEach(removeFolders)
 
 function call(root: string, name: string, input: object): Promise<unknown> {
-  const tool = createDemoTools(root).find((candidate) => candidate.name === name)
+  const tool = createNoteTools(root).find((candidate) => candidate.name === name)
   const execute = tool?.execute as ((input: object, execution: object) => unknown) | undefined
   return Promise.resolve(execute?.(input, {}))
 }

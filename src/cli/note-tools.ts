@@ -12,8 +12,8 @@ const maxFileBytes = 100_000
 /** The only folder that the demo's tools read. */
 const notesRoot = join(packageRoot, 'examples', 'notes')
 
-/** The tools of the built-in rehearsal. */
-export function createDemoTools(root: string = notesRoot) {
+/** The demo tools that read notes and calculate. */
+export function createNoteTools(root: string = notesRoot) {
   return [
     defineTool({
       name: 'list_files',
