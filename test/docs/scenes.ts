@@ -58,6 +58,7 @@ export interface Elsewhere {
 /** Compiler errors that do not apply to JavaScript. */
 export const loose: Record<string, string[]> = {
   'docs/bring-your-own-loop.md › Bring your own loop': ['TS2339', 'TS2375'],
+  'docs/bring-your-own-loop.md › Watch it in Stately': ['TS2552'],
   'docs/bring-your-own-loop.md › Test its paths': ['TS2379'],
   'docs/check-an-agent.md › In your tests': ['TS2307'],
   'docs/guards-of-your-own.md › Custom guards': ['TS2339'],
