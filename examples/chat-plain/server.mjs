@@ -27,7 +27,7 @@ const trains = [
 
 const findTrains = defineTool({
   name: 'find_trains',
-  description: 'The trains of a day, with their prices in EUR.',
+  description: 'Lists the trains of a day with their prices in EUR.',
   input: z.object({ to: z.string() }),
   readOnly: true,
   execute: ({ to }) => ({ to, trains }),
@@ -41,23 +41,27 @@ const book = defineTool({
   execute: ({ to, leaves }) => `Booked: ${to}, ${leaves}, coach 7, seat 42.`,
 })
 
-/** The answers of the rehearsed model. With a key they are not used. */
+/** The answers of the script that plays the model without a key. It only understands "to PLACE". */
 function rehearsed({ body: { messages } }) {
   const last = messages.at(-1)
   const pace = { chunkSize: 3, chunkDelayMs: 30 }
   const says = (text, ...toolCalls) => ({ ...pace, text, ...(toolCalls.length > 0 && { toolCalls }) })
+  const asked = messages.findLast(({ role }) => role === 'user')
+  const [, to] = /\b[Tt]o (\p{Lu}\p{L}+)/u.exec(JSON.stringify(asked.content)) ?? []
+  if (to === undefined)
+    return says('I am a script, not a model: I only understand a destination, such as "To Lisbon".')
   if (last.role !== 'tool') {
     return {
-      ...says('I look what goes there tomorrow.', { name: 'find_trains', arguments: { to: 'Lisbon' } }),
-      reasoning: 'A place and a day are named. I need the timetable before I can offer anything.',
+      ...says(`I will look up the trains to ${to}.`, { name: 'find_trains', arguments: { to } }),
+      reasoning: 'The message names a place. I need the timetable before I can offer anything.',
     }
   }
   if (last.content.startsWith('Booked')) return says(`Done. ${last.content} Have a good journey!`)
   if (!last.content.includes('trains'))
-    return says('Then I book nothing. Tell me what would suit you better.')
+    return says('Then I will not book anything. What would suit you better?')
   const offer =
     'There are two: at 8:02 for 39 EUR, and at 9:32 for 59 EUR. The earlier one is cheaper, so I would take that.'
-  return says(offer, { name: 'book', arguments: { to: 'Lisbon', leaves: '8:02', price: 39 } })
+  return says(offer, { name: 'book', arguments: { to, leaves: '8:02', price: 39 } })
 }
 
 async function rehearsal() {
@@ -67,7 +71,7 @@ async function rehearsal() {
 
 const agent = createAgent({
   model: OPENAI_API_KEY ? openaiChat({ model: OPENAI_MODEL }) : await rehearsal(),
-  instructions: 'You help people to book trains. Look what goes before you offer anything.',
+  instructions: 'You help people book trains. Look up the timetable before you offer anything.',
   tools: [findTrains, book],
   store: fileStore({ dir: CHAT_DIR }),
 })
@@ -82,8 +86,9 @@ const server = createServer(
   createRequestListener(async (request) => {
     if (!ownNames.has(new URL(request.url).hostname)) return new Response('Forbidden', { status: 403 })
     if (new URL(request.url).pathname !== '/') return chat(request)
-    const page = await readFile(new URL('index.html', import.meta.url))
-    return new Response(page, { headers: { 'content-type': 'text/html; charset=utf-8' } })
+    const page = await readFile(new URL('index.html', import.meta.url), 'utf8')
+    const shown = OPENAI_API_KEY ? page : page.replace('id="script" hidden', 'id="script"')
+    return new Response(shown, { headers: { 'content-type': 'text/html; charset=utf-8' } })
   }),
 )
 server.listen(Number(PORT), '127.0.0.1', () => {

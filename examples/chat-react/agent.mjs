@@ -24,7 +24,7 @@ const pickSeat = defineTool({
 
 const findTrains = defineTool({
   name: 'find_trains',
-  description: 'The trains of a day, with their prices in EUR.',
+  description: 'Lists the trains of a day with their prices in EUR.',
   input: z.object({ to: z.string() }),
   readOnly: true,
   execute: ({ to }) => [
@@ -44,14 +44,17 @@ const book = defineTool({
 /** @type {import('statewright').SessionStore} */
 export const store = fileStore({ dir: CHAT_DIR })
 
+/** Whether a script plays the model. The page shows it. */
+export const isRehearsal = !OPENAI_API_KEY
+
 export const agent = createAgent({
-  model: OPENAI_API_KEY ? openaiChat({ model: OPENAI_MODEL }) : await rehearse(),
-  instructions: 'You help people to book trains. Look what goes, offer it, let them pick a seat, then book.',
+  model: isRehearsal ? await rehearse() : openaiChat({ model: OPENAI_MODEL }),
+  instructions: 'You help people book trains. Look up the timetable, offer trains, let the user pick a seat, then book.',
   tools: [localTime, findTrains, pickSeat, book],
   store,
 })
 
-/** A scripted model, unused with a key. */
+/** A script that plays the model. It only understands "to PLACE", and "back" for the same trip again. */
 async function rehearse() {
   const says = (text, ...calls) => ({
     text,
@@ -62,23 +65,31 @@ async function rehearse() {
   const turn = ({ body: { messages } }) => {
     const { role, content } = messages.at(-1)
     const result = role === 'tool' ? JSON.stringify(content) : ''
+    const to = findPlace(messages.filter((message) => message.role === 'user'))
+    if (to === undefined)
+      return says('I am a script, not a model: I only understand a destination, such as "To Lisbon".')
     if (role !== 'tool')
-      return says('I look what goes tomorrow.', ['local_time', {}], ['find_trains', { to: 'Lisbon' }])
+      return says('I will look up the trains for tomorrow.', ['local_time', {}], ['find_trains', { to }])
     if (result.includes('Booked'))
-      return says(
-        'Done: the 8:02 to Lisbon, with a table at the window. The ticket is on its way to you. Have a good journey!',
-      )
+      return says(`Done: the 8:02 to ${to}. The ticket is on its way to you. Have a good journey!`)
     if (/\b(12A|12C|31B)\b/.test(result) && !result.includes('arrives')) {
       const [seat] = /\b(12A|12C|31B)\b/.exec(result)
-      return says(`Seat ${seat} it is.`, ['book', { to: 'Lisbon', leaves: '8:02', seat, price: 39 }])
+      return says(`Seat ${seat} it is.`, ['book', { to, leaves: '8:02', seat, price: 39 }])
     }
     if (result.includes('reject') || result.includes('declined') || result.includes('No.'))
-      return says('Then I book nothing. Tell me what would suit you better.')
+      return says('Then I will not book anything. What would suit you better?')
     return says(
-      'Two trains go to Lisbon tomorrow morning:\n\n- **8:02** → 12:15, 39 EUR\n- **9:32** → 13:10, 59 EUR\n\nThe earlier one is cheaper. Where would you like to sit?',
+      `Two trains go to ${to} tomorrow morning:\n\n- **8:02** → 12:15, 39 EUR\n- **9:32** → 13:10, 59 EUR\n\nThe earlier one is cheaper. Where would you like to sit?`,
       ['pick_seat', { train: '8:02', seats: ['12A', '12C', '31B'] }],
     )
   }
   const { url } = await startRehearsal({ scenario: { turns: [turn], onExhausted: 'loop' } })
   return openaiChat({ model: 'rehearsal', baseURL: url, apiKey: 'none' })
+}
+
+/** The place in the latest message, or in an earlier one if the latest asks for the way back. */
+function findPlace(messages) {
+  const texts = messages.map(({ content }) => JSON.stringify(content)).reverse()
+  const places = texts.map((text) => /\b[Tt]o (\p{Lu}\p{L}+)/u.exec(text)?.[1])
+  return /\bback\b/i.test(texts[0] ?? '') ? places.find(Boolean) : places[0]
 }

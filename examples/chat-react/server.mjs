@@ -8,7 +8,7 @@ import { createServer } from 'node:http'
 import { createRequestListener } from '@remix-run/node-fetch-server'
 import { chatHandler } from 'statewright/ui'
 import { createServer as createVite } from 'vite'
-import { agent, store } from './agent.mjs'
+import { agent, isRehearsal, store } from './agent.mjs'
 
 // Each browser is a separate user. A real server checks the signed-in user here.
 const findVisitor = (cookies) => /(?:^|; )visitor=([\w-]{36})/.exec(cookies ?? '')?.[1] ?? null
@@ -28,7 +28,7 @@ async function listChats(request) {
   const sessions = prefix ? await store.list({ prefix, limit: 50 }) : []
   return Response.json(
     sessions.map(({ id, summary }) => ({ id: id.slice(prefix.length + 1), title: summary?.title ?? 'Chat' })),
-    { headers: { 'cache-control': 'no-store' } },
+    { headers: { 'cache-control': 'no-store', 'x-rehearsal': String(isRehearsal) } },
   )
 }
 

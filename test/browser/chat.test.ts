@@ -108,7 +108,7 @@ it('answers on a rehearsal of its own where there is no key', async () => {
   await say(page, 'To Lisbon, tomorrow morning.')
   await rests(page, 'waits for you')
   await page.click('.asks button:not(.main)')
-  await shows(page, 'Then I book nothing.')
+  await shows(page, 'Then I will not book anything.')
 })
 
 it('answers under its own names alone: a name of another site may lead to this machine', async () => {

@@ -27,7 +27,7 @@ function App() {
         <button className="new" onClick={() => setId(newId())}>
           New chat
         </button>
-        {chats.length === 0 && <p className="empty">Your chats will be here.</p>}
+        {chats.length === 0 && <p className="empty">No chats yet.</p>}
         <ul>
           {chats.map((chat) => (
             <li key={chat.id}>
@@ -50,8 +50,9 @@ function App() {
             Chats
           </button>
           <h1>Trains</h1>
+          <p className="script">A script plays the model. Set OPENAI_API_KEY to use a real one.</p>
           <p className="offline" role="status">
-            The server is away. Your messages are kept.
+            The server cannot be reached. Your messages are kept.
           </p>
         </header>
         <Suspense key={id} fallback={<p className="hello">Loading …</p>}>

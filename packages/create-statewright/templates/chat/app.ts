@@ -1,7 +1,7 @@
 /** The endpoints of the page: chats, and the list of chats. */
 import { Hono } from 'hono'
 import { chatHandler } from 'statewright/ui'
-import { agent, store } from './agent.mjs'
+import { agent, isRehearsal, store } from './agent.mjs'
 
 /** Each browser is a separate user. A real server checks the signed-in user here. */
 export function findVisitor(cookies: string | null | undefined): string | null {
@@ -27,6 +27,7 @@ app.get('/api/chats', async (context) => {
   const prefix = findVisitor(context.req.header('cookie'))
   const sessions = prefix === null ? [] : await store.list({ prefix, limit: 50 })
   context.header('cache-control', 'no-store')
+  context.header('x-rehearsal', String(isRehearsal))
   return context.json(
     sessions.map(({ id, summary }) => ({
       id: id.slice((prefix?.length ?? 0) + 1),
