@@ -9,7 +9,7 @@ const help = `Makes a release of statewright, create-statewright and agent-loop-
 Usage: npm run release -- VERSION [--dry-run]
 
 VERSION is greater than the one of package.json, as 1.2.3 (docs/versioning.md says which number grows). On main, with nothing uncommitted:
-  CHANGELOG.md                     the entries below "Unreleased" become a section of VERSION
+  CHANGELOG.md                     the section "Unreleased", or "VERSION", becomes the dated section of VERSION
   package.json, package-lock.json  have VERSION, in the root and in packages/*, and the root's "repository"
   statewright-VERSION.cdx.json     lists what an install brings (CycloneDX), and is not committed
 Then it commits, tags vVERSION, and prints the commands that publish.
@@ -44,6 +44,8 @@ const changelog = readFileSync('CHANGELOG.md', 'utf8')
 const manifest = JSON.parse(readFileSync('package.json', 'utf8'))
 const { version: current } = manifest
 const tag = `v${version}`
+/** The section of the release, before it has a date. */
+const section = changelog.includes('\n## Unreleased\n') ? '## Unreleased' : `## ${version}`
 
 const faults = findFaults()
 if (faults.length > 0) {
@@ -86,7 +88,7 @@ function findFaults() {
   if (git('tag', '--list', tag).trim() !== '') found.push(`There is a tag ${tag} already.`)
   for (const key of ['repository', 'homepage', 'bugs'])
     if (!manifest[key]) found.push(`package.json has no "${key}": add it, since npm links to it.`)
-  if (!/^[-*] /m.test(readUnreleased())) found.push('CHANGELOG.md has no entries below "## Unreleased".')
+  if (!/^[-*] /m.test(readEntries())) found.push(`CHANGELOG.md has no entries below "${section}".`)
   return found
 }
 
@@ -102,14 +104,14 @@ function isGreater(one, other) {
   return i !== -1 && left[i] > right[i]
 }
 
-function readUnreleased() {
-  const [, after = ''] = changelog.split(/^## Unreleased$/m)
+function readEntries() {
+  const [, after = ''] = changelog.split(`\n${section}\n`)
   return after.split(/^## /m)[0]
 }
 
 function cutChangelog() {
   const date = new Date().toISOString().slice(0, 10)
-  return changelog.replace(/^## Unreleased$/m, `## Unreleased\n\n## ${version} – ${date}`)
+  return changelog.replace(`\n${section}\n`, `\n## Unreleased\n\n## ${version} – ${date}\n`)
 }
 
 /** npm reads the repository from each package, but only the root has it in git. */

@@ -92,6 +92,16 @@ test('a release cuts the changelog, sets the version, commits and tags; a dry ru
   expect(bill).toMatchObject({ bomFormat: 'CycloneDX', components: [] })
 })
 
+test('a section of the version gets its date', () => {
+  const { git, read, write, release } = createRepository()
+  write('CHANGELOG.md', changelog.replace('Unreleased', '0.2.0'))
+  git('commit', '--quiet', '--all', '-m', 'Name the next version')
+  expect(release('0.2.0').status).toBe(0)
+  expect(read('CHANGELOG.md')).toMatch(
+    /^# Changelog\n\n## Unreleased\n\n## 0\.2\.0 – \d{4}-\d\d-\d\d\n\n- Runs sleep\.\n/,
+  )
+})
+
 longTest('the repository is in the root only: a release copies it to the other packages', () => {
   const { read, release } = createRepository()
   expect(release('0.2.0').status).toBe(0)
