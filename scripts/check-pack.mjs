@@ -40,7 +40,7 @@ try {
     npm(['pack', '--json', '--silent', '--ignore-scripts', '--pack-destination', folder], root),
   )
   writeFileSync(join(folder, 'package.json'), '{ "type": "module", "private": true }')
-  npm(['install', '--silent', '--no-audit', '--no-fund', join(folder, filename), 'zod'], folder)
+  npm(['install', '--silent', '--no-audit', '--no-fund', join(folder, filename), 'zod', 'libsql'], folder)
 
   const [, first] =
     /```ts\n(import \{ createAgent[\s\S]*?)```/.exec(readFileSync(join(root, 'README.md'), 'utf8')) ?? []

@@ -33,6 +33,12 @@ process.on('beforeExit', () => {
   process.exit(exitCodes.error)
 })
 
+// Node 22 warns of its SQLite with every command, although the used part is stable.
+const emitWarning = process.emitWarning.bind(process)
+process.emitWarning = (warning: string | Error, ...rest: never[]) => {
+  if (!String(warning).startsWith('SQLite is an experimental')) emitWarning(warning, ...rest)
+}
+
 const code = await runCli(process.argv.slice(2), {
   stdin: process.stdin,
   stdout: process.stdout,

@@ -1,18 +1,18 @@
 import { fileURLToPath } from 'node:url'
-import { ConfigError, StatewrightError } from '../core/base/errors.js'
-import type * as FileStores from './file/index.js'
+import { ConfigError } from '../core/base/errors.js'
 import { memoryStore } from '../core/sessions/store/memory-store.js'
-import { StoreError } from '../core/sessions/store/store-error.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
 
 /**
  * The session store that a URL names. Each kind is loaded on demand.
  *
  * - `memory:` lives as long as the process
- * - `file:DIR` or `file:///DIR` is a folder on disk. `~` and `%` in `file:DIR` have no special meaning
+ * - `file:DIR` or `file:///DIR` is a folder on disk, for Node 22.13 or the package `libsql`. `~` and `%` in `file:DIR`
+ *   have no special meaning
  * - `postgres://USER:PASSWORD@HOST:PORT/DATABASE` or `postgresql://…` needs the package `pg`
  *
  * @throws {ConfigError} `invalid_store` for any other URL
+ * @throws {StatewrightError} `missing_package` without SQLite or `pg`
  * @throws {StoreError} when the folder cannot be used
  * @example
  * const store = await openStore('file:.sessions')
@@ -25,7 +25,7 @@ export async function openStore(url: string): Promise<SessionStore> {
       break
     case 'file': {
       const dir = parseFolder(rest)
-      if (dir !== null) return (await loadFileStore()).fileStore({ dir })
+      if (dir !== null) return (await import('./file/index.js')).fileStore({ dir })
       break
     }
     case 'postgres':
@@ -53,21 +53,5 @@ function parseFolder(rest: string): string | null {
     return fileURLToPath(`file:${rest}`)
   } catch {
     return null
-  }
-}
-
-/** SQLite comes as a binary, which not every platform has. */
-async function loadFileStore(): Promise<typeof FileStores> {
-  try {
-    return await import('./file/index.js')
-  } catch (error) {
-    if (error instanceof StatewrightError) throw error
-    throw new StoreError(
-      'store_unavailable',
-      `Sessions cannot be kept in files on this platform: the package libsql does not load (${String(error)}). ` +
-        'Install it for this platform, or use memory: or postgres://…',
-      'libsql',
-      { cause: error },
-    )
   }
 }

@@ -9,8 +9,8 @@ import {
   statfsSync,
 } from 'node:fs'
 import { dirname } from 'node:path'
-import Database from 'libsql'
 import { StoreError } from '../../core/sessions/store/store-error.js'
+import { getSqliteCode, openSqlite, type SqliteDatabase, type Statement } from './sqlite.js'
 
 /** Maximum wait of a write for writes of other processes, which take microseconds. */
 const busyMs = 5000
@@ -88,10 +88,11 @@ const schemaSql = `
  * The file is attached to an in-memory connection, because a closed connection keeps its files and locks until its
  * statements are collected. An attached file can be detached at once.
  */
-export function openDatabase(file: string, sync: 'normal' | 'full'): Database.Database {
-  makeFile(file)
-  const database = new Database(':memory:', { timeout: busyMs })
+export function openDatabase(file: string, sync: 'normal' | 'full'): SqliteDatabase {
+  const database = openSqlite()
   try {
+    makeFile(file)
+    database.exec(`PRAGMA busy_timeout = ${busyMs}`)
     database.exec(`ATTACH '${file.replaceAll("'", "''")}' AS log`)
     useWriteAheadLog(database)
     // NORMAL survives a process crash; FULL also survives a power loss.
@@ -109,13 +110,13 @@ export function openDatabase(file: string, sync: 'normal' | 'full'): Database.Da
 }
 
 /** Removes deleted content from the write-ahead log. Returns false while another process reads from it. */
-export function emptyWriteAheadLog(database: Database.Database): boolean {
-  const [row] = database.prepare('PRAGMA log.wal_checkpoint(TRUNCATE)').raw().all() as [[number]]
+export function emptyWriteAheadLog(database: SqliteDatabase): boolean {
+  const [row] = database.prepare('PRAGMA log.wal_checkpoint(TRUNCATE)').all([]) as [[number]]
   return row[0] === 0
 }
 
 /** Releases the files and their locks, even during a transaction. */
-export function closeDatabase(database: Database.Database): void {
+export function closeDatabase(database: SqliteDatabase): void {
   for (const last of ['ROLLBACK', 'DETACH log']) {
     try {
       database.exec(last)
@@ -158,22 +159,21 @@ function makeFolder(dir: string): void {
 }
 
 /** Two processes that switch a new file at once do not wait for each other, so the loser retries. */
-function useWriteAheadLog(database: Database.Database): void {
+function useWriteAheadLog(database: SqliteDatabase): void {
   const until = Date.now() + busyMs
   for (;;) {
     try {
       database.exec('PRAGMA log.journal_mode = WAL')
       return
     } catch (error) {
-      const { code = '' } = error as { code?: string }
-      if (!code.startsWith('SQLITE_BUSY') || Date.now() > until) throw error
+      if (!getSqliteCode(error).startsWith('SQLITE_BUSY') || Date.now() > until) throw error
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10)
     }
   }
 }
 
-function createSchema(database: Database.Database, file: string): void {
-  const [version] = database.prepare('PRAGMA log.user_version').pluck().all() as [number]
+function createSchema(database: SqliteDatabase, file: string): void {
+  const [[version]] = database.prepare('PRAGMA log.user_version').all([]) as [[number]]
   if (version === schemaVersion) return
   if (version > schemaVersion) {
     throw new StoreError(
@@ -183,7 +183,7 @@ function createSchema(database: Database.Database, file: string): void {
       file,
     )
   }
-  if (database.prepare('SELECT 1 FROM log.sqlite_master LIMIT 1').all().length > 0) {
+  if (database.prepare('SELECT 1 FROM log.sqlite_master LIMIT 1').all([]).length > 0) {
     throw new StoreError(
       'store_unavailable',
       `${file} is a database of another program. Choose another folder for the sessions.`,
@@ -195,7 +195,8 @@ function createSchema(database: Database.Database, file: string): void {
 
 /** Converts errors of SQLite and the file system. `file` is the database. */
 export function toFileStoreError(error: unknown, file: string): StoreError {
-  const { code = '', message } = error as { code?: string; message?: string }
+  const code = getSqliteCode(error)
+  const { message } = error as { message?: string }
   const folder = dirname(file)
   const options = { cause: error }
   if (isDiskFull(code, folder)) {
@@ -259,12 +260,8 @@ function isDiskFull(code: string, folder: string): boolean {
 export const selectBytes = (column: string) => `CAST(${column} AS BLOB)`
 export const selectInteger = (column: string) => `CAST(${column} AS INTEGER)`
 
-export const decodeText = (value: Buffer | null): string => value?.toString('utf8') ?? ''
+export const decodeText = (value: Uint8Array | null): string =>
+  value === null ? '' : Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString('utf8')
 
 /** Prepares a statement. */
 export type Prepare = (sql: string) => Statement
-
-export interface Statement {
-  run(values: readonly unknown[]): { changes: number }
-  raw(): { all(values: readonly unknown[]): unknown[] }
-}

@@ -24,10 +24,10 @@ const columns = [
 /** Prepared digest statements. Call `create` first. */
 export function prepareDigestStatements(one: Prepare, execute: (sql: string) => void) {
   const prepare = () => ({
-    read: one(`SELECT ${columns} FROM digests WHERE session_id IN (SELECT value FROM json_each(?))`).raw(),
+    read: one(`SELECT ${columns} FROM digests WHERE session_id IN (SELECT value FROM json_each(?))`),
     put: one(`
       INSERT INTO digests (session_id, head, created_at, data)
-      SELECT ?1, ?2, ?3, ?4 FROM sessions WHERE id = ?1 AND ${headSql} = ?2 AND ${createdAtSql} = ?3
+      SELECT ?, ?, ?, ? FROM sessions WHERE id = ? AND ${headSql} = ? AND ${createdAtSql} = ?
       ON CONFLICT (session_id) DO UPDATE SET head = excluded.head, created_at = excluded.created_at, data = excluded.data`),
   })
   let prepared: ReturnType<typeof prepare> | undefined
@@ -53,12 +53,12 @@ export function createFileDigests(write: Ask, use: Ask): DigestTable {
     put: (digests) =>
       write(({ digests: { sql } }) => {
         for (const { sessionId, head, createdAt, data } of digests)
-          sql.put.run([sessionId, head, createdAt, data])
+          sql.put.run([sessionId, head, createdAt, data, sessionId, head, createdAt])
       }),
   }
 }
 
 function readDigest(row: unknown): LogDigest {
-  const [sessionId, head, createdAt, data] = row as [Buffer, number, number, Buffer]
+  const [sessionId, head, createdAt, data] = row as [Uint8Array, number, number, Uint8Array]
   return { sessionId: decodeText(sessionId), head, createdAt, data: decodeText(data) }
 }

@@ -1,4 +1,3 @@
-import type Database from 'libsql'
 import type { Listing, ResolvedRange } from '../../core/sessions/store/list-options.js'
 import type { Lease, LogRecord, SessionSummary } from '../../core/sessions/store/store.js'
 import type { StoredTimer } from '../../core/sessions/store/timers.js'
@@ -12,6 +11,7 @@ import {
   selectInteger,
 } from './database.js'
 import { prepareDigestStatements } from './file-digests.js'
+import type { SqliteDatabase } from './sqlite.js'
 import {
   type SessionRow,
   headSql,
@@ -27,11 +27,11 @@ const recordColumns = [
 ].join(', ')
 
 /** Prepared statements of the file store. Every read is completed, because an open statement keeps its files open. */
-export function prepareStatements(database: Database.Database) {
+export function prepareStatements(database: SqliteDatabase) {
   const one = (sql: string) => database.prepare(sql)
   const begin = one('BEGIN IMMEDIATE')
   const commit = one('COMMIT')
-  const session = one(`SELECT ${sessionColumns} FROM sessions WHERE id = ?`).raw()
+  const session = one(`SELECT ${sessionColumns} FROM sessions WHERE id = ?`)
   const take = one(`
     INSERT INTO sessions (id, token, holder, process, expires_at) VALUES (?, ?, ?, ?, ?)
     ON CONFLICT (id) DO UPDATE SET token = excluded.token, holder = excluded.holder,
@@ -45,8 +45,8 @@ export function prepareStatements(database: Database.Database) {
   )
   const follow = one(`
     INSERT INTO records (session_id, seq, at, type, data, checksum, written_at)
-    SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7 FROM sessions
-    WHERE id = ?1 AND token = ?8 AND expires_at > ?7 AND ${headSql} = ?2 - 1`)
+    SELECT ?, ?, ?, ?, ?, ?, ? FROM sessions
+    WHERE id = ? AND token = ? AND expires_at > ? AND ${headSql} = ? - 1`)
   const sumUp = one(
     'UPDATE sessions SET listed_at = ?, summary = ?, state = ?, agent = ?, parent = ? WHERE id = ?',
   )
@@ -55,9 +55,9 @@ export function prepareStatements(database: Database.Database) {
   )
   const read = one(
     `SELECT ${recordColumns} FROM records WHERE session_id = ? AND seq BETWEEN ? AND ? ORDER BY seq`,
-  ).raw()
+  )
   const lastSnapshot = one(`
-    SELECT ${selectInteger('seq')} FROM records WHERE session_id = ? AND seq <= ? AND type = 'snapshot' ORDER BY seq DESC LIMIT 1`).raw()
+    SELECT ${selectInteger('seq')} FROM records WHERE session_id = ? AND seq <= ? AND type = 'snapshot' ORDER BY seq DESC LIMIT 1`)
   const removeRecords = one('DELETE FROM records WHERE session_id = ?')
   const removeMessages = one('DELETE FROM inbox WHERE session_id = ?')
   const removeSession = one('DELETE FROM sessions WHERE id = ?')
@@ -70,8 +70,8 @@ export function prepareStatements(database: Database.Database) {
   const removeUnwritten = one(`DELETE FROM sessions WHERE id = ? AND ${headSql} = 0 AND token IS NULL`)
 
   return {
-    begin: () => begin.run(),
-    commit: () => commit.run(),
+    begin: () => begin.run([]),
+    commit: () => commit.run([]),
     /** Also works after SQLite has rolled back itself, which happens on some errors. */
     rollback() {
       try {
@@ -84,8 +84,8 @@ export function prepareStatements(database: Database.Database) {
     },
     list: (listing: Listing): SessionRow[] => listSessions(one, listing),
     inbox: prepareInboxStatements(one),
-    budgets: prepareBudgetStatements(one, (sql) => void database.exec(sql)),
-    digests: prepareDigestStatements(one, (sql) => void database.exec(sql)),
+    budgets: prepareBudgetStatements(one, (sql) => database.exec(sql)),
+    digests: prepareDigestStatements(one, (sql) => database.exec(sql)),
     timers: prepareTimerStatements(one),
     take({ sessionId, token, holder, expiresAt }: Lease, process: string) {
       take.run([sessionId, token, holder, process, expiresAt])
@@ -104,7 +104,9 @@ export function prepareStatements(database: Database.Database) {
     },
     /** Appends a record and checks its preconditions in one statement. Returns false if one fails. */
     follow({ sessionId, token }: Lease, { seq, at, type, data, check }: LogRecord, time: number): boolean {
-      return follow.run([sessionId, seq, at, type, data, check, time, token]).changes > 0
+      return (
+        follow.run([sessionId, seq, at, type, data, check, time, sessionId, token, time, seq]).changes > 0
+      )
     },
     sumUp(sessionId: string, time: number, summary: SessionSummary) {
       const { state, agent = null, parent = null, tags = {} } = summary
@@ -135,7 +137,7 @@ export function prepareStatements(database: Database.Database) {
 export type Statements = ReturnType<typeof prepareStatements>
 
 function readLogRecord(row: unknown): LogRecord {
-  const [seq, at, type, data, check] = row as [number, number, Buffer, Buffer, Buffer]
+  const [seq, at, type, data, check] = row as [number, number, Uint8Array, Uint8Array, Uint8Array]
   return {
     seq,
     at,
@@ -148,14 +150,14 @@ function readLogRecord(row: unknown): LogRecord {
 const columns = `${selectBytes('id')}, ${selectInteger('at')}, ${selectBytes('data')}`
 
 function prepareTimerStatements(one: Prepare) {
-  const get = one(`SELECT ${columns} FROM timers WHERE id = ?`).raw()
+  const get = one(`SELECT ${columns} FROM timers WHERE id = ?`)
   const set = one(
     'INSERT INTO timers (id, at, data) VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE SET at = excluded.at, data = excluded.data',
   )
   const listDue = one(`
-    SELECT ${columns} FROM timers WHERE at <= ?1 AND (at > ?2 OR (at = ?2 AND id > ?3)) ORDER BY at, id LIMIT ?4`).raw()
+    SELECT ${columns} FROM timers WHERE at <= ? AND (at > ? OR (at = ? AND id > ?)) ORDER BY at, id LIMIT ?`)
   const list = one(`
-    SELECT ${columns} FROM timers WHERE id > ?1 AND substr(id, 1, length(?2)) = ?2 ORDER BY id LIMIT ?3`).raw()
+    SELECT ${columns} FROM timers WHERE id > ? AND substr(id, 1, length(?)) = ? ORDER BY id LIMIT ?`)
   const move = one('UPDATE timers SET at = ? WHERE id = ? AND at = ?')
   const remove = one('DELETE FROM timers WHERE id = ? AND at = ?')
 
@@ -165,9 +167,9 @@ function prepareTimerStatements(one: Prepare) {
       set.run([id, at, data])
     },
     listDue: (time: number, limit: number, after: Pick<StoredTimer, 'at' | 'id'>): StoredTimer[] =>
-      listDue.all([time, after.at, after.id, limit]).map(readTimer),
+      listDue.all([time, after.at, after.at, after.id, limit]).map(readTimer),
     list: (prefix: string, limit: number, after: string): StoredTimer[] =>
-      list.all([after, prefix, limit]).map(readTimer),
+      list.all([after, prefix, prefix, limit]).map(readTimer),
     /** Returns whether the timer was at that time. */
     move: (id: string, from: number, to: number | null): boolean =>
       (to === null ? remove.run([id, from]) : move.run([to, id, from])).changes > 0,
@@ -175,7 +177,7 @@ function prepareTimerStatements(one: Prepare) {
 }
 
 function readTimer(row: unknown): StoredTimer {
-  const [id, at, data] = row as [Buffer, number, Buffer]
+  const [id, at, data] = row as [Uint8Array, number, Uint8Array]
   return { id: decodeText(id), at, data: decodeText(data) }
 }
 
@@ -187,18 +189,16 @@ function prepareInboxStatements(one: Prepare) {
   const read = one(
     `SELECT ${selectInteger('message')}, ${selectInteger('at')}, ${selectBytes('text')} FROM inbox
      WHERE session_id = ? AND message > ? ORDER BY message`,
-  ).raw()
-  const number = one(`SELECT ${selectInteger('last_message')} FROM sessions WHERE id = ?`).raw()
-  const last = one('SELECT max(message) FROM inbox WHERE session_id = ?').raw()
+  )
+  const number = one(`SELECT ${selectInteger('last_message')} FROM sessions WHERE id = ?`)
+  const last = one('SELECT max(message) FROM inbox WHERE session_id = ?')
   const remove = one('DELETE FROM inbox WHERE session_id = ? AND message = ?')
   const findUnread = one(`
     SELECT ${selectBytes('session_id')}, max(message) FROM inbox
-    WHERE session_id IN (SELECT value FROM json_each(?)) GROUP BY session_id`).raw()
-  const listUnread = one(
-    `SELECT ${selectBytes('session_id')}, max(message) FROM inbox GROUP BY session_id`,
-  ).raw()
+    WHERE session_id IN (SELECT value FROM json_each(?)) GROUP BY session_id`)
+  const listUnread = one(`SELECT ${selectBytes('session_id')}, max(message) FROM inbox GROUP BY session_id`)
   const toNews = (rows: unknown): UnreadInbox[] =>
-    (rows as [Buffer, number][]).map(([id, inbox]) => ({ sessionId: decodeText(id), inbox }))
+    (rows as [Uint8Array, number][]).map(([id, inbox]) => ({ sessionId: decodeText(id), inbox }))
 
   return {
     /** Returns the number of the message. */
@@ -208,7 +208,7 @@ function prepareInboxStatements(one: Prepare) {
       return (number.all([sessionId]) as [number][])[0]?.[0] ?? 0
     },
     read: (sessionId: string, after = 0): InboxMessage[] =>
-      (read.all([sessionId, after]) as [number, number, Buffer][]).map(([message, at, words]) => ({
+      (read.all([sessionId, after]) as [number, number, Uint8Array][]).map(([message, at, words]) => ({
         message,
         at,
         text: decodeText(words),
@@ -258,14 +258,14 @@ const reservationColumns = [
   selectBytes('lost'),
 ].join(', ')
 
-export type BudgetValues = [Buffer, Buffer, number, number, number, number, number, number]
-export type ReservationValues = [Buffer, number, number, number, number, Buffer | null]
+export type BudgetValues = [Uint8Array, Uint8Array, number, number, number, number, number, number]
+export type ReservationValues = [Uint8Array, number, number, number, number, Uint8Array | null]
 
 /** Prepared budget statements. Call `create` first. */
 function prepareBudgetStatements(one: Prepare, execute: (sql: string) => void) {
   const prepare = () => ({
-    row: one(`SELECT ${rowColumns} FROM budgets WHERE id = ?`).raw(),
-    rows: one(`SELECT ${rowColumns} FROM budgets ORDER BY id`).raw(),
+    row: one(`SELECT ${rowColumns} FROM budgets WHERE id = ?`),
+    rows: one(`SELECT ${rowColumns} FROM budgets ORDER BY id`),
     put: one(`
       INSERT INTO budgets (id, terms, window_at, spent_usd, spent_tokens, reserved_usd, reserved_tokens, live)
       VALUES (?, ?, ?, ?, ?, ?, ?, ?)
@@ -274,9 +274,9 @@ function prepareBudgetStatements(one: Prepare, execute: (sql: string) => void) {
         reserved_tokens = excluded.reserved_tokens, live = excluded.live`),
     expired: one(`
       SELECT ${reservationColumns} FROM budget_reservations
-      WHERE budget = ? AND lost IS NULL AND expires_at <= ?`).raw(),
+      WHERE budget = ? AND lost IS NULL AND expires_at <= ?`),
     forget: one('DELETE FROM budget_reservations WHERE budget = ? AND lost IS NOT NULL AND expires_at <= ?'),
-    reservation: one(`SELECT ${reservationColumns} FROM budget_reservations WHERE id = ?`).raw(),
+    reservation: one(`SELECT ${reservationColumns} FROM budget_reservations WHERE id = ?`),
     hold: one(`
       INSERT INTO budget_reservations (id, budget, window_at, usd, tokens, expires_at, lost) VALUES (?, ?, ?, ?, ?, ?, ?)
       ON CONFLICT (id) DO UPDATE SET lost = excluded.lost`),

@@ -43,6 +43,7 @@ export interface FileStoreOptions {
  * Sessions in a local folder, for any number of processes on one machine. Only the owner can read the files. The
  * lease of a process that has ended is void at once. Calls are synchronous. An append takes about 50 microseconds, or
  * a disk sync with `sync: 'full'`.
+ * @throws {StatewrightError} `missing_package` before Node 22.13 without the package `libsql`
  * @throws {StoreError} at once, when the folder cannot be used
  * @example
  * const store = fileStore({ dir: '.sessions' })

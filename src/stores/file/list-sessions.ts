@@ -34,7 +34,6 @@ export function listSessions(one: Prepare, listing: Listing): SessionRow[] {
       const values = all.flatMap(([, ...given]) => given)
       found.push(
         ...one(sql)
-          .raw()
           .all([...values, limit])
           .map(readSessionRow),
       )
@@ -122,7 +121,7 @@ function sortByCount(one: Prepare, tags: Listing['tags']): Listing['tags'] {
 }
 
 function countUpTo(one: Prepare, which: string, values: readonly unknown[]): number {
-  const [row] = one(`SELECT count(*) FROM (SELECT 1 FROM ${which} LIMIT ${fewSessions})`).raw().all(values)
+  const [row] = one(`SELECT count(*) FROM (SELECT 1 FROM ${which} LIMIT ${fewSessions})`).all(values)
   return (row as [number])[0]
 }
 
@@ -156,7 +155,7 @@ export const sessionColumns = [
   ...['id', 'summary', 'token', 'holder', 'process', 'title'].map(selectBytes),
 ].join(', ')
 
-type Bytes = Buffer | null
+type Bytes = Uint8Array | null
 
 export function readSessionRow(row: unknown): SessionRow {
   const [head, createdAt, updatedAt, expiresAt, id, summary, token, holder, process, title] = row as [
