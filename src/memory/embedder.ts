@@ -1,4 +1,3 @@
-import type { OpenAI } from 'openai'
 import { sha256 } from '../../guards/lib/sha256.js'
 
 import { toWellFormed } from '../core/models/plain-json.js'
@@ -7,7 +6,7 @@ import { MemoryError } from '../core/memory/retriever.js'
 import { readTokens } from '../core/base/values.js'
 import { readProperty } from '../core/base/json.js'
 import { addInputMargin, isUnpaid, learnInputCount, reserveInAll } from '../core/budgets/reserve-in-all.js'
-import { getBaseURL } from '../core/models/openai/openai-options.js'
+import { getBaseURL, type OpenAIClient } from '../core/models/openai/openai-options.js'
 import { getProviderName } from '../core/models/openai/openai-provider.js'
 import { estimateTextTokens, sumTokens } from '../core/prices/estimate-tokens.js'
 import { createPriceBook, type PriceBook } from '../core/prices/price-book.js'
@@ -19,7 +18,14 @@ import { createPriceBook, type PriceBook } from '../core/prices/price-book.js'
  */
 export interface EmbeddingOptions {
   /** An OpenAI client, or any other with the same `embeddings.create`. Its retry settings apply. */
-  client: { embeddings: Pick<OpenAI['embeddings'], 'create'> }
+  client: {
+    embeddings: {
+      create(
+        body: { model: string; input: string[]; encoding_format: 'float'; dimensions?: number },
+        options: { signal: AbortSignal },
+      ): PromiseLike<{ data: unknown; usage?: unknown }>
+    }
+  }
   /** The provider's name of the embedding model. */
   model: string
   /** The size of a vector, for models that can shorten vectors. Defaults to the model's size. */
@@ -223,7 +229,7 @@ interface PricedModel {
 
 function describeModel({ client, model, inputPerMillion }: PaidModel): PricedModel {
   return {
-    provider: getProviderName(getBaseURL({ model, client: client as OpenAI })),
+    provider: getProviderName(getBaseURL({ model, client: client as OpenAIClient })),
     model,
     prices: createPriceBook(
       inputPerMillion === undefined ? {} : { [model]: { inputPerMillion, outputPerMillion: 0 } },

@@ -1,4 +1,3 @@
-import type { OpenAI } from 'openai'
 import type { ModelProvider } from '../models/provider.js'
 import { toWellFormed } from '../models/plain-json.js'
 import { readProperty } from '../base/json.js'
@@ -12,9 +11,21 @@ import {
 } from './define-shield.js'
 import type { Message } from '../../../machines/agent/messages.js'
 
+/** The used part of an `openai` client. */
+interface GuardClient {
+  chat: {
+    completions: {
+      create(
+        body: { model: string; messages: GuardedTurn[]; temperature: number; max_tokens: number },
+        options: { signal: AbortSignal },
+      ): PromiseLike<unknown>
+    }
+  }
+}
+
 export interface LlamaGuardOptions {
   /** The server of Llama Guard 3 or 4: a provider, or an `openai` client and a model name. */
-  model: ModelProvider | { client: Pick<OpenAI, 'chat'>; model: string }
+  model: ModelProvider | { client: GuardClient; model: string }
   /** Categories that count. Default: all. With `template: 'prompt'`, only these are sent to the model. */
   categories?: readonly LlamaGuardCategory[]
   /**

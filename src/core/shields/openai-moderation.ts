@@ -1,14 +1,29 @@
-import type { OpenAI } from 'openai'
 import { toWellFormed } from '../models/plain-json.js'
 import { readProperty } from '../base/json.js'
 import { defineShield, invalidShieldError, checkKeys, type Shield } from './define-shield.js'
 
-/** `hate`, `self-harm/intent`, `violence/graphic`, … */
-export type ModerationCategory = keyof OpenAI.Moderation.Categories
+export type ModerationCategory =
+  | 'harassment'
+  | 'harassment/threatening'
+  | 'hate'
+  | 'hate/threatening'
+  | 'illicit'
+  | 'illicit/violent'
+  | 'self-harm'
+  | 'self-harm/instructions'
+  | 'self-harm/intent'
+  | 'sexual'
+  | 'sexual/minors'
+  | 'violence'
+  | 'violence/graphic'
 
 export interface OpenAIModerationOptions {
   /** An `openai` client. Only its own retries apply. */
-  client: Pick<OpenAI, 'moderations'>
+  client: {
+    moderations: {
+      create(body: { model: string; input: string }, options: { signal: AbortSignal }): PromiseLike<unknown>
+    }
+  }
   /** Default `omni-moderation-latest`. */
   model?: string
   /** Categories that count. Default: all. */
@@ -95,7 +110,10 @@ function readFlags(
 
 function checkOptions(name: string, options: OpenAIModerationOptions): void {
   const { client, model, categories, threshold, action } = options
-  if (typeof (client as Partial<OpenAI> | undefined)?.moderations?.create !== 'function') {
+  if (
+    typeof (client as Partial<OpenAIModerationOptions['client']> | undefined)?.moderations?.create !==
+    'function'
+  ) {
     throw invalidShieldError(name, 'client', 'client must be an OpenAI client, such as new OpenAI().')
   }
   if (model !== undefined && (typeof model !== 'string' || model.trim() === '')) {

@@ -1,6 +1,7 @@
 import { OpenAI } from 'openai'
 import { SimulatedClock } from 'xstate'
 import {
+  type ModerationCategory,
   openaiModeration,
   type OpenAIModerationOptions,
   runShields,
@@ -37,6 +38,13 @@ async function moderate(answer: Answer, options: Options = {}, content = 'some t
   })
   return { outcome, requests: server.requests }
 }
+
+it('knows the categories of the client', () => {
+  type ClientCategory = keyof OpenAI.Moderation.Categories
+  const ours: ModerationCategory[] = ['hate' as ClientCategory]
+  const theirs: ClientCategory[] = ['hate' as ModerationCategory]
+  expect(ours).toEqual(theirs)
+})
 
 it('asks the moderation endpoint about the text, with the model', async () => {
   const { outcome, requests } = await moderate(says(harmless), { model: 'text-moderation-latest' })

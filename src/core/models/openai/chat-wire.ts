@@ -1,4 +1,3 @@
-import type { OpenAI } from 'openai'
 import { getReasoningEcho, type OpenAIChatOptions, type ReasoningEcho } from './openai-options.js'
 import { chatFormat } from './chat-fold.js'
 import type { ApiWire } from './exchange.js'
@@ -29,10 +28,7 @@ export function createChatWire(options: OpenAIChatOptions, provider: string): Ap
       streamOptions: provider !== 'mistral',
       isMistral: isMistral(provider, options.model),
     }),
-    send: (client, body, sending) =>
-      client.chat.completions
-        .create(body as unknown as OpenAI.ChatCompletionCreateParams, sending)
-        .asResponse(),
+    send: (client, body, sending) => client.chat.completions.create(body as never, sending).asResponse(),
   }
 }
 

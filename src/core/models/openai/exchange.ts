@@ -1,4 +1,3 @@
-import type { OpenAI } from 'openai'
 import { type ModelRequest, ModelError, type ModelRequestOptions } from '../provider.js'
 import type { AnswerFormat } from './answer-reader.js'
 import type { RequestBody } from './encode-body.js'
@@ -22,7 +21,7 @@ import {
   type RequestDispatcher,
   postRequest,
 } from './node-transport.js'
-import type { OpenAIOptions } from './openai-options.js'
+import type { ClientRequestOptions, OpenAIClient, OpenAIOptions } from './openai-options.js'
 import { readFetchAnswer, decompressResponse, readNodeAnswer, readText } from './read-answer.js'
 import { SentSecrets } from './sent-secrets.js'
 import type { IncomingHttpHeaders } from 'node:http'
@@ -37,7 +36,7 @@ export interface ApiWire {
     encode(body: RequestBody): Uint8Array<ArrayBuffer>
   }
   /** Sends the request with the `openai` client. */
-  send(client: OpenAI, body: RequestBody, options: OpenAI.RequestOptions): Promise<Response>
+  send(client: OpenAIClient, body: RequestBody, options: ClientRequestOptions): Promise<Response>
 }
 
 /** Sends one request and reads the response. Rejects with a `ModelError`. */
@@ -67,7 +66,7 @@ export function createExchange(options: OpenAIOptions, wire: ApiWire, provider: 
   }
 
   async function askByFetch(
-    client: OpenAI,
+    client: OpenAIClient,
     body: RequestBody,
     isOurs: boolean,
     { abort, ...callbacks }: ExchangeOptions,
@@ -100,7 +99,7 @@ export function createExchange(options: OpenAIOptions, wire: ApiWire, provider: 
 
   return async (original, callbacks) => {
     const request = fitTools(original, family, callbacks.onWarning)
-    let client: Pick<OpenAI, 'apiKey'> | undefined
+    let client: Pick<OpenAIClient, 'apiKey'> | undefined
     try {
       const way = findPlainWay()
       if (way !== null) {
@@ -121,7 +120,7 @@ export function createExchange(options: OpenAIOptions, wire: ApiWire, provider: 
       if (isOurs && node !== null)
         return await exchangeOverNode({ node, dispatcher }, own, bodies.encode(body), format, callbacks)
       if (dispatcher) throw noNodeError()
-      return await askByFetch(client as OpenAI, body, isOurs, callbacks)
+      return await askByFetch(client as OpenAIClient, body, isOurs, callbacks)
     } catch (error) {
       // The client now holds the key of this request.
       secrets.noteClient(client)

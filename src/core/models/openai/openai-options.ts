@@ -1,4 +1,3 @@
-import type { OpenAI } from 'openai'
 import { ConfigError } from '../../base/errors.js'
 import type { MediaKind } from '../../../../machines/agent/refusals.js'
 import { isMediaList } from '../media.js'
@@ -6,6 +5,28 @@ import { isLimiter, limiterPhrase, type RequestLimiter, type ModelProvider } fro
 import type { RequestDispatcher } from './node-transport.js'
 import type { AssistantMessage } from '../../../../machines/agent/messages.js'
 import type { JsonObject } from '../../../../machines/agent/json.js'
+
+/** Options of a request that a client sends. */
+export interface ClientRequestOptions {
+  signal: AbortSignal
+  maxRetries: number
+  timeout?: number
+  headers?: Record<string, string>
+  fetchOptions?: { redirect: 'manual' }
+}
+
+/** An API of a client. */
+interface ClientApi {
+  create(body: never, options?: ClientRequestOptions): { asResponse(): Promise<Response> }
+}
+
+/** The used part of `OpenAI` and `AzureOpenAI` from the package `openai`, so that types do not need it. */
+export interface OpenAIClient {
+  baseURL: string
+  apiKey: string | null
+  chat: { completions: ClientApi }
+  responses: ClientApi
+}
 
 /** Connection options shared by both APIs. */
 export interface OpenAIOptions {
@@ -19,7 +40,7 @@ export interface OpenAIOptions {
    */
   apiKey?: string | (() => Promise<string>) | undefined
   /** A custom client, including `AzureOpenAI`. It uses its own URL, key and headers. */
-  client?: OpenAI | undefined
+  client?: OpenAIClient | undefined
   /** The provider name for display and prices. Default: derived from the base URL. */
   provider?: string | undefined
   /**
@@ -86,7 +107,10 @@ export function checkChatOptions(options: OpenAIChatOptions): void {
   const invalid = createOptionError('openaiChat')
   checkSharedOptions(options, invalid)
   const { client, echoReasoning } = options
-  if (client !== undefined && typeof (client as Partial<OpenAI>).chat?.completions?.create !== 'function')
+  if (
+    client !== undefined &&
+    typeof (client as Partial<OpenAIClient>).chat?.completions?.create !== 'function'
+  )
     throw invalid('client', clientPhrase)
   const echoes: unknown[] = [undefined, true, false, ...reasoningForms]
   if (!echoes.includes(echoReasoning)) {
@@ -210,7 +234,7 @@ export function checkResponsesOptions(options: OpenAIResponsesOptions): void {
   const invalid = createOptionError('openaiResponses')
   checkSharedOptions(options, invalid)
   const { client, hostedTools, reasoningSummary, encryptedReasoning } = options
-  if (client !== undefined && typeof (client as Partial<OpenAI>).responses?.create !== 'function')
+  if (client !== undefined && typeof (client as Partial<OpenAIClient>).responses?.create !== 'function')
     throw invalid('client', `${clientPhrase.slice(0, -1)}, of a version that has responses.create.`)
   if (hostedTools !== undefined && !(Array.isArray(hostedTools) && hostedTools.every(isHostedTool)))
     throw invalid('hostedTools', "must be a list of tools with a type, such as [{ type: 'web_search' }].")

@@ -18,12 +18,12 @@ import type { ApiWire } from './exchange.js'
 export type { OpenAIChatOptions } from './openai-options.js'
 
 /**
- * A model behind an OpenAI-compatible Chat Completions API, using the `openai` client.
+ * A model behind an OpenAI-compatible Chat Completions API. Outside Node it needs the package `openai`.
  *
  * @example
  * openaiChat({ model: 'gpt-5-mini' })                                              // OPENAI_API_KEY
  * openaiChat({ model: 'qwen3', baseURL: 'http://localhost:11434/v1' })             // a local server needs no key
- * openaiChat({ model: 'my-deployment', client: new AzureOpenAI({ apiVersion }) })  // a client of one's own
+ * openaiChat({ model: 'my-deployment', client: new AzureOpenAI({ apiVersion }) })  // a custom client
  *
  * @throws ConfigError for invalid options. A request rejects with a `ModelError`, or with the signal's reason.
  */
@@ -43,7 +43,8 @@ export type { OpenAIResponsesOptions } from './openai-options.js'
 
 /**
  * A model behind an OpenAI-compatible Responses API (OpenAI, Azure, xAI, DeepSeek, OpenRouter, LM Studio, Bedrock,
- * vLLM), using the `openai` client. The provider stores no responses. Reasoning is encrypted and sent back in full.
+ * vLLM). The provider stores no responses. Reasoning is encrypted and sent back in full. Outside Node it needs the
+ * package `openai`.
  *
  * @example
  * openaiResponses({ model: 'gpt-5-mini' })                                           // OPENAI_API_KEY

@@ -7,7 +7,7 @@ import {
   isAllowedInBrowser,
 } from './openai-options.js'
 import { type OutgoingRequest, createOutgoingRequest } from './node-transport.js'
-import type { OpenAI as OpenAIClient } from 'openai'
+import type * as OpenAIPackage from 'openai'
 import type { ConfigError } from '../../base/errors.js'
 import { ModelError } from '../provider.js'
 
@@ -151,7 +151,7 @@ interface ErrorBody {
   type?: unknown
 }
 
-export interface OwnClient extends OpenAIClient, RequestClient {
+export interface OwnClient extends OpenAIPackage.OpenAI, RequestClient {
   readonly apiKey: string | null
   /** Whether OPENAI_LOG enables logging, which only works for requests that the client sends. */
   readonly logsRequests: boolean
@@ -164,7 +164,7 @@ export interface OwnClient extends OpenAIClient, RequestClient {
  */
 export async function loadClient(options: OpenAIOptions, path: string): Promise<OwnClient> {
   refuseMissingCredentials(options)
-  const { OpenAI: Client } = await import('openai')
+  const { OpenAI: Client } = await importClient()
 
   // The User-Agent contains the class name.
   class OpenAI extends Client implements OwnClient {
@@ -185,7 +185,7 @@ export async function loadClient(options: OpenAIOptions, path: string): Promise<
 
     async #build(): Promise<OutgoingRequest> {
       const { timeoutMs } = options
-      const request: Parameters<OpenAIClient['buildRequest']>[0] = {
+      const request: Parameters<OpenAIPackage.OpenAI['buildRequest']>[0] = {
         method: 'post',
         path,
         headers: { 'content-type': 'application/json' },
@@ -233,6 +233,18 @@ export async function loadClient(options: OpenAIOptions, path: string): Promise<
   } catch {
     // The environment has no key either. Any other error is thrown again by this call.
     return build(placeholderKey)
+  }
+}
+
+/** A literal import, so that bundlers include the package. Platforms report a missing package differently. */
+async function importClient(): Promise<typeof OpenAIPackage> {
+  try {
+    return await import('openai')
+  } catch (cause) {
+    const message =
+      'Requests need the package openai where Node does not send them: in other runtimes, with a custom fetch, or ' +
+      'with OPENAI_LOG. Run: npm install openai'
+    throw new ModelError({ kind: 'fatal', code: 'missing_package', message }, { cause })
   }
 }
 

@@ -1,4 +1,3 @@
-import type { OpenAI } from 'openai'
 import { isMistral } from './chat-wire.js'
 import type { ApiWire } from './exchange.js'
 import type { OpenAIResponsesOptions } from './openai-options.js'
@@ -41,8 +40,7 @@ export function createResponsesWire(options: OpenAIResponsesOptions, provider: s
       encryptedReasoning: encryptedReasoning ?? !isNonReasoningModel(model),
       isMistral: isMistral(provider, model),
     }),
-    send: (client, body, sending) =>
-      client.responses.create(body as unknown as OpenAI.Responses.ResponseCreateParams, sending).asResponse(),
+    send: (client, body, sending) => client.responses.create(body as never, sending).asResponse(),
   }
 }
 

@@ -1,6 +1,5 @@
-import type { OpenAI } from 'openai'
 import type { ModelFailure } from '../../../../machines/agent/model-response.js'
-import type { OpenAIOptions } from './openai-options.js'
+import type { OpenAIClient, OpenAIOptions } from './openai-options.js'
 
 const redacted = '[redacted]'
 
@@ -40,7 +39,7 @@ export class SentSecrets {
   }
 
   /** Remembers the secrets of a custom client, or of one that read its key from the environment. */
-  noteClient(client: Pick<OpenAI, 'apiKey'> | undefined): void {
+  noteClient(client: Pick<OpenAIClient, 'apiKey'> | undefined): void {
     if (client === undefined) return
     this.#noteKey(client.apiKey)
     const options: unknown = Reflect.get(client, '_options')
