@@ -130,7 +130,7 @@ function readTransient(result: ResultFact): ResultFact {
 }
 
 /** Halts come before nudges. */
-function findDue(tallies: readonly Tally[], said: string | null): ProgressDue | null {
+function findDue(tallies: readonly Tally[], lastNudge: string | null): ProgressDue | null {
   let best: { tally: Tally; action: 'nudge' | 'halt' } | null = null
   for (const tally of tallies) {
     const action = decideAction(tally)
@@ -153,7 +153,7 @@ function findDue(tallies: readonly Tally[], said: string | null): ProgressDue | 
     refused: calls.every((call) => call.refusedBy === 'other'),
     wording: 0,
   }
-  return formatSaid(due) === said ? { ...due, wording: 1 } : due
+  return formatSaid(due) === lastNudge ? { ...due, wording: 1 } : due
 }
 
 function formatSaid({ rule, wording }: ProgressDue): string {

@@ -125,9 +125,9 @@ export function restoreGuardrails(stored: unknown): RestoredGuardrails {
 
 /** A value per guard, by key. */
 function mapRules(of: (key: keyof GuardStates, guard: AnyRule) => object): GuardStates {
-  const made: Partial<Record<keyof GuardStates, object>> = {}
-  for (const [key, guard] of rules) made[key] = of(key, guard)
-  return made as GuardStates
+  const mapped: Partial<Record<keyof GuardStates, object>> = {}
+  for (const [key, guard] of rules) mapped[key] = of(key, guard)
+  return mapped as GuardStates
 }
 
 function formatDamaged(what: readonly string[]): string {

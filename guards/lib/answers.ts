@@ -123,8 +123,8 @@ function readFailure({ shown }: AnsweredCall, content: string): AnswerMeaning {
   if (!absent.test(content) || needs.test(content) || shell.test(content)) return null
   const named = new Set(listWords(content))
   // Argument names are the same in every call.
-  const asked = listWords(shown.replaceAll(/"[^"\\]{1,64}"\s?:/g, ' '))
-  return asked.some((word) => named.has(word)) ? 'absent_named' : 'absent'
+  const argumentWords = listWords(shown.replaceAll(/"[^"\\]{1,64}"\s?:/g, ' '))
+  return argumentWords.some((word) => named.has(word)) ? 'absent_named' : 'absent'
 }
 
 function listWords(text: string): string[] {

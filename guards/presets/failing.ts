@@ -279,15 +279,18 @@ function decideAction(rule: FailureRule, count: number, config: FailingConfig): 
 }
 
 function refuseCalls(state: FailingState, calls: readonly CallFact[], config: FailingConfig): FailingState {
-  const asked = new Map(calls.map((call) => [shortenFingerprint(call.fingerprint), call]))
+  const callsByFingerprint = new Map(calls.map((call) => [shortenFingerprint(call.fingerprint), call]))
   const spent = state.identical.filter(
-    ({ fingerprint, kind, count }) => count >= config[identicalRule[kind]] && asked.has(fingerprint),
+    ({ fingerprint, kind, count }) =>
+      count >= config[identicalRule[kind]] && callsByFingerprint.has(fingerprint),
   )
   const again = spent.find(({ fingerprint }) => wasRefused(state.refused, fingerprint))
   const one = again ?? spent[0]
   if (!one) return { ...state, due: null }
-  const meant = [...new Set(spent.map(({ fingerprint }) => fingerprint))]
-  const fingerprints = meant.flatMap((fingerprint) => asked.get(fingerprint)?.fingerprint ?? [])
+  const spentFingerprints = [...new Set(spent.map(({ fingerprint }) => fingerprint))]
+  const fingerprints = spentFingerprints.flatMap(
+    (fingerprint) => callsByFingerprint.get(fingerprint)?.fingerprint ?? [],
+  )
   return {
     ...state,
     refused: addRefusals(state.refused, fingerprints),
@@ -295,7 +298,7 @@ function refuseCalls(state: FailingState, calls: readonly CallFact[], config: Fa
       action: again ? 'halt' : 'block',
       rule: identicalRule[one.kind],
       count: one.count,
-      named: nameCalls([asked.get(one.fingerprint)].filter((call) => call !== undefined)),
+      named: nameCalls([callsByFingerprint.get(one.fingerprint)].filter((call) => call !== undefined)),
       fingerprints,
     },
   }

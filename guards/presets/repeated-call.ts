@@ -37,7 +37,7 @@ export interface RepeatedCallState {
   /** Batches refused in this run. */
   refused: string[]
   /** The verdict on the last fact. */
-  due: { action: 'nudge' | 'block' | 'halt'; asked: boolean; named: NamedCalls } | null
+  due: { action: 'nudge' | 'block' | 'halt'; isAfterRefusal: boolean; named: NamedCalls } | null
 }
 
 export type RepeatedCallLimits = RepeatedCallConfig & {
@@ -109,7 +109,7 @@ function observeCalls(
   return {
     ...state,
     refused: blocks ? addRefusals(state.refused, [fact.batch]) : state.refused,
-    due: { action: blocks ? 'block' : 'halt', asked: true, named: nameCalls(fact.calls) },
+    due: { action: blocks ? 'block' : 'halt', isAfterRefusal: true, named: nameCalls(fact.calls) },
   }
 }
 
@@ -131,7 +131,9 @@ function observeResults(
     ...streak,
     outcome,
     count,
-    due: reached ? { action: halts ? 'halt' : 'nudge', asked: false, named: nameCalls(results) } : null,
+    due: reached
+      ? { action: halts ? 'halt' : 'nudge', isAfterRefusal: false, named: nameCalls(results) }
+      : null,
   }
 }
 
@@ -150,7 +152,7 @@ function createNudge(
 
 function createRefusal(state: RepeatedCallState, config: RepeatedCallLimits): Verdict<'repeated_call'> {
   if (!state.due) return ok
-  const { action, asked, named: called } = state.due
+  const { action, isAfterRefusal, named: called } = state.due
   const { count } = state
   if (action === 'block') {
     return {
@@ -167,7 +169,7 @@ function createRefusal(state: RepeatedCallState, config: RepeatedCallLimits): Ve
     called.number === 1 ? `called ${called.tools}` : `made the same ${called.number} calls (${called.tools})`
   const same = called.number === 1 ? ' with the same arguments' : ''
   const results = config.counts === 'all' ? '' : ' and unchanged results'
-  const again = asked ? ', then asked for it again; that was not executed' : ''
+  const again = isAfterRefusal ? ', then asked for it again; that was not executed' : ''
   return {
     action: 'halt',
     guard: 'repeated_call',
@@ -197,6 +199,7 @@ function formatSeen(called: NamedCalls, count: number): string {
 
 function isDue(value: unknown): value is RepeatedCallState['due'] {
   if (value === null) return true
-  if (!isRecord(value) || typeof value['asked'] !== 'boolean' || !isNamedCalls(value['named'])) return false
+  if (!isRecord(value) || typeof value['isAfterRefusal'] !== 'boolean' || !isNamedCalls(value['named']))
+    return false
   return value['action'] === 'nudge' || value['action'] === 'block' || value['action'] === 'halt'
 }

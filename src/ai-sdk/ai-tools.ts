@@ -74,7 +74,7 @@ type ContextOfTool<Given> = Given extends { execute?: infer Execute }
 export function aiTools<const Tools extends Readonly<Record<string, AiSdkTool>>>(tools: Tools): AiTools<Tools>
 export function aiTools(tools: Readonly<Record<string, AiSdkTool>>): Tool[] {
   expectArgument('aiTools(tools)', tools, objectRule([], 'tools of the AI SDK by name: aiTools({ weather })'))
-  return Object.entries(tools).map(([name, given]) => toTool(name, given))
+  return Object.entries(tools).map(([name, aiTool]) => toTool(name, aiTool))
 }
 
 function toTool(name: string, source: AiSdkTool): Tool {
@@ -148,8 +148,8 @@ const isAsyncIterable = (value: unknown): value is AsyncIterable<unknown> =>
 type Fields = Record<string, unknown>
 
 /** Converts the return value of `toModelOutput` to a tool result. @throws {ToolError} for an error or a denial */
-function toToolOutput(given: unknown): unknown {
-  const { type, value, reason } = (given ?? {}) as Fields
+function toToolOutput(output: unknown): unknown {
+  const { type, value, reason } = (output ?? {}) as Fields
   switch (type) {
     case 'text':
     case 'json':
@@ -205,9 +205,9 @@ interface AiSchema {
 }
 
 /** A schema without `validate` is validated as JSON Schema. @throws {ConfigError} `invalid_tool` for a promise of a schema */
-function readAiSchema(name: string, given: unknown): InputSchema {
-  if (isStandardSchema(given)) return given as InputSchema
-  const schema: unknown = typeof given === 'function' ? (given as () => unknown)() : given
+function readAiSchema(name: string, option: unknown): InputSchema {
+  if (isStandardSchema(option)) return option as InputSchema
+  const schema: unknown = typeof option === 'function' ? (option as () => unknown)() : option
   if (!isAiSchema(schema)) return schema as InputSchema
   const { jsonSchema, validate } = schema
   if (isPromiseLike(jsonSchema))

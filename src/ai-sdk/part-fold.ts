@@ -377,7 +377,9 @@ function toEchoParts(blocks: readonly Block[], toolCalls: readonly ToolCall[]): 
         if (!block.hosted) {
           const index = calls++
           const call = toolCalls[index]
-          return call === undefined ? [] : [{ type: 'call', index, said: fingerprintCall(call), ...options }]
+          return call === undefined
+            ? []
+            : [{ type: 'call', index, fingerprint: fingerprintCall(call), ...options }]
         }
         return [
           {

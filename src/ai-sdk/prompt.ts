@@ -195,15 +195,16 @@ function rewriteParts(
   calls: readonly ToolCall[],
   target: PromptTarget,
 ): PromptPart[] {
-  const kept = parts
+  const reasoningParts = parts
     .filter(({ type }) => type === 'reasoning' || type === 'summary')
     .flatMap((part) => toOtherParts(part, noContent, target))
   return [
-    ...kept,
+    ...reasoningParts,
     ...toTextParts(text),
     ...calls.map((call, i): PromptPart => {
       const same = parts.find(
-        ({ type, index, said }) => type === 'call' && index === i && said === fingerprintCall(call),
+        ({ type, index, fingerprint }) =>
+          type === 'call' && index === i && fingerprint === fingerprintCall(call),
       )
       return { ...toCallPart(call, target), ...(same && readOptions(same)) }
     }),
@@ -247,8 +248,8 @@ function toOtherParts(part: JsonObject, { calls, media }: AnswerContent, target:
         },
       ]
     case 'file': {
-      const made = media[Number(part['index'])]
-      return made === undefined ? [] : [{ ...toFilePart(made, target), ...options }]
+      const file = media[Number(part['index'])]
+      return file === undefined ? [] : [{ ...toFilePart(file, target), ...options }]
     }
     case 'reasoning-file': {
       const { url, mediaType } = part

@@ -13,8 +13,7 @@ import type { ProviderData } from './spec.js'
 export type EchoPart = JsonObject &
   (
     | { type: 'text'; length: number }
-    /** `said` is the fingerprint of the call. */
-    | { type: 'call'; index: number; said: string }
+    | { type: 'call'; index: number; fingerprint: string }
     | { type: 'reasoning' | 'summary'; text: string }
     /** Provider-executed calls, and parts with a provider-specific format. */
     | { type: 'file'; index: number }
@@ -39,7 +38,7 @@ export function toProviderItems(
   if (parts.every(isPlain)) return null
   return {
     from: getOwner(provider),
-    items: [{ said: fingerprintAnswer(answer.text, answer.toolCalls), parts }],
+    items: [{ fingerprint: fingerprintAnswer(answer.text, answer.toolCalls), parts }],
   }
 }
 
@@ -55,7 +54,7 @@ export function findEcho(
   if (stored?.from !== getOwner(provider)) return null
   const entry = asObject(stored.items[0])
   const parts = asList(entry?.parts).filter(isPart)
-  const isWhole = asText(entry?.said) === fingerprintAnswer(content ?? '', calls ?? [])
+  const isWhole = asText(entry?.fingerprint) === fingerprintAnswer(content ?? '', calls ?? [])
   return parts.length === 0 || (!isWhole && parts.some(refersToServer)) ? null : { isWhole, parts }
 }
 

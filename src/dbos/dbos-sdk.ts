@@ -9,7 +9,7 @@ export interface DbosLike {
   registerQueue(name: string, options: DbosQueueOptions): Promise<unknown>
   runStep<Result>(step: () => Promise<Result>, config: { name: string }): Promise<Result>
   enqueueWorkflowWithOptions(options: DbosEnqueueOptions, ...args: unknown[]): Promise<unknown>
-  listWorkflows(asked: DbosListOptions): Promise<readonly DbosWorkflow[]>
+  listWorkflows(options: DbosListOptions): Promise<readonly DbosWorkflow[]>
   resumeWorkflow(id: string, options: { queueName: string }): Promise<unknown>
 }
 

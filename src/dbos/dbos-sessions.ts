@@ -170,7 +170,7 @@ export function dbosSessions(
   const attempt = async (queued: QueuedDrive): Promise<SessionResult | RefusedDrive> => {
     const { session, input, turn, agent, answers, at, begins = false, refused = 0 } = queued
     try {
-      const given: RunSessionOptions = {
+      const driveOptions: RunSessionOptions = {
         session,
         maxRetryWaitMs,
         ...(input !== undefined && { input }),
@@ -179,7 +179,7 @@ export function dbosSessions(
         ...(answers && { answers }),
         ...(at !== undefined && { at }),
       }
-      return await own.runSession(await addHostValues(options, given, begins))
+      return await own.runSession(await addHostValues(options, driveOptions, begins))
     } catch (error) {
       if (!(error instanceof StatewrightError) || !canSucceedLater(error)) throw error
       // A draining process passes the request on, which is not a refusal.

@@ -39,10 +39,10 @@ export interface RefusedDrive {
  * Validates a request that enters or leaves the queue, because other programs can write to the queue.
  * @throws {UsageError} `invalid_session`, `invalid_option`, naming the key
  */
-export function checkDrive(given: unknown): void {
-  if (typeof given !== 'object' || given === null)
+export function checkDrive(drive: unknown): void {
+  if (typeof drive !== 'object' || drive === null)
     throw new UsageError('invalid_option', 'enqueue takes { session, input, … }.', 'session')
-  const { session, turn, agent, answers, at, input, priority } = given as Partial<QueuedDrive>
+  const { session, turn, agent, answers, at, input, priority } = drive as Partial<QueuedDrive>
   checkDriveOptions({ session, turn, agent, answers, at })
   if (input !== undefined && typeof input !== 'string')
     throw new UsageError('invalid_option', 'enqueue takes a text as input: DBOS keeps it.', 'input')

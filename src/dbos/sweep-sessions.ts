@@ -69,12 +69,12 @@ const delayedFilter = { status: 'DELAYED', workflow_id_prefix: waitPrefix } as c
 /** Reads all pages, because a dead process can be on any of them. */
 async function listAllWorkflows(
   DBOS: DbosLike,
-  asked: Omit<DbosListOptions, 'limit' | 'offset'>,
+  filter: Omit<DbosListOptions, 'limit' | 'offset'>,
 ): Promise<DbosWorkflow[]> {
   const found: DbosWorkflow[] = []
   for (let page: readonly DbosWorkflow[] | undefined; page === undefined || page.length === pageSize; ) {
     // oxlint-disable-next-line no-await-in-loop -- one page after the other
-    page = await DBOS.listWorkflows({ ...asked, limit: pageSize, offset: found.length })
+    page = await DBOS.listWorkflows({ ...filter, limit: pageSize, offset: found.length })
     found.push(...page)
   }
   return found

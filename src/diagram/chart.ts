@@ -95,11 +95,11 @@ export function createUniqueNames(
   word: (id: string) => string,
 ): (id: string) => string {
   const names = new Map<string, string>()
-  const taken = new Set<string>()
+  const usedNames = new Set<string>()
   for (const { id } of states) {
     let name = word(id)
-    for (let n = 2; taken.has(name); n++) name = `${word(id)}_${n}`
-    taken.add(name)
+    for (let n = 2; usedNames.has(name); n++) name = `${word(id)}_${n}`
+    usedNames.add(name)
     names.set(id, name)
   }
   return (id) => names.get(id) ?? ''

@@ -58,8 +58,8 @@ export function findItemFault(batch: string, item: unknown): string | null {
 }
 
 function describeMissing(key: string, item: object): string {
-  const meant = findNearestName(key, Object.keys(item))
-  return meant === undefined ? `has no ${key}.` : `has no ${key}, but '${meant}': call it ${key}.`
+  const nearest = findNearestName(key, Object.keys(item))
+  return nearest === undefined ? `has no ${key}.` : `has no ${key}, but '${nearest}': call it ${key}.`
 }
 
 function describeType(value: unknown): string {

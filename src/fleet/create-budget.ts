@@ -110,7 +110,7 @@ export function createBudget(options: CreateBudgetOptions): SharedBudget {
     reservation: string,
     amount: BudgetAmount,
   ): Promise<ReserveAnswer> => {
-    const asked = {
+    const reserveOptions = {
       budget: id,
       terms: text,
       allowance,
@@ -121,7 +121,7 @@ export function createBudget(options: CreateBudgetOptions): SharedBudget {
       countsLost: lostReservations === 'spent',
       ...amount,
     }
-    return readStored(await ask('reserve', (store) => store.reserve(asked)))
+    return readStored(await ask('reserve', (store) => store.reserve(reserveOptions)))
   }
 
   const tryOnce = async ({ amount, onUnsettled }: Asked): Promise<BudgetReservation | null> => {
@@ -247,11 +247,11 @@ function describeUnsettled(id: string, error: unknown): string {
 const nothing: BudgetAmount = { nanoUsd: 0, tokens: 0 }
 
 /** Whether the amount would fit without any reservations. */
-function fitsBeside(spent: BudgetAmount, asked: BudgetAmount, terms: BudgetTerms): boolean {
+function fitsBeside(spent: BudgetAmount, amount: BudgetAmount, terms: BudgetTerms): boolean {
   const { nanoUsd, tokens } = toAllowance(terms)
   return (
-    (nanoUsd === null || spent.nanoUsd + asked.nanoUsd <= nanoUsd) &&
-    (tokens === null || spent.tokens + asked.tokens <= tokens)
+    (nanoUsd === null || spent.nanoUsd + amount.nanoUsd <= nanoUsd) &&
+    (tokens === null || spent.tokens + amount.tokens <= tokens)
   )
 }
 
@@ -286,9 +286,9 @@ export function toStatus(
 
 /** Opens the budget store once, and again after a failure. */
 function createOpener(store: unknown): () => Promise<BudgetStore> {
-  const given = (store ?? {}) as Partial<SessionStore & BudgetStore>
-  const isOwn = typeof given.reserve === 'function' && typeof given.settle === 'function'
-  const openBudgets = isOwn ? () => given as BudgetStore : given.openBudgets
+  const candidate = (store ?? {}) as Partial<SessionStore & BudgetStore>
+  const isOwn = typeof candidate.reserve === 'function' && typeof candidate.settle === 'function'
+  const openBudgets = isOwn ? () => candidate as BudgetStore : candidate.openBudgets
   if (typeof openBudgets !== 'function') {
     const hint = store instanceof Promise ? ' It is a promise: await it first.' : ''
     throw new ConfigError(
@@ -321,15 +321,15 @@ function exceededError(
   id: string,
   terms: BudgetTerms,
   { spent }: ReserveAnswer,
-  asked: BudgetAmount,
+  amount: BudgetAmount,
   when: { resetsAt: number | null; waitMs: number | null },
 ): BudgetError {
   const { nanoUsd, tokens } = toAllowance(terms)
-  const isUsd = nanoUsd !== null && spent.nanoUsd + asked.nanoUsd > nanoUsd
+  const isUsd = nanoUsd !== null && spent.nanoUsd + amount.nanoUsd > nanoUsd
   const words = isUsd
-    ? `${fromNanoUsd(spent.nanoUsd)} of ${terms.usd} USD are spent, and the request may cost ${fromNanoUsd(asked.nanoUsd)}`
-    : `${spent.tokens} of ${tokens} tokens are spent, and the request may take ${asked.tokens}`
-  const next = !fitsBeside(nothing, asked, terms)
+    ? `${fromNanoUsd(spent.nanoUsd)} of ${terms.usd} USD are spent, and the request may cost ${fromNanoUsd(amount.nanoUsd)}`
+    : `${spent.tokens} of ${tokens} tokens are spent, and the request may take ${amount.tokens}`
+  const next = !fitsBeside(nothing, amount, terms)
     ? 'No window can pay for it: raise the limit with replaceLimits(), or lower sampling.maxTokens.'
     : when.resetsAt === null
       ? 'Raise its limit with replaceLimits() to go on.'

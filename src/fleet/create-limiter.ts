@@ -153,9 +153,9 @@ function checkOptions(options: unknown): CreateLimiterOptions {
     options,
     objectRule([], "an object: { id: 'openai', requestsPerMinute: 600 }"),
   )
-  const given = options as CreateLimiterOptions
-  expectKnownOptions('createLimiter', given, optionNames)
-  const { id, concurrency, requestsPerMinute, tokensPerMinute, burst } = given
+  const checked = options as CreateLimiterOptions
+  expectKnownOptions('createLimiter', checked, optionNames)
+  const { id, concurrency, requestsPerMinute, tokensPerMinute, burst } = checked
   if (typeof id !== 'string' || id.trim() === '')
     throw limiterError('id', 'must be a text, which events name')
   if (concurrency !== undefined && !(Number.isSafeInteger(concurrency) && concurrency >= 1))
@@ -174,7 +174,7 @@ function checkOptions(options: unknown): CreateLimiterOptions {
       'requestsPerMinute',
       'is missing, and so are tokensPerMinute and concurrency: give one of them',
     )
-  return given
+  return checked
 }
 
 function limiterError(key: string, what: string): ConfigError {

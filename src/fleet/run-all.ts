@@ -129,9 +129,9 @@ function checkOptions(options: unknown): RunAllOptions {
   if (typeof options !== 'object' || options === null)
     throw optionError('options', 'the options must be { id, … }')
   expectKnownOptions('runAll', options, optionNames)
-  const given = options as RunAllOptions
-  const { id, concurrency, signal, onProgress, total } = given
-  checkBudgets(given.budgets)
+  const checked = options as RunAllOptions
+  const { id, concurrency, signal, onProgress, total } = checked
+  checkBudgets(checked.budgets)
   const fault = findBatchIdFault(id)
   if (fault !== null) throw optionError('id', `id ${fault}`)
   if (concurrency !== undefined && !(Number.isSafeInteger(concurrency) && concurrency >= 1))
@@ -143,11 +143,11 @@ function checkOptions(options: unknown): RunAllOptions {
     throw optionError('signal', 'signal must be an AbortSignal')
   if (onProgress !== undefined && typeof onProgress !== 'function')
     throw optionError('onProgress', 'onProgress must be a function')
-  if (given.retryFailed !== undefined && typeof given.retryFailed !== 'boolean')
+  if (checked.retryFailed !== undefined && typeof checked.retryFailed !== 'boolean')
     throw optionError('retryFailed', 'retryFailed must be true or false')
   if (total !== undefined && !(Number.isSafeInteger(total) && total >= 0))
     throw optionError('total', `total must be a whole number of at least 0 (is ${String(total)})`)
-  return given
+  return checked
 }
 
 function optionError(key: string, what: string): UsageError {

@@ -86,9 +86,9 @@ export async function sendAll(
     store,
     objectRule(['list', 'acquire'], 'a store, such as fileStore({ dir })'),
   )
-  const said = checkMessage(message, { by: 'sendAll()', of: messageTypes }) as MessageForAll
+  const checkedMessage = checkMessage(message, { by: 'sendAll()', of: messageTypes }) as MessageForAll
   const { key, concurrency = 16, onProgress, signal } = checkOptions(options)
-  const asked = checkSelection(which, said)
+  const selection = checkSelection(which, checkedMessage)
   const receipt: SendAllReceipt = {
     sessions: 0,
     sent: 0,
@@ -98,8 +98,8 @@ export async function sendAll(
     refused: 0,
     refusals: [],
   }
-  const tell = async (session: string): Promise<void> => {
-    const what = await tellOne(store, session, said, key)
+  const sendNext = async (session: string): Promise<void> => {
+    const what = await sendToOne(store, session, checkedMessage, key)
     if (what === null) return
     receipt.sessions += 1
     if (typeof what === 'string') receipt[what] += 1
@@ -115,19 +115,19 @@ export async function sendAll(
   do {
     found = 0
     // Sessions written during the listing move to its front. Another pass finds them.
-    const listed = listSessions(store, asked, pageSize)
-    const tellNext = async (): Promise<void> => {
+    const listed = listSessions(store, selection, pageSize)
+    const sendToListed = async (): Promise<void> => {
       // A failing worker ends the list for the others.
       for await (const { id } of listed) {
         if (seen.has(id)) continue
         seen.add(id)
         found += 1
         signal?.throwIfAborted()
-        await tell(id)
+        await sendNext(id)
       }
     }
     // oxlint-disable-next-line no-await-in-loop -- each look follows the one before
-    const outcomes = await Promise.allSettled(Array.from({ length: concurrency }, tellNext))
+    const outcomes = await Promise.allSettled(Array.from({ length: concurrency }, sendToListed))
     const failed = outcomes.find((outcome) => outcome.status === 'rejected')
     if (failed) throw failed.reason
   } while (found > 0)
@@ -137,15 +137,15 @@ export async function sendAll(
 type Outcome = 'sent' | 'waiting' | 'applied' | 'ended' | UsageError
 
 /** The status, or null for a session that was deleted in the meantime. */
-async function tellOne(
+async function sendToOne(
   store: SessionStore,
   session: string,
   message: MessageForAll,
   key: string | undefined,
 ): Promise<Outcome | null> {
-  const telling: SendOptions = key === undefined ? {} : { key }
+  const options: SendOptions = key === undefined ? {} : { key }
   try {
-    return (await sendToStoredSession({ store, clock: systemClock }, session, message, telling)).status
+    return (await sendToStoredSession({ store, clock: systemClock }, session, message, options)).status
   } catch (error) {
     if (isCode(error, 'unknown_session')) return null
     if (!(error instanceof UsageError) || error.code === 'no_inbox') throw error
@@ -162,7 +162,7 @@ function checkSelection(which: unknown, { type }: MessageForAll): ListOptions {
   if (!isGiven || !selectionKeys.some((key) => (which as SessionSelection)[key] !== undefined))
     throw new UsageError(
       'invalid_option',
-      `sendAll takes which sessions to tell, by at least one of ${keys}: { tags: { tenant: 'acme' } }.`,
+      `sendAll needs at least one filter: ${keys}. Example: { tags: { tenant: 'acme' } }.`,
       'which',
     )
   expectKnownOptions('sendAll', which, selectionKeys)

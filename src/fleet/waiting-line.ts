@@ -3,7 +3,7 @@ import type { BudgetAmount, SettleOptions } from '../core/budgets/budget-store.j
 import { forgottenMs } from '../core/budgets/ledger.js'
 
 interface Waiter<Asked, Granted> {
-  asked: Asked
+  request: Asked
   resolve: (granted: Granted) => void
   reject: (error: unknown) => void
 }
@@ -18,7 +18,7 @@ const pollMs = 250
 export class WaitingLine<Asked, Granted> {
   readonly #waiters: Waiter<Asked, Granted>[] = []
   readonly #clock: Clock
-  readonly #tryOnce: (asked: Asked) => Promise<Granted | null>
+  readonly #tryOnce: (request: Asked) => Promise<Granted | null>
   readonly #giveBack: (granted: Granted) => void
   #isServing = false
   /** Ends the pause before the next attempt. */
@@ -31,7 +31,7 @@ export class WaitingLine<Asked, Granted> {
    */
   constructor(
     clock: Clock,
-    tryOnce: (asked: Asked) => Promise<Granted | null>,
+    tryOnce: (request: Asked) => Promise<Granted | null>,
     giveBack: (granted: Granted) => void,
   ) {
     this.#clock = clock
@@ -40,10 +40,10 @@ export class WaitingLine<Asked, Granted> {
   }
 
   /** Resolves with the share. Rejects with the reason of the signal when it aborts. */
-  async join(asked: Asked, signal?: AbortSignal): Promise<Granted> {
+  async join(request: Asked, signal?: AbortSignal): Promise<Granted> {
     signal?.throwIfAborted()
     if (this.#waiters.length === 0) {
-      const granted = await this.#tryOnce(asked)
+      const granted = await this.#tryOnce(request)
       if (granted !== null) {
         if (!signal?.aborted) return granted
         this.#giveBack(granted)
@@ -59,7 +59,7 @@ export class WaitingLine<Asked, Granted> {
       }
       const done = (): void => signal?.removeEventListener('abort', leave)
       const waiter: Waiter<Asked, Granted> = {
-        asked,
+        request,
         resolve: (granted) => {
           done()
           resolve(granted)
@@ -95,7 +95,7 @@ export class WaitingLine<Asked, Granted> {
 
   async #serveFirst(first: Waiter<Asked, Granted>): Promise<void> {
     try {
-      const granted = await this.#tryOnce(first.asked)
+      const granted = await this.#tryOnce(first.request)
       const isThere = this.#waiters[0] === first
       if (granted === null) {
         if (isThere && !this.#isStale) await this.#pause()

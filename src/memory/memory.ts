@@ -84,9 +84,9 @@ const maxQueryChars = 4000
  * `retrieve` rejects with the error of the embeddings client after its last retry. The next call tries again.
  * @throws {ConfigError} for invalid options, {MemoryError} for unusable documents
  */
-export function memory(given: MemoryOptions = {}): Memory {
-  expectArgument('memory(options)', given, optionsRule)
-  const { documents = [], ...options } = given
+export function memory(memoryOptions: MemoryOptions = {}): Memory {
+  expectArgument('memory(options)', memoryOptions, optionsRule)
+  const { documents = [], ...options } = memoryOptions
   return createMemory(readDocuments(documents).values(), options)
 }
 
@@ -154,12 +154,12 @@ function createMemory(
 
 /** The best snippets that fit into `maxChars`. The first that does not fit is cut. */
 function fitSnippets(snippets: readonly Required<RetrievedSnippet>[], maxChars: number): RetrievedSnippet[] {
-  const kept: RetrievedSnippet[] = []
+  const fitting: RetrievedSnippet[] = []
   let left = maxChars
   for (const snippet of snippets) {
     if (left <= 0) break
-    kept.push({ ...snippet, text: truncate(snippet.text, left) })
+    fitting.push({ ...snippet, text: truncate(snippet.text, left) })
     left -= snippet.text.length
   }
-  return kept
+  return fitting
 }

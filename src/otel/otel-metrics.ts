@@ -183,13 +183,13 @@ function observeBudgets(meter: Meter, budgets: readonly ObservedBudget[]): void 
 
 /** Created again when another provider is registered, because meters, unlike tracers, do not follow. */
 export function createMetricsLookup(
-  given: MeterProvider | undefined,
+  meterProvider: MeterProvider | undefined,
   names: SemconvNames,
   budgets: readonly ObservedBudget[],
 ): () => Metrics | null {
   let known: { provider: MeterProvider; metrics: Metrics | null } | undefined
   return () => {
-    const provider = given ?? metrics.getMeterProvider()
+    const provider = meterProvider ?? metrics.getMeterProvider()
     if (known?.provider !== provider)
       known = { provider, metrics: isNoopProvider(provider) ? null : new Metrics(provider, names, budgets) }
     return known.metrics

@@ -35,7 +35,7 @@ export class RequestSpans {
   readonly #kit: OtelKit
   readonly #metrics: Metrics | null
   /** All models of the current attempt, the latest last. */
-  #asked: readonly OpenRequest[] = noRequests
+  #requests: readonly OpenRequest[] = noRequests
   /** The usage of the attempt, if it is reported before the end. */
   #spent: Usage | null = null
 
@@ -46,23 +46,23 @@ export class RequestSpans {
 
   /** The context for the request's own work. Starts its span if there is none. */
   getContext(request: TelemetryRequestInfo, place: SpanPlace, begun: () => void): Context {
-    const known = this.#asked.find((one) => one.request === request)
+    const known = this.#requests.find((one) => one.request === request)
     if (known) {
       renameSpan(known)
       return known.context
     }
-    const last = this.#asked.at(-1)
+    const last = this.#requests.at(-1)
     this.settleCompleted()
     if (last && !last.completed) last.endedAt = readMonotonicMs()
     begun()
-    const asked = this.#begin(request, place)
-    this.#asked = this.#asked.concat(asked)
-    return asked.context
+    const opened = this.#begin(request, place)
+    this.#requests = this.#requests.concat(opened)
+    return opened.context
   }
 
   /** A provider-run tool is an event of the request, because it is not executed here. */
   addHostedTool({ name, outcome, startedAt, completedAt }: HostedStep): void {
-    this.#asked.at(-1)?.span.addEvent('statewright.hosted_tool', {
+    this.#requests.at(-1)?.span.addEvent('statewright.hosted_tool', {
       'gen_ai.tool.name': name,
       'statewright.hosted_tool.outcome': outcome,
       'statewright.hosted_tool.duration': Math.max(0, completedAt - startedAt) / 1000,
@@ -71,7 +71,7 @@ export class RequestSpans {
 
   /** A limiter delays the request. */
   addWait({ limiter, ahead }: SlotWait): void {
-    this.#asked.at(-1)?.span.addEvent('statewright.waiting_for_slot', {
+    this.#requests.at(-1)?.span.addEvent('statewright.waiting_for_slot', {
       'statewright.waiting_for_slot.limiter': limiter,
       'statewright.waiting_for_slot.ahead': ahead,
     })
@@ -79,7 +79,7 @@ export class RequestSpans {
 
   /** The attempt has ended, and its usage is not counted yet. */
   complete(completed: CompletedInference): void {
-    const last = this.#asked.at(-1)
+    const last = this.#requests.at(-1)
     if (last === undefined || last.completed) return
     last.completed = completed
     // With output shields, the usage was counted when the answer arrived.
@@ -89,7 +89,7 @@ export class RequestSpans {
 
   /** The total usage of the attempt, reported right before or after its end. */
   pay(spent: Usage): void {
-    const last = this.#asked.at(-1)
+    const last = this.#requests.at(-1)
     if (last === undefined) return
     this.#spent = spent
     last.endedAt ??= readMonotonicMs()
@@ -98,16 +98,16 @@ export class RequestSpans {
 
   /** Ends an attempt that has completed without usage. */
   settleCompleted(): void {
-    if (this.#asked.at(-1)?.completed) this.settle()
+    if (this.#requests.at(-1)?.completed) this.settle()
   }
 
   /** Ends the spans of the attempt. */
   settle(): void {
-    const all = this.#asked
+    const all = this.#requests
     const spent = this.#spent
     const [only] = all
     if (only === undefined) return
-    this.#asked = noRequests
+    this.#requests = noRequests
     this.#spent = null
     if (all.length === 1) this.#end(only, spent)
     else this.#endShared(all, spent)
@@ -116,11 +116,11 @@ export class RequestSpans {
   /** The usage of each replaced model is known. The last model has used the rest. */
   #endShared(all: readonly OpenRequest[], spent: Usage | null): void {
     let left = spent
-    forEachThenThrow(all.entries(), ([i, asked]) => {
+    forEachThenThrow(all.entries(), ([i, request]) => {
       const isLast = i === all.length - 1
-      const own: Usage | null = left === null ? null : isLast ? left : capUsage(asked.request.usage, left)
+      const own: Usage | null = left === null ? null : isLast ? left : capUsage(request.request.usage, left)
       if (left !== null && own !== null && !isLast) left = subtractUsage(left, own)
-      this.#end(asked, own)
+      this.#end(request, own)
     })
   }
 
@@ -138,11 +138,11 @@ export class RequestSpans {
     return { request, span, context, startedAt: readMonotonicMs(), shown, endedAt: null, completed: null }
   }
 
-  #end(asked: OpenRequest, usage: Usage | null): void {
-    const { request, span, startedAt, endedAt, completed } = asked
+  #end(open: OpenRequest, usage: Usage | null): void {
+    const { request, span, startedAt, endedAt, completed } = open
     const { response, responseId, failure, sentAt, firstChunkAt } = request
     const { names, captureContent } = this.#kit
-    renameSpan(asked)
+    renameSpan(open)
     const ended: Attributes = {}
     const isAccepted = completed?.outcome === 'ok'
     ended['statewright.accepted'] = isAccepted
@@ -196,11 +196,11 @@ function listWaits(
   })
 }
 
-function renameSpan(asked: OpenRequest): void {
-  const { span, shown } = asked
-  const { provider, model, endpoint } = asked.request
+function renameSpan(open: OpenRequest): void {
+  const { span, shown } = open
+  const { provider, model, endpoint } = open.request
   if (shown.provider === provider && shown.model === model && shown.endpoint === endpoint) return
-  asked.shown = { provider, model, endpoint }
+  open.shown = { provider, model, endpoint }
   span.updateName(`chat ${model}`)
   span.setAttributes({ 'gen_ai.request.model': model, 'gen_ai.provider.name': getSemconvProvider(provider) })
   // Span attributes cannot be removed, so an unknown server needs an explicit value.

@@ -35,16 +35,16 @@ export function formatInstructions({ instructions }: ModelRequest): string | und
 /** The answer, without content that shields have not cleared. */
 export function formatOutputMessages(response: ModelStepResponse): string | undefined {
   const { text: words, refusal, toolCalls } = response
-  const said = [words, refusal].filter((one): one is string => typeof one === 'string' && one !== '')
+  const texts = [words, refusal].filter((one): one is string => typeof one === 'string' && one !== '')
   const calls = (toolCalls ?? []).map(
-    ({ id, function: { name, arguments: given } }): Part => ({
+    ({ id, function: { name, arguments: args } }): Part => ({
       type: 'tool_call',
       id,
       name,
-      arguments: scrubSecrets(given),
+      arguments: scrubSecrets(args),
     }),
   )
-  const parts = [...said.map(toTextPart), ...calls]
+  const parts = [...texts.map(toTextPart), ...calls]
   return parts.length === 0 ? undefined : fitMessages([measureParts({ role: 'assistant', parts })])
 }
 
@@ -73,15 +73,15 @@ function toSpanMessage(message: Message): SpanMessage {
     case 'assistant': {
       const { content, refusal, tool_calls: calls = [], media = [] } = message
       const words = [content, refusal].filter((one): one is string => typeof one === 'string' && one !== '')
-      const asked = calls.map(
-        ({ id, function: { name, arguments: given } }): Part => ({
+      const toolCalls = calls.map(
+        ({ id, function: { name, arguments: args } }): Part => ({
           type: 'tool_call',
           id,
           name,
-          arguments: scrubSecrets(given),
+          arguments: scrubSecrets(args),
         }),
       )
-      return { role, parts: [...words.map(toTextPart), ...media.map(toFilePart), ...asked] }
+      return { role, parts: [...words.map(toTextPart), ...media.map(toFilePart), ...toolCalls] }
     }
     default: {
       const { content } = message
@@ -124,9 +124,9 @@ function measureMessage(message: Message): MeasuredMessage {
 function fitMessages(messages: readonly MeasuredMessage[]): string {
   let left = maxContentChars
   let [parts, characters] = [0, 0]
-  const kept: string[] = []
+  const entries: string[] = []
   const keep = (role: Message['role'], fits: readonly string[]) =>
-    kept.push(`{"role":${JSON.stringify(role)},"parts":[${fits.toReversed().join(',')}]}`)
+    entries.push(`{"role":${JSON.stringify(role)},"parts":[${fits.toReversed().join(',')}]}`)
   for (const { role, parts: all } of messages.toReversed()) {
     const fits: string[] = []
     for (const part of all.toReversed()) {
@@ -142,7 +142,7 @@ function fitMessages(messages: readonly MeasuredMessage[]): string {
   }
   if (parts > 0)
     keep('system', [JSON.stringify({ type: 'text', content: formatOmission(parts, characters) })])
-  return `[${kept.toReversed().join(',')}]`
+  return `[${entries.toReversed().join(',')}]`
 }
 
 function formatOmission(parts: number, characters: number): string {
@@ -156,15 +156,15 @@ function formatOmission(parts: number, characters: number): string {
  */
 export function recordFailure(span: Span, error: StepCompleted['error'], hasWords: boolean): void {
   const { cause, message = '' } = error ?? {}
-  const said = hasWords ? limitContent(readText(cause, 'message') || message) : ''
-  span.setStatus({ code: SpanStatusCode.ERROR, ...(said !== '' && { message: said }) })
+  const description = hasWords ? limitContent(readText(cause, 'message') || message) : ''
+  span.setStatus({ code: SpanStatusCode.ERROR, ...(description !== '' && { message: description }) })
   if (cause === undefined) return
   const stack = readText(cause, 'stack')
   const frames = stack.split('\n').filter((line) => /^\s+at /.test(line))
   span.addEvent('exception', {
     'exception.type': readText(cause, 'name') || 'Error',
     'exception.stacktrace': hasWords ? limitContent(stack) : frames.join('\n'),
-    ...(said !== '' && { 'exception.message': said }),
+    ...(description !== '' && { 'exception.message': description }),
   })
 }
 

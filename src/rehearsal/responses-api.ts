@@ -62,10 +62,11 @@ function findItemProblem(
     requests.set(id, false)
   }
   if (type === 'mcp_approval_response') {
-    const asked = String(item['approval_request_id'])
+    const requestId = String(item['approval_request_id'])
     if (typeof item['approve'] !== 'boolean') return "must have 'approve': true or false."
-    if (requests.get(asked) !== false) return `answers '${asked}', but no such approval was requested.`
-    requests.set(asked, true)
+    if (requests.get(requestId) !== false)
+      return `answers '${requestId}', but no such approval was requested.`
+    requests.set(requestId, true)
   }
   if (type === 'function_call_output') {
     if (!calls.has(callId ?? '')) return `is the output of '${callId}', but no such call was made.`

@@ -132,8 +132,8 @@ export const turnSchema = fields.check(({ value, issues }) => {
   const answer = ['text', 'reasoning', 'refusal', 'toolCalls', 'finishReason', 'usage', 'chunkSize'] as const
   const ending = ['endWithout', 'errorInStream'] as const
   if (value.raw) {
-    const made = [...answer, ...ending, 'status', 'headers', 'error', 'retryAfter', 'retryAfterMs'] as const
-    refuse(made, 'is never sent: `raw` is the whole response')
+    const unused = [...answer, ...ending, 'status', 'headers', 'error', 'retryAfter', 'retryAfterMs'] as const
+    refuse(unused, 'is never sent: `raw` is the whole response')
   } else if (value.error !== undefined || (value.status ?? 200) >= 400) {
     refuse([...answer, ...ending], 'is never sent: the response is an error')
     if ((value.status ?? 500) < 400) refuse(['error'], 'requires a status of 400 or more; see errorInStream')

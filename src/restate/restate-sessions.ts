@@ -102,9 +102,11 @@ export function restateSessions(
     return new restate.TerminalError(`${error.code}: ${error.message}`, { errorCode: 422 })
   }
 
-  const driven = async (given: RunSessionOptions, begins: boolean): Promise<SessionResult> => {
+  const driven = async (driveOptions: RunSessionOptions, begins: boolean): Promise<SessionResult> => {
     try {
-      const rest = await own.runSession(await addHostValues(options, { maxRetryWaitMs, ...given }, begins))
+      const rest = await own.runSession(
+        await addHostValues(options, { maxRetryWaitMs, ...driveOptions }, begins),
+      )
       // Another process continues the session.
       if (rest.stopped && rest.waitMs === undefined)
         throw new UsageError(
@@ -118,8 +120,8 @@ export function restateSessions(
     }
   }
 
-  const run = async (context: RestateContext, given: RestateTurn | undefined): Promise<SessionResult> => {
-    const { input, turn, agent } = checkTurn(given, restate)
+  const run = async (context: RestateContext, request: RestateTurn | undefined): Promise<SessionResult> => {
+    const { input, turn, agent } = checkTurn(request, restate)
     const session = context.key
     const begin: RunSessionOptions = {
       session,
@@ -127,8 +129,8 @@ export function restateSessions(
       ...(turn !== undefined && { turn }),
       ...(agent !== undefined && { agent }),
     }
-    const step = (label: string, given: RunSessionOptions, begins = false): Promise<SessionResult> =>
-      context.run(label, () => driven(given, begins), retryOptions)
+    const step = (label: string, driveOptions: RunSessionOptions, begins = false): Promise<SessionResult> =>
+      context.run(label, () => driven(driveOptions, begins), retryOptions)
     let rest = await step('drive', begin, true)
     /** Patience per rest, identified by its head, so that an early wake-up does not extend it. */
     let patience: { head: number; until: number } | undefined
@@ -168,7 +170,7 @@ export function restateSessions(
   }
 
   /** A step that was killed before Restate stored it is repeated. The key makes the message count once. */
-  const told = async (session: string, message: SessionMessage, key: string): Promise<Receipt> => {
+  const sendOrFail = async (session: string, message: SessionMessage, key: string): Promise<Receipt> => {
     try {
       return await sendToSession(agents, store, session, message, { key })
     } catch (error) {
@@ -179,7 +181,7 @@ export function restateSessions(
   const sendHandler = async (context: RestateContext, message: SessionMessage): Promise<Receipt> => {
     const key = await context.run('key', () => Promise.resolve(createId()))
     try {
-      const receipt = await context.run('send', () => told(context.key, message, key), retryOptions)
+      const receipt = await context.run('send', () => sendOrFail(context.key, message, key), retryOptions)
       // No run is active to read it. A run that waits for people comes first.
       if (message.type === 'message' && receipt.status === 'waiting')
         context.genericSend({ service: name, method: 'run', key: context.key, parameter: new Uint8Array() })
@@ -210,8 +212,8 @@ export function restateSessions(
   }
 }
 
-function checkTurn(given: unknown, { TerminalError }: RestateLike): RestateTurn {
-  const turn = given ?? {}
+function checkTurn(request: unknown, { TerminalError }: RestateLike): RestateTurn {
+  const turn = request ?? {}
   const isObject = typeof turn === 'object' && !Array.isArray(turn)
   const strange = isObject ? Object.keys(turn).find((key) => !turnKeys.has(key)) : undefined
   if (!isObject || strange !== undefined) {

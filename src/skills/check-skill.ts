@@ -11,8 +11,8 @@ const toolPattern = /^[a-zA-Z0-9_-]{1,64}$/
  * Checks the front matter of a skill, or an entry of a list of skills.
  * @throws {ConfigError} `invalid_skill`
  */
-export function checkSkill(where: string, given: Readonly<Record<string, unknown>>): Omit<SkillInfo, 'hash'> {
-  const { name, description, allowedTools, license, metadata } = given
+export function checkSkill(where: string, skill: Readonly<Record<string, unknown>>): Omit<SkillInfo, 'hash'> {
+  const { name, description, allowedTools, license, metadata } = skill
   if (typeof name !== 'string' || !isSkillName(name))
     throw invalidSkillError(
       where,
@@ -39,16 +39,16 @@ export function checkSkill(where: string, given: Readonly<Record<string, unknown
 }
 
 /** `allowed-tools` is a list, or a string with spaces or commas. */
-function toToolNames(where: string, given: unknown): string[] | undefined {
-  if (given === undefined) return undefined
+function toToolNames(where: string, value: unknown): string[] | undefined {
+  if (value === undefined) return undefined
   // An empty value could mean every tool or none.
-  if (given === null)
+  if (value === null)
     throw invalidSkillError(
       where,
       'allowed-tools is empty. List the tools, write [] for none, or leave it out for all.',
     )
   const names: unknown[] =
-    typeof given === 'string' ? given.split(/[\s,]+/).filter(Boolean) : Array.isArray(given) ? given : [given]
+    typeof value === 'string' ? value.split(/[\s,]+/).filter(Boolean) : Array.isArray(value) ? value : [value]
   return names.map((name) => {
     if (typeof name === 'string' && toolPattern.test(name)) return name
     const shown = typeof name === 'string' ? `'${name.slice(0, 80)}'` : `a value of type ${typeof name}`

@@ -148,12 +148,12 @@ export function createListedSkills({ list, load, readFile }: ListedSkillsOptions
   if (readFile !== undefined)
     expectArgument('skills({ readFile })', readFile, functionRule('a function that returns a file'))
   const infos = sortSkills(
-    list.map((given, i) => {
+    list.map((entry, i) => {
       const where = `list[${i}]`
-      if (typeof given !== 'object' || given === null)
+      if (typeof entry !== 'object' || entry === null)
         throw invalidSkillError(where, 'it must be an object with name and description.')
-      const { hash } = given
-      const info = checkSkill(where, { ...given })
+      const { hash } = entry
+      const info = checkSkill(where, { ...entry })
       return {
         ...info,
         hash: typeof hash === 'string' ? hash : sha256(JSON.stringify(info)).slice(0, 16),

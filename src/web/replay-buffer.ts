@@ -171,13 +171,13 @@ export class ReplayReader {
   /** Returns the events since the last call, up to about 64,000 characters; null after the end. */
   takeEvents(): AgentEvent[] | null {
     const { entries, isOver } = this.#buffer
-    const taken: AgentEvent[] = []
+    const events: AgentEvent[] = []
     let size = 0
     while (this.#at < entries.length && size < maxReadChars) {
       const entry = entries[this.#at] as Entry
       const event = 'kind' in entry ? this.#readText(entry) : entry.event
       if (event) {
-        taken.push(...this.#restate(event))
+        events.push(...this.#restate(event))
         size += estimateSize(event)
       }
       if ('kind' in entry && this.#at === entries.length - 1 && !isOver) break
@@ -185,7 +185,7 @@ export class ReplayReader {
       this.#chunks = 0
       this.#chars = 0
     }
-    if (taken.length > 0 || !isOver || this.#at < entries.length) return taken
+    if (events.length > 0 || !isOver || this.#at < entries.length) return events
     this.#buffer.checkEnd()
     return null
   }

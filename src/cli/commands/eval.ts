@@ -175,12 +175,12 @@ class EvalCommand {
   readonly #options: EvalOptions
   readonly #io: CliIO
   /** Stores the sessions of the evaluation; undefined when they are not stored. */
-  readonly #kept: SessionStore | undefined
+  readonly #store: SessionStore | undefined
 
-  constructor(options: EvalOptions, io: CliIO, kept: SessionStore | undefined) {
+  constructor(options: EvalOptions, io: CliIO, store: SessionStore | undefined) {
     this.#options = options
     this.#io = io
-    this.#kept = kept
+    this.#store = store
   }
 
   async run(store: SessionStore): Promise<ExitCode> {
@@ -203,7 +203,7 @@ class EvalCommand {
       ...(passAt !== undefined && { passAt }),
       ...(seed !== undefined && { seed }),
       ...(id !== undefined && { id }),
-      store: this.#kept ?? null,
+      store: this.#store ?? null,
     }).finally(() => line.close())
     return this.#finish(report, base)
   }
@@ -262,7 +262,7 @@ class EvalCommand {
 
   #describeStop({ id }: EvaluationReport): string {
     const stopped = 'stopped: the remaining cases have no score.'
-    if (!this.#kept) return stopped
+    if (!this.#store) return stopped
     const how = this.#options.id === undefined ? `with --id ${id}` : 'again'
     return `${stopped} Continue with the same command ${how}.`
   }

@@ -42,17 +42,17 @@ const wholeClocks = new WeakMap<Clock, Clock>()
 /**
  * A user's clock in whole milliseconds, like records and dates. Returns the same object for the same clock.
  */
-export function toWholeClock(given: Clock): Clock {
-  if (given === systemClock || Object(given) !== given) return given
-  const known = wholeClocks.get(given)
+export function toWholeClock(clock: Clock): Clock {
+  if (clock === systemClock || Object(clock) !== clock) return clock
+  const known = wholeClocks.get(clock)
   if (known) return known
   const whole: Clock = {
-    now: toWholeTime(() => given.now()),
-    elapsed: () => readElapsed(given),
-    setTimeout: (fn, ms) => given.setTimeout(fn, ms),
-    clearTimeout: (id) => given.clearTimeout(id),
+    now: toWholeTime(() => clock.now()),
+    elapsed: () => readElapsed(clock),
+    setTimeout: (fn, ms) => clock.setTimeout(fn, ms),
+    clearTimeout: (id) => clock.clearTimeout(id),
   }
-  wholeClocks.set(given, whole)
+  wholeClocks.set(clock, whole)
   wholeClocks.set(whole, whole)
   return whole
 }
@@ -102,8 +102,8 @@ export class RunClock {
 }
 
 /** A Date, or milliseconds since the epoch, as the latter; null for anything else, and for a date that is none. */
-export function readTime(given: unknown): number | null {
-  const at = given instanceof Date ? given.getTime() : given
+export function readTime(value: unknown): number | null {
+  const at = value instanceof Date ? value.getTime() : value
   return typeof at === 'number' && Math.abs(at) <= 8.64e15 ? at : null
 }
 

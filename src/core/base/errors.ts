@@ -131,8 +131,8 @@ export function attachCause<Failure extends { code: string; message: string }>(
   failure: Failure,
   plain: object,
 ): Failure & { cause?: unknown } {
-  const kept = thrownByPlain.get(plain)
-  if (kept) Object.defineProperty(failure, 'cause', { value: kept.error, enumerable: false })
+  const thrown = thrownByPlain.get(plain)
+  if (thrown) Object.defineProperty(failure, 'cause', { value: thrown.error, enumerable: false })
   return failure
 }
 

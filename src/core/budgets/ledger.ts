@@ -44,14 +44,21 @@ export const forgottenMs = 86_400_000
  * reserved amounts together never exceed the allowance, unless more was paid than reserved.
  */
 export function reserveAmount(
-  kept: BudgetRecord | null,
+  stored: BudgetRecord | null,
   expired: readonly KeptReservation[],
-  asked: ReserveOptions,
+  options: ReserveOptions,
   now: number,
 ): Ledger & { answer: ReserveAnswer } {
-  const { budget, terms, reservation, ttlMs, countsLost, windowAt } = asked
-  const whole = { budget, terms: kept?.terms ?? terms, windowAt, spent: nothing, reserved: nothing, live: 0 }
-  const before = kept === null ? whole : enterWindow(kept, whole)
+  const { budget, terms, reservation, ttlMs, countsLost, windowAt } = options
+  const whole = {
+    budget,
+    terms: stored?.terms ?? terms,
+    windowAt,
+    spent: nothing,
+    reserved: nothing,
+    live: 0,
+  }
+  const before = stored === null ? whole : enterWindow(stored, whole)
   const lost = expired.filter((one) => one.windowAt === windowAt)
   const freed = lost.reduce(addAmounts, nothing)
   const cleared: BudgetRecord = {
@@ -61,9 +68,9 @@ export function reserveAmount(
     live: before.live - lost.length,
   }
   const changed = expired.map((one): KeptReservation => ({ ...one, lost: countsLost ? 'counted' : 'free' }))
-  const granted = cleared.terms === terms && fitsAllowance(cleared, asked, asked.allowance)
+  const granted = cleared.terms === terms && fitsAllowance(cleared, options, options.allowance)
   if (!granted) return { row: cleared, changed, answer: { ...cleared, now, granted } }
-  const { nanoUsd, tokens } = asked
+  const { nanoUsd, tokens } = options
   const row = {
     ...cleared,
     reserved: addAmounts(cleared.reserved, { nanoUsd, tokens }),
@@ -74,35 +81,48 @@ export function reserveAmount(
 }
 
 /** The response if the store's clock is outside the requested window. */
-export function refuseWindow(kept: BudgetRecord | null, asked: ReserveOptions, now: number): ReserveAnswer {
-  const { budget, terms, windowAt } = asked
+export function refuseWindow(
+  stored: BudgetRecord | null,
+  options: ReserveOptions,
+  now: number,
+): ReserveAnswer {
+  const { budget, terms, windowAt } = options
   const none = { budget, terms, windowAt, spent: nothing, reserved: nothing, live: 0 }
-  return { ...(kept ?? none), now, granted: false }
+  return { ...(stored ?? none), now, granted: false }
 }
 
 /** A window in the future was opened by a wrong clock. Its spending counts in the current window. */
-function enterWindow(kept: BudgetRecord, whole: BudgetRecord): BudgetRecord {
-  if (kept.windowAt <= whole.windowAt) return kept.windowAt === whole.windowAt ? kept : whole
-  return { ...whole, spent: addAmounts(kept.spent, kept.reserved) }
+function enterWindow(stored: BudgetRecord, whole: BudgetRecord): BudgetRecord {
+  if (stored.windowAt <= whole.windowAt) return stored.windowAt === whole.windowAt ? stored : whole
+  return { ...whole, spent: addAmounts(stored.spent, stored.reserved) }
 }
 
 /** A budget after the settlement of a reservation. */
-export function settleAmount(row: BudgetRecord, kept: KeptReservation, paid: BudgetAmount): BudgetRecord {
-  if (kept.windowAt !== row.windowAt) return row
-  const reserved = kept.lost === null ? takeAmount(row.reserved, kept) : row.reserved
-  const spent = kept.lost === 'counted' ? takeAmount(row.spent, kept) : row.spent
-  return { ...row, reserved, spent: addAmounts(spent, paid), live: row.live - (kept.lost === null ? 1 : 0) }
+export function settleAmount(
+  row: BudgetRecord,
+  reservation: KeptReservation,
+  paid: BudgetAmount,
+): BudgetRecord {
+  if (reservation.windowAt !== row.windowAt) return row
+  const reserved = reservation.lost === null ? takeAmount(row.reserved, reservation) : row.reserved
+  const spent = reservation.lost === 'counted' ? takeAmount(row.spent, reservation) : row.spent
+  return {
+    ...row,
+    reserved,
+    spent: addAmounts(spent, paid),
+    live: row.live - (reservation.lost === null ? 1 : 0),
+  }
 }
 
 /** Whether an amount fits in addition to the spent and reserved amounts. */
 export function fitsAllowance(
   { spent, reserved }: Pick<BudgetRecord, 'spent' | 'reserved'>,
-  asked: BudgetAmount,
+  amount: BudgetAmount,
   allowance: BudgetAllowance,
 ): boolean {
   const fits = (key: keyof BudgetAmount): boolean => {
     const most = allowance[key]
-    return most === null || spent[key] + reserved[key] + asked[key] <= most
+    return most === null || spent[key] + reserved[key] + amount[key] <= most
   }
   return fits('nanoUsd') && fits('tokens')
 }

@@ -34,12 +34,12 @@ export function createMemoryBudgets(now: () => number): BudgetStore {
     for (let next = due?.first; next !== undefined && next.at <= time; next = due?.first) {
       const { reservation } = next
       due?.delete(next)
-      const kept = reservations.get(reservation)
-      if (kept === undefined) continue
-      const isLive = kept.lost === null && kept.expiresAt > time
-      const at = isLive ? kept.expiresAt : kept.expiresAt + forgottenMs
-      if (kept.lost === null && !isLive) expired.push(kept)
-      if (kept.lost !== null && at <= time) reservations.delete(reservation)
+      const entry = reservations.get(reservation)
+      if (entry === undefined) continue
+      const isLive = entry.lost === null && entry.expiresAt > time
+      const at = isLive ? entry.expiresAt : entry.expiresAt + forgottenMs
+      if (entry.lost === null && !isLive) expired.push(entry)
+      if (entry.lost !== null && at <= time) reservations.delete(reservation)
       else later.push({ at, reservation })
     }
     for (const one of later) due?.add(one)
@@ -47,35 +47,36 @@ export function createMemoryBudgets(now: () => number): BudgetStore {
   }
 
   return {
-    reserve(asked) {
+    reserve(options) {
       const time = now()
-      const { budget } = asked
-      const kept = rows.get(budget) ?? null
-      if (!isInWindow(time, asked)) return refuseWindow(kept, asked, time)
-      const { row, changed, answer } = reserveAmount(kept, takeExpired(budget, time), asked, time)
+      const { budget } = options
+      const stored = rows.get(budget) ?? null
+      if (!isInWindow(time, options)) return refuseWindow(stored, options, time)
+      const { row, changed, answer } = reserveAmount(stored, takeExpired(budget, time), options, time)
       rows.set(budget, row)
       for (const one of changed) reservations.set(one.reservation, { ...one, budget })
       if (!answer.granted) return answer
       const due = dueByBudget.get(budget) ?? new OrderedList<Due>(compareDue)
       dueByBudget.set(budget, due)
-      due.add({ at: time + asked.ttlMs, reservation: asked.reservation })
+      due.add({ at: time + options.ttlMs, reservation: options.reservation })
       return answer
     },
 
     settle({ budget, reservation, nanoUsd, tokens }) {
-      const [row, kept] = [rows.get(budget), reservations.get(reservation)]
-      if (row === undefined || kept === undefined) return
+      const [row, entry] = [rows.get(budget), reservations.get(reservation)]
+      if (row === undefined || entry === undefined) return
       reservations.delete(reservation)
-      rows.set(budget, settleAmount(row, kept, { nanoUsd, tokens }))
+      rows.set(budget, settleAmount(row, entry, { nanoUsd, tokens }))
     },
 
     renew(ids, ttlMs) {
       const expiresAt = now() + ttlMs
       for (const id of ids) {
-        const kept = reservations.get(id)
-        if (kept?.lost !== null) continue
-        reservations.set(id, { ...kept, expiresAt })
-        if (expiresAt < kept.expiresAt) dueByBudget.get(kept.budget)?.add({ at: expiresAt, reservation: id })
+        const entry = reservations.get(id)
+        if (entry?.lost !== null) continue
+        reservations.set(id, { ...entry, expiresAt })
+        if (expiresAt < entry.expiresAt)
+          dueByBudget.get(entry.budget)?.add({ at: expiresAt, reservation: id })
       }
     },
 

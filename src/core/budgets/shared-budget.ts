@@ -127,14 +127,14 @@ export interface SpendingRun {
 export type BudgetsOption = readonly SharedBudget[] | ((run: SpendingRun) => readonly SharedBudget[])
 
 /** @throws {ConfigError} `invalid_config` if the value is not a list of budgets, or two have the same id */
-export function checkBudgets(given: unknown, key = 'budgets'): BudgetsOption | undefined {
-  if (given === undefined || typeof given === 'function') return given as BudgetsOption | undefined
-  return checkBudgetList(given, key)
+export function checkBudgets(value: unknown, key = 'budgets'): BudgetsOption | undefined {
+  if (value === undefined || typeof value === 'function') return value as BudgetsOption | undefined
+  return checkBudgetList(value, key)
 }
 
 /** @throws {ConfigError} as `checkBudgets` */
-export function checkBudgetList(given: unknown, key: string): readonly SharedBudget[] {
-  const list: unknown[] | null = Array.isArray(given) ? given : null
+export function checkBudgetList(value: unknown, key: string): readonly SharedBudget[] {
+  const list: unknown[] | null = Array.isArray(value) ? value : null
   const wrong = list?.findIndex((one) => typeof (one as Partial<SharedBudget> | null)?.reserve !== 'function')
   if (list === null || (wrong !== undefined && wrong >= 0)) {
     const at = list === null ? key : `${key}[${wrong}]`

@@ -102,7 +102,7 @@ export function observeMachine(original: AnyStateMachine): ObservedMachine {
 
   function run(apply: (scope: AnyActorScope) => AnyMachineSnapshot): Macrostep {
     broken = undefined
-    const taken: DefinedTransition[] = []
+    const transitions: DefinedTransition[] = []
     const actions: MachineAction[] = []
     const executed = new Set<AnyTransitionDefinition>()
     // A new actor each time, because its system would refuse the same systemId twice.
@@ -113,7 +113,7 @@ export function observeMachine(original: AnyStateMachine): ObservedMachine {
       for (const definition of selected) {
         const transition = byDefinition.get(definition)
         if (transition === undefined || (marked.has(definition) && !executed.has(definition))) continue
-        taken.push(transition)
+        transitions.push(transition)
         for (let node: AnyStateNode | undefined = transition.node; node; node = node.parent) reached.add(node)
       }
       executed.clear()
@@ -135,7 +135,7 @@ export function observeMachine(original: AnyStateMachine): ObservedMachine {
       },
     })
     noteReached(snapshot)
-    return { snapshot, taken, actions }
+    return { snapshot, taken: transitions, actions }
   }
 
   function noteReached(snapshot: AnyMachineSnapshot): void {

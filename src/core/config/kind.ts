@@ -136,16 +136,16 @@ export function fields<const Of extends Shape>(
   return {
     keys,
     read(value, path, report) {
-      const given = readObject(value, path, report, phrase)
-      const read: Record<string, unknown> = how === 'open' ? { ...given } : {}
-      if (given === null) return read as FieldValues<Of>
+      const object = readObject(value, path, report, phrase)
+      const read: Record<string, unknown> = how === 'open' ? { ...object } : {}
+      if (object === null) return read as FieldValues<Of>
       for (const [key, kind] of keys) {
-        if (given[key] !== undefined || kind.isOptional === undefined) {
-          read[key] = kind.read(given[key], [...path, key], report)
+        if (object[key] !== undefined || kind.isOptional === undefined) {
+          read[key] = kind.read(object[key], [...path, key], report)
         }
       }
       if (how === 'closed') {
-        for (const key of Object.keys(given)) if (!Object.hasOwn(shape, key)) report([...path, key], null)
+        for (const key of Object.keys(object)) if (!Object.hasOwn(shape, key)) report([...path, key], null)
       }
       return read as FieldValues<Of>
     },
@@ -157,9 +157,9 @@ export function map<Value>(kind: Kind<Value>, phrase: string): Kind<Record<strin
   return {
     keys: [[anyKey, kind]],
     read(value, path, report) {
-      const given = readObject(value, path, report, phrase)
+      const object = readObject(value, path, report, phrase)
       return Object.fromEntries(
-        Object.entries(given ?? {}).map(([key, inner]) => [key, kind.read(inner, [...path, key], report)]),
+        Object.entries(object ?? {}).map(([key, inner]) => [key, kind.read(inner, [...path, key], report)]),
       )
     },
   }
@@ -174,10 +174,10 @@ export function taggedUnion<const Kinds extends Shape>(
   return {
     keys: Object.values(kinds).flatMap(({ keys }) => keys),
     read(value, path, report) {
-      const given = readObject(value, path, report, phrase)
-      const name = given?.[tag]
+      const object = readObject(value, path, report, phrase)
+      const name = object?.[tag]
       const kind = typeof name === 'string' && Object.hasOwn(kinds, name) ? kinds[name] : undefined
-      if (given !== null && kind === undefined) report([...path, tag], phrase)
+      if (object !== null && kind === undefined) report([...path, tag], phrase)
       return kind?.read(value, path, report) as KindValue<Kinds[keyof Kinds]>
     },
   }

@@ -10,11 +10,11 @@ import { type GivenConfig, agentSchema } from './agent-sections.js'
  * Merges the given settings over their preset and the base, key by key. Throws a ConfigError for an unknown preset
  * or contradicting keys.
  */
-export function mergeConfig(given: GivenConfig, base: AgentConfig, what: string): AgentConfig {
-  const { preset } = given
+export function mergeConfig(input: GivenConfig, base: AgentConfig, what: string): AgentConfig {
+  const { preset } = input
   const under =
     preset === undefined ? base : mergeConfig(findPreset(preset, 'preset') as GivenConfig, base, what)
-  const merged = deepFreeze(overlay(allGuardsOn, under, applyImpliedGuards(given, under)))
+  const merged = deepFreeze(overlay(allGuardsOn, under, applyImpliedGuards(input, under)))
   const problems = findContradictions(merged)
   if (problems.length > 0) throw invalidInputError(what, problems)
   return merged
@@ -27,12 +27,12 @@ const allGuardsOn = {
 } satisfies AgentConfig
 
 /** A guard that is off in the base starts from its defaults when one of its keys is given. */
-function overlay<Value>(defaults: Value, base: Value, given: unknown): Value
-function overlay(defaults: unknown, base: unknown, given: unknown): unknown {
-  if (!isObject(defaults) || given === null || (given === undefined && !isObject(base))) {
-    return given === undefined ? base : given
+function overlay<Value>(defaults: Value, base: Value, value: unknown): Value
+function overlay(defaults: unknown, base: unknown, value: unknown): unknown {
+  if (!isObject(defaults) || value === null || (value === undefined && !isObject(base))) {
+    return value === undefined ? base : value
   }
-  const [under, over] = [isObject(base) ? base : defaults, isObject(given) ? given : {}]
+  const [under, over] = [isObject(base) ? base : defaults, isObject(value) ? value : {}]
   return Object.fromEntries(
     Object.keys(defaults).map((key) => [key, overlay(defaults[key], under[key], over[key])]),
   )
@@ -50,10 +50,10 @@ function isObject(value: unknown): value is Record<string, unknown> {
  * Adds implied settings. `maxRepeatedToolSteps` configures the repeated-call guard, so a number enables it and
  * `null` disables it. A guard that is configured replaces its part of the progress guard.
  */
-function applyImpliedGuards(given: GivenConfig, base: AgentConfig): unknown {
-  if (!given.guardrails) return given
-  const { maxRepeatedToolSteps, ...rest } = given.guardrails
-  const guardrails: typeof given.guardrails = { ...rest }
+function applyImpliedGuards(input: GivenConfig, base: AgentConfig): unknown {
+  if (!input.guardrails) return input
+  const { maxRepeatedToolSteps, ...rest } = input.guardrails
+  const guardrails: typeof input.guardrails = { ...rest }
   if (maxRepeatedToolSteps === null) guardrails.repeatedCall = null
   else if (maxRepeatedToolSteps !== undefined) {
     guardrails.maxRepeatedToolSteps = maxRepeatedToolSteps
@@ -61,15 +61,15 @@ function applyImpliedGuards(given: GivenConfig, base: AgentConfig): unknown {
   }
   const { progress } = guardrails
   if (progress === null || (progress === undefined && base.guardrails.progress === null)) {
-    return { ...given, guardrails }
+    return { ...input, guardrails }
   }
-  const taken = guards.flatMap(([key, { insteadOf = [] }]) =>
+  const replaced = guards.flatMap(([key, { insteadOf = [] }]) =>
     guardrails[key] === undefined ? [] : insteadOf,
   )
-  if (taken.length === 0) return { ...given, guardrails }
+  if (replaced.length === 0) return { ...input, guardrails }
   const named = Object.entries(progress ?? {}).filter(([, value]) => value !== undefined)
-  const parts = Object.fromEntries([...taken.map((part) => [part, null] as const), ...named])
-  return { ...given, guardrails: { ...guardrails, progress: parts } }
+  const parts = Object.fromEntries([...replaced.map((part) => [part, null] as const), ...named])
+  return { ...input, guardrails: { ...guardrails, progress: parts } }
 }
 
 /** A nudge after the halt would never be sent. */

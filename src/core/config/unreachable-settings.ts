@@ -9,8 +9,8 @@ import { presets } from './presets.js'
  * Finds settings written by the user that other settings make unreachable. Defaults and presets are ignored, because
  * their lower limits come first by design.
  */
-export function findUnreachableSettings(given: AgentConfigInput, config: AgentConfig): Problem[] {
-  const own = { ...given, guardrails: omitKnownParts(given.guardrails) }
+export function findUnreachableSettings(input: AgentConfigInput, config: AgentConfig): Problem[] {
+  const own = { ...input, guardrails: omitKnownParts(input.guardrails) }
   return [...listSteps(config), ...listProgressSteps(config), ...listAmounts(config)].flatMap(
     ({ path, value, isBeyond, because }): Problem[] => {
       if (!isBeyond || readPath(own, path) === undefined) return []
@@ -164,11 +164,11 @@ function listAmounts(config: AgentConfig): Threshold[] {
 }
 
 /** The given guard settings that differ from the defaults and all presets. */
-function omitKnownParts(given: AgentConfigInput['guardrails']): object {
+function omitKnownParts(settings: AgentConfigInput['guardrails']): object {
   const known = [defaultConfig, ...Object.values(presets)].map(({ guardrails }) => guardrails as object)
   const isKnown = ([key, value]: [string, unknown]): boolean =>
     known.some((guardrails) => JSON.stringify(readPath(guardrails, key)) === JSON.stringify(value))
-  return Object.fromEntries(Object.entries(given ?? {}).filter((entry) => !isKnown(entry)))
+  return Object.fromEntries(Object.entries(settings ?? {}).filter((entry) => !isKnown(entry)))
 }
 
 function readPath(value: unknown, path: string): unknown {
@@ -182,8 +182,8 @@ const reported = new Set<string>()
 const mostReported = 100
 
 /** Warns once per process about each setting. */
-export function warnOfUnreachableSettings(given: AgentConfigInput, config: AgentConfig): void {
-  for (const { sentence } of findUnreachableSettings(given, config)) {
+export function warnOfUnreachableSettings(input: AgentConfigInput, config: AgentConfig): void {
+  for (const { sentence } of findUnreachableSettings(input, config)) {
     if (reported.has(sentence) || reported.size >= mostReported) continue
     reported.add(sentence)
     warnProcess(sentence, 'unreachable_setting')

@@ -9,15 +9,15 @@ import { isValidGap } from './gap.js'
 export function fitMessages(messages: readonly Message[], fit: Fit | null): readonly Message[] {
   if (fit === null || !isValidGap(messages, fit)) return messages
   const { head, from, keep = [] } = fit
-  const said = messages.slice(0, head).findLastIndex((message) => !isUser(message)) + 1
+  const seamStart = messages.slice(0, head).findLastIndex((message) => !isUser(message)) + 1
   const seam = [
-    ...messages.slice(said, head),
+    ...messages.slice(seamStart, head),
     ...keep.map((index) => messages[index]),
     messages[from],
   ].filter(isUser)
-  const merged = getMergedSeam(fit, seam, head - said, messages[head]?.createdAt ?? 0)
+  const merged = getMergedSeam(fit, seam, head - seamStart, messages[head]?.createdAt ?? 0)
   return [
-    ...messages.slice(0, said),
+    ...messages.slice(0, seamStart),
     ...(merged === null ? [] : [merged]),
     ...messages.slice(isUser(messages[from]) ? from + 1 : from),
   ]
@@ -45,10 +45,10 @@ function getMergedSeam(
   return merged
 }
 
-function mergeUserMessages(said: readonly UserMessage[]): UserMessage | null {
-  const last = said.at(-1)
-  if (last === undefined || said.length === 1) return last ?? null
-  const contents = said.map(({ content }) => content)
+function mergeUserMessages(messages: readonly UserMessage[]): UserMessage | null {
+  const last = messages.at(-1)
+  if (last === undefined || messages.length === 1) return last ?? null
+  const contents = messages.map(({ content }) => content)
   const texts = contents.filter((content) => typeof content === 'string')
   const isText = texts.length === contents.length
   return { ...last, content: isText ? texts.filter(Boolean).join('\n\n') : contents.flatMap(toParts) }

@@ -57,13 +57,13 @@ export function formatGapMarker(dropped: readonly Message[]): string {
     return count === 0 ? [] : [formatCount(count, noun)]
   })
   const tools = formatToolCounts(dropped)
-  const said = [
+  const parts = [
     `${formatCount(dropped.length, 'message')} of this conversation left out here to fit the context window`,
     whose.join(', '),
     ...(tools === '' ? [] : [`tools called: ${tools}`]),
     formatTimeSpan(dropped),
   ]
-  return `[${said.join('; ')}.]`
+  return `[${parts.join('; ')}.]`
 }
 
 function formatToolCounts(dropped: readonly Message[]): string {
@@ -114,10 +114,12 @@ const fill = 3 / 4
  */
 export function planGap(situation: FitSituation, { keepFirst, note }: GapDemands): Gap | null {
   const { messages, sizes, fixed, window, previous } = situation
-  const { lead, first, opening, said, latest } = findLandmarks(messages)
+  const { lead, first, opening, userIndices, latest } = findLandmarks(messages)
   const withFirst = keepFirst && (previous === null || !isInGap(previous, first))
   const head = withFirst && first === lead ? lead + 1 : lead
-  const staying = [...new Set(withFirst ? [first, ...said] : said)].filter((index) => index >= head)
+  const staying = [...new Set(withFirst ? [first, ...userIndices] : userIndices)].filter(
+    (index) => index >= head,
+  )
   const fewest = Math.max(head + 1, Math.min(previous?.from ?? 0, latest))
 
   let size = fixed + note + sizes.reduce((sum, tokens) => sum + tokens, 0)
@@ -127,27 +129,27 @@ export function planGap(situation: FitSituation, { keepFirst, note }: GapDemands
     if (from < fewest || size > window || !isBoundary(messages, from)) continue
     const isInTurn = opening !== -1 && from > opening
     if (isInTurn && fitting !== null && fitting.from <= opening) return fitting
-    const kept = staying.filter((index) => index < from)
-    const opensWell = note > 0 || head > lead || kept.length > 0 || messages[from]?.role === 'user'
+    const keep = staying.filter((index) => index < from)
+    const opensWell = note > 0 || head > lead || keep.length > 0 || messages[from]?.role === 'user'
     if (!opensWell) continue
-    fitting = toGap(head, from, kept)
+    fitting = toGap(head, from, keep)
     if (size <= window * fill) return fitting
   }
   return fitting
 }
 
 /** Kept messages directly after the head become part of it. */
-function toGap(head: number, from: number, kept: readonly number[]): Gap {
-  const joining = kept.findIndex((index, i) => index !== head + i)
-  const count = joining === -1 ? kept.length : joining
-  return { head: head + count, from, ...(count < kept.length && { keep: kept.slice(count) }) }
+function toGap(head: number, from: number, keep: readonly number[]): Gap {
+  const joining = keep.findIndex((index, i) => index !== head + i)
+  const count = joining === -1 ? keep.length : joining
+  return { head: head + count, from, ...(count < keep.length && { keep: keep.slice(count) }) }
 }
 
 /** The minimum size of a request under any strategy that leaves messages out. */
 export function getLeastSize({ messages, sizes, fixed }: FitSituation): number {
-  const { lead, said, latest } = findLandmarks(messages)
+  const { lead, userIndices, latest } = findLandmarks(messages)
   return sizes.reduce(
-    (sum, size, index) => (index < lead || index >= latest || said.includes(index) ? sum + size : sum),
+    (sum, size, index) => (index < lead || index >= latest || userIndices.includes(index) ? sum + size : sum),
     fixed,
   )
 }
@@ -161,7 +163,7 @@ export interface Landmarks {
   /** The newest user message that started a turn, or -1. Steering and the loop's own messages start no turn. */
   opening: number
   /** The opening and the steering messages after it. */
-  said: readonly number[]
+  userIndices: readonly number[]
   /** The start of the newest unit. A unit is a message together with the results of its calls. */
   latest: number
 }
@@ -175,7 +177,7 @@ export function findLandmarks(messages: readonly Message[]): Landmarks {
     lead: firstOther === -1 ? messages.length : firstOther,
     first: messages.findIndex(({ role }) => role === 'user'),
     opening,
-    said: opening === -1 ? steering : [opening, ...steering],
+    userIndices: opening === -1 ? steering : [opening, ...steering],
     latest: messages.findLastIndex(({ role }) => role !== 'tool'),
   }
 }

@@ -92,8 +92,8 @@ export function createTokenCounter(
 function countMediaTokens(parts: readonly ContentPart[]): number {
   const media = parts.filter(({ type }) => type !== 'text')
   if (media.length === 0) return 0
-  const said: UserMessage = { role: 'user', id: '', createdAt: 0, content: media }
-  return estimateRequestTokens({ ...emptyRequest, messages: [said] }) - perMessage
+  const message: UserMessage = { role: 'user', id: '', createdAt: 0, content: media }
+  return estimateRequestTokens({ ...emptyRequest, messages: [message] }) - perMessage
 }
 
 const emptyRequest: ModelRequest = {

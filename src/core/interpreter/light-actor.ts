@@ -125,12 +125,12 @@ export class LightActor {
   }
 
   subscribe(
-    given: Observer<Snapshot<unknown>> | ((snapshot: Snapshot<unknown>) => void),
+    nextListener: Observer<Snapshot<unknown>> | ((snapshot: Snapshot<unknown>) => void),
     error?: (error: unknown) => void,
     complete?: () => void,
   ): { unsubscribe(): void } {
     const observer = (
-      typeof given === 'function' ? { next: given, error, complete } : { ...given }
+      typeof nextListener === 'function' ? { next: nextListener, error, complete } : { ...nextListener }
     ) as Observer<Snapshot<unknown>>
     const { status } = this._snapshot
     if (this._processingStatus !== stopped) (this.#observers ??= new Set()).add(observer)

@@ -185,7 +185,7 @@ export class Macrostep {
 
   #resolve(
     action: BuiltinAction,
-    given: unknown,
+    actionParams: unknown,
     childIds: readonly string[] | undefined,
     retries: [BuiltinAction, unknown][] | undefined,
   ): void {
@@ -193,7 +193,7 @@ export class Macrostep {
     const info = this.#arguments()
     const extra = { internalQueue: this.#raised, deferredActorIds: childIds }
     const before = this.#stay()
-    const [next, params, actions] = action.resolve(scope, before, info, given, action, extra)
+    const [next, params, actions] = action.resolve(scope, before, info, actionParams, action, extra)
     if (next !== before) {
       this.#context = next.context
       this.#children = next.children as Children
@@ -217,7 +217,7 @@ export class Macrostep {
   }
 
   #spawn(invoke: Invoke, childIds: readonly string[], retries: [BuiltinAction, unknown][]): void {
-    const { id, src, input: given, spawn } = invoke
+    const { id, src, input: inputOption, spawn } = invoke
     const logic = this.#snapshot.machine.implementations.actors[src]
     if (invoke.isUnusual || logic === undefined) {
       this.#resolve(spawn, undefined, childIds, retries)
@@ -225,7 +225,9 @@ export class Macrostep {
     }
     const { self } = this.#scope
     const input: unknown =
-      typeof given === 'function' ? given({ context: this.#context, event: this.#event, self }) : given
+      typeof inputOption === 'function'
+        ? inputOption({ context: this.#context, event: this.#event, self })
+        : inputOption
     const actorRef = isLightLogic(logic)
       ? (new LightActor(logic as never, { id, src, parent: self, input }) as unknown as AnyActorRef)
       : createActor(

@@ -126,8 +126,8 @@ function createInertScope(): TransitionScope {
 export type Interpreter = 'tables' | 'xstate'
 
 /** @throws {ConfigError} `invalid_config` */
-export function checkInterpreter(given: unknown): Interpreter {
-  if (given === undefined) return 'tables'
-  if (given === 'tables' || given === 'xstate') return given
+export function checkInterpreter(option: unknown): Interpreter {
+  if (option === undefined) return 'tables'
+  if (option === 'tables' || option === 'xstate') return option
   throw new ConfigError('invalid_config', "interpreter must be 'tables' or 'xstate'.", 'interpreter')
 }

@@ -100,8 +100,8 @@ export function createJournaledMachine(machine: AgentMachine, options: Journaled
         options,
       )) as AgentMachine['provide'],
 
-    getInitialSnapshot: ((scope, given) => {
-      const { input, binding } = options.open(given)
+    getInitialSnapshot: ((scope, machineInput) => {
+      const { input, binding } = options.open(machineInput)
       const runtime = new AgentRuntime(
         scope as unknown as AgentActorScope,
         input.runId,

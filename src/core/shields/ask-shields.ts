@@ -124,8 +124,8 @@ function readShieldVerdict(value: unknown): CheckedShieldVerdict | { problem: st
       value === null || typeof value === 'boolean' ? String(value) : `a value of type ${typeof value}`
     return { problem: `check() returned ${shown}; ${shapes}` }
   }
-  const { action, message: said, content } = value as Record<string, unknown>
-  const message = typeof said === 'string' && said.trim() !== '' ? truncate(said, longestMessage) : null
+  const { action, message: text, content } = value as Record<string, unknown>
+  const message = typeof text === 'string' && text.trim() !== '' ? truncate(text, longestMessage) : null
   if (action === 'allow' || action === 'warn' || action === 'block') return { action, message }
   if (action !== 'redact') return { problem: `check() returned an object without a valid action; ${shapes}` }
   if (typeof content !== 'string') {
@@ -167,9 +167,11 @@ async function askShield(shield: Shield, content: string, asking: AskShieldOptio
   })
   const check = async (): Promise<CheckedShieldVerdict> => {
     try {
-      const said = readShieldVerdict(await shield.check(content, attachSignal({ ...scene }, abort)))
-      if ('problem' in said) return fail(said.problem)
-      return said.action === 'block' ? { ...said, message: said.message ?? formatRefused(shield) } : said
+      const verdict = readShieldVerdict(await shield.check(content, attachSignal({ ...scene }, abort)))
+      if ('problem' in verdict) return fail(verdict.problem)
+      return verdict.action === 'block'
+        ? { ...verdict, message: verdict.message ?? formatRefused(shield) }
+        : verdict
     } catch (error) {
       const failure = `it threw: ${describeError(error)}`
       if (asking.reportThrown === undefined) return fail(failure)
@@ -186,9 +188,9 @@ async function askShield(shield: Shield, content: string, asking: AskShieldOptio
     timedOut: () => fail(`check() took longer than ${timeoutMs} ms`),
     stopped: () => createStoppedAnswer(shield),
   }
-  const said = await runWithTimeout<CheckedShieldVerdict>(limit, check)
+  const verdict = await runWithTimeout<CheckedShieldVerdict>(limit, check)
   running.delete(abort)
-  return { ...said, durationMs: Math.max(0, clock.now() - startedAt) }
+  return { ...verdict, durationMs: Math.max(0, clock.now() - startedAt) }
 }
 
 function formatRefused({ name }: Shield): string {

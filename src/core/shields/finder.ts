@@ -123,10 +123,10 @@ function* matchSpans({ pattern, accepts }: Finder, text: string): Generator<Span
   if (text.search(pattern) < 0) return
   let end = 0
   for (const { 0: match, index, groups } of text.matchAll(pattern)) {
-    const kept = groups?.kept?.length ?? 0
-    const start = index + kept
+    const prefixLength = groups?.kept?.length ?? 0
+    const start = index + prefixLength
     if (start < end) continue
-    const found = groups?.candidate ?? match.slice(kept)
+    const found = groups?.candidate ?? match.slice(prefixLength)
     const length = accepts ? accepts(found) : found.length
     if (accepts && length === 0) continue
     end = start + length
@@ -196,13 +196,13 @@ function unescapeJson(escape: string): string {
 }
 
 function createJoinedView({ text, start, end }: View): View {
-  const kept: [from: number, at: number][] = []
+  const offsets: [from: number, at: number][] = []
   const pieces: string[] = []
   let from = 0
   let length = 0
   const keep = (to: number): void => {
     if (to > from) {
-      kept.push([length, from])
+      offsets.push([length, from])
       pieces.push(text.slice(from, to))
       length += to - from
     }
@@ -213,13 +213,13 @@ function createJoinedView({ text, start, end }: View): View {
   }
   keep(text.length)
   const pieceAt = (index: number): [at: number, from: number] => {
-    let [low, high] = [0, kept.length - 1]
+    let [low, high] = [0, offsets.length - 1]
     while (low < high) {
       const middle = Math.ceil((low + high) / 2)
-      if ((kept[middle]?.[0] ?? 0) <= index) low = middle
+      if ((offsets[middle]?.[0] ?? 0) <= index) low = middle
       else high = middle - 1
     }
-    return kept[low] ?? [0, 0]
+    return offsets[low] ?? [0, 0]
   }
   const original = (index: number): number => {
     const [at, from] = pieceAt(index)

@@ -90,7 +90,7 @@ export function asTool<Schema extends InputSchema, Name extends string>(
   const delegate: Delegate = {
     maxDepth,
     tools: agent.tools,
-    messageFor: (given: unknown) => (prompt ? prompt(given as InputOf<Schema>) : formatTaskMessage(given)),
+    messageFor: (input: unknown) => (prompt ? prompt(input as InputOf<Schema>) : formatTaskMessage(input)),
     open: async (errand) => {
       const { openChild } = await loadOpenChild()
       return openChild({ ...agent, config }, errand)

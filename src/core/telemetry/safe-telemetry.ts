@@ -149,11 +149,11 @@ export function measureRun(
  * The telemetry of an agent; undefined for none and for an empty list.
  * @throws {ConfigError} `invalid_config` for anything else
  */
-export function checkTelemetry(given: Telemetry | readonly Telemetry[] | undefined): Telemetry | undefined {
-  const all: readonly Telemetry[] = given === undefined ? [] : [given].flat()
+export function checkTelemetry(option: Telemetry | readonly Telemetry[] | undefined): Telemetry | undefined {
+  const all: readonly Telemetry[] = option === undefined ? [] : [option].flat()
   const wrong = all.findIndex((telemetry) => typeof telemetry?.begin !== 'function')
   if (wrong >= 0) {
-    const key = Array.isArray(given) ? `telemetry[${wrong}]` : 'telemetry'
+    const key = Array.isArray(option) ? `telemetry[${wrong}]` : 'telemetry'
     const message = `${key} must be what otel() of statewright/otel gives, or an object with begin(run).`
     throw new ConfigError('invalid_config', message, key)
   }

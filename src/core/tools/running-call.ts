@@ -231,9 +231,11 @@ export class RunningCall {
     const lacksContext = this.#options.context === undefined && readsContext(tool, error)
     const message = lacksContext ? `${words}. ${contextHint}` : words
     const status = kind === 'policy_denied' ? 'denied' : 'error'
-    const said = findPublicMessage(error)
+    const publicMessage = findPublicMessage(error)
     const toPages =
-      said === undefined ? {} : { publicMessage: limitText(said, this.#options.maxResultChars).content }
+      publicMessage === undefined
+        ? {}
+        : { publicMessage: limitText(publicMessage, this.#options.maxResultChars).content }
     const failure = { ...this.#toFailure(status, explanations[kind](tool.name, message), kind), ...toPages }
     this.#end(rememberThrown(failure, error))
   }

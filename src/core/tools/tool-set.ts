@@ -213,9 +213,9 @@ function refreshEntry(lot: EntryTools): EntryTools {
 /** Assigns names to entries. An entry keeps its names, so a new tool cannot replace a known one. */
 function assignOwners(lots: readonly EntryTools[], before: ReadonlyMap<string, number>): Map<string, number> {
   const claims = lots.flatMap(({ tools }, index) => tools.map(({ name }) => ({ name, index })))
-  const kept = claims.filter(({ name, index }) => before.get(name) === index)
+  const winners = claims.filter(({ name, index }) => before.get(name) === index)
   // The first of several entries wins.
-  return new Map([...kept, ...claims].toReversed().map(({ name, index }) => [name, index]))
+  return new Map([...winners, ...claims].toReversed().map(({ name, index }) => [name, index]))
 }
 
 function isFirst({ tools }: EntryTools, tool: Tool): boolean {

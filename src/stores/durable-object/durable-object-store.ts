@@ -56,8 +56,8 @@ const instances = new WeakMap<ObjectStorage, string>()
  * @throws {ConfigError} `invalid_config` for a storage without SQLite
  */
 export function durableObjectStore(options: DurableObjectStoreOptions): SyncSessionStore {
-  const { storage, now: given = () => systemClock.now() } = checkOptions(options)
-  const now = toWholeTime(given)
+  const { storage, now: clock = () => systemClock.now() } = checkOptions(options)
+  const now = toWholeTime(clock)
   const instance = instances.get(storage) ?? createId()
   instances.set(storage, instance)
   const tables = translateErrors(() => openTables(storage))
@@ -99,8 +99,8 @@ export function durableObjectStore(options: DurableObjectStoreOptions): SyncSess
 
   const toListed = (row: ObjectSession): ListedSession => {
     const { id, createdAt, updatedAt, head, summary, title } = row
-    const told = withTitle(parseSummary(summary), title)
-    return { id, createdAt, updatedAt, head, summary: told, holder: findHolder(row) }
+    const shown = withTitle(parseSummary(summary), title)
+    return { id, createdAt, updatedAt, head, summary: shown, holder: findHolder(row) }
   }
 
   return {
@@ -231,7 +231,7 @@ export function durableObjectStore(options: DurableObjectStoreOptions): SyncSess
 
     timers: {
       get: (id) => use(() => timers.get(id)),
-      set: (given) => writeTimers(() => timers.set(given), given.length === 0),
+      set: (changes) => writeTimers(() => timers.set(changes), changes.length === 0),
       listDue(options) {
         const due = use(() => timers.listDue(options))
         readUntil = due.now

@@ -29,14 +29,14 @@ export async function openPostgresBudgets(
   await query(createTablesSql(schema), [])
   const sql = createStatements(schema)
   return {
-    async reserve(asked) {
-      const [row] = await query<BudgetRow>(sql.reserve, toReserveValues(asked, time()))
+    async reserve(options) {
+      const [row] = await query<BudgetRow>(sql.reserve, toReserveValues(options, time()))
       // Without a row, the budget does not exist and the requested window is not the current one.
-      const none = { budget: asked.budget, terms: asked.terms, windowAt: asked.windowAt, live: 0 }
+      const none = { budget: options.budget, terms: options.terms, windowAt: options.windowAt, live: 0 }
       const nothing = { spent: { nanoUsd: 0, tokens: 0 }, reserved: { nanoUsd: 0, tokens: 0 } }
       const { id, now, granted } = row as BudgetRow
       if (id === null) return { ...none, ...nothing, now: Number(now), granted: false }
-      return { ...toStoredBudget(row as BudgetRow), granted: granted === asked.reservation }
+      return { ...toStoredBudget(row as BudgetRow), granted: granted === options.reservation }
     },
 
     async settle({ reservation, nanoUsd, tokens }) {
@@ -57,9 +57,9 @@ export async function openPostgresBudgets(
   }
 }
 
-function toReserveValues(asked: ReserveOptions, time: number | null): unknown[] {
-  const { budget, terms, windowAt, windowEndsAt, reservation, nanoUsd, tokens } = asked
-  const { allowance, ttlMs, countsLost } = asked
+function toReserveValues(options: ReserveOptions, time: number | null): unknown[] {
+  const { budget, terms, windowAt, windowEndsAt, reservation, nanoUsd, tokens } = options
+  const { allowance, ttlMs, countsLost } = options
   return [
     budget,
     time,

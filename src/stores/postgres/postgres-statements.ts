@@ -117,8 +117,8 @@ export function createStatements(schema: string) {
     get: `SELECT ${entry} FROM ${sessions} s WHERE head > 0 AND id = $1`,
 
     /** Lists sessions by conditions, for one state or any. `$1` is null. */
-    list: (asked: Listing): { text: string; values: unknown[] } =>
-      createListStatement({ sessions, tags }, entry, asked),
+    list: (listing: Listing): { text: string; values: unknown[] } =>
+      createListStatement({ sessions, tags }, entry, listing),
 
     /** $1 names, $2 values. Rarest first, counted up to a thousand sessions. */
     sortTags: `
@@ -172,23 +172,23 @@ function createListStatement(
   { prefix, tags, states, agent, parent, children, since, before, limit, after }: Listing,
 ): { text: string; values: unknown[] } {
   const values: unknown[] = []
-  const given = (value: unknown, type: string): string => `$${values.push(value) + 2}::${type}`
+  const bind = (value: unknown, type: string): string => `$${values.push(value) + 2}::${type}`
   const isTag = (table: string, [name, value]: Listing['tags'][number]): string =>
-    `${table}.name = ${given(name, 'text')} AND ${table}.value = ${given(value, 'text')}`
+    `${table}.name = ${bind(name, 'text')} AND ${table}.value = ${bind(value, 'text')}`
   const hasTag = (tag: Listing['tags'][number]): string =>
     `EXISTS (SELECT FROM ${tagTable} o WHERE o.session_id = s.id AND ${isTag('o', tag)})`
 
-  const asked: string[] = []
-  if (agent !== null) asked.push(`s.agent = ${given(agent, 'text')}`)
-  if (parent !== null) asked.push(`s.parent = ${given(parent, 'text')}`)
-  else if (!children) asked.push('s.parent IS NULL')
+  const filters: string[] = []
+  if (agent !== null) filters.push(`s.agent = ${bind(agent, 'text')}`)
+  if (parent !== null) filters.push(`s.parent = ${bind(parent, 'text')}`)
+  else if (!children) filters.push('s.parent IS NULL')
   const [from, to] = prefix === null ? [] : toIdRange(prefix)
-  if (from !== undefined) asked.push(`s.id >= ${given(from, 'text')} AND s.id < ${given(to, 'text')}`)
+  if (from !== undefined) filters.push(`s.id >= ${bind(from, 'text')} AND s.id < ${bind(to, 'text')}`)
   const [first, ...others] = tags
-  asked.push(...others.map(hasTag))
-  const last = given(limit, 'bigint')
-  const [sinceTime, beforeTime] = [since, before].map((time) => time !== null && given(time, 'bigint'))
-  const position = after && { at: given(Math.floor(after.updatedAt), 'bigint'), id: given(after.id, 'text') }
+  filters.push(...others.map(hasTag))
+  const last = bind(limit, 'bigint')
+  const [sinceTime, beforeTime] = [since, before].map((time) => time !== null && bind(time, 'bigint'))
+  const position = after && { at: bind(Math.floor(after.updatedAt), 'bigint'), id: bind(after.id, 'text') }
 
   const resting = first
     ? {
@@ -205,9 +205,9 @@ function createListStatement(
     which: ['s.token IS NOT NULL AND s.head > 0', ...(first ? [hasTag(first)] : [])],
   }
   const ways = (states === null ? [null] : [...new Set(states)]).flatMap((state) => {
-    const stateValue = state === null ? null : given(state, 'text')
+    const stateValue = state === null ? null : bind(state, 'text')
     return [resting, held].map(({ source, time, id, which }) => {
-      const conditions = [...which, ...asked]
+      const conditions = [...which, ...filters]
       if (stateValue !== null) conditions.push(`s.state = ${stateValue}`)
       if (sinceTime) conditions.push(`${time} >= ${sinceTime}`)
       if (beforeTime) conditions.push(`${time} < ${beforeTime}`)

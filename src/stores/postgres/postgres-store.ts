@@ -117,8 +117,8 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
 
   const write = async (group: readonly PendingAppend[]): Promise<void> => {
     const rows = await query<AppendedRow>(sql.append, toAppendValues(group, time()))
-    const told = new Map(rows.map((row) => [row.id, toAppended(row)]))
-    for (const one of group) one.settle(told.get(one.lease.sessionId) ?? null)
+    const appended = new Map(rows.map((row) => [row.id, toAppended(row)]))
+    for (const one of group) one.settle(appended.get(one.lease.sessionId) ?? null)
   }
 
   const alone = async (append: PendingAppend): Promise<void> => {
@@ -158,8 +158,8 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
         const expiresAt = Number(expires_at)
         return { sessionId, token, holder, expiresAt, inbox: Number(inbox), head: Number(head) }
       }
-      const taken = await take(null)
-      if (taken) return taken
+      const lease = await take(null)
+      if (lease) return lease
       const row = await sessionOf(sessionId)
       const again = !row?.held || isProcessGone(row.process) ? await take(row?.token ?? null) : undefined
       if (again) return again
@@ -194,8 +194,8 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
     async append(lease, records, summary, { release: isLast = false } = {}) {
       const { sessionId, token } = lease
       checkRecords(sessionId, records)
-      const told = await groups.add({ lease, records, summary, isLast })
-      if (told) return told
+      const appended = await groups.add({ lease, records, summary, isLast })
+      if (appended) return appended
       const row = await sessionOf(sessionId)
       if (row?.held === true && row.token === token) checkFollows(sessionId, records, Number(row.head))
       throw leaseLostError(lease)

@@ -30,7 +30,7 @@ const strategies: [string, FitStrategy][] = [
 
 /** The parts that must stay: lead, newest user message, steering, newest unit. */
 function indispensable(messages: readonly Message[]): Set<Message> {
-  const { lead, said, latest } = findLandmarks(messages)
+  const { lead, userIndices: said, latest } = findLandmarks(messages)
   return new Set(messages.filter((_, i) => i < lead || i >= latest || said.includes(i)))
 }
 
