@@ -34,16 +34,28 @@ function addEventSeq(data: string, seq: number): string {
 /**
  * Verifies a record and parses its content.
  * @throws {StoreError} `corrupt_log`, naming the last good record, if the record is damaged or does not follow `after`;
- * `newer_log` if a newer version of Statewright wrote it
+ * `newer_log` if a newer version of Statewright wrote it; `machine_session` for the session of a machine
  */
 export function openRecord(record: LogRecord, after: number, sessionId: string): RecordContent {
+  const content = verifyRecord(record, after, sessionId)
+  const { machine } = content as { machine?: unknown }
+  if (typeof machine === 'string') throw machineSessionError(sessionId, machine)
+  return content
+}
+
+/** Verifies a record of any kind of session, and parses its content. */
+export function verifyRecord(
+  record: LogRecord,
+  after: number,
+  sessionId: string,
+): RecordContent & Record<string, unknown> {
   const { seq, at, type, data, check } = record
   if (seq !== after + 1) throw damagedLogError(sessionId, after, `record ${after + 1} is missing`)
   if (check !== computeChecksum(seq, at, type, data))
     throw damagedLogError(sessionId, after, `record ${seq} is damaged`)
-  let entry: RecordContent
+  let entry: RecordContent & Record<string, unknown>
   try {
-    entry = { type, ...(JSON.parse(data) as object) } as RecordContent
+    entry = { type, ...(JSON.parse(data) as object) } as typeof entry
   } catch (error) {
     throw damagedLogError(sessionId, after, `record ${seq} is not JSON`, error)
   }
@@ -54,6 +66,16 @@ export function openRecord(record: LogRecord, after: number, sessionId: string):
   if (unknown === null) return entry
   const text = `Session '${sessionId}' ${unknown}. Open it with the newer Statewright that wrote it.`
   throw new StoreError('newer_log', text, sessionId)
+}
+
+/** An agent cannot continue the session of a machine. */
+function machineSessionError(sessionId: string, machine: string): StoreError {
+  return new StoreError(
+    'machine_session',
+    `Session '${sessionId}' belongs to the machine '${machine}', not to an agent. Use send, settled, replay and fork of ` +
+      "durable(machine, …), from 'statewright/durable'.",
+    sessionId,
+  )
 }
 
 /** The part of a record's format that this version does not support, as a predicate, or null. */

@@ -9,6 +9,7 @@ import type { Lease, LogRecord } from './store.js'
  * - `corrupt_log`: a record is damaged or missing; the message names the last good one
  * - `newer_log`: written by a newer version of Statewright
  * - `unknown_state`: a snapshot has a state that this machine does not have
+ * - `machine_session`: the session belongs to a machine of `statewright/durable`, not to an agent
  * - `disk_full`, `read_only`, `store_unavailable`: the storage rejects the operation
  */
 export type StoreErrorCode =
@@ -19,6 +20,7 @@ export type StoreErrorCode =
   | 'corrupt_log'
   | 'newer_log'
   | 'unknown_state'
+  | 'machine_session'
   | 'disk_full'
   | 'read_only'
   | 'store_unavailable'

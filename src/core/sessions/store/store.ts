@@ -64,6 +64,8 @@ export interface SessionSummary {
   state: AgentState | null
   /** The reason of the latest run's state. */
   reason: Reason | null
+  /** The state of a machine of `statewright/durable`: `reviewing`. Absent for agents. */
+  value?: string
   /** When the sleeping run wakes, in milliseconds since the epoch. Absent for an interactive run. */
   wakeAt?: number
   /** The session is a fork whose run was never resumed, so no host wakes or continues it. */

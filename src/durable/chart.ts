@@ -1,0 +1,380 @@
+import {
+  type AnyActorScope,
+  type AnyActorLogic,
+  type AnyActorRef,
+  type AnyEventObject,
+  type AnyMachineSnapshot,
+  type AnyStateMachine,
+  transition,
+} from 'xstate'
+import { ConfigError, describeError, StatewrightError, UsageError } from '../core/base/errors.js'
+import type {
+  MachineEvent,
+  StoredActor,
+  StoredDelay,
+  StoredMachineState,
+} from '../core/sessions/log/machine-record.js'
+import { copyJson } from './plain-json.js'
+
+/** What a step needs besides the state and the event. */
+export interface StepTime {
+  /** Milliseconds since the epoch, by the store's clock. */
+  now: number
+  /** The number of the record that the step writes. */
+  seq: number
+  /** Receives the events that the chart's functions send to `self`. */
+  sendToSelf: (event: AnyEventObject) => void
+}
+
+/** An actor that starts with a step, and its input as the chart returned it. */
+export interface StartedActor extends StoredActor {
+  id: string
+  input: unknown
+}
+
+export interface Step {
+  state: StoredMachineState
+  starts: StartedActor[]
+  /** Functions to run when the record is durable. */
+  effects: (() => void)[]
+  /** Events for agents in flight. */
+  sent: { to: string; event: AnyEventObject }[]
+}
+
+const emptyState: StoredMachineState = {
+  status: 'active',
+  value: {},
+  context: {},
+  actors: {},
+  delays: [],
+  queue: [],
+  held: [],
+  inbox: 0,
+  keys: [],
+}
+
+/** Stands for a running actor in the pure transitions. It keeps the input. */
+const stub = {
+  getInitialSnapshot: (_scope: unknown, input: unknown) => ({
+    status: 'active',
+    output: undefined,
+    error: undefined,
+    input,
+  }),
+  transition: (snapshot: unknown) => snapshot,
+  getPersistedSnapshot: (snapshot: unknown) => snapshot,
+} as unknown as AnyActorLogic
+
+interface ExecutableAction {
+  type: string
+  info: Record<string, unknown>
+  params: unknown
+  exec?: ((info: unknown, params: unknown) => void) | undefined
+}
+
+/**
+ * The transitions of a machine as functions of stored states. Each step starts from plain JSON, so that a step after a
+ * restart cannot differ from one before it.
+ */
+export class Chart {
+  readonly machine: AnyStateMachine
+  readonly #stubbed: AnyStateMachine
+
+  constructor(machine: AnyStateMachine) {
+    this.machine = machine
+    const names = Object.keys(machine.implementations.actors)
+    this.#stubbed = machine.provide({ actors: Object.fromEntries(names.map((name) => [name, stub])) })
+  }
+
+  /** Whether a state of the chart names this event. */
+  knows(type: string): boolean {
+    return this.machine.events.some(
+      (known: string) =>
+        known === '*' ||
+        known === type ||
+        (known.endsWith('.*') && `${type}.`.startsWith(known.slice(0, -1))),
+    )
+  }
+
+  /** @throws {UsageError} `transition_failed`, `not_json`, `unsupported_actor` */
+  start(input: unknown, time: StepTime): Step {
+    return this.#step(emptyState, 'xstate.init', time, (scope) =>
+      this.#stubbed.getInitialSnapshot(scope, input),
+    )
+  }
+
+  /** @throws as `start` */
+  take(state: StoredMachineState, event: MachineEvent, time: StepTime): Step {
+    return this.#step(state, event.type, time, (scope, before) =>
+      this.#stubbed.transition(before as AnyMachineSnapshot, event, scope as never),
+    )
+  }
+
+  /** The names of the states and actors of a stored state that this chart does not have. */
+  findMissing({ value, actors, status }: StoredMachineState): string[] {
+    const missing = Object.values(actors)
+      .filter(({ src }) => !(src in this.machine.implementations.actors))
+      .map(({ src }) => `the actor '${src}'`)
+    if (status !== 'active') return missing
+    const states = findMissingStates(this.machine.config as ChartNode, value)
+    return [...states.map((name) => `the state '${name}'`), ...missing]
+  }
+
+  #step(
+    state: StoredMachineState,
+    type: string,
+    { now, seq, sendToSelf }: StepTime,
+    work: (scope: AnyActorScope, before: AnyMachineSnapshot | null) => AnyMachineSnapshot,
+  ): Step {
+    let before: AnyMachineSnapshot | null = null
+    const run = (scope: AnyActorScope): AnyMachineSnapshot => {
+      scope.self.send = sendToSelf
+      if (type !== 'xstate.init') before = this.#restore(state, scope)
+      return work(scope, before)
+    }
+    let after: AnyMachineSnapshot
+    let actions: ExecutableAction[]
+    let self: AnyActorRef | undefined
+    try {
+      const shell = {
+        getInitialSnapshot: () => ({ status: 'active', output: undefined, error: undefined }),
+        transition: (_snapshot: unknown, _event: unknown, scope: AnyActorScope) => {
+          self = scope.self
+          return run(scope)
+        },
+        getPersistedSnapshot: (snapshot: unknown) => snapshot,
+      } as unknown as AnyActorLogic
+      ;[after, actions] = transition(shell, {} as never, { type: 'step' }) as unknown as [
+        AnyMachineSnapshot,
+        ExecutableAction[],
+      ]
+      if (type === 'xstate.init' && after.status === 'error') throw after.error
+    } catch (cause) {
+      if (cause instanceof StatewrightError) throw cause
+      throw new UsageError(
+        'transition_failed',
+        `The event '${type}' changed nothing, because a guard or an action of the chart failed: ${describeError(cause)}`,
+        type,
+        { cause },
+      )
+    }
+    const invoked = listInvokedIds(after)
+    refuseSpawned(after, invoked)
+    const running = (before as AnyMachineSnapshot | null)?.children ?? {}
+    const starts = listStarts(after, running, seq)
+    const kept = Object.entries(state.actors).filter(
+      ([id]) => after.status === 'active' && after.children[id] === running[id],
+    )
+    const { effects, sent, delays, queue } = sortActions(actions, { now, self, state })
+    const {
+      machine: _m,
+      children: _c,
+      _nodes: _n,
+      tags: _t,
+      ...plain
+    } = after as AnyMachineSnapshot & { _nodes: unknown }
+    const isActive = after.status === 'active'
+    return {
+      starts: isActive ? starts : [],
+      effects,
+      sent,
+      state: {
+        ...state,
+        status: after.status,
+        value: plain.value,
+        context: copyJson(after.context, 'context'),
+        ...(after.output !== undefined && { output: copyJson(after.output, 'output') }),
+        ...(after.error !== undefined && { error: after.error }),
+        historyValue: (
+          this.machine.getPersistedSnapshot({ ...after, children: {} } as never) as { historyValue?: unknown }
+        ).historyValue,
+        // The state that waited for a held outcome may have been left since.
+        held: state.held.filter(
+          ({ event: { actorId } }) =>
+            invoked.has(String(actorId)) && !starts.some(({ id }) => id === actorId),
+        ),
+        actors: isActive
+          ? Object.fromEntries([
+              ...kept,
+              ...starts.map(({ id, src, at, key }) => [id, { src, at, key }] as const),
+            ])
+          : {},
+        delays: isActive ? delays : [],
+        queue: isActive ? queue : [],
+      },
+    }
+  }
+
+  #restore(
+    { actors, delays: _d, queue: _q, held: _h, inbox: _i, keys: _k, ...stored }: StoredMachineState,
+    scope: unknown,
+  ) {
+    const children = Object.fromEntries(
+      Object.entries(actors).map(([id, { src }]) => [
+        id,
+        { src, syncSnapshot: false, snapshot: { status: 'active' } },
+      ]),
+    )
+    return this.#stubbed.restoreSnapshot(
+      { ...structuredClone(stored), children } as never,
+      scope as never,
+    ) as AnyMachineSnapshot
+  }
+}
+
+function listInvokedIds(snapshot: AnyMachineSnapshot): ReadonlySet<string> {
+  // oxlint-disable-next-line no-underscore-dangle -- XState has no public list of the active states
+  const nodes = (snapshot as unknown as { _nodes: { invoke: { id: string }[] }[] })._nodes
+  return new Set(nodes.flatMap(({ invoke }) => invoke.map(({ id }) => id)))
+}
+
+/** Only the actors that states invoke have a name and a place to which a restart can return. */
+function refuseSpawned({ status, children }: AnyMachineSnapshot, invoked: ReadonlySet<string>): void {
+  const spawned = Object.keys(children).find((id) => !invoked.has(id))
+  if (status !== 'active' || spawned === undefined) return
+  throw new UsageError(
+    'unsupported_actor',
+    `The chart spawned the actor '${spawned}', which cannot be stored. Invoke the actor in a state instead.`,
+    spawned,
+  )
+}
+
+interface ChartNode {
+  states?: Record<string, ChartNode>
+}
+
+function findMissingStates(node: ChartNode | undefined, value: unknown, path: string[] = []): string[] {
+  const names =
+    typeof value === 'string' ? { [value]: undefined } : ((value ?? {}) as Record<string, unknown>)
+  return Object.entries(names).flatMap(([name, inner]) => {
+    const child = node?.states?.[name]
+    if (!child) return [[...path, name].join('.')]
+    return inner === undefined ? [] : findMissingStates(child, inner, [...path, name])
+  })
+}
+
+function listStarts(after: AnyMachineSnapshot, running: Record<string, unknown>, at: number): StartedActor[] {
+  const started = Object.entries(after.children).filter(([id, ref]) => ref && running[id] !== ref)
+  const places = new Map<string, number>()
+  return started.map(([id, ref]) => {
+    const src = String((ref as { src: unknown }).src)
+    const place = (places.get(src) ?? 0) + 1
+    places.set(src, place)
+    const { input } = (ref as AnyActorRef).getSnapshot() as { input?: unknown }
+    return { id, src, at, key: `${src}.${at}${place > 1 ? `.${place}` : ''}`, input }
+  })
+}
+
+/** Separates the built-in actions, which become part of the state, from the functions of the chart. */
+function sortActions(
+  actions: readonly ExecutableAction[],
+  { now, self, state }: { now: number; self: AnyActorRef | undefined; state: StoredMachineState },
+): Pick<Step, 'effects' | 'sent'> & Pick<StoredMachineState, 'delays' | 'queue'> {
+  const effects: (() => void)[] = []
+  const sent: Step['sent'] = []
+  const queue = [...state.queue]
+  let delays = [...state.delays]
+  const addDelay = (event: AnyEventObject, delay: number, id: string | undefined): void => {
+    const added: StoredDelay = {
+      id: id ?? `delay.${delays.length}.${now}`,
+      event: copyJson(event, 'event'),
+      at: Math.min(now + Math.max(0, Math.round(delay)), 8.64e15),
+    }
+    delays = [...delays.filter((one) => one.id !== added.id), added]
+  }
+  for (const { type, info, params, exec } of actions) {
+    const { event, delay, id, to, sendId } = (params ?? {}) as {
+      event: AnyEventObject
+      delay?: number
+      id?: string
+      to?: { id: string }
+      sendId?: string
+    }
+    if (type === 'xstate.raise' && delay !== undefined) addDelay(event, delay, id)
+    else if (type === 'xstate.cancel') delays = delays.filter((one) => one.id !== sendId)
+    else if (type === 'xstate.sendTo') {
+      if (to === self && delay !== undefined) addDelay(event, delay, id)
+      else if (to === self) queue.push(copyJson(event, 'event'))
+      else if (delay === undefined && to) sent.push({ to: to.id, event })
+      else
+        throw new UsageError(
+          'unsupported_actor',
+          `The chart sends '${event.type}' to an actor with a delay. Use after or raise with a delay, then sendTo.`,
+          event.type,
+        )
+    } else if (!type.startsWith('xstate.') && exec) effects.push(() => exec(info, params))
+  }
+  return { effects, sent, delays, queue }
+}
+
+/**
+ * Checks that the chart can be stored. `isAgent` recognizes the machine of an agent.
+ * @throws {ConfigError} `invalid_machine`, `missing_actor`, `unsupported_actor`
+ */
+export function checkChart(
+  machine: AnyStateMachine,
+  once: readonly string[],
+  isAgent: (logic: unknown) => boolean,
+): void {
+  const { actors } = machine.implementations as { actors: Record<string, AnyActorLogic | undefined> }
+  if (typeof machine.config.id !== 'string' || machine.config.id === '')
+    throw new ConfigError(
+      'invalid_machine',
+      'durable(machine): give the machine an id. Its sessions are stored with it.',
+      'id',
+    )
+  for (const { state, src } of listInvoked(machine.root)) {
+    if (typeof src !== 'string' || src.startsWith('xstate.invoke.'))
+      throw new ConfigError(
+        'unsupported_actor',
+        `The state '${state}' invokes an actor without a name. Name it in setup({ actors }), and invoke it by that name.`,
+        state,
+      )
+    const logic = actors[src]
+    if (logic === undefined)
+      throw new ConfigError(
+        'missing_actor',
+        `The state '${state}' invokes '${src}', which is missing: durable(machine, { actors: { ${src} } }).`,
+        src,
+      )
+    if (!isAgent(logic) && !isPromiseLogic(logic))
+      throw new ConfigError(
+        'unsupported_actor',
+        `The state '${state}' invokes '${src}', which is neither fromPromise(…) nor an agent. Other actors cannot be stored.`,
+        src,
+      )
+  }
+  for (const name of once) {
+    const logic = actors[name]
+    if (logic !== undefined && !isAgent(logic) && isPromiseLogic(logic)) continue
+    throw new ConfigError(
+      'invalid_config',
+      `once: '${name}' is not a fromPromise actor of this machine.`,
+      'once',
+    )
+  }
+}
+
+interface RootNode {
+  id: string
+  invoke: readonly { src: unknown }[]
+  states: Record<string, RootNode>
+}
+
+function listInvoked(node: unknown): { state: string; src: unknown }[] {
+  const { id, invoke, states } = node as RootNode
+  return [...invoke.map(({ src }) => ({ state: id, src })), ...Object.values(states).flatMap(listInvoked)]
+}
+
+/** XState does not mark the logic of `fromPromise`, but only that logic ends with this event. */
+export function isPromiseLogic(logic: AnyActorLogic): boolean {
+  if (!('config' in logic) || typeof logic.start !== 'function') return false
+  try {
+    const before = { status: 'active', output: undefined, error: undefined, input: undefined }
+    const event = { type: 'xstate.promise.resolve', data: 'probe' }
+    const after = logic.transition(before as never, event as never, {} as never) as { output?: unknown }
+    return after.output === 'probe'
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,123 @@
+import type {
+  AnyActorLogic,
+  AnyStateMachine,
+  ContextFrom,
+  EventFromLogic,
+  InputFrom,
+  OutputFrom,
+  StateValueFrom,
+} from 'xstate'
+import type { Clock } from '../core/base/clock.js'
+import type { StoredMachineState } from '../core/sessions/log/machine-record.js'
+import type { ListedSession, SessionStore } from '../core/sessions/store/store.js'
+
+/** Options of `durable`. */
+export interface DurableOptions<Machine extends AnyStateMachine> {
+  /** Where the sessions are stored. */
+  store: SessionStore
+  /** The actors that the machine does not have yet, as for `machine.provide`. */
+  actors?: Record<string, AnyActorLogic>
+  /**
+   * The promise actors that must not run again after a crash. The chart gets their error event instead, and
+   * `event.error.code` is `in_doubt`.
+   */
+  once?: readonly (string & keyof Machine['implementations']['actors'])[] | readonly string[]
+  /** Measures the waits of this process. Default: the system clock. Delays follow the clock of the store. */
+  clock?: Clock
+  /**
+   * Returns the state to open, when the chart has another `version`, or lacks a state or an actor of a session. `from` is
+   * the version that wrote the state.
+   */
+  migrate?: (
+    state: Pick<StoredMachineState, 'value' | 'context'>,
+    options: { from: string | undefined },
+  ) =>
+    | Partial<Pick<StoredMachineState, 'value' | 'context'>>
+    | Promise<Partial<Pick<StoredMachineState, 'value' | 'context'>>>
+  /** Receives errors of work in the background. Defaults to a process warning. */
+  onError?: (error: unknown, at: { session?: string }) => void
+}
+
+/** The state of a session at a rest. */
+export interface SettledState<Machine extends AnyStateMachine> {
+  status: 'active' | 'done' | 'error' | 'stopped'
+  /** The current states. */
+  value: StateValueFrom<Machine>
+  context: ContextFrom<Machine>
+  /** The output of a machine that is done. */
+  output?: OutputFrom<Machine>
+  /** Why the machine ended in an error, as plain data. */
+  error?: unknown
+  /** The number of the last record. */
+  head: number
+}
+
+/** Options of `worker`. */
+export interface WorkerOptions {
+  /** Time between two polls of the store, in milliseconds. Default: 1,000. */
+  pollMs?: number
+  /** Maximum number of sessions that the worker continues at the same time. Default: 50. */
+  concurrency?: number
+}
+
+/** Continues sessions whose time has come, that have unread events, or that a dead process left. */
+export interface DurableWorker {
+  /** The number of sessions that the worker runs. */
+  readonly active: number
+  /**
+   * Stops where another process can continue. Waits for actors in `once`. Other actors are aborted, and run again in
+   * another process.
+   */
+  drain(): Promise<void>
+}
+
+/** The sessions of a machine in a store. */
+export interface DurableMachine<Machine extends AnyStateMachine> {
+  /** The machine with its actors, for `generatePaths` and other tests. */
+  readonly machine: Machine
+  /**
+   * Starts a session. Resolves when it is stored. A second call with the same input changes nothing.
+   * @example await claims.start('claim-17', { input: { amount: 900 } })
+   * @throws {UsageError} `already_started` with another input, `other_session`, `not_json`, `transition_failed`, `draining`
+   */
+  start(
+    id: string,
+    ...options: undefined extends InputFrom<Machine>
+      ? [options?: { input?: InputFrom<Machine> }]
+      : [options: { input: InputFrom<Machine> }]
+  ): Promise<void>
+  /**
+   * Sends an event to a session, from any process. Resolves when it is stored. A session takes the events of one sender
+   * in order, each once. An event with a `key` that the session knows is not taken again.
+   * @example await claims.send('claim-17', { type: 'APPROVE', by: 'ann' }, { key: 'approval-4' })
+   * @throws {UsageError} `unknown_event`, `not_json`, `session_ended`, `other_session`
+   * @throws {StoreError} `unknown_session`
+   */
+  send(id: string, event: EventFromLogic<Machine>, options?: { key?: string }): Promise<void>
+  /**
+   * Waits until the machine waits for an event or for a time, or has ended.
+   * @example const { value, context } = await claims.settled('claim-17')
+   * @throws {UsageError} `not_settled` after `timeoutMs`, `transition_failed` and `not_json` for an event that changed nothing,
+   * `chart_changed`
+   * @throws {StoreError} `unknown_session`
+   */
+  settled(id: string, options?: { timeoutMs?: number }): Promise<SettledState<Machine>>
+  /**
+   * Starts a worker. Run one in each process that does the work.
+   * @example
+   * const worker = claims.worker()
+   * process.once('SIGTERM', () => void worker.drain().then(() => process.exit(0)))
+   */
+  worker(options?: WorkerOptions): DurableWorker
+  /**
+   * The sessions of this machine, last written first. `summary.value` is the state.
+   * @example for await (const { id, summary } of claims.list()) console.log(id, summary?.value)
+   */
+  list(): AsyncGenerator<ListedSession>
+  /**
+   * Deletes a session. Returns false if it does not exist.
+   * @example await claims.delete('claim-17')
+   * @throws {StoreError} `session_busy`
+   */
+  delete(id: string): Promise<boolean>
+}

@@ -1,0 +1,525 @@
+import {
+  type AnyActorLogic,
+  type AnyActorRef,
+  type AnyEventObject,
+  type AnyStateMachine,
+  createActor,
+} from 'xstate'
+import { canonicalForms } from '../../guards/lib/canonical-json.js'
+import { readElapsed, systemClock, toWholeClock, wait } from '../core/base/clock.js'
+import { ConfigError, StatewrightError, UsageError } from '../core/base/errors.js'
+import { expectKnownOptions } from '../core/config/other-names.js'
+import { listSessions } from '../core/run/delete-sessions.js'
+import { AlarmWaker, getTimers } from '../core/sessions/alarm-waker.js'
+import { deleteSession } from '../core/sessions/delete-session.js'
+import { notifyHolder } from '../core/sessions/inbox/inbox-holders.js'
+import {
+  createMachineLabel,
+  type MachineRecord,
+  type StoredMachineState,
+} from '../core/sessions/log/machine-record.js'
+import { acquireSessionLog } from '../core/sessions/open-session.js'
+import { checkStore } from '../core/sessions/store/checked-store.js'
+import { checkSessionId } from '../core/sessions/store/session-id.js'
+import type { Lease, ListedSession, SessionStore } from '../core/sessions/store/store.js'
+import { StoreError, unknownSessionError } from '../core/sessions/store/store-error.js'
+import { Chart, checkChart, type StartedActor } from './chart.js'
+import type {
+  DurableMachine,
+  DurableOptions,
+  DurableWorker,
+  SettledState,
+  WorkerOptions,
+} from './durable-options.js'
+import { formatMessage, formatStateValue, MachineLog, readLogEnd } from './machine-log.js'
+import { type ActorHost, MachineHold, type RunningActor, warn } from './machine-hold.js'
+import { copyJson } from './plain-json.js'
+
+/** The keys of the actors that this process runs. */
+const keysByActor = new WeakMap<object, string>()
+
+/**
+ * The idempotency key of a promise actor, the same whenever the actor runs again: `claim-17:pay.12`. Pass it to a service
+ * that must not act twice.
+ * @example
+ * const pay = fromPromise(({ input, self }) => bank.pay(input, { key: idempotencyKey(self) }))
+ * @throws {UsageError} `no_key` for an actor that no durable machine runs
+ */
+export function idempotencyKey(self: AnyActorRef): string {
+  const key = keysByActor.get(self)
+  if (key !== undefined) return key
+  throw new UsageError('no_key', 'idempotencyKey(self): no durable machine runs this actor.', 'self')
+}
+
+interface LocalSession {
+  hold: MachineHold
+  done: Promise<void>
+}
+
+const optionKeys = [
+  'store',
+  'actors',
+  'once',
+  'clock',
+  'migrate',
+  'onError',
+] as const satisfies (keyof DurableOptions<AnyStateMachine>)[]
+
+/** The time between two looks at a session that another process holds, in milliseconds. */
+const lookMs = 250
+
+/**
+ * Runs the sessions of an XState machine in a store. Each event that the machine takes is stored before it has an effect,
+ * with the state that it leads to, so that any process can continue a session after a crash.
+ * @example
+ * const claims = durable(claimMachine, { store, actors: { pay }, once: ['pay'] })
+ * await claims.start('claim-17', { input: { amount: 900 } })
+ * await claims.send('claim-17', { type: 'APPROVE', by: 'ann' })
+ * const { value, context } = await claims.settled('claim-17')
+ * @throws {ConfigError} `invalid_machine`, `missing_actor`, `unsupported_actor`, `no_inbox`, `no_timers`, `invalid_config`
+ */
+export function durable<Machine extends AnyStateMachine>(
+  machine: Machine,
+  options: DurableOptions<Machine>,
+): DurableMachine<Machine> {
+  expectKnownOptions('durable', options, optionKeys)
+  const { store, actors, once = [] } = options
+  if (store === undefined)
+    throw new ConfigError(
+      'invalid_config',
+      'durable(machine, { store }): pass a store, such as fileStore({ dir }).',
+      'store',
+    )
+  checkStore(store)
+  if (!store.inbox)
+    throw new ConfigError(
+      'no_inbox',
+      'This store has no inbox, so its sessions take no events. Use memoryStore(), fileStore() or postgresStore().',
+      'store',
+    )
+  const whole = (actors ? machine.provide({ actors: actors as never }) : machine) as Machine
+  checkChart(whole, once, () => false)
+  return new MachineSessions(whole, options)
+}
+
+class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine<Machine> {
+  readonly machine: Machine
+  readonly #chart: Chart
+  readonly #options: DurableOptions<Machine>
+  readonly #store: SessionStore
+  readonly #clock: typeof systemClock
+  readonly #label: string
+  readonly #actors: ActorHost
+  readonly #local = new Map<string, Promise<LocalSession | null>>()
+  readonly #sending = new Map<string, Promise<unknown>>()
+  /** Sessions of other machines and of agents. */
+  readonly #foreign = new Set<string>()
+  #isDraining = false
+
+  constructor(machine: Machine, options: DurableOptions<Machine>) {
+    this.machine = machine
+    this.#options = options
+    this.#store = options.store
+    this.#clock = toWholeClock(options.clock ?? systemClock)
+    this.#chart = new Chart(machine)
+    this.#label = createMachineLabel(machine.id)
+    const once = new Set(options.once)
+    getTimers(this.#store, this.#clock)
+    this.#actors = {
+      isOnce: (src) => once.has(src),
+      run: () => {
+        throw new TypeError('No session.')
+      },
+    }
+  }
+
+  async start(sessionId: string, options: { input?: unknown } = {}): Promise<void> {
+    const id = checkSessionId(sessionId)
+    expectKnownOptions('start', options, ['input'])
+    const input = options.input === undefined ? undefined : copyJson(options.input, 'input')
+    this.#refuseDraining('start')
+    /* oxlint-disable no-await-in-loop -- one look after the other */
+    for (;;) {
+      const local = await this.#take(id, { input })
+      const [first] = local
+        ? await this.#store.read(id, { to: 1 })
+        : await this.#store.read(id, { from: 1, to: 1 })
+      if (first) {
+        const { record } = await readLogEnd(this.#store, id, 1)
+        this.#checkOwner(id, record)
+        if (toCanonical(record?.event['input']) === toCanonical(input)) return
+        throw new UsageError(
+          'already_started',
+          `Session '${id}' was started with another input. Choose another id, or send the session an event.`,
+          id,
+        )
+      }
+      await wait(this.#clock, lookMs)
+    }
+    /* oxlint-enable no-await-in-loop */
+  }
+
+  async send(sessionId: string, event: AnyEventObject, options: { key?: string } = {}): Promise<void> {
+    const id = checkSessionId(sessionId)
+    expectKnownOptions('send', options, ['key'])
+    const text = formatMessage(this.#checkEvent(event), checkKey(options.key))
+    const before = this.#sending.get(id) ?? Promise.resolve()
+    const sent = before.catch(() => undefined).then(() => this.#put(id, text))
+    this.#sending.set(id, sent)
+    try {
+      await sent
+    } finally {
+      if (this.#sending.get(id) === sent) this.#sending.delete(id)
+    }
+  }
+
+  async settled(sessionId: string, options: { timeoutMs?: number } = {}): Promise<SettledState<Machine>> {
+    const id = checkSessionId(sessionId)
+    expectKnownOptions('settled', options, ['timeoutMs'])
+    const { timeoutMs = Infinity } = options
+    const since = readElapsed(this.#clock)
+    let timer: unknown
+    const timeout = new Promise<'late'>((resolve) => {
+      if (timeoutMs !== Infinity) timer = this.#clock.setTimeout(() => resolve('late'), timeoutMs)
+    })
+    const isLate = (): boolean => readElapsed(this.#clock) - since >= timeoutMs
+    try {
+      /* oxlint-disable no-await-in-loop -- one look after the other */
+      for (;;) {
+        const { record, head } = await this.#readEnd(id)
+        if (record.state.status !== 'active') return this.#toSettled(record, head)
+        const local = await this.#take(id)
+        if (local) {
+          const done = await Promise.race([local.done.then(() => 'done' as const), timeout])
+          if (done === 'done') {
+            return this.#toSettled(local.hold.lastRecord ?? record, local.hold.head)
+          }
+        } else await Promise.race([wait(this.#clock, lookMs), timeout])
+        if (isLate()) throw notSettledError(id, timeoutMs, (await this.#readEnd(id)).record.state)
+      }
+      /* oxlint-enable no-await-in-loop */
+    } finally {
+      this.#clock.clearTimeout(timer)
+    }
+  }
+
+  worker(options: WorkerOptions = {}): DurableWorker {
+    expectKnownOptions('worker', options, ['pollMs', 'concurrency'])
+    this.#refuseDraining('worker')
+    const { pollMs = 1000, concurrency = 50 } = options
+    const waker = new AlarmWaker({
+      timers: getTimers(this.#store, this.#clock),
+      clock: this.#clock,
+      pollMs,
+      concurrency,
+      mayWake: ({ agent }) => agent === this.#label,
+      run: (session) => this.#continue(session),
+      listWaiting: () => this.#listUnread(),
+      drain: () => this.#drain(),
+      onError: this.#options.onError,
+    })
+    waker.start()
+    return {
+      get active() {
+        return waker.active
+      },
+      drain: () => waker.stop(),
+    }
+  }
+
+  async *list(): AsyncGenerator<ListedSession> {
+    yield* listSessions(this.#store, { agent: this.#label })
+  }
+
+  async delete(sessionId: string): Promise<boolean> {
+    const id = checkSessionId(sessionId)
+    const { record } = await readLogEnd(this.#store, id)
+    if (record) this.#checkOwner(id, record)
+    return (await deleteSession(this.#store, this.#clock, id)) > 0
+  }
+
+  #refuseDraining(method: string): void {
+    if (this.#isDraining)
+      throw new UsageError(
+        'draining',
+        `${method}(): this process is about to end. Call it in another process.`,
+        method,
+      )
+  }
+
+  #checkEvent(event: AnyEventObject): AnyEventObject {
+    const type: unknown = (event as AnyEventObject | null | undefined)?.type
+    if (typeof type !== 'string')
+      throw new UsageError(
+        'invalid_input',
+        "send(id, event): an event is an object with a type: { type: 'APPROVE' }.",
+        'event',
+      )
+    if (type.startsWith('xstate.') || !this.#chart.knows(type)) {
+      const known = this.machine.events.filter((one: string) => !one.startsWith('xstate.'))
+      throw new UsageError(
+        'unknown_event',
+        `The machine '${this.machine.id}' has no event '${type}'. Its events: ${known.join(', ')}.`,
+        type,
+      )
+    }
+    return copyJson(event, 'event')
+  }
+
+  async #put(id: string, text: string): Promise<void> {
+    const { record } = await this.#readEnd(id)
+    if (record.state.status !== 'active')
+      throw new UsageError(
+        'session_ended',
+        `Session '${id}' has ended and takes no more events. Start another session.`,
+        id,
+      )
+    const { message, holder } = (await this.#store.inbox?.put(id, text)) ?? { message: 0, holder: null }
+    notifyHolder(this.#store, id, message)
+    if (holder === null || this.#local.has(id)) this.#driveLater(id)
+  }
+
+  /** The last record. @throws {StoreError} `unknown_session` */
+  async #readEnd(id: string): Promise<{ record: MachineRecord; head: number }> {
+    const { record, head } = await readLogEnd(this.#store, id)
+    if (head === 0) throw unknownSessionError(id)
+    this.#checkOwner(id, record)
+    return { record, head }
+  }
+
+  #checkOwner(id: string, record: MachineRecord | null): asserts record is MachineRecord {
+    if (record?.machine === this.machine.id) return
+    const owner = record ? `the machine '${record.machine}'` : 'an agent'
+    throw new UsageError(
+      'other_session',
+      `Session '${id}' belongs to ${owner}, not to the machine '${this.machine.id}'. Choose another id.`,
+      id,
+    )
+  }
+
+  /** Drives a session in the background, if no other process holds it. */
+  #driveLater(id: string): void {
+    if (this.#isDraining) return
+    this.#take(id).then(
+      (local) => local?.done.catch(() => undefined),
+      (error: unknown) => this.#report(error, id),
+    )
+  }
+
+  #report(error: unknown, session: string): void {
+    if (error instanceof StatewrightError && error.retryable) return
+    ;(this.#options.onError ?? warn)(error, { session })
+  }
+
+  /** Takes a session that no other process holds, and drives it to its next rest. Null if another process holds it. */
+  #take(id: string, start?: { input: unknown }): Promise<LocalSession | null> {
+    const known = this.#local.get(id)
+    if (known) return known
+    const taken = this.#open(id, start).then(
+      (hold) => ({ hold, done: this.#drive(id, hold) }),
+      (error: unknown) => {
+        this.#local.delete(id)
+        if (error instanceof StoreError && error.code === 'session_busy') return null
+        throw error
+      },
+    )
+    this.#local.set(id, taken)
+    return taken
+  }
+
+  async #drive(id: string, hold: MachineHold): Promise<void> {
+    try {
+      await hold.drive()
+    } catch (error) {
+      this.#local.delete(id)
+      this.#report(error, id)
+      throw error
+    }
+    this.#local.delete(id)
+    // A message may have arrived between the last look and the release.
+    const unread = (await this.#store.inbox?.read(id)) ?? []
+    if (unread.length > 0) this.#driveLater(id)
+  }
+
+  async #open(id: string, start?: { input: unknown }): Promise<MachineHold> {
+    const clock = this.#clock
+    const holder = this.#label
+    return acquireSessionLog(this.#store, id, { clock, holder }, async (lease) => {
+      if (lease.head === 0 || start) {
+        const { head } = await readLogEnd(this.#store, id)
+        if (head === 0) {
+          if (!start) throw unknownSessionError(id)
+          return this.#begin(lease, start.input)
+        }
+      }
+      const end = await readLogEnd(this.#store, id)
+      if (end.head === 0) throw unknownSessionError(id)
+      this.#checkOwner(id, end.record)
+      const state = await this.#fit(id, end.record)
+      const actors = await this.#readActors(id, state)
+      const hold = this.#createHold(
+        new MachineLog({ store: this.#store, lease, clock, holder }, end, this.machine.id),
+        state,
+      )
+      hold.resume(actors)
+      return hold
+    })
+  }
+
+  async #begin(lease: Lease, input: unknown): Promise<MachineHold> {
+    const parts = { store: this.#store, lease, clock: this.#clock, holder: this.#label }
+    const log = new MachineLog(parts, { head: 0, check: '', at: 0, record: null }, this.machine.id)
+    const hold = this.#createHold(log)
+    try {
+      await hold.begin(input)
+      return hold
+    } catch (error) {
+      await log.close()?.catch(() => undefined)
+      throw error
+    }
+  }
+
+  #createHold(log: MachineLog, state?: StoredMachineState): MachineHold {
+    const chart = this.#chart
+    const onError = (error: unknown): void => this.#report(error, log.sessionId)
+    const actors: ActorHost = {
+      ...this.#actors,
+      run: (actor, report) => this.#runPromise(log.sessionId, actor, report),
+    }
+    return new MachineHold(
+      { chart, chartVersion: this.machine.version, log, clock: this.#clock, actors, onError },
+      state,
+    )
+  }
+
+  /** The stored state, if this chart has all of it. */
+  async #fit(id: string, { state, chart }: MachineRecord): Promise<StoredMachineState> {
+    const { migrate } = this.#options
+    const isOther = chart !== this.machine.version
+    const fitted =
+      migrate && (isOther || this.#chart.findMissing(state).length > 0)
+        ? {
+            ...state,
+            ...copyJson(await migrate(pickState(state), { from: chart }), 'the state that migrate returned'),
+          }
+        : state
+    const missing = this.#chart.findMissing(fitted)
+    if (missing.length === 0) return fitted
+    throw new UsageError(
+      'chart_changed',
+      `Session '${id}' needs ${missing.join(' and ')}, which the machine '${this.machine.id}' does not have. Add it again, or ` +
+        "pass migrate to durable(…). 'statewright diff' compares two versions of a machine.",
+      id,
+    )
+  }
+
+  /** The actors in flight with their inputs, which are in the records that started them. */
+  async #readActors(id: string, { actors }: StoredMachineState): Promise<StartedActor[]> {
+    return Promise.all(
+      Object.entries(actors).map(async ([actorId, actor]) => {
+        const { record } = await readLogEnd(this.#store, id, actor.at)
+        return { ...actor, id: actorId, input: record?.starts?.[actorId]?.input }
+      }),
+    )
+  }
+
+  #runPromise(
+    session: string,
+    { id, src, key, input }: StartedActor,
+    report: Parameters<ActorHost['run']>[1],
+  ): RunningActor {
+    const logic = this.machine.implementations.actors[src] as AnyActorLogic
+    const actor = createActor(logic, { id, input })
+    keysByActor.set(actor, `${session}:${key}`)
+    actor.subscribe({
+      complete: () => report.done((actor.getSnapshot() as { output?: unknown }).output),
+      error: (error) => report.failed(error),
+    })
+    actor.start()
+    return { isResting: false, stop: () => void actor.stop() }
+  }
+
+  /** For the worker. @returns the rest of the sleep in milliseconds */
+  async #continue(id: string): Promise<number | undefined> {
+    const local = await this.#take(id)
+    if (!local) throw new StoreError('session_busy', `Session '${id}' is held by another process.`, id)
+    await local.done
+    const { state, now } = local.hold
+    const next = Math.min(...state.delays.map(({ at }) => at))
+    return state.status === 'active' && Number.isFinite(next) ? Math.max(0, next - now) : undefined
+  }
+
+  async #listUnread(): Promise<string[]> {
+    const { inbox } = this.#store
+    const found: { sessionId: string }[] = []
+    if (inbox?.listUnread) found.push(...(await inbox.listUnread()))
+    else {
+      const ids: string[] = []
+      for await (const { id } of this.list()) ids.push(id)
+      found.push(...((await inbox?.findUnread?.(ids)) ?? []))
+    }
+    const unread: string[] = []
+    for (const { sessionId } of found) {
+      if (this.#foreign.has(sessionId) || this.#local.has(sessionId)) continue
+      // oxlint-disable-next-line no-await-in-loop -- rarely more than a few
+      const listed = await this.#store.get(sessionId)
+      if (listed?.summary?.agent !== this.#label) this.#foreign.add(sessionId)
+      else if (listed.holder === null) unread.push(sessionId)
+    }
+    return unread
+  }
+
+  async #drain(): Promise<void> {
+    this.#isDraining = true
+    const local = await Promise.allSettled(this.#local.values())
+    const sessions = local.flatMap((one) => (one.status === 'fulfilled' && one.value ? [one.value] : []))
+    for (const { hold } of sessions) hold.stop()
+    await Promise.allSettled(sessions.map(({ done }) => done))
+  }
+
+  /** @throws {UsageError} if the last event changed nothing, or an outcome waits for another chart */
+  #toSettled(
+    { state, refused = state.held[0]?.refused }: MachineRecord,
+    head: number,
+  ): SettledState<Machine> {
+    if (refused) throw new UsageError(refused.code, refused.message, refused.subject)
+    const { status, value, context, output, error } = state
+    return {
+      status,
+      value,
+      context,
+      ...(output !== undefined && { output }),
+      ...(error !== undefined && { error }),
+      head,
+    } as SettledState<Machine>
+  }
+}
+
+function pickState({
+  value,
+  context,
+  status,
+  historyValue,
+}: StoredMachineState): Pick<StoredMachineState, 'value' | 'context'> {
+  return { value, context, status, historyValue } as Pick<StoredMachineState, 'value' | 'context'>
+}
+
+function checkKey(key: unknown): string | undefined {
+  if (key === undefined || (typeof key === 'string' && key.length > 0 && key.length <= 200)) return key
+  throw new UsageError('invalid_option', 'send({ key }): a key is a text of 1 to 200 characters.', 'key')
+}
+
+function toCanonical(value: unknown): string {
+  const text = JSON.stringify(value ?? null)
+  return canonicalForms(text)?.exact ?? text
+}
+
+function notSettledError(id: string, ms: number, { value, actors }: StoredMachineState): UsageError {
+  const running = Object.values(actors).map(({ src }) => src)
+  const work = running.length > 0 ? `, where ${running.join(', ')} runs` : ''
+  return new UsageError(
+    'not_settled',
+    `Session '${id}' did not settle within ${ms} ms. Its state is ${formatStateValue(value)}${work}.`,
+    id,
+  )
+}

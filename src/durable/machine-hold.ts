@@ -1,0 +1,381 @@
+import type { AnyEventObject } from 'xstate'
+import { type Clock, maxTimerMs } from '../core/base/clock.js'
+import { describeError, type StatewrightError } from '../core/base/errors.js'
+import { getPlatform, warnProcess } from '../core/base/platform.js'
+import type { MachineEvent, MachineRecord, StoredMachineState } from '../core/sessions/log/machine-record.js'
+import { leaseMs } from '../core/sessions/log/release-lease.js'
+import type { Chart, StartedActor, Step } from './chart.js'
+import type { MachineLog } from './machine-log.js'
+import { copyJson, toPlainFailure } from './plain-json.js'
+
+/** An actor that this process runs. */
+export interface RunningActor {
+  /** Ends its work. `isLeft` means that the chart has left its state, not that this process stops. */
+  stop(isLeft: boolean): void
+  /** Whether the session may rest while the actor waits. Only agents wait, for people or for a time. */
+  readonly isResting: boolean
+  /** When a resting agent wakes, in milliseconds since the epoch. */
+  readonly wakeAt?: number | undefined
+  /** Looks for new messages of a resting agent. */
+  wake?(): void
+  send?(event: AnyEventObject): void
+}
+
+export interface ActorHost {
+  /** Whether the actor must not run again after a crash. */
+  isOnce(src: string): boolean
+  run(
+    actor: StartedActor & { isRestarted: boolean },
+    report: { done: (output: unknown) => void; failed: (error: unknown) => void; changed: () => void },
+  ): RunningActor
+}
+
+export interface HoldParts {
+  chart: Chart
+  chartVersion: string | undefined
+  log: MachineLog
+  clock: Clock
+  actors: ActorHost
+  onError: (error: unknown, at: { session: string }) => void
+}
+
+interface Incoming {
+  event: MachineEvent
+  message?: { number: number; key?: string | undefined }
+  /** The actor whose outcome this is. */
+  outcomeOf?: { id: string; key: string }
+  delay?: string
+  isHeld?: true
+}
+
+/** The events of one write. More would delay their effects. */
+const mostPerWrite = 100
+
+/** One machine's session while this process holds it. It drives the machine to its next rest. */
+export class MachineHold {
+  readonly #parts: HoldParts
+  readonly #id: string
+  #state!: StoredMachineState
+  readonly #incoming: Incoming[] = []
+  readonly #running = new Map<string, { key: string; actor: RunningActor }>()
+  #wake: () => void = () => undefined
+  #timer: unknown
+  #isListedAsWorking = false
+  #isStopping = false
+  #lastRecord: MachineRecord | null = null
+
+  constructor(parts: HoldParts, state?: StoredMachineState) {
+    this.#parts = parts
+    this.#id = parts.log.sessionId
+    if (state) this.#state = state
+    parts.log.onFailure(() => this.#stopActors())
+    parts.log.inbox.onMessage((number, message) => this.#receive(number, message))
+  }
+
+  get state(): StoredMachineState {
+    return this.#state
+  }
+
+  /** The number of the last record. */
+  get head(): number {
+    return this.#parts.log.head
+  }
+
+  /** Milliseconds since the epoch, by the store's clock. */
+  get now(): number {
+    return this.#parts.log.now()
+  }
+
+  /** The record that this process wrote last, or null. */
+  get lastRecord(): MachineRecord | null {
+    return this.#lastRecord
+  }
+
+  /** Writes the first record. @throws if the chart cannot start */
+  async begin(input: unknown): Promise<void> {
+    const event: MachineEvent = { type: 'xstate.init', ...(input !== undefined && { input }) }
+    const step = this.#parts.chart.start(input, this.#createTime())
+    this.#accept(event, step)
+    await this.#write([step])
+  }
+
+  /** Continues a stored session. Actors in flight start again, with the inputs in their records. */
+  resume(actors: readonly StartedActor[]): void {
+    for (const actor of actors) {
+      if (this.#parts.actors.isOnce(actor.src)) this.#reportDoubt(actor)
+      else this.#startActor(actor, true)
+    }
+    for (const { event } of this.#state.held) this.#incoming.push({ event, isHeld: true })
+  }
+
+  /** Drives the machine to its next rest, and releases the session. */
+  async drive(): Promise<void> {
+    const { log } = this.#parts
+    try {
+      await log.inbox.readFirst()
+      /* oxlint-disable no-await-in-loop -- one write after the other */
+      for (;;) {
+        const batch = this.#takeBatch()
+        if (batch.length > 0) {
+          await this.#write(batch.flatMap((incoming) => this.#take(incoming)))
+          // A chart whose actors settle at once must not block the process.
+          await new Promise<void>((resolve) => getPlatform().runNextTurn(resolve))
+        } else if (!this.#mayRest) await this.#waitForWork()
+        else {
+          await this.#rest()
+          if (this.#incoming.length === 0) return
+        }
+      }
+      /* oxlint-enable no-await-in-loop */
+    } finally {
+      this.#parts.clock.clearTimeout(this.#timer)
+      log.inbox.close()
+      this.#stopActors()
+      await log.close()?.catch(() => undefined)
+    }
+  }
+
+  /** Stops where another process can continue: when no actor runs that must not run again. */
+  stop(): void {
+    this.#isStopping = true
+    this.#wake()
+  }
+
+  /** A message for an agent in flight has arrived. */
+  wakeAgents(): void {
+    for (const { actor } of this.#running.values()) actor.wake?.()
+  }
+
+  #createTime(): { now: number; seq: number; sendToSelf: (event: AnyEventObject) => void } {
+    const { log } = this.#parts
+    return { now: log.now(), seq: log.head + 1, sendToSelf: (event) => this.#receiveOwn(event) }
+  }
+
+  #receiveOwn(event: AnyEventObject): void {
+    try {
+      this.#add({ event: copyJson(event, 'event') as MachineEvent })
+    } catch (error) {
+      this.#parts.onError(error, { session: this.#id })
+    }
+  }
+
+  #receive(number: number, message: { event: MachineEvent | null; key?: string } | null): void {
+    if (message?.event) return this.#add({ event: message.event, message: { number, key: message.key } })
+    this.#parts.log.inbox.refuse(number)
+    if (message) this.wakeAgents()
+  }
+
+  #add(incoming: Incoming): void {
+    this.#incoming.push(incoming)
+    this.#wake()
+  }
+
+  /** Events that the machine sent to itself come first, then times that have come. */
+  #takeBatch(): Incoming[] {
+    if (this.#state.status !== 'active') {
+      for (const { message } of this.#incoming.splice(0))
+        if (message) this.#parts.log.inbox.refuse(message.number)
+      return []
+    }
+    if (this.#isStopping) return []
+    const [own] = this.#state.queue
+    if (own) return [{ event: own }]
+    const now = this.#parts.log.now()
+    const due = this.#state.delays.filter(({ at }) => at <= now).toSorted((a, b) => a.at - b.at)[0]
+    if (due) return [{ event: due.event, delay: due.id }]
+    return this.#incoming.splice(0, mostPerWrite)
+  }
+
+  /** Takes one event. Returns the step, or nothing if the event has changed nothing. */
+  #take(incoming: Incoming): Step[] {
+    const { event, message, outcomeOf, isHeld } = incoming
+    if (this.#state.status !== 'active') {
+      if (message) this.#parts.log.inbox.refuse(message.number)
+      return []
+    }
+    if (outcomeOf && this.#state.actors[outcomeOf.id]?.key !== outcomeOf.key) return []
+    const own = this.#state.queue[0] === event
+    const before = this.#withoutTaken(incoming, own)
+    try {
+      const step = this.#parts.chart.take(before, event, this.#createTime())
+      this.#accept(event, step, message)
+      return [step]
+    } catch (error) {
+      if (isHeld) return []
+      const { code, message: text, subject } = error as StatewrightError
+      const refused = { code, message: text, ...(subject !== undefined && { subject }) }
+      const state = outcomeOf ? { ...before, held: [...before.held, { event, refused }] } : before
+      this.#append({ ...this.#createRecord(event, state), refused }, message)
+      this.#parts.onError(error, { session: this.#id })
+      return []
+    }
+  }
+
+  #append(record: MachineRecord, message: Incoming['message']): void {
+    this.#lastRecord = this.#parts.log.write(record, message)
+    this.#state = this.#lastRecord.state
+  }
+
+  #withoutTaken({ event, outcomeOf, delay, isHeld }: Incoming, isOwn: boolean): StoredMachineState {
+    const { actors, delays, queue, held } = this.#state
+    return {
+      ...this.#state,
+      ...(outcomeOf && {
+        actors: Object.fromEntries(Object.entries(actors).filter(([id]) => id !== outcomeOf.id)),
+      }),
+      ...(delay !== undefined && { delays: delays.filter(({ id }) => id !== delay) }),
+      ...(isOwn && { queue: queue.slice(1) }),
+      ...(isHeld && { held: held.filter((one) => one.event !== event) }),
+    }
+  }
+
+  #accept(event: MachineEvent, { state, starts }: Step, message?: Incoming['message']): void {
+    const inputs = starts.map(({ id, src, input }): [string, { src: string; input?: unknown }] => [
+      id,
+      { src, ...(input !== undefined && { input: copyJson(input, `the input of '${src}'`) }) },
+    ])
+    const record = this.#createRecord(event, state)
+    this.#append({ ...record, ...(inputs.length > 0 && { starts: Object.fromEntries(inputs) }) }, message)
+  }
+
+  #createRecord(event: MachineEvent, state: StoredMachineState): MachineRecord {
+    const { chart, chartVersion } = this.#parts
+    return {
+      machine: chart.machine.id,
+      ...(chartVersion !== undefined && { chart: chartVersion }),
+      event,
+      state,
+    }
+  }
+
+  /** Makes the records of these steps durable, then starts what they start. */
+  async #write(steps: readonly Step[]): Promise<void> {
+    const { log } = this.#parts
+    const isWorking = Object.keys(this.#state.actors).length > 0 || this.#state.queue.length > 0
+    const hasEffects = steps.some(({ effects, sent }) => effects.length + sent.length > 0)
+    if (!isWorking && !hasEffects && this.#incoming.length === 0) await this.#rest()
+    else {
+      // A worker continues the session if this process dies.
+      log.list(this.#state, this.#isListedAsWorking ? undefined : log.now() + leaseMs)
+      this.#isListedAsWorking = true
+      await log.flush()
+    }
+    for (const [id, { key, actor }] of this.#running) {
+      if (this.#state.actors[id]?.key === key) continue
+      this.#running.delete(id)
+      actor.stop(true)
+    }
+    for (const { starts, sent, effects } of steps) {
+      for (const { to, event } of sent) this.#running.get(to)?.actor.send?.(event)
+      for (const effect of effects) this.#runEffect(effect)
+      for (const actor of starts)
+        if (this.#state.actors[actor.id]?.key === actor.key) this.#startActor(actor, false)
+    }
+  }
+
+  #runEffect(effect: () => void): void {
+    try {
+      effect()
+    } catch (error) {
+      this.#parts.onError(error, { session: this.#id })
+    }
+  }
+
+  #startActor(actor: StartedActor, isRestarted: boolean): void {
+    const { id, key } = actor
+    const outcomeOf = { id, key }
+    const report = {
+      done: (output: unknown) => {
+        try {
+          const plain = output === undefined ? undefined : copyJson(output, `the output of '${actor.src}'`)
+          this.#add({ event: createDoneEvent(id, plain), outcomeOf })
+        } catch (error) {
+          report.failed(error)
+        }
+      },
+      failed: (error: unknown) => this.#add({ event: createErrorEvent(id, error), outcomeOf }),
+      changed: () => this.#wake(),
+    }
+    try {
+      this.#running.set(id, { key, actor: this.#parts.actors.run({ ...actor, isRestarted }, report) })
+    } catch (error) {
+      report.failed(error)
+    }
+  }
+
+  #reportDoubt({ id, key, src }: StartedActor): void {
+    const message =
+      `'${src}' was running when its process ended, and must not run again (once). Find out whether it took effect, by its ` +
+      `key '${this.#id}:${key}'.`
+    const error = Object.assign(new Error(message), { code: 'in_doubt' })
+    this.#add({ event: createErrorEvent(id, error), outcomeOf: { id, key } })
+  }
+
+  get #isWorking(): boolean {
+    return [...this.#running.values()].some(({ actor }) => !actor.isResting)
+  }
+
+  get #mayRest(): boolean {
+    if (this.#parts.log.hasFailed) return true
+    if (this.#isStopping) return ![...this.#running.values()].some(({ key }) => this.#isOnceInFlight(key))
+    return this.#state.queue.length === 0 && !this.#isWorking && !this.#parts.log.inbox.hasOpenMessages
+  }
+
+  #isOnceInFlight(key: string): boolean {
+    return Object.values(this.#state.actors).some(
+      (actor) => actor.key === key && this.#parts.actors.isOnce(actor.src),
+    )
+  }
+
+  async #waitForWork(): Promise<void> {
+    const { clock, log } = this.#parts
+    const next = Math.min(...this.#state.delays.map(({ at }) => at))
+    await new Promise<void>((resolve) => {
+      this.#wake = resolve
+      const ms =
+        Number.isFinite(next) && !this.#isStopping
+          ? Math.min(Math.max(1, next - log.now()), maxTimerMs)
+          : null
+      if (ms !== null) this.#timer = clock.setTimeout(resolve, ms)
+      // A message may be on its way from the store.
+      if (log.inbox.hasOpenMessages) getPlatform().runNextTurn(resolve)
+    })
+    this.#wake = () => undefined
+    clock.clearTimeout(this.#timer)
+  }
+
+  async #rest(): Promise<void> {
+    const { log } = this.#parts
+    const sleeping = [...this.#running.values()].flatMap(({ actor }) => actor.wakeAt ?? [])
+    const isWorkLeft = this.#isStopping && (this.#isWorking || this.#incoming.length > 0)
+    const times = [...this.#state.delays.map(({ at }) => at), ...sleeping, ...(isWorkLeft ? [log.now()] : [])]
+    this.#isListedAsWorking = false
+    await log.rest(
+      this.#state,
+      this.#state.status === 'active' && times.length > 0 ? Math.min(...times) : undefined,
+    )
+  }
+
+  /** This process no longer holds the session, or is about to release it. */
+  #stopActors(): void {
+    for (const { actor } of this.#running.values()) actor.stop(false)
+    this.#running.clear()
+    this.#wake()
+  }
+}
+
+const createDoneEvent = (id: string, output: unknown): MachineEvent => ({
+  type: `xstate.done.actor.${id}`,
+  ...(output !== undefined && { output }),
+  actorId: id,
+})
+
+const createErrorEvent = (id: string, error: unknown): MachineEvent => ({
+  type: `xstate.error.actor.${id}`,
+  error: toPlainFailure(error),
+  actorId: id,
+})
+
+export function warn(error: unknown, { session }: { session: string }): void {
+  warnProcess(`session '${session}': ${describeError(error)}`)
+}

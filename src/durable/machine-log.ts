@@ -1,0 +1,147 @@
+import type { AnyEventObject } from 'xstate'
+import { isRecord } from '../../guards/lib/stored.js'
+import { readElapsed } from '../core/base/clock.js'
+import { setAlarm } from '../core/sessions/alarm.js'
+import { InboxReader } from '../core/sessions/inbox/inbox-reader.js'
+import { addKey } from '../core/sessions/inbox/idempotency-keys.js'
+import {
+  createMachineLabel,
+  draftMachineRecord,
+  type MachineEvent,
+  type MachineRecord,
+  openMachineRecord,
+  type StoredMachineState,
+} from '../core/sessions/log/machine-record.js'
+import { leaseMs } from '../core/sessions/log/release-lease.js'
+import { type LogEnd, WriteAheadLog, type WriteAheadLogParts } from '../core/sessions/log/write-ahead-log.js'
+import type { InboxMessage } from '../core/sessions/store/inbox.js'
+import type { Lease, SessionStore, SessionSummary } from '../core/sessions/store/store.js'
+
+/** A message in the inbox of a machine's session. Without an event it only wakes the session. */
+export interface MachineMessage {
+  event: MachineEvent | null
+  key?: string
+}
+
+export function formatMessage(event: AnyEventObject | null, key: string | undefined): string {
+  return JSON.stringify({ event, ...(key !== undefined && { key }) })
+}
+
+function parseMessage({ text }: InboxMessage): MachineMessage | null {
+  try {
+    const { event, key } = JSON.parse(text) as { event?: unknown; key?: unknown }
+    const isEvent = isRecord(event) && typeof event['type'] === 'string'
+    if (event !== null && !isEvent) return null
+    return { event: event as MachineEvent | null, ...(typeof key === 'string' && { key }) }
+  } catch {
+    return null
+  }
+}
+
+const inboxFormat = { parse: parseMessage, isQueued: () => false, toSteering: () => null }
+
+/** The end of a machine's log: its last record, or null if the log is empty. */
+export interface MachineLogEnd extends LogEnd {
+  record: MachineRecord | null
+}
+
+/** @throws {StoreError} `corrupt_log`, `newer_log`; a log of an agent has no `record` but a `head` */
+export async function readLogEnd(store: SessionStore, id: string, to?: number): Promise<MachineLogEnd> {
+  const records = await store.read(id, { from: 'snapshot', ...(to !== undefined && { to }) })
+  const last = records.at(-1)
+  if (!last) return { head: 0, check: '', at: 0, record: null }
+  return { head: last.seq, check: last.check, at: last.at, record: openMachineRecord(last, id) }
+}
+
+/** The write-ahead log of a machine's session. */
+export class MachineLog extends WriteAheadLog<MachineMessage> {
+  readonly inbox: InboxReader<MachineMessage>
+  readonly #machine: string
+  readonly #foundHead: number
+  /** The store's time minus the elapsed time of this process. */
+  #offset: number
+
+  constructor(parts: WriteAheadLogParts, end: MachineLogEnd, machine: string) {
+    super(parts, end)
+    const { store, lease, clock } = parts
+    this.#machine = machine
+    this.#foundHead = end.head
+    this.#offset = readStoreTime(lease) - readElapsed(clock)
+    this.inbox = new InboxReader(store, lease.sessionId, {
+      clock,
+      format: inboxFormat,
+      applied: end.record?.state.inbox ?? 0,
+      queued: 0,
+      keys: end.record?.state.keys ?? [],
+      found: lease.inbox,
+      confirmHeld: () => this.confirmHeld(),
+    })
+    this.inbox.startPolling()
+  }
+
+  /** Milliseconds since the epoch, by the store's clock. */
+  now(): number {
+    return Math.max(this.lastTime, Math.floor(this.#offset + readElapsed(this.clock)))
+  }
+
+  /** Adds a record. `message` is the number of the inbox message that it applies. */
+  write(record: MachineRecord, message?: { number: number; key?: string | undefined }): MachineRecord {
+    const state: StoredMachineState = message
+      ? {
+          ...record.state,
+          inbox: Math.max(record.state.inbox, message.number),
+          keys: [...addKey(record.state.keys, message.key)],
+        }
+      : record.state
+    const written = { ...record, state }
+    this.addRecord((seq) => draftMachineRecord(seq, this.now(), written))
+    if (message) this.inbox.markApplied(message.number, message.key)
+    return written
+  }
+
+  /** Sets the list entry, and with the next record the alarm that wakes the session. */
+  list(state: StoredMachineState, wakeAt: number | undefined): void {
+    this.setListEntry(createMachineSummary(this.#machine, this.sessionId, state, wakeAt))
+  }
+
+  /** Writes all pending records, then releases the session. Sets the alarm of a session that waits for a time. */
+  async rest(state: StoredMachineState, wakeAt: number | undefined): Promise<void> {
+    if (this.failure) throw this.failure
+    if (this.isResting && !this.hasPending) return
+    if (wakeAt !== undefined && !this.hasPending)
+      await setAlarm(this.store, this.sessionId, wakeAt, { name: createMachineLabel(this.#machine) })
+    if (this.head === this.#foundHead) {
+      await this.close()
+      return
+    }
+    this.list(state, wakeAt)
+    await this.writeRest()
+  }
+}
+
+const readStoreTime = ({ expiresAt }: Lease): number => expiresAt - leaseMs
+
+/** The names of the current states: `reviewing`, or `{"paying":"waiting"}`. */
+export function formatStateValue(value: unknown): string {
+  return typeof value === 'string' ? value : JSON.stringify(value)
+}
+
+function createMachineSummary(
+  machine: string,
+  id: string,
+  { status, value }: StoredMachineState,
+  wakeAt: number | undefined,
+): SessionSummary {
+  return {
+    title: id,
+    state: status === 'done' ? 'COMPLETED' : status === 'error' ? 'ERROR' : null,
+    reason: null,
+    value: formatStateValue(value),
+    ...(wakeAt !== undefined && { wakeAt }),
+    agent: createMachineLabel(machine),
+    runs: 1,
+    messages: 0,
+    totalTokens: 0,
+    cost: null,
+  }
+}

@@ -1,0 +1,63 @@
+import { UsageError } from '../core/base/errors.js'
+
+/**
+ * Copies a value that JSON keeps unchanged. A value that would be different after a restart is refused. Undefined
+ * properties are left out.
+ * @throws {UsageError} `not_json`, naming the path
+ */
+export function copyJson<Value>(value: Value, path: string): Value {
+  return copy(value, path, []) as Value
+}
+
+function copy(value: unknown, path: string, above: readonly object[]): unknown {
+  if (value === null || typeof value === 'string' || typeof value === 'boolean') return value
+  if (typeof value === 'number' && Number.isFinite(value)) return value
+  if (typeof value !== 'object')
+    throw notJsonError(path, typeof value === 'number' ? String(value) : `a ${typeof value}`)
+  if (above.includes(value)) throw notJsonError(path, 'an object that contains itself')
+  const inside = [...above, value]
+  if (Array.isArray(value)) return Array.from(value, (item, i) => copy(item, `${path}[${i}]`, inside))
+  const prototype: unknown = Object.getPrototypeOf(value)
+  if (prototype !== null && Object.getPrototypeOf(prototype) !== null)
+    throw notJsonError(
+      path,
+      `a ${(value as { constructor?: { name?: string } }).constructor?.name ?? 'class instance'}`,
+    )
+  const entries = Object.entries(value).filter(([, item]) => item !== undefined)
+  return Object.fromEntries(entries.map(([key, item]) => [key, copy(item, `${path}.${key}`, inside)]))
+}
+
+function notJsonError(path: string, what: string): UsageError {
+  const message = `${path} is ${what}, which JSON does not keep. Store plain data, such as an id, a text or a time in milliseconds.`
+  return new UsageError('not_json', message, path)
+}
+
+/** An error as plain data, for events and records. */
+export interface PlainError {
+  name: string
+  message: string
+  code?: string
+  [key: string]: unknown
+}
+
+/** The rejection of an actor as plain data. Properties that are not JSON are left out. */
+export function toPlainFailure(error: unknown): PlainError {
+  if (typeof error !== 'object' || error === null) return { name: 'Error', message: String(error) }
+  const { name, message } = error as { name?: unknown; message?: unknown }
+  const extra = Object.entries(error).filter(([, value]) => isJson(value))
+  return {
+    ...Object.fromEntries(extra),
+    ...(isJson((error as { code?: unknown }).code) && { code: (error as { code?: unknown }).code as string }),
+    name: typeof name === 'string' ? name : 'Error',
+    message: typeof message === 'string' ? message : JSON.stringify(Object.fromEntries(extra)),
+  }
+}
+
+function isJson(value: unknown): boolean {
+  try {
+    copyJson(value, 'value')
+    return value !== undefined
+  } catch {
+    return false
+  }
+}

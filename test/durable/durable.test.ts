@@ -1,0 +1,265 @@
+import { assign, createMachine, fromCallback, fromPromise, setup } from 'xstate'
+import { memoryStore } from '../../src/index.js'
+import { durable, idempotencyKey } from '../../src/durable/index.js'
+import { type Host, Hosts } from '../fleet/host-clocks.js'
+import { Bank, claimMachine, day } from './claim.js'
+
+const start = Date.parse('2026-05-04T06:00:00Z')
+
+function setUp({ pay }: { pay?: (key: string) => Promise<string> | string } = {}) {
+  const hosts = new Hosts(start)
+  const shared = memoryStore({ now: () => hosts.now })
+  const bank = new Bank()
+  const open = () => {
+    const host: Host = hosts.start(shared)
+    const errors: unknown[] = []
+    const started: string[] = []
+    const claims = durable(claimMachine, {
+      store: host.store as never,
+      clock: host.clock,
+      once: ['pay'],
+      onError: (error) => errors.push(error),
+      actors: {
+        pay: fromPromise<string, { amount: number }>(async ({ input, self }) => {
+          const key = idempotencyKey(self)
+          started.push(key)
+          return pay ? pay(key) : bank.pay(key, input.amount)
+        }),
+        askBank: fromPromise<string | null, { claim: string }>(async ({ self }) => {
+          started.push(idempotencyKey(self))
+          return bank.payments.length > 0 ? 'p1' : null
+        }),
+      },
+    })
+    return { host, claims, errors, started }
+  }
+  /** Awaits while the simulated processes work. */
+  const until = async <Value>(promise: Promise<Value>): Promise<Value> => {
+    const over = { is: false }
+    const end = (): void => void (over.is = true)
+    promise.then(end, end)
+    for (let i = 0; i < 400 && !over.is; i += 1) {
+      // oxlint-disable-next-line no-await-in-loop -- one look after the other
+      await hosts.settle()
+      // oxlint-disable-next-line no-await-in-loop -- time passes only if nothing else happens
+      if (!over.is && i % 10 === 9) await hosts.pass(100)
+    }
+    return promise
+  }
+  return { hosts, shared, bank, open, until }
+}
+
+const input = { amount: 900 }
+const approve = { type: 'APPROVE', by: 'ann' } as const
+
+test('a session starts, takes events, runs its actor, and ends', async () => {
+  const { bank, open, until, shared } = setUp()
+  const { claims, started, errors } = open()
+  await until(claims.start('claim-17', { input }))
+  expect(await until(claims.settled('claim-17'))).toMatchObject({
+    status: 'active',
+    value: 'reviewing',
+    context: input,
+  })
+  await until(claims.send('claim-17', { type: 'NOTE', text: 'Photo is blurred.' }))
+  await until(claims.send('claim-17', approve))
+  expect(await until(claims.settled('claim-17'))).toMatchObject({
+    status: 'done',
+    value: 'paid',
+    context: { notes: ['Photo is blurred.'], payment: 'p1' },
+    output: { payment: 'p1' },
+  })
+  expect(bank.payments).toEqual([{ key: 'claim-17:pay.3', amount: 900 }])
+  expect(started).toEqual(['claim-17:pay.3'])
+  expect(shared.get('claim-17')).toMatchObject({
+    holder: null,
+    summary: { state: 'COMPLETED', value: 'paid' },
+  })
+  expect(errors).toEqual([])
+})
+
+test('a second start with the same input changes nothing, and one with another input is refused', async () => {
+  const { open, until, shared } = setUp()
+  const { claims } = open()
+  await until(claims.start('claim-17', { input }))
+  await until(claims.start('claim-17', { input: { amount: 900 } }))
+  await until(open().claims.start('claim-17', { input }))
+  expect(shared.get('claim-17')?.head).toBe(1)
+  await expect(until(claims.start('claim-17', { input: { amount: 901 } }))).rejects.toMatchObject({
+    code: 'already_started',
+  })
+})
+
+test('an event with a key is taken once', async () => {
+  const { open, until } = setUp()
+  const { claims } = open()
+  await until(claims.start('c', { input }))
+  for (const process of [claims, open().claims, claims]) {
+    // oxlint-disable-next-line no-await-in-loop -- one after the other
+    await until(process.send('c', { type: 'NOTE', text: 'once' }, { key: 'n1' }))
+    // oxlint-disable-next-line no-await-in-loop -- as above
+    await until(process.settled('c'))
+  }
+  expect((await until(claims.settled('c'))).context.notes).toEqual(['once'])
+})
+
+test('a worker continues what a dead process left, and an actor in once is in doubt', async () => {
+  const { hosts, bank, open, until } = setUp({ pay: () => new Promise(() => undefined) })
+  const first = open()
+  await until(first.claims.start('c', { input }))
+  await until(first.claims.send('c', approve))
+  await hosts.settle()
+  expect(first.started).toEqual(['c:pay.2'])
+  first.host.kill()
+  bank.pay('c:pay.2', 900)
+  const second = open()
+  const worker = second.claims.worker()
+  await hosts.pass(65_000)
+  expect(second.started).toEqual(['c:askBank.3'])
+  expect(await until(second.claims.settled('c'))).toMatchObject({ value: 'paid', context: { payment: 'p1' } })
+  expect(bank.payments).toHaveLength(1)
+  await until(worker.drain())
+  expect(second.errors).toEqual([])
+})
+
+test('a delay fires once, by the clock of the store, in another process and after 24.8 days', async () => {
+  const { hosts, open, until, shared } = setUp()
+  const first = open()
+  await until(first.claims.start('c', { input }))
+  await until(first.claims.settled('c'))
+  expect(shared.get('c')?.summary?.wakeAt).toBe(start + 40 * day)
+  first.host.kill()
+  const second = open()
+  const worker = second.claims.worker({ pollMs: day / 2 })
+  await hosts.pass(39 * day)
+  expect(shared.get('c')).toMatchObject({ head: 1, holder: null })
+  await hosts.pass(2 * day)
+  expect(shared.get('c')).toMatchObject({ head: 2, summary: { value: 'expired' } })
+  expect(shared.timers.list({ prefix: '', limit: 10 })).toEqual([])
+  await until(worker.drain())
+})
+
+test('a chart waits and tries again, and gives up', async () => {
+  let tries = 0
+  const { hosts, open, until } = setUp({
+    pay: () => {
+      tries += 1
+      throw Object.assign(new Error('The bank is closed.'), { code: 'closed' })
+    },
+  })
+  const { claims } = open()
+  const worker = claims.worker()
+  await until(claims.start('c', { input }))
+  await until(claims.send('c', approve))
+  expect(await until(claims.settled('c'))).toMatchObject({ value: 'waiting' })
+  await hosts.pass(200_000)
+  expect(await until(claims.settled('c'))).toMatchObject({ value: 'failed', status: 'done' })
+  expect(tries).toBe(3)
+  await until(worker.drain())
+})
+
+test('an event that leads to what cannot be stored changes nothing, and the machine continues', async () => {
+  const { open, until } = setUp()
+  const { claims } = open()
+  await until(claims.start('c', { input }))
+  await until(claims.settled('c'))
+  await until(claims.send('c', { type: 'STAMP' }))
+  await expect(until(claims.settled('c'))).rejects.toMatchObject({
+    code: 'not_json',
+    subject: 'context.stamp',
+  })
+  await until(claims.send('c', { type: 'BREAK' }))
+  await expect(until(claims.settled('c'))).rejects.toMatchObject({ code: 'transition_failed' })
+  await until(claims.send('c', { type: 'NOTE', text: 'still here' }))
+  expect(await until(claims.settled('c'))).toMatchObject({
+    value: 'reviewing',
+    context: { notes: ['still here'] },
+    head: 4,
+  })
+})
+
+test('bad calls are refused before anything is written', async () => {
+  const { open, until, shared } = setUp()
+  const { claims } = open()
+  const refused = async (promise: Promise<unknown>) =>
+    until(promise).catch((error: { code: string }) => error.code)
+  expect(await refused(claims.start('c', { input: { amount: NaN } }))).toBe('not_json')
+  expect(await refused(claims.start('a b', { input }))).toBe('invalid_session')
+  expect(await refused(claims.send('c', approve))).toBe('unknown_session')
+  expect(await refused(claims.settled('c'))).toBe('unknown_session')
+  expect(shared.get('c')).toBeNull()
+  await until(claims.start('c', { input }))
+  expect(await refused(claims.send('c', { type: 'NO' } as never))).toBe('unknown_event')
+  expect(await refused(claims.send('c', { type: 'xstate.done.actor.pay' } as never))).toBe('unknown_event')
+  expect(await refused(claims.send('c', { type: 'NOTE', text: new Date() } as never))).toBe('not_json')
+  expect(await refused(claims.send('c', approve, { key: '' }))).toBe('invalid_option')
+  const other = durable(createMachine({ id: 'other', initial: 'a', states: { a: {} } }), { store: shared })
+  expect(await refused(other.settled('c'))).toBe('other_session')
+  expect(await refused(other.start('c'))).toBe('other_session')
+  expect(shared.get('c')?.head).toBe(1)
+})
+
+test('charts that cannot be stored are refused', () => {
+  const store = memoryStore()
+  const codeOf = (open: () => unknown): unknown => {
+    try {
+      return open()
+    } catch (error) {
+      return [(error as { code: string }).code, (error as { subject: string }).subject]
+    }
+  }
+  const withActor = (src: unknown, actors = {}) =>
+    createMachine({ id: 'm', initial: 'a', states: { a: { invoke: { src: src as never } } } }).provide({
+      actors: actors as never,
+    })
+  const callback = fromCallback(() => undefined)
+  expect(codeOf(() => durable(createMachine({ initial: 'a', states: { a: {} } }), { store }))).toEqual([
+    'invalid_machine',
+    'id',
+  ])
+  expect(codeOf(() => durable(withActor('gone'), { store }))).toEqual(['missing_actor', 'gone'])
+  expect(codeOf(() => durable(withActor('cb', { cb: callback }), { store }))).toEqual([
+    'unsupported_actor',
+    'cb',
+  ])
+  expect(codeOf(() => durable(withActor(callback), { store }))).toEqual(['unsupported_actor', 'm.a'])
+  expect(
+    codeOf(() => durable(withActor('p', { p: fromPromise(async () => 1) }), { store, once: ['q'] })),
+  ).toEqual(['invalid_config', 'once'])
+  expect(codeOf(() => durable(claimMachine, { store: { ...store, inbox: undefined } as never }))).toEqual([
+    'no_inbox',
+    'store',
+  ])
+  expect(codeOf(() => durable(claimMachine, { store: { ...store, timers: undefined } as never }))).toEqual([
+    'no_timers',
+    'store',
+  ])
+})
+
+test('a machine that never rests is named by settled', async () => {
+  const busy = setup({ actors: { tick: fromPromise(async () => 1) } }).createMachine({
+    id: 'busy',
+    context: { count: 0 },
+    initial: 'a',
+    states: {
+      a: { invoke: { src: 'tick', onDone: 'b' } },
+      b: {
+        entry: assign({ count: ({ context }) => context.count + 1 }),
+        invoke: { src: 'tick', onDone: 'a' },
+      },
+    },
+  })
+  const { hosts, shared } = setUp()
+  const host = hosts.start(shared)
+  const sessions = durable(busy, { store: host.store as never, clock: host.clock, onError: () => undefined })
+  const started = sessions.start('b')
+  await hosts.settle()
+  await started
+  const settled = sessions.settled('b', { timeoutMs: 1000 }).catch((error: Error & { code: string }) => error)
+  await hosts.pass(2000)
+  expect(await settled).toMatchObject({
+    code: 'not_settled',
+    message: expect.stringMatching(/Its state is [ab]/),
+  })
+  host.kill()
+})
