@@ -91,6 +91,7 @@ const code = {
     'src/memory/index.ts',
     'src/skills/index.ts',
     'src/skills/elsewhere.ts',
+    'src/durable/index.ts',
     'src/fleet/index.ts',
     'src/ai-sdk/index.ts',
     'src/agui/index.ts',

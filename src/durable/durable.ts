@@ -42,7 +42,7 @@ const keysByActor = new WeakMap<object, string>()
  * The idempotency key of a promise actor, the same whenever the actor runs again: `claim-17:pay.12`. Pass it to a service
  * that must not act twice.
  * @example
- * const pay = fromPromise(({ input, self }) => bank.pay(input, { key: idempotencyKey(self) }))
+ * const transfer = fromPromise(async ({ self }) => `The bank was called with the key ${idempotencyKey(self)}.`)
  * @throws {UsageError} `no_key` for an actor that no durable machine runs
  */
 export function idempotencyKey(self: AnyActorRef): string {
@@ -72,7 +72,7 @@ const lookMs = 250
  * Runs the sessions of an XState machine in a store. Each event that the machine takes is stored before it has an effect,
  * with the state that it leads to, so that any process can continue a session after a crash.
  * @example
- * const claims = durable(claimMachine, { store, actors: { pay }, once: ['pay'] })
+ * const claims = durable(claimMachine, { store: memoryStore(), actors: { pay }, once: ['pay'] })
  * await claims.start('claim-17', { input: { amount: 900 } })
  * await claims.send('claim-17', { type: 'APPROVE', by: 'ann' })
  * const { value, context } = await claims.settled('claim-17')

@@ -8,6 +8,7 @@ import * as core from '../../src/index.js'
 import * as agui from '../../src/agui/index.js'
 import * as aiSdk from '../../src/ai-sdk/index.js'
 import * as diagram from '../../src/diagram/index.js'
+import * as durable from '../../src/durable/index.js'
 import * as fleet from '../../src/fleet/index.js'
 import * as machine from '../../src/machine/index.js'
 import * as mcp from '../../src/mcp/index.js'
@@ -37,6 +38,7 @@ const modules = {
   'statewright/agui': agui,
   'statewright/ai-sdk': aiSdk,
   'statewright/diagram': diagram,
+  'statewright/durable': durable,
   'statewright/fleet': fleet,
   'statewright/machine': machine,
   'statewright/mcp': mcp,
@@ -82,7 +84,7 @@ for (const [name, module] of Object.entries(modules)) {
 
 /** The assumed context of examples, with a scripted model, a session 'ann' in a store, and a custom machine. */
 const world = `
-import { createActor, createMachine, initialTransition, SimulatedClock, toPromise, transition } from 'xstate'
+import { createActor, createMachine, fromPromise, initialTransition, SimulatedClock, toPromise, transition } from 'xstate'
 import * as z from 'zod'
 const { model, store, log, shows, write, expect, readFile, writeFile, OpenAI, AzureOpenAI, createBrowserInspector } = globalThis.stage
 const console = { log }
@@ -114,6 +116,21 @@ const readIn = (root) => add
 const listIn = (root) => defineTool({ name: 'list', description: 'Lists.', input: z.object({}), execute: () => root })
 const search = async () => [{ source: 'a.md', text: 'A.' }]
 const loaded = tools
+const claimMachine = createMachine({
+  id: 'claim',
+  context: ({ input }) => ({ amount: input?.amount ?? 0 }),
+  initial: 'reviewing',
+  states: {
+    reviewing: { on: { APPROVE: 'paying', REJECT: 'rejected' } },
+    paying: { invoke: { src: 'pay', onDone: 'paid' } },
+    paid: {},
+    rejected: {},
+  },
+})
+const pay = fromPromise(async () => 'p1')
+const claims = durable(claimMachine, { store: memoryStore(), actors: { pay } })
+await claims.start('claim-17', { input: { amount: 900 } })
+await claims.settled('claim-17')
 const createHarness = () => createMachineHarness(machine)
 `
 

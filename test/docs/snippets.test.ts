@@ -3,6 +3,7 @@ import { jest } from '@jest/globals'
 import * as agui from '../../src/agui/index.js'
 import * as aiSdk from '../../src/ai-sdk/index.js'
 import * as core from '../../src/index.js'
+import * as durable from '../../src/durable/index.js'
 import * as fleet from '../../src/fleet/index.js'
 import * as machine from '../../src/machine/index.js'
 import * as mcp from '../../src/mcp/index.js'
@@ -31,6 +32,7 @@ const modules = {
   statewright: core,
   'statewright/agui': agui,
   'statewright/ai-sdk': aiSdk,
+  'statewright/durable': durable,
   'statewright/fleet': fleet,
   'statewright/machine': machine,
   'statewright/mcp': mcp,

@@ -51,7 +51,7 @@ export const claimMachine = setup({
   },
   guards: {
     isInDoubt: ({ event }) => (event as unknown as { error: { code?: string } }).error.code === 'in_doubt',
-    mayRetry: ({ context }) => context.tries < 3,
+    mayRetry: ({ context }) => context.tries < 2,
   },
   delays: { expiry: 40 * day, pause: 60_000 },
 }).createMachine({
@@ -76,14 +76,17 @@ export const claimMachine = setup({
       after: { expiry: 'expired' },
     },
     paying: {
-      entry: assign({ tries: ({ context }) => context.tries + 1 }),
       invoke: {
         src: 'pay',
         input: ({ context }) => ({ amount: context.amount, claim: context.by ?? '' }),
         onDone: { target: 'paid', actions: assign({ payment: ({ event }) => event.output }) },
         onError: [
           { guard: 'isInDoubt', target: 'asking' },
-          { guard: 'mayRetry', target: 'waiting' },
+          {
+            guard: 'mayRetry',
+            target: 'waiting',
+            actions: assign({ tries: ({ context }) => context.tries + 1 }),
+          },
           { target: 'failed' },
         ],
       },

@@ -1,5 +1,7 @@
 import { assign, createMachine, fromCallback, fromPromise, setup } from 'xstate'
-import { memoryStore } from '../../src/index.js'
+import { createAgent, defineAgents, memoryStore, runSession } from '../../src/index.js'
+import { createWaker } from '../../src/fleet/index.js'
+import { createOneCallModel } from '../support/manual-model.js'
 import { durable, idempotencyKey } from '../../src/durable/index.js'
 import { type Host, Hosts } from '../fleet/host-clocks.js'
 import { Bank, claimMachine, day } from './claim.js'
@@ -262,4 +264,43 @@ test('a machine that never rests is named by settled', async () => {
     message: expect.stringMatching(/Its state is [ab]/),
   })
   host.kill()
+})
+
+test('functions of agents say that a session is a machine, and leave it alone', async () => {
+  const { open, until, shared } = setUp()
+  const { claims } = open()
+  await until(claims.start('c', { input }))
+  await until(claims.settled('c'))
+  const agent = createAgent({ model: createOneCallModel('add'), store: shared })
+  const calls = [
+    () => agent.run('Go.', { session: 'c' }).result,
+    () => agent.resume('c'),
+    () => agent.send('c', { type: 'cancel' }),
+    () => agent.replay('c'),
+    () => agent.fork('c'),
+    () => agent.readSession('c'),
+    () => runSession(agent, { session: 'c', input: 'Go.' }),
+  ]
+  for (const call of calls) {
+    // oxlint-disable-next-line no-await-in-loop -- one after the other
+    await expect(call()).rejects.toMatchObject({
+      code: 'machine_session',
+      message: expect.stringContaining("the machine 'claim'"),
+    })
+  }
+  expect(shared.get('c')).toMatchObject({
+    head: 1,
+    holder: null,
+    summary: { agent: 'machine claim', value: 'reviewing' },
+  })
+  const woken: string[] = []
+  shared.timers.set([{ id: 'wake:c', at: 0, data: '{"agent":"machine claim"}' }])
+  const waker = createWaker(defineAgents({ agent }), { run: async ({ session }) => void woken.push(session) })
+  waker.start()
+  await waker.stop()
+  expect(woken).toEqual([])
+  await agent.run('Go.', { session: 'ann' }).result.catch(() => undefined)
+  await expect(until(claims.start('ann', { input }))).rejects.toMatchObject({ code: 'other_session' })
+  expect(await until(claims.delete('c'))).toBe(true)
+  expect([shared.get('c'), shared.timers.get('wake:c')]).toEqual([null, null])
 })

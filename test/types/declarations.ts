@@ -24,6 +24,7 @@ export const entries: Readonly<Record<string, string>> = {
   'statewright/stores/durable-object': 'src/stores/durable-object/index.ts',
   'statewright/memory': 'src/memory/index.ts',
   'statewright/skills': 'src/skills/index.ts',
+  'statewright/durable': 'src/durable/index.ts',
   'statewright/fleet': 'src/fleet/index.ts',
   'statewright/machine': 'src/machine/index.ts',
   'statewright/mcp': 'src/mcp/index.ts',

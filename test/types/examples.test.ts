@@ -8,7 +8,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { expect } from '@jest/globals'
 import { createBrowserInspector } from '@statelyai/inspect'
 import { AzureOpenAI, OpenAI } from 'openai'
-import { createActor, createMachine, initialTransition, SimulatedClock, toPromise, transition } from 'xstate'
+import { createActor, createMachine, fromPromise, initialTransition, setup, SimulatedClock, toPromise, transition } from 'xstate'
 import * as z from 'zod'
 declare const model: ModelProvider
 const add = defineTool({ name: 'add', description: 'Adds.', input: z.object({ a: z.number() }), execute: ({ a }) => a })
@@ -35,6 +35,18 @@ declare const later: () => Promise<void>
 declare const readIn: (root: string) => Tool
 declare const listIn: (root: string) => Tool
 interface Db { find(id: string, options: { signal: AbortSignal }): Promise<string> }
+const claimMachine = setup({
+  types: { input: {} as { amount: number }, context: {} as { amount: number }, events: {} as { type: 'APPROVE'; by: string } },
+  actors: { pay: fromPromise<string>(async () => 'p1') },
+}).createMachine({
+  id: 'claim',
+  context: ({ input }) => input,
+  initial: 'reviewing',
+  states: { reviewing: { on: { APPROVE: 'paying' } }, paying: { invoke: { src: 'pay' } } },
+})
+declare const store: SessionStore
+const pay = fromPromise<string>(async () => 'p1')
+const claims = durable(claimMachine, { store })
 const machine = createMachine({
   types: {} as { context: { signatures: number; steps: number } },
   context: { signatures: 0, steps: 0 },
