@@ -8,6 +8,7 @@ import {
 import { canonicalForms } from '../../guards/lib/canonical-json.js'
 import { readElapsed, systemClock, toWholeClock, wait } from '../core/base/clock.js'
 import { ConfigError, StatewrightError, UsageError } from '../core/base/errors.js'
+import { expectArgument, objectRule, optionsRule } from '../core/base/values.js'
 import { expectKnownOptions } from '../core/config/other-names.js'
 import { listSessions } from '../core/run/delete-sessions.js'
 import { AlarmWaker, getTimers } from '../core/sessions/alarm-waker.js'
@@ -82,8 +83,14 @@ export function durable<Machine extends AnyStateMachine>(
   machine: Machine,
   options: DurableOptions<Machine>,
 ): DurableMachine<Machine> {
+  expectArgument('durable(machine)', machine, objectRule(['provide', 'transition'], 'an XState machine'))
+  expectArgument('durable(machine, options)', options, optionsRule)
   expectKnownOptions('durable', options, optionKeys)
   const { store, actors, once = [] } = options
+  expectArgument('durable(machine, { once })', once, {
+    is: Array.isArray,
+    phrase: 'a list of names of actors',
+  })
   if (store === undefined)
     throw new ConfigError(
       'invalid_config',
