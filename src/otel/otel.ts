@@ -1,9 +1,31 @@
-import { type MeterProvider, trace, type TracerProvider } from '@opentelemetry/api'
+import {
+  type MeterProvider,
+  trace,
+  type TracerProvider,
+  type Attributes,
+  type Context,
+  context,
+  createContextKey,
+  type Span,
+  SpanKind,
+  SpanStatusCode,
+  isSpanContextValid,
+  type SpanContext,
+} from '@opentelemetry/api'
 import { ConfigError } from '../core/base/errors.js'
 import { checkBudgetList, type SharedBudget } from '../core/budgets/shared-budget.js'
-import type { Telemetry } from '../core/telemetry/telemetry.js'
-import { createMetricsLookup, namesBySemconv, type Semconv } from './otel-metrics.js'
-import { RunSpans } from './run-spans.js'
+import type {
+  Telemetry,
+  TelemetryRunInfo,
+  TelemetryStepInfo,
+  RunTelemetry,
+} from '../core/telemetry/telemetry.js'
+import { createMetricsLookup, namesBySemconv, type Semconv, type Metrics } from './otel-metrics.js'
+import type { EmittedEvent } from '../../machines/agent/announcements.js'
+import { isRestState } from '../../machines/agent/run-result.js'
+import { forEachThenThrow, type OtelKit, readMonotonicMs, type SpanPlace } from './otel-kit.js'
+import { RequestSpans } from './request-spans.js'
+import { createStretchEnd, toSpanEvent, failedStates, createStretchStart, StepSpans } from './step-spans.js'
 
 export interface OtelOptions {
   /** `gen_ai.agent.name`, and part of span names. A sub-agent has the name of its tool. None by default. */
@@ -94,4 +116,203 @@ function checkOtelOptions(options: OtelOptions): OtelOptions {
 
 function otelOptionError(key: string, problem: string): ConfigError {
   return new ConfigError('invalid_option', `otel: ${problem}`, key)
+}
+
+/** Deltas and progress are too frequent for spans. */
+const untold: ReadonlySet<string> = new Set([
+  'stream_chunk',
+  'tool_call_delta',
+  'tool_progress',
+  'child_event',
+])
+
+/** One stretch of a run, from its start or an answer until it is idle. */
+interface Stretch extends SpanPlace {
+  readonly span: Span
+  readonly startedAt: number
+  requests: number
+  calls: number
+}
+
+/** Contexts carry their run under this key. */
+const runKey = createContextKey('statewright.run')
+
+/** The spans of one run in this process. */
+class RunSpans implements RunTelemetry {
+  readonly #kit: OtelKit
+  readonly #run: TelemetryRunInfo
+  readonly #metrics: Metrics | null
+  readonly #requests: RequestSpans
+  readonly #works: StepSpans
+  readonly #name: string | undefined
+  /** The context that started or resumed the run. */
+  readonly #home: Context
+  #stretch: Stretch | null = null
+  /** The previous stretch. */
+  #last: string | null
+
+  constructor(given: OtelKit, run: TelemetryRunInfo) {
+    const kit = run.parent?.isUncleared ? { ...given, captureContent: false } : given
+    this.#kit = kit
+    this.#run = run
+    this.#metrics = kit.metrics()
+    this.#requests = new RequestSpans(kit, this.#metrics)
+    this.#works = new StepSpans(kit, this.#metrics, run)
+    this.#name = run.parent?.name ?? kit.agentName
+    this.#home = context.active()
+    this.#last = run.link
+  }
+
+  link(): string | null {
+    this.#stretch ??= this.#begin()
+    return formatLink(this.#stretch.span.spanContext())
+  }
+
+  around<T>(step: TelemetryStepInfo, work: () => T): T {
+    const place = this.#findContext(step)
+    return place === undefined ? work() : context.with(place, work)
+  }
+
+  event(announcement: EmittedEvent): void {
+    const { type } = announcement
+    if (untold.has(type)) return
+    if (type === 'usage') {
+      if (announcement.callId === undefined) this.#requests.pay(announcement.step)
+      return
+    }
+    if (type === 'waiting_for_slot') {
+      this.#requests.addWait(announcement)
+      return
+    }
+    if (type === 'step_completed' && announcement.stepType === 'inference') {
+      this.#requests.complete(announcement)
+      return
+    }
+    if (type === 'step_completed' && announcement.stepType === 'hosted') {
+      this.#requests.addHostedTool(announcement)
+      return
+    }
+    // The usage of an answer is reported with its effects, which come before these events.
+    if (type === 'step_started' || type === 'retry') this.#requests.settleCompleted()
+    if (type === 'step_started') {
+      if (this.#stretch) this.#works.start(announcement, this.#stretch)
+      if (this.#stretch && announcement.stepType === 'tool_execution') this.#stretch.calls += 1
+    } else if (type === 'step_completed') this.#works.complete(announcement)
+    else this.#recordEvent(announcement)
+  }
+
+  end(): void {
+    this.#end(null, null)
+  }
+
+  /** The context for a call's sub-agent. */
+  getContextBelow(callId: string): Context | undefined {
+    return this.#works.findCallContext(callId) ?? this.#stretch?.context
+  }
+
+  #findContext(step: TelemetryStepInfo): Context | undefined {
+    if (step.type !== 'inference') return this.#works.findContext(step) ?? this.#stretch?.context
+    const stretch = this.#stretch
+    if (stretch === null) return undefined
+    return this.#requests.getContext(step, stretch, () => {
+      stretch.requests += 1
+    })
+  }
+
+  #recordEvent(announcement: EmittedEvent): void {
+    const { type } = announcement
+    const event = toSpanEvent(announcement, this.#kit.captureContent)
+    if (event) this.#stretch?.span.addEvent(event.name, event.attributes)
+    if (type === 'guardrail') this.#metrics?.countGuardrail(announcement.guard, announcement.action)
+    if (type === 'run_ended') {
+      const { state, reason } = announcement
+      this.#end(state, reason)
+      this.#metrics?.countRun(state, reason)
+    } else if (type === 'state_changed' && isRestState(announcement.to))
+      this.#end(announcement.to, announcement.reason)
+  }
+
+  #begin(): Stretch {
+    const { parent: above } = this.#run
+    const runs = (above ? (above.run.parts ?? [above.run]) : []).filter((run) => run instanceof RunSpans)
+    const own = runs.find((run) => run.#kit.tracer === this.#kit.tracer) ?? runs[0]
+    const parent = (above && own?.getContextBelow(above.callId)) ?? this.#findParent()
+    const { name, attributes } = createStretchStart(this.#run, this.#name)
+    const before = parseLink(this.#last)
+    const span = this.#kit.tracer.startSpan(
+      name,
+      { kind: SpanKind.INTERNAL, attributes, ...(before && { links: [{ context: before }] }) },
+      parent,
+    )
+    return {
+      span,
+      context: trace.setSpan(parent, span).setValue(runKey, this),
+      agentName: this.#name,
+      sessionId: this.#run.sessionId,
+      startedAt: readMonotonicMs(),
+      requests: 0,
+      calls: 0,
+    }
+  }
+
+  /** The app's span that sent the answer, or else started the run. */
+  #findParent(): Context {
+    const active = context.active()
+    return active.getValue(runKey) === this ? this.#home : active
+  }
+
+  #end(state: string | null, reason: string | null): void {
+    const stretch = this.#stretch
+    if (stretch === null) return
+    this.#stretch = null
+    const { span, startedAt, requests, calls } = stretch
+    const error = state !== null && failedStates.has(state) ? (reason ?? state) : undefined
+    const counted: Attributes = { 'gen_ai.request.model': this.#run.model.model }
+    if (this.#name !== undefined) counted['gen_ai.agent.name'] = this.#name
+    if (error !== undefined) {
+      counted['error.type'] = error
+      span.setStatus({ code: SpanStatusCode.ERROR })
+      span.setAttribute('error.type', error)
+    }
+    this.#last = formatLink(span.spanContext()) ?? this.#last
+    forEachThenThrow(
+      [
+        () => {
+          this.#requests.settle()
+        },
+        () => {
+          this.#works.endAll()
+        },
+        () => {
+          span.setAttributes(createStretchEnd(this.#run.context(), state, reason))
+        },
+        () => {
+          span.end()
+        },
+        () => {
+          this.#metrics?.recordStretch((readMonotonicMs() - startedAt) / 1000, requests, calls, counted)
+        },
+      ],
+      (act) => {
+        act()
+      },
+    )
+  }
+}
+
+const traceparentPattern = /^00-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})$/
+
+/** A span as a W3C `traceparent`, or null if it is not recorded. */
+function formatLink(span: SpanContext): string | null {
+  if (!isSpanContextValid(span)) return null
+  const flags = (span.traceFlags & 0xff).toString(16).padStart(2, '0')
+  return `00-${span.traceId}-${span.spanId}-${flags}`
+}
+
+/** The span of a `traceparent`, or null for any other text. */
+function parseLink(link: string | null): SpanContext | null {
+  const [, traceId, spanId, flags] = (link !== null && traceparentPattern.exec(link)) || []
+  if (traceId === undefined || spanId === undefined || flags === undefined) return null
+  const span = { traceId, spanId, traceFlags: Number.parseInt(flags, 16), isRemote: true }
+  return isSpanContextValid(span) ? span : null
 }

@@ -1,4 +1,4 @@
-import { createServer, type Server } from 'node:http'
+import { createServer, type Server, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import {
   RehearsalError,
@@ -6,9 +6,19 @@ import {
   type RehearsalOptions,
   type RehearsalSettings,
   type Scenario,
+  parseTurn,
 } from './scenario.js'
-import type { RecordedRequest } from './chat-request.js'
-import { ScenarioPlayer } from './scenario-player.js'
+import { type RecordedRequest, findUnmetExpectation, Refusal, readBody } from './chat-request.js'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { describeError } from '../core/base/errors.js'
+import type { Clock } from '../core/base/clock.js'
+import { type ProviderApi, planResponse, type PlannedResponse } from './planned-response.js'
+import { chatApi } from './chat-api.js'
+import { geminiApi, isGeminiPath } from './gemini-api.js'
+import { findHistoryProblem, findStrictProblem } from './request-problem.js'
+import { messagesApi } from './messages-api.js'
+import { responsesApi } from './responses-api.js'
+import type { Turn } from './turn-schema.js'
 
 /** A running rehearsal. */
 export interface Rehearsal {
@@ -89,4 +99,300 @@ function closeServer(server: Server): Promise<void> {
     server.close(() => resolve())
     server.closeAllConnections()
   })
+}
+
+function findApi(path: string): ProviderApi | undefined {
+  if (path === '/v1/chat/completions') return chatApi
+  if (path === '/v1/responses') return responsesApi
+  if (path === '/v1/messages') return messagesApi
+  return isGeminiPath(path) ? geminiApi : undefined
+}
+
+/** Answers the requests of a rehearsal from its scenarios. */
+class ScenarioPlayer {
+  readonly requests: RecordedRequest[] = []
+  readonly #settings: RehearsalSettings
+  readonly #playbacks = new Map<string, Playback>()
+  #completions = 0
+
+  constructor(settings: RehearsalSettings) {
+    this.#settings = settings
+  }
+
+  get remaining(): number {
+    return this.#settings.scenarios.has('') ? this.#getPlayback('', '').remaining : 0
+  }
+
+  reset(): void {
+    this.requests.length = 0
+    this.#playbacks.clear()
+    this.#completions = 0
+  }
+
+  /** Never rejects. */
+  async answerRequest(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
+    response.on('error', ignoreError)
+    try {
+      await this.#route(incoming, response)
+    } catch (error) {
+      if (response.headersSent || response.destroyed) return void response.destroy()
+      const refusal =
+        error instanceof Refusal ? error : new Refusal(400, 'rehearsal_failed', describeError(error))
+      sendJson(response, refusal.status, (findApi(getPath(incoming)) ?? chatApi).formatRefusal(refusal))
+    }
+  }
+
+  async #route(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { method = 'GET' } = incoming
+    if (answerOrigin(incoming, response, this.#settings.origins)) return
+    const path = getPath(incoming)
+    const api = findApi(path)
+    if (method === 'GET' && path === '/v1/models') return sendJson(response, 200, this.#listModels())
+    if (method === 'POST' && api !== undefined) return this.#completeRequest(api, incoming, response)
+    throw new Refusal(
+      404,
+      'unknown_url',
+      `Unknown request URL: ${method} ${path}. Available: POST /v1/chat/completions, /v1/responses, /v1/messages and /v1beta/models/NAME:generateContent, and GET /v1/models.`,
+    )
+  }
+
+  #listModels() {
+    const ids = Array.from(this.#settings.scenarios.keys(), (name) =>
+      name === '' ? 'rehearsal' : `rehearsal/${name}`,
+    )
+    return {
+      object: 'list',
+      data: ids.map((id) => ({ id, object: 'model', created: 0, owned_by: 'rehearsal' })),
+    }
+  }
+
+  async #completeRequest(
+    api: ProviderApi,
+    incoming: IncomingMessage,
+    response: ServerResponse,
+  ): Promise<void> {
+    const { clock, conversation } = this.#settings
+    const sent = await readBody(incoming)
+    const body = api.readRequest(sent, getPath(incoming))
+    const { headers } = incoming
+    const request: RecordedRequest = {
+      body,
+      api: api.name,
+      sent,
+      headers,
+      at: clock.now(),
+      conversation: conversation(body, headers),
+      scenario: this.#findScenarioName(body.model),
+      turn: null,
+      refused: null,
+      aborted: false,
+    }
+    this.requests.push(request)
+    let isCut = false
+    response.on('close', () => {
+      request.aborted = !isCut && !response.writableFinished
+    })
+    try {
+      const cue = this.#takeCue(request, api)
+      request.turn = cue.index
+      const id = `${api.idPrefix}${++this.#completions}`
+      const turn = await resolveTurn(cue, request)
+      const created = Math.floor(request.at / 1000)
+      const envelope = { id, created, model: body.model, callPrefix: `call_${cue.play}_` }
+      const planned = planResponse(turn, body.stream === true, api.createEncoder(turn, body, envelope))
+      isCut = planned.ending === 'cut'
+      await sendResponse(response, planned, turn, clock)
+    } catch (error) {
+      request.refused = describeError(error)
+      throw error
+    }
+  }
+
+  #takeCue({ body, sent, conversation, scenario }: RecordedRequest, api: ProviderApi): Cue {
+    const found = this.#settings.strict
+      ? (api.findStrictProblem(sent, body) ?? findStrictProblem(body, api.limits))
+      : null
+    if (found !== null) throw new Refusal(400, 'rehearsal_invalid_history', found.message, found.param)
+    const problem = this.#settings.strictHistory ? findHistoryProblem(body.messages) : null
+    if (problem !== null) throw new Refusal(400, 'rehearsal_invalid_history', problem, 'messages')
+    return this.#getPlayback(scenario, conversation).takeNext()
+  }
+
+  /** `rehearsal/NAME` plays NAME; every other model plays the default scenario. */
+  #findScenarioName(model: string): string {
+    const { scenarios } = this.#settings
+    const name = model.startsWith('rehearsal/') ? model.slice('rehearsal/'.length) : ''
+    if (scenarios.has(name)) return name
+    const known = this.#listModels().data.map(({ id }) => id)
+    const message = `The model '${model}' does not exist. Available: ${known.join(', ')}.`
+    throw new Refusal(404, 'model_not_found', message, 'model')
+  }
+
+  #getPlayback(name: string, conversation: string): Playback {
+    const key = JSON.stringify([name, conversation])
+    const scenario = this.#settings.scenarios.get(name) ?? { turns: [] }
+    const playback = this.#playbacks.get(key) ?? new Playback(scenario)
+    this.#playbacks.set(key, playback)
+    return playback
+  }
+}
+
+async function resolveTurn({ turn: cued, index }: Cue, request: RecordedRequest): Promise<Turn> {
+  const refuse = (code: string, what: string): never => {
+    throw new Refusal(400, code, `turns[${index}] ${what}`)
+  }
+  let turn: Turn
+  try {
+    turn = typeof cued === 'function' ? parseTurn(await cued(request)) : cued
+  } catch (error) {
+    return refuse('rehearsal_turn_failed', `failed: ${describeError(error)}`)
+  }
+  const unmet = turn.expect && findUnmetExpectation(turn.expect, request.body)
+  return unmet ? refuse('rehearsal_unexpected_request', `${unmet}.`) : turn
+}
+
+function getPath({ url = '/' }: IncomingMessage): string {
+  return url.split('?')[0] ?? '/'
+}
+
+function sendJson(response: ServerResponse, status: number, body: object): void {
+  response.writeHead(status, { 'content-type': 'application/json' })
+  response.end(JSON.stringify(body))
+}
+
+function ignoreError(): void {}
+
+/**
+ * Allows pages on this machine and pages listed in `origins`. Other pages are rejected so that an open page
+ * cannot consume turns. Returns true for a preflight request, which has been answered.
+ * @throws Refusal 403 `rehearsal_origin`
+ */
+function answerOrigin(
+  { method, headers }: IncomingMessage,
+  response: ServerResponse,
+  allowed: readonly string[],
+): boolean {
+  const { origin } = headers
+  // Requests that do not come from a page have no origin.
+  if (origin === undefined) return false
+  if (!allowed.includes('*') && !allowed.includes(origin) && !isLocalOrigin(origin)) {
+    throw new Refusal(
+      403,
+      'rehearsal_origin',
+      `Pages from ${origin} may not send requests to this rehearsal. Allow them with the option origins: ['${origin}'].`,
+    )
+  }
+  response.setHeader('access-control-allow-origin', origin)
+  response.setHeader('access-control-expose-headers', '*')
+  response.setHeader('vary', 'Origin')
+  if (method !== 'OPTIONS') return false
+  response.writeHead(204, {
+    'access-control-allow-methods': 'GET, POST',
+    'access-control-allow-headers': headers['access-control-request-headers'] ?? '*',
+    'access-control-max-age': '600',
+  })
+  response.end()
+  return true
+}
+
+function isLocalOrigin(origin: string): boolean {
+  if (!URL.canParse(origin)) return false
+  const { protocol, hostname } = new URL(origin)
+  return /^https?:$/.test(protocol) && /^(localhost|[\w-]+\.localhost|127(\.\d+){3}|\[::1\])$/.test(hostname)
+}
+
+interface Pace {
+  delayMs?: number | undefined
+  chunkDelayMs?: number | undefined
+}
+
+/** Sends a planned response. Resolves when it is sent or the client has disconnected. */
+async function sendResponse(
+  response: ServerResponse,
+  { status, headers, writes, ending }: PlannedResponse,
+  { delayMs = 0, chunkDelayMs = 0 }: Pace,
+  clock: Clock,
+): Promise<void> {
+  if (ending === 'silence') return
+  await waitForClock(response, delayMs, clock)
+  if (response.destroyed) return
+  response.writeHead(status, headers)
+  response.flushHeaders()
+  for (const [i, bytes] of writes.entries()) {
+    if (i > 0) await waitForClock(response, chunkDelayMs, clock)
+    if (response.destroyed) return
+    await writeBytes(response, bytes)
+  }
+  if (ending === 'end') response.end()
+  if (ending === 'cut') response.destroy()
+}
+
+/** Waits for the clock or for the connection to close. */
+function waitForClock(response: ServerResponse, ms: number, clock: Clock): Promise<void> {
+  if (ms <= 0 || response.destroyed) return Promise.resolve()
+  return new Promise((resolve) => {
+    const wake = (): void => {
+      clock.clearTimeout(timer)
+      response.off('close', wake)
+      resolve()
+    }
+    const timer = clock.setTimeout(wake, ms)
+    response.once('close', wake)
+  })
+}
+
+/**
+ * Waits until the bytes are sent and an in-process client could read them. Otherwise it would see two writes as
+ * one.
+ */
+async function writeBytes(response: ServerResponse, bytes: Uint8Array): Promise<void> {
+  await new Promise<void>((resolve) => {
+    response.write(bytes, () => resolve())
+  })
+  await nextTurn()
+}
+
+interface Cue {
+  turn: Scenario['turns'][number]
+  index: number
+  /** Number of answered requests in the conversation, including this one. */
+  play: number
+}
+
+/** A conversation's position in its scenario. */
+class Playback {
+  readonly #scenario: Scenario
+  #played = 0
+
+  constructor(scenario: Scenario) {
+    this.#scenario = scenario
+  }
+
+  get remaining(): number {
+    const { turns, onExhausted } = this.#scenario
+    return onExhausted === 'loop' ? Infinity : Math.max(0, turns.length - this.#played)
+  }
+
+  /** @throws Refusal if no turn is left */
+  takeNext(): Cue {
+    const { name, turns, onExhausted = 'error' } = this.#scenario
+    const { length } = turns
+    const index =
+      onExhausted === 'loop'
+        ? this.#played % length
+        : onExhausted === 'repeatLast'
+          ? Math.min(this.#played, length - 1)
+          : this.#played
+    const turn = turns[index]
+    if (turn === undefined) {
+      const scenario = name === undefined ? 'the scenario' : `the scenario '${name}'`
+      throw new Refusal(
+        400,
+        'rehearsal_exhausted',
+        `All ${length} turns of ${scenario} have been played. Add a turn, or set onExhausted to 'repeatLast' or 'loop'.`,
+      )
+    }
+    this.#played++
+    return { turn, index, play: this.#played }
+  }
 }

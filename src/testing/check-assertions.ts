@@ -1,4 +1,5 @@
-import { StatewrightError } from '../core/base/errors.js'
+import { limitTime } from '../core/base/abort.js'
+import { describeError, StatewrightError } from '../core/base/errors.js'
 
 export class CheckFailure extends Error {}
 
@@ -15,6 +16,19 @@ export function expectTrue(isSo: boolean, otherwise: string): asserts isSo {
 export function formatValue(value: unknown): string {
   const text = JSON.stringify(value) ?? 'nothing'
   return text.length > 200 ? `${text.slice(0, 200)}…` : text
+}
+
+/** The problem of a check as a sentence without its full stop, or null. */
+export async function findCheckProblem(withinMs: number, work: Promise<unknown>): Promise<string | null> {
+  const late = (): Error => new CheckFailure(`it took longer than ${withinMs} ms`)
+  try {
+    await limitTime({ ms: withinMs, late }, work)
+    return null
+  } catch (error) {
+    return error instanceof CheckFailure
+      ? error.message
+      : `it failed: ${describeError(error).replace(/\.$/, '')}`
+  }
 }
 
 /** @throws StatewrightError `bad_option` for an unknown check name */

@@ -3,10 +3,11 @@ import { foldRecords, toMachineState } from '../core/sessions/fold-session.js'
 import { completeInput, restoreState } from '../core/sessions/log/stored-state.js'
 import { logVersion, openRecord, type RecordContent } from '../core/sessions/log/log-record.js'
 import type { LogRecord, ListedSession, SessionStore } from '../core/sessions/store/store.js'
-import { checkFacts } from './reference-model/check-facts.js'
 import { details } from './reference-model/details.js'
-import { judgeLog, type LogEntry } from './reference-model/judge-log.js'
+import { judgeLog, type LogEntry, readRun } from './reference-model/judge-log.js'
 import { StoreError } from '../core/sessions/store/store-error.js'
+import { type Json, isEnd, isRest } from '../../spec/run.js'
+import { Broken, type Violation, toViolation } from './reference-model/walk-table.js'
 
 /** The first rule of the reference model that a log violates. */
 export interface LogViolation {
@@ -121,3 +122,191 @@ function findFault(check: () => LogViolation | null): LogFault | null {
     return { seq: null, rule: error.code, message: error.message, law: null }
   }
 }
+
+/** Rules that relate the records of a log to each other. */
+const laws = {
+  sequence: 'Records are numbered consecutively.',
+  opening: 'A log starts with its opening record, and a partial log with a snapshot.',
+  time: 'Time never goes backwards within a run.',
+  count: 'The number of emitted events never decreases within a run.',
+  start: 'A run starts with a unique id.',
+  inbox: 'An inbox message, or a message with a key, is applied once.',
+  withheld: 'Content pending shield review is marked as withheld.',
+  facts: 'A snapshot matches the log of its session.',
+  transcript: 'In a transcript, ids increase, and each call is followed by one result in call order.',
+}
+
+interface Standing {
+  seq: number
+  at: number
+  told: number
+  /** Run ids, newest last. Partial if the log starts with a snapshot. */
+  runs: string[]
+  begun: number
+  inbox: number
+  queued: number
+  keys: Set<string>
+  isWhole: boolean
+  setup: Json
+}
+
+const broken = (law: keyof typeof laws, message: string): Broken =>
+  new Broken(`${law}: ${laws[law]}`, message)
+
+/** The first record that contradicts another record or itself. */
+export function checkFacts(entries: Iterable<LogEntry>): Violation | null {
+  let log: Standing | null = null
+  for (const entry of entries) {
+    try {
+      log = readEntry(log, entry)
+    } catch (error) {
+      return toViolation(entry.seq, error)
+    }
+  }
+  return null
+}
+
+function readEntry(before: Standing | null, entry: Json): Standing {
+  const { seq, at, type } = entry
+  const isPart = before === null && type === 'snapshot'
+  const log = before ?? begin(entry)
+  if (!isPart && seq !== log.seq + 1) throw broken('sequence', `Record ${seq} follows record ${log.seq}.`)
+  if (type === 'opened' ? before !== null : before === null && !isPart)
+    throw broken('opening', `A record of type '${type}' cannot stand here.`)
+  const next = { ...log, seq, at, ...read(log, entry, isPart) }
+  const told = type === 'snapshot' ? 0 : next.told
+  if ((entry.lastEventSeq ?? told) < told)
+    throw broken('count', `It falls from ${told} to ${entry.lastEventSeq}.`)
+  return { ...next, told: entry.lastEventSeq ?? told }
+}
+
+function read(log: Standing, entry: Json, isPart: boolean): Partial<Standing> {
+  if (entry.type === 'opened') return { isWhole: entry.forkedFrom === undefined }
+  if (entry.type === 'start') return readStart(log, entry)
+  return entry.type === 'event' ? readEvent(log, entry) : readSnapshot(log, entry, isPart)
+}
+
+function readStart(log: Standing, { input, queued = 0 }: Json): Partial<Standing> {
+  if (log.runs.includes(input.runId)) throw broken('start', `The run ${input.runId} already exists.`)
+  if (queued > 0 && queued <= log.queued)
+    throw broken('inbox', `Message ${queued} has begun a run, or a later one has.`)
+  const runs = [...log.runs, input.runId]
+  return { setup: input, runs, begun: log.begun + 1, told: 0, queued: Math.max(queued, log.queued) }
+}
+
+function readEvent(log: Standing, { at, event }: Json): Partial<Standing> {
+  const { type, now = at, inbox = 0, key, tools } = event
+  if (at < log.at) throw broken('time', `Its time is ${at}, but the previous record has ${log.at}.`)
+  if (now !== at) throw broken('time', `Its event has the time ${now}, but the record has ${at}.`)
+  if (inbox > 0 && inbox <= log.inbox)
+    throw broken('inbox', `Message ${inbox} of the inbox, or a later one, has been taken before.`)
+  if (key !== undefined && log.keys.has(key))
+    throw broken('inbox', `The message with the key ${key} was applied before.`)
+  if (!event.withheld && isUncleared(event, log.setup?.features ?? {}))
+    throw broken('withheld', `${type} is not marked.`)
+  const setup =
+    type === 'RESUMED' && tools
+      ? { ...log.setup, tools }
+      : type === 'HANDED_OFF'
+        ? { ...log.setup, handed: { ...log.setup?.handed, [event.to]: tools } }
+        : log.setup
+  const keys = key === undefined ? log.keys : new Set(log.keys).add(key)
+  return { setup, inbox: Math.max(inbox, log.inbox), keys }
+}
+
+function isUncleared({ type, output, arguments: edited, why, memo }: Json, features: Json): boolean {
+  const { inputShields, outputShields, callShields, resultShields } = features
+  if (/done\.actor\.(model|conclusion)$/.test(type))
+    return outputShields || (callShields && output.response.toolCalls.length > 0)
+  if (type === 'APPROVE') return callShields && edited !== undefined
+  if (type === 'REJECT') return (inputShields || resultShields) && why !== ''
+  if (type === 'TOOL_RESULT' || type === 'TOOL_OUTPUT') return resultShields
+  if (type === 'CHILD_WAITING') return resultShields && memo !== undefined
+  return (type === 'STEER' || type === 'REPLY') && inputShields
+}
+
+function readSnapshot(log: Standing, entry: Json, isPart: boolean): Partial<Standing> {
+  const { runs: begun = 0, inbox = 0, queued = 0, state, selected } = entry
+  const { context } = state
+  const seen = { begun, inbox, queued, setup: withHandoffs(context), runs: [...log.runs, context.runId] }
+  checkTranscript(context, isRest(readRun(state).place))
+  if (isPart) return { ...seen, isWhole: false }
+  if (log.runs.length === 0) {
+    if (!log.isWhole) return seen
+    throw broken('facts', 'A snapshot precedes the first run.')
+  }
+  const compare = (what: string, is: unknown, due: unknown): void => {
+    const [one, other] = [JSON.stringify(sortKeys(is)), JSON.stringify(sortKeys(due))]
+    if (one !== other) throw broken('facts', `Its ${what} is ${one}, but the log has ${other}.`)
+  }
+  if (selected === undefined) {
+    compare('run', context.runId, log.runs.at(-1))
+    for (const key of ['config', 'features']) compare(key, context[key], log.setup?.[key])
+    const handed = context.speaker && log.setup?.handed?.[context.speaker]
+    compare('tools', context.tools, isSame(context.tools, handed) ? handed : log.setup?.tools)
+  } else if (log.isWhole && !(log.runs.includes(context.runId) && isEnd(String(state.value))))
+    throw broken('facts', `It returns to the run ${context.runId}, but no such run has ended.`)
+  compare('number of runs', begun, log.begun)
+  compare('inbox', [inbox, queued], [log.inbox, log.queued])
+  return { setup: withHandoffs(context, log.setup?.handed), runs: seen.runs }
+}
+
+/** Adds the tools of agents after a handoff, including pending handoffs. */
+function withHandoffs(context: Json, before?: Json): Json {
+  const pending = context.calls.flatMap(({ handoff }: Json) => (handoff ? [[handoff.to, handoff.tools]] : []))
+  return { ...context, handed: { ...before, ...Object.fromEntries(pending) } }
+}
+
+const isSame = (one: unknown, other: unknown): boolean =>
+  JSON.stringify(sortKeys(one)) === JSON.stringify(sortKeys(other))
+
+const sortKeys = (value: unknown): unknown =>
+  typeof value !== 'object' || value === null || Array.isArray(value)
+    ? value
+    : Object.fromEntries(
+        Object.entries(value)
+          .map(([key, inner]) => [key, sortKeys(inner)] as const)
+          .sort(([one], [other]) => (one < other ? -1 : 1)),
+      )
+
+/** During a batch, results are complete only while the run rests. */
+function checkTranscript({ messages, calls, batchAt, lastMessageNumber }: Json, isResting: boolean): void {
+  let last = 0
+  for (const [at, { id, role, tool_calls: asked = [] }] of messages.entries()) {
+    const number = Number(/^m(\d+)$/.exec(id)?.[1] ?? last + 1)
+    if (number <= last || number > lastMessageNumber)
+      throw broken(
+        'transcript',
+        `Message ${id} follows m${last}, of ${lastMessageNumber} that were lastMessageNumber.`,
+      )
+    last = number
+    if (role !== 'assistant') continue
+    const after: Json[] = messages.slice(at + 1)
+    const results = after
+      .slice(0, after.findIndex((one) => one.role !== 'tool') >>> 0)
+      .map((one) => one.tool_call_id)
+    const isOpen = calls.length > 0 && at === batchAt
+    const isDue = (id: string): boolean =>
+      !isOpen ||
+      (isResting ? calls.some((call: Json) => call.id === id && call.result) : results.includes(id))
+    const due = asked.map((call: Json) => call.id).filter(isDue)
+    if (results.join() !== due.join())
+      throw broken(
+        'transcript',
+        `The calls of ${id} are ${due.join()}, but its results are ${results.join()}.`,
+      )
+  }
+}
+
+const begin = ({ at }: Json): Standing => ({
+  seq: 0,
+  at,
+  told: 0,
+  runs: [],
+  begun: 0,
+  inbox: 0,
+  queued: 0,
+  keys: new Set<string>(),
+  isWhole: true,
+  setup: null,
+})

@@ -8,7 +8,7 @@ export { agentInputs, agentSpace, type AgentSpace, type AgentSpaceOptions } from
 export { findHistoryProblem } from './agent/invariants/transcript-rules.js'
 export { serializeAgentState } from './agent/agent-state-key.js'
 export { generatePaths, type GeneratedPaths, type GeneratePathsOptions } from './cover-paths.js'
-export { formatCoverage, type Coverage, type UncoveredTransition } from './coverage.js'
+export { formatCoverage, type Coverage, type UncoveredTransition } from './cover-paths.js'
 export {
   generateJestTests,
   generateStoryTests,
@@ -77,7 +77,7 @@ export {
   type MachineDiff,
   type MachineDifference,
 } from './diff/diff-machines.js'
-export type { MachineDifferenceKind } from './diff/machine-pair.js'
+export type { MachineDifferenceKind } from './diff/diff-machines.js'
 export { explore, type ExploredGraph, type ExploredMove, type ExploredState } from './explore.js'
 export { formatPath, type MachinePath, type PathStep } from './machine-path.js'
 export {

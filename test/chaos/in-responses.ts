@@ -1,6 +1,10 @@
-import { chatFormat } from '../../src/core/models/openai/chat-fold.js'
-import { findItemsProblem, toChatRequest, readResponsesRequest } from '../../src/rehearsal/responses-api.js'
-import { createResponsesEncoder } from '../../src/rehearsal/responses-answer.js'
+import { chatFormat } from '../../src/core/models/openai/chat-wire.js'
+import {
+  findItemsProblem,
+  toChatRequest,
+  readResponsesRequest,
+  createResponsesEncoder,
+} from '../../src/rehearsal/responses-api.js'
 import type { ChatRequest, Turn } from '../../src/rehearsal/index.js'
 import { findStrictProblem } from '../../src/rehearsal/request-problem.js'
 import { type Act, type Script } from './script.js'

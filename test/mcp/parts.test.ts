@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { capResponse } from '../../src/mcp/client/cap-response.js'
 import { cutText, stripInvisible } from '../../src/mcp/client/plain-text.js'
 import { TextTail } from '../../src/mcp/client/stdio-wire.js'
-import { ToolNames } from '../../src/mcp/client/offered-tools.js'
+import { ToolNames } from '../../src/mcp/client/mcp-tools.js'
 import { unicodeText } from '../support/unicode-text.js'
 
 const anyText = unicodeText({ maxLength: 200 })

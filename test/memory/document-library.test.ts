@@ -1,4 +1,4 @@
-import { SharedWork } from '../../src/memory/document-library.js'
+import { SharedWork } from '../../src/memory/memory.js'
 
 function gated() {
   const signals: AbortSignal[] = []

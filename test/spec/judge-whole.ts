@@ -1,4 +1,4 @@
-import { checkFacts } from '../../src/testing/reference-model/check-facts.js'
+import { checkFacts } from '../../src/testing/check-session-log.js'
 import { details } from '../../src/testing/reference-model/details.js'
 import { judgeLog, type LogEntry } from '../../src/testing/reference-model/judge-log.js'
 import type { Violation } from '../../src/testing/reference-model/walk-table.js'

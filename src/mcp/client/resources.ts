@@ -2,10 +2,14 @@ import type { Json, JsonObject } from '../../../machines/agent/json.js'
 import type { ContentPart } from '../../../machines/agent/messages.js'
 import { type ArgumentRule, expectArgument } from '../../core/base/values.js'
 import type { McpServer } from './mcp-options.js'
-import { toParts } from './read-result.js'
+import { toParts, readResult } from './read-result.js'
 import { readProperty } from '../../core/base/json.js'
 import type { HistoryMessage } from '../../core/sessions/input-history.js'
 import { describeError, StatewrightError } from '../../core/base/errors.js'
+import { defineTool } from '../../core/tools/define-tool.js'
+import type { Tool } from '../../core/tools/tool.js'
+import { stripInvisible } from './plain-text.js'
+import type { McpToolParts } from './to-tool.js'
 
 const ofUris: ArgumentRule = {
   is: (value) => Array.isArray(value) && value.every((uri) => typeof uri === 'string'),
@@ -32,7 +36,7 @@ export async function mcpResources(server: McpServer, uris: readonly string[]): 
 }
 
 /** Converts the contents of a resource into parts of a result. */
-export function listContents({ contents }: { contents?: Json }): Json[] {
+function listContents({ contents }: { contents?: Json }): Json[] {
   return Array.isArray(contents) ? contents.map((resource): Json => ({ type: 'resource', resource })) : []
 }
 
@@ -63,7 +67,7 @@ function toMessage(message: Json): HistoryMessage {
   return { role: 'assistant', content: words.join('\n') }
 }
 
-export type Asker = (method: string, params: JsonObject, signal?: AbortSignal) => Promise<JsonObject>
+type Asker = (method: string, params: JsonObject, signal?: AbortSignal) => Promise<JsonObject>
 
 const askers = new WeakMap<object, Asker>()
 
@@ -100,4 +104,46 @@ async function askServer(
   } catch (error) {
     throw new StatewrightError('mcp_failed', describeError(error), server.name, { cause: error })
   }
+}
+
+/** The name for `needsApproval`. Tool names have no slash, so no tool of the server has this name. */
+export const resourceToolName = 'resources/read'
+
+const maxListed = 200
+
+/** A tool that lists and reads the resources of a server. */
+export function createResourceTool(
+  name: string,
+  { server, options: { needsApproval, trustAnnotations } }: McpToolParts,
+  ask: Asker,
+): Tool {
+  return defineTool({
+    name,
+    description: `Reads a resource of the MCP server '${server}' by its uri. Without a uri, it lists the resources.`,
+    input: { type: 'object', properties: { uri: { type: 'string' } } },
+    readOnly: trustAnnotations,
+    needsApproval:
+      typeof needsApproval === 'function'
+        ? (args: { uri?: string }) => needsApproval(resourceToolName, { ...args })
+        : needsApproval === true,
+    timeoutMs: 0,
+    execute: async ({ uri }: { uri?: string }, { signal }) => {
+      if (uri === undefined) return describeList(await ask('resources/list', {}, signal))
+      return readResult({ content: listContents(await ask('resources/read', { uri }, signal)) })
+    },
+  }) as Tool
+}
+
+function describeList({ resources, nextCursor }: { resources?: Json; nextCursor?: Json }): string {
+  const listed = Array.isArray(resources) ? resources : []
+  const lines = listed.slice(0, maxListed).map((resource) => {
+    const [uri, title, about, type] = ['uri', 'name', 'description', 'mimeType'].map((key) => {
+      const value = readProperty(resource, key)
+      return typeof value === 'string' ? stripInvisible(value).trim() : ''
+    })
+    return [uri, title, type, about].filter(Boolean).join(' · ')
+  })
+  const isCut = listed.length > maxListed || typeof nextCursor === 'string'
+  if (isCut) lines.push('There are more.')
+  return lines.length === 0 ? 'There are no resources.' : lines.join('\n')
 }

@@ -1,5 +1,4 @@
 import { describeState, describeValue } from '../../core/chart/state-labels.js'
-import { findComponents, findFairRegions, findFairRound, findWay, type FairRegion } from './fair-cycles.js'
 import {
   createFairTest,
   type Judge,
@@ -83,10 +82,10 @@ interface Wait {
   mayStay: (node: MomentNode) => boolean
 }
 
-interface Place {
+interface WaitPlace {
   node: MomentNode
   isWaiting: boolean
-  via: { move: MomentMove; from: Place } | undefined
+  via: { move: MomentMove; from: WaitPlace } | undefined
   depth: number
 }
 
@@ -101,8 +100,8 @@ function findEndlessWait(graph: MomentGraph, judge: Judge, { begins, isOver, may
   )
   const begun = begins ? graph.nodes.filter(begins).length : graph.starts.length
   const seen = new Map<MomentNode, boolean[]>()
-  const places: Place[] = []
-  const go = (node: MomentNode, wasWaiting: boolean, via: Place['via']): void => {
+  const places: WaitPlace[] = []
+  const go = (node: MomentNode, wasWaiting: boolean, via: WaitPlace['via']): void => {
     const isWaiting = (wasWaiting || begins?.(node) === true) && !isOver(node)
     const known = seen.get(node) ?? []
     seen.set(node, known)
@@ -112,7 +111,7 @@ function findEndlessWait(graph: MomentGraph, judge: Judge, { begins, isOver, may
   }
   for (const start of graph.starts) go(start, begins === undefined, undefined)
 
-  let best: { place: Place; round: MomentMove[] } | undefined
+  let best: { place: WaitPlace; round: MomentMove[] } | undefined
   let tries = 0
   for (let next = 0; next < places.length && tries < maxTries; next++) {
     const place = places[next]
@@ -151,13 +150,7 @@ function findEndlessWait(graph: MomentGraph, judge: Judge, { begins, isOver, may
   return { breach, begun }
 }
 
-function listMoves(place: Place): MomentMove[] {
-  const moves: MomentMove[] = []
-  for (let { via } = place; via; via = via.from.via) moves.unshift(via.move)
-  return moves
-}
-
-function findStart(place: Place): MomentNode {
+function findStart(place: WaitPlace): MomentNode {
   let at = place
   while (at.via) at = at.via.from
   return at.node
@@ -247,4 +240,209 @@ function listCirclingValues(
   )
   const names = new Map([...byValue].map(([value, group]) => [group, value]))
   return new Set(circling.flat().map((group) => names.get(group) ?? ''))
+}
+
+/** For each node, the region where a run can stay forever under fairness. */
+type FairRegions = ReadonlyMap<MomentNode, FairRegion>
+
+/** A strongly connected region in which every fair event that stays possible can be taken. */
+interface FairRegion {
+  nodes: ReadonlySet<MomentNode>
+  /** Fair types that every round must take or find impossible. */
+  types: readonly string[]
+}
+
+function listPossibleTypes({ moves }: MomentNode): Set<string> {
+  return new Set(moves.filter(({ isEffective }) => isEffective).map(({ event }) => event.event.type))
+}
+
+/**
+ * Finds where a run can stay within `nodes` forever, including resting where no fair event is possible. Beyond
+ * the limit every fair event counts as possible, so unexplored behavior is never reported.
+ */
+function findFairRegions(
+  nodes: readonly MomentNode[],
+  isFair: ((type: string) => boolean) | undefined,
+): FairRegions {
+  const inside = new Set(nodes)
+  const found = new Map<MomentNode, FairRegion>()
+  const everyType = new Set(
+    nodes.flatMap((node) => [...listPossibleTypes(node)]).filter(isFair ?? (() => false)),
+  )
+  for (const component of findComponents(nodes, inside)) {
+    const types = [...everyType].filter((type) => component.every((node) => isPossible(node, type)))
+    const members = new Set(component)
+    const isFairRegion = types.every((type) =>
+      component.some(({ moves }) =>
+        moves.some(
+          ({ event, to, isEffective }) => isEffective && event.event.type === type && members.has(to),
+        ),
+      ),
+    )
+    const isSeen = isFair === undefined || component.some(({ isExpanded }) => isExpanded)
+    if (!isFairRegion || !isSeen) continue
+    const region = { nodes: members, types: [...everyType] }
+    for (const node of component) found.set(node, region)
+  }
+  return found
+}
+
+/** Whether an event of the type takes a transition, or was not tried because of the limit. */
+function isPossible(node: MomentNode, type: string): boolean {
+  return (
+    !node.isExpanded || node.moves.some(({ event, isEffective }) => isEffective && event.event.type === type)
+  )
+}
+
+/** Strongly connected components (iterative Tarjan). */
+function findComponents(
+  nodes: readonly MomentNode[],
+  inside: ReadonlySet<MomentNode>,
+  isEdge: (move: MomentMove) => boolean = () => true,
+): MomentNode[][] {
+  const order = new Map<MomentNode, { index: number; low: number; isOpen: boolean }>()
+  const open: MomentNode[] = []
+  const components: MomentNode[][] = []
+
+  function enter(node: MomentNode): { node: MomentNode; next: number } {
+    order.set(node, { index: order.size, low: order.size, isOpen: true })
+    open.push(node)
+    return { node, next: 0 }
+  }
+
+  for (const root of nodes) {
+    if (order.has(root)) continue
+    const frames = [enter(root)]
+    for (let frame = frames.at(-1); frame; frame = frames.at(-1)) {
+      const mark = order.get(frame.node)
+      if (!mark) break
+      const move = frame.node.moves[frame.next++]
+      if (move) {
+        if (!inside.has(move.to) || !isEdge(move)) continue
+        const target = order.get(move.to)
+        if (!target) frames.push(enter(move.to))
+        else if (target.isOpen) mark.low = Math.min(mark.low, target.index)
+        continue
+      }
+      frames.pop()
+      const parent = frames.at(-1)
+      const above = parent && order.get(parent.node)
+      if (above) above.low = Math.min(above.low, mark.low)
+      if (mark.low === mark.index) components.push(closeComponent(frame.node))
+    }
+  }
+
+  function closeComponent(root: MomentNode): MomentNode[] {
+    const component: MomentNode[] = []
+    for (let node = open.pop(); node; node = open.pop()) {
+      component.push(node)
+      const mark = order.get(node)
+      if (mark) mark.isOpen = false
+      if (node === root) break
+    }
+    return component
+  }
+
+  return components
+}
+
+const maxExactTypes = 12
+
+/**
+ * The shortest fair round from `start` through its region; empty if the run can rest there. Approximate for
+ * many fair types.
+ */
+function findFairRound(start: MomentNode, { nodes, types }: FairRegion): MomentMove[] {
+  const open = types.filter((type) => isPossible(start, type))
+  if (open.length === 0) return []
+  return open.length <= maxExactTypes ? findExactRound(start, nodes, open) : findLongRound(start, nodes, open)
+}
+
+function findExactRound(
+  start: MomentNode,
+  nodes: ReadonlySet<MomentNode>,
+  types: readonly string[],
+): MomentMove[] {
+  const all = (1 << types.length) - 1
+  return search(
+    start,
+    nodes,
+    (done, move) => done | noteDone(move, types),
+    (move, done) => done === all && move.to === start,
+  )
+}
+
+function noteDone({ event, to, isEffective }: MomentMove, types: readonly string[]): number {
+  return types.reduce((done, type, bit) => {
+    const isTaken = isEffective && event.event.type === type
+    return isTaken || !isPossible(to, type) ? done | (1 << bit) : done
+  }, 0)
+}
+
+/** Takes one type after the other, then returns to the start. */
+function findLongRound(
+  start: MomentNode,
+  nodes: ReadonlySet<MomentNode>,
+  types: readonly string[],
+): MomentMove[] {
+  const round: MomentMove[] = []
+  let at = start
+  for (const type of types) {
+    if (round.some((move) => noteDone(move, [type]) === 1)) continue
+    round.push(...findWay(at, nodes, (move) => noteDone(move, [type]) === 1))
+    at = round.at(-1)?.to ?? at
+  }
+  return at === start ? round : [...round, ...findWay(at, nodes, ({ to }) => to === start)]
+}
+
+/** The shortest path whose last move satisfies `isWanted`. */
+function findWay(
+  from: MomentNode,
+  nodes: ReadonlySet<MomentNode>,
+  isWanted: (move: MomentMove) => boolean,
+  isEdge: (move: MomentMove) => boolean = () => true,
+): MomentMove[] {
+  return search(from, nodes, (_, move) => (isEdge(move) ? 0 : null), isWanted)
+}
+
+interface SearchedPlace {
+  node: MomentNode
+  /** Bit mask of the types that the way has taken or found impossible. */
+  done: number
+  via: { move: MomentMove; from: SearchedPlace } | undefined
+}
+
+/** Breadth first over nodes with their masks. `advance` returns the next mask, or null to leave a move out. */
+function search(
+  start: MomentNode,
+  nodes: ReadonlySet<MomentNode>,
+  advance: (done: number, move: MomentMove) => number | null,
+  isWanted: (move: MomentMove, done: number) => boolean,
+): MomentMove[] {
+  const seen = new Map([[start, new Set([0])]])
+  const places: SearchedPlace[] = [{ node: start, done: 0, via: undefined }]
+  for (const place of places) {
+    for (const move of place.node.moves) {
+      const done = nodes.has(move.to) ? advance(place.done, move) : null
+      if (done === null) continue
+      const reached = { node: move.to, done, via: { move, from: place } }
+      if (isWanted(move, done)) return listMoves(reached)
+      const known = seen.get(move.to) ?? new Set<number>()
+      seen.set(move.to, known)
+      if (known.has(done)) continue
+      known.add(done)
+      places.push(reached)
+    }
+  }
+  return []
+}
+
+interface Trail {
+  via: { move: MomentMove; from: Trail } | undefined
+}
+
+function listMoves(place: Trail): MomentMove[] {
+  const moves: MomentMove[] = []
+  for (let { via } = place; via; via = via.from.via) moves.unshift(via.move)
+  return moves
 }

@@ -1,11 +1,8 @@
 import { optionsRule, functionRule, expectArgument } from '../../core/base/values.js'
-import { describeError } from '../../core/base/errors.js'
-import { limitTime } from '../../core/base/abort.js'
 import type { ModelProvider } from '../../core/models/provider.js'
-import { answerChecks } from './answer-checks.js'
-import { CheckFailure, checkSkippedNames } from '../check-assertions.js'
+import { answerChecks, failureChecks } from './provider-checks.js'
+import { checkSkippedNames, findCheckProblem } from '../check-assertions.js'
 import type { ProviderCheckSpec, ProviderServer, ProviderTurn } from './ask-provider.js'
-import { failureChecks } from './failure-checks.js'
 
 /** The result of one check. */
 export interface ProviderCheck {
@@ -77,18 +74,15 @@ export async function checkProvider(
   async function findProblem(check: ProviderCheckSpec, stream: boolean): Promise<string | null> {
     const over = new AbortController()
     const server = await serve({ scenario: { turns: check.turns }, strict: true })
-    try {
+    const run = async (): Promise<void> => {
       const provider = make(server.url)
       report.provider = provider.provider
       report.model = provider.model
-      const late = () => new CheckFailure(`it took longer than ${withinMs} ms`)
-      await limitTime({ ms: withinMs, late }, check.run({ provider, server, stream, over: over.signal }))
-      return findRefusal(server)
-    } catch (error) {
-      return (
-        findRefusal(server) ??
-        (error instanceof CheckFailure ? error.message : `it failed: ${describeError(error)}`)
-      )
+      await check.run({ provider, server, stream, over: over.signal })
+    }
+    try {
+      const problem = await findCheckProblem(withinMs, run())
+      return findRefusal(server) ?? problem
     } finally {
       over.abort()
       await server.close()

@@ -1,9 +1,8 @@
 import { optionsRule, functionRule, expectArgument } from '../../core/base/values.js'
-import { describeError, StatewrightError } from '../../core/base/errors.js'
+import { StatewrightError } from '../../core/base/errors.js'
 import { createId } from '../../core/base/platform.js'
-import { limitTime } from '../../core/base/abort.js'
 import type { SessionStore } from '../../core/sessions/store/store.js'
-import { CheckFailure, checkSkippedNames } from '../check-assertions.js'
+import { checkSkippedNames, findCheckProblem } from '../check-assertions.js'
 import { anyOrderChecks, crowdChecks } from './crowd-checks.js'
 import { inboxChecks, timerChecks } from './inbox-checks.js'
 import { leaseChecks } from './lease-checks.js'
@@ -178,23 +177,12 @@ export class StoreChecker {
       return store
     }
     const problem =
-      (await this.#findProblem(work(open))) ??
-      (await this.#findProblem(Promise.all(opened.map(async (store) => store.close()))))
+      (await findCheckProblem(this.#withinMs, work(open))) ??
+      (await findCheckProblem(this.#withinMs, Promise.all(opened.map(closeStore))))
     if (problem !== null)
-      await Promise.allSettled(opened.map((store) => this.#findProblem(closeStore(store))))
+      await Promise.all(opened.map((store) => findCheckProblem(this.#withinMs, closeStore(store))))
     await this.#options.remove?.(place)
     return problem
-  }
-
-  async #findProblem(work: Promise<unknown>): Promise<string | null> {
-    const ms = this.#withinMs
-    try {
-      await limitTime({ ms, late: () => new CheckFailure(`it took longer than ${ms} ms`) }, work)
-      return null
-    } catch (error) {
-      const words = describeError(error).replace(/\.$/, '')
-      return error instanceof CheckFailure ? error.message : `it failed: ${words}`
-    }
   }
 }
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { AnswerReader } from '../../../src/core/models/openai/answer-reader.js'
-import { chatFormat } from '../../../src/core/models/openai/chat-fold.js'
+import { chatFormat } from '../../../src/core/models/openai/chat-wire.js'
 
 const toEvent = (delta: object): string => `data: ${JSON.stringify({ choices: [{ delta }] })}\n\n`
 const text = (content: string): string => toEvent({ content })

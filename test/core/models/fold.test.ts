@@ -1,4 +1,4 @@
-import { chatFormat } from '../../../src/core/models/openai/chat-fold.js'
+import { chatFormat } from '../../../src/core/models/openai/chat-wire.js'
 import { ModelError } from '../../../src/core/models/provider.js'
 
 const delta = (fields: object, finish: string | null = null, index: number | undefined = 0) => ({

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { chatFormat } from '../../../src/core/models/openai/chat-fold.js'
+import { chatFormat } from '../../../src/core/models/openai/chat-wire.js'
 import { createResponsesFormat } from '../../../src/core/models/openai/responses-fold.js'
 import { normalizeResponse } from '../../../src/core/models/normalize-response.js'
 import { createPartFold } from '../../../src/ai-sdk/part-fold.js'

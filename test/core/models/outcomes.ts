@@ -1,6 +1,6 @@
 import type { ModelFailure, ModelResponse } from '../../../machines/agent/model-response.js'
 import type { AnswerFormat } from '../../../src/core/models/openai/answer-reader.js'
-import { readFetchAnswer } from '../../../src/core/models/openai/read-answer.js'
+import { readFetchAnswer } from '../../../src/core/models/openai/exchange.js'
 import { ModelError, type ModelProvider } from '../../../src/core/models/provider.js'
 import { streamOf } from './chunked.js'
 import type { Recording } from './recordings.js'

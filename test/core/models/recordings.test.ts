@@ -1,4 +1,4 @@
-import { chatFormat } from '../../../src/core/models/openai/chat-fold.js'
+import { chatFormat } from '../../../src/core/models/openai/chat-wire.js'
 import { openaiChat, type OpenAIChatOptions } from '../../../src/core/models/openai/openai-provider.js'
 import { bytewise, seeded, split } from './chunked.js'
 import { type Outcome, overFetch, overSocket, readPieces } from './outcomes.js'

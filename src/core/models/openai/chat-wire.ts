@@ -1,8 +1,14 @@
 import { getReasoningEcho, type OpenAIChatOptions, type ReasoningEcho } from './openai-options.js'
-import { chatFormat } from './chat-fold.js'
 import type { ApiWire } from './exchange.js'
 import type { Message } from '../../../../machines/agent/messages.js'
-import type { ModelRequest, Sampling, ToolChoice, ToolSpec } from '../provider.js'
+import {
+  type ModelRequest,
+  type Sampling,
+  type ToolChoice,
+  type ToolSpec,
+  ModelError,
+  type ToolCallDelta,
+} from '../provider.js'
 import { insertMediaMessages } from '../result-media.js'
 import { toWellFormed } from '../plain-json.js'
 import {
@@ -15,6 +21,18 @@ import {
   type WireStyle,
 } from './wire-messages.js'
 import { createBodyEncoder, getOrCreate, type RequestBody, mergeExtraBody } from './encode-body.js'
+import type { Json, JsonObject } from '../../../../machines/agent/json.js'
+import type { ModelResponse } from '../../../../machines/agent/model-response.js'
+import type { TokenUsage } from '../../../../machines/agent/usage.js'
+import { hasError } from '../error-body.js'
+import { toBodyFailure } from '../to-model-failure.js'
+import { asList, asObject, asText } from '../../base/values.js'
+import { listTopLevelCitations, readCitations } from '../citations.js'
+import { type AnswerFormat, type AnswerFold, type Delta, noDelta, refuseTooLarge } from './answer-reader.js'
+import { isThought } from './response-items.js'
+import { ThinkSplitter } from './think-tags.js'
+import { ToolCallFold } from './tool-call-fold.js'
+import { readUsage } from './read-usage.js'
 
 export function createChatWire(options: OpenAIChatOptions, provider: string): ApiWire {
   return {
@@ -131,4 +149,254 @@ function toWireSampling(
     if (field !== undefined) fields[field] = value
   }
   return fields
+}
+
+export const chatFormat: AnswerFormat = {
+  displayName: 'chat completion',
+  isWhole: (value) => Array.isArray(asObject(value)?.choices),
+  createFold: (reportsCalls = false) => new ChatFold(reportsCalls),
+}
+
+class ChatFold implements AnswerFold {
+  readonly #reportsCalls: boolean
+  #text = ''
+  #reasoning = ''
+  #refusal = ''
+  #finishReason: string | null = null
+  #usage: TokenUsage | null = null
+  #model: string | null = null
+  #id = ''
+  #lost = false
+  #progress = 0
+  #size = 0
+  // Most responses have neither calls nor details.
+  #calls: ToolCallFold | null = null
+  /** `function_call`, the deprecated form of `tool_calls`. It may repeat them. */
+  #oldCall: ToolCallFold | null = null
+  #details: ReasoningDetails | null = null
+  readonly #cited: Json[] = []
+  #citedBeside: readonly Json[] = []
+  readonly #think = new ThinkSplitter()
+
+  constructor(reportsCalls: boolean) {
+    this.#reportsCalls = reportsCalls
+  }
+
+  get progress(): number {
+    return this.#progress + (this.#finishReason === null ? 0 : 1)
+  }
+
+  /** The usage may follow the finish reason, so only `[DONE]` ends the stream. */
+  get ended(): boolean {
+    return false
+  }
+
+  get finished(): boolean {
+    return this.#finishReason !== null && !this.#lost
+  }
+
+  push(value: unknown, whole = false): Delta {
+    const chunk = asObject(value)
+    if (chunk === null) return noDelta
+    const choice = findFirstChoice(chunk.choices)
+    this.#model ??= asText(chunk.model) || null
+    this.#id ||= asText(chunk.id)
+    this.#usage =
+      readUsage(chunk.usage) ??
+      readUsage(choice?.usage) ??
+      readUsage(asObject(chunk.x_groq)?.usage) ??
+      this.#usage
+    this.#refuseErrors(chunk, choice)
+    const beside = listTopLevelCitations(chunk)
+    if (beside.length > 0) this.#citedBeside = beside
+    if (choice === null) return noDelta
+    const added = this.#pushChoice(choice, whole)
+    this.#finishReason = asText(choice.finish_reason) || this.#finishReason
+    return added
+  }
+
+  markLost(): void {
+    this.#lost ||= this.#finishReason === null
+  }
+
+  flush(): Delta {
+    return this.#add(this.#think.flush())
+  }
+
+  getPartial(): Pick<ModelResponse, 'text' | 'usage'> {
+    return { text: this.#text, usage: this.#usage }
+  }
+
+  getResponse(ended: boolean): ModelResponse {
+    const reasoningDetails = this.#details?.result() ?? []
+    const toolCalls = this.#calls?.result() ?? []
+    const annotations = readCitations([...this.#cited, ...this.#citedBeside])
+    return {
+      text: this.#text,
+      reasoning: this.#reasoning,
+      refusal: this.#refusal || null,
+      toolCalls: toolCalls.length > 0 ? toolCalls : (this.#oldCall?.result() ?? []),
+      finishReason: this.#finishReason,
+      complete: !this.#lost && (ended || this.#finishReason !== null),
+      usage: this.#usage,
+      model: this.#model,
+      ...(reasoningDetails.length > 0 && { reasoningDetails }),
+      ...(annotations.length > 0 && { annotations }),
+      ...(this.#id !== '' && { id: this.#id }),
+    }
+  }
+
+  #add(delta: Delta): Delta {
+    this.#text += delta.text
+    this.#reasoning += delta.reasoning
+    return delta
+  }
+
+  #refuseErrors(chunk: JsonObject, choice: JsonObject | null): void {
+    const body = isErrorBody(chunk) ? chunk : choice
+    if (body === null || !isErrorBody(body)) return
+    const error =
+      body.finish_reason === 'error' && !hasError(body.error)
+        ? { message: 'its finish reason is "error"' }
+        : body
+    throw new ModelError({ ...toBodyFailure(error), partialText: this.#text, usage: this.#usage })
+  }
+
+  /** Some servers send a message next to the delta. It has the whole response so far, or the only copy of it. */
+  #pushChoice(choice: JsonObject, whole: boolean): Delta {
+    const delta = asObject(choice.delta)
+    const message = toWholeDelta(choice.message)
+    const first = whole ? message : delta
+    const second = whole ? delta : message
+    const added = first === null ? noDelta : this.#pushDelta(first)
+    const isLast = whole || first === null || Boolean(choice.finish_reason)
+    return this.#progress > 0 || second === null || !isLast ? added : this.#pushDelta(second)
+  }
+
+  #pushDelta(delta: JsonObject): Delta {
+    const content = delta.content == null ? noDelta : readDeltaContent(delta.content)
+    const shown = this.#think.push(content.text)
+    const thoughts = readDeltaReasoning(delta) + content.reasoning + shown.reasoning
+    if (delta.refusal != null) this.#refusal += asText(delta.refusal)
+    if (delta.annotations != null) this.#cited.push(...asList(delta.annotations))
+    if (delta.reasoning_details != null)
+      (this.#details ??= new ReasoningDetails()).push(delta.reasoning_details)
+    this.#size += content.text.length + thoughts.length
+    let calls: ToolCallDelta[] | undefined
+    if (delta.tool_calls != null) {
+      if (this.#reportsCalls) calls = []
+      this.#size += (this.#calls ??= new ToolCallFold()).push(delta.tool_calls, calls)
+    }
+    if (delta.function_call != null) {
+      this.#oldCall ??= new ToolCallFold()
+      this.#size += this.#oldCall.push([{ index: 0, function: delta.function_call }])
+    }
+    refuseTooLarge(this.#size)
+    const begun = (this.#calls?.length ?? 0) + (this.#oldCall?.length ?? 0) + (this.#details?.length ?? 0)
+    this.#progress = this.#size + this.#refusal.length + begun + this.#cited.length
+    return this.#add({ text: shown.text, reasoning: thoughts, ...(calls && { calls }) })
+  }
+}
+
+/** Converts a `message` to a delta. Its calls are identified by position. */
+function toWholeDelta(message: unknown): JsonObject | null {
+  const delta = asObject(message)
+  if (delta?.tool_calls == null) return delta
+  return {
+    ...delta,
+    tool_calls: asList(delta.tool_calls).flatMap((call, index): JsonObject[] => {
+      const entry = asObject(call)
+      return entry === null ? [] : [{ ...entry, index }]
+    }),
+  }
+}
+
+function findFirstChoice(choices: unknown): JsonObject | null {
+  for (const item of asList(choices)) {
+    const choice = asObject(item)
+    if (choice !== null && (choice.index == null || choice.index === 0)) return choice
+  }
+  return null
+}
+
+function isErrorBody(body: JsonObject): boolean {
+  return (
+    hasError(body.error) || body.object === 'error' || body.type === 'error' || body.finish_reason === 'error'
+  )
+}
+
+/** The content is a string or a list of parts that may include thoughts (Mistral). */
+function readDeltaContent(content: unknown): Delta {
+  if (typeof content === 'string') return { text: content, reasoning: '' }
+  const delta = { text: '', reasoning: '' }
+  for (const item of asList(content)) {
+    const part = asObject(item)
+    if (part?.type === 'thinking') delta.reasoning += readThoughts(part.thinking)
+    else if (part !== null && isThought(part)) delta.reasoning += readThoughts(part.text)
+    else delta.text += typeof item === 'string' ? item : asText(part?.text)
+  }
+  return delta
+}
+
+/** The same reasoning may come in several fields. The first non-empty one counts. */
+function readDeltaReasoning(delta: JsonObject): string {
+  return (
+    asText(delta.reasoning_content) ||
+    asText(delta.reasoning) ||
+    (Array.isArray(delta.reasoning_details) ? delta.reasoning_details.map(readDetailText).join('') : '')
+  )
+}
+
+function readDetailText(detail: unknown): string {
+  const fields = asObject(detail)
+  return asText(fields?.text) || asText(fields?.summary)
+}
+
+function readThoughts(value: unknown): string {
+  return typeof value === 'string' ? value : readDeltaContent(value).text
+}
+
+/**
+ * Joins streamed `reasoning_details`: consecutive pieces with the same type, index and id form one entry, with the
+ * last signature. The provider requires the entries back unchanged.
+ */
+class ReasoningDetails {
+  readonly #entries: JsonObject[] = []
+
+  get length(): number {
+    return this.#entries.length
+  }
+
+  push(details: unknown): void {
+    for (const detail of asList(details)) {
+      const entry = asObject(detail)
+      if (entry !== null) this.#add(entry)
+    }
+  }
+
+  result(): Json[] {
+    return this.#entries
+  }
+
+  #add(entry: JsonObject): void {
+    const last = this.#entries.at(-1)
+    if (last === undefined || !isContinuation(last, entry)) {
+      this.#entries.push({ ...entry })
+      return
+    }
+    for (const [key, value] of Object.entries(entry)) {
+      if (key === 'text' || key === 'summary') last[key] = asText(last[key]) + asText(value)
+      else if (value !== null) last[key] = value
+    }
+  }
+}
+
+function isContinuation(last: JsonObject, next: JsonObject): boolean {
+  const joined = next.type === 'reasoning.text' || next.type === 'reasoning.summary'
+  return (
+    joined &&
+    last.type === next.type &&
+    last.index === next.index &&
+    (next.id == null || last.id == null || last.id === next.id)
+  )
 }
