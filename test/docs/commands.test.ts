@@ -135,6 +135,8 @@ const scripts: Record<string, Script> = {
   'docs/versioning.md › Versioning': {
     because: { 'npx statewright sessions check': 'it needs a Postgres: test/cli/sessions-check.test.ts' },
   },
+  'examples/chat-tenants/README.md › A chat for several tenants': {},
+  'examples/coding-agent/README.md › A coding agent for the terminal': {},
   'visualizations/README.md › Your own machine': {},
 }
 

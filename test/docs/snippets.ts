@@ -67,6 +67,8 @@ export const documents = [
   'docs/test-your-own-agent.md',
   'docs/tools.md',
   'docs/versioning.md',
+  'examples/chat-tenants/README.md',
+  'examples/coding-agent/README.md',
   'visualizations/README.md',
 ]
 
