@@ -49,7 +49,8 @@ export const isRehearsal = !OPENAI_API_KEY
 
 export const agent = createAgent({
   model: isRehearsal ? await rehearse() : openaiChat({ model: OPENAI_MODEL }),
-  instructions: 'You help people book trains. Look up the timetable, offer trains, let the user pick a seat, then book.',
+  instructions:
+    'You help people book trains. Look up the timetable, offer trains, let the user pick a seat, then book.',
   tools: [localTime, findTrains, pickSeat, book],
   store,
 })

@@ -32,20 +32,20 @@ const first = [
   { number: 11, title: 'Accept days', labels: ['wish'], text: 'parseDuration("3d") throws.', comments: [] },
   {
     number: 12,
-    title: 'parseDuration forgets the minutes of 1h30m',
+    title: 'parseDuration ignores the minutes of 1h30m',
     labels: ['bug'],
     text: 'parseDuration("1h30m") returns 3600000. I expect 5400000.\nThe code is in src/duration.mjs.',
-    comments: ['It should also refuse "1h foo", I think.'],
+    comments: ['It should also reject "1h foo", I think.'],
   },
 ]
 
-addTool('list_issues', 'The numbers, titles and labels of all open issues.', {}, (issues) =>
+addTool('list_issues', 'Lists the numbers, titles and labels of all open issues.', {}, (issues) =>
   issues
     .filter(({ isClosed }) => !isClosed)
     .map((issue) => `${issue.number} [${issue.labels}] ${issue.title}`)
     .join('\n'),
 )
-addChange('read_issue', 'An issue with its text and its comments.', {}, (issue) =>
+addChange('read_issue', 'Reads an issue with its comments.', {}, (issue) =>
   [`# ${issue.title}`, issue.text, ...issue.comments.map((comment) => `> ${comment}`)].join('\n\n'),
 )
 addChange('comment', 'Adds a comment to an issue.', { text: z.string() }, (issue, { text }) => {
@@ -54,7 +54,7 @@ addChange('comment', 'Adds a comment to an issue.', { text: z.string() }, (issue
 addChange('close', 'Closes an issue.', {}, (issue) => {
   issue.isClosed = true
 })
-addChange('rename', 'Gives an issue another title.', { title: z.string() }, (issue, { title }) => {
+addChange('rename', 'Changes the title of an issue.', { title: z.string() }, (issue, { title }) => {
   issue.title = title
 })
 addChange(

@@ -21,16 +21,16 @@ const help = `A coding agent for the terminal.
 
   ${command} [OPTIONS] [TASK]
 
-TASK is what it shall do. Default: Fix issue 12.
+TASK is the task for the agent. Default: Fix issue 12.
 
-  --model NAME       a model of OpenAI, with your OPENAI_API_KEY. Default: a rehearsal, without a key
-  --resume FOLDER    goes on after Ctrl-C or a crash; with a TASK, in the same conversation
-  --yes              approves every change
-  --cost-limit USD   the most that the session may cost. Default: 0.50
-  --window TOKENS    the most tokens of a request. Default: 100000, or 2500 in the rehearsal
-  --help             shows this text
+  --model NAME       an OpenAI model, with your OPENAI_API_KEY. Default: a script plays the model
+  --resume FOLDER    continues after Ctrl-C or a crash. A TASK is added to the conversation
+  --yes              approve every change
+  --cost-limit USD   maximum cost of the session. Default: 0.50
+  --window TOKENS    maximum tokens of a request. Default: 100000, or 2500 for the script
+  --help             show this text
 
-Ctrl-C parks the agent after its present step. A second Ctrl-C ends it at once. Nothing is lost.`
+Ctrl-C parks the agent after its current step. A second Ctrl-C exits immediately. The session is stored in both cases.`
 
 const session = 'work'
 
@@ -54,7 +54,7 @@ async function main() {
   const models = values.model === undefined ? await startModels() : null
   try {
     terminal.dim(`Folder: ${folder}`)
-    terminal.dim(`Model:  ${values.model ?? 'a rehearsal, which costs nothing'}`)
+    terminal.dim(`Model:  ${values.model ?? 'a script, free of charge'}`)
     const agent = createCodingAgent({
       folder,
       issues,
@@ -74,7 +74,7 @@ async function main() {
     })
     if (result.resumable) {
       const model = values.model === undefined ? '' : ` --model ${values.model}`
-      terminal.print(`\nIt is parked. Go on with:\n  ${command} --resume ${folder}${model}`)
+      terminal.print(`\nThe agent is parked. Continue with:\n  ${command} --resume ${folder}${model}`)
     }
     process.exitCode = result.resumable || result.state === 'COMPLETED' ? 0 : 1
   } finally {
@@ -97,7 +97,7 @@ async function createFolder() {
 /** Runs or resumes the agent until it has ended or is parked. Resolves with the result of the run. */
 async function work({ agent, task, isResumed, isYes, terminal }) {
   const stop = new AbortController()
-  const run = isResumed ? await goOnWith(agent, task, terminal) : agent.run(task, { session })
+  const run = isResumed ? await continueSession(agent, task, terminal) : agent.run(task, { session })
   for (const signal of ['SIGINT', 'SIGTERM']) {
     process.on(signal, () => {
       if (stop.signal.aborted) process.exit(130)
@@ -111,8 +111,9 @@ async function work({ agent, task, isResumed, isYes, terminal }) {
     for (const call of result.pending) {
       terminal.showCall(call)
       terminal.showUsage(result.usage)
-      if (call.interrupted) terminal.print('    It ran when the process ended, and may have had its effect.')
-      const ask = () => terminal.ask('  Do it? [y]es, [n]o, or say what to change: ', stop.signal)
+      if (call.interrupted)
+        terminal.print('    It was running when the process ended, and may have had its effect.')
+      const ask = () => terminal.ask('  Approve? [y]es, [n]o, or write what to change: ', stop.signal)
       let answer = isYes ? 'y' : await ask()
       for (; answer === 'all'; answer = await ask()) terminal.showCall(call, true)
       if (answer === null) return result
@@ -128,12 +129,12 @@ const atWork = ['RUNNING', 'WAITING_FOR_TOOL']
 const unfinished = [...atWork, 'WAITING_FOR_INPUT', 'PAUSED']
 
 /** The session as its last process left it. A task steers an active run, or starts the next one. */
-async function goOnWith(agent, task, terminal) {
+async function continueSession(agent, task, terminal) {
   const run = await agent.resume(session)
   if (!unfinished.includes(run.state)) {
     if (task !== '') return agent.run(task, { session })
     const { state, output } = await run.result
-    terminal.print(`${output}\n\n${state}: give it another TASK.`)
+    terminal.print(`${output}\n\n${state}: pass another TASK.`)
   } else if (task !== '') run.steer(task)
   else if (run.state === 'PAUSED') run.resume()
   return run

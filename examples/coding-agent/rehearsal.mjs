@@ -2,40 +2,40 @@
 import { startRehearsal } from 'statewright/rehearsal'
 
 const fixed = `  const parts = [...text.matchAll(/(\\d+)([smh])/g)]
-  if (parts.length === 0) throw new Error(\`'\${text}' is no duration.\`)
+  if (parts.length === 0) throw new Error(\`'\${text}' is not a duration.\`)
   return parts.reduce((sum, [, count, unit]) => sum + Number(count) * units[unit], 0)`
-const strict = "  if (!/^(\\d+[smh])+$/.test(text)) throw new Error(`'${text}' is no duration.`)"
-const todo = ['read issue 12', 'see the test fail', 'mend it', 'let it be reviewed', 'comment on the issue']
+const strict = "  if (!/^(\\d+[smh])+$/.test(text)) throw new Error(`'${text}' is not a duration.`)"
+const todo = ['read issue 12', 'reproduce the bug', 'fix it', 'get a review', 'comment on the issue']
 const plan = (done) => ['plan', { done: todo.slice(0, done), next: todo.slice(done) }]
 const says = (text, ...calls) => ({ text, calls })
 
 const coder = [
-  says('I look for the issue first.', plan(0), ['tool_search', { query: 'read an issue, comment' }]),
+  says('First I look up the issue.', plan(0), ['tool_search', { query: 'read an issue, comment' }]),
   says('', ['issues_read_issue', { number: 12 }], ['load_skill', { name: 'fix-a-bug' }]),
   says(
-    'A bug: I read the code and its tests.',
+    'It is a bug. I will read the code and its tests.',
     plan(1),
     ['list_files', {}],
     ['read_file', { file: 'src/duration.mjs' }],
     ['read_file', { file: 'test/duration.test.mjs' }],
   ),
-  says('The test of several units should fail.', ['run_tests', {}]),
-  says('It does: only the first unit counts. I sum up all of them.', plan(2), [
+  says('The test with several units should fail.', ['run_tests', {}]),
+  says('It does, because only the first unit counts. I will add up all units.', plan(2), [
     'edit_file',
     {
       file: 'src/duration.mjs',
       old: `  const match = /(\\d+)([smh])/.exec(text)
-  if (match === null) throw new Error(\`'\${text}' is no duration.\`)
+  if (match === null) throw new Error(\`'\${text}' is not a duration.\`)
   return Number(match[1]) * units[match[2]]`,
       new: fixed,
     },
   ]),
   says('', ['run_tests', {}]),
-  says('All tests pass. I ask for a review.', plan(3), [
+  says('All tests pass. I will request a review.', plan(3), [
     'review',
-    { task: 'Review src/duration.mjs: it sums up 1h30m.' },
+    { task: 'Review src/duration.mjs. It now adds up 1h30m.' },
   ]),
-  says('True: the rest of the text is ignored. I refuse it.', [
+  says('That is right. The rest of the text is ignored. I will reject it.', [
     'edit_file',
     {
       file: 'src/duration.mjs',
@@ -44,23 +44,23 @@ const coder = [
     },
   ]),
   says('', ['run_tests', {}]),
-  says('Done. I tell the issue.', plan(4), [
+  says('Done. I will comment on the issue.', plan(4), [
     'issues_comment',
     {
       number: 12,
-      text: 'Only the first unit was read. Now all are summed up, and anything else is refused.',
+      text: 'Only the first unit was read. Now all units are added up, and any other text is rejected.',
     },
   ]),
-  says('Issue 12 is fixed: `1h30m` is 5400000, and `1h foo` is refused. All tests pass.', plan(5)),
+  says('Issue 12 is fixed: `1h30m` is 5400000, and `1h foo` is rejected. All tests pass.', plan(5)),
   says('You can close issue 12.'),
 ]
 const reviewer = [
   says('', ['read_file', { file: 'src/duration.mjs' }]),
-  says('The sum is right. But `1h foo` is accepted: the text is not checked as a whole.'),
+  says('The sum is correct, but `1h foo` is accepted. Check the whole text.'),
 ]
 const notes =
-  'The user wants issue 12 fixed: parseDuration("1h30m") in src/duration.mjs forgot the minutes. The issue is read, the ' +
-  'skill fix-a-bug is loaded, and test/duration.test.mjs has a test of it.'
+  'The user wants issue 12 fixed: parseDuration("1h30m") in src/duration.mjs ignores the minutes. The issue is read, the ' +
+  'skill fix-a-bug is loaded, and test/duration.test.mjs has a test for it.'
 
 /** At reading speed on a terminal. */
 const pace = process.stdout.isTTY ? { chunkSize: 6, chunkDelayMs: 12 } : {}
@@ -74,11 +74,11 @@ const play =
     if (result?.content.startsWith('Rejected by the user'))
       return {
         ...pace,
-        text: 'I leave it at that. A model would now do as you say; this rehearsal knows one way only.',
+        text: 'I will stop here. A real model would follow your instruction, but this script has only one course.',
       }
     const at = Number(result?.tool_call_id.split('-')[1] ?? 0)
     if (at === steps.length - 1 && body.messages.at(-1).role === 'user')
-      return { ...pace, text: 'This rehearsal knows issue 12 only. Another task needs --model, and a key.' }
+      return { ...pace, text: 'This script knows only issue 12. Another task needs --model and a key.' }
     const { text, calls } = steps[at]
     const toolCalls = calls.map(([name, args], index) => ({
       id: `step-${at + 1}-${index}`,

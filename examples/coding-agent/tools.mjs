@@ -27,7 +27,7 @@ export function projectTools(project) {
   })
   const listFiles = defineTool({
     name: 'list_files',
-    description: 'The paths of all files of the project.',
+    description: 'Lists the paths of all files in the project.',
     input: z.object({}),
     readOnly: true,
     execute: async () => {
@@ -38,28 +38,28 @@ export function projectTools(project) {
   })
   const readText = defineTool({
     name: 'read_file',
-    description: 'The text of a file.',
+    description: 'Reads a file.',
     input: z.object({ file }),
     readOnly: true,
     execute: async ({ file }) => readFile(await contain(file), 'utf8'),
   })
   const editFile = defineTool({
     name: 'edit_file',
-    description: 'Replaces a text that stands exactly once in a file. A person sees the change first.',
+    description: 'Replaces a text that occurs exactly once in a file. A person approves the change first.',
     input: z.object({ file, old: z.string().min(1), new: z.string() }),
     needsApproval: true,
     execute: async ({ file, old, new: text }) => {
       const target = await contain(file)
       const parts = (await readFile(target, 'utf8')).split(old)
       if (parts.length !== 2)
-        throw new ToolError('failed', `The old text stands ${parts.length - 1} times in ${file}.`)
+        throw new ToolError('failed', `The old text occurs ${parts.length - 1} times in ${file}.`)
       await writeFile(target, parts.join(text))
       return `Changed ${file}.`
     },
   })
   const runTests = defineTool({
     name: 'run_tests',
-    description: 'Runs the tests of the project, and returns what they print.',
+    description: 'Runs the tests of the project, and returns their output.',
     input: z.object({}),
     idempotent: true,
     polling: true,

@@ -63,7 +63,7 @@ function play(
 function answers(...given: (string | ((child: ChildProcess) => void))[]) {
   let asked = 0
   return (out: string, child: ChildProcess) => {
-    if (out.split('Do it?').length - 1 <= asked || !out.trimEnd().endsWith('change:')) return
+    if (out.split('Approve?').length - 1 <= asked || !out.trimEnd().endsWith('change:')) return
     const answer = given[asked]
     asked += 1
     if (typeof answer === 'function') answer(child)
@@ -80,10 +80,10 @@ whenBuilt('examples/coding-agent', () => {
     const { code, out, folder } = await play(['--yes'])
     expect({ code, out }).toEqual({ code: 0, out: expect.stringContaining('COMPLETED') })
     for (const part of [
-      '◇ tools  issues_comment, issues_read_issue loaded',
+      '◇ tools  issues_read_issue, issues_comment loaded',
       '✓ load_skill',
-      '  ○ mend it',
-      '✓ 3/5 mend it → let it be reviewed',
+      '  ○ fix it',
+      '✓ 3/5 fix it → get a review',
       '1 of 2 tests fail.',
       '  -   return Number(match[1]) * units[match[2]]',
       'All 2 tests pass.',
@@ -98,7 +98,7 @@ whenBuilt('examples/coding-agent', () => {
 
   longTest('a person is shown each change, and says what to do instead', async () => {
     const { code, out, folder } = await play([], answers('y', 'Keep the old error.'))
-    expect({ code, asked: out.split('Do it?').length - 1 }).toEqual({ code: 0, asked: 2 })
+    expect({ code, asked: out.split('Approve?').length - 1 }).toEqual({ code: 0, asked: 2 })
     expect(out).toContain('Rejected by the user: Keep the old error.')
     const written = await readCode(folder)
     expect(written).toContain('sum + Number(count)')
@@ -121,7 +121,7 @@ whenBuilt('examples/coding-agent', () => {
     })
     expect(await countComments(killed.folder)).toBe(1)
     const again = await play(['--resume', killed.folder])
-    expect(again.out).toContain('COMPLETED: give it another TASK.')
+    expect(again.out).toContain('COMPLETED: pass another TASK.')
   })
 
   longTest('a cost limit ends it', async () => {
@@ -138,18 +138,18 @@ whenBuilt('examples/coding-agent', () => {
       const parked = await play(
         [],
         (out, child) => {
-          if (isPressed || !out.includes('A bug')) return
+          if (isPressed || !out.includes('It is a bug')) return
           isPressed = true
           press(child)
         },
         { terminal: true },
       )
       expect(parked.out).toContain(
-        `It is parked. Go on with:\r\n  node examples/coding-agent/main.mjs --resume ${parked.folder}`,
+        `The agent is parked. Continue with:\r\n  node examples/coding-agent/main.mjs --resume ${parked.folder}`,
       )
-      expect(parked.out).not.toContain('Do it?')
+      expect(parked.out).not.toContain('Approve?')
       const asked = await play(['--resume', parked.folder], answers(press), { terminal: true })
-      expect(asked.out.split('It is parked').length - 1).toBe(1)
+      expect(asked.out.split('The agent is parked').length - 1).toBe(1)
       const { out } = await play(['--resume', parked.folder, '--yes'])
       expect(out).toContain('COMPLETED')
     },
