@@ -60,8 +60,8 @@ function listChildrenInLog(records: readonly LogRecord[], sessionId: string): Se
  * @throws {UsageError} `invalid_option`, `no_titles`
  * @throws {StoreError} `unknown_session`, …
  */
-export async function renameSession(store: SessionStore, id: string, given: unknown): Promise<void> {
-  const title = readTitle(given)
+export async function renameSession(store: SessionStore, id: string, newTitle: unknown): Promise<void> {
+  const title = readTitle(newTitle)
   if (!store.setTitle)
     throw new UsageError(
       'no_titles',

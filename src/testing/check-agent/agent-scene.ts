@@ -70,12 +70,12 @@ export class AgentScene {
   readonly time = new SceneTime()
   readonly store: SessionStore
   behave: Behavior = ({ tool }) => `The result of ${tool}.`
-  readonly #given: SceneOptions
+  readonly #options: SceneOptions
   readonly #processes: AgentProcess[] = []
 
   constructor(options: SceneOptions) {
     const { facts, seed, input, context } = options
-    this.#given = options
+    this.#options = options
     this.facts = facts
     this.input = input
     this.context = context
@@ -85,11 +85,11 @@ export class AgentScene {
 
   /** A second scene, for checks that need several. */
   another(): AgentScene {
-    return new AgentScene(this.#given)
+    return new AgentScene(this.#options)
   }
 
   open(script: Script, faults: SceneFaults = {}, store: SessionStore = this.store): AgentProcess {
-    const process = new AgentProcess(this, { make: this.#given.make, script, faults, store })
+    const process = new AgentProcess(this, { make: this.#options.make, script, faults, store })
     this.#processes.push(process)
     return process
   }
@@ -146,8 +146,8 @@ export class AgentProcess {
     const tools = new StandIns(parts.tools, (tool) => this.#createStandIn(tool, faults.tool))
     // Tools are created on first lookup. The fault must exist even if the agent never looks the tool up.
     if (faults.tool && scene.facts.tool) tools.get(scene.facts.tool.name)
-    const kept = faults.store ? this.#keep(chaosStore(store, faults.store)) : undefined
-    this.#storeChaos = kept
+    const chaos = faults.store ? this.#keep(chaosStore(store, faults.store)) : undefined
+    this.#storeChaos = chaos
     // The agent must not affect the outside, so it has no shared budgets and no telemetry.
     const changes: Partial<AgentParts> = {
       tools,
@@ -155,7 +155,7 @@ export class AgentProcess {
       budgets: undefined,
       telemetry: undefined,
     }
-    this.agent = rebindAgent(parts, kept ?? store, changes)
+    this.agent = rebindAgent(parts, chaos ?? store, changes)
   }
 
   /** Runs the agent until it rests. */

@@ -186,7 +186,7 @@ export function judgeMachine(
   const exploration = exploreMachine(
     observed,
     space,
-    ({ vertex, snapshot, taken, edge }) => {
+    ({ vertex, snapshot, transitions, edge }) => {
       const event = edge?.event.event ?? createStartEvent(vertex.input.value)
       const moment = createMoment(snapshot, event)
       const truth = getTruth(moment, edge?.from)
@@ -195,7 +195,7 @@ export function judgeMachine(
         starts.push({ vertex, truth })
         return true
       }
-      const isEffective = taken.length > 0 || vertex !== edge.from
+      const isEffective = transitions.length > 0 || vertex !== edge.from
       const list = moves.get(edge.from) ?? []
       moves.set(edge.from, list)
       const isKnown = list.some(

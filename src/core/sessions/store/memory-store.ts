@@ -51,20 +51,20 @@ export function memoryStore(options: MemoryStoreOptions = {}): SyncSessionStore 
   const sessions = new Map<string, MemorySession>()
   let budgets: BudgetStore | undefined
 
-  const holds = (kept: MemorySession | undefined): kept is MemorySession & { lease: Lease } =>
-    kept?.lease != null && kept.lease.expiresAt > now()
+  const holds = (session: MemorySession | undefined): session is MemorySession & { lease: Lease } =>
+    session?.lease != null && session.lease.expiresAt > now()
 
   /** The session whose latest lease this is, expired or not. */
   const owned = (lease: Lease): MemorySession => {
-    const kept = sessions.get(lease.sessionId)
-    if (kept?.lease?.token !== lease.token) throw leaseLostError(lease)
-    return kept
+    const session = sessions.get(lease.sessionId)
+    if (session?.lease?.token !== lease.token) throw leaseLostError(lease)
+    return session
   }
 
-  const entryOf = (id: string, kept: MemorySession): ListedSession => {
-    const { records, createdAt, updatedAt, title } = kept
-    const summary = withTitle(kept.summary, title)
-    const holder = holds(kept) ? kept.lease.holder : null
+  const entryOf = (id: string, session: MemorySession): ListedSession => {
+    const { records, createdAt, updatedAt, title } = session
+    const summary = withTitle(session.summary, title)
+    const holder = holds(session) ? session.lease.holder : null
     return { id, createdAt, updatedAt, head: records.length, summary, holder }
   }
 
@@ -72,15 +72,15 @@ export function memoryStore(options: MemoryStoreOptions = {}): SyncSessionStore 
     acquire(id, { holder, ttlMs }) {
       const sessionId = checkSessionId(id)
       const expiresAt = getExpiry(now(), ttlMs)
-      const kept = sessions.get(sessionId)
-      if (holds(kept)) throw sessionBusyError(sessionId, kept.lease.holder)
+      const session = sessions.get(sessionId)
+      if (holds(session)) throw sessionBusyError(sessionId, session.lease.holder)
       const lease: Lease = { sessionId, token: createId(), holder, expiresAt }
-      if (!kept) {
+      if (!session) {
         sessions.set(sessionId, { ...emptyMemorySession, records: [], inbox: [], lease })
         return lease
       }
-      kept.lease = lease
-      return { ...lease, inbox: getLastMessage(kept) }
+      session.lease = lease
+      return { ...lease, inbox: getLastMessage(session) }
     },
 
     renew(lease, ttlMs) {
@@ -89,25 +89,25 @@ export function memoryStore(options: MemoryStoreOptions = {}): SyncSessionStore 
     },
 
     release({ sessionId, token }) {
-      const kept = sessions.get(sessionId)
-      if (kept?.lease?.token !== token) return { inbox: 0 }
-      if (kept.records.length === 0) sessions.delete(sessionId)
-      else kept.lease = null
-      return { inbox: getLastMessage(kept) }
+      const session = sessions.get(sessionId)
+      if (session?.lease?.token !== token) return { inbox: 0 }
+      if (session.records.length === 0) sessions.delete(sessionId)
+      else session.lease = null
+      return { inbox: getLastMessage(session) }
     },
 
     append(lease, records, summary, { release = false } = {}) {
       checkRecords(lease.sessionId, records)
-      const kept = owned(lease)
-      if (kept.lease === null || kept.lease.expiresAt <= now()) throw leaseLostError(lease)
-      checkFollows(lease.sessionId, records, kept.records.length)
-      kept.updatedAt = now()
-      if (kept.records.length === 0) kept.createdAt = kept.updatedAt
-      for (const record of records) kept.records.push(record)
-      if (summary) kept.summary = summary
-      const released = release && kept.records.length > 0
-      if (released) kept.lease = null
-      return { inbox: getLastMessage(kept), ...(released && { released }) }
+      const session = owned(lease)
+      if (session.lease === null || session.lease.expiresAt <= now()) throw leaseLostError(lease)
+      checkFollows(lease.sessionId, records, session.records.length)
+      session.updatedAt = now()
+      if (session.records.length === 0) session.createdAt = session.updatedAt
+      for (const record of records) session.records.push(record)
+      if (summary) session.summary = summary
+      const released = release && session.records.length > 0
+      if (released) session.lease = null
+      return { inbox: getLastMessage(session), ...(released && { released }) }
     },
 
     read(sessionId, range) {
@@ -125,8 +125,8 @@ export function memoryStore(options: MemoryStoreOptions = {}): SyncSessionStore 
     },
 
     get(sessionId) {
-      const kept = sessions.get(sessionId)
-      return kept && kept.records.length > 0 ? entryOf(sessionId, kept) : null
+      const session = sessions.get(sessionId)
+      return session && session.records.length > 0 ? entryOf(sessionId, session) : null
     },
 
     list(options) {
@@ -136,21 +136,21 @@ export function memoryStore(options: MemoryStoreOptions = {}): SyncSessionStore 
           ([id, { records, updatedAt, summary }]) =>
             records.length > 0 && isListed(listing, { id, updatedAt, summary }),
         )
-        .map(([id, kept]) => entryOf(id, kept))
+        .map(([id, session]) => entryOf(id, session))
         .sort(compareListed)
         .slice(0, listing.limit)
     },
 
     delete(sessionId) {
-      const kept = sessions.get(sessionId)
-      if (holds(kept)) throw sessionBusyError(sessionId, kept.lease.holder)
-      return sessions.delete(sessionId) && (kept?.records.length ?? 0) > 0
+      const session = sessions.get(sessionId)
+      if (holds(session)) throw sessionBusyError(sessionId, session.lease.holder)
+      return sessions.delete(sessionId) && (session?.records.length ?? 0) > 0
     },
 
     setTitle(sessionId, title) {
-      const kept = sessions.get(sessionId)
-      if (!kept || kept.records.length === 0) return false
-      kept.title = title
+      const session = sessions.get(sessionId)
+      if (!session || session.records.length === 0) return false
+      session.title = title
       return true
     },
 
@@ -162,11 +162,11 @@ export function memoryStore(options: MemoryStoreOptions = {}): SyncSessionStore 
 
     inbox: {
       put(sessionId, text) {
-        const kept = sessions.get(sessionId)
-        if (!kept || kept.records.length === 0) throw unknownSessionError(sessionId)
-        const message = (kept.lastMessage += 1)
-        kept.inbox.push({ message, at: now(), text })
-        return { message, holder: holds(kept) ? kept.lease.holder : null }
+        const session = sessions.get(sessionId)
+        if (!session || session.records.length === 0) throw unknownSessionError(sessionId)
+        const message = (session.lastMessage += 1)
+        session.inbox.push({ message, at: now(), text })
+        return { message, holder: holds(session) ? session.lease.holder : null }
       },
 
       read(sessionId, after = 0) {
@@ -177,14 +177,14 @@ export function memoryStore(options: MemoryStoreOptions = {}): SyncSessionStore 
       },
 
       remove(sessionId, messages) {
-        const kept = sessions.get(sessionId)
+        const session = sessions.get(sessionId)
         const gone = new Set(messages)
-        if (kept) kept.inbox = kept.inbox.filter(({ message }) => !gone.has(message))
+        if (session) session.inbox = session.inbox.filter(({ message }) => !gone.has(message))
       },
 
       listUnread: () =>
-        [...sessions].flatMap(([sessionId, kept]) =>
-          kept.inbox.length > 0 ? [{ sessionId, inbox: getLastMessage(kept) }] : [],
+        [...sessions].flatMap(([sessionId, session]) =>
+          session.inbox.length > 0 ? [{ sessionId, inbox: getLastMessage(session) }] : [],
         ),
     },
   }
