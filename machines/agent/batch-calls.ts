@@ -2,6 +2,7 @@ import { digest, fingerprintCall } from '../../guards/lib/fingerprint.js'
 import type { CallFact, ChildOutcome } from '../../guards/types.js'
 import type { Json, JsonObject } from './json.js'
 import type { MediaPart } from './messages.js'
+import type { Principal } from './principal.js'
 import type { PendingCall, Reason } from './run-result.js'
 import type { CallNeeds } from './model-response.js'
 import type { SkillChange } from './skills.js'
@@ -183,7 +184,8 @@ function getFirstFingerprint({ name, arguments: text, fact }: BatchCall): string
 export type ChildQuestion = PendingCall & { answer?: ChildAnswer; fromTool?: true }
 
 /** Plain JSON, kept until the sub-agent resumes. */
-export type ChildAnswer =
-  | { type: 'approve'; arguments?: string }
+export type ChildAnswer = { by?: Principal } & (
+  | { type: 'approve'; arguments?: string; why?: string }
   | { type: 'reject'; why: string }
   | { type: 'output'; content: string; media?: MediaPart[]; isError?: boolean }
+)

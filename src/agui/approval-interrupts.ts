@@ -84,7 +84,7 @@ const approvalAnswerSchema: Record<string, Json> = {
   properties: {
     approved: { type: 'boolean' },
     editedArgs: { type: 'object', description: 'Replaces the arguments of the call.' },
-    reason: { type: 'string', description: 'Why the call was rejected. The model reads it.' },
+    reason: { type: 'string', description: 'Why. The model reads the reason of a rejection.' },
   },
   required: ['approved'],
 }

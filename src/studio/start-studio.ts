@@ -1,7 +1,9 @@
 import type { AnyActorRef, AnyStateMachine } from 'xstate'
+import type { Principal } from '../../machines/agent/principal.js'
 import { internalsByAgent } from '../core/agent/agent-internals.js'
 import { ConfigError, UsageError } from '../core/base/errors.js'
 import { expectKnownOptions } from '../core/config/other-names.js'
+import { readSender } from '../core/sessions/principal.js'
 import { checkStore } from '../core/sessions/store/checked-store.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
 import type { ContextCarrier, WithContext } from '../core/tools/tool.js'
@@ -23,6 +25,8 @@ export interface StudioOptions<Context = unknown> {
   agent?: StudioAgent & ContextCarrier<Context>
   /** The app's context object, passed to tools when the studio resumes a run. */
   context?: unknown
+  /** The person who answers in this studio. The log has it with each answer. */
+  by?: string | Principal
   /** A custom machine to show instead of the agent's chart. */
   machine?: AnyStateMachine
   /** Port on 127.0.0.1. Default 0, any free port. */
@@ -74,7 +78,7 @@ export function startStudio<Context = unknown>(
   options: WithContext<StudioOptions<Context>, NoInfer<Context>>,
 ): Promise<Studio>
 export async function startStudio(options: StudioOptions): Promise<Studio> {
-  const { store: given, agent, context, machine, port = 0, title, stately } = checkOptions(options)
+  const { store: given, agent, context, by, machine, port = 0, title, stately } = checkOptions(options)
   const store = given ?? (agent && internalsByAgent.get(agent)?.store)
   checkStore(store)
   if (store === undefined) {
@@ -103,7 +107,14 @@ export async function startStudio(options: StudioOptions): Promise<Studio> {
   const library = new SessionLibrary(embedded.addTo(store), (id) => runs.has(id))
   const catalogue = new SessionCatalogue(library)
   const feed = new LiveFeed(catalogue, runs)
-  const actions = new SessionActions({ agent, context, library, runs, embedded })
+  const actions = new SessionActions({
+    agent,
+    context,
+    ...readSender({ by }, 'startStudio()'),
+    library,
+    runs,
+    embedded,
+  })
   const editor = stately && { url: stately.editor ?? editorUrl, withContext: stately.withContext === true }
   const budgets = new BudgetViews(store)
   const views = new StudioViews(catalogue, actions, { store: title ?? 'sessions', machine, editor, budgets })
@@ -130,6 +141,7 @@ const optionNames = [
   'store',
   'agent',
   'context',
+  'by',
   'machine',
   'port',
   'title',

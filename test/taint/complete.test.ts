@@ -177,6 +177,7 @@ const rowOfSection: Rows<keyof AgentConfigInput> = {
 }
 
 const rowOfRunOption: Rows<keyof RunOptions> = {
+  by: 'no: the app’s own words',
   session: 'no: the app’s own words',
   tags: 'no: the app’s own words',
   attachments: 'entrance: an attachment',
@@ -249,6 +250,7 @@ const rowOfMessage: Rows<SessionMessage['type']> = {
 
 /** The input and output of a drive. */
 const rowOfDriveOption: Rows<keyof RunSessionOptions> = {
+  by: 'no: the app’s own words',
   session: 'no: the app’s own words',
   tags: 'no: the app’s own words',
   input: 'entrance: the user’s text',

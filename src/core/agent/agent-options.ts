@@ -11,6 +11,7 @@ import type { ForkOptions } from '../sessions/fork-edit.js'
 import type { Receipt, SessionMessage } from '../sessions/inbox/session-message.js'
 import type { SessionSnapshot } from '../sessions/replay-session.js'
 import type { ShieldsOptions } from '../shields/shield-set.js'
+import type { SentBy } from '../sessions/principal.js'
 import type { SessionTags } from '../sessions/store/session-tags.js'
 import type { SessionStore } from '../sessions/store/store.js'
 import type { OutputOptions } from '../structured/structured-output.js'
@@ -132,7 +133,7 @@ export interface AgentOptions<
  *
  * @example agent.run('And in May?', { session: 'ann', signal: controller.signal, limits: { maxSteps: 5 } })
  */
-export interface RunOptions {
+export interface RunOptions extends SentBy {
   /** A session, or its id in the agent's store or memory. Defaults to a new session. */
   session?: Session | string
   /**

@@ -32,6 +32,8 @@ import type { Binding } from '../live/runtime.js'
 import { getTraits, getSpeakerTools, isLostSpeaker, toSpeaker, type AgentParts } from '../live/agent-parts.js'
 import { Run } from '../run/run.js'
 import type { RunOrigin, RunParts } from '../run/run-parts.js'
+import type { Principal } from '../../../machines/agent/principal.js'
+import { toRequesters } from '../sessions/principal.js'
 import { createSession, Session } from '../sessions/session.js'
 import { withAttachments, readParts, checkResumeOptions, checkRunOptions, checkModels } from './read-parts.js'
 import type { Agent, AgentOptions, RunOptions } from './agent-options.js'
@@ -163,7 +165,7 @@ export function assembleAgent(
         id,
         addHistory(state, said, id),
         said.newMessages,
-        { config: configOf(options) },
+        { config: configOf(options), ...toRequesters(options, 'createInput()') },
         { context, journal, budgets },
       )
     },
@@ -183,7 +185,16 @@ export function assembleAgent(
         checkSessionId(session.id)
         return run({
           ...handle,
-          origin: begin({ runId, session, said: conversation, config, context, budgets, tags: options.tags }),
+          origin: begin({
+            runId,
+            session,
+            said: conversation,
+            config,
+            context,
+            budgets,
+            tags: options.tags,
+            ...toRequesters(options, 'run()'),
+          }),
         })
       }
       refuseTags(options.tags)
@@ -195,7 +206,7 @@ export function assembleAgent(
           session.id,
           state,
           conversation.newMessages,
-          { config },
+          { config, ...toRequesters(options, 'run()') },
           { context, journal, budgets },
         )
         const waits =
@@ -263,7 +274,7 @@ class RunInputs {
     sessionId: string,
     state: SessionState,
     input: NewMessage[],
-    { config }: { config: AgentConfig },
+    { config, requesters }: { config: AgentConfig; requesters?: readonly Principal[] | undefined },
     binding: Binding,
   ): AgentInput {
     const { clock, config: own, tools } = this.#parts
@@ -283,6 +294,7 @@ class RunInputs {
       ...state,
       input,
       ...(speaker !== null && { speaker }),
+      ...(requesters && requesters.length > 0 && { requesters }),
     }
     this.bindings.set(bound, binding)
     return bound

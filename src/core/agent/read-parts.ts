@@ -18,6 +18,7 @@ import type { AgentParts } from '../live/agent-parts.js'
 import { checkTelemetry } from '../telemetry/safe-telemetry.js'
 import { defineGuard, type UserGuard } from '../user-guards/guard.js'
 import type { AgentOptions, ResumeOptions, RunOptions, RunAttachment } from './agent-options.js'
+import { readSender } from '../sessions/principal.js'
 import { findOtherName } from '../config/other-names.js'
 
 /** Known keys next to the configuration sections, for hints about mistyped ones. */
@@ -220,6 +221,7 @@ function checkAt(place: string, model: ModelProvider): void {
 
 const runOptionNames = [
   'session',
+  'by',
   'tags',
   'attachments',
   'signal',
@@ -265,7 +267,8 @@ export function checkRunOptions(
       : `It takes ${names.join(', ')}${names.includes('limits') ? '; limits go into limits: { … }' : ''}.`
     throw optionError(`${call} has no option '${key}'. ${hint}`, key)
   }
-  const { signal, journal, budgets } = options as RunOptions
+  const { signal, journal, budgets, by } = options as RunOptions
+  readSender({ by }, call)
   checkBudgets(budgets)
   if (signal !== undefined && typeof signal.addEventListener !== 'function') {
     throw optionError('signal must be an AbortSignal: pass controller.signal.', 'signal')

@@ -157,6 +157,7 @@ export class SubAgentBatch {
       left,
       countCached: config.budget.countCached,
       askFirst: context.terms?.askFirst,
+      requesters: context.requesters,
       prices: runtime.prices,
       budgets: hasSharedBudgets(this.#parts, runtime)
         ? listRunBudgets(this.#parts, runtime, context.sessionId)

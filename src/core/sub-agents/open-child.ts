@@ -1,5 +1,6 @@
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { AgentInput, NewMessage, SessionState } from '../../../machines/agent/context.js'
+import type { Principal } from '../../../machines/agent/principal.js'
 import { inheritPrices, type PriceBook } from '../prices/price-book.js'
 import { openSession } from '../sessions/open-session.js'
 import { type AgentDefinition, type AgentLabel, createSubAgentLabel } from '../sessions/agent-definition.js'
@@ -37,7 +38,7 @@ export interface ChildHost {
     sessionId: string,
     state: SessionState,
     input: NewMessage[],
-    options: { config: AgentConfig },
+    options: { config: AgentConfig; requesters?: readonly Principal[] | undefined },
     binding: Binding,
   ): AgentInput
   bindSnapshot(snapshot: object, binding: Binding): void
@@ -97,7 +98,15 @@ async function createChildInput(
 ): Promise<AgentInput> {
   const config = createChildConfig(host.config, errand)
   const messages = toMessages(errand.message)
-  const input = host.bind(runId, errand.sessionId, createState(errand), messages, { config }, binding)
+  const { requesters } = errand
+  const input = host.bind(
+    runId,
+    errand.sessionId,
+    createState(errand),
+    messages,
+    { config, requesters },
+    binding,
+  )
   await host.ready(input, binding.prices)
   return input
 }

@@ -5,6 +5,7 @@ import type { AgentContext } from '../../../machines/agent/context.js'
 import type { Json, JsonObject } from '../../../machines/agent/json.js'
 import type { Message, ToolCall } from '../../../machines/agent/messages.js'
 import type { AgentState, RunResult } from '../../../machines/agent/run-result.js'
+import type { Principal } from '../../../machines/agent/principal.js'
 import type { ToolTraits } from '../../../machines/agent/batch-calls.js'
 import type { SharedBudget } from '../budgets/shared-budget.js'
 import type { PriceBook } from '../prices/price-book.js'
@@ -162,12 +163,18 @@ export interface DelegateRun {
   readonly state: AgentState
   /** Its end or its next pause. Rejects if it is refused. */
   readonly result: Promise<RunResult>
-  approve(callId: string, args: unknown, options: { fingerprint: string }): void
-  reject(callId: string, why: string, options: { fingerprint: string }): void
-  addToolOutput(callId: string, value: unknown): void
+  approve(callId: string, args: unknown, options: ChildAnswerOptions): void
+  reject(callId: string, why: string, options: ChildAnswerOptions): void
+  addToolOutput(callId: string, value: unknown, options: ChildAnswerOptions): void
   pause(): void
   resume(): void
   cancel(why: string): void
+}
+
+interface ChildAnswerOptions {
+  fingerprint: string
+  why?: string | undefined
+  by?: Principal | undefined
 }
 
 /** A call of a sub-agent and the resources of its run. */
@@ -191,6 +198,8 @@ export interface DelegateRequest {
   countCached: boolean
   /** In a fork with `askFirst`, calls of the sub-agent that are not read-only also need approval. */
   askFirst: true | undefined
+  /** The authors of the words of the run. */
+  requesters: readonly Principal[] | undefined
   prices: PriceBook
   /** Shared budgets of the run, if any. */
   budgets: readonly SharedBudget[] | undefined

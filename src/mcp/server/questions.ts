@@ -137,9 +137,9 @@ export function readFormAnswer(question: Question, given: unknown): FormAnswer {
   const call = nameCall(question.call)
   if (question.call.needs === 'approval') {
     const { confirm, why } = form
-    if (confirm === true) return { message: { type: 'approve', ...call } }
-    if (confirm !== false) return { fault: 'confirm is true to approve the call, or false to reject it.' }
     const reason = typeof why === 'string' && why.trim() !== '' ? { why } : {}
+    if (confirm === true) return { message: { type: 'approve', ...call, ...reason } }
+    if (confirm !== false) return { fault: 'confirm is true to approve the call, or false to reject it.' }
     return { message: { type: 'reject', ...call, ...reason } }
   }
   const { elicitation } = question.call
