@@ -25,19 +25,24 @@ function createApprovalInterrupt(
   toolCallId: string,
   subagentRunId: string | undefined,
 ): AGUIInterrupt {
-  const { name, path = [], interrupted } = call
+  const { name, path = [], interrupted, reason } = call
   const title = getCallTitle(call)
   return {
     id,
     reason: 'tool_call',
     message: interrupted
       ? `${title} was running when its process ended, and may already have taken effect. Run it again?`
-      : `Run ${title}?`,
+      : `Run ${title}?${reason === undefined ? '' : ` ${reason}`}`,
     toolCallId,
     ...(subagentRunId !== undefined && { subagentRunId }),
     responseSchema: approvalAnswerSchema,
     metadata: {
-      statewright: { name, arguments: call.arguments, ...(path.length > 0 && { path: [...path] }) },
+      statewright: {
+        name,
+        arguments: call.arguments,
+        ...(path.length > 0 && { path: [...path] }),
+        ...(reason !== undefined && { reason }),
+      },
     },
   }
 }

@@ -123,7 +123,9 @@ export const toTarget = ({
 })
 
 async function askForApproval(call: PendingCall, ask: Ask): Promise<Answer | null> {
-  const warning = call.interrupted ? 'It was interrupted and may already have had its effect. ' : ''
+  const why = call.reason === undefined ? '' : `${escapeInvisible(call.reason)} `
+  const doubt = call.interrupted ? 'It was interrupted and may already have had its effect. ' : ''
+  const warning = why + doubt
   for (;;) {
     const choice = await askChoice(`${warning}Run ${describeCall(call)}? (y)es, (n)o, (e)dit: `, ask)
     if (choice === null) return null

@@ -162,11 +162,14 @@ export const approve = toAction((context, event, emit) => {
   return {
     calls: context.calls.map((call) => {
       if (call.id !== event.callId || call.needs !== 'approval' || call.result !== undefined) return call
-      const free = { needs: 'nobody' as const, approved: true as const }
-      if (edited === undefined) return { ...call, ...free }
+      const { client, ...asked } = call
+      const free = { needs: client ? ('client' as const) : ('nobody' as const), approved: true as const }
+      if (edited === undefined) return { ...asked, ...free }
       // Earlier questions about the arguments no longer apply.
-      const { questions: _questions, memo: _memo, ...fresh } = call
-      return { ...fresh, arguments: edited, edited: true as const, ...unchecked, ...free }
+      const { questions: _questions, memo: _memo, ...fresh } = asked
+      // Policies decided the former arguments.
+      const undecided = call.decisions && { undecided: true as const }
+      return { ...fresh, arguments: edited, edited: true as const, ...unchecked, ...undecided, ...free }
     }),
   }
 })

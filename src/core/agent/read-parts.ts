@@ -9,6 +9,7 @@ import { checkMemory } from '../memory/retriever.js'
 import { createShieldSet } from '../shields/shield-set.js'
 import type { ModelProvider } from '../models/provider.js'
 import { createStructuredOutput } from '../structured/structured-output.js'
+import { checkPolicies } from '../tools/policy.js'
 import { createToolSet } from '../tools/tool-set.js'
 import { checkInterpreter } from '../interpreter/table-transition.js'
 import { createPriceBook } from '../prices/price-book.js'
@@ -39,6 +40,7 @@ const optionNames = [
   'inspect',
   'store',
   'tokenizer',
+  'policy',
   'shields',
   'memory',
   'output',
@@ -66,6 +68,7 @@ export function readParts(options: AgentOptions | null | undefined): AgentParts 
     inspect: _inspect,
     store: _store,
     tokenizer,
+    policy,
     shields,
     memory,
     output,
@@ -104,6 +107,7 @@ export function readParts(options: AgentOptions | null | undefined): AgentParts 
     ...(skills && { skills: skills.list }),
     guards: checkGuards(guards ?? []),
     ...(stopWhen && { stopWhen }),
+    ...(policy !== undefined && { policies: checkPolicies(policy) }),
     shields: createShieldSet(shields),
     memory: checkMemory(memory),
     sampling: requestOptions.sampling ?? {},

@@ -46,7 +46,7 @@ export interface ChildHost {
 
 /** Opens a new run of a sub-agent, or continues the run in its log. Null if it was in progress before and has no log. */
 export async function openChild(host: ChildHost, errand: DelegateRequest): Promise<Run | null> {
-  const { store, context, depth, maxDepth, isBegun, above, budgets } = errand
+  const { store, context, depth, maxDepth, isBegun, above, budgets, policiesAbove } = errand
   const prices = inheritPrices(host.parts.prices, errand.prices)
   const binding: Binding = {
     context,
@@ -56,6 +56,7 @@ export async function openChild(host: ChildHost, errand: DelegateRequest): Promi
     prices,
     ...(store && { store }),
     ...(budgets && { budgetsAbove: budgets }),
+    ...(policiesAbove && { policiesAbove }),
   }
   const runId = createId()
   if (!store) {

@@ -11,6 +11,7 @@ import type { SharedBudget } from '../budgets/shared-budget.js'
 import type { PriceBook } from '../prices/price-book.js'
 import type { TelemetryParent } from '../telemetry/telemetry.js'
 import type { SessionStore } from '../sessions/store/store.js'
+import type { Policy, PolicyDecision } from './policy.js'
 import type { Validate } from './input-schema.js'
 
 /**
@@ -80,12 +81,12 @@ export interface Tool<Input = unknown, Context = unknown, Name extends string = 
 type Execute<Input, Context> = Method<[input: Input, execution: ToolExecution<Context>], unknown>
 
 /**
- * Whether this call needs approval. An exception counts as yes. Annotate `context`, the app's object: `(input, {
+ * Whether this call needs approval, or a whole decision, as of a policy. An exception counts as yes. Annotate `context`, the app's object: `(input, {
  * context }: { context: App }) => …`.
  */
 export type ApprovalPredicate<Input> = Method<
   [input: Input, options: { context: unknown }],
-  boolean | Promise<boolean>
+  boolean | PolicyDecision | Promise<boolean | PolicyDecision>
 >
 
 /** Bivariant like methods, so that tools with different inputs fit one list of `Tool`. */
@@ -200,6 +201,8 @@ export interface DelegateRequest {
   askFirst: true | undefined
   /** The authors of the words of the run. */
   requesters: readonly Principal[] | undefined
+  /** The policies of the run, and the names that lead to the sub-agent. */
+  policiesAbove: { policies: readonly Policy[]; path: readonly string[] } | undefined
   prices: PriceBook
   /** Shared budgets of the run, if any. */
   budgets: readonly SharedBudget[] | undefined

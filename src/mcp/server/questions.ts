@@ -55,7 +55,7 @@ function createCallKey({ callId, fingerprint, messageId = '' }: PendingCall): st
 const maxShownChars = 20_000
 
 function describeCall(call: PendingCall): Pick<Question, 'about' | 'fitsForm'> {
-  const { needs, interrupted, path, elicitation } = call
+  const { needs, interrupted, path, elicitation, reason } = call
   const name = formatCallPath(call)
   if (elicitation) {
     const { server, message, url } = elicitation
@@ -67,9 +67,10 @@ function describeCall(call: PendingCall): Pick<Question, 'about' | 'fitsForm'> {
   const shown = fitsForm ? full : `${full.length} characters, too many for this form`
   const by = path ? ' in a sub-agent' : ''
   const doubt = interrupted ? ' It was interrupted and may already have had its effect.' : ''
+  const why = reason === undefined ? '' : ` ${showText(reason)}`
   const about =
     needs === 'approval'
-      ? `The agent wants to call ${name}(${shown})${by}.${doubt}`
+      ? `The agent wants to call ${name}(${shown})${by}.${why}${doubt}`
       : `The agent needs the result of ${name}(${shown})${by}, which must run on your side.${doubt}`
   return { about, fitsForm }
 }

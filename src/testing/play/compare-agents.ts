@@ -200,15 +200,17 @@ export function formatCall({ name, arguments: text }: { name: string; arguments:
   return `${formatToolName(name)}(${formatArguments(text, 120)})`
 }
 
-export const needsThenWords: Record<CallNeeds, string> = {
+export const needsThenWords: Record<CallNeeds | 'denied', string> = {
   nobody: 'ran by itself',
+  denied: 'was denied by a policy',
   approval: 'waited for a person to approve it',
   client: 'was executed by the client',
   child: 'waited for its sub-agent',
 }
 
-export const needsNowWords: Record<CallNeeds, string> = {
+export const needsNowWords: Record<CallNeeds | 'denied', string> = {
   nobody: 'runs by itself',
+  denied: 'is denied by a policy',
   approval: 'waits for a person to approve it',
   client: 'is executed by the client',
   child: 'waits for its sub-agent',

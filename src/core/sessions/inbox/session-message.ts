@@ -79,7 +79,7 @@ export interface Receipt {
 export type AnswerMessage = Extract<SessionMessage, { callId: string }>
 
 /** The keys of a pending call other than its id, because an answer may be made by spreading one. */
-const callKeys = ['messageId', 'name', 'arguments', 'needs', 'path', 'interrupted', 'hosted']
+const callKeys = ['messageId', 'name', 'arguments', 'needs', 'path', 'interrupted', 'hosted', 'reason']
 
 const keysByType: Record<SessionMessage['type'], readonly string[]> = {
   cancel: ['why'],
