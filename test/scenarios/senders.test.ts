@@ -1,4 +1,5 @@
 import {
+  type Agent,
   defineAgents,
   memoryStore,
   runSession,
@@ -23,8 +24,8 @@ async function listSenders(store: SessionStore, id: string) {
   })
 }
 
-const pendingOf = async (agent: { replay: (id: string) => Promise<any> }, id: string) =>
-  (await agent.replay(id)).run.pending[0]
+const pendingOf = async (agent: Pick<Agent, 'replay'>, id: string) =>
+  (await agent.replay(id)).run!.pending![0]!
 
 describe('who sends what to a run', () => {
   it('is in its log: the start, steering, and the approval with its reason', async () => {
@@ -44,7 +45,10 @@ describe('who sends what to a run', () => {
 
   it('is in the log for each kind of message, from any process', async () => {
     const store = memoryStore()
-    const { agent } = await stage([calls([['pay'], ['pay'], ['pay']]), text('Paid.')], { store, tools: [pay()] })
+    const { agent } = await stage([calls([['pay'], ['pay'], ['pay']]), text('Paid.')], {
+      store,
+      tools: [pay()],
+    })
     await agent.run('Pay.', { session: 's' }).result
     const [first, second, third] = (await agent.replay('s')).run?.pending ?? []
     const messages: SessionMessage[] = [
@@ -77,7 +81,7 @@ describe('who sends what to a run', () => {
     const { pending = [] } = await run.result
     run.approve(pending[0]!, undefined, { by: bob, why: 'Checked.' })
     expect((await run.result).state).toBe('COMPLETED')
-    const child = (await store.list({ children: true })).find(({ id }) => id !== 's')
+    const child = store.list({ children: true }).find(({ id }) => id !== 's')
     expect(await listSenders(store, child!.id)).toEqual([
       ['start', [{ id: 'ann' }]],
       ['APPROVE', bob, 'Checked.'],
@@ -114,7 +118,7 @@ describe('who sends what to a run', () => {
     expect(() => agent.run('Pay.', { by: by as never })).toThrow(invalid)
     const run = agent.run('Pay.', { session: 's' })
     const { pending = [] } = await run.result
-    const before = (await store.read('s')).length
+    const before = store.read('s').length
     const options = { by: by as never }
     expect(() => run.approve(pending[0]!, undefined, options)).toThrow(invalid)
     expect(() => run.reject(pending[0]!, 'no', options)).toThrow(invalid)
@@ -125,7 +129,7 @@ describe('who sends what to a run', () => {
       invalid,
     )
     await expect(runSession(agent, { session: 't', input: 'x', ...options })).rejects.toThrow(invalid)
-    expect([(await store.read('s')).length, await store.inbox?.read('s')]).toEqual([before, []])
+    expect([store.read('s').length, store.inbox?.read('s')]).toEqual([before, []])
   })
 })
 

@@ -15,8 +15,10 @@ export interface PolicyCall {
     idempotent: boolean
   }
   /** The validated arguments. Each policy has its own copy. For a hosted tool, its arguments as parsed JSON. */
+  // oxlint-disable-next-line no-explicit-any -- its type depends on the tool
   arguments: any
   /** The app's context object. */
+  // oxlint-disable-next-line no-explicit-any -- the app knows its type
   context: any
   session: { id: string; tags: Readonly<Record<string, string>> }
   /** The latest author of words of the run. Absent if no sender is known. */

@@ -290,7 +290,10 @@ function count(run: Run, next: Run, moment: Moment, row: Row): Run {
         : withCounts(after, { outputProblem: look.outputProblem })
     }
     case 'done callShields':
-      return { ...after, calls: run.calls.map((call, i) => screenCall(call, after.calls[i], event, before.hosted)) }
+      return {
+        ...after,
+        calls: run.calls.map((call, i) => screenCall(call, after.calls[i], event, before.hosted)),
+      }
     case 'done resultShields':
       return { ...after, calls: run.calls.map((call) => screenResult(call, event)) }
     case 'done callGuards':
