@@ -117,7 +117,6 @@ export function createPauseInterrupt(
   }
 }
 
-/** The open interrupts of a session. */
 export function listInterrupts({ messages, pending, state, wakeAt }: SessionView): AGUIInterrupt[] {
   const reason = wakeAt === null ? 'paused' : 'sleeping'
   if (state === 'PAUSED') return [createPauseInterrupt(toPauseId(messages.length), { reason, wakeAt })]

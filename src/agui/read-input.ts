@@ -49,7 +49,6 @@ const mediaSource = fields({ type: anything, value: text, mimeType: lenientText 
 
 type InterruptAnswer = NonNullable<ValueOf<typeof runAgentInput>['resume']>[number]
 
-/** The result of a call that the page executed. */
 interface PageOutput {
   toolCallId: string
   content: string

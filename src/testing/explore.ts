@@ -114,7 +114,6 @@ export function explore<TMachine extends AnyStateMachine>(
 export interface Start {
   vertex: Vertex
   input: NamedInput
-  /** The transitions of the initial macrostep. */
   taken: readonly DefinedTransition[]
 }
 

@@ -8,7 +8,6 @@ import type { NamedEvent, NamedInput } from './explore-options.js'
 export interface Vertex {
   snapshot: AnyMachineSnapshot
   input: NamedInput
-  /** Length of the shortest path. */
   depth: number
   /** Last step of the shortest path; undefined at a start. */
   via: Edge | undefined

@@ -48,7 +48,6 @@ function readFailure(error: unknown, now: number, advise: (status: number) => st
   }
 }
 
-/** Reads an error object in a stream or a body of status 200. */
 export function toBodyFailure(body: unknown): ModelFailure {
   const error = readErrorBody(body)
   if (error.status !== null) return toHttpFailure(error.status, error, undefined, 0, getFatalAdvice)

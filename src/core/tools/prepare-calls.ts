@@ -9,7 +9,6 @@ import type { Tool } from './tool.js'
 import type { ToolSet } from './tool-set.js'
 
 export interface PrepareOptions {
-  /** The app's context object. */
   context: unknown
   /** Default timeout in milliseconds; 0 means none. */
   defaultTimeoutMs: number

@@ -96,7 +96,6 @@ export interface ToolsByName {
   get(name: string): Tool | undefined
 }
 
-/** The search for deferred tools. */
 export interface ToolSearch {
   /** Position of the schemas of loaded tools, in the request's tools or in the search result. */
   readonly loading: 'append' | 'dispatch'
@@ -180,12 +179,10 @@ interface ChildAnswerOptions {
 
 /** A call of a sub-agent and the resources of its run. */
 export interface DelegateRequest {
-  /** Name of the tool. */
   name: string
   message: string
   /** The session of the sub-agent. Stable if the call is executed again after a crash. */
   sessionId: string
-  /** The session of the run. */
   parentSessionId: string
   /** The call was started before. */
   isBegun: boolean
@@ -194,7 +191,6 @@ export interface DelegateRequest {
   actorId: string
   /** The store of the run. Without it, the sub-agent is in memory. */
   store: SessionStore | undefined
-  /** The remaining budget of the run. */
   left: BudgetRemaining
   countCached: boolean
   /** In a fork with `askFirst`, calls of the sub-agent that are not read-only also need approval. */
@@ -208,9 +204,7 @@ export interface DelegateRequest {
   budgets: readonly SharedBudget[] | undefined
   depth: number
   maxDepth: number
-  /** The app's context object. */
   context: unknown
-  /** The parent for telemetry. */
   above: TelemetryParent | undefined
   /** Whether the result is no longer needed. */
   isUnwanted: () => boolean

@@ -14,7 +14,6 @@ const tasksExtension = 'io.modelcontextprotocol/tasks'
 /** A key in `_meta` of a call. The same key starts the same task. */
 const keyName = 'statewright/key'
 
-/** Serves one connection, or one request. */
 export interface ServedConnection {
   sdk: typeof ServerSdk
   desk: TaskDesk

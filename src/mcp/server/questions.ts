@@ -14,7 +14,6 @@ export type Question = {
   fitsForm: boolean
 } & ({ kind: 'call'; call: PendingCall } | { kind: 'pause' })
 
-/** An elicitation in form mode. */
 export interface InputRequest {
   method: 'elicitation/create'
   params: { mode: 'form'; message: string; requestedSchema: RequestedSchema }

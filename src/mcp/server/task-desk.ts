@@ -43,7 +43,6 @@ export interface StandingTask extends Task, TaskView {
   seal: string
 }
 
-/** A call that starts a task. */
 export interface TaskCall extends ToolRequest {
   agent: string
   /** The idempotency key of the request. */

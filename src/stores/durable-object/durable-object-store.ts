@@ -35,7 +35,6 @@ export interface DurableObjectStoreOptions {
   now?: () => number
 }
 
-/** Minimum delay of the alarm. */
 const soonestMs = 10
 /**
  * Minimum delay after the alarm has fired. An alarm set to the time at which it fires is dropped, and the object's

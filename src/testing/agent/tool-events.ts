@@ -31,7 +31,6 @@ const notLoaded = { status: 'not_loaded', content: 'Its schema.', durationMs: 0 
 type ToolOutcome = keyof typeof toolOutcomes
 export const allOutcomes = Object.keys(toolOutcomes) as ToolOutcome[]
 
-/** The outcomes the active guards distinguish. */
 export function chooseOutcomes({ guardrails }: AgentConfig): ToolOutcome[] {
   if (guardrails.terminalDelegation) return ['ok', 'child out of quota']
   return ['ok', 'changed', 'error']

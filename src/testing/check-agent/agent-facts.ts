@@ -8,20 +8,16 @@ export interface SampledTool {
   readonly name: string
   /** Whether it may run twice because it is `readOnly` or `idempotent`. */
   readonly mayRepeat: boolean
-  /** Differs by `n` if `varies`. */
   readonly input: (n: number) => JsonObject
   readonly varies: boolean
 }
 
-/** Properties of an agent that the checks depend on. */
 export interface AgentFacts {
   /** A tool that runs without approval, preferably one that must not run twice. */
   readonly tool: SampledTool | null
-  /** A tool whose calls need approval. */
   readonly askingTool: SampledTool | null
   /** The required output format or output tool, with its schema. Null: plain text. */
   readonly output: { readonly name: string; readonly schema: JsonObject } | null
-  /** Tools without a valid sample input. */
   readonly unsampled: readonly string[]
 }
 

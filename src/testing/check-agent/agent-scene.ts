@@ -28,7 +28,6 @@ import { getInternals, rebindAgent, WrappedTools } from '../rebind-agent.js'
 import type { AgentFacts } from './agent-facts.js'
 import { createScriptedModel, type Script } from './scripted-model.js'
 
-/** A call executed by a stand-in. */
 export interface Execution {
   tool: string
   input: unknown
@@ -36,7 +35,6 @@ export interface Execution {
   key: string
 }
 
-/** The behavior of a stand-in. */
 export type Behavior = (execution: Execution, signal: AbortSignal) => unknown
 
 export interface SceneOptions {
@@ -54,12 +52,10 @@ export interface SceneFaults {
   store?: FaultPlan<StoreFault>
 }
 
-/** `session` overrides the session of the scene. */
 export type SayOptions = Pick<RunOptions, 'signal' | 'limits'> & { session?: string }
 
 export const sessionId = 'checked'
 
-/** The store, the clock and the processes that run the agent in one check. */
 export class AgentScene {
   readonly facts: AgentFacts
   readonly input: string
@@ -83,7 +79,6 @@ export class AgentScene {
     this.store = memoryStore({ now: () => this.time.now() })
   }
 
-  /** A second scene, for checks that need several. */
   another(): AgentScene {
     return new AgentScene(this.#options)
   }
@@ -122,7 +117,6 @@ interface ProcessOptions {
   store: SessionStore
 }
 
-/** A process that runs the agent with its own model, tools and timers. */
 export class AgentProcess {
   readonly agent: Agent
   readonly chaos: Chaos<string>[] = []
@@ -158,7 +152,6 @@ export class AgentProcess {
     this.agent = rebindAgent(parts, chaos ?? store, changes)
   }
 
-  /** Runs the agent until it rests. */
   say(text: string, options: SayOptions = {}): Promise<RunResult> {
     return this.rest(this.start(text, options))
   }

@@ -54,7 +54,6 @@ async function trySaying(process: AgentProcess, text: string) {
   }
 }
 
-/** The number of the run, taken from its user message. */
 const numberOf = (messages: readonly Message[]): number =>
   Number(/run number (\d+)/.exec(textsOf(messages, 'user').join('\n'))?.[1] ?? 0)
 
@@ -148,7 +147,6 @@ function expectRuns(scene: AgentScene, times: number, result: RunResult): string
   return `executed ${formatCount(length, 'time')}, ${endOf(result)}`
 }
 
-/** A store that returns altered arguments for the call. */
 function withOtherArguments(store: SessionStore, call: PendingCall): SessionStore {
   const argumentsText = JSON.stringify(call.arguments).slice(1, -1)
   const other = argumentsText.replace(/[a-z0-9](?=[^a-z0-9]*$)/i, (letter) => (letter === 'x' ? 'y' : 'x'))

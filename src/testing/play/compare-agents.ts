@@ -5,7 +5,6 @@ import type { CallNeeds } from '../../../machines/agent/model-response.js'
 import { describeEventType } from '../../core/chart/state-labels.js'
 import { formatToolName, formatArguments } from '../../core/format/format-call.js'
 import type { RecordContent } from '../../core/sessions/log/log-record.js'
-/** The steps that call each tool, by tool name. */
 export type ToolCallSteps = ReadonlyMap<string, readonly string[]>
 
 type FoundDifference = Pick<SessionDifference, 'by' | 'subject' | 'recorded' | 'now' | 'message'>
@@ -32,7 +31,6 @@ export function compareAgents(
   ]
 }
 
-/** Compares an agent reachable by handoff. */
 function compareMember(
   name: string,
   then: RecordedAgent,

@@ -253,7 +253,6 @@ function mergeChanges<Value extends object>(run: Value, then: Value, now: Value)
   return result
 }
 
-/** JSON with sorted keys. */
 export function toCanonicalJson(value: unknown): string {
   return JSON.stringify(value, (_key, inner: unknown) =>
     isObject(inner)

@@ -127,7 +127,6 @@ export const crowdChecks: readonly StoreCheckSpec[] = [
   },
 ]
 
-/** An operation on one session by one of three writers. */
 type Operation =
   | { type: 'acquire'; writer: number; ttl: number }
   | { type: 'renew'; writer: number; ttl: number }

@@ -28,7 +28,6 @@ interface ItemDraft {
   at: number
   item: JsonObject
   isDone: boolean
-  /** Pieces by name and part number. */
   pieces: Map<string, Piece>
   /** Per name, the text received so far over all parts, and the number of the latest part. */
   received: Map<string, { text: string; part: number }>

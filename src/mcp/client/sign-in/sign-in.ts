@@ -40,7 +40,6 @@ interface Pending {
 /** Verifiers of concurrent sign-ins. One of them is used. */
 const maxVerifiers = 20
 
-/** The sign-in for all connections to one server. */
 export interface SignIn {
   readonly provider: OAuthClientProvider
   /** Fetches addresses that the server names for the sign-in. */
@@ -287,7 +286,6 @@ function toBase64Url(bytes: Uint8Array): string {
     .replaceAll('=', '')
 }
 
-/** The parameters of a URL, or of a query string. */
 function readCallback(callback: string | URL): URLSearchParams | undefined {
   if (callback instanceof URL) return callback.searchParams
   if (callback.startsWith('?')) return new URLSearchParams(callback)
