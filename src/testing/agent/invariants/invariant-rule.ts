@@ -98,7 +98,3 @@ export function listAskedCalls({ event }: Change): string[] {
     ? event.output.response.toolCalls.map(({ id }) => id)
     : []
 }
-
-export function isEqual(one: readonly unknown[], other: readonly unknown[]): boolean {
-  return one.length === other.length && one.every((item, i) => item === other[i])
-}
