@@ -41,6 +41,7 @@ import {
   getFeatures,
   createDefinitionFactory,
   internalsByAgent,
+  internalsByMachine,
   getStoredRuns,
   type AgentInternals,
 } from './agent-internals.js'
@@ -86,7 +87,8 @@ export function assembleAgent(
   const store = given && limitStoreTime(given, config.storeTimeoutMs, clock)
   const sessions = new Map<string, Session>()
   const inputs = new RunInputs(parts)
-  const machine = createBoundMachine(parts, inputs)
+  const openInput = createInputOpener(parts, inputs)
+  const machine = createBoundMachine(parts, inputs, openInput)
   const bind = inputs.bind.bind(inputs)
 
   const sessionOf = (session: Session | string | undefined): Session => {
@@ -128,11 +130,12 @@ export function assembleAgent(
     tools,
     bind,
     bindSnapshot: (snapshot, binding) => void inputs.bindings.set(snapshot, binding),
+    findBinding: (input) => inputs.bindings.get(input),
     ready,
     run,
   }
 
-  const made = createInternals({ tools, store: given, parts })
+  const made = createInternals({ tools, store: given, parts, host, openInput })
   if (store)
     made.stored = {
       ...host,
@@ -256,6 +259,7 @@ export function assembleAgent(
     },
   }
   internalsByAgent.set(agent, made)
+  internalsByMachine.set(machine, made)
   return agent
 }
 
@@ -305,24 +309,33 @@ class RunInputs {
   }
 }
 
+/** Converts the input of an actor. An input of `createInput` is bound already. Others start a new session. */
+function createInputOpener({ clock, config }: AgentParts, inputs: RunInputs): AgentInternals['openInput'] {
+  return (input) => {
+    const binding = typeof input === 'object' && input !== null ? inputs.bindings.get(input) : undefined
+    if (binding) return { input: input as AgentInput, binding }
+    const { id, state } = createSession()
+    const said = readConversation(input, clock.now())
+    return {
+      input: inputs.bind(createId(), id, addHistory(state, said, id), said.newMessages, { config }, {}),
+      binding: {},
+    }
+  }
+}
+
 /** The machine with the agent's actors. It accepts inputs of `RunInputs`, and the same inputs as `run`. */
-function createBoundMachine(parts: AgentParts, inputs: RunInputs): AgentMachine {
-  const { clock, prices, config } = parts
+function createBoundMachine(
+  parts: AgentParts,
+  inputs: RunInputs,
+  open: AgentInternals['openInput'],
+): AgentMachine {
+  const { clock, prices } = parts
   return createJournaledMachine(agentMachine.provide({ actors: createActors(parts) }), {
     clock,
     prices,
     measuring: parts,
     interpreter: parts.interpreter,
-    open: (input) => {
-      const binding = typeof input === 'object' && input !== null ? inputs.bindings.get(input) : undefined
-      if (binding) return { input: input as AgentInput, binding }
-      const { id, state } = createSession()
-      const said = readConversation(input, clock.now())
-      return {
-        input: inputs.bind(createId(), id, addHistory(state, said, id), said.newMessages, { config }, {}),
-        binding: {},
-      }
-    },
+    open,
     findBinding: (snapshot) => inputs.bindings.get(snapshot),
     toolsFor: (binding, speaker) => inputs.toolsFor(binding, speaker),
     abandon: (...abandoned) =>
@@ -358,7 +371,9 @@ function watchLater(
 }
 
 /** The internals of a new agent without a name or a bound run. */
-function createInternals(parts: Pick<AgentInternals, 'tools' | 'store' | 'parts'>): AgentInternals {
+function createInternals(
+  parts: Pick<AgentInternals, 'tools' | 'store' | 'parts' | 'host' | 'openInput'>,
+): AgentInternals {
   const internals: AgentInternals = {
     ...parts,
     label: undefined,

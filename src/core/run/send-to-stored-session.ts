@@ -112,6 +112,8 @@ export interface SendOptions {
   key?: string | undefined
   /** The last record of the log that the sender has seen. An answer is refused if a newer record exists. */
   at?: number | undefined
+  /** Whether the sender is the parent of a sub-agent's session, which alone may answer in it. */
+  isParent?: boolean
   /** The inbox text, if it differs from the event. */
   kept?: string
 }
@@ -176,7 +178,7 @@ async function tellNow(
   const { store } = parts
   const listed = await store.get(id)
   if (listed === null) throw unknownSessionError(id)
-  if (isAnswer(message)) refuseSubAgentSession(id, listed.summary?.parent)
+  if (isAnswer(message) && !telling.isParent) refuseSubAgentSession(id, listed.summary?.parent)
   const isHeld = listed.holder !== null
   const isForAnyWork = message.type === 'cancel' || message.type === 'pause' || message.type === 'steer'
   const isHeardAtOnce = isHeld && isForAnyWork && telling.at === undefined && telling.key === undefined
