@@ -212,8 +212,8 @@ const text = [
   table(rows),
   table(rates),
   table(statements),
-  'DBOS polls for work every 200 ms, so a session waits up to 200 ms before it starts. Our part is measured without that wait: ' +
-    'the time of `runSession` in its step. Requests to Restate and to the empty handler alternate, and so do sessions of one answer and of eleven.',
+  'DBOS polls for work every 200 ms, so a session waits up to 200 ms before it starts. Our share is the time of ' +
+    '`runSession` in its step, without that wait. Requests to Restate and to the empty handler alternate, and so do sessions of one answer and of eleven.',
   `A call for an interrupted run against \`resume\`, in pairs: ${memory.ratio.toFixed(2)} × in memory (goal ≤ 1.05 ×), ` +
     `${far.ratio.toFixed(2)} × in Postgres. Node ${process.version}, two cores for all of it: host processes, engine, ` +
     `Postgres and the caller, so more processes do not help.${quick ? ' A quick round.' : ''} ${new Date().toISOString().slice(0, 10)}, ` +

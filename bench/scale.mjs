@@ -177,7 +177,7 @@ const measured = [
   ['from `agent.send` to the next model request', ms(meanwhile.on)],
   ['the same sessions, with a model that answers immediately', `${number(perSecond)} steps a second`],
   [
-    `a process with ${number(look.value.length)} sessions is killed: the sweep that finds them`,
+    `the sweep that finds ${number(look.value.length)} sessions of a killed process`,
     `${look.ms.toFixed(0)} ms`,
   ],
   ['until the other process has requested an answer for each', `${(takenOver.ms / 1000).toFixed(1)} s`],
