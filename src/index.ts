@@ -17,8 +17,6 @@ export type { AgentContext, AgentInput } from '../machines/agent/context.js'
 export type { UserGuardsOutput } from '../guards/user-state.js'
 export type { AgentMachineEvent, ControlEvent } from '../machines/agent/machine-events.js'
 export type { CompactionOutput } from '../machines/agent/fit.js'
-export type { Principal } from '../machines/agent/principal.js'
-export type { Policy, PolicyCall, PolicyDecision } from './core/tools/policy.js'
 export type { Json, JsonObject } from '../machines/agent/json.js'
 export type {
   Annotation,
@@ -180,6 +178,7 @@ export type {
 export type { ListOptions } from './core/sessions/store/list-options.js'
 export type { SessionOwner } from './core/run/delete-sessions.js'
 export type { SessionTags } from './core/sessions/store/session-tags.js'
+export type { StepMark } from './core/sessions/store/step-marks.js'
 export type {
   AcquireOptions,
   Appended,

@@ -8,6 +8,7 @@ import type { NamedEvent, NamedInput } from './explore-options.js'
 export interface Vertex {
   snapshot: AnyMachineSnapshot
   input: NamedInput
+  /** Length of the shortest path. */
   depth: number
   /** Last step of the shortest path; undefined at a start. */
   via: Edge | undefined
@@ -64,11 +65,11 @@ export function createPathAlong(
       state: start.snapshot,
       transitions: listIds(initial),
     },
-    ...edges.map(({ event, to, taken: transitions }) => ({
+    ...edges.map(({ event, to, taken }) => ({
       event: event.event,
       label: event.label,
       state: to.snapshot,
-      transitions: listIds(transitions),
+      transitions: listIds(taken),
     })),
   ]
   const state = edges.at(-1)?.to.snapshot ?? start.snapshot
@@ -90,8 +91,8 @@ function createInitEvent(input: NamedInput): AnyEventObject {
   return input.value === undefined ? { type: 'xstate.init' } : { type: 'xstate.init', input: input.value }
 }
 
-export function listIds(transitions: readonly DefinedTransition[]): string[] {
-  return transitions.map(({ declared }) => declared.id)
+export function listIds(taken: readonly DefinedTransition[]): string[] {
+  return taken.map(({ declared }) => declared.id)
 }
 
 const maxNamedSteps = 6

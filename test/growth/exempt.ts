@@ -54,6 +54,7 @@ const reasons: Record<string, readonly string[]> = {
     'statewright/stores checkSessionId',
     'store delete',
     'store setTitle',
+    'store setMark',
     'store close',
     'store openBudgets',
     'agent deleteSession',

@@ -5,6 +5,7 @@ import type { Place } from './support.js'
 type Lack =
   | 'the store has no renewAll'
   | 'the store has no setTitle'
+  | 'the store has no setMark'
   | 'the store has no purge'
   | 'the inbox has no findUnread'
   | 'the inbox has no listUnread'

@@ -22,6 +22,7 @@ export function distant(
     delete: (...args) => later(() => near.delete(...args)),
     close: () => later(() => near.close()),
     ...(near.setTitle && { setTitle: (...args) => later(() => near.setTitle?.(...args) ?? false) }),
+    ...(near.setMark && { setMark: (...args) => later(() => near.setMark?.(...args) ?? false) }),
     ...(timers && {
       timers: {
         get: (...args) => later(() => timers.get(...args)),

@@ -58,6 +58,7 @@ const optionSpecs = {
     value: 'TEXT',
     about: 'with --from-store: only sessions whose ids start with TEXT and a colon',
   },
+  marked: { about: 'with --from-store: only the steps that were marked in the studio, each as a case' },
   id: {
     value: 'NAME',
     about: 'the id of the evaluation; its sessions are NAME.CASE.1 (default: a new one)',
@@ -68,7 +69,7 @@ const optionSpecs = {
 export interface EvalOptions {
   /** If undefined, sessions of `source` are replayed. */
   cases: string | undefined
-  source: { last: number; prefix: string | undefined; tags: SessionTags } | undefined
+  source: { last: number; prefix: string | undefined; tags: SessionTags; marked: boolean } | undefined
   agent: string
   score: string | undefined
   against: string | undefined
@@ -97,7 +98,9 @@ function readEvalOptions(parsed: ParsedOptions<typeof optionSpecs>): EvalOptions
     )
   if (cases !== undefined && isReplay)
     throw badUsageError(`Give either --from-store or cases, not both ('${cases}').`, '--from-store')
-  const stray = isReplay ? undefined : (['last', 'tag', 'prefix'] as const).find((name) => has(name))
+  const stray = isReplay
+    ? undefined
+    : (['last', 'tag', 'prefix', 'marked'] as const).find((name) => has(name))
   if (stray !== undefined) throw badUsageError(`--${stray} needs --from-store.`, `--${stray}`)
   const agent = text('agent')
   if (agent === undefined)
@@ -114,6 +117,7 @@ function readEvalOptions(parsed: ParsedOptions<typeof optionSpecs>): EvalOptions
           last: number('last') ?? 100,
           prefix: text('prefix'),
           tags: Object.fromEntries(all('tag').map(parseTag)),
+          marked: has('marked'),
         }
       : undefined,
     agent,
@@ -213,17 +217,23 @@ class EvalCommand {
     const io = this.#io
     const { parseCases, readSessionCases } = await import('../../testing/evaluate/evaluation-case.js')
     if (cases !== undefined) return parseCases(await loadFile(cases, io.cwd, 'CASES'), cases)
-    const { last, prefix, tags } = source ?? { last: 1, prefix: undefined, tags: {} }
+    const { last, prefix, tags, marked } = source ?? {
+      last: 1,
+      prefix: undefined,
+      tags: {},
+      marked: false,
+    }
     const store = await openStoreToShow(url, io)
     try {
       const found = await readSessionCases(store, {
         last,
+        marked,
         ...(prefix !== undefined && { prefix }),
         ...(Object.keys(tags).length > 0 && { tags }),
       })
       if (found.length > 0) return found
       throw badUsageError(
-        `--from-store: ${await describeStore(url, io)} has no matching session with a user message. Forks and sessions of ` +
+        `--from-store: ${await describeStore(url, io)} has no matching ${marked ? 'marked step' : 'session with a user message'}. Forks and sessions of ` +
           'evaluations are not replayed. Name another store with --store.',
         '--from-store',
       )

@@ -32,8 +32,6 @@ import type { Binding } from '../live/runtime.js'
 import { getTraits, getSpeakerTools, isLostSpeaker, toSpeaker, type AgentParts } from '../live/agent-parts.js'
 import { Run } from '../run/run.js'
 import type { RunOrigin, RunParts } from '../run/run-parts.js'
-import type { Principal } from '../../../machines/agent/principal.js'
-import { toRequesters } from '../sessions/principal.js'
 import { createSession, Session } from '../sessions/session.js'
 import { withAttachments, readParts, checkResumeOptions, checkRunOptions, checkModels } from './read-parts.js'
 import type { Agent, AgentOptions, RunOptions } from './agent-options.js'
@@ -41,7 +39,6 @@ import {
   getFeatures,
   createDefinitionFactory,
   internalsByAgent,
-  internalsByMachine,
   getStoredRuns,
   type AgentInternals,
 } from './agent-internals.js'
@@ -87,8 +84,7 @@ export function assembleAgent(
   const store = given && limitStoreTime(given, config.storeTimeoutMs, clock)
   const sessions = new Map<string, Session>()
   const inputs = new RunInputs(parts)
-  const openInput = createInputOpener(parts, inputs)
-  const machine = createBoundMachine(parts, inputs, openInput)
+  const machine = createBoundMachine(parts, inputs)
   const bind = inputs.bind.bind(inputs)
 
   const sessionOf = (session: Session | string | undefined): Session => {
@@ -130,12 +126,11 @@ export function assembleAgent(
     tools,
     bind,
     bindSnapshot: (snapshot, binding) => void inputs.bindings.set(snapshot, binding),
-    findBinding: (input) => inputs.bindings.get(input),
     ready,
     run,
   }
 
-  const made = createInternals({ tools, store: given, parts, host, openInput })
+  const made = createInternals({ tools, store: given, parts })
   if (store)
     made.stored = {
       ...host,
@@ -168,7 +163,7 @@ export function assembleAgent(
         id,
         addHistory(state, said, id),
         said.newMessages,
-        { config: configOf(options), ...toRequesters(options, 'createInput()') },
+        { config: configOf(options) },
         { context, journal, budgets },
       )
     },
@@ -188,16 +183,7 @@ export function assembleAgent(
         checkSessionId(session.id)
         return run({
           ...handle,
-          origin: begin({
-            runId,
-            session,
-            said: conversation,
-            config,
-            context,
-            budgets,
-            tags: options.tags,
-            ...toRequesters(options, 'run()'),
-          }),
+          origin: begin({ runId, session, said: conversation, config, context, budgets, tags: options.tags }),
         })
       }
       refuseTags(options.tags)
@@ -209,7 +195,7 @@ export function assembleAgent(
           session.id,
           state,
           conversation.newMessages,
-          { config, ...toRequesters(options, 'run()') },
+          { config },
           { context, journal, budgets },
         )
         const waits =
@@ -259,7 +245,6 @@ export function assembleAgent(
     },
   }
   internalsByAgent.set(agent, made)
-  internalsByMachine.set(machine, made)
   return agent
 }
 
@@ -278,7 +263,7 @@ class RunInputs {
     sessionId: string,
     state: SessionState,
     input: NewMessage[],
-    { config, requesters }: { config: AgentConfig; requesters?: readonly Principal[] | undefined },
+    { config }: { config: AgentConfig },
     binding: Binding,
   ): AgentInput {
     const { clock, config: own, tools } = this.#parts
@@ -298,7 +283,6 @@ class RunInputs {
       ...state,
       input,
       ...(speaker !== null && { speaker }),
-      ...(requesters && requesters.length > 0 && { requesters }),
     }
     this.bindings.set(bound, binding)
     return bound
@@ -309,33 +293,24 @@ class RunInputs {
   }
 }
 
-/** Converts the input of an actor. An input of `createInput` is bound already. Others start a new session. */
-function createInputOpener({ clock, config }: AgentParts, inputs: RunInputs): AgentInternals['openInput'] {
-  return (input) => {
-    const binding = typeof input === 'object' && input !== null ? inputs.bindings.get(input) : undefined
-    if (binding) return { input: input as AgentInput, binding }
-    const { id, state } = createSession()
-    const said = readConversation(input, clock.now())
-    return {
-      input: inputs.bind(createId(), id, addHistory(state, said, id), said.newMessages, { config }, {}),
-      binding: {},
-    }
-  }
-}
-
 /** The machine with the agent's actors. It accepts inputs of `RunInputs`, and the same inputs as `run`. */
-function createBoundMachine(
-  parts: AgentParts,
-  inputs: RunInputs,
-  open: AgentInternals['openInput'],
-): AgentMachine {
-  const { clock, prices } = parts
+function createBoundMachine(parts: AgentParts, inputs: RunInputs): AgentMachine {
+  const { clock, prices, config } = parts
   return createJournaledMachine(agentMachine.provide({ actors: createActors(parts) }), {
     clock,
     prices,
     measuring: parts,
     interpreter: parts.interpreter,
-    open,
+    open: (input) => {
+      const binding = typeof input === 'object' && input !== null ? inputs.bindings.get(input) : undefined
+      if (binding) return { input: input as AgentInput, binding }
+      const { id, state } = createSession()
+      const said = readConversation(input, clock.now())
+      return {
+        input: inputs.bind(createId(), id, addHistory(state, said, id), said.newMessages, { config }, {}),
+        binding: {},
+      }
+    },
     findBinding: (snapshot) => inputs.bindings.get(snapshot),
     toolsFor: (binding, speaker) => inputs.toolsFor(binding, speaker),
     abandon: (...abandoned) =>
@@ -371,9 +346,7 @@ function watchLater(
 }
 
 /** The internals of a new agent without a name or a bound run. */
-function createInternals(
-  parts: Pick<AgentInternals, 'tools' | 'store' | 'parts' | 'host' | 'openInput'>,
-): AgentInternals {
+function createInternals(parts: Pick<AgentInternals, 'tools' | 'store' | 'parts'>): AgentInternals {
   const internals: AgentInternals = {
     ...parts,
     label: undefined,

@@ -74,12 +74,12 @@ export function defineAgents(entries: Readonly<Record<string, AnyAgent | Version
   const all = new Map(Object.entries(entries).map(([name, entry]) => [name, checkEntry(name, entry)]))
   const seen = new Map<AgentInternals, string>()
   for (const [name, { agent, version }] of all) {
-    const internals = internalsByAgent.get(agent) as AgentInternals
-    const other = seen.get(internals)
+    const made = internalsByAgent.get(agent) as AgentInternals
+    const other = seen.get(made)
     if (other !== undefined)
       throw agentsError(name, `'${name}' and '${other}' are one agent: give each name an agent of its own.`)
-    seen.set(internals, name)
-    const { label } = internals
+    seen.set(made, name)
+    const { label } = made
     if (label && (label.name !== name || label.version !== version))
       throw agentsError(
         name,
@@ -89,12 +89,10 @@ export function defineAgents(entries: Readonly<Record<string, AnyAgent | Version
       )
   }
   // Register all agents, or none.
-  for (const [internals, name] of seen) {
+  for (const [made, name] of seen) {
     const label = toLabel(all.get(name) as DefinedAgent)
-    const accepts = internals.label
-      ? label.accepts && internals.label.accepts?.concat(label.accepts)
-      : label.accepts
-    internals.label = toLabel({ name, version: label.version, accepts })
+    const accepts = made.label ? label.accepts && made.label.accepts?.concat(label.accepts) : label.accepts
+    made.label = toLabel({ name, version: label.version, accepts })
   }
   const names = [...all.keys()]
   return {

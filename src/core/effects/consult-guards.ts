@@ -47,14 +47,14 @@ export async function consultGuards(
   signal.throwIfAborted()
   const fact = on === 'calls' ? createGuardCallsFact(context) : createGuardResultsFact(context)
   const { clock, binding } = runtime
-  const consulted = await consultUserGuards(parts.guards, context.guardrails.user, fact, {
+  const said = await consultUserGuards(parts.guards, context.guardrails.user, fact, {
     signal,
     clock,
     context: binding.context,
   })
-  if (fact.type === 'calls' || consulted.findings.some(({ action }) => action === 'halt')) return consulted
+  if (fact.type === 'calls' || said.findings.some(({ action }) => action === 'halt')) return said
   const question = { results: fact.results, step: context.steps, context: binding.context }
-  return { ...consulted, ...(await findResultAnswer(parts, context, question)) }
+  return { ...said, ...(await findResultAnswer(parts, context, question)) }
 }
 
 /** The calls of the current batch that are not refused yet. */
@@ -109,12 +109,12 @@ const longestMessage = 2000
 function readGuardVerdict(
   value: unknown,
   fact: GuardFact,
-): { verdict: CheckedGuardVerdict } | { problem: string } {
-  if (value === undefined || value === true) return { verdict: null }
+): { said: CheckedGuardVerdict } | { problem: string } {
+  if (value === undefined || value === true) return { said: null }
   if (typeof value !== 'object' || value === null)
     return { problem: `verdict() returned ${describeValue(value)}; ${shapes}` }
-  const { action, message, evidence, callIds: ids } = value as Record<string, unknown>
-  if (action === 'ok') return { verdict: null }
+  const { action, message, evidence, callIds: given } = value as Record<string, unknown>
+  if (action === 'ok') return { said: null }
   if (action !== 'nudge' && action !== 'block' && action !== 'halt') {
     return { problem: `verdict() returned an object whose action is none; ${shapes}` }
   }
@@ -122,17 +122,15 @@ function readGuardVerdict(
     return { problem: `verdict() returned a ${action} without a message; ${shapes}` }
   }
   const words = { message: truncate(message, longestMessage) }
-  if (action === 'nudge') return { verdict: { action, ...words } }
+  if (action === 'nudge') return { said: { action, ...words } }
   if (action === 'halt') {
-    return { verdict: { action, ...words, evidence: typeof evidence === 'string' ? evidence : null } }
+    return { said: { action, ...words, evidence: typeof evidence === 'string' ? evidence : null } }
   }
-  const callIds = ids === undefined ? null : toList(ids)
+  const callIds = given === undefined ? null : toList(given)
   // An empty list refuses nothing, so guards need not check for remaining calls.
-  if (callIds?.length === 0) return { verdict: null }
+  if (callIds?.length === 0) return { said: null }
   const problem = findBlockProblem(callIds, fact)
-  return problem === null
-    ? { verdict: { action, ...words, callIds: callIds as string[] | null } }
-    : { problem }
+  return problem === null ? { said: { action, ...words, callIds: callIds as string[] | null } } : { problem }
 }
 
 /** A value that is not a list becomes a list with one invalid id. */
@@ -167,7 +165,7 @@ interface ConsultOptions {
 interface GuardAnswer {
   guard: UserGuard
   state: Json
-  verdict: CheckedGuardVerdict
+  said: CheckedGuardVerdict
   /** The guard's error. */
   failure?: string
 }
@@ -202,7 +200,7 @@ function askGuard(
   const { timeoutMs } = guard
   const question: GuardContext = attachSignal({ fact, context }, abort)
   let state = before
-  const failed = (failure: string): GuardAnswer => ({ guard, state, verdict: null, failure })
+  const failed = (failure: string): GuardAnswer => ({ guard, state, said: null, failure })
   return runWithTimeout(
     { timeoutMs, clock, abort, timedOut: () => failed(`verdict() took longer than ${timeoutMs} ms`) },
     async () => {
@@ -212,8 +210,8 @@ function askGuard(
           if ('problem' in next) return failed(`observe() returned a state that ${next.problem}`)
           state = deepFreeze(next.state)
         }
-        const reading = readGuardVerdict(await guard.verdict(state, question), fact)
-        return 'problem' in reading ? failed(reading.problem) : { guard, state, verdict: reading.verdict }
+        const verdict = readGuardVerdict(await guard.verdict(state, question), fact)
+        return 'problem' in verdict ? failed(verdict.problem) : { guard, state, said: verdict.said }
       } catch (error) {
         return failed(`it threw: ${describeError(error)}`)
       }
@@ -237,7 +235,7 @@ function toConsultation(answers: readonly GuardAnswer[], fact: GuardFact): UserG
   }
 }
 
-function toFinding({ guard, verdict, failure }: GuardAnswer, fact: GuardFact): UserFinding | null {
+function toFinding({ guard, said, failure }: GuardAnswer, fact: GuardFact): UserFinding | null {
   const { name, onHalt, onError } = guard
   const common = { guard: name, onHalt, callIds: null }
   if (failure !== undefined) {
@@ -247,25 +245,23 @@ function toFinding({ guard, verdict, failure }: GuardAnswer, fact: GuardFact): U
     )
     return { ...common, action: 'halt', message, evidence: toEvidence(`${name}: ${failure}`) }
   }
-  switch (verdict?.action) {
+  switch (said?.action) {
     case 'nudge':
-      return { ...common, ...verdict, evidence: describeCalls(name, fact, null) }
+      return { ...common, ...said, evidence: describeCalls(name, fact, null) }
     case 'block':
       return {
         ...common,
-        ...verdict,
-        message: `Not executed: ${verdict.message}`,
-        evidence: describeCalls(name, fact, verdict.callIds),
+        ...said,
+        message: `Not executed: ${said.message}`,
+        evidence: describeCalls(name, fact, said.callIds),
       }
     case 'halt':
       return {
         ...common,
         action: 'halt',
-        message: `Guard '${name}' stopped the run: ${verdict.message}`,
+        message: `Guard '${name}' stopped the run: ${said.message}`,
         evidence:
-          verdict.evidence === null
-            ? describeCalls(name, fact, null)
-            : toEvidence(`${name}: ${verdict.evidence}`),
+          said.evidence === null ? describeCalls(name, fact, null) : toEvidence(`${name}: ${said.evidence}`),
       }
     default:
       return null
@@ -275,9 +271,9 @@ function toFinding({ guard, verdict, failure }: GuardAnswer, fact: GuardFact): U
 /** The calls that a verdict refers to. */
 function describeCalls(name: string, fact: GuardFact, callIds: readonly string[] | null): string {
   const calls = fact.type === 'calls' ? fact.calls : fact.results
-  const matching = calls.filter(({ id }) => callIds === null || callIds.includes(id))
+  const meant = calls.filter(({ id }) => callIds === null || callIds.includes(id))
   return toEvidence(
-    `${name}: ${matching.map((call) => `${call.name}(${formatArguments(call.argumentsText)})`).join(', ')}`,
+    `${name}: ${meant.map((call) => `${call.name}(${formatArguments(call.argumentsText)})`).join(', ')}`,
   )
 }
 
@@ -293,22 +289,22 @@ async function findResultAnswer(
   const ends = findEndingCall(batch) !== undefined
   const stops = !ends && stopWhen !== undefined && (await askStopWhen(stopWhen, question))
   if (!ends && !stops) return {}
-  const decision = stops ? { stops } : {}
-  if (output === undefined) return decision
+  const said = stops ? { stops } : {}
+  if (output === undefined) return said
   const text = findAnsweringCall(batch)?.result?.content ?? batch.output
   const reading = await readOutput(text, output.validate, output.schema)
-  return reading.ok ? decision : { ...decision, outputProblem: reading.problem }
+  return reading.ok ? said : { ...said, outputProblem: reading.problem }
 }
 
 async function askStopWhen(stopWhen: StopWhen, question: StopQuestion): Promise<boolean> {
-  let returned: unknown
+  let said: unknown
   try {
-    returned = await stopWhen(question)
+    said = await stopWhen(question)
   } catch (error) {
     throw rememberThrown(createFailure(`threw: ${describeError(error)}.`), error)
   }
-  if (typeof returned === 'boolean') return returned
-  throw createFailure(`returned ${returned === null ? 'null' : `a value of type ${typeof returned}`}.`)
+  if (typeof said === 'boolean') return said
+  throw createFailure(`returned ${said === null ? 'null' : `a value of type ${typeof said}`}.`)
 }
 
 function createFailure(what: string): ModelActorError {

@@ -164,18 +164,19 @@ export class ChildRun {
 }
 
 function answerQuestion(run: DelegateRun, { callId, fingerprint, answer: given }: ChildQuestion): void {
-  const options = { fingerprint, by: given?.by }
   switch (given?.type) {
     case 'approve':
       return run.approve(
         callId,
         given.arguments === undefined ? undefined : parseJsonOr(given.arguments, given.arguments),
-        { ...options, why: given.why },
+        {
+          fingerprint,
+        },
       )
     case 'reject':
-      return run.reject(callId, given.why, options)
+      return run.reject(callId, given.why, { fingerprint })
     case 'output':
-      return run.addToolOutput(callId, parseStoredOutput(given), options)
+      return run.addToolOutput(callId, parseStoredOutput(given))
     default:
   }
 }

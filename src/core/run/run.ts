@@ -19,7 +19,6 @@ import {
   type AnswerOptions,
   type CallReference,
   type EditOf,
-  type ResumeTime,
   getAwaitedCall,
   parseAnswerTarget,
   parseEditedArguments,
@@ -44,10 +43,6 @@ import { type UserInput, toMessages } from '../sessions/user-input.js'
 import { getPlatform } from '../base/platform.js'
 import type { DeepPartial } from '../structured/partial-objects.js'
 import type { Session } from '../sessions/session.js'
-import { readSender, type SentBy } from '../sessions/principal.js'
-import type { Principal } from '../../../machines/agent/principal.js'
-
-type ApproveEvent = Extract<ControlEvent, { type: 'APPROVE' }>
 
 const doNothing = (): void => undefined
 
@@ -181,8 +176,8 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
    *
    * @example run.cancel('The user has closed the page.')
    */
-  cancel(why?: string, options: SentBy = {}): void {
-    this.#send({ type: 'CANCEL', ...(why !== undefined && { why }), ...readSender(options, 'cancel()') })
+  cancel(why?: string): void {
+    this.#send({ type: 'CANCEL', ...(why !== undefined && { why }) })
   }
 
   /**
@@ -190,9 +185,9 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
    * @example agent.run('Read the whole archive.').pause()
    * @throws {UsageError} `wrong_state` after a final state
    */
-  pause(options: SentBy = {}): void {
+  pause(): void {
     this.#checkActive('pause')
-    this.#send({ type: 'PAUSE', ...readSender(options, 'pause()') })
+    this.#send({ type: 'PAUSE' })
   }
 
   /**
@@ -202,7 +197,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
    * @example if ((await run.result).state === 'PAUSED') run.resume()
    * @throws {UsageError} `wrong_state` if the run is not PAUSED and has no pending pause, `invalid_input`
    */
-  resume(options: ResumeTime = {}): void {
+  resume(options: { at?: Date | number } = {}): void {
     if (!this.#actor.canResume)
       this.#failWrongState('resume', 'it is not PAUSED, and no pause has been asked for')
     this.#send(toResumeEvent(options))
@@ -213,11 +208,11 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
    * @example agent.run('Read the whole archive.').steer('Begin with the newest.')
    * @throws {UsageError} `wrong_state` after a final state, `invalid_input` for an empty text
    */
-  steer(text: string, options: SentBy = {}): void {
+  steer(text: string): void {
     this.#checkActive('steer')
     const [message] = toMessages(text)
     if (typeof message?.content !== 'string') this.#failWrongState('steer', 'steering is one text')
-    this.#send({ type: 'STEER', text: message.content, ...readSender(options, 'steer()') })
+    this.#send({ type: 'STEER', text: message.content })
   }
 
   /**
@@ -225,10 +220,10 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
    * @example if (result.state === 'WAITING_FOR_INPUT' && result.reason === 'message') run.reply('And in June?')
    * @throws {UsageError} `wrong_state` if it does not wait for a message, `invalid_input`
    */
-  reply(input: UserInput, options: SentBy = {}): void {
+  reply(input: UserInput): void {
     if (!this.#actor.forecast?.matches({ WAITING_FOR_INPUT: 'message' }))
       this.#failWrongState('reply', 'it waits for no message')
-    this.#send({ type: 'REPLY', messages: toMessages(input), ...readSender(options, 'reply()') })
+    this.#send({ type: 'REPLY', messages: toMessages(input) })
   }
 
   /**
@@ -245,15 +240,15 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     editedInput?: EditOf<Tools, Call>,
     options?: AnswerOptions,
   ): void {
-    const { asked, ...sent } = this.#getAwaitedCall(call, 'approval', options)
+    const asked = this.#getAwaitedCall(call, 'approval', options)
     const { callId, fingerprint } = asked
-    const why = options?.why === undefined ? {} : { why: options.why }
-    const event: ApproveEvent = { type: 'APPROVE', callId, fingerprint, ...why, ...sent }
-    if (editedInput === undefined) return this.#send(event)
+    if (editedInput === undefined) {
+      this.#send({ type: 'APPROVE', callId, fingerprint })
+      return
+    }
     const { text, problem } = parseEditedArguments(editedInput, asked, this.#tools(this.#context?.speaker))
-    const edit = { ...event, arguments: text }
-    if (problem) this.#actor.sendLater(this.#approveLater(asked, edit, problem))
-    else this.#send(edit)
+    if (problem) this.#actor.sendLater(this.#approveLater(asked, text, problem))
+    else this.#send({ type: 'APPROVE', callId, fingerprint, arguments: text })
   }
 
   /**
@@ -261,9 +256,8 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
    * @example for (const call of result.pending ?? []) run.reject(call, 'Not before Monday.')
    */
   reject(call: CallReference, why = '', options?: AnswerOptions): void {
-    const { asked, ...sent } = this.#getAwaitedCall(call, 'approval', options)
-    const { callId, fingerprint } = asked
-    this.#send({ type: 'REJECT', callId, why, fingerprint, ...sent })
+    const { callId, fingerprint } = this.#getAwaitedCall(call, 'approval', options)
+    this.#send({ type: 'REJECT', callId, why, fingerprint })
   }
 
   /**
@@ -272,9 +266,9 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
    * true })
    */
   addToolOutput(call: CallReference, value: unknown, options?: AnswerOptions): void {
-    const { asked, ...sent } = this.#getAwaitedCall(call, 'client', options)
+    const asked = this.#getAwaitedCall(call, 'client', options)
     const maxChars = this.#context?.config.toolCalls.maxResultChars ?? Infinity
-    this.#send({ ...toToolOutputEvent(asked, value, { maxChars }), ...sent })
+    this.#send(toToolOutputEvent(asked, value, { maxChars }))
   }
 
   /**
@@ -294,15 +288,9 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     return this.#actor.persisted
   }
 
-  /** The call that waits for this answer, and the answer's sender. */
-  #getAwaitedCall(
-    call: CallReference,
-    needs: PendingCall['needs'],
-    options?: AnswerOptions,
-  ): { asked: PendingCall; by?: Principal } {
-    const { callId, by, ...meant } = parseAnswerTarget(call, options)
-    const asked = getAwaitedCall(this.#actor.forecast?.context, callId, needs, meant)
-    return { asked, ...(by && { by }) }
+  #getAwaitedCall(call: CallReference, needs: PendingCall['needs'], options?: AnswerOptions): PendingCall {
+    const { callId, ...meant } = parseAnswerTarget(call, options)
+    return getAwaitedCall(this.#actor.forecast?.context, callId, needs, meant)
   }
 
   get #context(): AgentContext | undefined {
@@ -372,7 +360,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   /** Leaves the rest while the edit is checked, and reaches it again if the edit is invalid. */
   async #approveLater(
     { callId, fingerprint, messageId }: PendingCall,
-    edit: ApproveEvent,
+    text: string,
     problem: Promise<UsageError | null>,
   ): Promise<void> {
     this.#rest.leave()
@@ -381,7 +369,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
       if (refusal) throw refusal
       // Another answer may have arrived in the meantime.
       getAwaitedCall(this.#actor.forecast?.context, callId, 'approval', { fingerprint, messageId })
-      this.#send(edit)
+      this.#send({ type: 'APPROVE', callId, fingerprint, arguments: text })
     } catch (error) {
       this.#actor.warn('answer_refused', describeError(error))
       if (this.#actor.snapshot) this.#settle(this.#actor.snapshot)

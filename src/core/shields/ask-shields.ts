@@ -140,6 +140,7 @@ const shapes =
 interface AskShieldOptions {
   scene: ShieldScene
   clock: Clock
+  /** Default timeout. */
   timeoutMs: number
   /** Action if a check fails. */
   onFailure: 'warn' | 'block'

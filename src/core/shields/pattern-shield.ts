@@ -68,6 +68,7 @@ function isRegExp(value: unknown): value is RegExp {
   return Object.prototype.toString.call(value) === '[object RegExp]'
 }
 
+/** Options of a shield that finds patterns. */
 export interface FinderShieldOptions<Kind extends string = string> {
   /** Unique per point. */
   name?: string
@@ -133,6 +134,7 @@ function checkOptions(name: string, finders: readonly Finder[], options: FinderS
   }
 }
 
+/** Options of `piiShield`. */
 export interface PiiShieldOptions extends FinderShieldOptions<PiiKind> {
   /** Default `pii`. */
   name?: string
@@ -156,6 +158,7 @@ export function piiShield(options: PiiShieldOptions = {}): Shield {
   return createFinderShield(name, finders, 'The text contains personal data', options as FinderShieldOptions)
 }
 
+/** Options of `secretsShield`. */
 export interface SecretsShieldOptions extends FinderShieldOptions<SecretKind> {
   /** Default `secrets`. */
   name?: string

@@ -31,6 +31,7 @@ const schemaSql = `
     id TEXT PRIMARY KEY,
     summary TEXT,
     title TEXT,
+    marks TEXT,
     state TEXT,
     agent TEXT,
     parent TEXT,
@@ -263,4 +264,5 @@ export const selectInteger = (column: string) => `CAST(${column} AS INTEGER)`
 export const decodeText = (value: Uint8Array | null): string =>
   value === null ? '' : Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString('utf8')
 
+/** Prepares a statement. */
 export type Prepare = (sql: string) => Statement

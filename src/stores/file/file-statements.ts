@@ -53,6 +53,9 @@ export function prepareStatements(database: SqliteDatabase) {
   const entitle = one(
     'UPDATE sessions SET title = ? WHERE id = ? AND EXISTS (SELECT 1 FROM records WHERE session_id = id)',
   )
+  const mark = one(
+    'UPDATE sessions SET marks = ? WHERE id = ? AND EXISTS (SELECT 1 FROM records WHERE session_id = id AND seq = ?)',
+  )
   const read = one(
     `SELECT ${recordColumns} FROM records WHERE session_id = ? AND seq BETWEEN ? AND ? ORDER BY seq`,
   )
@@ -116,6 +119,8 @@ export function prepareStatements(database: SqliteDatabase) {
     },
     setTitle: (sessionId: string, title: string | null): boolean =>
       entitle.run([title, sessionId]).changes > 0,
+    setMarks: (sessionId: string, seq: number, marks: string): boolean =>
+      mark.run([marks, sessionId, seq]).changes > 0,
     read(sessionId: string, { from, to }: ResolvedRange): LogRecord[] {
       const first =
         from === 'snapshot' ? ((lastSnapshot.all([sessionId, to]) as [number][])[0]?.[0] ?? 1) : from
@@ -201,6 +206,7 @@ function prepareInboxStatements(one: Prepare) {
     (rows as [Uint8Array, number][]).map(([id, inbox]) => ({ sessionId: decodeText(id), inbox }))
 
   return {
+    /** Returns the number of the message. */
     put(sessionId: string, time: number, message: string): number {
       count.run([sessionId])
       put.run([time, message, sessionId])

@@ -21,6 +21,7 @@ import {
 import type { Lease, ListedSession, SyncSessionStore } from '../../core/sessions/store/store.js'
 import { type DigestTable, offerDigests } from '../../core/sessions/store/log-digests.js'
 import { parseSummary, withTitle } from '../../core/sessions/store/session-title.js'
+import { changeMarks, parseMarks } from '../../core/sessions/store/step-marks.js'
 import type { BudgetStore } from '../../core/budgets/budget-store.js'
 import { openDatabase, toFileStoreError } from './database.js'
 import { createFileBudgets } from './file-budgets.js'
@@ -171,6 +172,12 @@ export function fileStore(options: FileStoreOptions): SyncSessionStore {
 
     setTitle: (sessionId, title) => write((sql) => sql.setTitle(sessionId, title)),
 
+    setMark: (sessionId, seq, mark) =>
+      write((sql) => {
+        const row = sql.session(sessionId)
+        return row !== null && sql.setMarks(sessionId, seq, changeMarks(row.marks, seq, mark))
+      }),
+
     purge() {
       if (use((sql) => sql.purge())) return
       throw new StoreError(
@@ -236,7 +243,7 @@ export function fileStore(options: FileStoreOptions): SyncSessionStore {
 const beforeAllTimers = { at: Number.MIN_SAFE_INTEGER, id: '' }
 
 function toListedSession(row: SessionRow, time: number): ListedSession {
-  const { id, createdAt, updatedAt, head, summary, title } = row
+  const { id, createdAt, updatedAt, head, summary, title, marks } = row
   return {
     id,
     createdAt,
@@ -244,6 +251,7 @@ function toListedSession(row: SessionRow, time: number): ListedSession {
     head,
     summary: withTitle(parseSummary(summary), title),
     holder: isLeaseHeld(row, time) ? row.holder : null,
+    ...parseMarks(marks),
   }
 }
 

@@ -141,6 +141,8 @@ export interface SessionRow extends LeaseRow {
   updatedAt: number
   summary: string | null
   title: string | null
+  /** JSON. */
+  marks: string | null
 }
 
 /** Read from the records, because updating the row with each record would double the writes. */
@@ -152,15 +154,15 @@ export const updatedAtSql = `max(sessions.listed_at, ${createWrittenAtSql(headSq
 
 export const sessionColumns = [
   ...[headSql, createdAtSql, updatedAtSql, 'expires_at'].map(selectInteger),
-  ...['id', 'summary', 'token', 'holder', 'process', 'title'].map(selectBytes),
+  ...['id', 'summary', 'token', 'holder', 'process', 'title', 'marks'].map(selectBytes),
 ].join(', ')
 
 type Bytes = Uint8Array | null
 
 export function readSessionRow(row: unknown): SessionRow {
-  const [head, createdAt, updatedAt, expiresAt, id, summary, token, holder, process, title] = row as [
+  const [head, createdAt, updatedAt, expiresAt, id, summary, token, holder, process, title, marks] = row as [
     ...[number, number, number, number],
-    ...[Bytes, Bytes, Bytes, Bytes, Bytes, Bytes],
+    ...[Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes],
   ]
   return {
     id: decodeText(id),
@@ -169,6 +171,7 @@ export function readSessionRow(row: unknown): SessionRow {
     updatedAt,
     summary: summary && decodeText(summary),
     title: title && decodeText(title),
+    marks: marks && decodeText(marks),
     token: token && decodeText(token),
     holder: holder && decodeText(holder),
     process: process && decodeText(process),

@@ -7,6 +7,7 @@ import type {
   LogRecord,
   SessionSummary,
 } from '../../core/sessions/store/store.js'
+import { parseMarks } from '../../core/sessions/store/step-marks.js'
 import { parseSummary, stringifySummary, withTitle } from '../../core/sessions/store/session-title.js'
 export interface SessionRow {
   token: string | null
@@ -95,6 +96,8 @@ export interface EntryRow extends SessionRow {
   updated_at: string
   summary: string | null
   title: string | null
+  /** JSON. */
+  marks: string | null
 }
 
 export function toListedSession(row: EntryRow): ListedSession {
@@ -105,6 +108,7 @@ export function toListedSession(row: EntryRow): ListedSession {
     head: Number(row.head),
     summary: withTitle(parseSummary(row.summary), row.title),
     holder: row.held && !isProcessGone(row.process) ? row.holder : null,
+    ...parseMarks(row.marks),
   }
 }
 

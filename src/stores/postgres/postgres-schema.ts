@@ -61,6 +61,7 @@ const createSchemaSql = (schema: string): string => `
     listed_at bigint NOT NULL DEFAULT 0,
     summary text,
     title text,
+    marks jsonb,
     state text,
     agent text,
     parent text COLLATE "C",

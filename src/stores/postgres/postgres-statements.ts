@@ -14,7 +14,7 @@ export function createStatements(schema: string) {
   const expiry = (ttl: string) => `least(${now} + ${ttl}::bigint, ${Number.MAX_SAFE_INTEGER})`
   const isHeld = `(s.token IS NOT NULL AND s.expires_at > ${now})`
 
-  const entry = `s.id, created_at, updated_at, head, summary, title, holder, process, ${isHeld} AS held`
+  const entry = `s.id, created_at, updated_at, head, summary, title, marks::text AS marks, holder, process, ${isHeld} AS held`
 
   return {
     /** $3 token, $4 holder, $5 process, $6 milliseconds, $7 the token of a dead holder, or null. */
@@ -113,6 +113,12 @@ export function createStatements(schema: string) {
 
     /** $1 session, $2 title or null. */
     setTitle: `UPDATE ${sessions} SET title = $2 WHERE id = $1 AND head > 0 RETURNING id`,
+
+    /** $1 session, $2 record, $3 mark as JSON, or null. */
+    setMark: `
+      UPDATE ${sessions} SET marks = CASE WHEN $3::jsonb IS NULL THEN marks - $2::text
+        ELSE coalesce(marks, '{}') || jsonb_build_object($2::text, $3::jsonb) END
+      WHERE id = $1 AND $2::bigint BETWEEN 1 AND head RETURNING id`,
 
     get: `SELECT ${entry} FROM ${sessions} s WHERE head > 0 AND id = $1`,
 

@@ -241,6 +241,12 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
       )
     },
 
+    async setMark(sessionId, seq, mark) {
+      if (!isSessionId(sessionId)) return false
+      const values = [sessionId, seq, mark && JSON.stringify(mark)]
+      return (await query<{ id: string }>(sql.setMark, values)).length > 0
+    },
+
     openBudgets() {
       budgets ??= openPostgresBudgets(query, schema, time).catch((error: unknown) => {
         budgets = undefined

@@ -19,7 +19,6 @@ import {
   plannedConclusion,
   plannedModel,
   screenedModel,
-  governedModel,
   handingModel,
   skilledModel,
   sleepingModel,
@@ -48,7 +47,6 @@ import {
   listLeftEvents,
   listLoadEvents,
   listChildEvents,
-  listDecisionEvents,
   listHandoffEvents,
   listSkillEvents,
   listSleepEvents,
@@ -183,16 +181,6 @@ function listEvents(snapshot: SnapshotFrom<typeof agentMachine>): Events {
         ...listToolEvents(context, ['ok', 'error']),
         ...listHandoffEvents(context),
       }),
-      ...(canAnswer(value) && listAnswerEvents(context)),
-    }
-  }
-  if (isGoverned(context)) {
-    return {
-      cancel,
-      'resumed in time': resumed,
-      ...(isRequesting && governedModel),
-      ...listDecisionEvents(context),
-      ...(isExecuting(value) && listToolEvents(context, ['ok'])),
       ...(canAnswer(value) && listAnswerEvents(context)),
     }
   }
@@ -383,10 +371,6 @@ function isSleepy({ tools }: AgentContext): boolean {
 
 function isSkilled({ tools }: AgentContext): boolean {
   return tools['load_skill']?.skill === true
-}
-
-function isGoverned({ tools }: AgentContext): boolean {
-  return tools['govern'] !== undefined
 }
 
 function isRefusing({ tools }: AgentContext): boolean {

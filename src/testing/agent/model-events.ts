@@ -17,7 +17,6 @@ import {
   modelOutcomes,
   objectOutcomes,
   screenedOutcomes,
-  governedOutcomes,
   handoffOutcomes,
   skillOutcomes,
   sleepingOutcomes,
@@ -37,7 +36,6 @@ export const sleepingModel: Events = {
     }),
   ),
 }
-export const governedModel = createAnswerEvents('model', governedOutcomes)
 export const handingModel = createAnswerEvents('model', handoffOutcomes)
 export const skilledModel = createAnswerEvents('model', skillOutcomes)
 export const screenedModel = createAnswerEvents('model', screenedOutcomes)

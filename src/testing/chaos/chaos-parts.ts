@@ -128,6 +128,7 @@ function cutLastCall(calls: ModelResponse['toolCalls']): ModelResponse['toolCall
   )
 }
 
+/** Rejects with the abort reason. */
 export function untilAborted(signal: AbortSignal): Promise<never> {
   return new Promise((_, reject) => {
     whenAborted(signal, () => reject(signal.reason as Error))
@@ -310,6 +311,7 @@ function guardAll(
     close: () => store.close(),
     ...(guarded.renewAll && { renewAll: (...args) => guarded.renewAll?.(...args) ?? [] }),
     ...(guarded.setTitle && { setTitle: (...args) => guarded.setTitle?.(...args) ?? false }),
+    ...(guarded.setMark && { setMark: (...args) => guarded.setMark?.(...args) ?? false }),
     ...(guarded.purge && { purge: () => guarded.purge?.() }),
     ...(guarded.openBudgets && { openBudgets: () => guarded.openBudgets?.() ?? silence() }),
     ...(inbox && { inbox }),

@@ -28,6 +28,7 @@ import { getInternals, rebindAgent, WrappedTools } from '../rebind-agent.js'
 import type { AgentFacts } from './agent-facts.js'
 import { createScriptedModel, type Script } from './scripted-model.js'
 
+/** A call executed by a stand-in. */
 export interface Execution {
   tool: string
   input: unknown
@@ -35,6 +36,7 @@ export interface Execution {
   key: string
 }
 
+/** The behavior of a stand-in. */
 export type Behavior = (execution: Execution, signal: AbortSignal) => unknown
 
 export interface SceneOptions {
@@ -52,10 +54,12 @@ export interface SceneFaults {
   store?: FaultPlan<StoreFault>
 }
 
+/** `session` overrides the session of the scene. */
 export type SayOptions = Pick<RunOptions, 'signal' | 'limits'> & { session?: string }
 
 export const sessionId = 'checked'
 
+/** The store, the clock and the processes that run the agent in one check. */
 export class AgentScene {
   readonly facts: AgentFacts
   readonly input: string
@@ -66,12 +70,12 @@ export class AgentScene {
   readonly time = new SceneTime()
   readonly store: SessionStore
   behave: Behavior = ({ tool }) => `The result of ${tool}.`
-  readonly #options: SceneOptions
+  readonly #given: SceneOptions
   readonly #processes: AgentProcess[] = []
 
   constructor(options: SceneOptions) {
     const { facts, seed, input, context } = options
-    this.#options = options
+    this.#given = options
     this.facts = facts
     this.input = input
     this.context = context
@@ -79,12 +83,13 @@ export class AgentScene {
     this.store = memoryStore({ now: () => this.time.now() })
   }
 
+  /** A second scene, for checks that need several. */
   another(): AgentScene {
-    return new AgentScene(this.#options)
+    return new AgentScene(this.#given)
   }
 
   open(script: Script, faults: SceneFaults = {}, store: SessionStore = this.store): AgentProcess {
-    const process = new AgentProcess(this, { make: this.#options.make, script, faults, store })
+    const process = new AgentProcess(this, { make: this.#given.make, script, faults, store })
     this.#processes.push(process)
     return process
   }
@@ -117,6 +122,7 @@ interface ProcessOptions {
   store: SessionStore
 }
 
+/** A process that runs the agent with its own model, tools and timers. */
 export class AgentProcess {
   readonly agent: Agent
   readonly chaos: Chaos<string>[] = []
@@ -140,8 +146,8 @@ export class AgentProcess {
     const tools = new StandIns(parts.tools, (tool) => this.#createStandIn(tool, faults.tool))
     // Tools are created on first lookup. The fault must exist even if the agent never looks the tool up.
     if (faults.tool && scene.facts.tool) tools.get(scene.facts.tool.name)
-    const chaos = faults.store ? this.#keep(chaosStore(store, faults.store)) : undefined
-    this.#storeChaos = chaos
+    const kept = faults.store ? this.#keep(chaosStore(store, faults.store)) : undefined
+    this.#storeChaos = kept
     // The agent must not affect the outside, so it has no shared budgets and no telemetry.
     const changes: Partial<AgentParts> = {
       tools,
@@ -149,9 +155,10 @@ export class AgentProcess {
       budgets: undefined,
       telemetry: undefined,
     }
-    this.agent = rebindAgent(parts, chaos ?? store, changes)
+    this.agent = rebindAgent(parts, kept ?? store, changes)
   }
 
+  /** Runs the agent until it rests. */
   say(text: string, options: SayOptions = {}): Promise<RunResult> {
     return this.rest(this.start(text, options))
   }

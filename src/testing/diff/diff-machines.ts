@@ -316,6 +316,7 @@ interface SideStep {
 
 export type MachineDifferenceKind = 'state' | 'emitted' | 'output'
 
+/** A step in which the machines differ. */
 interface Parting {
   kind: MachineDifferenceKind
   before: SideStep

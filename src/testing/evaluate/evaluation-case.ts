@@ -3,6 +3,8 @@ import { expectArgument, objectRule, optionsRule } from '../../core/base/values.
 import { describeError, StatewrightError } from '../../core/base/errors.js'
 import { readConversation, type RunInput } from '../../core/sessions/input-history.js'
 import type { UserInput, UserInputMessage } from '../../core/sessions/user-input.js'
+import type { StepMark } from '../../core/sessions/store/step-marks.js'
+import { formatMessageText, shorten } from '../../core/format/format-words.js'
 import { findTagsFault, type SessionTags } from '../../core/sessions/store/session-tags.js'
 import type { Message, ToolCall } from '../../../machines/agent/messages.js'
 import { replayEvents } from '../../core/run/watch-session.js'
@@ -44,6 +46,7 @@ export interface RecordedResult {
   result: Pick<ToolResult, 'status' | 'content' | 'media' | 'errorKind'>
 }
 
+/** The tag that marks the sessions of an evaluation. */
 export const evaluationTag = 'evaluation'
 
 const keys = ['id', 'input', 'expected', 'tags', 'recorded']
@@ -198,6 +201,8 @@ export interface SessionCasesOptions {
   prefix?: string
   /** Sessions of the agent with this name. */
   agent?: string
+  /** Only the steps that people have marked, each as a case. */
+  marked?: boolean
 }
 
 const pageSize = 100
@@ -205,6 +210,9 @@ const pageSize = 100
 /**
  * Converts stored sessions to cases with the recorded user input, the recorded tool results, and the last answer as
  * `expected`. Forks, sessions of evaluations, and sessions without user input cleared by shields are skipped.
+ *
+ * With `marked`, each step that a person has marked is a case, with the conversation up to there. Only an answer that was
+ * marked as good is `expected`. The tags `mark` and `note` contain the mark.
  *
  * @example
  * const kept = memoryStore()
@@ -220,7 +228,7 @@ export async function readSessionCases(
 ): Promise<EvaluationCase<string>[]> {
   expectArgument('readSessionCases(store)', store, objectRule(['list', 'read', 'get'], 'a SessionStore'))
   expectArgument('readSessionCases(store, options)', options, optionsRule)
-  const { last = 100, ...which } = options
+  const { last = 100, marked = false, ...which } = options
   if (!Number.isSafeInteger(last) || last < 1)
     throw evaluationOptionError('last', 'must be an integer from 1')
   const cases: EvaluationCase<string>[] = []
@@ -228,11 +236,13 @@ export async function readSessionCases(
   /* oxlint-disable no-await-in-loop -- one log at a time is in memory */
   for (;;) {
     const page = await store.list({ ...which, limit: pageSize, after })
-    for (const { id, summary } of page) {
+    for (const { id, summary, marks = [] } of page) {
       if (summary?.tags?.[evaluationTag] !== undefined) continue
-      const one = await readSessionCase(store, id, summary?.tags)
-      if (one !== null) cases.push(one)
-      if (cases.length === last) return cases
+      for (const mark of marked ? marks : [undefined]) {
+        const one = await readSessionCase(store, id, { tags: summary?.tags, mark })
+        if (one !== null) cases.push(one)
+        if (cases.length === last) return cases
+      }
     }
     after = page.at(-1)
     if (page.length < pageSize || after === undefined) return cases
@@ -243,24 +253,38 @@ export async function readSessionCases(
 async function readSessionCase(
   store: SessionStore,
   id: string,
-  tags: SessionTags | undefined,
+  { tags, mark }: { tags: SessionTags | undefined; mark: StepMark | undefined },
 ): Promise<EvaluationCase<string> | null> {
   const [opening] = await store.read(id, { to: 1 })
   const entry = opening && openRecord(opening, 0, id)
   if (entry?.type === 'opened' && entry.forkedFrom) return null
-  const { messages, run } = await replaySession(store, id)
+  const { messages, run } = await replaySession(store, id, mark?.seq)
   const turns = listTurns(messages)
   const [first] = turns
   if (first === undefined) return null
-  const output = run?.output ?? ''
+  const output = mark ? findMarkedAnswer(messages, mark) : (run?.output ?? '')
   return {
-    id,
+    id: mark ? `${id}@${mark.seq}` : id,
     input: first,
     ...(output !== '' && { expected: output }),
-    ...(tags && { tags }),
+    ...(mark ? { tags: toMarkTags(tags, mark) } : tags && { tags }),
     recorded: { turns, calls: await readResults(store, id, messages) },
   }
 }
+
+/** The answer that a person has marked as good. Empty for other marks and for a step that calls tools. */
+function findMarkedAnswer(messages: readonly Message[], { mark }: StepMark): string {
+  const last = messages.at(-1)
+  return mark === 'good' && last?.role === 'assistant' && !last.tool_calls?.length
+    ? formatMessageText(last)
+    : ''
+}
+
+const toMarkTags = (tags: SessionTags | undefined, { mark, note }: StepMark): SessionTags => ({
+  ...tags,
+  mark,
+  ...(note !== '' && { note: shorten(note, 200) }),
+})
 
 /** Results from tools, clients, sub-agents and people, as opposed to results created by the loop. */
 const toolStatuses: ReadonlySet<string> = new Set(['ok', 'error', 'timeout', 'denied', 'rejected'])

@@ -11,9 +11,11 @@ import type { Vertex } from '../machine-path.js'
 export interface Judge {
   name: string
   property: Property
+  /** The user's name for the goal. */
   goal: string
   /** Missing conditions are false. */
   ask: (condition: 'p' | 'q' | 'from', moment: Moment) => boolean
+  /** The rank of `decreases`. */
   rank: (moment: Moment) => readonly number[]
 }
 
@@ -84,6 +86,7 @@ export function compareRanks(one: readonly number[], other: readonly number[]): 
   return 0
 }
 
+/** Tests whether an event type is fair; undefined if none is. */
 export function createFairTest(property: Property): ((type: string) => boolean) | undefined {
   if (!('fair' in property)) return undefined
   const { fair } = property
@@ -106,6 +109,7 @@ function nameCondition(condition: MomentCondition): string {
 /** A state together with the verdicts on entering it. */
 export interface MomentNode {
   vertex: Vertex
+  /** Length of the shortest path. */
   depth: number
   /** Last step of the shortest path; undefined at a start. */
   via: MomentMove | undefined
@@ -182,7 +186,7 @@ export function judgeMachine(
   const exploration = exploreMachine(
     observed,
     space,
-    ({ vertex, snapshot, transitions, edge }) => {
+    ({ vertex, snapshot, taken, edge }) => {
       const event = edge?.event.event ?? createStartEvent(vertex.input.value)
       const moment = createMoment(snapshot, event)
       const truth = getTruth(moment, edge?.from)
@@ -191,7 +195,7 @@ export function judgeMachine(
         starts.push({ vertex, truth })
         return true
       }
-      const isEffective = transitions.length > 0 || vertex !== edge.from
+      const isEffective = taken.length > 0 || vertex !== edge.from
       const list = moves.get(edge.from) ?? []
       moves.set(edge.from, list)
       const isKnown = list.some(
@@ -220,6 +224,7 @@ const noVerdict: Verdict = { p: false, q: false, from: false, step: 0 }
 interface JudgedMove {
   event: NamedEvent
   to: Vertex
+  /** Index of the verdicts. */
   truth: number
   isEffective: boolean
 }

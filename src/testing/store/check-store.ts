@@ -76,7 +76,7 @@ export const storeChecks: readonly StoreCheckSpec[] = [
 /**
  * Checks a `SessionStore` against the requirements of sessions: records, leases, the list, deletion, the inbox,
  * timers, concurrent writers, and several stores at one place. `open` creates a store at an empty place; a
- * check may open several. Optional methods (`renewAll`, `setTitle`, `purge`, `timers`, `inbox`, its
+ * check may open several. Optional methods (`renewAll`, `setTitle`, `setMark`, `purge`, `timers`, `inbox`, its
  * `findUnread` and `listUnread`) are skipped if missing.
  *
  * @example
@@ -193,6 +193,7 @@ function explainMissing(ability: Ability, store: SessionStore, shared: boolean):
   if (ability === 'shared') return shared ? null : 'shared is false: each store has sessions of its own'
   if (ability === 'purge') return store.purge ? null : 'the store has no purge'
   if (ability === 'setTitle') return store.setTitle ? null : 'the store has no setTitle'
+  if (ability === 'setMark') return store.setMark ? null : 'the store has no setMark'
   if (ability === 'renewAll') return store.renewAll ? null : 'the store has no renewAll'
   if (ability === 'timers') return store.timers ? null : 'the store has no timers'
   if (!store.inbox) return 'the store has no inbox'

@@ -1,3 +1,4 @@
+import type { StepMark } from '../../core/sessions/store/step-marks.js'
 import type { ListedSession } from '../../core/sessions/store/store.js'
 import { expectTrue, expectSame, formatValue } from '../check-assertions.js'
 import {
@@ -239,7 +240,7 @@ export const listChecks: readonly StoreCheckSpec[] = [
     needs: 'setTitle',
     async run({ store, time }) {
       const title = async (id: string) => (await store.get(id))?.summary?.title
-      const setTitle = async (id: string, newTitle: string | null) => store.setTitle?.(id, newTitle)
+      const setTitle = async (id: string, given: string | null) => store.setTitle?.(id, given)
       expectSame('a title for no session', await setTitle('s', 'Given'), false)
       const lease = await store.acquire('s', leaseRequest)
       expectSame('a title for a session without a record', await setTitle('s', 'Given'), false)
@@ -272,6 +273,41 @@ export const listChecks: readonly StoreCheckSpec[] = [
       expectSame('the title of a recreated session', await title('s'), 'anew')
       for (const strange of strangeIds)
         expectSame(`a title for ${formatValue(strange)}`, await setTitle(strange, 'Given'), false)
+    },
+  },
+  {
+    name: 'marks survive appends until they are removed or their session is deleted',
+    needs: 'setMark',
+    async run({ store }) {
+      const setMark = async (id: string, seq: number, mark: StepMark | null) => store.setMark?.(id, seq, mark)
+      const marks = async () => (await store.get('s'))?.marks
+      const good: StepMark = { seq: 2, mark: 'good', note: "O'Hara; -- 東京 🚆", at: 1_700_000_000_000 }
+      const bad: StepMark = { seq: 1, mark: 'bad', note: '', at: 1_700_000_000_001 }
+      expectSame('a mark in no session', await setMark('s', 1, bad), false)
+      const lease = await store.acquire('s', leaseRequest)
+      await store.append(lease, [createRecord(1), createRecord(2)], createSummary('first'))
+      const before = await store.get('s')
+      expectSame('no marks', before?.marks, undefined)
+      expectSame('a mark', await setMark('s', 2, good), true)
+      expectSame('another mark', await setMark('s', 1, bad), true)
+      for (const seq of [0, 3]) expectSame(`a mark at record ${seq}`, await setMark('s', seq, good), false)
+      expectSame('the marks', await marks(), [bad, good])
+      const { marks: _marks, ...rest } = (await store.get('s')) ?? {}
+      expectSame('the rest of the entry', rest, before)
+      await store.append(lease, [createRecord(3)], createSummary('first'))
+      await store.release(lease)
+      expectSame('the marks in the list', (await store.list())[0]?.marks, [bad, good])
+      expectSame('replacing a mark', await setMark('s', 1, { ...bad, mark: 'note', note: 'Why?' }), true)
+      expectSame('removing a mark', await setMark('s', 2, null), true)
+      expectSame('the marks then', await marks(), [{ ...bad, mark: 'note', note: 'Why?' }])
+      expectSame('removing the last mark', await setMark('s', 1, null), true)
+      expectSame('the marks at the end', await marks(), undefined)
+      await setMark('s', 1, bad)
+      await store.delete('s')
+      await store.append(await store.acquire('s', leaseRequest), [createRecord(1)], createSummary('anew'))
+      expectSame('the marks of a recreated session', await marks(), undefined)
+      for (const strange of strangeIds)
+        expectSame(`a mark for ${formatValue(strange)}`, await setMark(strange, 1, bad), false)
     },
   },
   {

@@ -223,6 +223,20 @@ describe('replay of stored sessions', () => {
     await evaluate({ agent, cases, store, id: 'again' })
     expect(store.list().map(({ id }) => id)).toContain('again.pro-2.1')
     expect(await ids({})).toEqual(['pro-2', 'free-1', 'pro-1'])
+    // Marked steps, each with the conversation up to there.
+    const answers = (id: string) =>
+      store.read(id).flatMap(({ seq, data }) => (data.includes('xstate.done.actor.model') ? [seq] : []))
+    const [session = ''] = await ids({})
+    const [first = 0, last = 0] = [answers(session)[0], answers(session).at(-1)]
+    store.setMark?.(session, first, { seq: first, mark: 'bad', note: 'Too early.', at: 1 })
+    store.setMark?.(session, last, { seq: last, mark: 'good', note: '', at: 2 })
+    const marked = await readSessionCases(store, { marked: true })
+    expect(marked.map(({ id }) => id)).toEqual([`${session}@${first}`, `${session}@${last}`])
+    expect(marked[0]?.expected).toBeUndefined()
+    expect(marked[0]?.tags).toMatchObject({ mark: 'bad', note: 'Too early.' })
+    expect(marked[0]?.recorded?.turns).toHaveLength(1)
+    expect(marked[1]?.expected).toMatch(/^I have read: /)
+    expect(marked[1]?.tags).toMatchObject({ mark: 'good' })
     await expect(readSessionCases(store, { last: 0 })).rejects.toMatchObject({ code: 'invalid_option' })
   })
 

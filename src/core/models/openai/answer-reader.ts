@@ -217,6 +217,7 @@ function addPartial(error: unknown, fold: AnswerFold): ModelError {
 
 /** Reads the responses of one API. */
 export interface AnswerFormat {
+  /** Name of a response in error messages. */
   readonly displayName: string
   /** Whether a JSON document is a complete response. */
   isWhole(value: unknown): boolean
@@ -224,6 +225,7 @@ export interface AnswerFormat {
   createFold(reportsCalls?: boolean): AnswerFold
 }
 
+/** Folds the chunks of one response. */
 export interface AnswerFold {
   /** Increases with each chunk that has content: text, reasoning, a call or a finish reason. */
   readonly progress: number

@@ -2,7 +2,6 @@ import type { NewMessage } from '../../../../machines/agent/context.js'
 import type { ControlEvent } from '../../../../machines/agent/machine-events.js'
 import { UsageError } from '../../base/errors.js'
 import { readTime } from '../../base/clock.js'
-import { readSender, type SentBy } from '../principal.js'
 import type { InboxMessage } from '../store/inbox.js'
 import { toMessages, type UserInput } from '../user-input.js'
 import type { InboxFormat } from './inbox-reader.js'
@@ -15,32 +14,31 @@ import { isQueuedText, toSteeringEvent } from './queued-message.js'
  * const stop: SessionMessage = { type: 'cancel', why: 'The user has closed the page.' }
  * const answers = (result.pending ?? []).map((call): SessionMessage => ({ type: 'approve', ...call }))
  */
-export type SessionMessage = SentBy &
+export type SessionMessage =
   /** Ends the run in CANCELLED, in any state. */
-  (
-    | { type: 'cancel'; why?: string }
-    /** Rests in PAUSED at the next safe point. */
-    | { type: 'pause' }
-    /** Continues from PAUSED. `at` (a Date or milliseconds since the epoch) delays this, unless the session is woken earlier. */
-    | { type: 'resume'; at?: Date | number }
-    /** Adds a message for the model at the next safe point. A paused run continues. */
-    | { type: 'steer'; text: string }
-    /** The next user message of an interactive run. */
-    | { type: 'reply'; input: UserInput }
-    | UserMessageToSend
-    /** Approves a call. `editedInput` replaces the model's arguments. The log has the reason `why`. */
-    | ({ type: 'approve'; editedInput?: unknown; why?: string | undefined } & AnswerTarget)
-    /** Rejects a call. The model reads the reason. */
-    | ({ type: 'reject'; why?: string | undefined } & AnswerTarget)
-    /** The result of a call that the client executes. An Error, or `isError`, makes it an error result. */
-    | ({ type: 'toolOutput'; value: unknown; isError?: boolean } & AnswerTarget)
-  )
-
-interface AnswerTarget {
-  callId: string
-  fingerprint?: string | undefined
-  messageId?: string | undefined
-}
+  | { type: 'cancel'; why?: string }
+  /** Rests in PAUSED at the next safe point. */
+  | { type: 'pause' }
+  /** Continues from PAUSED. `at` (a Date or milliseconds since the epoch) delays this, unless the session is woken earlier. */
+  | { type: 'resume'; at?: Date | number }
+  /** Adds a message for the model at the next safe point. A paused run continues. */
+  | { type: 'steer'; text: string }
+  /** The next user message of an interactive run. */
+  | { type: 'reply'; input: UserInput }
+  | UserMessageToSend
+  /** Approves a call. `editedInput` replaces the model's arguments. */
+  | { type: 'approve'; callId: string; fingerprint?: string; messageId?: string; editedInput?: unknown }
+  /** Rejects a call. The model reads the reason. */
+  | { type: 'reject'; callId: string; fingerprint?: string; messageId?: string; why?: string }
+  /** The result of a call that the client executes. An Error, or `isError`, makes it an error result. */
+  | {
+      type: 'toolOutput'
+      callId: string
+      fingerprint?: string
+      messageId?: string
+      value: unknown
+      isError?: boolean
+    }
 
 /**
  * A user message for a session that may be running.
@@ -56,7 +54,7 @@ interface AnswerTarget {
  * @example
  * const next: UserMessageToSend = { type: 'message', when: 'next', input: 'And in May?' }
  */
-export interface UserMessageToSend extends SentBy {
+export interface UserMessageToSend {
   type: 'message'
   input: UserInput
   when: 'next' | 'now'
@@ -75,11 +73,10 @@ export interface Receipt {
   status: 'sent' | 'waiting' | 'applied'
 }
 
-/** An answer to one pending call. Surfaces convert the answers of their protocol to this type once. */
-export type AnswerMessage = Extract<SessionMessage, { callId: string }>
+type Answer = Extract<SessionMessage, { callId: string }>
 
 /** The keys of a pending call other than its id, because an answer may be made by spreading one. */
-const callKeys = ['messageId', 'name', 'arguments', 'needs', 'path', 'interrupted', 'hosted', 'reason']
+const callKeys = ['messageId', 'name', 'arguments', 'needs', 'path', 'interrupted', 'hosted']
 
 const keysByType: Record<SessionMessage['type'], readonly string[]> = {
   cancel: ['why'],
@@ -88,7 +85,7 @@ const keysByType: Record<SessionMessage['type'], readonly string[]> = {
   steer: ['text'],
   reply: ['input'],
   message: ['input', 'when', 'messageId'],
-  approve: ['callId', 'fingerprint', 'editedInput', 'why', ...callKeys],
+  approve: ['callId', 'fingerprint', 'editedInput', ...callKeys],
   reject: ['callId', 'fingerprint', 'why', ...callKeys],
   toolOutput: ['callId', 'fingerprint', 'value', 'isError', ...callKeys],
 }
@@ -118,15 +115,12 @@ export function checkMessage(
   const message = (typeof given === 'object' && given !== null ? given : {}) as Record<string, unknown>
   const type = message['type'] as SessionMessage['type']
   if (!of.includes(type)) throw invalid(`type must be one of ${of.join(', ')}`, 'type')
-  const strange = Object.keys(message).find(
-    (key) => key !== 'type' && key !== 'by' && !keysByType[type].includes(key),
-  )
+  const strange = Object.keys(message).find((key) => key !== 'type' && !keysByType[type].includes(key))
   if (strange !== undefined) throw invalid(`'${type}' has no key '${strange}'`, strange)
   for (const key of ['why', 'fingerprint', 'messageId']) {
     if (message[key] !== undefined && typeof message[key] !== 'string')
       throw invalid(`${key} must be a string`, key)
   }
-  readSender(message, by)
   if (keysByType[type].includes('callId') && typeof message['callId'] !== 'string')
     throw invalid(`'${type}' needs callId, a string`, 'callId')
   if (type === 'resume' && message['at'] !== undefined && readTime(message['at']) === null)
@@ -136,7 +130,7 @@ export function checkMessage(
     if (typeof message['text'] !== 'string') throw invalid('text must be a string', 'text')
     readSteeringText(message['text'])
   }
-  return message as unknown as SessionMessage
+  return message as SessionMessage
 }
 
 function checkUserMessage(
@@ -149,27 +143,24 @@ function checkUserMessage(
 }
 
 /** Converts messages that are not answers to machine events. */
-export function toPublicEvent(
-  message: Exclude<SessionMessage, AnswerMessage | UserMessageToSend>,
-): ControlEvent {
-  const sent = readSender(message, message.type)
+export function toPublicEvent(message: Exclude<SessionMessage, Answer | UserMessageToSend>): ControlEvent {
   switch (message.type) {
     case 'cancel':
-      return { type: 'CANCEL', ...(message.why !== undefined && { why: message.why }), ...sent }
+      return { type: 'CANCEL', ...(message.why !== undefined && { why: message.why }) }
     case 'pause':
-      return { type: 'PAUSE', ...sent }
+      return { type: 'PAUSE' }
     case 'resume': {
       const at = readTime(message.at)
-      return { type: 'RESUME', ...(at !== null && { at }), ...sent }
+      return { type: 'RESUME', ...(at !== null && { at }) }
     }
     case 'steer':
-      return { type: 'STEER', text: readSteeringText(message.text), ...sent }
+      return { type: 'STEER', text: readSteeringText(message.text) }
     default:
-      return { type: 'REPLY', messages: toMessages(message.input), ...sent }
+      return { type: 'REPLY', messages: toMessages(message.input) }
   }
 }
 
-export const isAnswer = (message: SessionMessage): message is AnswerMessage => 'callId' in message
+export const isAnswer = (message: SessionMessage): message is Answer => 'callId' in message
 
 function readSteeringText(text: string): string {
   const [message] = toMessages(text) as [NewMessage?]

@@ -30,11 +30,9 @@ export function toStoredState(state: MachineState): MachineState {
  * run continues from its current state.
  */
 export function restoreState(stored: MachineState): MachineState & { context: AgentContext } {
-  const storedContext = stored.context as AgentContext
-  const isWhole = Object.hasOwn(storedContext, 'output')
-  const context = completeContext(
-    isWhole ? storedContext : { ...storedContext, output: getLastAnswer(storedContext.messages) },
-  )
+  const kept = stored.context as AgentContext
+  const isWhole = Object.hasOwn(kept, 'output')
+  const context = completeContext(isWhole ? kept : { ...kept, output: getLastAnswer(kept.messages) })
   const state = { ...stored, historyValue: {}, context }
   return isEnded(state) && stored['output'] === undefined ? { ...state, output: toRunResult(context) } : state
 }
@@ -81,14 +79,14 @@ function fillDefaults<Value extends object>(defaults: Value, value: Value): Valu
   const own = value as Record<string, unknown>
   let whole: Record<string, unknown> | undefined
   for (const [key, fallback] of Object.entries(defaults) as [string, unknown][]) {
-    const value = own[key]
-    const filled =
-      value === undefined
+    const given = own[key]
+    const kept =
+      given === undefined
         ? fallback
-        : isRecord(fallback) && isRecord(value)
-          ? fillDefaults(fallback, value)
-          : value
-    if (filled !== value) whole = { ...(whole ?? own), [key]: filled }
+        : isRecord(fallback) && isRecord(given)
+          ? fillDefaults(fallback, given)
+          : given
+    if (kept !== given) whole = { ...(whole ?? own), [key]: kept }
   }
   return (whole ?? value) as Value
 }

@@ -20,8 +20,8 @@ const requiredMethods = [
 /** @throws {ConfigError} for a store that lacks a method, such as a promise of a store */
 export function checkStore(store: unknown): void {
   if (store === undefined) return
-  const candidate = store as Partial<SessionStore> | null
-  const missing = requiredMethods.find((method) => typeof candidate?.[method] !== 'function')
+  const given = store as Partial<SessionStore> | null
+  const missing = requiredMethods.find((method) => typeof given?.[method] !== 'function')
   if (missing === undefined) return
   const hint = store instanceof Promise ? ' It is a promise: await it first.' : ''
   throw new ConfigError(
@@ -83,6 +83,9 @@ export function limitStoreTime(
   }
   if (store.setTitle) {
     limitedStore.setTitle = (...args) => limited('setTitle', store.setTitle?.(...args) ?? false)
+  }
+  if (store.setMark) {
+    limitedStore.setMark = (...args) => limited('setMark', store.setMark?.(...args) ?? false)
   }
   if (store.purge) limitedStore.purge = () => limited('purge', store.purge?.())
   if (store.openBudgets) {

@@ -3,25 +3,25 @@ import { getInnerStore } from './checked-store.js'
 import type { SessionStore } from './store.js'
 
 /** One instance per store and clock in a process. Wrappers of a store share the instance of the inner store. */
-export class PerStore<Value> {
-  readonly #make: (store: SessionStore, clock: Clock) => Value
-  readonly #known = new WeakMap<SessionStore, Map<Clock, Value>>()
+export class PerStore<Kept> {
+  readonly #make: (store: SessionStore, clock: Clock) => Kept
+  readonly #known = new WeakMap<SessionStore, Map<Clock, Kept>>()
 
-  constructor(make: (store: SessionStore, clock: Clock) => Value) {
+  constructor(make: (store: SessionStore, clock: Clock) => Kept) {
     this.#make = make
   }
 
-  get(store: SessionStore, clock: Clock): Value {
+  get(store: SessionStore, clock: Clock): Kept {
     const origin = getInnerStore(store)
-    const byClock = this.#known.get(origin) ?? new Map<Clock, Value>()
+    const byClock = this.#known.get(origin) ?? new Map<Clock, Kept>()
     this.#known.set(origin, byClock)
-    const instance = byClock.get(clock) ?? this.#make(store, clock)
-    byClock.set(clock, instance)
-    return instance
+    const kept = byClock.get(clock) ?? this.#make(store, clock)
+    byClock.set(clock, kept)
+    return kept
   }
 
   /** The instances of a store, for all clocks. */
-  list(store: SessionStore): Value[] {
+  list(store: SessionStore): Kept[] {
     return [...(this.#known.get(getInnerStore(store))?.values() ?? [])]
   }
 }

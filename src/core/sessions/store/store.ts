@@ -1,3 +1,4 @@
+import type { StepMark } from './step-marks.js'
 import type { AgentState, Reason } from '../../../../machines/agent/run-result.js'
 import type { BudgetStore } from '../../budgets/budget-store.js'
 import type { InboxPosition, SessionInbox, SyncSessionInbox } from './inbox.js'
@@ -98,6 +99,8 @@ export interface ListedSession {
   summary: SessionSummary | null
   /** The process that currently writes to the session, or null. */
   holder: string | null
+  /** The marks of people, in the order of the records. Absent if none. */
+  marks?: StepMark[]
 }
 
 /** The owner and duration of a lease. */
@@ -206,6 +209,15 @@ export interface SessionStore {
    */
   setTitle?(sessionId: string, title: string | null): MaybePromise<boolean>
   /**
+   * Marks a record of a session, replacing an earlier mark of the record. `get` and `list` return the marks. Null removes
+   * the mark. Requires no lease and does not count as a write. Returns false if the session has no such record. A store
+   * without this method keeps no marks.
+   * @example
+   * const mark = { seq: 3, mark: 'bad', note: 'The wrong invoice.', at: Date.now() } as const
+   * const wasThere = await memoryStore().setMark?.('ann', 3, mark) // false
+   */
+  setMark?(sessionId: string, seq: number, mark: StepMark | null): MaybePromise<boolean>
+  /**
    * Overwrites the leftovers of deleted sessions in the store's files. Called after agents have deleted sessions. Omit it
    * if nothing is left over or if a database server handles it.
    * @example
@@ -237,13 +249,14 @@ export interface SessionStore {
 export type SyncSessionStore = {
   [Method in Exclude<
     keyof SessionStore,
-    'inbox' | 'timers' | 'renewAll' | 'setTitle' | 'purge' | 'openBudgets'
+    'inbox' | 'timers' | 'renewAll' | 'setTitle' | 'setMark' | 'purge' | 'openBudgets'
   >]: (...args: Parameters<SessionStore[Method]>) => Awaited<ReturnType<SessionStore[Method]>>
 } & {
   readonly inbox: SyncSessionInbox
   readonly timers: SyncSessionTimers
   renewAll?(leases: readonly Lease[], ttlMs: number): Lease[]
   setTitle?(sessionId: string, title: string | null): boolean
+  setMark?(sessionId: string, seq: number, mark: StepMark | null): boolean
   purge?(): void
   openBudgets?(): MaybePromise<BudgetStore>
 }
