@@ -50,6 +50,7 @@ export const agentLook: Look = {
   words: {
     isPastDeadline: 'the deadline has passed',
     isPausing: 'PAUSE',
+    isAsleep: 'the run sleeps until a date',
     pausesRetry: 'PAUSE',
     isAtStepCap: 'all steps are used',
     isOverCallCap: 'all tool calls are used',

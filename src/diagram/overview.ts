@@ -119,7 +119,7 @@ export function toOverview(chart: Chart, look: Look = agentLook, of?: string): O
 const done = / is done$/
 const fails = / fails$/
 const anyDone = 'an actor is done'
-const anyFails = 'an actor fails for good'
+const anyFails = 'a failure that is not retried'
 
 function formatOutcome({ invokes }: ChartState, { event, on }: ChartTransition): string | null {
   if (!/^on(Done|Error)\b/.test(on)) return null
