@@ -195,7 +195,9 @@ async function main(count) {
       for (const keeps of [true, false]) {
         const load = loadavg()[0].toFixed(1)
         const { first, listed, read, logs, pages, memory } = await startInProcess({ url, count, keeps })
-        const found = keeps ? 'with a saved index' : 'with a store that saves no index'
+        const found = keeps
+          ? 'after a studio that has read the logs'
+          : 'over a store that keeps nothing of logs'
         console.log(
           `${count} sessions in ${place}, ${found} (load ${load}, ${(memory / 2 ** 20).toFixed(0)} MiB):`,
         )

@@ -15,6 +15,7 @@ type KnownResult = Pick<EventOf<'tool_result'>, 'callId' | 'content' | 'media' |
 
 type EventOf<Type extends AgentEvent['type']> = Extract<AgentEvent, { type: Type }>
 
+/** The prefixes of a sub-agent's output. */
 interface AgentPrefix {
   subagentRunId?: string
   /** The prefix of its message ids, because each session numbers its messages from one. */
@@ -277,11 +278,13 @@ export class PageSubAgents {
     }
   }
 
+  /** The page's name for a call of the agent or a sub-agent. */
   getCallName(callId: string): string {
     const [above, member] = this.#findSubAgent(callId)
     return member ? member.output.getCallName(callId.slice(above.length + 1)) : this.#lead.getCallName(callId)
   }
 
+  /** The run id of the sub-agent that a call belongs to. */
   findOwner(callId: string): string | undefined {
     return this.#findSubAgent(callId)[1]?.id
   }

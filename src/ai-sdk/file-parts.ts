@@ -11,6 +11,7 @@ export type SupportedUrls = Readonly<Record<string, RegExp[]>>
 
 export interface FileTarget {
   version: SpecificationVersion
+  /** The key of the provider's options. */
   provider: string
   modelId: string
   urls: SupportedUrls

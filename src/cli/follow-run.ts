@@ -7,7 +7,6 @@ import type { ResumeOptions } from '../core/agent/agent-options.js'
 import { whenAborted } from '../core/base/abort.js'
 import { UsageError } from '../core/base/errors.js'
 import { stripControls } from '../core/format/format-words.js'
-import { applyMessage } from '../core/run/apply-message.js'
 import type { Run } from '../core/run/run.js'
 import type { LocalInspector } from '../studio/index.js'
 import { type CliIO, writeNotice } from './command.js'
@@ -23,7 +22,7 @@ export interface FollowOptions {
   /** Answers for the run's rests, in order, before the user is asked. */
   answers?: readonly Answer[]
   limits: AgentConfig['limits']
-  view: Pick<CommonOptions, 'output' | 'inspect' | 'by'>
+  view: Pick<CommonOptions, 'output' | 'inspect'>
   /** A text for the user before the run. */
   opening?: string | undefined
   /** The options for a later command, or null if the session is not stored. */
@@ -90,7 +89,7 @@ async function watchRun(
     stop = () => {
       events.unsubscribe()
     }
-    const conversation = new Conversation(run, view.by, drain?.released)
+    const conversation = new Conversation(run, drain?.released)
     let result = await conversation.waitForRest()
     for (const answer of answers) {
       if (!isRestState(result.state) || drain?.hasBegun) break
@@ -114,19 +113,13 @@ const pollMs = 50
 /** Drives a run from one idle state to the next. */
 class Conversation {
   readonly run: Run
-  readonly #by: string | undefined
   readonly #released: Promise<never>
 
   /**
    * `released` rejects when the run is released to another process, because the run then no longer becomes idle here.
    */
-  constructor(
-    run: Run,
-    by: string | undefined,
-    released: Promise<never> = new Promise<never>(() => undefined),
-  ) {
+  constructor(run: Run, released: Promise<never> = new Promise<never>(() => undefined)) {
     this.run = run
-    this.#by = by
     this.#released = released
   }
 
@@ -136,8 +129,7 @@ class Conversation {
   }
 
   sendAnswer(answer: Answer, rest: RunResult): Promise<RunResult> {
-    const messages = typeof answer === 'function' ? answer(rest) : [answer]
-    for (const message of messages) applyMessage(this.run, { ...message, by: this.#by })
+    answer(this.run, rest)
     return this.waitForRest()
   }
 

@@ -188,6 +188,7 @@ class DocumentLibrary {
   readonly #options: ResolvedSearchOptions
   readonly #embedder: Embedder | undefined
   readonly #documents = new Map<string, StoredDocument>()
+  /** The indexed documents, with the ids of their chunks. */
   readonly #indexed = new Map<StoredDocument, string[]>()
   readonly #update = new SharedWork((signal) => this.#updateIndex(signal))
   #index: ChunkIndex | undefined

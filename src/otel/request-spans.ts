@@ -69,6 +69,7 @@ export class RequestSpans {
     })
   }
 
+  /** A limiter delays the request. */
   addWait({ limiter, ahead }: SlotWait): void {
     this.#requests.at(-1)?.span.addEvent('statewright.waiting_for_slot', {
       'statewright.waiting_for_slot.limiter': limiter,
@@ -241,6 +242,7 @@ function toSpanAttributes(request: TelemetryRequestInfo, { agentName, sessionId 
   return attributes
 }
 
+/** Attributes of metrics. */
 function toMetricAttributes(
   { provider, model, response }: TelemetryRequestInfo,
   error: string | undefined,

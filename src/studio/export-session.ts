@@ -161,6 +161,9 @@ function bareRecord(row: RecordRow, { toName, toId }: Names): RecordRow {
     label: invented === undefined ? label : label.replaceAll(invented, toName(invented)),
     started: row.started.map((name) => (works.has(name) ? name : toName(name))),
     calls,
+    ...(row.spent && {
+      spent: row.spent.by === 'model' ? row.spent : { ...row.spent, name: toName(row.spent.name) },
+    }),
   }
 }
 
@@ -205,6 +208,8 @@ function bareRow({ problem, ...row }: SessionRow): SessionRow {
     name: null,
     title: 'A session',
     agent: null,
+    models: row.models,
+    marks: row.marks.map((mark) => ({ ...mark, note: '' })),
     tags: {},
     holder: null,
     isAttached: false,

@@ -21,6 +21,7 @@ export function createGuardViews(context: AgentContext): GuardView[] {
     ...createLimitViews(context),
     ...Object.entries(state.user).map(([name, remembered]) => ({
       name,
+      watches: '',
       streak: null,
       threshold: null,
       evidence:
@@ -53,12 +54,24 @@ function createProgressViews(context: AgentContext, findEvidence: (rule: string)
     const streak = count === null ? null : Math.round(count * 10) / 10
     return {
       name: `progress.${rule}`,
+      watches: progressWatches[rule as Rule],
       streak,
       ...findNext(streak ?? 0, steps),
       evidence: findEvidence(rule),
       isOn: steps !== null,
     }
   })
+}
+
+const progressWatches: Record<Rule, string> = {
+  stale: 'steps in a row that repeat the same calls and bring nothing new',
+  mixed: 'steps in a row with different calls that bring nothing new',
+  failing: 'steps in a row in which every call failed',
+  sameError: 'calls of one tool that fail with the same error',
+  unknownTools: 'calls of tools that do not exist',
+  refused: 'steps in a row in which every call was refused',
+  policyDenied: 'the same call, denied by the policy of its tool',
+  transient: 'temporary failures in a row without a success',
 }
 
 /** The next action as the count grows. */
@@ -74,6 +87,20 @@ function findNext(count: number, steps: object | null): Pick<GuardView, 'thresho
   return { threshold: next[1] ?? null, next: `${next[0]} at ${next[1]}` }
 }
 
+const otherWatches: Record<string, string> = {
+  repeatedCall: 'steps in a row with the same call',
+  repeatedOutput: 'rounds in which the same results came back',
+  cycle: 'rounds in which the calls repeat in the same order',
+  failing: 'failed calls in a row',
+  terminalDelegation: 'sub-agents that failed permanently',
+  steps: 'answers of the model in this run',
+  attempts: 'attempts of the current request',
+  continuations: 'truncated answers that were continued',
+  reprompts: 'empty answers after which the model was asked again',
+  'empty answers': 'empty answers that were requested again',
+  repairs: 'answers that did not match the schema',
+}
+
 function createOtherViews(
   { guardrails: state, config: { guardrails: config } }: AgentContext,
   findEvidence: (guard: string, rule?: string) => string,
@@ -86,6 +113,7 @@ function createOtherViews(
     count: Partial<Pick<GuardView, 'streak' | 'threshold' | 'next'>>,
   ): GuardView => ({
     name,
+    watches: otherWatches[name] ?? '',
     streak: null,
     threshold: null,
     next: '',
@@ -123,6 +151,7 @@ function createLimitViews(context: AgentContext): GuardView[] {
   const { emptyAnswer, maxTokensRecoveries } = config.guardrails
   const counter = (name: string, streak: number, threshold: number | null, next: string): GuardView => ({
     name,
+    watches: otherWatches[name] ?? '',
     streak,
     threshold,
     evidence: '',

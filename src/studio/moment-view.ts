@@ -174,6 +174,5 @@ function createPendingViews(context: AgentContext, toolSet: ToolSet | undefined)
     ...(call.messageId !== undefined && { messageId: call.messageId }),
     schema: (tools && findTool(call, tools))?.parameters ?? null,
     ...(call.elicitation && { elicitation: call.elicitation }),
-    ...(call.reason !== undefined && { reason: toShownText(call.reason) }),
   }))
 }

@@ -1,8 +1,9 @@
 import type { Message } from '../../machines/agent/messages.js'
 import type { Elicitation, PendingCall } from '../../machines/agent/run-result.js'
-import type { Answer } from './requests.js'
+import type { StepMark } from '../core/sessions/store/step-marks.js'
+import type { Answer, SavedView } from './requests.js'
 import type { QueryKey, sessionStandings } from './session-query.js'
-export type { Answer, ForkEdit, ForkRequest } from './requests.js'
+export type { Answer, ForkEdit, ForkRequest, SavedView } from './requests.js'
 
 // The protocol between the page and its server is JSON without secrets or unchecked content. routes.ts has the
 // addresses.
@@ -31,6 +32,7 @@ export interface SessionsView {
   /** Matching sessions by day, oldest first. */
   days: DayView[]
   budgets: BudgetView[]
+  views: SavedView[]
 }
 
 export interface BudgetView {
@@ -81,10 +83,14 @@ export interface SessionRow {
   tags: Record<string, string>
   /** The agent that started the latest run, as named in `defineAgents`. */
   agent: string | null
+  /** The models that answered. Empty until the log has been read. */
+  models: string[]
   /** The session that called this sub-agent. Null for other sessions. */
   parent: string | null
   /** Number of sub-agent sessions below it. */
   children: number
+  /** The marks of people, in the order of the records. */
+  marks: StepMark[]
   /** Why the session cannot be read. */
   problem: string | null
 }
@@ -110,6 +116,8 @@ export interface RecordRow {
   cost: number | null
   /** USD of this record alone, excluding usage without a price. */
   paid: number
+  /** What this record spent tokens on. Absent for most records. */
+  spent?: Spending
   flags: (
     | 'retry'
     | 'nudge'
@@ -126,6 +134,13 @@ export interface RecordRow {
   started: string[]
   /** Calls that received a result. */
   calls: SettledCall[]
+}
+
+export interface Spending {
+  by: 'model' | 'tool' | 'sub-agent'
+  /** The model as the provider names it, or the tool. Empty if the provider named none. */
+  name: string
+  tokens: number
 }
 
 export interface SettledCall {
@@ -194,6 +209,8 @@ export interface EndView {
 
 export interface GuardView {
   name: string
+  /** What the guard counts, as a phrase. */
+  watches: string
   /** The count and the threshold of the guard. Null for guards that do not count. */
   streak: number | null
   threshold: number | null
@@ -220,8 +237,6 @@ export interface PendingView {
   arguments: string
   fingerprint: string
   messageId?: string
-  /** Why a policy asks for approval. */
-  reason?: string
   /** JSON Schema of the arguments. Null without the agent. */
   schema: object | null
   elicitation?: Elicitation
@@ -245,6 +260,45 @@ export interface MomentView {
   pending: PendingView[]
   /** Empty without an agent, or before the last record. */
   actions: Answer['type'][]
+}
+
+/** One request to a model. Without the agent of the session, the parts that the log does not have are null. */
+export interface RequestView {
+  /** The record of the answer or the failure. */
+  seq: number
+  step: number
+  /** The model that was asked, its provider and its server. */
+  model: { name: string; provider: string; host: string | null } | null
+  instructions: string | null
+  /** The messages that the previous request did not have, or all. */
+  messages: RequestMessage[]
+  /** Number of messages of the request. */
+  total: number
+  /** Guidance for this request only. */
+  nudges: string[]
+  tools: { name: string; description: string | null; parameters: unknown }[]
+  /** Sampling, tool choice, response format and other keys of the request. */
+  settings: Record<string, unknown> | null
+  /** The response or the failure, redacted. */
+  response: unknown
+  answer: {
+    model: string | null
+    finishReason: string | null
+    inputTokens: number
+    cachedTokens: number
+    outputTokens: number
+    reasoningTokens: number
+    /** USD. Null if the price is unknown. */
+    cost: number | null
+    isEstimated: boolean
+  } | null
+}
+
+export interface RequestMessage {
+  id: string
+  role: Message['role']
+  text: string
+  calls: { name: string; arguments: string }[]
 }
 
 /** Several moments. Numbers are indexes into `parts`. */

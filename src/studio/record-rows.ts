@@ -6,10 +6,10 @@ import { formatWakeTime } from '../core/base/clock.js'
 import { describeEventType } from '../core/chart/state-labels.js'
 import { shorten, formatMessageText } from '../core/format/format-words.js'
 import type { RecordContent } from '../core/sessions/log/log-record.js'
-import type { RecordRow, SettledCall } from './protocol.js'
+import type { RecordRow, SettledCall, Spending } from './protocol.js'
 import { listActivePaths, type SessionStep } from './session-step.js'
 import { toShownText } from './shown-values.js'
-import { findPaid, findWakeTime } from './verdict.js'
+import { findUsage, findWakeTime } from './verdict.js'
 
 export function createRow(step: SessionStep): RecordRow {
   const { record, entry, before, after, taken } = step
@@ -18,6 +18,7 @@ export function createRow(step: SessionStep): RecordRow {
   const to = listActivePaths(after.standing.run)
   const wakeAt = context && findWakeTime(context)
   const calls = listSettledCalls(step)
+  const spent = findSpending(step)
   const isAsking = to.some((path) => /^RUNNING\.(preparing|asking)/.test(path))
   return {
     seq: record.seq,
@@ -33,11 +34,27 @@ export function createRow(step: SessionStep): RecordRow {
     run: after.standing.runs,
     tokens: usage.totalTokens,
     cost: usage.cost,
-    paid: findPaid(entry),
+    paid: findUsage(entry)?.cost ?? 0,
+    ...(spent && { spent }),
     flags: listFlags(step, calls),
     started: listStarted(step),
     calls,
   }
+}
+
+/** The model, tool or sub-agent that used the tokens of this record. */
+function findSpending({ entry, before }: SessionStep): Spending | null {
+  const tokens = findUsage(entry)?.totalTokens ?? 0
+  if (entry.type !== 'event' || tokens === 0) return null
+  const { event } = entry
+  if (event.type === 'TOOL_RESULT' || event.type === 'CHILD_USAGE') {
+    const context = before.standing.run?.context ?? null
+    const name = getCallName(event.callId, context)
+    const isChild = Object.hasOwn(context?.tools ?? {}, name) && context?.tools[name]?.delegate === true
+    return { by: isChild ? 'sub-agent' : 'tool', name, tokens }
+  }
+  const isAnswer = event.type === 'xstate.done.actor.model' || event.type === 'xstate.done.actor.conclusion'
+  return { by: 'model', name: toShownText((isAnswer && event.output.response.model) || '', 200), tokens }
 }
 
 function formatLabel({ entry, before, after }: SessionStep): string {

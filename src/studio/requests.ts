@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { UsageError } from '../core/base/errors.js'
+import { longestQuery, sessionSorts } from './session-query.js'
 
 // Bodies of the page's POST requests. Each schema is both the check and the type.
 
@@ -50,6 +51,33 @@ export const forkSchema = z.strictObject({
 })
 export type ForkRequest = z.infer<typeof forkSchema>
 export type ForkEdit = NonNullable<ForkRequest['edit']>
+
+/** Marks the step that this record belongs to. Null removes the mark. */
+export const markSchema = z.strictObject({
+  seq: z.int().positive(),
+  mark: z.enum(['good', 'bad', 'note']).nullable(),
+  // Databases reject NUL and unpaired surrogates.
+  note: z
+    .string()
+    .max(2_000)
+    .regex(/^[^\0\p{Cs}]*$/u)
+    .default(''),
+})
+export type MarkRequest = z.infer<typeof markSchema>
+
+/** Searches of the list with their order, under unique names. */
+export const savedViewsSchema = z.strictObject({
+  views: z
+    .array(
+      z.strictObject({
+        name: z.string().trim().min(1).max(60),
+        q: z.string().max(longestQuery),
+        sort: z.string().regex(new RegExp(`^-?(${sessionSorts.join('|')})$`)),
+      }),
+    )
+    .max(50),
+})
+export type SavedView = z.infer<typeof savedViewsSchema>['views'][number]
 
 /** @throws {UsageError} `invalid_input` */
 export function parseRequest<Value>(schema: z.ZodType<Value>, body: unknown): Value {

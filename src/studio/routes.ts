@@ -5,17 +5,22 @@ export const paths = {
   chart: '/api/chart',
   visits: '/api/visits',
   sessions: '/api/sessions',
+  views: '/api/views',
   found: ({ q = '', sort = 'standing', offset = 0, limit }: Partial<ListRequest>): string =>
     `/api/sessions?${new URLSearchParams({ q, sort, offset: String(offset), ...(limit !== undefined && { limit: String(limit) }) }).toString()}`,
   session: (id: string): string => `/api/sessions/${encodeURIComponent(id)}`,
   end: (id: string): string => `${paths.session(id)}/end`,
   moment: (id: string, seq: number): string => `${paths.session(id)}/moments/${seq}`,
+  /** `all` includes the messages that earlier requests had. */
+  request: (id: string, seq: number, all: boolean): string =>
+    `${paths.session(id)}/requests/${seq}?all=${all ? 1 : 0}`,
   /** `latest` limits each moment to its last messages (a minimum). */
   moments: (id: string, from: number, to: number, latest?: number): string =>
     `${paths.session(id)}/moments?from=${from}&to=${to}${latest === undefined ? '' : `&latest=${latest}`}`,
   share: (id: string, { form, texts }: { form: ShareForm; texts: boolean }): string =>
     `${paths.session(id)}/share?form=${form}&texts=${texts ? 1 : 0}`,
   answers: (id: string): string => `${paths.session(id)}/answers`,
+  marks: (id: string): string => `${paths.session(id)}/marks`,
   fork: (id: string): string => `${paths.session(id)}/fork`,
   compare: (a: string, b: string): string => `/api/compare?${new URLSearchParams({ a, b }).toString()}`,
   /** `after` is the last record that the page has. */
@@ -42,11 +47,13 @@ export type Route =
   | { method: 'GET'; to: 'sessions'; list: ListRequest }
   | { method: 'GET'; to: 'session' | 'end'; id: string }
   | { method: 'GET'; to: 'moment'; id: string; seq: number }
+  | { method: 'GET'; to: 'request'; id: string; seq: number; all: boolean }
   | { method: 'GET'; to: 'moments'; id: string; first: number; last: number; latest?: number }
   | { method: 'GET'; to: 'share'; id: string; form: ShareForm; texts: boolean }
   | { method: 'GET'; to: 'compare'; a: string; b: string }
   | { method: 'GET'; to: 'live'; id: string | null; after: number }
-  | { method: 'POST'; to: 'answers' | 'fork'; id: string }
+  | { method: 'POST'; to: 'answers' | 'fork' | 'marks'; id: string }
+  | { method: 'POST'; to: 'views' }
 
 /** Returns null for an unknown address. Does not check that the session exists. */
 export function parseRoute(method: string, address: string): Route | null {
@@ -69,6 +76,8 @@ function parseCommonRoute(subject: string | undefined, params: URLSearchParams):
       return { method: 'GET', to: subject }
     case 'sessions':
       return { method: 'GET', to: subject, list: parseListRequest(params) }
+    case 'views':
+      return { method: 'POST', to: subject }
     case 'compare': {
       const [a, b] = [params.get('a'), params.get('b')]
       return a === null || b === null ? null : { method: 'GET', to: 'compare', a, b }
@@ -105,6 +114,10 @@ function parseSessionRoute(
   if (part === 'moments' && seq !== undefined) {
     return isNumber(seq) ? { method: 'GET', to: 'moment', id, seq: Number(seq) } : null
   }
+  if (part === 'requests' && seq !== undefined)
+    return isNumber(seq)
+      ? { method: 'GET', to: 'request', id, seq: Number(seq), all: params.get('all') === '1' }
+      : null
   if (seq !== undefined) return null
   if (part === 'end') return { method: 'GET', to: part, id }
   if (part === 'share') {
@@ -113,7 +126,7 @@ function parseSessionRoute(
       ? null
       : { method: 'GET', to: part, id, form, texts: params.get('texts') !== '0' }
   }
-  if (part === 'answers' || part === 'fork') return { method: 'POST', to: part, id }
+  if (part === 'answers' || part === 'fork' || part === 'marks') return { method: 'POST', to: part, id }
   if (part !== 'moments') return null
   const [first, last, latest] = [params.get('from') ?? '', params.get('to') ?? '', params.get('latest')]
   if (!isNumber(first) || !isNumber(last) || (latest !== null && !isNumber(latest))) return null

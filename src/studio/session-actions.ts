@@ -1,17 +1,18 @@
 import type { AgentContext } from '../../machines/agent/context.js'
-import type { Principal } from '../../machines/agent/principal.js'
 import type { Agent } from '../core/agent/agent-options.js'
 import type { Message } from '../../machines/agent/messages.js'
 import { formatMessageText } from '../core/format/format-words.js'
 import { internalsByAgent } from '../core/agent/agent-internals.js'
-import { getSpeakerTools } from '../core/live/agent-parts.js'
+import { type AgentParts, getSpeakerTools } from '../core/live/agent-parts.js'
 import { acceptsDefinition, type AgentLabel } from '../core/sessions/agent-definition.js'
 import { strandedError } from '../core/sessions/session-errors.js'
 import type { FoldedSession } from '../core/sessions/fold-session.js'
 import { StatewrightError, UsageError } from '../core/base/errors.js'
 import { getAwaitedCall, parseEditedArguments } from '../core/run/answer-events.js'
-import { applyMessage, checkAnswer, type RunMessage } from '../core/run/apply-message.js'
-import type { AnswerMessage } from '../core/sessions/inbox/session-message.js'
+import { readElicitationAnswer } from '../core/sessions/elicitation-answer.js'
+import type { SessionMessage } from '../core/sessions/inbox/session-message.js'
+import { systemClock } from '../core/base/clock.js'
+import type { SessionStore } from '../core/sessions/store/store.js'
 import { StoreError } from '../core/sessions/store/store-error.js'
 import type { ToolSet } from '../core/tools/tool-set.js'
 import type { ForkEdit as Edit } from '../core/sessions/fork-edit.js'
@@ -19,6 +20,7 @@ import type { AttachableRun, AttachedRuns } from './attached-runs.js'
 import { EmbeddedActors, embeddedNote } from './embedded-actors.js'
 import type { SessionLibrary } from './session-library.js'
 import type { Answer, Done, ForkEdit, ForkRequest, MomentView } from './protocol.js'
+import type { MarkRequest } from './requests.js'
 import { findGap, getWords } from './shown-values.js'
 import { findEffectiveInstructions } from './session-step.js'
 
@@ -33,10 +35,11 @@ export type StudioAgent = Pick<Agent, 'config' | 'fork'> & {
 interface ActionParts {
   agent?: StudioAgent | undefined
   context?: unknown
-  by?: Principal | undefined
   library: SessionLibrary
   runs: AttachedRuns
   embedded?: EmbeddedActors
+  /** The store of the studio, which keeps the marks. */
+  store?: Pick<SessionStore, 'setMark'>
 }
 
 /** Applies user actions to sessions through the agent. Every refusal is a StatewrightError. */
@@ -46,13 +49,12 @@ export class SessionActions {
   readonly #runs: AttachedRuns
   readonly #embedded: EmbeddedActors
   readonly #context: unknown
+  readonly #store: Pick<SessionStore, 'setMark'>
 
-  readonly #by: Principal | undefined
-
-  constructor({ agent, context, by, library, runs, embedded = new EmbeddedActors() }: ActionParts) {
+  constructor({ agent, context, library, runs, embedded = new EmbeddedActors(), store = {} }: ActionParts) {
     this.#agent = agent
     this.#context = context
-    this.#by = by
+    this.#store = store
     this.#library = library
     this.#runs = runs
     this.#embedded = embedded
@@ -81,9 +83,15 @@ export class SessionActions {
   }
 
   /** Undefined unless the agent may continue the session. */
-  findInstructions({ definition }: Pick<FoldedSession, 'definition'>): string | undefined {
+  findParts({ definition }: Pick<FoldedSession, 'definition'>): AgentParts | undefined {
     const parts = this.#agent && internalsByAgent.get(this.#agent)?.parts
-    if (!parts?.instructions || !acceptsDefinition(this.#label, definition)) return undefined
+    return parts && acceptsDefinition(this.#label, definition) ? parts : undefined
+  }
+
+  /** Undefined unless the agent may continue the session. */
+  findInstructions(standing: Pick<FoldedSession, 'definition'>): string | undefined {
+    const parts = this.findParts(standing)
+    if (!parts?.instructions) return undefined
     const { instructions, skillIndex = '' } = parts
     // The skill index is appended to any instructions.
     const isIndexed = skillIndex !== '' && instructions.endsWith(skillIndex)
@@ -134,22 +142,17 @@ export class SessionActions {
       return { sessionId: id }
     const run = this.#runs.get(id) ?? (await this.#resumeRun(await this.#checkOwnStore(id)))
     // Resuming continues an interrupted run.
-    if (answer.type !== 'resume' || run.state === 'PAUSED' || context?.pausing)
-      applyMessage(run, this.#toMessage(answer))
+    if (answer.type !== 'resume' || run.state === 'PAUSED' || context?.pausing) applyToRun(run, answer)
     return { sessionId: id }
   }
 
   /** Sends the answer to the session's inbox. Returns false when the store has no inbox. */
   async #sendToOtherProcess(id: string, answer: Answer): Promise<boolean> {
-    const receipt = await this.#getAgent().send?.(id, this.#toMessage(answer))
+    const receipt = await this.#getAgent().send?.(id, toSessionMessage(answer))
     if (receipt?.status !== 'waiting') return receipt !== undefined
     // A resumed run reads its inbox first.
     await this.#resumeRun(id)
     return true
-  }
-
-  #toMessage(answer: Answer): RunMessage {
-    return { ...toSessionMessage(answer), by: this.#by }
   }
 
   /** The agent's name and version in `defineAgents`. */
@@ -166,9 +169,12 @@ export class SessionActions {
     switch (answer.type) {
       case 'approve':
       case 'reject':
-      case 'tool_output':
-        checkAnswer(context, toSessionMessage(answer) as AnswerMessage)
+      case 'tool_output': {
+        const needs = answer.type === 'tool_output' ? 'client' : 'approval'
+        const { elicitation } = getAwaitedCall(context, answer.callId, needs, answer)
+        if (elicitation && answer.type === 'tool_output') readElicitationAnswer(elicitation, answer.value)
         return
+      }
       case 'reply':
         if (context?.state === 'WAITING_FOR_INPUT' && context.reason === 'message') return
         throw wrongStateError('it is not waiting for a message', context)
@@ -208,6 +214,33 @@ export class SessionActions {
     return run
   }
 
+  /**
+   * Marks a step, with the same rights as an answer.
+   *
+   * @throws {StatewrightError} `read_only`, `no_marks`
+   * @throws {UsageError} `stranded`, `invalid_option`
+   */
+  async markStep(id: string, { seq, mark, note }: MarkRequest): Promise<Done> {
+    if (this.#embedded.has(id)) throw new StatewrightError('read_only', embeddedNote, id)
+    if (!this.#runs.has(id)) {
+      this.#getAgent()
+      await this.#checkOwnStore(id)
+      const { definition } = (await this.#library.readFold(id)).now.standing
+      const isHeld = (await this.#library.readRow(id))?.holder != null
+      if (!isHeld && !acceptsDefinition(this.#label, definition))
+        throw strandedError(id, definition, [this.#label])
+    }
+    if (!this.#store.setMark) {
+      const text =
+        'This store keeps no marks. Use memoryStore, fileStore or postgresStore, or give yours a method setMark(id, seq, mark).'
+      throw new StatewrightError('no_marks', text, 'store')
+    }
+    const given = mark === null ? null : { seq, mark, note, at: systemClock.now() }
+    if (!(await this.#store.setMark(id, seq, given)))
+      throw new UsageError('invalid_option', `Session '${id}' has no record ${seq} to mark.`, 'seq')
+    return { sessionId: id }
+  }
+
   async forkSession(id: string, { at, edit, run, askFirst, decision }: ForkRequest): Promise<Done> {
     const agent = this.#getAgent()
     await this.#checkOwnStore(id)
@@ -219,7 +252,7 @@ export class SessionActions {
       ...(askFirst && { askFirst }),
       context: this.#context,
     })
-    if (run) decide(await this.#resumeRun(sessionId), decision, this.#by)
+    if (run) decide(await this.#resumeRun(sessionId), decision)
     // The original lists its forks from the rows that the library has read.
     await this.#library.readRow(sessionId)
     return { sessionId }
@@ -295,9 +328,9 @@ export class SessionActions {
   }
 }
 
-function decide(run: AttachableRun, decision: ForkRequest['decision'], by: Principal | undefined): void {
-  if (decision?.type === 'approve') run.approve(decision.call, decision.arguments, { by })
-  else if (decision) run.reject(decision.call, decision.why, { by })
+function decide(run: AttachableRun, decision: ForkRequest['decision']): void {
+  if (decision?.type === 'approve') run.approve(decision.call, decision.arguments)
+  else if (decision) run.reject(decision.call, decision.why)
 }
 
 function findResultText(messages: readonly Message[], callId: string): string {
@@ -314,7 +347,7 @@ function checkGaps(edited: unknown, before: string, subject: string): void {
   if (gap !== null) throw new UsageError('invalid_input', gap, subject)
 }
 
-function toSessionMessage(answer: Answer): RunMessage {
+function toSessionMessage(answer: Answer): SessionMessage {
   switch (answer.type) {
     case 'approve': {
       const { arguments: editedInput, ...call } = answer
@@ -326,6 +359,34 @@ function toSessionMessage(answer: Answer): RunMessage {
       return { type: 'reply', input: answer.text }
     default:
       return answer
+  }
+}
+
+function applyToRun(run: AttachableRun, answer: Answer): void {
+  switch (answer.type) {
+    case 'approve':
+      run.approve(answer, answer.arguments)
+      return
+    case 'reject':
+      run.reject(answer, answer.why)
+      return
+    case 'tool_output':
+      run.addToolOutput(answer, answer.value)
+      return
+    case 'reply':
+      run.reply(answer.text)
+      return
+    case 'steer':
+      run.steer(answer.text)
+      return
+    case 'pause':
+      run.pause()
+      return
+    case 'resume':
+      run.resume()
+      return
+    default:
+      run.cancel(answer.why)
   }
 }
 

@@ -57,7 +57,7 @@ export interface CatalogueChange {
   isMore: boolean
 }
 
-type Found = Omit<SessionsView, 'store' | 'readOnly' | 'budgets'>
+type Found = Omit<SessionsView, 'store' | 'readOnly' | 'budgets' | 'views'>
 
 /**
  * An in-memory index of the store's sessions for search, filters and counts. Listed data is available immediately,
@@ -294,14 +294,15 @@ export class SessionCatalogue {
   /** @throws {UsageError} `invalid_option` for an invalid query or order */
   find({ q, sort, offset, limit }: ListRequest): Found {
     const query = readQuery(q)
-    const order = sessionSorts.find((one) => one === sort)
+    const order = sessionSorts.find((one) => one === sort.replace(/^-/, ''))
     if (order === undefined) {
       const what = `Unknown order '${sort.slice(0, 50)}'. Use one of ${sessionSorts.join(', ')}.`
       throw new UsageError('invalid_option', what, 'sort')
     }
     const counts: Found['counts'] = {}
     const found: Entry[] = []
-    for (const entry of this.#sort(order)) {
+    const sorted = this.#sort(order)
+    for (const entry of sort.startsWith('-') ? sorted.toReversed() : sorted) {
       if (!this.#isShown(entry, query) || !query.matches(entry)) continue
       const { standing } = entry.row
       counts[standing] = (counts[standing] ?? 0) + 1
@@ -370,6 +371,16 @@ const comparators: Record<SessionSort, (a: Entry, b: Entry) => number> = {
   tokens: (a, b) => b.tokens - a.tokens || b.updatedAt - a.updatedAt,
   steps: (a, b) => (b.steps ?? -1) - (a.steps ?? -1) || b.updatedAt - a.updatedAt,
   duration: (a, b) => b.duration - a.duration || b.updatedAt - a.updatedAt,
+  state: (a, b) => compareTexts(a.row.state, b.row.state) || b.updatedAt - a.updatedAt,
+  agent: (a, b) => compareTexts(a.row.agent, b.row.agent) || b.updatedAt - a.updatedAt,
+  model: (a, b) => compareTexts(a.row.models.join(), b.row.models.join()) || b.updatedAt - a.updatedAt,
+}
+
+/** Absent texts come last. */
+function compareTexts(a: string | null, b: string | null): number {
+  if ((a || null) === (b || null)) return 0
+  if (!a || !b) return a ? -1 : 1
+  return a < b ? -1 : 1
 }
 
 /** Waiting sessions first, then the last written. */

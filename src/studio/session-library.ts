@@ -261,7 +261,7 @@ export class SessionLibrary {
     return fold
   }
 
-  #toRow({ id, createdAt, updatedAt, head, summary, holder }: ListedSession): SessionRow {
+  #toRow({ id, createdAt, updatedAt, head, summary, holder, marks = [] }: ListedSession): SessionRow {
     const known = this.#summaries.get(id)
     const isNow = known?.key === toReadKey(head, createdAt)
     const logSummary = isNow
@@ -279,8 +279,10 @@ export class SessionLibrary {
       title: toShownText(summary ? summary.title : logSummary.title, 200),
       tags: toShownTags(summary?.tags),
       agent: summary?.agent === undefined ? null : toShownText(summary.agent, 200),
+      models: [...(this.#facts.get(id)?.models ?? [])],
       parent: summary?.parent ?? findParentId(id),
       children: 0,
+      marks: marks.map((mark) => ({ ...mark, note: toShownText(mark.note, 2_000) })),
       createdAt,
       updatedAt,
       records: head,

@@ -13,8 +13,23 @@ export const forkableStates: ReadonlySet<string> = new Set([
   'PAUSED',
 ])
 
-/** Sort orders, greatest first. `standing` puts sessions that wait for a person first, then the last written. */
-export const sessionSorts = ['standing', 'updated', 'created', 'cost', 'tokens', 'steps', 'duration'] as const
+/** Whether a record is the answer to a request to a model, or its failure. */
+export const isRequestEnd = ({ type, label }: { type: string; label: string }): boolean =>
+  type === 'event' && /^(answer|model failed)/.test(label)
+
+/** Sort orders, numbers and dates greatest first, text from A to Z. A leading `-` reverses them. `standing` puts sessions that wait for a person first, then the last written. */
+export const sessionSorts = [
+  'standing',
+  'updated',
+  'created',
+  'cost',
+  'tokens',
+  'steps',
+  'duration',
+  'state',
+  'agent',
+  'model',
+] as const
 export type SessionSort = (typeof sessionSorts)[number]
 
 /** Keys of query words such as `tool:pay`. */

@@ -1,9 +1,7 @@
 import type { AnyActorRef, AnyStateMachine } from 'xstate'
-import type { Principal } from '../../machines/agent/principal.js'
 import { internalsByAgent } from '../core/agent/agent-internals.js'
 import { ConfigError, UsageError } from '../core/base/errors.js'
 import { expectKnownOptions } from '../core/config/other-names.js'
-import { readSender } from '../core/sessions/principal.js'
 import { checkStore } from '../core/sessions/store/checked-store.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
 import type { ContextCarrier, WithContext } from '../core/tools/tool.js'
@@ -12,6 +10,7 @@ import { EmbeddedActors } from './embedded-actors.js'
 import { LiveFeed } from './live-feed.js'
 import { Prefetcher } from './prefetch.js'
 import { SessionActions, type StudioAgent } from './session-actions.js'
+import { SavedViews } from './saved-views.js'
 import { SessionCatalogue } from './session-catalogue.js'
 import { SessionLibrary } from './session-library.js'
 import { editorUrl, isWebAddress, type StatelyOptions } from './studio-page.js'
@@ -25,14 +24,14 @@ export interface StudioOptions<Context = unknown> {
   agent?: StudioAgent & ContextCarrier<Context>
   /** The app's context object, passed to tools when the studio resumes a run. */
   context?: unknown
-  /** The person who answers in this studio. The log has it with each answer. */
-  by?: string | Principal
   /** A custom machine to show instead of the agent's chart. */
   machine?: AnyStateMachine
   /** Port on 127.0.0.1. Default 0, any free port. */
   port?: number
   /** The name of the store on the page. */
   title?: string
+  /** A JSON file for the saved views of the list. Default: they last as long as the studio. */
+  viewsFile?: string
   /** Also shows runs in Stately's editor, in a frame loaded from its site. */
   stately?: StatelyOptions
 }
@@ -78,7 +77,7 @@ export function startStudio<Context = unknown>(
   options: WithContext<StudioOptions<Context>, NoInfer<Context>>,
 ): Promise<Studio>
 export async function startStudio(options: StudioOptions): Promise<Studio> {
-  const { store: given, agent, context, by, machine, port = 0, title, stately } = checkOptions(options)
+  const { store: given, agent, context, machine, port = 0, title, viewsFile, stately } = checkOptions(options)
   const store = given ?? (agent && internalsByAgent.get(agent)?.store)
   checkStore(store)
   if (store === undefined) {
@@ -107,17 +106,16 @@ export async function startStudio(options: StudioOptions): Promise<Studio> {
   const library = new SessionLibrary(embedded.addTo(store), (id) => runs.has(id))
   const catalogue = new SessionCatalogue(library)
   const feed = new LiveFeed(catalogue, runs)
-  const actions = new SessionActions({
-    agent,
-    context,
-    ...readSender({ by }, 'startStudio()'),
-    library,
-    runs,
-    embedded,
-  })
+  const actions = new SessionActions({ agent, context, library, runs, embedded, store })
   const editor = stately && { url: stately.editor ?? editorUrl, withContext: stately.withContext === true }
   const budgets = new BudgetViews(store)
-  const views = new StudioViews(catalogue, actions, { store: title ?? 'sessions', machine, editor, budgets })
+  const views = new StudioViews(catalogue, actions, {
+    store: title ?? 'sessions',
+    machine,
+    editor,
+    budgets,
+    savedViews: new SavedViews(viewsFile),
+  })
   const prefetcher = new Prefetcher(library, catalogue)
   const server = await serveStudio({ views, actions, feed, prefetcher, editor: editor?.url }, port)
   // Draw the chart in advance. The request for it reports errors.
@@ -141,10 +139,10 @@ const optionNames = [
   'store',
   'agent',
   'context',
-  'by',
   'machine',
   'port',
   'title',
+  'viewsFile',
   'stately',
 ] as const satisfies (keyof StudioOptions)[]
 

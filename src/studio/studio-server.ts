@@ -14,7 +14,7 @@ import {
   unbuiltPageHtml,
 } from './studio-page.js'
 import type { Refusal } from './protocol.js'
-import { answerSchema, forkSchema, parseRequest } from './requests.js'
+import { answerSchema, forkSchema, markSchema, parseRequest, savedViewsSchema } from './requests.js'
 import { type Route, parseRoute } from './routes.js'
 import { toShownText } from './shown-values.js'
 import type { StudioViews } from './studio-views.js'
@@ -129,6 +129,8 @@ function resolveRoute(
       return views.getEnd(route.id)
     case 'moment':
       return views.getMoment(route.id, route.seq)
+    case 'request':
+      return views.getRequest(route.id, route)
     case 'moments':
       return views.getMoments(route.id, route)
     case 'share':
@@ -137,6 +139,10 @@ function resolveRoute(
       }))
     case 'compare':
       return views.compareSessions(route.a, route.b)
+    case 'marks':
+      return actions.markStep(route.id, parseRequest(markSchema, body))
+    case 'views':
+      return views.saveViews(parseRequest(savedViewsSchema, body))
     case 'answers':
       return actions.applyAnswer(route.id, parseRequest(answerSchema, body))
     default:

@@ -19,11 +19,15 @@ import type {
   ExportedSession,
   MomentView,
   PackedMoments,
+  RequestView,
+  SavedView,
   SessionRow,
   SessionView,
   SessionsView,
   VisitsView,
 } from './protocol.js'
+import { SavedViews } from './saved-views.js'
+import { createRequestView } from './request-view.js'
 import { type ListRequest, latestMessages } from './routes.js'
 import type { SessionActions } from './session-actions.js'
 import type { SessionCatalogue } from './session-catalogue.js'
@@ -62,6 +66,7 @@ export class StudioViews {
   readonly #machine: AnyMachine | undefined
   readonly #editor: Editor | undefined
   readonly #budgets: BudgetViews | undefined
+  readonly #saved: SavedViews
   #drawn: Promise<DrawnChart> | undefined
   readonly #counted = new Map<string, { head: number; visits: ReadonlyMap<string, number> }>()
   #counting: Promise<VisitsView> | undefined
@@ -74,11 +79,13 @@ export class StudioViews {
       machine,
       editor,
       budgets,
+      savedViews,
     }: {
       store: string
       machine: AnyMachine | undefined
       editor?: Editor | undefined
       budgets?: BudgetViews | undefined
+      savedViews?: SavedViews
     },
   ) {
     this.#catalogue = catalogue
@@ -88,6 +95,7 @@ export class StudioViews {
     this.#machine = machine
     this.#editor = editor
     this.#budgets = budgets
+    this.#saved = savedViews ?? new SavedViews(undefined)
   }
 
   /** @throws {UsageError} `invalid_option` for an invalid query or order */
@@ -96,7 +104,14 @@ export class StudioViews {
     const found = this.#catalogue.find(list)
     // Asking for budgets would create a store that does not exist yet.
     const budgets = found.known === 0 ? [] : ((await this.#budgets?.read()) ?? [])
-    return { store: this.#store, readOnly: this.#actions.readOnly, ...found, budgets }
+    const views = await this.#saved.read()
+    return { store: this.#store, readOnly: this.#actions.readOnly, ...found, budgets, views }
+  }
+
+  /** @throws {StatewrightError} `store_unavailable` if the file cannot be written */
+  async saveViews({ views }: { views: SavedView[] }): Promise<{ views: SavedView[] }> {
+    await this.#saved.write(views)
+    return { views }
   }
 
   async getSession(id: string): Promise<SessionView> {
@@ -118,7 +133,11 @@ export class StudioViews {
     if (session === null) throw unknownSessionError(id)
     const isLost = session.standing === 'interrupted'
     return {
-      session: { ...session, problem: session.problem ?? fold.problem?.message ?? null },
+      session: {
+        ...session,
+        models: [...new Set([...session.models, ...fold.models])],
+        problem: session.problem ?? fold.problem?.message ?? null,
+      },
       readOnly: this.#actions.findRefusal(id),
       isPart: fold.base > 0,
       verdict: createVerdict(fold),
@@ -143,6 +162,15 @@ export class StudioViews {
     const view = await this.#createMoment(id, fold, seq)
     if (view) return view
     const text = `Session '${id}' has no record ${seq}. Its last record is ${fold.head}.`
+    throw new UsageError('invalid_option', text, 'seq')
+  }
+
+  /** @throws {UsageError} `invalid_option` for a record that is not the end of a request */
+  async getRequest(id: string, { seq, all }: { seq: number; all: boolean }): Promise<RequestView> {
+    const fold = await this.#library.readFold(id)
+    const view = createRequestView(fold, { seq, all, parts: this.#actions.findParts(fold.now.standing) })
+    if (view) return view
+    const text = `Record ${seq} of session '${id}' is not the answer to a request or its failure.`
     throw new UsageError('invalid_option', text, 'seq')
   }
 

@@ -3,6 +3,7 @@ import { explainEnd } from '../../machines/agent/explain-end.js'
 import { maskContext } from '../../machines/agent/mask-uncleared.js'
 import { listAnswerableCalls } from '../../machines/agent/to-result.js'
 import { isRestState, isWorkState, type PendingCall } from '../../machines/agent/run-result.js'
+import type { Usage } from '../../machines/agent/usage.js'
 import { formatWakeTime } from '../core/base/clock.js'
 import { formatCount, shorten } from '../core/format/format-words.js'
 import type { RecordContent } from '../core/sessions/log/log-record.js'
@@ -10,17 +11,25 @@ import type { RecordRow, VerdictView } from './protocol.js'
 import type { Moment } from './session-step.js'
 import { toShownText } from './shown-values.js'
 
-/** USD of this record, excluding usage without a price. A total is null as soon as one price is unknown. */
-export function findPaid(entry: RecordContent): number {
-  if (entry.type !== 'event') return 0
+/** The usage that a record adds to the session. */
+export function findUsage(entry: RecordContent): Usage | null {
+  if (entry.type !== 'event') return null
   const { event } = entry
-  const usage =
-    event.type === 'xstate.done.actor.model' || event.type === 'xstate.done.actor.conclusion'
-      ? event.output.response.usage
-      : event.type === 'TOOL_RESULT' || event.type === 'CHILD_USAGE'
-        ? event.usage
-        : undefined
-  return (usage as { cost?: number | null } | null | undefined)?.cost ?? 0
+  switch (event.type) {
+    case 'xstate.done.actor.model':
+    case 'xstate.done.actor.conclusion':
+      return event.output.response.usage
+    case 'xstate.error.actor.model':
+    case 'xstate.error.actor.conclusion':
+      return event.error.usage
+    case 'xstate.done.actor.fitting':
+      return event.output.usage
+    case 'TOOL_RESULT':
+    case 'CHILD_USAGE':
+      return event.usage ?? null
+    default:
+      return null
+  }
 }
 
 /** Describes why the latest run stopped, or its current activity. */

@@ -7,17 +7,17 @@ import type { ChartState, ChartTransition, ChartView } from './protocol.js'
  */
 export function drawVisitedChart(chart: ChartView, visited: ReadonlySet<string>): string {
   const states = chart.states.filter(({ path, type }) => visited.has(path) && type !== 'history')
-  const transitions = chart.transitions.filter(({ id }) => visited.has(id))
+  const taken = chart.transitions.filter(({ id }) => visited.has(id))
   const tops: Pick<ChartState, 'path' | 'type'>[] = states.filter(({ path }) => !path.includes('.'))
   // Transitions from any state, such as a cancellation, are drawn above the last end state.
-  if (transitions.some(({ source, target }) => source === anywhere && target))
+  if (taken.some(({ source, target }) => source === anywhere && target))
     tops.splice(-1, 0, { path: anywhere, type: 'atomic' })
   const words = readWords(chart)
   const lanes = { count: 0 }
   const boxes: Box[] = []
   let y = 12
   for (const { path, type } of tops) {
-    const box = placeBox({ path, type, y, states: states.map((one) => one.path), transitions, words })
+    const box = placeBox({ path, type, y, states: states.map((one) => one.path), taken, words })
     boxes.push(box)
     y += box.height + boxGap
   }
@@ -77,14 +77,14 @@ function placeBox({
   type,
   y,
   states,
-  transitions,
+  taken,
   words,
 }: {
   path: string
   type: string
   y: number
   states: readonly string[]
-  transitions: readonly ChartTransition[]
+  taken: readonly ChartTransition[]
   words: ReadonlyMap<string, string>
 }): Box {
   const inner = states.filter((one) => one.startsWith(`${path}.`))
@@ -116,7 +116,7 @@ function placeBox({
     })
     parts.unshift(...columns)
     const lowest = Math.max(...columns.map((column) => column.y + column.height))
-    arrows.push(...drawArrows(columns, transitions, lowest))
+    arrows.push(...drawArrows(columns, taken, lowest))
     const hasBack = arrows.some(({ d }) => d.includes('V'))
     bottom = lowest + (hasBack ? 20 : 8)
   } else if (children.length > 0) {
@@ -136,7 +136,7 @@ function placeBox({
     bottom += Math.ceil(children.length / perRow) * (chipHeight + chipGap) + 4
   }
   const rows: Row[] = []
-  for (const way of groupWays(path, transitions, words)) {
+  for (const way of groupWays(path, taken, words)) {
     rows.push({ ...way, y: bottom + rowHeight / 2 })
     bottom += rowHeight
   }
@@ -151,30 +151,30 @@ const topOf = (path: string): string => path.split('.')[0] ?? path
 /** Transitions to other outer states, grouped by label. */
 function groupWays(
   path: string,
-  transitions: readonly ChartTransition[],
+  taken: readonly ChartTransition[],
   words: ReadonlyMap<string, string>,
 ): Iterable<Omit<Row, 'y'>> {
   const groups = new Map<string, Omit<Row, 'y'>>()
-  for (const { id, source, target: to, description, guard, event } of transitions) {
+  for (const { id, source, target: to, description, guard, event } of taken) {
     if (to === null || topOf(source) !== path || topOf(to) === path) continue
-    const label = words.get(id) ?? (description || guard || event)
+    const said = words.get(id) ?? (description || guard || event)
     const target = topOf(to)
-    const group = groups.get(`${target} ${label}`)
+    const group = groups.get(`${target} ${said}`)
     if (group) group.ids.push(id)
-    else groups.set(`${target} ${label}`, { ids: [id], words: label, target })
+    else groups.set(`${target} ${said}`, { ids: [id], words: said, target })
   }
   return groups.values()
 }
 
 function drawArrows(
   columns: readonly Part[],
-  transitions: readonly ChartTransition[],
+  taken: readonly ChartTransition[],
   bottom: number,
 ): Box['arrows'] {
   const columnOf = (path: string): number =>
     columns.findIndex((column) => path === column.path || path.startsWith(`${column.path}.`))
   const groups = new Map<string, string[]>()
-  for (const { id, source, target } of transitions) {
+  for (const { id, source, target } of taken) {
     const [from, to] = [columnOf(source), columnOf(target ?? '')]
     if (from === -1 || to === -1 || from === to) continue
     groups.set(`${from} ${to}`, [...(groups.get(`${from} ${to}`) ?? []), id])
@@ -236,8 +236,8 @@ function getColors({ path, type }: Box): [fill: string, line: string] {
 
 function drawWay(row: Row, target: Box | undefined, lanes: { count: number }): string[] {
   const text = (isTold: boolean): string => {
-    const label = `${row.words} → ${row.target}`
-    const shown = label.length > 62 ? `${label.slice(0, 61)}…` : label
+    const said = `${row.words} → ${row.target}`
+    const shown = said.length > 62 ? `${said.slice(0, 61)}…` : said
     return `<g class="${isTold ? 'told ' : ''}word" data-transition="${joinIds(row.ids)}"><text x="${edge + padding}" y="${row.y + 4}" fill="${quiet}" ${font} font-size="12">${escapeXml(shown)}</text></g>`
   }
   if (!target) return [text(true)]

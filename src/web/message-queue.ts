@@ -142,13 +142,7 @@ export class MessageQueue {
     if (earlier && !hasSameWords(content, earlier)) throw messageChangedError(messageId)
     if (!queued) this.#rememberSender(sessionId, messageId, caller)
     try {
-      await this.#sessions.agent.send(sessionId, {
-        type: 'message',
-        when,
-        input,
-        messageId,
-        by: caller.by,
-      })
+      await this.#sessions.agent.send(sessionId, { type: 'message', when, input, messageId })
     } catch (error) {
       if (!queued) this.#forgetSender(sessionId, messageId)
       throw error

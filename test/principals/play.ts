@@ -58,6 +58,7 @@ interface Look {
   answers: number
   inbox: number
   state: string | undefined
+  marks: number
   asked: number
   paid: number
 }
@@ -71,6 +72,7 @@ function look(store: SyncSessionStore, { asked, paid }: Process): Look {
     answers: records.filter(({ data }) => data.includes('"xstate.done.actor.model"')).length,
     inbox: store.inbox?.read(session).length ?? 0,
     state: store.get(session)?.summary?.state ?? undefined,
+    marks: store.get(session)?.marks?.length ?? 0,
     asked,
     paid: paid.length,
   }
@@ -91,6 +93,7 @@ function inWords({ surface, who }: Cell, before: Look, after: Look, { refused, s
     ...(isOther ? ['begun elsewhere'] : grew('starts') ? ['begun'] : worked ? ['gone on'] : []),
     ...(isGone ? ['deleted'] : []),
     ...(grew('inbox') ? ['told'] : []),
+    ...(grew('marks') ? ['marked'] : []),
     ...(!worked && !isGone && after.state !== before.state ? [String(after.state)] : []),
     ...(!worked && !isGone && after.state === before.state && grew('records') ? ['taken up'] : []),
     ...(isSeen && shown.includes(canary) && who !== 'stranger' ? ['shown'] : []),
@@ -111,7 +114,10 @@ function faultsOf(
   if (
     refused !== null &&
     standing !== 'poisoned' &&
-    (grown !== 0 || after.asked > before.asked || (after.inbox > before.inbox && !cancelsFirst))
+    (grown !== 0 ||
+      after.asked > before.asked ||
+      after.marks > before.marks ||
+      (after.inbox > before.inbox && !cancelsFirst))
   )
     faults.push(`it was refused (${refused}), and yet something was done`)
   if (refused?.startsWith('untyped') || refused === 'internal')

@@ -524,6 +524,21 @@ export const rules: Rule[] = [
     because: 'a process has it, the call does not wait, or it is the session of a named agent',
   },
 
+  // A mark starts nothing. It needs the right to answer.
+  {
+    does: 'mark',
+    standing: held,
+    comes: 'marked',
+    because: 'the process that has it needs no lease from the studio',
+  },
+  {
+    does: 'mark',
+    agent: foreign,
+    comes: 'refused: stranded',
+    because: 'another agent, another version and an agent without a name must not answer it',
+  },
+  { does: 'mark', comes: 'marked', because: 'who may answer a session may mark its steps' },
+
   // Answers from the studio and pages are checked against the call first.
   {
     does: 'answer',

@@ -24,6 +24,7 @@ export type Deed =
   | 'fork'
   | 'fork and run'
   | 'forget'
+  | 'mark'
 
 /** The place of a use: person, process, session state. */
 export interface Place {

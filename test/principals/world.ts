@@ -230,6 +230,7 @@ class View {
       read: alive((id, range) => near.read(id, range)),
       get: alive((id) => near.get(id)),
       list: alive((options) => near.list(options)),
+      setMark: alive((id, seq, mark) => near.setMark?.(id, seq, mark) ?? false),
       delete: alive((id) => near.delete(id)),
       close: () => undefined,
       timers: {

@@ -4,6 +4,7 @@ import { askForAnswer } from '../../src/cli/prompt.js'
 import { describeNeed, formatResumeCommand } from '../../src/cli/resume-hints.js'
 import { memoryStore } from '../../src/core/sessions/store/memory-store.js'
 import { createEventFormatter } from '../../src/core/format/format-events.js'
+import type { Run } from '../../src/index.js'
 import { listQuestions, readFormAnswer, toInputRequest } from '../../src/mcp/server/questions.js'
 import { chatHandler, foldTranscript, type Transcript } from '../../src/ui/index.js'
 import { accepted, book, page, seat } from '../support/asking.js'
@@ -159,7 +160,8 @@ describe('what a tool asks, at a terminal', () => {
       shown.push(line)
       return Promise.resolve(lines.shift() ?? null)
     })
-    if (answer && 'value' in answer) told.push(answer.value)
+    const run = { addToolOutput: (_id: unknown, value: unknown) => told.push(value) } as unknown as Run
+    answer?.(run, result)
     return { shown, told, left: lines }
   }
 

@@ -127,6 +127,7 @@ describe('a search', () => {
     const all = find('', { sort }).sessions
     expect(all.map(of as never)).toEqual(all.map(of as never).toSorted((a, b) => Number(b) - Number(a)))
     expect(idsOf(find('', { sort, offset: 1, limit: 1 }))).toEqual([all[1]?.id])
+    expect(find('', { sort: `-${sort}` }).sessions).toEqual(all.toReversed())
   })
 })
 

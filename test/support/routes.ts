@@ -15,9 +15,12 @@ export const studioRoutes: Record<StudioRoute['to'], true> = {
   end: true,
   moment: true,
   moments: true,
+  request: true,
   compare: true,
   share: true,
   live: true,
   answers: true,
   fork: true,
+  views: true,
+  marks: true,
 }

@@ -97,9 +97,9 @@ export function toTool(
     execute: async (args, execution) => {
       const { idempotencyKey: key, handle, progress } = execution
       let isKept = handle !== undefined
-      const keepHandle = (newHandle: Json): Promise<void> => {
+      const keepHandle = (kept: Json): Promise<void> => {
         isKept = true
-        return execution.keepHandle?.(newHandle) ?? Promise.resolve()
+        return execution.keepHandle?.(kept) ?? Promise.resolve()
       }
       let reports = 0
       const result = await makeAskingCall({
@@ -114,8 +114,7 @@ export function toTool(
         isRepeatable: () => readOnly || idempotent || isKept,
         timeoutMs,
         timeoutError: () => createSilenceError(server, timeoutMs),
-        make: (watch) =>
-          call({ name: toolName, inputSchema, args, isTask, key, handle, keepHandle, ...watch }),
+        make: (made) => call({ name: toolName, inputSchema, args, isTask, key, handle, keepHandle, ...made }),
       })
       if (result instanceof Ask) return result
       const value = readResult(result)

@@ -9,9 +9,11 @@ import type {
 } from '../protocol.js'
 import { type Highlights, Picture } from './picture.js'
 import { useKeys } from './run-hooks.js'
-import { StatelyEditor } from './stately.js'
+import { createLazyScreen } from './loading.js'
 import { formatStatePath, getLastPart } from './format.js'
 import { drawVisitedChart } from '../visited-chart.js'
+
+const StatelyEditor = createLazyScreen(() => import('./stately.js').then((part) => part.StatelyEditor))
 
 export type Overlay = 'run' | 'stored' | 'tests' | 'never'
 

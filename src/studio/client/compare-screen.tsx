@@ -11,6 +11,7 @@ import { Said } from './message.js'
 import type { Mark } from './picture.js'
 import { StatePill } from './run-head.js'
 import { listStates } from './timeline-layout.js'
+import { lastTried } from './what-if.js'
 
 const atWork = new Set(['RUNNING', 'WAITING_FOR_TOOL'])
 const followMs = 700
@@ -39,15 +40,16 @@ export function CompareScreen({ source, a, b }: { source: Source; a: string; b: 
   const folded = view.steps.findIndex(({ isSame }) => !isSame)
   const common = folded === -1 ? view.steps.length : folded
   const differing = view.steps.slice(common)
+  const names = nameSides(view)
   return (
     <main class="compare">
       <h1>Compare</h1>
       <div class="compare-heads">
-        <SessionHead letter="A" view={view.a} other={view.b} />
-        <SessionHead letter="B" view={view.b} other={view.a} />
+        <SessionHead name={names[0]} view={view.a} other={view.b} />
+        <SessionHead name={names[1]} view={view.b} other={view.a} />
       </div>
-      {view.change && <Change change={view.change} />}
-      <Outcome view={view} isAtWork={isAtWork} />
+      {view.change && <Change change={view.change} names={names} />}
+      <Outcome view={view} names={names} isAtWork={isAtWork} />
       <p class="common">
         {view.commonRecords === 0
           ? 'They have no records in common.'
@@ -68,7 +70,7 @@ export function CompareScreen({ source, a, b }: { source: Source; a: string; b: 
       <section class="compare-chart">
         <h2>On the chart</h2>
         <p class="legend">
-          <span class="key only-a">only A</span> <span class="key only-b">only B</span>{' '}
+          <span class="key only-a">only {names[0]}</span> <span class="key only-b">only {names[1]}</span>{' '}
           <span class="key both">both</span>
         </p>
         <Ways chart={chart.value} view={view} />
@@ -77,26 +79,30 @@ export function CompareScreen({ source, a, b }: { source: Source; a: string; b: 
   )
 }
 
-/** Whether a session is the fork or the original of the other one. */
-function nameRole({ session }: SessionView, other: SessionView): string | null {
-  const { forkedFrom } = session
-  if (forkedFrom?.sessionId === other.session.id) return `Fork at record ${forkedFrom.seq}`
-  return other.session.forkedFrom?.sessionId === session.id ? 'Original' : null
+type Names = readonly [a: string, b: string]
+
+/** Names a fork and its original. Other sessions are A and B. */
+function nameSides({ a, b }: CompareView): Names {
+  if (isForkOf(b, a)) return ['Original', 'Fork']
+  return isForkOf(a, b) ? ['Fork', 'Original'] : ['A', 'B']
 }
 
-function SessionHead({ letter, view, other }: { letter: string; view: SessionView; other: SessionView }) {
+const isForkOf = ({ session }: SessionView, other: SessionView): boolean =>
+  session.forkedFrom?.sessionId === other.session.id
+
+function SessionHead({ name, view, other }: { name: string; view: SessionView; other: SessionView }) {
   const { session } = view
-  const role = nameRole(view, other)
   return (
-    <header class={`compare-head letter-${letter.toLowerCase()}`}>
-      <span class="letter">{letter}</span>
+    <header class={`compare-head letter-${name === 'Original' || name === 'A' ? 'a' : 'b'}`}>
+      <span class="letter">{name}</span>
       <div>
         <a class="session-title" href={`#/session/${encodeURIComponent(session.id)}`}>
           {session.title || session.name || session.id}
         </a>
         <p>
           <StatePill state={session.state} isAsleep={session.wakeAt !== null} />
-          {role !== null && <strong>{role}</strong>}
+          {isForkOf(view, other) && <strong>from record {session.forkedFrom?.seq}</strong>}
+          <span>{session.id}</span>
         </p>
       </div>
     </header>
@@ -111,19 +117,19 @@ const changeTitles: Record<CompareChange['kind'], string> = {
   decision: 'Changed decision',
 }
 
-function Change({ change: { kind, name, a, b } }: { change: CompareChange }) {
+function Change({ change: { kind, name, a, b }, names }: { change: CompareChange; names: Names }) {
   return (
     <section class="change" aria-label="What was changed">
       <h2>
         {changeTitles[kind]}
         {name !== null && <code>{name}</code>}
       </h2>
-      <WordDiff a={formatJson(a)} b={formatJson(b)} />
+      <WordDiff a={formatJson(a)} b={formatJson(b)} names={names} />
     </section>
   )
 }
 
-function Outcome({ view, isAtWork }: { view: CompareView; isAtWork: boolean }) {
+function Outcome({ view, names, isAtWork }: { view: CompareView; names: Names; isAtWork: boolean }) {
   const [a, b] = [sumOutcome(view, view.a), sumOutcome(view, view.b)]
   const rows: [name: string, a: number, b: number, format: (value: number) => string][] = [
     ['Steps', a.steps, b.steps, String],
@@ -141,8 +147,8 @@ function Outcome({ view, isAtWork }: { view: CompareView; isAtWork: boolean }) {
         <thead>
           <tr>
             <th scope="col">What</th>
-            <th scope="col">A</th>
-            <th scope="col">B</th>
+            <th scope="col">{names[0]}</th>
+            <th scope="col">{names[1]}</th>
             <th scope="col">Δ</th>
           </tr>
         </thead>
@@ -167,11 +173,34 @@ function Outcome({ view, isAtWork }: { view: CompareView; isAtWork: boolean }) {
           ))}
         </tbody>
       </table>
+      <Next view={view} isAtWork={isAtWork} />
       <div class="answers">
         <h3>Last answer</h3>
-        <WordDiff a={dropMarks(a.answer)} b={dropMarks(b.answer)} />
+        <WordDiff a={dropMarks(a.answer)} b={dropMarks(b.answer)} names={names} />
       </div>
     </section>
+  )
+}
+
+/** What a reader can do with a fork after the comparison. */
+function Next({ view: { a, b }, isAtWork }: { view: CompareView; isAtWork: boolean }) {
+  const fork = isForkOf(b, a) ? b : isForkOf(a, b) ? a : null
+  if (fork === null || isAtWork) return null
+  const { sessionId = '', seq = 1 } = fork.session.forkedFrom ?? {}
+  const again = lastTried.id === sessionId && lastTried.wanted !== null
+  return (
+    <p class="buttons next-buttons">
+      <a class="button primary" href={`#/session/${encodeURIComponent(fork.session.id)}`}>
+        Keep this one
+      </a>
+      <a
+        class="button"
+        href={`#/session/${encodeURIComponent(sessionId)}${again ? '' : `/${seq}`}`}
+        onClick={() => (lastTried.isDue = again)}
+      >
+        Try another
+      </a>
+    </p>
   )
 }
 
@@ -322,14 +351,14 @@ const noPaths: readonly string[] = []
 const longestMs = 120
 
 /** Two texts side by side, with the words marked that the other lacks. */
-function WordDiff({ a, b }: { a: string; b: string }) {
+function WordDiff({ a, b, names }: { a: string; b: string; names: Names }) {
   const sides = useMemo(() => compareWords(a, b), [a, b])
   if (a === '' && b === '') return <p class="empty">Neither has an answer.</p>
   return (
     <div class="word-diff" role="group" aria-label="Differences">
       {sides.map((parts, side) => (
         <p key={side} tabIndex={0}>
-          <span class="letter">{side === 0 ? 'A' : 'B'}</span>
+          <span class="letter">{names[side]}</span>
           {parts.length === 0 && <span class="empty">nothing</span>}
           {parts.map(({ text, differs }, index) => {
             const Part = !differs ? 'span' : side === 0 ? 'del' : 'ins'

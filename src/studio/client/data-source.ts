@@ -9,12 +9,15 @@ import type {
   LiveMessage,
   PackedMoments,
   Refusal,
+  RequestView,
+  SavedView,
   SessionsView,
   SharedView,
   ShareForm,
   SessionView,
   VisitsView,
 } from '../protocol.js'
+import type { MarkRequest } from '../requests.js'
 import { loadOnce } from '../../core/base/platform.js'
 import { type ListRequest, paths } from '../routes.js'
 
@@ -27,12 +30,16 @@ export interface Source {
   visits(): Promise<VisitsView>
   end(id: string): Promise<EndView>
   session: (id: string) => Promise<SessionView>
+  /** `all` includes the messages that earlier requests had. A file has no requests. */
+  request: (id: string, seq: number, all: boolean) => Promise<RequestView>
   /** `latest` limits each moment to its last messages (a minimum). */
   moments: (id: string, from: number, to: number, latest?: number) => Promise<PackedMoments>
   compare(a: string, b: string): Promise<CompareView>
   share: (id: string, as: { form: ShareForm; texts: boolean }) => Promise<SharedView>
+  saveViews(views: readonly SavedView[]): Promise<unknown>
   answer(id: string, answer: Answer): Promise<Done>
   fork(id: string, request: ForkRequest): Promise<Done>
+  mark(id: string, request: MarkRequest): Promise<Done>
   /** Returns an unsubscribe function. */
   live(session: { id: string; after: number } | null, onMessage: (message: LiveMessage) => void): () => void
 }
@@ -56,11 +63,14 @@ export function createServerSource(): Source {
     visits: () => getJson(paths.visits),
     end: (id) => getJson(paths.end(id)),
     session: (id) => getJson(paths.session(id)),
+    request: (id, seq, all) => getJson(paths.request(id, seq, all)),
     moments: (id, from, to, latest) => getJson(paths.moments(id, from, to, latest)),
     compare: (a, b) => getJson(paths.compare(a, b)),
     share: (id, as) => getJson(paths.share(id, as)),
+    saveViews: (views) => postJson(paths.views, { views }),
     answer: (id, answer) => postJson(paths.answers(id), answer),
     fork: (id, request) => postJson(paths.fork(id), request),
+    mark: (id, request) => postJson(paths.marks(id), request),
     live: (session, onMessage) => {
       const address = session ? paths.live(session.id, session.after) : paths.live()
       const events = new EventSource(`.${address}`)
@@ -105,15 +115,19 @@ export function createFileSource(island: { textContent: string | null } | null):
         facets: {},
         days: [],
         budgets: [],
+        views: [],
       }),
     visits: () => Promise.resolve(visits),
     end: (id) => (id === session.session.id ? Promise.resolve({ view: session, moment: null }) : refuse()),
     session: (id) => (id === session.session.id ? Promise.resolve(session) : refuse()),
     moments: () => Promise.resolve(moments),
+    request: refuse,
     compare: refuse,
     share: refuse,
+    saveViews: refuse,
     answer: refuse,
     fork: refuse,
+    mark: refuse,
     live: () => () => undefined,
   }
 }

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { ForkEdit, ForkRequest } from '../protocol.js'
+import { shorten } from '../../core/format/format-words.js'
 import { formatJson } from './format.js'
 import { Icon } from './icons.js'
 import type { WhatIf } from './what-if.js'
@@ -20,6 +21,7 @@ interface ForkProps {
 export function ForkDialog({ seq, wanted, canRun, describeEffect, onFork, onClose }: ForkProps) {
   const dialog = useRef<HTMLDialogElement>(null)
   const { title, label, before } = wanted === null ? plainFork(seq) : describeWanted(wanted)
+  const call = wanted !== null && 'call' in wanted ? wanted.call : undefined
   const decided = wanted !== null && 'decided' in wanted ? wanted : null
   const [text, setText] = useState(before)
   const [why, setWhy] = useState('')
@@ -56,10 +58,11 @@ export function ForkDialog({ seq, wanted, canRun, describeEffect, onFork, onClos
         <h2 id="fork-title">{title}</h2>
         <p>The fork starts at record {seq}. This session does not change.</p>
         <p class="effect">{describeEffect(asksFirst)}</p>
+        {call && <CallFacts call={call} />}
         {wanted === null ? (
           <p>
-            This fork changes nothing. To change a message, arguments, a result, a decision or the
-            instructions, close this dialog and use the pencil <Icon name="edit" /> in the transcript.
+            This changes nothing. To change a message, arguments, a result, a decision or the instructions,
+            close this dialog and use the pencil <Icon name="edit" /> in the transcript.
           </p>
         ) : (
           <label>
@@ -123,6 +126,30 @@ export function ForkDialog({ seq, wanted, canRun, describeEffect, onFork, onClos
   )
 }
 
+/** The call as it is in this session. */
+function CallFacts({ call: { name, arguments: input, result } }: { call: NonNullable<WhatIf['call']> }) {
+  return (
+    <dl class="facts call-facts">
+      <div>
+        <dt>Call</dt>
+        <dd>
+          <code>
+            {name} {formatJson(input)}
+          </code>
+        </dd>
+      </div>
+      {result !== null && (
+        <div>
+          <dt>Result</dt>
+          <dd>
+            <code>{shorten(result, 400)}</code>
+          </dd>
+        </div>
+      )}
+    </dl>
+  )
+}
+
 function Check({
   isOn,
   onChange,
@@ -146,7 +173,11 @@ interface Words {
   before: string
 }
 
-const plainFork = (seq: number): Words => ({ title: `Fork from record ${seq}`, label: '', before: '' })
+const plainFork = (seq: number): Words => ({
+  title: `What if the run continued from record ${seq} again?`,
+  label: '',
+  before: '',
+})
 
 function describeWanted(wanted: WhatIf): Words {
   if ('decided' in wanted)
@@ -170,12 +201,12 @@ function describeWanted(wanted: WhatIf): Words {
     }
   if ('arguments' in edit)
     return {
-      title: 'What if the call had different arguments?',
+      title: `What if ${wanted.call?.name ?? 'the call'} had different arguments?`,
       label: 'In the fork, the call is made with this instead',
       before: formatValue(edit.arguments),
     }
   return {
-    title: 'What if the call had a different result?',
+    title: `What if ${wanted.call?.name ?? 'the call'} had a different result?`,
     label:
       'In the fork, the model reads this instead, as if the tool had returned it. The tool does not run for it.',
     before: formatValue(edit.result),

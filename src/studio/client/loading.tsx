@@ -104,8 +104,10 @@ export async function loadPart<Part>(load: () => Promise<Part>): Promise<Part> {
 export function createLazyScreen<Props extends object>(
   load: () => Promise<ComponentType<Props>>,
 ): ComponentType<Props> {
+  let loaded: ComponentType<Props> | null = null
   return function LazyScreen(props: Props) {
-    const { value: Screen, error, reload } = useLoaded('', () => loadPart(load))
+    const { value, error, reload } = useLoaded('', async () => (loaded ??= await loadPart(load)))
+    const Screen = loaded ?? value
     if (error !== null) return <Trouble error={error} onRetry={reload} />
     return Screen === null ? <Loading what="Loading" /> : <Screen {...props} />
   }

@@ -1,8 +1,9 @@
 import { Component, type ComponentChildren, render } from 'preact'
-import { useState } from 'preact/hooks'
+import { useRef, useState } from 'preact/hooks'
 import { useAddressHash } from './page.js'
 import { createLazyScreen } from './loading.js'
 import { Trouble } from './loading.js'
+import { useKeys } from './run-hooks.js'
 import { RunScreen } from './run-screen.js'
 import { showControlsEverywhere } from './page.js'
 import { LatestScreen, SessionsScreen } from './sessions-screen.js'
@@ -51,7 +52,7 @@ function App({ source, onlySession }: { source: Source; onlySession: string | nu
             Chart
           </a>
         </nav>
-        {screen === 'session' && <Keys />}
+        {(screen === 'session' || screen === 'live' || onlySession !== null) && <Keys />}
       </header>
       {problem !== null && (
         <p class="problem" role="alert">
@@ -77,12 +78,48 @@ function App({ source, onlySession }: { source: Source; onlySession: string | nu
   )
 }
 
+const keys: readonly [key: string, effect: string][] = [
+  ['← →', 'previous and next record, with Shift by step'],
+  ['Home End', 'first and last record'],
+  ['j k', 'next and previous step of the list'],
+  ['Space', 'play'],
+  ['1 – 6', 'tabs'],
+  ['c', 'visited part or whole chart'],
+  ['+ − 0', 'zoom the timeline, show everything'],
+  ['t', 'space records by time or evenly'],
+]
+
 function Keys() {
+  const dialog = useRef<HTMLDialogElement>(null)
+  const show = (): void => dialog.current?.showModal()
+  useKeys(({ key }) => {
+    if (key === '?') show()
+    return key === '?'
+  })
   return (
-    <p class="keys" aria-label="Keys">
-      <kbd>←</kbd> <kbd>→</kbd> record · <kbd>j</kbd> <kbd>k</kbd> step · <kbd>Space</kbd> play · <kbd>1</kbd>
-      –<kbd>5</kbd> tabs · <kbd>c</kbd> chart · <kbd>t</kbd> <kbd>+</kbd> <kbd>−</kbd> time
-    </p>
+    <>
+      <button type="button" class="icon keys" aria-label="Keys" title="Keys (?)" onClick={show}>
+        ?
+      </button>
+      <dialog ref={dialog} class="keys-list" aria-labelledby="keys-title">
+        <form method="dialog">
+          <h2 id="keys-title">Keys</h2>
+          <dl class="facts">
+            {keys.map(([key, effect]) => (
+              <div key={key}>
+                <dt>
+                  <kbd>{key}</kbd>
+                </dt>
+                <dd>{effect}</dd>
+              </div>
+            ))}
+          </dl>
+          <div class="buttons">
+            <button type="submit">Close</button>
+          </div>
+        </form>
+      </dialog>
+    </>
   )
 }
 

@@ -190,7 +190,7 @@ function Call({ call, forkAt, isOpen, onEdit }: CallProps) {
         {onEdit && forkAt !== null && (
           <Pencil
             label={`What if ${name} had different arguments`}
-            onClick={() => onEdit({ edit: { call: call.id, arguments: call.arguments }, at: forkAt })}
+            onClick={() => onEdit({ edit: { call: call.id, arguments: call.arguments }, call, at: forkAt })}
           />
         )}
       </Block>
@@ -200,7 +200,7 @@ function Call({ call, forkAt, isOpen, onEdit }: CallProps) {
             <Pencil
               label={`What if ${name} had a different result`}
               words="What if"
-              onClick={() => onEdit({ edit: { call: call.id, result }, at: call.forkAt ?? 0 })}
+              onClick={() => onEdit({ edit: { call: call.id, result }, call, at: call.forkAt ?? 0 })}
             />
           )}
         </Block>

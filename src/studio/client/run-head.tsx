@@ -12,15 +12,30 @@ export function RunHead({
   row,
   step,
   onFork,
+  children,
 }: {
   view: SessionView
   row: RecordRow
   /** The step that contains the record. */
   step: number
   onFork: (() => void) | null
+  /** The marks of the step. */
+  children: ComponentChildren
 }) {
   const { session, forks, rows } = view
   const { id } = session
+  const models = useMemo(
+    () =>
+      [
+        ...new Set([
+          ...session.models,
+          ...rows.flatMap(({ spent }) => (spent?.by === 'model' ? spent.name : [])),
+        ]),
+      ]
+        .filter(Boolean)
+        .join(', '),
+    [rows, session.models],
+  )
   const compare = (a: string, b: string): string =>
     `#/compare/${encodeURIComponent(a)}/${encodeURIComponent(b)}`
   return (
@@ -37,6 +52,8 @@ export function RunHead({
             {row.step > 0 ? `at step ${step}` : 'before the first step'}
             {row.run > 1 ? `, run ${row.run}` : ''}
           </span>
+          {children}
+          {models !== '' && <span class="run-model">{models}</span>}
           {session.forkedFrom && (
             <a href={compare(session.forkedFrom.sessionId, id)}>
               Fork at record {session.forkedFrom.seq}: compare with the original
@@ -56,10 +73,10 @@ export function RunHead({
       {onFork && (
         <button
           type="button"
-          title="To change a result, message, instruction or approval, use its What if button"
+          title="Run again from this record. To change a result, message, instruction or approval, use its pencil"
           onClick={onFork}
         >
-          <Icon name="fork" /> Fork from here
+          <Icon name="fork" /> What if
         </button>
       )}
     </div>
@@ -79,6 +96,8 @@ export function StatePill({ state, isAsleep }: { state: string | null; isAsleep:
 interface VerdictProps {
   view: SessionView
   steps: readonly RunStep[]
+  /** The current time of an active run. */
+  now: number | undefined
   /** Null when forks are not possible. */
   onFork: ((seq: number) => void) | null
   /** Null in an exported file. */
@@ -89,7 +108,7 @@ interface VerdictProps {
 }
 
 /** The stop reason and the usage of the session. Each part links to its records, one after another. */
-export function VerdictStrip({ view, steps, onFork, onShare, onResume, onPlace }: VerdictProps) {
+export function VerdictStrip({ view, steps, now, onFork, onShare, onResume, onPlace }: VerdictProps) {
   const { verdict, rows, session } = view
   const [trouble, setTrouble] = useState('')
   const decided = rows.findIndex(({ seq }) => seq === verdict.seq)
@@ -122,7 +141,7 @@ export function VerdictStrip({ view, steps, onFork, onShare, onResume, onPlace }
           )}
           {onFork && hasStopped && verdict.seq > 1 && (
             <button type="button" class="quiet-button" onClick={() => onFork(verdict.seq - 1)}>
-              Fork before this
+              What if before this
             </button>
           )}
           {onShare && (
@@ -146,7 +165,7 @@ export function VerdictStrip({ view, steps, onFork, onShare, onResume, onPlace }
       {view.isPart ? (
         <p class="chips">Reading all {formatCount(view.rows.length, 'record')} …</p>
       ) : (
-        <Chips view={view} steps={steps} onPlace={onPlace} />
+        <Chips view={view} steps={steps} now={now} onPlace={onPlace} />
       )}
     </section>
   )
@@ -179,10 +198,10 @@ function markKeys(text: string) {
     .map((part, index) => (index % 2 === 1 ? <code key={index}>{part}</code> : part))
 }
 
-function Chips({ view, steps, onPlace }: Pick<VerdictProps, 'view' | 'steps' | 'onPlace'>) {
+function Chips({ view, steps, now, onPlace }: Pick<VerdictProps, 'view' | 'steps' | 'now' | 'onPlace'>) {
   const { rows, bars, verdict } = view
   // The slider moves often and does not change these.
-  const chips = useMemo(() => listChips({ rows, bars, verdict }, steps), [rows, bars, verdict, steps])
+  const chips = useMemo(() => listChips({ rows, bars, verdict }, steps, now), [rows, bars, verdict, steps])
   return (
     <div class="chips" role="group" aria-label="What it took">
       {chips.map((chip) => (
@@ -196,6 +215,7 @@ function Chips({ view, steps, onPlace }: Pick<VerdictProps, 'view' | 'steps' | '
 function listChips(
   { rows, bars, verdict }: Pick<SessionView, 'rows' | 'bars' | 'verdict'>,
   steps: readonly RunStep[],
+  now: number | undefined,
 ): Omit<ChipProps, 'onPlace'>[] {
   const by = (measure: (step: RunStep) => number): number[] =>
     steps
@@ -225,7 +245,7 @@ function listChips(
       icon: 'time',
       title: 'the longest steps',
       places: by(({ ms }) => ms),
-      children: <Times shares={shareTime({ rows, bars })} />,
+      children: <Times shares={shareTime({ rows, bars }, now)} />,
     },
     {
       name: 'steps',

@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
+import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { LiveMessage, MomentView, RecordRow } from '../protocol.js'
 import type { Source } from './data-source.js'
 import type { MomentCache } from './session-data.js'
@@ -77,6 +77,30 @@ export function useKeys(press: (event: KeyboardEvent) => boolean): void {
     addEventListener('keydown', listen)
     return () => removeEventListener('keydown', listen)
   }, [])
+}
+
+/** Whether a media query matches, as it changes. */
+export function useMedia(query: string): boolean {
+  const list = useMemo(() => matchMedia(query), [query])
+  const [isMatch, setMatch] = useState(list.matches)
+  useEffect(() => {
+    const listen = (): void => setMatch(list.matches)
+    list.addEventListener('change', listen)
+    return () => list.removeEventListener('change', listen)
+  }, [list])
+  return isMatch
+}
+
+/** The current time, each second while `isOn`. Otherwise undefined. */
+export function useNow(isOn: boolean): number | undefined {
+  const [now, setNow] = useState(Date.now)
+  useEffect(() => {
+    if (!isOn) return undefined
+    setNow(Date.now())
+    const timer = setInterval(() => setNow(Date.now()), 1_000)
+    return () => clearInterval(timer)
+  }, [isOn])
+  return isOn ? now : undefined
 }
 
 /** Announces the current record to screen readers after a short delay. */

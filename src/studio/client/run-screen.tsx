@@ -2,33 +2,35 @@ import { useEffect, useMemo, useState } from 'preact/hooks'
 import type { Answer, ChartView, MomentView, RecordRow, SessionView } from '../protocol.js'
 import { useWrittenAddress } from './page.js'
 import { Actions } from './actions.js'
-import { ForkDialog } from './fork-dialog.js'
-import { forkableStates } from '../session-query.js'
-import { describeFork, type WhatIf } from './what-if.js'
+import type { ForkDialog } from './fork-dialog.js'
+import { forkableStates, isRequestEnd } from '../session-query.js'
+import { describeFork, lastTried, type WhatIf } from './what-if.js'
 import { ChartPane } from './chart-pane.js'
 import { listStates, findPlayDelay, findStepStart, mergeBars, mergeRows } from './timeline-layout.js'
-import { loadPart } from './loading.js'
-import { Loading, Trouble, useLoaded } from './loading.js'
+import { createLazyScreen, Loading, loadPart, Trouble, useLoaded } from './loading.js'
 import { MomentCache } from './session-data.js'
 import { useOpenedSession } from './session-data.js'
 import type { ShareDialog } from './share-dialog.js'
 import { Slider } from './slider.js'
 import type { Source } from './data-source.js'
 import { mayResume, RunHead } from './run-head.js'
-import { Announcer, useKeys, useLatest, useLive, useMoment } from './run-hooks.js'
-import { listRunSteps } from './run-steps.js'
+import { Announcer, useKeys, useLatest, useLive, useMedia, useMoment, useNow } from './run-hooks.js'
+import { listRunSteps, type RunStep } from './run-steps.js'
+import type { MarkRequest } from '../requests.js'
 import { showControls } from './page.js'
-import { findSteps, StepsPane } from './steps-pane.js'
+import { StepMarks } from './step-marks.js'
+import { findMark, findSteps, StepsPane } from './steps-pane.js'
 import { VerdictStrip } from './run-head.js'
-import { BudgetTab, GuardsTab, RecordTab, StateTab } from './run-tabs.js'
 import { Timeline } from './timeline.js'
 import { Transcript } from './transcript.js'
 import { formatStatePath } from './format.js'
 
-const tabs = ['transcript', 'record', 'state', 'guards', 'budget'] as const
+const tabs = ['transcript', 'request', 'state', 'guards', 'cost', 'record', 'chart'] as const
 type Tab = (typeof tabs)[number]
 
 const stepMs = 700
+
+const RunTab = createLazyScreen(() => import('./run-tabs.js').then((part) => part.RunTab))
 
 export interface RunProps {
   source: Source
@@ -104,16 +106,22 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
     const at = startSeq === null ? -1 : rows.findIndex(({ seq }) => seq === startSeq)
     return at === -1 ? last : at
   })
+  const now = useNow(session.standing === 'running' && !source.isFile)
+  const isNarrow = useMedia('(max-width: 1279px)')
   const isOpen = ['running', 'waiting', 'sleeping'].includes(session.standing)
   const [isLive, setLive] = useState(startSeq === null && !source.isFile)
   const [isPlaying, setPlaying] = useState(false)
   const [ms, setMs] = useState(0)
-  const [tab, setTab] = useState<Tab>('transcript')
-  const [fork, setFork] = useState<{ wanted: WhatIf | null; seq?: number } | null>(null)
+  const [tab, setTab] = useState<Tab>(chart.editor ? 'chart' : 'transcript')
+  const [fork, setFork] = useState<{
+    Dialog: typeof ForkDialog
+    wanted: WhatIf | null
+    seq?: number | undefined
+  } | null>(null)
   const [sharing, setSharing] = useState<{ Dialog: typeof ShareDialog } | null>(null)
   const [stepWords, setStepWords] = useState('')
   const [streaming, setStreaming] = useState('')
-  const [areLanesShown, showLanes] = useState(true)
+  const [areLanesShown, showLanes] = useState(() => matchMedia('(min-height: 790px)').matches)
   // All messages of a long session are loaded once the reader searches them or scrolls to earlier ones.
   const [isWhole, wantWhole] = useState(false)
   // Partial moments are dropped when the whole session is loaded.
@@ -184,8 +192,12 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
   }
   // The first step of a partial session contains everything before it.
   const steps = useMemo(
-    () => listRunSteps({ rows, bars: view.bars }).slice(isPart ? 1 : 0),
-    [rows, view.bars, isPart],
+    () => listRunSteps({ rows, bars: view.bars }, now).slice(isPart ? 1 : 0),
+    [rows, view.bars, isPart, now],
+  )
+  const stepMarks = useMemo(
+    () => new Map(steps.map((step) => [step, findMark(step, rows, session.marks)])),
+    [steps, session.marks],
   )
   const goStep = (by: 1 | -1): void => {
     const found = findSteps(steps, stepWords)
@@ -200,7 +212,7 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
     else if (key === 'End') go(last)
     else if (key === ' ') play()
     else if (key === 'j' || key === 'k') goStep(key === 'j' ? 1 : -1)
-    else if (/^[1-5]$/.test(key)) setTab(tabs[Number(key) - 1] ?? 'transcript')
+    else if (/^[1-7]$/.test(key)) setTab(tabs[Number(key) - 1] ?? 'transcript')
     else return false
     return true
   })
@@ -218,10 +230,27 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
     if (at !== -1) go(at)
   }
   const canAct = !source.isFile && readOnly === null
-  const onEdit = useLatest((wanted: WhatIf) => setFork({ wanted, seq: wanted.at }))
+  const openFork = (wanted: WhatIf | null, seq = wanted?.at): void => {
+    loadPart(() => import('./fork-dialog.js')).then(
+      ({ ForkDialog: Dialog }) => setFork({ Dialog, wanted, seq }),
+      (error: unknown) => onProblem(error instanceof Error ? error.message : String(error)),
+    )
+  }
+  const onEdit = useLatest((wanted: WhatIf) => openFork(wanted))
+  useEffect(() => {
+    const wanted = takeTried(id)
+    if (wanted) openFork(wanted)
+  }, [id])
   const answer = async (given: Answer): Promise<void> => {
     await source.answer(id, given)
     setLive(true)
+  }
+  const mark = async (request: MarkRequest): Promise<void> => {
+    await source.mark(id, request)
+    const { seq, mark: kind, note } = request
+    const others = session.marks.filter((one) => one.seq !== seq)
+    const marks = kind === null ? others : [...others, { seq, mark: kind, note, at: Date.now() }]
+    change((before) => ({ ...before, session: { ...before.session, marks } }))
   }
   const share = async (): Promise<void> => {
     const { ShareDialog: Dialog } = await loadPart(() => import('./share-dialog.js'))
@@ -232,7 +261,8 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
       <VerdictStrip
         view={view}
         steps={steps}
-        onFork={canAct ? (seq) => setFork({ wanted: null, seq }) : null}
+        now={now}
+        onFork={canAct ? (seq) => openFork(null, seq) : null}
         onShare={source.isFile ? null : share}
         onResume={canAct && mayResume(view) ? () => answer({ type: 'resume' }) : null}
         onPlace={go}
@@ -241,18 +271,49 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
     [view, steps, canAct],
   )
   if (!row) return null
+  const step = steps.findLast(({ from }) => from <= place)
+  const chartPane = (
+    <ChartPane
+      chart={chart}
+      row={row}
+      first={first}
+      place={place}
+      ms={prefersReducedMotion() ? 0 : ms}
+      visits={visits.value}
+      overlays={['run', 'stored', 'tests', 'never']}
+      moment={moment instanceof Error ? null : moment}
+      onOverlay={(overlay) => wantVisits(overlay === 'stored' || overlay === 'never')}
+      onState={(path) => jump(({ to }) => to.some((one) => one === path || one.startsWith(`${path}.`)))}
+      onTransition={(ids) => jump(({ taken }) => taken.some((one) => ids.includes(one)))}
+    />
+  )
+  const shownTabs = tabs.filter(
+    (one) => (one !== 'chart' || isNarrow) && (one !== 'request' || !source.isFile),
+  )
+  const shownTab = shownTabs.includes(tab) ? tab : 'transcript'
   const forkRow = rows.find(({ seq }) => seq === fork?.seq) ?? row
   return (
     <main class="run">
       <RunHead
         view={view}
         row={row}
-        step={steps.findLast(({ from }) => from <= place)?.step ?? row.step}
-        onFork={canAct ? () => setFork({ wanted: null }) : null}
-      />
+        step={step?.step ?? row.step}
+        onFork={canAct ? () => openFork(null) : null}
+      >
+        {step && (canAct || (session.isAttached && !source.isFile)) && (
+          <StepMarks
+            key={step.place}
+            step={step.step}
+            seq={rows[step.place]?.seq ?? row.seq}
+            mark={findMark(step, rows, session.marks)}
+            onMark={mark}
+          />
+        )}
+      </RunHead>
       {verdict}
       <StepsPane
         steps={steps}
+        marks={stepMarks}
         words={stepWords}
         place={place}
         parent={view.parent}
@@ -260,37 +321,26 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
         onWords={setStepWords}
         onPlace={go}
       />
-      <ChartPane
-        chart={chart}
-        row={row}
-        first={first}
-        place={place}
-        ms={prefersReducedMotion() ? 0 : ms}
-        visits={visits.value}
-        overlays={['run', 'stored', 'tests', 'never']}
-        moment={moment instanceof Error ? null : moment}
-        onOverlay={(overlay) => wantVisits(overlay === 'stored' || overlay === 'never')}
-        onState={(path) => jump(({ to }) => to.some((one) => one === path || one.startsWith(`${path}.`)))}
-        onTransition={(ids) => jump(({ taken }) => taken.some((one) => ids.includes(one)))}
-      />
+      {!isNarrow && chartPane}
       <section class="side">
         <div class="tabs" role="tablist" aria-label="Details of this record">
-          {tabs.map((one) => (
+          {shownTabs.map((one) => (
             <button
               key={one}
               type="button"
               role="tab"
               id={`tab-${one}`}
-              aria-selected={tab === one}
+              aria-selected={shownTab === one}
               aria-controls="panel"
-              tabIndex={tab === one ? 0 : -1}
+              tabIndex={shownTab === one ? 0 : -1}
               onClick={() => setTab(one)}
               onKeyDown={(event) => {
                 const by = event.key === 'ArrowRight' ? 1 : event.key === 'ArrowLeft' ? -1 : 0
                 if (by === 0) return
                 event.preventDefault()
                 event.stopPropagation()
-                const next = tabs[(tabs.indexOf(one) + by + tabs.length) % tabs.length] ?? one
+                const next =
+                  shownTabs[(shownTabs.indexOf(one) + by + shownTabs.length) % shownTabs.length] ?? one
                 setTab(next)
                 document.getElementById(`tab-${next}`)?.focus()
               }}
@@ -300,12 +350,21 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
             </button>
           ))}
         </div>
-        <div class="panel" role="tabpanel" id="panel" aria-labelledby={`tab-${tab}`} tabIndex={0} key={tab}>
-          {moment === null ? (
+        <div
+          class={`panel panel-${shownTab}`}
+          role="tabpanel"
+          id="panel"
+          aria-labelledby={`tab-${shownTab}`}
+          tabIndex={0}
+          key={shownTab}
+        >
+          {shownTab === 'chart' ? (
+            chartPane
+          ) : moment === null ? (
             <Loading what="Loading the record" />
           ) : moment instanceof Error ? (
             <Trouble error={moment} onRetry={reload} isPart />
-          ) : tab === 'transcript' ? (
+          ) : shownTab === 'transcript' ? (
             <Transcript
               messages={moment.transcript}
               earlier={moment.earlier}
@@ -317,14 +376,18 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
               error={findError(moment)}
               onEdit={canAct ? onEdit : null}
             />
-          ) : tab === 'record' ? (
-            <RecordTab moment={moment} row={row} bars={view.bars} />
-          ) : tab === 'state' ? (
-            <StateTab moment={moment} />
-          ) : tab === 'guards' ? (
-            <GuardsTab guards={moment.guards} />
           ) : (
-            <BudgetTab budget={moment.budget} elapsedMs={measureElapsed(rows, place)} />
+            <RunTab
+              tab={shownTab}
+              moment={moment}
+              row={row}
+              rows={rows}
+              place={place}
+              bars={view.bars}
+              elapsedMs={measureElapsed(rows, place)}
+              request={findRequest(rows, steps, place)}
+              loadRequest={(seq, all) => source.request(id, seq, all)}
+            />
           )}
         </div>
         {moment !== null && !(moment instanceof Error) && (
@@ -346,6 +409,7 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
           view={view}
           place={place}
           areLanesShown={areLanesShown}
+          now={now}
           load={source.session}
           loadMoment={(seq) => moments.loadMoment(seq, rows.at(-1)?.seq ?? 0)}
           onPlace={go}
@@ -373,7 +437,7 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
         />
       )}
       {fork && (
-        <ForkDialog
+        <fork.Dialog
           seq={forkRow.seq}
           wanted={fork.wanted}
           canRun={forkableStates.has(forkRow.state)}
@@ -381,6 +445,7 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
           onFork={async (request) => {
             const { sessionId } = await source.fork(id, request)
             setFork(null)
+            Object.assign(lastTried, { id, wanted: fork.wanted })
             const [from, to] = [id, sessionId].map(encodeURIComponent)
             location.hash = request.run ? `#/compare/${from}/${to}` : `#/session/${to}`
           }}
@@ -389,6 +454,23 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
       )}
     </main>
   )
+}
+
+/** The record that ends the request of the step, at or before this record if there are several. 0 without one. */
+function findRequest(rows: readonly RecordRow[], steps: readonly RunStep[], place: number): number {
+  const step = steps.findLast(({ from }) => from <= place)
+  if (!step) return 0
+  const ends = rows.slice(step.from, step.to + 1).filter(isRequestEnd)
+  const seq = rows[place]?.seq ?? 0
+  return (ends.findLast((row) => row.seq <= seq) ?? ends[0])?.seq ?? 0
+}
+
+/** The change to try again, if the reader comes from the comparison for that. */
+function takeTried(id: string): WhatIf | null {
+  const { wanted } = lastTried
+  if (!lastTried.isDue || lastTried.id !== id || wanted === null) return null
+  lastTried.isDue = false
+  return wanted
 }
 
 /** The error that ended the run. */

@@ -36,8 +36,14 @@ export interface RunStep {
   states: string[]
 }
 
-/** Splits the records into steps. A record belongs to the step that was active when it was written. */
-export function listRunSteps({ rows, bars }: Pick<SessionView, 'rows' | 'bars'>): RunStep[] {
+/**
+ * Splits the records into steps. A record belongs to the step that was active when it was written. A step in progress
+ * may have no record yet. `now` is the end of what is still active.
+ */
+export function listRunSteps(
+  { rows, bars }: Pick<SessionView, 'rows' | 'bars'>,
+  now = rows.at(-1)?.at ?? 0,
+): RunStep[] {
   const spans: { run: number; step: number; from: number; to: number }[] = []
   for (const [place, row] of rows.entries()) {
     const before = rows[place - 1]
@@ -49,10 +55,19 @@ export function listRunSteps({ rows, bars }: Pick<SessionView, 'rows' | 'bars'>)
       last.run = row.run
     } else spans.push({ run: row.run, step, from: place, to: place })
   }
+  const [last, active] = [rows.at(-1), spans.at(-1)]
+  const asks = bars.some(({ to, lane, status }) => to === null && status === 'running' && isAsking(lane))
+  if (last && active && asks && last.run === active.run && last.step > active.step)
+    spans.push({ run: last.run, step: last.step, from: rows.length, to: rows.length - 1 })
   const places = new Map(rows.map(({ seq }, place) => [seq, place]))
   const barsByStep = groupBars(bars, spans, places, rows.length)
-  return spans.map((span, index) => createStep(span, rows, barsByStep[index] ?? []))
+  return spans.map((span, index) =>
+    createStep(span, rows, barsByStep[index] ?? [], index === spans.length - 1 ? now : 0),
+  )
 }
+
+/** Whether work of this lane precedes the answer of a step. */
+const isAsking = (lane: Bar['lane']): boolean => lane === 'model' || lane === 'memory' || lane === 'shields'
 
 /** Assigns each bar to the step of the record that ends it. */
 function groupBars(
@@ -63,8 +78,13 @@ function groupBars(
 ): Bar[][] {
   const stepOf = new Int32Array(count)
   for (const [index, { from, to }] of spans.entries()) stepOf.fill(index, from, to + 1)
+  const inProgress = (spans.at(-1)?.from ?? 0) === count ? spans.length - 1 : -1
   const grouped: Bar[][] = spans.map(() => [])
   for (const bar of bars) {
+    if (bar.to === null && inProgress !== -1) {
+      grouped[inProgress]?.push(bar)
+      continue
+    }
     const end = bar.toSeq === null ? count - 1 : (places.get(bar.toSeq) ?? count - 1)
     // A wait that a new run ends belongs to the step that waited.
     const place = bar.lane === 'waits' ? (places.get(bar.fromSeq) ?? end) : end
@@ -79,6 +99,7 @@ function createStep(
   span: { run: number; step: number; from: number; to: number },
   rows: readonly RecordRow[],
   bars: readonly Bar[],
+  until: number,
 ): RunStep {
   const own = rows.slice(span.from, span.to + 1)
   const [first, last] = [own[0], own.at(-1)]
@@ -87,22 +108,27 @@ function createStep(
   const settled = own.findLastIndex((row) => row.calls.length > 0)
   const calls = own.flatMap((row) => row.calls)
   const flags = [...new Set(own.flatMap((row) => row.flags))]
-  const now = last?.at ?? 0
+  const now = Math.max(until, last?.at ?? 0)
   const sum = (lanes: readonly Bar['lane'][]): number => measureUnion(bars, lanes, now)
   const children = bars.flatMap(({ label, sessionId }) =>
     sessionId === undefined ? [] : [{ label, sessionId }],
   )
   const open = bars.flatMap(({ lane, label, to }) =>
-    to === null && (lane === 'tools' || lane === 'children' || lane === 'waits') ? [label] : [],
+    to === null && (lane === 'tools' || lane === 'children' || lane === 'waits' || isAsking(lane))
+      ? [label]
+      : [],
   )
   const over = open.length > 0 ? -1 : Math.max(answer, settled)
+  const end = rows.length - 1
   return {
     ...span,
-    place: over === -1 ? span.to : span.from + over,
+    from: Math.min(span.from, end),
+    to: Math.min(Math.max(span.to, span.from), end),
+    place: over === -1 ? Math.max(0, Math.min(span.to, end)) : span.from + over,
     modelMs: sum(['model']),
     toolMs: sum(['tools', 'children']),
     waitMs: sum(['waits']),
-    ms: Math.max(0, now - (before?.run === last?.run ? (before?.at ?? now) : (first?.at ?? now))),
+    ms: Math.max(0, now - ((before?.run === span.run ? before.at : first?.at) ?? now)),
     tokens: Math.max(0, (last?.tokens ?? 0) - (before?.tokens ?? 0)),
     cost: own.reduce((sum, { paid }) => sum + paid, 0),
     calls,
@@ -154,8 +180,11 @@ export interface TimeShares {
   other: number
 }
 
-export function shareTime({ rows, bars }: Pick<SessionView, 'rows' | 'bars'>): TimeShares {
-  const [first, last] = [rows[0]?.at ?? 0, rows.at(-1)?.at ?? 0]
+export function shareTime(
+  { rows, bars }: Pick<SessionView, 'rows' | 'bars'>,
+  now = rows.at(-1)?.at ?? 0,
+): TimeShares {
+  const [first, last] = [rows[0]?.at ?? 0, now]
   const clipped = bars.flatMap((bar) => {
     const [from, to] = [Math.max(first, bar.from), Math.min(last, bar.to ?? last)]
     return from < to ? [{ ...bar, from, to }] : []

@@ -1,18 +1,35 @@
 import { formatDuration, formatMoney, formatCount } from '../../core/format/format-words.js'
 import type { ComponentChildren } from 'preact'
-import type { Bar, GaugeView, GuardView, MomentView, RecordRow } from '../protocol.js'
+import type { Bar, GaugeView, GuardView, MomentView, RecordRow, RequestView } from '../protocol.js'
 import { JsonTree } from './json-tree.js'
+import { RequestTab } from './request-tab.js'
 import { formatClock, formatStatePath } from './format.js'
 
-export function RecordTab({
-  moment,
-  row,
-  bars,
-}: {
+interface RunTabProps extends Omit<CostProps, 'budget'> {
+  tab: 'request' | 'state' | 'guards' | 'cost' | 'record'
   moment: MomentView
   row: RecordRow
-  bars: readonly Bar[]
-}) {
+  /** The record that ends the request of the step. 0 without one. */
+  request: number
+  loadRequest: (seq: number, all: boolean) => Promise<RequestView>
+}
+
+export function RunTab({ tab, moment, row, request, loadRequest, ...costs }: RunTabProps) {
+  switch (tab) {
+    case 'request':
+      return <RequestTab key={request} seq={request} load={loadRequest} />
+    case 'state':
+      return <StateTab moment={moment} row={row} />
+    case 'guards':
+      return <GuardsTab guards={moment.guards} />
+    case 'cost':
+      return <CostTab budget={moment.budget} {...costs} />
+    default:
+      return <RecordTab moment={moment} row={row} bars={costs.bars} />
+  }
+}
+
+function RecordTab({ moment, row, bars }: { moment: MomentView; row: RecordRow; bars: readonly Bar[] }) {
   const children = bars.filter(
     ({ sessionId, fromSeq, toSeq }) =>
       sessionId !== undefined && fromSeq <= row.seq && row.seq <= (toSeq ?? Infinity),
@@ -66,21 +83,82 @@ function Fact({ name, children }: { name: string; children: ComponentChildren })
   )
 }
 
-export function StateTab({ moment }: { moment: MomentView }) {
+/** The parts of the context that the tab explains. */
+interface ShownContext {
+  state?: string | null
+  reason?: string | null
+  steps?: number
+  attempt?: number
+  speaker?: string | null
+  config?: { limits?: { maxSteps?: number | null }; retry?: { maxAttempts?: number } }
+  messages?: string
+  calls?: { name?: string; started?: boolean; result?: { status?: string }; needs?: string }[]
+  nudges?: string[]
+  steering?: string[]
+  skills?: { name?: string }[]
+  loaded?: string[]
+  wakeAt?: number | null
+  deadline?: number | null
+  fit?: object | null
+  error?: { message?: string } | null
+}
+
+function StateTab({ moment, row }: { moment: MomentView; row: RecordRow }) {
   const { changed } = moment
+  const context = (moment.context ?? {}) as ShownContext
+  const { maxSteps = null } = context.config?.limits ?? {}
+  const { calls = [], nudges = [], steering = [], skills = [], loaded = [] } = context
   return (
     <div class="stack">
-      <p class="lead">
-        {changed.length === 0
-          ? 'This record did not change the context.'
-          : 'Changes of this record are highlighted.'}
-      </p>
-      <JsonTree value={moment.context} changed={changed} />
+      <dl class="facts">
+        <Fact name="State">
+          {formatStatePath(row.to) || 'not started'}
+          {context.reason ? ` (${context.reason.replaceAll('_', ' ')})` : ''}
+        </Fact>
+        <Fact name="Answers">
+          {context.steps ?? 0} {maxSteps === null ? 'without a step limit' : `of ${maxSteps} steps`}
+        </Fact>
+        {(context.attempt ?? 1) > 1 && (
+          <Fact name="Attempt">
+            {context.attempt} of {context.config?.retry?.maxAttempts}
+          </Fact>
+        )}
+        {context.speaker && <Fact name="Agent">{context.speaker}</Fact>}
+        <Fact name="Transcript">
+          {context.messages ?? 'empty'}
+          {context.fit ? ', of which requests omit some' : ''}
+        </Fact>
+        {calls.length > 0 && (
+          <Fact name="Calls">
+            {calls
+              .map((call) => `${call.name} ${call.result?.status ?? (call.started ? 'running' : 'open')}`)
+              .join(', ')}
+          </Fact>
+        )}
+        {nudges.length > 0 && (
+          <Fact name="Nudges">{formatCount(nudges.length, 'nudge')} for the next request</Fact>
+        )}
+        {steering.length > 0 && (
+          <Fact name="Steering">{formatCount(steering.length, 'message')} to deliver</Fact>
+        )}
+        {skills.length > 0 && <Fact name="Skills">{skills.map(({ name }) => name).join(', ')}</Fact>}
+        {loaded.length > 0 && <Fact name="Loaded">{loaded.join(', ')}</Fact>}
+        {context.wakeAt != null && <Fact name="Wakes up">{new Date(context.wakeAt).toLocaleString()}</Fact>}
+        {context.deadline != null && (
+          <Fact name="Deadline">{new Date(context.deadline).toLocaleString()}</Fact>
+        )}
+        {context.error?.message && <Fact name="Error">{context.error.message}</Fact>}
+        <Fact name="Changed">{changed.length === 0 ? 'nothing' : changed.join(', ')}</Fact>
+      </dl>
+      <details>
+        <summary>Raw context</summary>
+        <JsonTree value={moment.context} changed={changed} />
+      </details>
     </div>
   )
 }
 
-export function GuardsTab({ guards }: { guards: readonly GuardView[] }) {
+function GuardsTab({ guards }: { guards: readonly GuardView[] }) {
   if (guards.length === 0) return <p class="empty">This machine has no guards.</p>
   const sorted = guards.toSorted(
     (a, b) => Number(b.isOn) - Number(a.isOn) || measureNearness(b) - measureNearness(a),
@@ -88,7 +166,7 @@ export function GuardsTab({ guards }: { guards: readonly GuardView[] }) {
   return (
     <ul class="guards">
       {sorted.map((guard) => {
-        const { name, streak, threshold, evidence, next, isOn } = guard
+        const { name, watches, streak, threshold, evidence, next, isOn } = guard
         const counts = streak !== null && threshold !== null && threshold > 0
         return (
           <li key={name} class={isOn ? (measureNearness(guard) >= 1 ? 'speaks' : '') : 'is-off'}>
@@ -99,6 +177,7 @@ export function GuardsTab({ guards }: { guards: readonly GuardView[] }) {
             {counts && isOn && (
               <Meter part={streak / threshold} label={`${name}: ${streak} of ${threshold}`} />
             )}
+            {watches !== '' && <p class="does">{watches}</p>}
             {evidence !== '' && <p class="evidence">{evidence}</p>}
             {isOn && next !== '' && <p class="next">Next: {next}</p>}
           </li>
@@ -112,8 +191,71 @@ function measureNearness({ streak, threshold }: GuardView): number {
   return streak === null || threshold === null || threshold === 0 ? 0 : streak / threshold
 }
 
-/** `elapsedMs` is the elapsed time of a run without a deadline, whose budget does not count time. */
-export function BudgetTab({ budget, elapsedMs }: { budget: readonly GaugeView[]; elapsedMs: number }) {
+interface CostProps {
+  budget: readonly GaugeView[]
+  /** The elapsed time of a run without a deadline, whose budget does not count time. */
+  elapsedMs: number
+  rows: readonly RecordRow[]
+  place: number
+  bars: readonly Bar[]
+}
+
+/** The usage up to this record against the limits of the run, and by model, tool and sub-agent. */
+function CostTab({ budget, elapsedMs, rows, place, bars }: CostProps) {
+  return (
+    <div class="stack">
+      <Spenders rows={rows.slice(0, place + 1)} bars={bars} />
+      <Gauges budget={budget} elapsedMs={elapsedMs} />
+    </div>
+  )
+}
+
+function Spenders({ rows, bars }: { rows: readonly RecordRow[]; bars: readonly Bar[] }) {
+  const sums = new Map<string, { by: string; name: string; count: number; tokens: number; paid: number }>()
+  for (const { spent, paid } of rows) {
+    if (!spent) continue
+    const key = `${spent.by} ${spent.name}`
+    const sum = sums.get(key) ?? { by: spent.by, name: spent.name, count: 0, tokens: 0, paid: 0 }
+    sums.set(key, { ...sum, count: sum.count + 1, tokens: sum.tokens + spent.tokens, paid: sum.paid + paid })
+  }
+  if (sums.size === 0) return null
+  const sorted = [...sums.values()].toSorted((a, b) => b.paid - a.paid || b.tokens - a.tokens)
+  return (
+    <table class="spenders">
+      <caption class="sr">Cost by model, tool and sub-agent</caption>
+      <thead>
+        <tr>
+          <th scope="col">Spent by</th>
+          <th scope="col">Tokens</th>
+          <th scope="col">Cost</th>
+        </tr>
+      </thead>
+      <tbody>
+        {sorted.map(({ by, name, count, tokens, paid }) => {
+          const child = by === 'sub-agent' && bars.find(({ sessionId, label }) => sessionId && label === name)
+          return (
+            <tr key={`${by} ${name}`}>
+              <th scope="row">
+                {child ? (
+                  <a href={`#/session/${encodeURIComponent(child.sessionId ?? '')}`}>{name}</a>
+                ) : (
+                  name || 'unnamed model'
+                )}
+                <small>
+                  {by}, {formatCount(count, by === 'model' ? 'request' : 'report')}
+                </small>
+              </th>
+              <td>{formatCount(tokens)}</td>
+              <td>{paid === 0 ? 'unknown' : formatMoney(paid)}</td>
+            </tr>
+          )
+        })}
+      </tbody>
+    </table>
+  )
+}
+
+function Gauges({ budget, elapsedMs }: Pick<CostProps, 'budget' | 'elapsedMs'>) {
   const say = (name: GaugeView['name'], value: number | null): string =>
     value === null
       ? 'unknown'

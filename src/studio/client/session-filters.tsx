@@ -1,5 +1,6 @@
 import { formatCount } from '../../core/format/format-words.js'
-import type { SessionsView } from '../protocol.js'
+import { useState } from 'preact/hooks'
+import type { SavedView, SessionsView } from '../protocol.js'
 import { findTerm, type QueryKey, replaceTerm, type SessionSort } from '../session-query.js'
 
 const names: Partial<Record<QueryKey, string>> = {
@@ -36,22 +37,25 @@ const ranges: { start: string; name: string; values: readonly (readonly [value: 
     },
   ]
 
-const sorts: Record<SessionSort, string> = {
-  standing: 'Waiting first',
-  updated: 'Last updated',
-  created: 'Created last',
-  cost: 'Cost',
-  tokens: 'Tokens',
-  steps: 'Steps',
-  duration: 'Duration',
-}
+const sorts: readonly (readonly [SessionSort, string])[] = [
+  ['standing', 'Waiting first'],
+  ['updated', 'Last updated'],
+  ['created', 'Created last'],
+  ['cost', 'Cost'],
+  ['tokens', 'Tokens'],
+  ['steps', 'Steps'],
+  ['duration', 'Duration'],
+  ['state', 'State'],
+  ['agent', 'Agent'],
+  ['model', 'Model'],
+]
 
 interface FiltersProps {
   facets: SessionsView['facets']
   q: string
-  sort: SessionSort
+  sort: string
   onQuery: (q: string) => void
-  onSort: (sort: SessionSort) => void
+  onSort: (sort: string) => void
 }
 
 /** Filters as menus. The search field shows their values as words that can also be typed. */
@@ -94,16 +98,80 @@ export function SessionFilters({ facets, q, sort, onQuery, onSort }: FiltersProp
         </label>
         <label>
           Sort by
-          <select value={sort} onChange={(event) => onSort(event.currentTarget.value as SessionSort)}>
-            {(Object.keys(sorts) as SessionSort[]).map((one) => (
+          <select value={sort.replace(/^-/, '')} onChange={(event) => onSort(event.currentTarget.value)}>
+            {sorts.map(([one, name]) => (
               <option key={one} value={one}>
-                {sorts[one]}
+                {name}
               </option>
             ))}
           </select>
         </label>
       </div>
     </details>
+  )
+}
+
+interface SavedViewsProps {
+  views: readonly SavedView[]
+  q: string
+  sort: string
+  onShow: (view: Pick<SavedView, 'q' | 'sort'>) => void
+  onSave: (views: SavedView[]) => void
+}
+
+/** Searches with their order, under a name. */
+export function SavedViews({ views, q, sort, onShow, onSave }: SavedViewsProps) {
+  const [name, setName] = useState('')
+  const isCurrent = (view: SavedView): boolean => view.q === q && view.sort === sort
+  const current = views.find(isCurrent)
+  const save = (event: Event): void => {
+    event.preventDefault()
+    if (name.trim() === '') return
+    onSave([...views.filter((view) => view.name !== name.trim()), { name: name.trim(), q, sort }])
+    setName('')
+  }
+  return (
+    <>
+      {views.length > 0 && (
+        <div class="segments" role="group" aria-label="Saved views">
+          {views.map((view) => (
+            <button
+              key={view.name}
+              type="button"
+              aria-pressed={isCurrent(view)}
+              onClick={() => onShow(isCurrent(view) ? { q: '', sort: 'standing' } : view)}
+            >
+              {view.name}
+            </button>
+          ))}
+        </div>
+      )}
+      {current ? (
+        <button
+          type="button"
+          class="quiet-button"
+          onClick={() => onSave(views.filter((view) => view !== current))}
+        >
+          Delete view {current.name}
+        </button>
+      ) : (
+        (q.trim() !== '' || sort !== 'standing') && (
+          <form class="save-view" onSubmit={save}>
+            <input
+              type="text"
+              aria-label="Name of the view"
+              placeholder="Name of this view"
+              maxLength={60}
+              value={name}
+              onInput={(event) => setName(event.currentTarget.value)}
+            />
+            <button type="submit" disabled={name.trim() === ''}>
+              Save view
+            </button>
+          </form>
+        )
+      )}
+    </>
   )
 }
 

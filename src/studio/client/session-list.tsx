@@ -1,30 +1,87 @@
-import { formatAgo, formatCount, formatMoney } from '../../core/format/format-words.js'
+import { formatAgo, formatCount, formatDuration, formatMoney } from '../../core/format/format-words.js'
 import { formatWakeTime } from '../../core/base/clock.js'
+import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { SessionRow } from '../protocol.js'
 import type { Source } from './data-source.js'
 import { formatShort } from './format.js'
 import { StatePill } from './run-head.js'
-import { formatTerm } from '../session-query.js'
+import { formatTerm, type SessionSort } from '../session-query.js'
 
-interface ListProps {
+interface RowsProps {
   rows: readonly SessionRow[]
   source: Source
   chosen: readonly string[]
   onToggle: (id: string) => void
 }
 
-export function SessionList({ rows, ...rest }: ListProps) {
+interface TableProps {
+  /** A sort order, or its reverse with a leading `-`. */
+  sort: string
+  onSort: (sort: string) => void
+  children: ComponentChildren
+}
+
+/** The columns after the title. Text is sorted from A to Z first, numbers from the greatest. */
+const columns: readonly (readonly [sort: SessionSort, name: string, isText: boolean])[] = [
+  ['state', 'State', true],
+  ['agent', 'Agent', true],
+  ['model', 'Model', true],
+  ['steps', 'Steps', false],
+  ['duration', 'Duration', false],
+  ['tokens', 'Tokens', false],
+  ['cost', 'Cost', false],
+  ['updated', 'Age', false],
+]
+
+export function SessionTable({ sort, onSort, children }: TableProps) {
   return (
-    <ul class="session-list">
-      {rows.map((row) => (
-        <Item key={row.id} row={row} {...rest} />
-      ))}
-    </ul>
+    <table class="session-list">
+      <thead>
+        <tr>
+          <th class="session-choose">
+            <span class="sr">Compare</span>
+          </th>
+          <th scope="col">Session</th>
+          {columns.map(([column, name, isText]) => {
+            const isUp = (sort === column) === isText
+            const isSorted = sort === column || sort === `-${column}`
+            return (
+              <th
+                key={column}
+                scope="col"
+                class={isText ? '' : 'number'}
+                {...(isSorted && { 'aria-sort': isUp ? ('ascending' as const) : ('descending' as const) })}
+              >
+                <button
+                  type="button"
+                  onClick={() => onSort(sort === column ? `-${column}` : isSorted ? 'standing' : column)}
+                >
+                  {name}
+                  {isSorted && <span aria-hidden="true">{isUp ? ' ↑' : ' ↓'}</span>}
+                </button>
+              </th>
+            )
+          })}
+        </tr>
+      </thead>
+      {children}
+    </table>
   )
 }
 
-function Item({ row, source, chosen, onToggle }: Omit<ListProps, 'rows'> & { row: SessionRow }) {
+export function SessionRows({ rows, ...rest }: RowsProps) {
+  return (
+    <>
+      {rows.map((row) => (
+        <Item key={row.id} row={row} {...rest} />
+      ))}
+    </>
+  )
+}
+
+function Item({ row, depth = 0, ...rest }: Omit<RowsProps, 'rows'> & { row: SessionRow; depth?: number }) {
+  const { source, chosen, onToggle } = rest
   const [isOpen, setOpen] = useState(false)
   const [below, setBelow] = useState<readonly SessionRow[]>([])
   useEffect(() => {
@@ -39,47 +96,57 @@ function Item({ row, source, chosen, onToggle }: Omit<ListProps, 'rows'> & { row
     }
   }, [isOpen, row.id, row.children, row.records])
   return (
-    <li>
-      <Row row={row} isChosen={chosen.includes(row.id)} onToggle={onToggle} />
-      {row.children > 0 && (
-        <button
-          type="button"
-          class="folds sub-agents"
-          aria-expanded={isOpen}
-          onClick={() => setOpen(!isOpen)}
-        >
-          {formatCount(row.children, 'sub-agent')}
-          <span class="sr"> of {row.title || row.id}</span>
-        </button>
-      )}
-      {isOpen && below.length > 0 && (
-        <SessionList rows={below} source={source} chosen={chosen} onToggle={onToggle} />
-      )}
-    </li>
+    <>
+      <Row row={row} depth={depth} isChosen={chosen.includes(row.id)} onToggle={onToggle}>
+        {row.children > 0 && (
+          <button
+            type="button"
+            class="folds sub-agents"
+            aria-expanded={isOpen}
+            onClick={() => setOpen(!isOpen)}
+          >
+            {formatCount(row.children, 'sub-agent')}
+            <span class="sr"> of {row.title || row.id}</span>
+          </button>
+        )}
+      </Row>
+      {isOpen && below.map((child) => <Item key={child.id} row={child} depth={depth + 1} {...rest} />)}
+    </>
   )
 }
 
 interface RowProps {
   row: SessionRow
+  depth: number
   isChosen: boolean
   onToggle: (id: string) => void
+  children: ComponentChildren
 }
 
-function Row({ row, isChosen, onToggle }: RowProps) {
-  const { id, name, title, state, reason, wakeAt, steps, tokens, cost, updatedAt } = row
+/** The small words are for phones, where the table has no header. */
+function Row({ row, depth, isChosen, onToggle, children }: RowProps) {
+  const { id, name, title, state, reason, wakeAt, agent, models, steps, tokens, cost, createdAt, updatedAt } =
+    row
   return (
-    <div class="session">
-      <input
-        type="checkbox"
-        checked={isChosen}
-        aria-label={`Choose ${title || id} to compare`}
-        onChange={() => onToggle(id)}
-      />
-      <a href={`#/session/${encodeURIComponent(id)}`} class="session-link">
-        <span class="session-title">{title || name || id}</span>
-        <span class="session-sub">{describeOrigin(row)}</span>
-      </a>
-      <span class="session-state">
+    <tr class={depth > 0 ? 'session inner' : 'session'}>
+      <td class="session-choose">
+        <input
+          type="checkbox"
+          checked={isChosen}
+          aria-label={`Choose ${title || id} to compare`}
+          onChange={() => onToggle(id)}
+        />
+      </td>
+      <th scope="row" class="session-name" style={depth > 0 ? { paddingLeft: `${depth * 20}px` } : undefined}>
+        <div class="session-line">
+          <a href={`#/session/${encodeURIComponent(id)}`} class="session-link">
+            <span class="session-title">{title || name || id}</span>{' '}
+            <small class="session-sub">{describeOrigin(row)}</small>
+          </a>
+          {children}
+        </div>
+      </th>
+      <td class="session-state">
         {row.standing === 'damaged' ? (
           <span class="pill tone-bad">damaged</span>
         ) : (
@@ -89,23 +156,23 @@ function Row({ row, isChosen, onToggle }: RowProps) {
           <small>{reason.replaceAll('_', ' ')}</small>
         )}
         {wakeAt !== null && <small>until {formatWakeTime(wakeAt)}</small>}
-      </span>
-      <span class="session-number">
-        {steps === null ? '—' : formatCount(steps)}
-        <small>{steps === 1 ? 'step' : 'steps'}</small>
-      </span>
-      <span class="session-number">
+      </td>
+      <td class="session-fact">{agent}</td>
+      <td class="session-fact">{models.join(', ')}</td>
+      <td class="session-fact number">
+        {steps === null ? '–' : formatCount(steps)}
+        <small>{steps === 1 ? ' step' : ' steps'}</small>
+      </td>
+      <td class="session-fact number">{formatDuration(Math.max(0, updatedAt - createdAt))}</td>
+      <td class="session-fact number">
         {formatShort(tokens)}
-        <small>tokens</small>
-      </span>
-      <span class="session-number">
-        {formatMoney(cost)}
-        <small>cost</small>
-      </span>
-      <time class="session-time" dateTime={new Date(updatedAt).toISOString()}>
-        {formatAgo(updatedAt, Date.now())}
-      </time>
-    </div>
+        <small> tok</small>
+      </td>
+      <td class="session-fact number">{formatMoney(cost)}</td>
+      <td class="session-fact number">
+        <time dateTime={new Date(updatedAt).toISOString()}>{formatAgo(updatedAt, Date.now())}</time>
+      </td>
+    </tr>
   )
 }
 

@@ -1,15 +1,15 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import { formatCount } from '../../core/format/format-words.js'
 import type { LiveMessage, SessionRow, SessionsView } from '../protocol.js'
-import { findTerm, longestQuery, replaceTerm, type SessionSort, sessionStandings } from '../session-query.js'
-import type { Source } from './data-source.js'
+import { findTerm, longestQuery, replaceTerm, sessionStandings } from '../session-query.js'
+import { type Source, SourceError } from './data-source.js'
 import { Loading, Trouble } from './loading.js'
 import { useWrittenAddress } from './page.js'
 import { useKeys } from './run-hooks.js'
 import { RunScreen } from './run-screen.js'
 import { SessionDays, SharedBudgets } from './session-days.js'
-import { SessionFilters } from './session-filters.js'
-import { SessionList } from './session-list.js'
+import { SavedViews, SessionFilters } from './session-filters.js'
+import { SessionRows, SessionTable } from './session-list.js'
 
 const titles: Record<SessionRow['standing'], string> = {
   waiting: 'Waiting for you',
@@ -43,18 +43,20 @@ export function LatestScreen({ source, onProblem }: ScreenProps) {
 /** Sessions of the store. Sessions that wait for a person come first. */
 export function SessionsScreen({ source, query, onProblem }: ScreenProps & { query: string }) {
   const [q, setQuery] = useState(query)
-  const [sort, setSort] = useState<SessionSort>('standing')
+  const [sort, setSort] = useState('standing')
   const [chosen, choose] = useState<readonly string[]>([])
   const field = useRef<HTMLInputElement>(null)
-  const { view, error, reload, loadMore } = useFoundSessions(source, { q, sort }, onProblem)
+  const { view: found, error, reload, loadMore } = useFoundSessions(source, { q, sort }, onProblem)
   useKeys(({ key }) => {
     if (key !== '/') return false
     field.current?.focus()
     return true
   })
   useWrittenAddress(q.trim() === '' ? '#/' : `#/find/${encodeURIComponent(q)}`)
-  if (error !== null && !view) return <Trouble error={error} onRetry={reload} />
-  if (!view) return <Loading what="Loading the sessions" />
+  const isBadQuery = error instanceof SourceError && error.code === 'invalid_option'
+  if (error !== null && !isBadQuery && !found) return <Trouble error={error} onRetry={reload} />
+  if (!found && !isBadQuery) return <Loading what="Loading the sessions" />
+  const view = found ?? noSessions
   const { sessions, total, store, readOnly } = view
   const toggle = (id: string): void =>
     choose((before) => (before.includes(id) ? before.filter((one) => one !== id) : [...before.slice(-1), id]))
@@ -62,12 +64,12 @@ export function SessionsScreen({ source, query, onProblem }: ScreenProps & { que
   return (
     <main class="sessions">
       <header class="sessions-head">
-        <h1>Sessions</h1>
-        <p class="lead" role="status">
-          {describeCount(view, q)}
-          {store !== 'sessions' && ` · ${store}`}
-        </p>
         <div class="sessions-tools">
+          <h1>Sessions</h1>
+          <p class="lead" role="status">
+            {describeCount(view, q)}
+            {store !== 'sessions' && ` · ${store}`}
+          </p>
           <label class="search">
             <span class="sr">Search</span>
             <input
@@ -87,7 +89,26 @@ export function SessionsScreen({ source, query, onProblem }: ScreenProps & { que
             </a>
           )}
         </div>
-        <SessionFilters facets={view.facets} q={q} sort={sort} onQuery={setQuery} onSort={setSort} />
+        <div class="sessions-tools">
+          <SessionFilters facets={view.facets} q={q} sort={sort} onQuery={setQuery} onSort={setSort} />
+          <SavedViews
+            views={view.views}
+            q={q}
+            sort={sort}
+            onShow={(shown) => {
+              setQuery(shown.q)
+              setSort(shown.sort)
+            }}
+            onSave={(views) => {
+              source
+                .saveViews(views)
+                .then(reload)
+                .catch((trouble: unknown) =>
+                  onProblem(trouble instanceof Error ? trouble.message : String(trouble)),
+                )
+            }}
+          />
+        </div>
         <SessionDays days={view.days} onReason={(reason) => setQuery(replaceTerm(q, 'reason:', reason))} />
         <SharedBudgets budgets={view.budgets} />
         {readOnly !== null && <p class="read-only">{readOnly}</p>}
@@ -98,28 +119,56 @@ export function SessionsScreen({ source, query, onProblem }: ScreenProps & { que
         </p>
       )}
       {total === 0 && error === null && <EmptyList view={view} q={q} />}
-      {sort === 'standing' ? (
-        sessionStandings
-          .map((standing) => ({ standing, rows: sessions.filter((row) => row.standing === standing) }))
-          .filter(({ rows }) => rows.length > 0)
-          .map(({ standing, rows }) => (
-            <section key={standing} class={`group group-${standing}`} aria-labelledby={`group-${standing}`}>
-              <h2 id={`group-${standing}`}>
-                {titles[standing]} <small>{formatCount(view.counts[standing] ?? rows.length)}</small>
-              </h2>
-              <SessionList rows={rows} source={source} chosen={chosen} onToggle={toggle} />
-            </section>
-          ))
-      ) : (
-        <section class="group" aria-label="Sessions">
-          <SessionList rows={sessions} source={source} chosen={chosen} onToggle={toggle} />
-        </section>
+      {sessions.length > 0 && (
+        <SessionTable sort={sort} onSort={setSort}>
+          {groupRows(sessions, sort).map(({ standing, rows }) => (
+            <tbody key={standing} class={`group group-${standing}`}>
+              {standing !== 'all' && (
+                <tr>
+                  <th colSpan={10} scope="rowgroup">
+                    <h2>
+                      {titles[standing]} <small>{formatCount(view.counts[standing] ?? rows.length)}</small>
+                    </h2>
+                  </th>
+                </tr>
+              )}
+              <SessionRows rows={rows} source={source} chosen={chosen} onToggle={toggle} />
+            </tbody>
+          ))}
+        </SessionTable>
       )}
       {total > sessions.length && sessions.length > 0 && (
         <More count={total - sessions.length} shown={sessions.length} onMore={loadMore} />
       )}
     </main>
   )
+}
+
+/** One group per status in the default order, otherwise all rows in one. */
+function groupRows(
+  sessions: readonly SessionRow[],
+  sort: string,
+): { standing: SessionRow['standing'] | 'all'; rows: readonly SessionRow[] }[] {
+  if (sort !== 'standing') return [{ standing: 'all', rows: sessions }]
+  return sessionStandings
+    .map((standing) => ({ standing, rows: sessions.filter((row) => row.standing === standing) }))
+    .filter(({ rows }) => rows.length > 0)
+}
+
+/** Shown while the first search is invalid. */
+const noSessions: SessionsView = {
+  store: 'sessions',
+  readOnly: null,
+  sessions: [],
+  total: 0,
+  counts: {},
+  known: 0,
+  unread: 0,
+  isWhole: true,
+  facets: {},
+  days: [],
+  budgets: [],
+  views: [],
 }
 
 function describeCount({ total, known, unread, isWhole }: SessionsView, q: string): string {
@@ -199,7 +248,7 @@ interface FoundSessions {
 
 function useFoundSessions(
   source: Source,
-  { q, sort }: { q: string; sort: SessionSort },
+  { q, sort }: { q: string; sort: string },
   onProblem: (problem: string | null) => void,
 ): FoundSessions {
   const [view, setView] = useState<SessionsView | null>(null)

@@ -1,6 +1,6 @@
 import { formatCount, formatDuration, formatMoney } from '../../core/format/format-words.js'
 import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
-import type { SessionView, SettledCall } from '../protocol.js'
+import type { RecordRow, SessionRow, SessionView, SettledCall } from '../protocol.js'
 import { formatShort } from './format.js'
 import { flagWords, Icon, sortFlags } from './icons.js'
 import { showOnSmallScreen, useLatest } from './run-hooks.js'
@@ -20,6 +20,7 @@ const linesAround = 12
 
 interface StepsProps {
   steps: readonly RunStep[]
+  marks: ReadonlyMap<RunStep, SessionRow['marks'][number] | undefined>
   words: string
   place: number
   parent: string | null
@@ -29,7 +30,7 @@ interface StepsProps {
 }
 
 /** The steps of a session, one per line. */
-export function StepsPane({ steps, words, place, parent, load, onWords, onPlace }: StepsProps) {
+export function StepsPane({ steps, marks, words, place, parent, load, onWords, onPlace }: StepsProps) {
   const [opened, setOpened] = useState<ReadonlySet<string>>(new Set())
   const [shownChildren, setShownChildren] = useState<ReadonlyMap<string, SessionView | null>>(new Map())
   const found = useMemo(() => findSteps(steps, words), [steps, words])
@@ -120,6 +121,7 @@ export function StepsPane({ steps, words, place, parent, load, onWords, onPlace 
               {line.kind === 'steps' ? (
                 <Line
                   line={line.line}
+                  mark={marks.get(line.line.steps[0])}
                   isCurrent={from + index === current}
                   longest={longest}
                   onPlace={onPlace}
@@ -145,6 +147,16 @@ export function StepsPane({ steps, words, place, parent, load, onWords, onPlace 
 
 export function findSteps(steps: readonly RunStep[], words: string): RunStep[] {
   return words.trim() === '' ? [...steps] : steps.filter(createStepFilter(words))
+}
+
+/** The mark of a step, which may be on any of its records. */
+export function findMark(
+  { from, to }: Pick<RunStep, 'from' | 'to'>,
+  rows: readonly RecordRow[],
+  marks: SessionRow['marks'],
+): SessionRow['marks'][number] | undefined {
+  const [first, last] = [rows[from]?.seq ?? 0, rows[to]?.seq ?? 0]
+  return marks.find(({ seq }) => seq >= first && seq <= last)
 }
 
 type ListLine =
@@ -178,6 +190,7 @@ function listLines(
 
 interface LineProps {
   line: StepLine
+  mark: SessionRow['marks'][number] | undefined
   isCurrent: boolean
   longest: number
   onPlace: (place: number) => void
@@ -186,11 +199,11 @@ interface LineProps {
 
 /** Memoized, because moving to another record changes only two lines. */
 function Line(props: LineProps) {
-  const { line, isCurrent, longest } = props
-  return useMemo(() => renderLine(props), [line, isCurrent, longest])
+  const { line, mark, isCurrent, longest } = props
+  return useMemo(() => renderLine(props), [line, mark, isCurrent, longest])
 }
 
-function renderLine({ line: { steps, isMerged }, isCurrent, longest, onPlace, onToggle }: LineProps) {
+function renderLine({ line: { steps, isMerged }, mark, isCurrent, longest, onPlace, onToggle }: LineProps) {
   const [first] = steps
   const last = steps.at(-1) ?? first
   return (
@@ -206,7 +219,7 @@ function renderLine({ line: { steps, isMerged }, isCurrent, longest, onPlace, on
       {...(isMerged && { 'aria-expanded': false })}
     >
       <span class="step-number">{isMerged ? `${first.step}–${last.step}` : first.step}</span>
-      <Said step={first} times={steps.length} />
+      <Said step={first} times={steps.length} mark={isMerged ? undefined : mark} />
       {isMerged ? (
         <span class="step-took">
           {formatDuration(steps.reduce((sum, { ms }) => sum + ms, 0))} ·{' '}
@@ -220,7 +233,7 @@ function renderLine({ line: { steps, isMerged }, isCurrent, longest, onPlace, on
 }
 
 /** The calls of a step with their outcome, or else the model's answer. */
-function Said({ step, times = 1 }: { step: RunStep; times?: number }) {
+function Said({ step, times = 1, mark }: { step: RunStep; times?: number; mark?: LineProps['mark'] }) {
   const { calls, open, handedTo, label } = step
   const groups = groupCalls(calls)
   return (
@@ -241,6 +254,12 @@ function Said({ step, times = 1 }: { step: RunStep; times?: number }) {
       ))}
       {handedTo !== null && <span class="step-call">→ {handedTo}</span>}
       {groups.length === 0 && open.length === 0 && label}
+      {mark && (
+        <span class={`step-mark mark-${mark.mark}`} title={mark.note || `marked as ${mark.mark}`}>
+          <Icon name={mark.mark} size={14} />
+          <span class="sr">marked as {mark.mark}</span>
+        </span>
+      )}
       {sortFlags(step.flags.filter((flag) => flag !== 'block' && flag !== 'wait')).map((flag) => (
         <span key={flag} class={`step-flag flag-${flag}`} title={flagWords[flag]}>
           <Icon name={flag} size={13} />

@@ -25,6 +25,7 @@ export function toPercent(share: number): string {
 interface LanesProps extends Pick<SessionView, 'rows' | 'bars' | 'gaps'> {
   axis: Axis
   areLanesShown: boolean
+  now: number | undefined
   load: (id: string) => Promise<SessionView>
   isDue: boolean
   isByTime: boolean
@@ -101,7 +102,7 @@ export function TimelineLanes(props: LanesProps) {
                       : { title: formatMerged(merged) })}
                   >
                     {right - left > 0.03 && (
-                      <span>{merged === null ? formatBar(bar) : formatMerged(merged)}</span>
+                      <span>{merged === null ? formatBar(bar, props.now) : formatMerged(merged)}</span>
                     )}
                   </div>
                 ))}
@@ -151,8 +152,9 @@ function toSpan(from: number, to: number): { left: string; width: string } {
   return { left: toPercent(left), width: toPercent(Math.max(0, right - left)) }
 }
 
-function formatBar({ label, from, to }: Bar): string {
-  return to === null ? label : `${label} ${formatDuration(to - from)}`
+function formatBar({ label, from, to }: Bar, now?: number): string {
+  const end = to ?? now
+  return end === undefined ? label : `${label} ${formatDuration(Math.max(0, end - from))}`
 }
 
 /** `12 look_up, 3 read_file · 40 ms` */

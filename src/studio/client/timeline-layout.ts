@@ -44,10 +44,16 @@ const shareOfRest = 0.1
 /** Room after the last record for open bars. */
 const roomAtEnd = 0.04
 
-/** An axis by time. Waits for people and time without a process are shortened. */
-export function createTimeAxis(rows: readonly RecordRow[], gaps: SessionView['gaps']): Axis {
-  const lengths = rows.slice(1).map((row, i) => {
-    const before = rows[i] ?? row
+/**
+ * An axis by time. Waits for people and time without a process are shortened. `now` is the end of the axis of an active
+ * run.
+ */
+export function createTimeAxis(rows: readonly RecordRow[], gaps: SessionView['gaps'], now?: number): Axis {
+  const last = rows.at(-1)
+  const isActive = now !== undefined && last !== undefined && now > last.at && atWork.has(last.state)
+  const points = isActive ? [...rows, { at: now, state: last.state }] : rows
+  const lengths = points.slice(1).map((row, i) => {
+    const before = points[i] ?? row
     const ms = Math.max(0, row.at - before.at)
     const isLost = gaps.some(({ from, to }) => from <= before.at && to >= row.at)
     return { ms, isRest: isLost || !atWork.has(before.state) }
@@ -61,10 +67,10 @@ export function createTimeAxis(rows: readonly RecordRow[], gaps: SessionView['ga
   for (const width of widths) places.push((places.at(-1) ?? 0) + (width / whole) * (1 - roomAtEnd))
   const at = (place: number): number => places[place] ?? 1
   let latest = 0
-  const times = rows.map((row) => (latest = Math.max(latest, row.at)))
+  const times = points.map((row) => (latest = Math.max(latest, row.at)))
   const timeAt = (time: number): number => {
     const place = Math.max(0, countUpTo(times, time) - 1)
-    const [from, to] = [rows[place], rows[place + 1]]
+    const [from, to] = [points[place], points[place + 1]]
     if (!from || !to || to.at <= from.at) return at(place)
     return at(place) + ((time - from.at) / (to.at - from.at)) * (at(place + 1) - at(place))
   }
@@ -85,7 +91,7 @@ export function createTimeAxis(rows: readonly RecordRow[], gaps: SessionView['ga
       Array.from({ length: mostTicks }, (_, i) =>
         findNearest(places, (i / (mostTicks - 1)) * (1 - roomAtEnd)),
       ),
-      rows,
+      points,
       at,
     ),
     cuts: lengths.flatMap(({ ms, isRest }, i) =>
@@ -157,7 +163,7 @@ function findNearest(places: readonly number[], x: number): number {
 /** Omits labels that overlap or repeat. */
 function createTicks(
   places: readonly number[],
-  rows: readonly RecordRow[],
+  rows: readonly Pick<RecordRow, 'at'>[],
   at: (place: number) => number,
 ): Axis['ticks'] {
   const start = rows[0]?.at ?? 0

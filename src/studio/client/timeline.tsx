@@ -18,6 +18,8 @@ interface TimelineProps {
   view: SessionView
   place: number
   areLanesShown: boolean
+  /** The current time of an active run. */
+  now: number | undefined
   load: (id: string) => Promise<SessionView>
   loadMoment: (seq: number) => Promise<MomentView | null>
   onPlace: (place: number) => void
@@ -31,7 +33,7 @@ const dragPixels = 5
  * same information. Dragging over the lanes zooms. Dragging over the states, marks or times moves through the
  * records.
  */
-export function Timeline({ view, place, areLanesShown, load, loadMoment, onPlace }: TimelineProps) {
+export function Timeline({ view, place, areLanesShown, now, load, loadMoment, onPlace }: TimelineProps) {
   const { rows, bars, gaps } = view
   // With many bars, the rest of the page is drawn first.
   const [isDue, setDue] = useState(rows.length < 200)
@@ -45,14 +47,14 @@ export function Timeline({ view, place, areLanesShown, load, loadMoment, onPlace
   const [zoom, setZoom] = useState(whole)
   const [hovered, setHovered] = useState<{ bar: Bar; x: number } | null>(null)
   const axis = useMemo(() => {
-    const plain = isByTime ? createTimeAxis(rows, gaps) : createRecordAxis(rows)
+    const plain = isByTime ? createTimeAxis(rows, gaps, now) : createRecordAxis(rows)
     return zoom === whole ? plain : zoomAxis(plain, zoom, rows)
-  }, [rows, gaps, isByTime, zoom])
+  }, [rows, gaps, isByTime, zoom, now])
   const isZoomed = zoom !== whole
   const body = useMemo(
     () => (
       <TimelineLanes
-        {...{ rows, bars, gaps, axis, areLanesShown, isDue, load, areChildrenOpen, openChildren }}
+        {...{ rows, bars, gaps, axis, now, areLanesShown, isDue, load, areChildrenOpen, openChildren }}
         {...{ isByTime, isZoomed }}
         spaceByTime={spaceByTime}
         onWhole={() => setZoom(whole)}

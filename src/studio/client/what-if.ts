@@ -2,11 +2,17 @@ import { formatCount, formatMoney } from '../../core/format/format-words.js'
 import type { Decision, ForkEdit, RecordRow, ShownMessage } from '../protocol.js'
 import type { RunStep } from './run-steps.js'
 
-/** A change that a user wants to try, and the record at which the fork starts. */
-export type WhatIf = { at: number } & (
-  | { edit: ForkEdit }
-  | { decided: Decision; call: Pick<ShownMessage['calls'][number], 'id' | 'name' | 'arguments'> }
-)
+type Call = Pick<ShownMessage['calls'][number], 'id' | 'name' | 'arguments' | 'result'>
+
+/** A change that a user wants to try, and the record at which the fork starts. `call` is the call that it concerns. */
+export type WhatIf = { at: number } & ({ edit: ForkEdit; call?: Call } | { decided: Decision; call: Call })
+
+/** The change that was tried last, for another attempt from the comparison. */
+export const lastTried: { id: string; wanted: WhatIf | null; isDue: boolean } = {
+  id: '',
+  wanted: null,
+  isDue: false,
+}
 
 /** Describes the records that a fork at this record drops and the calls that may run again. */
 export function describeFork(

@@ -68,10 +68,11 @@ export function describeRun(): void {
       await page.keyboard.press(' ')
       expect(await button.getAttribute('aria-label')).toBe('Play')
       for (const [key, name] of [
-        ['2', 'Record'],
+        ['2', 'Request'],
         ['3', 'State'],
         ['4', 'Guards'],
-        ['5', 'Budget'],
+        ['5', 'Cost'],
+        ['6', 'Record'],
         ['1', 'Transcript'],
       ] as const) {
         await page.keyboard.press(key)
@@ -92,7 +93,7 @@ export function describeRun(): void {
         )
       }
       // The raw record tab shows which moment is displayed.
-      await page.keyboard.press('2')
+      await page.keyboard.press('6')
       for (let at = 1; at <= records; at += 1) await step(start - at)
       await page.keyboard.press('1')
       await page.waitForSelector('.panel .message')
@@ -169,7 +170,7 @@ export function describeRun(): void {
       expect(await page.locator('.lane .folds[aria-expanded=true]').count()).toBe(1)
       await page.click('.lane .folds')
       await page.locator('.lane-children .bar').click()
-      await page.keyboard.press('2')
+      await page.keyboard.press('6')
       await page.click('.panel a:has-text("check_price")')
       await page.waitForSelector('h1:has-text("check_price")')
     })
@@ -261,6 +262,7 @@ export function describeRun(): void {
       }
       expect(await page.locator('.dock-now').textContent()).toContain('RUNNING › asking › requesting')
       // In the picture, which is wider than the page, the name of the active state.
+      await page.keyboard.press('7')
       for (const key of ['ArrowRight', 'End']) {
         await page.keyboard.press(key)
         await page.evaluate(() => document.querySelector('.picture')?.scrollIntoView())

@@ -59,7 +59,7 @@ export const screens: readonly Screen[] = [
         return found !== '0' && found !== all && !said.includes('still being read')
       })
       await page.click('.sub-agents')
-      await page.waitForSelector('.session-list .session-list')
+      await page.waitForSelector('.session.inner')
     },
   },
   {
@@ -81,7 +81,24 @@ export const screens: readonly Screen[] = [
       await page.waitForSelector('.run-title h1:has-text("check_price")')
     },
   }),
-  run('run-in-the-middle', 'books', 'paid/9', { act: press('2') }),
+  run('run-in-the-middle', 'books', 'paid/9', { act: press('6') }),
+  run('run-request', 'books', 'paid', {
+    act: async (page) => {
+      await press('2')(page)
+      await page.waitForSelector('.request .call')
+    },
+  }),
+  run('run-cost', 'books', 'paid', { act: press('5') }),
+  run('run-marked', 'books', 'short', {
+    act: async (page) => {
+      await page.getByRole('button', { name: 'Bad', exact: true }).click()
+      await page.getByRole('button', { name: 'Note', exact: true }).click()
+      await page.getByLabel('Note on step 1').fill('It was grey.')
+      await page.keyboard.press('Enter')
+      await page.waitForSelector('.step-mark[title="It was grey."]')
+    },
+  }),
+  run('run-keys', 'books', 'short', { act: press('?') }),
   run('run-halted', 'questions', 'rollout', { act: press('4') }),
   run('run-failed-call', 'questions', 'trips', {
     act: async (page) => {
@@ -154,6 +171,7 @@ export const screens: readonly Screen[] = [
   { name: 'chart-state', of: 'books', hash: '#/chart/RUNNING.asking.requesting', until: '.about h1' },
   { name: 'file', of: 'file', hash: '', until: message },
   run('stately-offline', 'stately', 'limit', {
+    until: '.chart',
     prepare: (page) => page.clock.install(),
     act: async (page) => {
       await page.waitForSelector('.picture svg')

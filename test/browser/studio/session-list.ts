@@ -1,4 +1,4 @@
-import { openPageForEach, page, stage } from './visit.js'
+import { forgive, openPageForEach, page, stage } from './visit.js'
 
 export function describeSessionList(): void {
   describe('the list of sessions', () => {
@@ -11,6 +11,68 @@ export function describeSessionList(): void {
       await page.keyboard.type('last year')
       await page.waitForFunction(() => document.querySelectorAll('.session').length === 1)
       expect(await page.locator('.session-title').first().textContent()).toContain('last year')
+    })
+
+    it('is a table that its headers sort, both ways and back', async () => {
+      const numbers = async (column: number) =>
+        (await page.locator(`.session td:nth-child(${column})`).allTextContents()).map(
+          (text) => Number.parseFloat(text.replaceAll(',', '')) * (/\dk/.test(text) ? 1_000 : 1),
+        )
+      const waitForFirst = (title: string) => page.waitForSelector(`.session >> nth=0 >> text=${title}`)
+      expect(await page.locator('.session-list thead th').allTextContents()).toEqual([
+        'Compare',
+        'Session',
+        'State',
+        'Agent',
+        'Model',
+        'Steps',
+        'Duration',
+        'Tokens',
+        'Cost',
+        'Age',
+      ])
+      const header = page.locator('thead th:has-text("Tokens")')
+      const sortOf = () => header.getAttribute('aria-sort')
+      expect(await sortOf()).toBeNull()
+      await header.locator('button').click()
+      await waitForFirst('Read the whole book')
+      expect(await sortOf()).toBe('descending')
+      const down = await numbers(8)
+      expect(down).toEqual(down.toSorted((a, b) => b - a))
+      await header.locator('button').click()
+      await page.waitForSelector('.session:last-child >> text=Read the whole book')
+      expect(await sortOf()).toBe('ascending')
+      expect(await numbers(8)).toEqual(down.toReversed())
+      await header.locator('button').click()
+      await page.waitForSelector('.group-waiting')
+      expect(await page.locator('.session td:nth-child(5)').first().textContent()).toBe('gpt-5-mini')
+    })
+
+    it('saves a search as a view, shows it again and deletes it', async () => {
+      await page.fill('.search input', 'state:completed')
+      await page.fill('.save-view input', 'Done')
+      await page.keyboard.press('Enter')
+      const view = page.getByRole('button', { name: 'Done', exact: true })
+      await view.waitFor()
+      await page.evaluate(() => (location.hash = '#/'))
+      await page.reload()
+      await view.click()
+      await page.waitForFunction(() => location.hash === '#/find/state%3Acompleted')
+      expect(await view.getAttribute('aria-pressed')).toBe('true')
+      await page.click('text=Delete view Done')
+      await view.waitFor({ state: 'detached' })
+    })
+
+    it('keeps the search and says what was meant when a filter has a wrong value', async () => {
+      await page.goto(`${page.url().replace(/#.*/, '')}#/find/state%3Aeror`)
+      await page.reload()
+      await page.waitForSelector('[role=alert]')
+      expect(await page.locator('[role=alert]').textContent()).toBe(
+        "Unknown state 'eror': did you mean error?",
+      )
+      expect(await page.locator('.search input').inputValue()).toBe('state:eror')
+      expect(await page.locator('text=No matching sessions').count()).toBe(0)
+      forgive('400')
     })
 
     it('tells of one that begins while it is open', async () => {
@@ -49,6 +111,11 @@ export function describeSessionList(): void {
       )
       await page.waitForSelector('.group-running', { state: 'detached' })
       expect(await page.locator('.session:has-text("live-")').count()).toBe(50)
+      await page.setViewportSize({ width: 1440, height: 900 })
+      const seen = await page
+        .locator('.session')
+        .evaluateAll((rows) => rows.filter((row) => row.getBoundingClientRect().bottom <= innerHeight).length)
+      expect(seen).toBeGreaterThanOrEqual(12)
       const { frames, changes } = await page.evaluate(
         () => (globalThis as unknown as { seen: { frames: number; changes: number } }).seen,
       )

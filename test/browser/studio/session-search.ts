@@ -48,9 +48,7 @@ export function describeSessionSearch(): void {
       const before = (await titles()).length
       await page.locator('.sub-agents').first().click()
       await waitForTitles(before + 1)
-      expect(await page.locator('.session-list .session-list .session-sub').textContent()).toContain(
-        'sub-agent of',
-      )
+      expect(await page.locator('.session.inner .session-sub').textContent()).toContain('sub-agent of')
     })
 
     it('shows what sessions cost by day, and why some failed, each reason a filter', async () => {

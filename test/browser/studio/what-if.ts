@@ -93,7 +93,7 @@ export function describeWhatIf(): void {
     })
 
     it('says at a fork in which nothing is changed where to change one thing', async () => {
-      await page.click('text=Fork from here')
+      await page.getByRole('button', { name: 'What if', exact: true }).click()
       await page.waitForSelector('.fork')
       expect(await page.locator('.fork').textContent()).toMatch(
         /To change a message, .*a decision or the instructions, close this dialog and use the pencil/,

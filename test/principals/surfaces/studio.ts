@@ -68,6 +68,10 @@ export const studioSurfaces: Surface[] = [
   answer('continue', () => ({ type: 'steer', text: 'Be quick.' }), 'steer'),
   answer('stop', () => ({ type: 'pause' }), 'pause'),
   answer('stop', () => ({ type: 'cancel' }), 'cancel'),
+  surface('marks', 'mark', () => ({
+    path: paths.marks(session),
+    body: { seq: 1, mark: 'bad', note: 'Too slow.' },
+  })),
   surface('fork', 'fork', () => ({ path: paths.fork(session), body: { at: 2 } })),
   surface('fork', 'fork and run', () => ({ path: paths.fork(session), body: { at: 2, run: true } })),
   surface('fork', 'fork and run', () => ({

@@ -1,0 +1,130 @@
+import { useState } from 'preact/hooks'
+import { formatCount, formatMoney } from '../../core/format/format-words.js'
+import type { RequestView } from '../protocol.js'
+import { formatJson } from './format.js'
+import { JsonTree, LongText } from './json-tree.js'
+import { Loading, Trouble, useLoaded } from './loading.js'
+
+interface RequestProps {
+  /** The record that ends the request. 0 if the step has none yet. */
+  seq: number
+  load: (seq: number, all: boolean) => Promise<RequestView>
+}
+
+/** The request of a step to the model, and its raw response. */
+export function RequestTab({ seq, load }: RequestProps) {
+  const [all, setAll] = useState(false)
+  const { value, error, reload } = useLoaded(`${seq} ${all}`, () =>
+    seq === 0 ? Promise.resolve(null) : load(seq, all),
+  )
+  if (seq === 0) return <p class="empty">This step has no answer yet.</p>
+  if (error !== null) return <Trouble error={error} onRetry={reload} isPart />
+  if (value === null) return <Loading what="Loading the request" />
+  const { model, answer, instructions, messages, total, nudges, tools, settings, response } = value
+  return (
+    <div class="stack request">
+      <dl class="facts">
+        <Fact name="Model" value={answer?.model ?? model?.name} />
+        {model && <Fact name="Provider" value={[model.provider, model.host].filter(Boolean).join(', ')} />}
+        <Fact name="Step" value={`${value.step}, record ${value.seq}`} />
+        {answer && (
+          <>
+            <Fact name="Stopped" value={answer.finishReason} />
+            <Fact
+              name="Tokens"
+              value={`${formatCount(answer.inputTokens)} in (${formatCount(answer.cachedTokens)} cached), ${formatCount(answer.outputTokens)} out${answer.reasoningTokens > 0 ? ` (${formatCount(answer.reasoningTokens)} reasoning)` : ''}${answer.isEstimated ? ', estimated' : ''}`}
+            />
+            <Fact name="Cost" value={answer.cost === null ? 'unknown price' : formatMoney(answer.cost)} />
+          </>
+        )}
+      </dl>
+      {settings === null && (
+        <p class="next">
+          The log does not contain instructions, schemas and settings. Start the studio with the agent of this
+          session to see them.
+        </p>
+      )}
+      {instructions !== null && (
+        <details>
+          <summary>Instructions</summary>
+          <pre tabIndex={0}>
+            <LongText text={instructions} />
+          </pre>
+        </details>
+      )}
+      <section>
+        <h2>
+          {all ? formatCount(total, 'message') : `${formatCount(messages.length, 'new message')} of ${total}`}
+        </h2>
+        <div class="segments" role="group" aria-label="Messages">
+          <button type="button" aria-pressed={!all} onClick={() => setAll(false)}>
+            New
+          </button>
+          <button type="button" aria-pressed={all} onClick={() => setAll(true)}>
+            All
+          </button>
+        </div>
+        {messages.map(({ id, role, text, calls }) => (
+          <div key={id} class="call">
+            <div class="call-head">
+              <span class="call-name">{role}</span>
+              <span class="call-status">{id}</span>
+            </div>
+            {text !== '' && (
+              <pre tabIndex={0}>
+                <LongText text={text} first={800} />
+              </pre>
+            )}
+            {calls.map(({ name, arguments: input }, index) => (
+              <pre key={index} tabIndex={0}>
+                {name} <LongText text={formatJson(input)} first={800} />
+              </pre>
+            ))}
+          </div>
+        ))}
+        {nudges.map((text, index) => (
+          <div key={index} class="call">
+            <div class="call-head">
+              <span class="call-name">nudge</span>
+              <span class="call-status">this request only</span>
+            </div>
+            <pre tabIndex={0}>
+              <LongText text={text} first={800} />
+            </pre>
+          </div>
+        ))}
+      </section>
+      <details>
+        <summary>{formatCount(tools.length, 'tool')}</summary>
+        {tools.map(({ name, description, parameters }) => (
+          <div key={name} class="call">
+            <div class="call-head">
+              <span class="call-name">{name}</span>
+            </div>
+            {description !== null && <p>{description}</p>}
+            {parameters !== null && <JsonTree value={parameters} name="parameters" />}
+          </div>
+        ))}
+      </details>
+      {settings !== null && (
+        <section>
+          <h2>Settings</h2>
+          <JsonTree value={settings} />
+        </section>
+      )}
+      <section>
+        <h2>Raw response</h2>
+        <JsonTree value={response} />
+      </section>
+    </div>
+  )
+}
+
+function Fact({ name, value }: { name: string; value: string | null | undefined }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{value ?? 'unknown'}</dd>
+    </div>
+  )
+}

@@ -1,0 +1,79 @@
+import { useState } from 'preact/hooks'
+import type { SessionRow } from '../protocol.js'
+import type { MarkRequest } from '../requests.js'
+import { Icon } from './icons.js'
+
+type Mark = SessionRow['marks'][number]
+
+interface MarksProps {
+  step: number
+  /** The record that gets the mark. */
+  seq: number
+  mark: Mark | undefined
+  onMark: (request: MarkRequest) => Promise<unknown>
+}
+
+const names: readonly (readonly [Mark['mark'], string])[] = [
+  ['good', 'Good'],
+  ['bad', 'Bad'],
+  ['note', 'Note'],
+]
+
+/** Buttons that mark a step. A pressed button removes the mark. */
+export function StepMarks({ step, seq, mark, onMark }: MarksProps) {
+  const [note, setNote] = useState<string | null>(null)
+  const [trouble, setTrouble] = useState('')
+  const at = mark?.seq ?? seq
+  const send = (kind: Mark['mark'] | null, text: string): void => {
+    setTrouble('')
+    onMark({ seq: at, mark: kind, note: text }).then(
+      () => setNote(null),
+      (error: unknown) => setTrouble(error instanceof Error ? error.message : String(error)),
+    )
+  }
+  const save = (event: Event): void => {
+    event.preventDefault()
+    const text = (note ?? '').trim()
+    const kind = mark?.mark ?? 'note'
+    send(text === '' && kind === 'note' ? null : kind, text)
+  }
+  return (
+    <span class="mark-buttons" role="group" aria-label={`Mark step ${step}`}>
+      {names.map(([kind, name]) => (
+        <button
+          key={kind}
+          type="button"
+          class={`icon mark-${kind}`}
+          aria-label={name}
+          title={kind === 'note' ? (mark?.note ?? name) || name : name}
+          aria-pressed={kind === 'note' ? (mark?.note ?? '') !== '' : mark?.mark === kind}
+          onClick={() => {
+            if (kind === 'note') setNote(note === null ? (mark?.note ?? '') : null)
+            else send(mark?.mark === kind ? (mark.note === '' ? null : 'note') : kind, mark?.note ?? '')
+          }}
+        >
+          <Icon name={kind} size={16} />
+        </button>
+      ))}
+      {note !== null && (
+        <form class="save-view" onSubmit={save}>
+          <input
+            type="text"
+            aria-label={`Note on step ${step}`}
+            placeholder="Note"
+            maxLength={2_000}
+            value={note}
+            ref={(field) => field?.focus()}
+            onInput={(event) => setNote(event.currentTarget.value)}
+          />
+          <button type="submit">Save</button>
+        </form>
+      )}
+      {trouble !== '' && (
+        <span class="refusal" role="alert">
+          {trouble}
+        </span>
+      )}
+    </span>
+  )
+}

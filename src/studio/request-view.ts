@@ -1,0 +1,161 @@
+import type { AgentContext } from '../../machines/agent/context.js'
+import type { AgentMachineEvent } from '../../machines/agent/machine-events.js'
+import { maskContext } from '../../machines/agent/mask-uncleared.js'
+import type { Message } from '../../machines/agent/messages.js'
+import { buildRequest } from '../core/effects/build-request.js'
+import { applyPlan } from '../core/effects/prepare-step.js'
+import { formatMessageText } from '../core/format/format-words.js'
+import { type AgentParts, isLostSpeaker, toSpeaker } from '../core/live/agent-parts.js'
+import type { ModelRequest } from '../core/models/provider.js'
+import type { RequestMessage, RequestView } from './protocol.js'
+import type { SessionFold } from './session-fold.js'
+import { isRequestEnd } from './session-query.js'
+import { findEffectiveInstructions, type SessionStep } from './session-step.js'
+import { toShownText, toShownValue } from './shown-values.js'
+import { findUsage } from './verdict.js'
+
+interface RequestOptions {
+  seq: number
+  /** Whether to include the messages that the previous request had. */
+  all: boolean
+  /** Undefined unless the studio has the agent of the session. */
+  parts: AgentParts | undefined
+}
+
+/**
+ * The request that this record ended. The log has its messages and its response. Instructions, schemas and settings come
+ * from the agent, so they are its current ones. Null for other records.
+ */
+export function createRequestView(
+  fold: SessionFold,
+  { seq, all, parts }: RequestOptions,
+): RequestView | null {
+  const step = fold.findStep(seq)
+  const context = step?.before.standing.run?.context
+  if (!step || !context || step.entry.type !== 'event' || !endsRequest(step.entry.event)) return null
+  const { event } = step.entry
+  const rebuilt = rebuildRequest(maskContext(context), event, parts)
+  const messages = rebuilt?.request.messages ?? maskContext(context).messages
+  const known = all ? new Set() : listEarlierMessages(fold, seq, parts)
+  const own = findEffectiveInstructions(step.before.standing, undefined)?.text
+  const instructions = rebuilt ? rebuilt.request.instructions : own
+  const tools = rebuilt?.request.tools ?? Object.keys(context.tools).map((name) => ({ name }))
+  return {
+    seq,
+    step: context.steps + 1,
+    model: rebuilt?.model ?? null,
+    instructions: instructions == null ? null : toShownText(instructions),
+    messages: messages.filter(({ id }) => !known.has(id)).map(toRequestMessage),
+    total: messages.length,
+    nudges: (rebuilt?.request.nudges ?? context.nudges).map((text) => toShownText(text)),
+    tools: tools.map((tool) => ({
+      name: tool.name,
+      description: 'description' in tool ? toShownText(tool.description) : null,
+      parameters: 'parameters' in tool ? toShownValue(tool.parameters) : null,
+    })),
+    settings: rebuilt ? listSettings(rebuilt.request) : null,
+    response: event.withheld ? withheldNote : toShownValue(getResponse(event)),
+    answer: createAnswer(step, event),
+  }
+}
+
+type RequestEnd = Extract<
+  AgentMachineEvent,
+  {
+    type:
+      | 'xstate.done.actor.model'
+      | 'xstate.done.actor.conclusion'
+      | 'xstate.error.actor.model'
+      | 'xstate.error.actor.conclusion'
+  }
+>
+
+const endsRequest = (event: AgentMachineEvent): event is RequestEnd =>
+  /^xstate\.(done|error)\.actor\.(model|conclusion)$/.test(event.type)
+
+const withheldNote = '[withheld: a shield decides what of it may be read]'
+
+/** Null without the agent, or if it no longer has the model or the speaker of the request. */
+function rebuildRequest(
+  context: AgentContext,
+  { type }: Pick<RequestEnd, 'type'>,
+  parts: AgentParts | undefined,
+): { request: ModelRequest; model: RequestView['model'] } | null {
+  if (!parts || isLostSpeaker(parts.tools, context.speaker)) return null
+  const concludes = type.endsWith('conclusion')
+  const model = context.plan?.model
+  if (model !== undefined && !Object.hasOwn(parts.models ?? {}, model)) return null
+  const own = applyPlan(toSpeaker(parts, context.speaker), concludes ? null : context)
+  return {
+    request: buildRequest(own, context, concludes),
+    model: {
+      name: own.model.model,
+      provider: own.model.provider,
+      host: own.model.endpoint ? `${own.model.endpoint.host}:${own.model.endpoint.port}` : null,
+    },
+  }
+}
+
+/** The ids of the messages of the previous request. */
+function listEarlierMessages(
+  fold: SessionFold,
+  seq: number,
+  parts: AgentParts | undefined,
+): ReadonlySet<string> {
+  const row = fold.rows.findLast((one) => one.seq < seq && isRequestEnd(one))
+  const before = row && fold.findStep(row.seq)
+  const context = before?.before.standing.run?.context
+  if (!context || before.entry.type !== 'event' || !endsRequest(before.entry.event)) return new Set()
+  const rebuilt = rebuildRequest(context, before.entry.event, parts)
+  return new Set((rebuilt?.request.messages ?? context.messages).map(({ id }) => id))
+}
+
+function toRequestMessage(message: Message): RequestMessage {
+  const calls = message.role === 'assistant' ? (message.tool_calls ?? []) : []
+  return {
+    id: message.id,
+    role: message.role,
+    text: toShownText(formatMessageText(message)),
+    calls: calls.map(({ function: { name, arguments: text } }) => ({
+      name: toShownText(name, 200),
+      arguments: toShownText(text),
+    })),
+  }
+}
+
+function listSettings({
+  sampling,
+  toolChoice,
+  responseFormat,
+  stream,
+  extraBody,
+}: ModelRequest): Record<string, unknown> {
+  return toShownValue({
+    ...sampling,
+    ...(toolChoice !== undefined && { toolChoice }),
+    ...(responseFormat && { responseFormat }),
+    stream,
+    ...extraBody,
+  }) as Record<string, unknown>
+}
+
+function getResponse(event: RequestEnd): unknown {
+  return 'output' in event ? event.output.response : event.error
+}
+
+function createAnswer({ entry }: SessionStep, event: RequestEnd): RequestView['answer'] {
+  const usage = findUsage(entry)
+  if (!usage) return null
+  const { model, finishReason } =
+    'output' in event ? event.output.response : { model: null, finishReason: null }
+  return {
+    model: model === null ? null : toShownText(model, 200),
+    finishReason,
+    inputTokens: usage.inputTokens,
+    cachedTokens: usage.cachedInputTokens,
+    outputTokens: usage.outputTokens,
+    reasoningTokens: usage.reasoningTokens,
+    cost: usage.cost,
+    isEstimated: usage.estimated,
+  }
+}
