@@ -140,7 +140,9 @@ export function drawNumbers({ rows, verdict }: SessionView, top: number): string
 
 export function drawVisited({ session: { rows }, chart }: ExportedSession): string {
   const known = new Map(chart.transitions.map((one) => [one.id, one]))
-  return drawVisitedChart(chart, new Set(rows.flatMap((row) => [...row.taken, ...listStates(row, known)])))
+  const visited = new Set(rows.flatMap((row) => [...row.taken, ...listStates(row, known)]))
+  // Pictures have no titles to hover.
+  return drawVisitedChart(chart, visited).replaceAll(/<title>[^<]*<\/title>/g, '')
 }
 
 /** Scales and positions a chart next to the text in a picture of this height. */

@@ -2,18 +2,20 @@ import { escapeXml } from '../diagram/svg-parts.js'
 import type { ChartState, ChartTransition, ChartView } from './protocol.js'
 
 /**
- * Draws the visited part of the chart at text size for a narrow pane. Outer states are below each other, with their
- * active inner states, and a row per transition to another outer state. Uses the classes and names of the overview.
+ * Draws the visited part of the chart, or all of it, at text size for a narrow pane. Outer states are below each other,
+ * with their inner states, and a row per outer state that transitions lead to. Uses the classes and names of the overview.
  */
-export function drawVisitedChart(chart: ChartView, visited: ReadonlySet<string>): string {
-  const states = chart.states.filter(({ path, type }) => visited.has(path) && type !== 'history')
-  const taken = chart.transitions.filter(({ id }) => visited.has(id))
+export function drawVisitedChart(chart: ChartView, visited: ReadonlySet<string> | null): string {
+  const states = chart.states.filter(
+    ({ path, type }) => (visited?.has(path) ?? path !== anywhere) && type !== 'history',
+  )
+  const taken = chart.transitions.filter(({ id }) => visited?.has(id) ?? true)
   const tops: Pick<ChartState, 'path' | 'type'>[] = states.filter(({ path }) => !path.includes('.'))
   // Transitions from any state, such as a cancellation, are drawn above the last end state.
   if (taken.some(({ source, target }) => source === anywhere && target))
     tops.splice(-1, 0, { path: anywhere, type: 'atomic' })
   const words = readWords(chart)
-  const lanes = { count: 0 }
+  const lanes: Lanes = new Map()
   const boxes: Box[] = []
   let y = 12
   for (const { path, type } of tops) {
@@ -23,9 +25,9 @@ export function drawVisitedChart(chart: ChartView, visited: ReadonlySet<string>)
   }
   const byPath = new Map(boxes.map((box) => [box.path, box]))
   const ways = boxes.flatMap((box) => box.rows.flatMap((row) => drawWay(row, byPath.get(row.target), lanes)))
-  const width = boxWidth + edge * 2 + 14 + lanes.count * laneStep
+  const width = boxWidth + edge * 2 + 14 + lanes.size * laneStep
   const [style = ''] = styleElement.exec(chart.sheets[0]?.svg ?? '') ?? []
-  const title = escapeXml(`${chart.id}, visited by this run`)
+  const title = escapeXml(`${chart.id}, ${visited ? 'visited by this run' : 'the whole chart'}`)
   return `<svg role="img" aria-label="${title}" viewBox="0 0 ${width} ${y}" data-width="${width}" xmlns="http://www.w3.org/2000/svg">${style}${boxes.map(drawBox).join('')}${ways.join('')}</svg>`
 }
 
@@ -47,7 +49,8 @@ const columnGap = 20
 
 interface Row {
   ids: string[]
-  words: string
+  /** The conditions. */
+  words: string[]
   target: string
   y: number
 }
@@ -148,7 +151,7 @@ const hasInner = (path: string, states: readonly string[]): boolean =>
 
 const topOf = (path: string): string => path.split('.')[0] ?? path
 
-/** Transitions to other outer states, grouped by label. */
+/** Transitions to other outer states, grouped by target. */
 function groupWays(
   path: string,
   taken: readonly ChartTransition[],
@@ -159,9 +162,12 @@ function groupWays(
     if (to === null || topOf(source) !== path || topOf(to) === path) continue
     const said = words.get(id) ?? (description || guard || event)
     const target = topOf(to)
-    const group = groups.get(`${target} ${said}`)
-    if (group) group.ids.push(id)
-    else groups.set(`${target} ${said}`, { ids: [id], words: said, target })
+    const group = groups.get(target)
+    if (!group) groups.set(target, { ids: [id], words: [said], target })
+    else {
+      group.ids.push(id)
+      if (!group.words.includes(said)) group.words.push(said)
+    }
   }
   return groups.values()
 }
@@ -234,16 +240,31 @@ function getColors({ path, type }: Box): [fill: string, line: string] {
   return path === 'CANCELLED' ? ['#eef1f4', '#848d97'] : ['#fff3d1', '#9a6700']
 }
 
-function drawWay(row: Row, target: Box | undefined, lanes: { count: number }): string[] {
+/** Lines to the same state share a lane. */
+type Lanes = Map<string, number>
+
+const shownConditions = 2
+
+/** The first conditions of an arrow. The others are in its title. */
+function formatConditions({ words, target }: Row): string {
+  const more = words.length > shownConditions ? ` +${words.length - shownConditions}` : ''
+  const end = `${more} → ${target}`
+  const shown = words.slice(0, shownConditions).join(', ')
+  const room = 62 - end.length
+  return `${shown.length > room ? `${shown.slice(0, room - 1)}…` : shown}${end}`
+}
+
+function drawWay(row: Row, target: Box | undefined, lanes: Lanes): string[] {
   const text = (isTold: boolean): string => {
-    const said = `${row.words} → ${row.target}`
-    const shown = said.length > 62 ? `${said.slice(0, 61)}…` : said
-    return `<g class="${isTold ? 'told ' : ''}word" data-transition="${joinIds(row.ids)}"><text x="${edge + padding}" y="${row.y + 4}" fill="${quiet}" ${font} font-size="12">${escapeXml(shown)}</text></g>`
+    const shown = formatConditions(row)
+    const title = `<title>${escapeXml(`${row.words.join('\n')}\n→ ${row.target}`)}</title>`
+    return `<g class="${isTold ? 'told ' : ''}word" data-transition="${joinIds(row.ids)}">${title}<text x="${edge + padding}" y="${row.y + 4}" fill="${quiet}" ${font} font-size="12">${escapeXml(shown)}</text></g>`
   }
   if (!target) return [text(true)]
-  const lane = edge + boxWidth + 14 + lanes.count * laneStep
-  const end = target.y + 14 + (lanes.count % 3) * 5
-  lanes.count += 1
+  const at = lanes.get(row.target) ?? lanes.size
+  lanes.set(row.target, at)
+  const lane = edge + boxWidth + 14 + at * laneStep
+  const end = target.y + 14 + (at % 3) * 5
   const x = edge + boxWidth
   return [
     `<g class="way" data-transition="${joinIds(row.ids)}"><path class="line" d="M${x - 6},${row.y}H${lane}V${end}H${x + 7}" fill="none" stroke="#848d97" stroke-width="1.6"/><path class="head" d="M${x},${end}l8,-4v8z" fill="#848d97"/>${text(false)}</g>`,

@@ -47,7 +47,7 @@ export function ChartPane(props: ChartProps) {
   const { editor } = chart
   const isRun = props.moment !== undefined
   const canEdit = editor !== undefined && isRun
-  const [sheet, setSheet] = useState(canEdit ? 'stately' : isRun ? 'visited' : 'overview')
+  const [sheet, setSheet] = useState(canEdit ? 'stately' : isRun ? 'visited' : 'whole')
   const [isEditorReady, setEditorReady] = useState(false)
   const [overlay, setOverlay] = useState<Overlay>(props.overlays[0] ?? 'run')
   const transitions = useMemo(() => new Map(chart.transitions.map((one) => [one.id, one])), [chart])
@@ -55,19 +55,23 @@ export function ChartPane(props: ChartProps) {
   // The chart is redrawn only when the run visits something new.
   const visited = [...first.keys()].join('\n')
   const drawn = useMemo(
-    () => (sheet === 'visited' ? drawVisitedChart(chart, new Set(visited.split('\n'))) : ''),
+    () =>
+      sheet === 'visited'
+        ? drawVisitedChart(chart, new Set(visited.split('\n')))
+        : drawVisitedChart(chart, null),
     [chart, visited, sheet],
   )
   useKeys(({ key }) => {
     if (key !== 'c' || !isRun) return false
-    setSheet(sheet === 'visited' ? 'overview' : 'visited')
+    setSheet(sheet === 'visited' ? 'whole' : 'visited')
     return true
   })
-  const followed = sheet === 'follow' ? (findSheet(chart, active[0]) ?? chart.sheets[0]) : undefined
-  const shown =
-    sheet === 'visited'
-      ? { id: `visited ${visited}`, svg: drawn }
-      : (followed ?? chart.sheets.find(({ id }) => id === sheet) ?? chart.sheets[0])
+  const shown = (sheet === 'follow'
+    ? findSheet(chart, active[0])
+    : chart.sheets.find(({ id }) => id === sheet)) ?? {
+    id: sheet === 'visited' ? `visited ${visited}` : 'whole',
+    svg: drawn,
+  }
   const markOf = useMemo(
     () => createMarker({ chart, visits }, overlay, first, place),
     [chart, visits, overlay, first, place],
@@ -80,7 +84,7 @@ export function ChartPane(props: ChartProps) {
           <select value={sheet} onChange={(event) => setSheet(event.currentTarget.value)}>
             {canEdit && <option value="stately">Stately's editor</option>}
             {isRun && <option value="visited">What this run visited</option>}
-            <option value="overview">Overview</option>
+            <option value="whole">Whole chart</option>
             {row && <option value="follow">Follow the active state</option>}
             <option value="outline">Outline</option>
             <optgroup label="Sheets">
@@ -100,7 +104,7 @@ export function ChartPane(props: ChartProps) {
               aria-pressed={overlay === one}
               onClick={() => {
                 setOverlay(one)
-                if (one !== 'run' && sheet === 'visited') setSheet('overview')
+                if (one !== 'run' && sheet === 'visited') setSheet('whole')
                 props.onOverlay?.(one)
               }}
             >
@@ -118,7 +122,7 @@ export function ChartPane(props: ChartProps) {
           onReady={setEditorReady}
         />
       )}
-      {canEdit && sheet === 'stately' && isEditorReady ? null : sheet === 'outline' || !shown ? (
+      {canEdit && sheet === 'stately' && isEditorReady ? null : sheet === 'outline' ? (
         <Outline chart={chart} active={active} markOf={markOf} onState={onState} />
       ) : (
         <Sheet
@@ -146,9 +150,24 @@ interface SheetProps {
   onTransition: (ids: readonly string[]) => void
 }
 
+const zoomStep = 1.25
+
 export function Sheet({ svg, lit, row, ms, transitions, onState, onTransition }: SheetProps) {
   const box = useRef<HTMLDivElement>(null)
   const picture = useMemo(() => new Picture(svg), [svg])
+  /** Null for the width of the pane. */
+  const [zoom, setZoom] = useState<number | null>(null)
+  const drag = useRef<{ x: number; y: number; left: number; top: number; hasMoved: boolean } | null>(null)
+  useLayoutEffect(() => picture.setZoom(zoom), [picture, zoom])
+  const zoomBy = (factor: number): void => {
+    const now = picture.svg.getBoundingClientRect().width / picture.size.width
+    setZoom(Math.min(4, Math.max(0.2, now * factor)))
+  }
+  const fit = (): void => {
+    const { clientWidth = 0, clientHeight = 0 } = box.current ?? {}
+    const { width, height } = picture.size
+    setZoom(Math.min(clientWidth / width, clientHeight / height))
+  }
   useLayoutEffect(() => {
     box.current?.replaceChildren(picture.svg)
   }, [picture])
@@ -172,22 +191,52 @@ export function Sheet({ svg, lit, row, ms, transitions, onState, onTransition }:
     })
     // Only the record moves the token. An overlay does not.
   }, [picture, row])
+  const press = ({ button, clientX, clientY, pointerType }: PointerEvent): void => {
+    const { scrollLeft: left = 0, scrollTop: top = 0 } = box.current ?? {}
+    // Touch scrolls by itself.
+    if (button === 0 && pointerType === 'mouse')
+      drag.current = { x: clientX, y: clientY, left, top, hasMoved: false }
+  }
+  const pan = ({ buttons, clientX, clientY }: PointerEvent): void => {
+    const now = drag.current
+    if (!now || buttons === 0) return
+    const [dx, dy] = [clientX - now.x, clientY - now.y]
+    now.hasMoved ||= Math.hypot(dx, dy) > 5
+    if (now.hasMoved) box.current?.scrollTo({ left: now.left - dx, top: now.top - dy, behavior: 'instant' })
+  }
   const click = ({ target }: MouseEvent): void => {
-    if (!(target instanceof Element)) return
+    const isDrag = drag.current?.hasMoved === true
+    drag.current = null
+    if (isDrag || !(target instanceof Element)) return
     const way = target.closest('[data-transition]')
     const state = target.closest('[data-state]')
     if (way) onTransition((way.getAttribute('data-transition') ?? '').split('\n'))
     else if (state) onState(state.getAttribute('data-state') ?? '')
   }
   return (
-    <div
-      class={picture.isOverview ? 'picture fits' : picture.isNarrow ? 'picture narrow' : 'picture'}
-      ref={box}
-      role="group"
-      aria-label="Picture of the chart"
-      tabIndex={0}
-      onClick={click}
-    />
+    <div class="picture-frame">
+      <div
+        class={picture.isOverview ? 'picture fits' : picture.isNarrow ? 'picture narrow' : 'picture'}
+        ref={box}
+        role="group"
+        aria-label="Picture of the chart"
+        tabIndex={0}
+        onPointerDown={press}
+        onPointerMove={pan}
+        onClick={click}
+      />
+      <div class="picture-zoom" role="group" aria-label="Size of the chart">
+        <button type="button" aria-label="Smaller" onClick={() => zoomBy(1 / zoomStep)}>
+          −
+        </button>
+        <button type="button" aria-label="Larger" onClick={() => zoomBy(zoomStep)}>
+          +
+        </button>
+        <button type="button" onClick={fit}>
+          Fit
+        </button>
+      </div>
+    </div>
   )
 }
 

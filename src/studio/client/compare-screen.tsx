@@ -10,6 +10,7 @@ import { Loading, Trouble, useLoaded } from './loading.js'
 import { Said } from './message.js'
 import type { Mark } from './picture.js'
 import { StatePill } from './run-head.js'
+import { drawVisitedChart } from '../visited-chart.js'
 import { listStates } from './timeline-layout.js'
 import { lastTried } from './what-if.js'
 
@@ -315,7 +316,7 @@ function Side({ side, other, id }: { side: CompareStep | null; other: CompareSte
 }
 
 function Ways({ chart, view }: { chart: ChartView; view: CompareView }) {
-  const markOf = useMemo(() => {
+  const [svg, markOf] = useMemo(() => {
     const transitions = new Map(chart.transitions.map((one) => [one.id, one]))
     // Both sessions took the transitions before the fork.
     const withOrigin = ({ rows, session }: SessionView, other: SessionView) =>
@@ -325,13 +326,12 @@ function Ways({ chart, view }: { chart: ChartView; view: CompareView }) {
     const [inA, inB] = [withOrigin(view.a, view.b), withOrigin(view.b, view.a)].map(
       (rows) => new Set(rows.flatMap((row) => [...row.taken, ...listStates(row, transitions)])),
     )
-    return (id: string): Mark | '' => {
+    const mark = (id: string): Mark | '' => {
       const [a, b] = [inA?.has(id), inB?.has(id)]
       return a && b ? 'both' : a ? 'only-a' : b ? 'only-b' : ''
     }
+    return [drawVisitedChart(chart, new Set([...(inA ?? []), ...(inB ?? [])])), mark] as const
   }, [view, chart])
-  const svg = chart.sheets[0]?.svg
-  if (svg === undefined) return null
   return (
     <Sheet
       svg={svg}

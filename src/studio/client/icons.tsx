@@ -22,6 +22,8 @@ const paths = {
   next: 'm9 5 7 7-7 7',
   last: 'M19 5v14M5 5l10 7-10 7z',
   lanes: 'M4 6h9M8 12h12M4 18h7',
+  up: 'M12 19V5M6 11l6-6 6 6',
+  down: 'M12 5v14M6 13l6 6 6-6',
   good: 'M7 11v9H4v-9zM7 11l4-8c2 0 2.5 1.5 2 3.5L12.5 10H20l-2 10H7',
   bad: 'M7 13V4H4v9zM7 13l4 8c2 0 2.5-1.5 2-3.5L12.5 14H20L18 4H7',
   note: 'M5 4h14v11l-5 5H5zM14 20v-5h5',

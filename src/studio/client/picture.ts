@@ -36,6 +36,9 @@ export class Picture {
   readonly isOverview: boolean
   /** Whether it is drawn at text size for a narrow pane. */
   readonly isNarrow: boolean
+  /** In its own units. */
+  readonly size: { readonly width: number; readonly height: number }
+  readonly #ownStyle: string
   readonly #states = new Map<string, Element[]>()
   readonly #ways = new Map<Element, string[]>()
   /** The original class of an element, and the classes added to it. */
@@ -72,6 +75,8 @@ export class Picture {
     }
     this.svg.removeAttribute('width')
     this.svg.removeAttribute('height')
+    this.size = { width: Math.max(1, width), height: Math.max(1, height) }
+    this.#ownStyle = this.svg.style.cssText
     for (const element of this.svg.querySelectorAll('[data-state]')) {
       const id = element.getAttribute('data-state') ?? ''
       this.#states.set(id, [...(this.#states.get(id) ?? []), element])
@@ -94,6 +99,14 @@ export class Picture {
       this.#token.append(circle)
     }
     this.#layer.append(this.#trail, this.#token)
+  }
+
+  /** Scales the picture. Null for its default size. */
+  setZoom(zoom: number | null): void {
+    this.svg.style.cssText =
+      zoom === null
+        ? this.#ownStyle
+        : `width:${Math.round(this.size.width * zoom)}px;height:auto;min-width:0;max-width:none`
   }
 
   highlight({ active, taken, markOf }: Highlights): void {

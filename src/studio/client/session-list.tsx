@@ -5,6 +5,7 @@ import { useEffect, useState } from 'preact/hooks'
 import type { SessionRow } from '../protocol.js'
 import type { Source } from './data-source.js'
 import { formatShort } from './format.js'
+import { Icon } from './icons.js'
 import { StatePill } from './run-head.js'
 import { formatTerm, type SessionSort } from '../session-query.js'
 
@@ -58,7 +59,7 @@ export function SessionTable({ sort, onSort, children }: TableProps) {
                   onClick={() => onSort(sort === column ? `-${column}` : isSorted ? 'standing' : column)}
                 >
                   {name}
-                  {isSorted && <span aria-hidden="true">{isUp ? ' ↑' : ' ↓'}</span>}
+                  {isSorted && <Icon name={isUp ? 'up' : 'down'} size={13} />}
                 </button>
               </th>
             )

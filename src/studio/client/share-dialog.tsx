@@ -13,6 +13,19 @@ export function ShareDialog({ id, seq, load, onClose }: ShareProps) {
   const dialog = useRef<HTMLDialogElement>(null)
   const [isBare, setBare] = useState(false)
   const [status, setStatus] = useState('')
+  const [preview, setPreview] = useState<string | null>(null)
+  useEffect(() => {
+    let isOver = false
+    load({ form: 'card', texts: !isBare }).then(
+      ({ content }) =>
+        isOver || setPreview(`data:image/svg+xml;charset=utf-8,${encodeURIComponent(content)}`),
+      (error: unknown) =>
+        isOver || setStatus(error instanceof Error ? error.message : 'The preview could not be drawn.'),
+    )
+    return () => {
+      isOver = true
+    }
+  }, [isBare])
   useEffect(() => dialog.current?.showModal(), [])
   const name = id.replaceAll(/[^\w-]+/g, '-').slice(0, 60)
   const attempt = (what: () => Promise<string>): void => {
@@ -41,13 +54,11 @@ export function ShareDialog({ id, seq, load, onClose }: ShareProps) {
     <dialog ref={dialog} class="fork share" aria-labelledby="share-title" onClose={onClose}>
       <form method="dialog">
         <h2 id="share-title">Share this session</h2>
-        <div class="buttons" role="group" aria-label="Save">
-          {downloads.map(([label, form, kind]) => (
-            <button key={label} type="button" onClick={() => attempt(() => download(form, kind))}>
-              {label}
-            </button>
-          ))}
-        </div>
+        {preview === null ? (
+          <p class="share-preview">Drawing the preview …</p>
+        ) : (
+          <img class="share-preview" src={preview} alt="Preview of the picture" />
+        )}
         <label class="check">
           <input
             type="checkbox"
@@ -56,20 +67,28 @@ export function ShareDialog({ id, seq, load, onClose }: ShareProps) {
           />
           Without texts (only states, times, costs and tool names)
         </label>
-        <div class="buttons" role="group" aria-label="Copy">
-          <button type="button" onClick={() => attempt(() => copy(link))}>
-            Copy the link to record {seq}
-          </button>
-          <button type="button" onClick={() => attempt(() => copy(command))}>
-            Copy the command for a test
-          </button>
-        </div>
-        <p>
-          <small>
-            The link works only in this browser. The test replays the session without a model and contains its
-            texts.
-          </small>
-        </p>
+        <ul class="share-forms">
+          {downloads.map(([label, form, kind, use]) => (
+            <li key={label}>
+              <button type="button" onClick={() => attempt(() => download(form, kind))}>
+                {label}
+              </button>
+              <small>{use}</small>
+            </li>
+          ))}
+          <li>
+            <button type="button" onClick={() => attempt(() => copy(link))}>
+              Copy the link to record {seq}
+            </button>
+            <small>For this browser only.</small>
+          </li>
+          <li>
+            <button type="button" onClick={() => attempt(() => copy(command))}>
+              Copy the command for a test
+            </button>
+            <small>For a test suite. It replays the session without a model, with its texts.</small>
+          </li>
+        </ul>
         <p role="status">{status}</p>
         <div class="buttons">
           <button type="submit">Close</button>
@@ -79,11 +98,11 @@ export function ShareDialog({ id, seq, load, onClose }: ShareProps) {
   )
 }
 
-const downloads: readonly [label: string, form: ShareForm, kind: 'html' | 'svg' | 'png'][] = [
-  ['HTML file', 'page', 'html'],
-  ['Picture (SVG)', 'card', 'svg'],
-  ['Picture (PNG)', 'card', 'png'],
-  ['Film (SVG)', 'film', 'svg'],
+const downloads: readonly [label: string, form: ShareForm, kind: 'html' | 'svg' | 'png', use: string][] = [
+  ['HTML file', 'page', 'html', 'For a colleague. The whole page with all records, without a server.'],
+  ['Picture (SVG)', 'card', 'svg', 'For a README or an issue. The preview above, sharp at any size.'],
+  ['Picture (PNG)', 'card', 'png', 'For chats and slides. The preview above, in pixels.'],
+  ['Film (SVG)', 'film', 'svg', 'For a README. It plays the run on the chart.'],
 ]
 
 function saveFile(blob: Blob, name: string): void {

@@ -280,6 +280,72 @@ export function describeRun(): void {
       expect(await isSeen('.pending .primary')).toBe(true)
     })
 
+    it('shows the question, every tab and a short timeline at 1024 × 768', async () => {
+      await page.setViewportSize({ width: 1024, height: 768 })
+      await open('expenses')
+      const seen = await page.evaluate(() =>
+        [
+          '.pending .primary',
+          '.pending button:nth-of-type(2)',
+          ...Array.from({ length: 7 }, (_, i) => `[role=tab]:nth-child(${i + 1})`),
+        ].map((selector) => {
+          const box = document.querySelector(selector)?.getBoundingClientRect() ?? new DOMRect()
+          return box.width > 0 && box.left >= 0 && box.right <= innerWidth && box.bottom <= innerHeight
+        }),
+      )
+      expect(seen).toEqual(seen.map(() => true))
+      expect(seen).toHaveLength(9)
+      expect(await page.locator('.lane-model').count()).toBe(0)
+      expect(await page.locator('.chart').count()).toBe(0)
+      await page.click('[role=tab]:has-text("Chart")')
+      await page.waitForSelector('.panel .picture .active')
+    })
+
+    it.each(['1', '2', '3', '4', '5', '6'])('has at most five sizes of text on tab %s', async (key) => {
+      await open('expenses')
+      await page.keyboard.press(key)
+      await page.waitForFunction(() => !document.querySelector('.loading'))
+      const sizes = await page.evaluate(() => {
+        const found = new Set<string>()
+        const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT)
+        for (let node = texts.nextNode(); node; node = texts.nextNode()) {
+          const holder = node.parentElement
+          const isText =
+            (node.nodeValue ?? '').trim() !== '' && holder?.closest('svg, script, style, dialog') === null
+          if (holder && isText && holder.getClientRects().length > 0)
+            found.add(getComputedStyle(holder).fontSize)
+        }
+        return [...found]
+      })
+      expect(sizes.length).toBeLessThanOrEqual(5)
+      expect(sizes.length).toBeGreaterThan(2)
+    })
+
+    it('scales the chart with buttons, and moves it under the pointer without following a link', async () => {
+      await open('paid')
+      const width = () => page.locator('.picture svg').evaluate((svg) => svg.getBoundingClientRect().width)
+      const before = await width()
+      await page.click('[aria-label="Larger"]')
+      expect(await width()).toBeCloseTo(before * 1.25, -1)
+      await page.click('text=Fit')
+      const { picture, frame } = await page.evaluate(() => ({
+        picture: document.querySelector('.picture svg')?.getBoundingClientRect().height ?? 0,
+        frame: document.querySelector('.picture')?.clientHeight ?? 0,
+      }))
+      expect(picture).toBeLessThanOrEqual(frame + 1)
+      for (let i = 0; i < 6; i += 1) await page.click('[aria-label="Larger"]')
+      const at = await shown()
+      const box = (await page.locator('.picture').boundingBox()) ?? { x: 0, y: 0 }
+      const scrolled = () => page.locator('.picture').evaluate(({ scrollTop }) => scrollTop)
+      const top = await scrolled()
+      await page.mouse.move(box.x + 120, box.y + 140)
+      await page.mouse.down()
+      await page.mouse.move(box.x + 120, box.y + (top > 60 ? 200 : 60), { steps: 4 })
+      await page.mouse.up()
+      expect(await scrolled()).not.toBe(top)
+      expect(await shown()).toEqual(at)
+    })
+
     it('marks on a sheet what stored sessions took, row by row', async () => {
       await open('paid')
       await page.selectOption('.chart-bar select', 'WAITING_FOR_TOOL')
@@ -294,7 +360,7 @@ export function describeRun(): void {
         }),
       )
       expect(hot).not.toBe(plain)
-      await page.click('.segments button:has-text("Never")')
+      await page.click('.segments button:has-text("Never taken")')
       await page.waitForSelector('.picture .row.never')
     })
 
