@@ -99,7 +99,7 @@ if (process.argv[2] === 'worker') {
   }
   const most = 10
   const isWide = (row) =>
-    parseFloat(row['reserved beyond the worst case']) > most || parseFloat(row['left of the budget']) > most
+    parseFloat(row['reserved above the worst case']) > most || parseFloat(row['unused budget']) > most
   if (rows.some((row) => row.overshoot !== '0' || isWide(row))) process.exitCode = 1
 }
 
@@ -135,13 +135,13 @@ function toRow(crowd, { all, status }) {
   const percent = (share) => `${(share * 100).toFixed(1)} %`
   const over = Math.max(0, paid - limits.usd)
   return {
-    'the runs, and the output of their answers': crowd,
+    'runs, and their output': crowd,
     'answered, refused': `${sum('requests')}, ${sum('refused')}`,
     'paid of 1 USD': paid.toFixed(4),
     'in the store': status.spent.usd.toFixed(4),
     overshoot: over < 1e-9 ? '0' : over.toFixed(6),
-    'left of the budget': percent(1 - paid / limits.usd),
-    'reserved beyond the worst case': percent(1 - worst / reserved),
-    'reserved and free again': percent(1 - paid / reserved),
+    'unused budget': percent(1 - paid / limits.usd),
+    'reserved above the worst case': percent(1 - worst / reserved),
+    'reserved and released': percent(1 - paid / reserved),
   }
 }

@@ -184,10 +184,10 @@ const rows = [
   ...Object.entries(by).map(([name, measured]) => [names[name], measured.alone, measured]),
 ].map(([what, measured, engine]) => ({
   'a session of one answer': what,
-  'from asking to its end': ms(measured.one),
+  'total time': ms(measured.one),
   'an empty handler': engine ? ms(measured.floor) : '',
-  'ours of it': engine ? share(measured) : '',
-  'a step more': ms(measured.step),
+  'our share': engine ? share(measured) : '',
+  'each further step': ms(measured.step),
 }))
 const rate = ({ ours, floor }) => `${ours.toFixed(0)} (empty: ${floor.toFixed(0)})`
 const rates = Object.entries(by).map(([name, { rates: of }]) => ({
@@ -212,11 +212,11 @@ const text = [
   table(rows),
   table(rates),
   table(statements),
-  'DBOS asks for work every 200 ms, so a session waits up to 200 ms before it begins. Our part is measured without that wait: ' +
-    'the time of `runSession` in its step. Requests to Restate and to the empty handler alternate, and so do sessions of one answer and of eleven.',
+  'DBOS polls for work every 200 ms, so a session waits up to 200 ms before it starts. Our share is the time of ' +
+    '`runSession` in its step, without that wait. Requests to Restate and to the empty handler alternate, and so do sessions of one answer and of eleven.',
   `A call for an interrupted run against \`resume\`, in pairs: ${memory.ratio.toFixed(2)} × in memory (goal ≤ 1.05 ×), ` +
     `${far.ratio.toFixed(2)} × in Postgres. Node ${process.version}, two cores for all of it: host processes, engine, ` +
-    `Postgres and the caller, so that more processes have nothing more to run on.${quick ? ' A quick round.' : ''} ${new Date().toISOString().slice(0, 10)}, ` +
+    `Postgres and the caller, so more processes do not help.${quick ? ' A quick round.' : ''} ${new Date().toISOString().slice(0, 10)}, ` +
     `\`npm run bench -- hosts${quick ? ' --quick' : ''}\`.`,
 ].join('\n\n')
 console.log(`\n${text}`)

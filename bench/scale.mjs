@@ -146,7 +146,7 @@ const beat = paced.kinds.get('heartbeat') ?? { count: 1, ms: 0 }
 const inboxes = paced.kinds.get('look into the inboxes') ?? { count: 1, ms: 0 }
 const measured = [
   [
-    `parking ${number(parked)} sessions: begun, one request to the model, and given back`,
+    `parking ${number(parked)} sessions (start, one model request, release)`,
     `${number(parked / (parking.ms / 1000))} a second`,
   ],
   ['statements for parking one', number(park.statements / parked, 1)],
@@ -169,18 +169,18 @@ const measured = [
     `one statement, ${(beat.ms / beat.count).toFixed(0)} ms`,
   ],
   [`a look into their inboxes, every second`, `one statement, ${(inboxes.ms / inboxes.count).toFixed(0)} ms`],
-  ['meanwhile: a page of 50 sessions', ms(meanwhile.list)],
+  ['a page of 50 sessions under this load', ms(meanwhile.list)],
   ['a page of 50 that wait for people', ms(meanwhile.waiting)],
   [`\`listStrandedSessions\` over ${number(parked + active)} open sessions`, ms(meanwhile.stranded)],
   [`the sweep over ${number(active)} at work`, ms(meanwhile.sweep)],
   ['`agent.send` to a parked session', ms(meanwhile.send)],
-  ['from `agent.send` until its model is asked again', ms(meanwhile.on)],
-  ['the same sessions, a model that answers at once', `${number(perSecond)} steps a second`],
+  ['from `agent.send` to the next model request', ms(meanwhile.on)],
+  ['the same sessions, with a model that answers immediately', `${number(perSecond)} steps a second`],
   [
-    `a process with ${number(look.value.length)} sessions is killed: the sweep that finds them`,
+    `the sweep that finds ${number(look.value.length)} sessions of a killed process`,
     `${look.ms.toFixed(0)} ms`,
   ],
-  ['until the other has asked the model for all of them', `${(takenOver.ms / 1000).toFixed(1)} s`],
+  ['until the other process has requested an answer for each', `${(takenOver.ms / 1000).toFixed(1)} s`],
 ].map(([what, figure]) => ({ measured: what, '': figure }))
 
 const daySeconds = 86_400
@@ -209,7 +209,7 @@ const extrapolated = [
   ['in Postgres while they wait', 'parked'],
   [`after a year of one answer a day, ${stepsAnAnswer} steps each, nothing deleted`, 'year'],
   ['steps a second, spread over the day', 'steps'],
-  ['of what this machine did', 'share'],
+  ['share of the throughput of this machine', 'share'],
   ['`listStrandedSessions` over all of them', 'stranded'],
   [`one in a hundred at work at once, a model of ${stepSeconds} s`, 'busy'],
   ['heap of the processes for those', 'memory'],

@@ -195,9 +195,7 @@ async function main(count) {
       for (const keeps of [true, false]) {
         const load = loadavg()[0].toFixed(1)
         const { first, listed, read, logs, pages, memory } = await startInProcess({ url, count, keeps })
-        const found = keeps
-          ? 'after a studio that has read the logs'
-          : 'over a store that keeps nothing of logs'
+        const found = keeps ? 'with a saved index' : 'with a store that saves no index'
         console.log(
           `${count} sessions in ${place}, ${found} (load ${load}, ${(memory / 2 ** 20).toFixed(0)} MiB):`,
         )

@@ -108,6 +108,8 @@ class DeclarationReader {
       .map((text) =>
         text
           .replaceAll(/import\("\.[^"]*"\)\./g, '')
+          // The bundler numbers names that several modules declare.
+          .replaceAll(/\b([A-Za-z_]\w*)\$\d+\b/g, '$1')
           .replace(/^(?:export )?(?:declare )?(?:default )?/, '')
           .replaceAll(/\n\s*\n/g, '\n')
           .trim(),

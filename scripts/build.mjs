@@ -1,10 +1,21 @@
-// Builds dist. The compiler writes declarations, and the bundler writes the code. A few bundles load much faster than hundreds of
-// files. Packages stay external, so that apps share them and their classes.
+// Builds dist as it is packed: code and declarations in one file per entry and shared chunks. A few bundles load much faster than
+// hundreds of files. Packages stay external, so that apps share them and their classes.
 import { spawnSync } from 'node:child_process'
-import { chmodSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { relative } from 'node:path'
+import {
+  chmodSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
+import { rolldown } from 'rolldown'
+import { dts } from 'rolldown-plugin-dts'
 
 // `.ci/run` builds once for all steps.
 if (process.env.STATEWRIGHT_BUILT) process.exit(0)
@@ -71,12 +82,36 @@ function filesOf(path, outputs, files = new Set([path])) {
 // Old files in dist would be published.
 rmSync(new URL('../dist', import.meta.url), { recursive: true, force: true })
 
-const tsc = fileURLToPath(new URL('../node_modules/typescript/bin/tsc', import.meta.url))
-const { status } = spawnSync(process.execPath, [tsc, '-p', 'tsconfig.build.json'], {
-  cwd: root,
-  stdio: 'inherit',
-})
-if (status !== 0) process.exit(1)
+/** The compiler writes one declaration per module, and the bundler joins them and leaves out internal ones. */
+async function buildDeclarations() {
+  mkdirSync(join(root, 'node_modules/.cache'), { recursive: true })
+  const outDir = mkdtempSync(join(root, 'node_modules/.cache/declarations-'))
+  try {
+    const tsc = join(root, 'node_modules/typescript/bin/tsc')
+    const args = [tsc, '-p', 'tsconfig.build.json', '--outDir', outDir]
+    const { status } = spawnSync(process.execPath, args, { cwd: root, stdio: 'inherit' })
+    if (status !== 0) process.exit(1)
+    const { exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+    const names = Object.values(exports).flatMap(
+      ({ types }) => types?.replace(/^\.\/dist\/|\.ts$/g, '') ?? [],
+    )
+    const bundle = await rolldown({
+      cwd: root,
+      input: Object.fromEntries(names.map((name) => [name, join(outDir, `${name}.ts`)])),
+      external: /^[^./]/,
+      plugins: [dts({ dtsInput: true })],
+    })
+    await bundle.write({
+      dir: join(root, 'dist'),
+      entryFileNames: '[name].ts',
+      chunkFileNames: 'chunks/[name]-[hash].d.ts',
+    })
+  } finally {
+    rmSync(outDir, { recursive: true, force: true })
+  }
+}
+
+await buildDeclarations()
 
 const code = {
   absWorkingDir: root,
@@ -117,9 +152,6 @@ const code = {
   platform: 'neutral',
   mainFields: ['module', 'main'],
   packages: 'external',
-  sourcemap: true,
-  // The package contains the sources.
-  sourcesContent: false,
 }
 const { metafile } = await build({ ...code, metafile: true, write: false })
 // Modules that are loaded first or alone, according to the bundler.
@@ -172,12 +204,15 @@ await build({
 await build({ ...page, entryPoints: [{ in: 'src/studio/client/main.tsx', out: 'file' }] })
 chmodSync(new URL('../dist/src/cli/main.js', import.meta.url), 0o755)
 
-// The part of the generated coverage that the studio needs.
-const { states, transitions } = JSON.parse(
-  readFileSync(new URL('../visualizations/agent.coverage.json', import.meta.url), 'utf8'),
-)
+// What the studio's chart page shows: the drawn states, and a part of the generated coverage.
+const visualizations = join(root, 'visualizations')
+const chart = join(root, 'dist/src/studio/chart')
+mkdirSync(chart)
+for (const name of readdirSync(visualizations))
+  if (/^agent\.[A-Z].*\.svg$/.test(name)) cpSync(join(visualizations, name), join(chart, name))
+const { states, transitions } = JSON.parse(readFileSync(join(visualizations, 'agent.coverage.json'), 'utf8'))
 const tested = {
   states: states.map(({ id, reached }) => ({ id, reached })),
   transitions: transitions.map(({ id, taken }) => ({ id, taken })),
 }
-writeFileSync(new URL('../dist/src/studio/tested.json', import.meta.url), JSON.stringify(tested))
+writeFileSync(join(chart, 'agent.coverage.json'), JSON.stringify(tested))

@@ -5,7 +5,17 @@ function change({ calls }: Run, isMeant: Json, patch: Partial<Call>): { calls: C
   return { calls: calls.map((call) => (isMeant(call) ? { ...call, ...patch } : call)) }
 }
 const refusal = { done: true, failed: true, perhaps: false, unchecked: false }
-const fresh = { started: false, done: false, failed: false, unscreened: false, perhaps: false, questions: [] }
+const fresh = {
+  started: false,
+  done: false,
+  failed: false,
+  unscreened: false,
+  perhaps: false,
+  approved: false,
+  questions: [],
+}
+const decides = (decisions: Json, what: string) =>
+  decisions?.some(({ decision, shadow }: Json) => !shadow && decision === what) === true
 const mayRepeat = ({ readOnly, idempotent, delegate }: Json) => readOnly || idempotent || delegate
 const ends: Json = { truncated: 'max_tokens', filtered: 'content_filter', refusal: 'refusal' }
 const isHalt = ({ action }: Json) => action === 'halt'
@@ -41,7 +51,19 @@ export const changes: Record<string, Change> = {
     const unchecked = run.setup.features.callShields
     const calls = output.response.toolCalls.map(({ id, function: { name }, hosted }: Json, i: number) => {
       const unloaded = !hosted && run.setup.tools[name]?.deferred === true && !run.loaded.includes(name)
-      return { ...fresh, id, name, needs: output.calls[i].needs, unchecked, unloaded, kept: false }
+      const { needs, decisions, client = false } = output.calls[i]
+      const made = {
+        ...fresh,
+        id,
+        name,
+        needs,
+        unchecked,
+        unloaded,
+        client,
+        decided: Boolean(decisions),
+        kept: false,
+      }
+      return decides(decisions, 'deny') ? { ...made, ...refusal } : made
     })
     return {
       steps: run.steps + 1,
@@ -75,7 +97,26 @@ export const changes: Record<string, Change> = {
     return change(run, bars ? Boolean : isMeant, { perhaps: true })
   },
   mayRefuse: (run) => change(run, due['undecided'], { perhaps: true }),
-  clearCalls: (run) => change(run, due['unchecked'], { perhaps: true, unchecked: false }),
+  /** Shields may refuse a call, which logs do not contain. Policies decide changed arguments again. */
+  clearCalls: (run, { event: { output } }) => {
+    const clear = (call: Call): Call => {
+      const { decisions } = output.find?.(({ callId }: Json) => callId === call.id) ?? {}
+      const asks = decides(decisions, 'ask') && !call.approved && call.needs !== 'approval'
+      const asked = {
+        needs: asks ? 'approval' : call.needs,
+        client: call.client || (asks && call.needs === 'client'),
+      }
+      const isDenied = decides(decisions, 'deny') || (call.decided && call.approved && !decisions)
+      return {
+        ...call,
+        perhaps: true,
+        unchecked: false,
+        ...asked,
+        ...(isDenied && { ...refusal, perhaps: true }),
+      }
+    }
+    return { calls: run.calls.map((call) => (due['unchecked']?.(call) ? clear(call) : call)) }
+  },
   clearResults: (run) => change(run, due['unscreened'], { failed: 'perhaps', unscreened: false }),
   stopAsFound: (_run, { event: { output } }) => ({ stop: output.findings.find(isHalt).onHalt }),
   takeReport: (run, { event: { type, callId, result, questions } }) => {
@@ -94,9 +135,9 @@ export const changes: Record<string, Change> = {
         const questions = call.questions.map((one) => (one === question ? { ...one, answer: type } : one))
         return { questions, needs: questions.every((one) => one.answer) ? 'nobody' : 'child' }
       }
-      const isEdited = event.arguments !== undefined && callShields && withheld
-      if (type === 'APPROVE')
-        return { needs: 'nobody', unchecked: call.unchecked || isEdited, perhaps: false }
+      const isEdited = event.arguments !== undefined && ((callShields && withheld) || call.decided)
+      const next = { needs: call.client ? 'client' : 'nobody', client: false, approved: true }
+      if (type === 'APPROVE') return { ...next, unchecked: call.unchecked || isEdited, perhaps: false }
       const unscreened = type === 'REJECT' ? withheld : resultShields
       return { done: true, failed: type === 'REJECT' || isError === true, unscreened, perhaps: false }
     }

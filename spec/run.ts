@@ -4,7 +4,11 @@ export type Json = any
 export type Verdict = boolean | 'perhaps'
 
 /** A call of the last answer, with its progress and pending screenings. */
-export interface Call extends Record<'started' | 'done' | 'unchecked' | 'unscreened' | 'unloaded', boolean> {
+export interface Call
+  extends Record<
+    'started' | 'done' | 'unchecked' | 'unscreened' | 'unloaded' | 'client' | 'decided' | 'approved',
+    boolean
+  > {
   id: string
   name: string
   failed: Verdict

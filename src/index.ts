@@ -17,6 +17,8 @@ export type { AgentContext, AgentInput } from '../machines/agent/context.js'
 export type { UserGuardsOutput } from '../guards/user-state.js'
 export type { AgentMachineEvent, ControlEvent } from '../machines/agent/machine-events.js'
 export type { CompactionOutput } from '../machines/agent/fit.js'
+export type { Principal } from '../machines/agent/principal.js'
+export type { Policy, PolicyCall, PolicyDecision } from './core/tools/policy.js'
 export type { Json, JsonObject } from '../machines/agent/json.js'
 export type {
   Annotation,

@@ -104,14 +104,14 @@ async function measure(name, where) {
   const after = (ms) =>
     ms <= 0 ? `${(-ms).toFixed(0)} ms before the receipt` : `${ms.toFixed(0)} ms after it`
   const row = {
-    'where sessions are': name,
-    'sessions, of them told': `${count}, ${told}`,
-    'in the receipt after the kill': `${receipt.sessions}: ${receipt.sent} sent, ${receipt.applied} applied`,
-    'it took': `${(ms / 1000).toFixed(1)} s`,
+    store: name,
+    'sessions, targeted': `${count}, ${told}`,
+    'receipt after the kill': `${receipt.sessions}: ${receipt.sent} sent, ${receipt.applied} applied`,
+    time: `${(ms / 1000).toFixed(1)} s`,
     cancelled: `${cancelled}`,
-    'the others went on': `${going}`,
-    'last effect of a told one': after(latest),
-    'last record of a told one': after(lastRecord),
+    'others that continued': `${going}`,
+    'last effect of a targeted session': after(latest),
+    'last record of a targeted session': after(lastRecord),
   }
   console.log(table([row]))
   return { problems, row }

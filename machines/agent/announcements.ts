@@ -1,3 +1,4 @@
+import type { PolicyVerdict } from './approvals.js'
 import type { ContextStrategy } from './fit.js'
 import type { Json, JsonObject } from './json.js'
 import type { AssistantMessage, MediaPart, RetrievedSnippet, ToolCall, UserMessage } from './messages.js'
@@ -117,6 +118,8 @@ export type EmittedEvent<Tools = AnyTools> =
   | { type: 'budget_warning'; message: string; remainingTokens: number | null; remainingCost: number | null }
   /** From now on, requests omit `dropped` messages of the transcript. `before` and `after` are tokens. */
   | { type: 'context_fitted'; strategy: ContextStrategy; before: number; after: number; dropped: number }
+  /** A policy was asked about a call. `shadow` means that the decision has no effect. */
+  | ({ type: 'policy_decided'; callId: string; name: string } & Omit<PolicyVerdict, 'failed'>)
   | ({ type: 'approval_requested' } & UnansweredCall<Tools>)
   /** A tool's server asks a person during a call. */
   | ({ type: 'elicitation_requested'; elicitation: Elicitation } & UnansweredCall<Tools>)

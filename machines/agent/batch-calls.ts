@@ -1,7 +1,9 @@
 import { digest, fingerprintCall } from '../../guards/lib/fingerprint.js'
 import type { CallFact, ChildOutcome } from '../../guards/types.js'
+import { isDenied, type PolicyVerdict } from './approvals.js'
 import type { Json, JsonObject } from './json.js'
 import type { MediaPart } from './messages.js'
+import type { Principal } from './principal.js'
 import type { PendingCall, Reason } from './run-result.js'
 import type { CallNeeds } from './model-response.js'
 import type { SkillChange } from './skills.js'
@@ -86,6 +88,12 @@ export interface BatchCall {
   /** `needsApproval` timed out, so the call does not run. */
   approvalTimedOut?: true
   approved?: true
+  /** The decisions of policies. Absent if none was asked. */
+  decisions?: PolicyVerdict[]
+  /** New arguments that no policy has decided yet. The call does not run. */
+  undecided?: true
+  /** A client tool that waits for approval. */
+  client?: true
   /** The arguments are uncleared: hidden, and the call does not run. */
   unscreenedArguments?: true
   /** A person changed the arguments before approving. */
@@ -144,9 +152,10 @@ export interface ToolTraits {
   delegate?: true
 }
 
-/** Whether a call needs no answer and its arguments are cleared. */
-export function isRunnable({ needs, result, unscreenedArguments }: BatchCall): boolean {
-  return result === undefined && needs === 'nobody' && !unscreenedArguments
+/** Whether a call needs no answer, its arguments are cleared, and its policies allow it. */
+export function isRunnable(call: BatchCall): boolean {
+  const { needs, result, unscreenedArguments, undecided } = call
+  return result === undefined && needs === 'nobody' && !unscreenedArguments && !undecided && !isDenied(call)
 }
 
 /** Whether a call of this tool loads it instead of running it. */
@@ -183,7 +192,8 @@ function getFirstFingerprint({ name, arguments: text, fact }: BatchCall): string
 export type ChildQuestion = PendingCall & { answer?: ChildAnswer; fromTool?: true }
 
 /** Plain JSON, kept until the sub-agent resumes. */
-export type ChildAnswer =
-  | { type: 'approve'; arguments?: string }
+export type ChildAnswer = { by?: Principal } & (
+  | { type: 'approve'; arguments?: string; why?: string }
   | { type: 'reject'; why: string }
   | { type: 'output'; content: string; media?: MediaPart[]; isError?: boolean }
+)

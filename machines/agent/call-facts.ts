@@ -58,7 +58,7 @@ function toGuardErrorKind({ status, errorKind }: ToolResult): ResultFact['errorK
     case 'timeout':
       return 'transient'
     case 'denied':
-      return 'policy_denied'
+      return errorKind ?? 'policy_denied'
     case 'unknown_tool':
       return 'unknown_tool'
     case 'error':

@@ -255,9 +255,9 @@ export const hasSteering = ({ context }: ConditionScope): boolean => context.ste
 // The batch.
 
 export const hasRunnableCalls = ({ context }: ConditionScope): boolean => context.calls.some(isRunnable)
-/** Edited arguments are screened like the model's. */
+/** Edited arguments are screened and decided like the model's. */
 export const hasCallsToScreen = ({ context }: ConditionScope): boolean =>
-  context.calls.some((call) => call.unscreenedArguments && call.result === undefined)
+  context.calls.some((call) => (call.unscreenedArguments || call.undecided) && call.result === undefined)
 export const hasResultsToScreen = ({ context }: ConditionScope): boolean =>
   context.calls.some((call) => call.unscreenedResult)
 export const hasCallsToApprove = (scope: ConditionScope): boolean =>
@@ -315,7 +315,7 @@ function isOpenCallThatNeeds({ context, event }: ConditionScope, needs: string):
   const question = call ? undefined : findQuestion(context.calls, event.callId)?.question
   // Uncleared calls are not open for answers.
   const isOpen = call
-    ? call.result === undefined && call.needs === needs && !call.unscreenedArguments
+    ? call.result === undefined && call.needs === needs && !call.unscreenedArguments && !call.undecided
     : question !== undefined && isAnsweredBy(question.needs, needs)
   if (!isOpen) return false
   // Some providers reuse call ids in each step. A late answer must not match the wrong call.

@@ -3,6 +3,7 @@ import type { GuardrailsState } from '../../guards/state.js'
 import type { ResponseKind } from '../../guards/completion.js'
 import type { AgentConfig } from './config.js'
 import type { Fit } from './fit.js'
+import type { Principal } from './principal.js'
 import { type Message, type RetrievedSnippet, type UserMessage, parseMessageNumber } from './messages.js'
 import type { AgentState, Reason, RunFailure, TurnEnd } from './run-result.js'
 import type { Refusal } from './refusals.js'
@@ -75,6 +76,8 @@ export interface AgentInput extends Omit<SessionState, 'fit'>, Partial<Pick<Sess
   input: NewMessage[]
   /** The handoff name of the current agent. Absent for the session's first agent. */
   speaker?: string
+  /** The authors of the input and, for a sub-agent, of the words of its parents. Absent: unknown. */
+  requesters?: readonly Principal[]
 }
 
 /** The verdict of a guard; the chart decides what follows. */
@@ -115,6 +118,8 @@ export interface AgentContext {
   /** See `SessionState`. */
   turnEnds?: readonly TurnEnd[]
   refusals?: readonly Refusal[]
+  /** The authors of the run's words: its input, replies and steering. Absent: unknown. */
+  requesters?: readonly Principal[]
   /** User messages that are not in the transcript yet. Read at the start and after each reply. */
   inbox: NewMessage[]
   /** Snippets for the current user message, added to each request; null before the search. */
@@ -203,6 +208,7 @@ export function createContext(input: AgentInput): AgentContext {
     ...(input.terms && { terms: input.terms }),
     ...(input.turnEnds && { turnEnds: input.turnEnds }),
     ...(input.refusals && { refusals: input.refusals }),
+    ...(input.requesters && { requesters: input.requesters }),
     inbox: input.input,
     retrieved: null,
     steering: [],
@@ -286,6 +292,7 @@ export function patchContext(context: AgentContext, patch: Partial<AgentContext>
   if (context.terms) copy.terms = context.terms
   if (context.turnEnds) copy.turnEnds = context.turnEnds
   if (context.refusals) copy.refusals = context.refusals
+  if (context.requesters) copy.requesters = context.requesters
   if (context.resends) copy.resends = context.resends
   return Object.assign(copy, patch)
 }

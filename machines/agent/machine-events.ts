@@ -6,6 +6,7 @@ import type { Json } from './json.js'
 import type { ModelActorError, ModelOutput } from './model-response.js'
 import type { ChildQuestion, ToolResult, ToolTraits } from './batch-calls.js'
 import type { MediaPart, RetrievedSnippet } from './messages.js'
+import type { Principal } from './principal.js'
 import type { CallScreening, InputScreening, OutputScreening } from './screening.js'
 import type { SkillChange } from './skills.js'
 import type { StepPlan } from './step-plan.js'
@@ -21,6 +22,8 @@ interface EventBase {
   inbox?: number
   /** The sender's idempotency key. Messages with the same key count once. */
   key?: string
+  /** The person or program that sent it. */
+  by?: Principal
 }
 
 /** The part of an answer received before its request was stopped. The runtime adds it to the stopping event. */
@@ -51,7 +54,15 @@ export type ControlEvent = EventBase &
     /** The next user message of an interactive run. */
     | { type: 'REPLY'; messages: NewMessage[] }
     /** `arguments` is JSON text that replaces the model's. `fingerprint` and `messageId` identify the call. */
-    | { type: 'APPROVE'; callId: string; arguments?: string; fingerprint?: string; messageId?: string }
+    | {
+        type: 'APPROVE'
+        callId: string
+        arguments?: string
+        /** For the log. The model does not read it. */
+        why?: string
+        fingerprint?: string
+        messageId?: string
+      }
     | { type: 'REJECT'; callId: string; why: string; fingerprint?: string; messageId?: string }
     /** The result of a call that the client runs. */
     | {

@@ -88,7 +88,7 @@ export function maskMessage(message: UserMessage, content: string): UserMessage 
   return { ...message, content, data: { ...message.data, screened: true, withheld: true } }
 }
 
-/** The calls with uncleared arguments. */
+/** The calls whose arguments shields or policies have to check. */
 export function listUnclearedCalls({ calls }: Pick<AgentContext, 'calls'>): BatchCall[] {
-  return calls.filter((call) => call.unscreenedArguments)
+  return calls.filter((call) => call.unscreenedArguments || (call.undecided && call.result === undefined))
 }

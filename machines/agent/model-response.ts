@@ -1,4 +1,5 @@
 import { classifyAnswer, type ResponseKind } from '../../guards/completion.js'
+import type { PolicyVerdict } from './approvals.js'
 import type { Json } from './json.js'
 import type { Annotation, MediaPart, ProviderItems, ToolCall } from './messages.js'
 import type { MediaKind, Refusal } from './refusals.js'
@@ -115,7 +116,15 @@ export function createModelFailure(words: FailureDetails): ModelFailure {
 export interface ModelOutput {
   response: Omit<ModelResponse, 'usage'> & { usage: Usage }
   /** For each call, in order, the party that must act before it can run, if known. */
-  calls: { id: string; needs: CallNeeds; approvalTimedOut?: true }[]
+  calls: {
+    id: string
+    needs: CallNeeds
+    approvalTimedOut?: true
+    /** The decisions of policies. */
+    decisions?: PolicyVerdict[]
+    /** A client tool that needs approval first. */
+    client?: true
+  }[]
   /** Output shields have cleared the reasoning. Otherwise, agents with output shields omit it. */
   reasoningCleared?: true
   /** With an output schema, the reason why the answer does not match, or null. */

@@ -203,6 +203,8 @@ interface UnansweredCallBase {
    * call of that message.
    */
   messageId?: string
+  /** Why a policy asks for approval. */
+  reason?: string
   /** Running when the process died, so it may have had its effect. */
   interrupted?: true
   /** The provider runs it, so it can be approved or rejected but not edited. */

@@ -1,4 +1,5 @@
 import type { AssistantMessage } from './messages.js'
+import type { PolicyVerdict } from './approvals.js'
 import type { ToolResult } from './batch-calls.js'
 
 /** Where content is screened: user input, tool input, tool output, and answers. */
@@ -41,6 +42,8 @@ export interface CallScreening extends Screening {
   name?: string
   /** Shields object to the readable text of its media, so they are omitted. */
   withoutMedia?: true
+  /** The decisions of policies about new arguments. */
+  decisions?: PolicyVerdict[]
   /** The input shields' screening of the reason, if a person rejected the call. */
   asInput?: Omit<Screening, 'content'>
 }

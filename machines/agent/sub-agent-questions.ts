@@ -60,11 +60,11 @@ export function withAnswer(
   callId: string,
   answer: ChildAnswer,
 ): BatchCall[] | undefined {
-  const asked = findQuestion(calls, callId)
-  if (asked === undefined) return undefined
+  const found = findQuestion(calls, callId)
+  if (found === undefined) return undefined
   return calls.map((call) => {
-    if (call !== asked.call) return call
-    const questions = (call.questions ?? []).map((one) => (one === asked.question ? { ...one, answer } : one))
+    if (call !== found.call) return call
+    const questions = (call.questions ?? []).map((one) => (one === found.question ? { ...one, answer } : one))
     const isAnswered = questions.every((one) => one.answer !== undefined)
     return { ...call, questions, ...(isAnswered && { needs: 'nobody' as const }) }
   })

@@ -1,3 +1,4 @@
+import { getAskReason } from './approvals.js'
 import type { AgentContext } from './context.js'
 import { getAskingMessageId, isAnsweredBy, listOpenQuestions, toQuestionId } from './sub-agent-questions.js'
 import type { PendingCall, RunInProgress, RunResult } from './run-result.js'
@@ -70,11 +71,12 @@ function listCallQuestions(context: AgentContext): PendingCall[] {
 
 function listQuestionsOfCall(context: AgentContext, call: BatchCall): PendingCall[] {
   const { id: callId, name, arguments: text, needs, interrupted, hosted } = call
-  if (call.result !== undefined || needs === 'nobody' || call.unscreenedArguments) return []
+  if (call.result !== undefined || needs === 'nobody' || call.unscreenedArguments || call.undecided) return []
   if (needs === 'child')
     return listOpenQuestions(call).map((question) => toParentQuestion(context, call, question))
   const fingerprint = getCallFingerprint(call)
-  const marks = { ...(interrupted && { interrupted }), ...(hosted && { hosted }) }
+  const reason = needs === 'approval' ? getAskReason(call) : {}
+  const marks = { ...(interrupted && { interrupted }), ...(hosted && { hosted }), ...reason }
   return [
     { callId, name, arguments: text, needs, fingerprint, messageId: getAskingMessageId(context), ...marks },
   ]

@@ -15,7 +15,6 @@ type KnownResult = Pick<EventOf<'tool_result'>, 'callId' | 'content' | 'media' |
 
 type EventOf<Type extends AgentEvent['type']> = Extract<AgentEvent, { type: Type }>
 
-/** The prefixes of a sub-agent's output. */
 interface AgentPrefix {
   subagentRunId?: string
   /** The prefix of its message ids, because each session numbers its messages from one. */
@@ -278,13 +277,11 @@ export class PageSubAgents {
     }
   }
 
-  /** The page's name for a call of the agent or a sub-agent. */
   getCallName(callId: string): string {
     const [above, member] = this.#findSubAgent(callId)
     return member ? member.output.getCallName(callId.slice(above.length + 1)) : this.#lead.getCallName(callId)
   }
 
-  /** The run id of the sub-agent that a call belongs to. */
   findOwner(callId: string): string | undefined {
     return this.#findSubAgent(callId)[1]?.id
   }

@@ -268,7 +268,6 @@ export class AGUIEventFold {
     else this.#page.remember(shown)
   }
 
-  /** Lists client calls: open calls without a request. */
   *#listClientCalls(): Iterable<PendingCall> {
     const requested = [...this.#requests.keys()]
     for (const callId of this.#lead.openCalls) {

@@ -40,7 +40,6 @@ export class CallNames {
     return name
   }
 
-  /** The page's name for the last call with this id. */
   getLatestName(callId: string): string {
     return this.#latestNames.get(callId) ?? callId
   }
@@ -136,7 +135,6 @@ export function toAGUIEnds(
   })
 }
 
-/** The page's id of a user message, if it has one. */
 export function getUserMessageId({ id, data }: Message): string {
   const clientId = data?.['clientId']
   return typeof clientId === 'string' ? clientId : id

@@ -25,19 +25,24 @@ function createApprovalInterrupt(
   toolCallId: string,
   subagentRunId: string | undefined,
 ): AGUIInterrupt {
-  const { name, path = [], interrupted } = call
+  const { name, path = [], interrupted, reason } = call
   const title = getCallTitle(call)
   return {
     id,
     reason: 'tool_call',
     message: interrupted
       ? `${title} was running when its process ended, and may already have taken effect. Run it again?`
-      : `Run ${title}?`,
+      : `Run ${title}?${reason === undefined ? '' : ` ${reason}`}`,
     toolCallId,
     ...(subagentRunId !== undefined && { subagentRunId }),
     responseSchema: approvalAnswerSchema,
     metadata: {
-      statewright: { name, arguments: call.arguments, ...(path.length > 0 && { path: [...path] }) },
+      statewright: {
+        name,
+        arguments: call.arguments,
+        ...(path.length > 0 && { path: [...path] }),
+        ...(reason !== undefined && { reason }),
+      },
     },
   }
 }
@@ -84,7 +89,7 @@ const approvalAnswerSchema: Record<string, Json> = {
   properties: {
     approved: { type: 'boolean' },
     editedArgs: { type: 'object', description: 'Replaces the arguments of the call.' },
-    reason: { type: 'string', description: 'Why the call was rejected. The model reads it.' },
+    reason: { type: 'string', description: 'Why. The model reads the reason of a rejection.' },
   },
   required: ['approved'],
 }
@@ -112,7 +117,6 @@ export function createPauseInterrupt(
   }
 }
 
-/** The open interrupts of a session. */
 export function listInterrupts({ messages, pending, state, wakeAt }: SessionView): AGUIInterrupt[] {
   const reason = wakeAt === null ? 'paused' : 'sleeping'
   if (state === 'PAUSED') return [createPauseInterrupt(toPauseId(messages.length), { reason, wakeAt })]

@@ -76,14 +76,12 @@ export class PageMessages {
     this.#append({ id: messageId, role: 'reasoning', content: '', ...toOwner(mark) }, delta)
   }
 
-  /** Closes the streaming calls, the text and the reasoning of a message. */
   closeMessage(messageId: string, reasoningId: string, mark: Mark): void {
     for (const [id, owner] of this.#calls) if (owner === messageId) this.#closeCall(id, mark)
     this.closeText(messageId, mark)
     this.closeText(reasoningId, mark)
   }
 
-  /** Closes the text or reasoning with this id if it is open. */
   closeText(messageId: string, mark: Mark): void {
     if (this.#texts.delete(messageId)) this.emit({ ...mark, type: 'TEXT_MESSAGE_END', messageId })
     if (!this.#reasoning.delete(messageId)) return
@@ -174,7 +172,6 @@ export class PageMessages {
     this.emit({ type: 'MESSAGES_SNAPSHOT', messages: this.all })
   }
 
-  /** Replaces the messages with these ids, and sends a snapshot. */
   replaceMessages(ids: readonly string[], messages: readonly AGUIMessage[], { timestamp }: Mark): void {
     const shown = ids.filter((id) => this.#messages.has(id))
     if (shown.length === 0 && messages.length === 0) return

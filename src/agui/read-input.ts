@@ -3,7 +3,8 @@ import { UsageError } from '../core/base/errors.js'
 import { isObject } from '../core/base/values.js'
 import type { InputPart } from '../core/models/media.js'
 import { findCallReference } from '../web/approval-id.js'
-import { type CallAnswer, fitsCall } from '../web/call-answers.js'
+import type { AnswerMessage } from '../core/sessions/inbox/session-message.js'
+import { fitsCall } from '../web/call-answers.js'
 import type { SessionView } from '../web/chat-service.js'
 import type { IncomingMessage } from '../web/chat-turn.js'
 import { invalidInputError } from '../web/error-response.js'
@@ -16,6 +17,7 @@ import {
   list,
   oneOf,
   optional,
+  refuseSender,
   shortText,
   text,
   type ValueOf,
@@ -47,7 +49,6 @@ const mediaSource = fields({ type: anything, value: text, mimeType: lenientText 
 
 type InterruptAnswer = NonNullable<ValueOf<typeof runAgentInput>['resume']>[number]
 
-/** The result of a call that the page executed. */
 interface PageOutput {
   toolCallId: string
   content: string
@@ -85,6 +86,8 @@ export async function readInput(body: Fields, files: PageFiles): Promise<AgentIn
       : [],
   )
   const forwarded = isObject(forwardedProps) ? forwardedProps : {}
+  refuseSender(body, '')
+  refuseSender(forwarded, 'forwardedProps')
   const regenerateFrom = optional(shortText)(forwarded['regenerateFrom'], 'forwardedProps.regenerateFrom')
   const input = { ...ids, shown, resume, regenerateFrom, branch: readBranch(forwarded['branch']) }
   // The last message is the edit of the earlier one, or still the previous answer.
@@ -154,7 +157,7 @@ function readOutput({ toolCallId, content, error }: Fields, at: string): PageOut
 
 /** The answers of a page: to pending calls, or to a pause. */
 type PageAnswers =
-  | { type: 'calls'; answers: readonly CallAnswer[] }
+  | { type: 'calls'; answers: readonly AnswerMessage[] }
   | { type: 'resume'; messages: number; steer: string | undefined }
 
 /**
@@ -189,7 +192,7 @@ export function readAnswers(
       id,
     )
   }
-  const results = outputs.map((output): CallAnswer => {
+  const results = outputs.map((output): AnswerMessage => {
     const { toolCallId, content: value, isError } = output
     const call = pending.find(
       ({ callId, needs }) => needs === 'client' && names.getRequestName(callId) === toolCallId,
@@ -205,7 +208,8 @@ function readAnswer(
   { callId, fingerprint, messageId, needs }: PendingCall,
   { status, payload = {} }: InterruptAnswer,
   at: string,
-): CallAnswer {
+): AnswerMessage {
+  refuseSender(payload, at)
   const target = { callId, fingerprint, messageId }
   const isCancelled = status === 'cancelled'
   if (needs === 'client') {
@@ -215,10 +219,9 @@ function readAnswer(
   if (needs === 'elicitation')
     return { type: 'toolOutput', ...target, value: isCancelled ? { action: 'cancel' } : payload }
   if (isCancelled) return { type: 'reject', ...target }
-  const { editedArgs, reason } = payload
-  if (!flag(payload['approved'], `${at}.approved`))
-    return { type: 'reject', ...target, ...(typeof reason === 'string' && { why: reason }) }
-  return { type: 'approve', ...target, ...(editedArgs !== undefined && { editedInput: editedArgs }) }
+  const why = lenientText(payload['reason'], at)
+  if (!flag(payload['approved'], `${at}.approved`)) return { type: 'reject', ...target, why }
+  return { type: 'approve', ...target, why, editedInput: payload['editedArgs'] }
 }
 
 function readPauseAnswer(

@@ -11,7 +11,6 @@ export type SupportedUrls = Readonly<Record<string, RegExp[]>>
 
 export interface FileTarget {
   version: SpecificationVersion
-  /** The key of the provider's options. */
   provider: string
   modelId: string
   urls: SupportedUrls

@@ -325,7 +325,6 @@ function isSummary(block: Block): boolean {
   return block.type === 'text' && isCompaction(block.metadata)
 }
 
-/** Whether a part starts another call with a reused id. */
 function isAnotherCall(
   part: JsonObject,
   { key, name, input, hosted, whole }: Block & { type: 'call' },

@@ -21,7 +21,6 @@ export interface CallOptions {
   headers?: Record<string, string>
   providerOptions?: ProviderData
   abortSignal?: AbortSignal
-  /** Whether a stream also contains the provider's raw chunks. */
   includeRawChunks?: boolean
 }
 

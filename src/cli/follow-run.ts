@@ -7,6 +7,7 @@ import type { ResumeOptions } from '../core/agent/agent-options.js'
 import { whenAborted } from '../core/base/abort.js'
 import { UsageError } from '../core/base/errors.js'
 import { stripControls } from '../core/format/format-words.js'
+import { applyMessage } from '../core/run/apply-message.js'
 import type { Run } from '../core/run/run.js'
 import type { LocalInspector } from '../studio/index.js'
 import { type CliIO, writeNotice } from './command.js'
@@ -22,7 +23,7 @@ export interface FollowOptions {
   /** Answers for the run's rests, in order, before the user is asked. */
   answers?: readonly Answer[]
   limits: AgentConfig['limits']
-  view: Pick<CommonOptions, 'output' | 'inspect'>
+  view: Pick<CommonOptions, 'output' | 'inspect' | 'by'>
   /** A text for the user before the run. */
   opening?: string | undefined
   /** The options for a later command, or null if the session is not stored. */
@@ -89,7 +90,7 @@ async function watchRun(
     stop = () => {
       events.unsubscribe()
     }
-    const conversation = new Conversation(run, drain?.released)
+    const conversation = new Conversation(run, view.by, drain?.released)
     let result = await conversation.waitForRest()
     for (const answer of answers) {
       if (!isRestState(result.state) || drain?.hasBegun) break
@@ -113,13 +114,19 @@ const pollMs = 50
 /** Drives a run from one idle state to the next. */
 class Conversation {
   readonly run: Run
+  readonly #by: string | undefined
   readonly #released: Promise<never>
 
   /**
    * `released` rejects when the run is released to another process, because the run then no longer becomes idle here.
    */
-  constructor(run: Run, released: Promise<never> = new Promise<never>(() => undefined)) {
+  constructor(
+    run: Run,
+    by: string | undefined,
+    released: Promise<never> = new Promise<never>(() => undefined),
+  ) {
     this.run = run
+    this.#by = by
     this.#released = released
   }
 
@@ -129,7 +136,8 @@ class Conversation {
   }
 
   sendAnswer(answer: Answer, rest: RunResult): Promise<RunResult> {
-    answer(this.run, rest)
+    const messages = typeof answer === 'function' ? answer(rest) : [answer]
+    for (const message of messages) applyMessage(this.run, { ...message, by: this.#by })
     return this.waitForRest()
   }
 

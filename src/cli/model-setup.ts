@@ -17,7 +17,7 @@ import { badUsageError, CliError, type CliIO, writeNotice } from './command.js'
 import { loadTools } from './load.js'
 import { createMcpAuth, openMcp, type OpenMcp } from './mcp-servers.js'
 import { checkURL, type CommonOptions } from './options.js'
-import type { Answer } from './prompt.js'
+import { type Answer, toTarget } from './prompt.js'
 
 /** The model of a run, real or a rehearsal, and its related values. */
 export interface ModelSetup {
@@ -128,7 +128,7 @@ async function openRehearsal(file: true | string, api: ModelApi, io: CliIO): Pro
       prompt: demoPrompt,
       settings: demoSettings,
       closing: realModelHint,
-      answer: (run, { pending = [] }) => pending.forEach((call) => run.approve(call)),
+      answer: ({ pending = [] }) => pending.map((call) => ({ type: 'approve', ...toTarget(call) })),
     }),
   }
 }

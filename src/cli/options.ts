@@ -1,4 +1,5 @@
 import type { PresetName } from '../../machines/agent/config.js'
+import { readSender } from '../core/sessions/principal.js'
 import { findPreset, presets } from '../core/config/presets.js'
 import { type ModelApi, modelApis } from '../core/config/config-file.js'
 import { isHttpUrl } from '../core/models/openai/openai-options.js'
@@ -14,6 +15,13 @@ export const storeOption = {
     value: 'URL',
     about:
       "the session store: file:DIR, postgres://… or memory: (default: STATEWRIGHT_STORE, else the user's data folder)",
+  },
+} satisfies OptionSpecs
+
+export const byOption = {
+  by: {
+    value: 'NAME',
+    about: 'the sender of messages and answers, for the log and for the terms of approvals',
   },
 } satisfies OptionSpecs
 
@@ -71,6 +79,7 @@ export const runOptions = {
     about: 'play a scenario instead of calling a model',
   },
   ...storeOption,
+  ...byOption,
   drain: {
     value: 'SECONDS',
     min: 0,
@@ -93,6 +102,7 @@ export interface CommonOptions {
   /** True for the built-in scenario, a string for a scenario file. */
   rehearsal: boolean | string
   store: string | undefined
+  by: string | undefined
   /** Time that a run with a stored session continues after SIGTERM. */
   drainMs: number
   output: 'human' | 'json' | 'events'
@@ -122,6 +132,7 @@ export function readCommonOptions(
     instructions: text('instructions'),
     rehearsal: text('rehearsal') ?? has('rehearsal'),
     store: text('store'),
+    by: readSender({ by: text('by') }, '--by').by?.id,
     drainMs: readDrainMs(parsed),
     output: has('json') ? 'json' : has('events') ? 'events' : 'human',
     inspect: has('inspect'),

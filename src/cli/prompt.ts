@@ -9,7 +9,7 @@ import type {
 import { formatWakeTime } from '../core/base/clock.js'
 import { escapeInvisible, formatArgumentsJson, formatCallPath } from '../core/format/format-call.js'
 import { shorten } from '../core/format/format-words.js'
-import type { Run } from '../core/run/run.js'
+import type { RunMessage } from '../core/run/apply-message.js'
 import { findFault, listChoices } from '../core/sessions/elicitation-answer.js'
 import { badUsageError, type CliIO } from './command.js'
 import type { CommonOptions } from './options.js'
@@ -21,7 +21,7 @@ import { describeCall, formatElicitation } from './resume-hints.js'
 export type Ask = (question: string, until?: Promise<unknown>) => Promise<string | null>
 
 /** Applies an answer of the user to an idle run. */
-export type Answer = (run: Run, rest: RunResult) => void
+export type Answer = RunMessage | ((rest: RunResult) => RunMessage[])
 
 /** Returns the argument, stdin for `-`, the fallback, or piped stdin, in this order. */
 export async function choosePrompt(
@@ -103,7 +103,7 @@ export async function askForAnswer(result: RunResult, ask: Ask): Promise<Answer 
   if (result.state === 'PAUSED') return askToResume(result.wakeAt, ask)
   if (result.reason === 'message') {
     const message = await ask('Your message (Enter to leave): ')
-    return message === null || message === '' ? null : (run) => run.reply(message)
+    return message === null || message === '' ? null : { type: 'reply', input: message }
   }
   const call = result.pending?.find(({ needs }) => needs === 'approval')
   if (call) return askForApproval(call, ask)
@@ -111,19 +111,32 @@ export async function askForAnswer(result: RunResult, ask: Ask): Promise<Answer 
   return elicitation ? askElicitation(elicitation, ask) : null
 }
 
+/** The part of an answer that names its call. */
+export const toTarget = ({
+  callId,
+  fingerprint,
+  messageId,
+}: PendingCall): Pick<PendingCall, 'callId' | 'fingerprint' | 'messageId'> => ({
+  callId,
+  fingerprint,
+  ...(messageId !== undefined && { messageId }),
+})
+
 async function askForApproval(call: PendingCall, ask: Ask): Promise<Answer | null> {
-  const warning = call.interrupted ? 'It was interrupted and may already have had its effect. ' : ''
+  const why = call.reason === undefined ? '' : `${escapeInvisible(call.reason)} `
+  const doubt = call.interrupted ? 'It was interrupted and may already have had its effect. ' : ''
+  const warning = why + doubt
   for (;;) {
     const choice = await askChoice(`${warning}Run ${describeCall(call)}? (y)es, (n)o, (e)dit: `, ask)
     if (choice === null) return null
-    if (/^y(es)?$/.test(choice)) return (run) => run.approve(call)
+    if (/^y(es)?$/.test(choice)) return { type: 'approve', ...toTarget(call) }
     if (/^n(o)?$/.test(choice)) {
       const why = await ask('Why not? The model reads it (Enter for no reason): ')
-      return (run) => run.reject(call, why ?? '')
+      return { type: 'reject', ...toTarget(call), why: why ?? '' }
     }
     if (!/^e(dit)?$/.test(choice)) continue
     const edited = await askForArguments(call.arguments, ask)
-    if (edited !== undefined) return (run) => run.approve(call, edited)
+    if (edited !== undefined) return { type: 'approve', ...toTarget(call), editedInput: edited }
   }
 }
 
@@ -149,7 +162,7 @@ async function askToResume(wakeAt: number | undefined, ask: Ask): Promise<Answer
   for (;;) {
     const choice = await askChoice(`The run ${how}. Continue now? (y)es, (n)o: `, ask)
     if (choice === null || /^n(o)?$/.test(choice)) return null
-    if (/^y(es)?$/.test(choice)) return (run) => run.resume()
+    if (/^y(es)?$/.test(choice)) return { type: 'resume' }
   }
 }
 
@@ -160,10 +173,7 @@ async function askElicitation(
 ): Promise<Answer | null> {
   const { elicitation } = call
   const head = `${formatCallPath(call)}: ${formatElicitation(elicitation, 2_000)}\n`
-  const answerWith =
-    (value: unknown): Answer =>
-    (run) =>
-      run.addToolOutput(call, value)
+  const answerWith = (value: unknown): Answer => ({ type: 'toolOutput', ...toTarget(call), value })
   const choices =
     elicitation.mode === 'url' ? 'Open it? (y)es, (d)ecline, (c)ancel: ' : '(a)nswer, (d)ecline, (c)ancel: '
   for (;;) {

@@ -464,7 +464,6 @@ function measureNotesHeight(notes: readonly Note[]): number {
   return notes.reduce((sum, { lines }) => sum + lines.length * wordStep + 20, 0)
 }
 
-/** A chip for an innermost state. */
 function drawChip(state: ChartState, { x, y, width }: { x: number; y: number; width: number }): string[] {
   return drawStateGroup(state, `state chip ${state.type}`, [
     `<rect x="${x}" y="${y}" width="${width}" height="${chipHeight}" rx="7" fill="${palette.card}" stroke="${palette.rule}" stroke-width="1"/>`,

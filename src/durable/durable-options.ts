@@ -7,6 +7,9 @@ import type {
   OutputFrom,
   StateValueFrom,
 } from 'xstate'
+import type { PendingCall } from '../../machines/agent/run-result.js'
+import type { AnyAgent } from '../core/drive/define-agents.js'
+import type { SessionMessage } from '../core/sessions/inbox/session-message.js'
 import type { Clock } from '../core/base/clock.js'
 import type { StoredMachineState } from '../core/sessions/log/machine-record.js'
 import type { ListedSession, SessionStore } from '../core/sessions/store/store.js'
@@ -16,7 +19,7 @@ export interface DurableOptions<Machine extends AnyStateMachine> {
   /** Where the sessions are stored. */
   store: SessionStore
   /** The actors that the machine does not have yet, as for `machine.provide`. */
-  actors?: Record<string, AnyActorLogic>
+  actors?: Record<string, AnyActorLogic | AnyAgent>
   /**
    * The promise actors that must not run again after a crash. The chart gets their error event instead, and
    * `event.error.code` is `in_doubt`.
@@ -38,6 +41,29 @@ export interface DurableOptions<Machine extends AnyStateMachine> {
   onError?: (error: unknown, at: { session?: string }) => void
 }
 
+/** A call of an agent in flight that waits for an answer. */
+export type PendingAgentCall = PendingCall & {
+  /** The session of the agent. */
+  session: string
+}
+
+/** A message for an agent in flight, such as an answer to one of its calls. `session` names the agent, if there are several. */
+export type AgentMessage = Exclude<SessionMessage, { type: 'message' | 'cancel' }> & { session?: string }
+
+const agentMessages: ReadonlySet<string> = new Set<AgentMessage['type']>([
+  'approve',
+  'reject',
+  'toolOutput',
+  'reply',
+  'steer',
+  'pause',
+  'resume',
+])
+
+export function isAgentMessage(event: unknown): event is AgentMessage {
+  return agentMessages.has(String((event as { type?: unknown } | null | undefined)?.type))
+}
+
 /** The state of a session at a rest. */
 export interface SettledState<Machine extends AnyStateMachine> {
   status: 'active' | 'done' | 'error' | 'stopped'
@@ -48,6 +74,8 @@ export interface SettledState<Machine extends AnyStateMachine> {
   output?: OutputFrom<Machine>
   /** Why the machine ended in an error, as plain data. */
   error?: unknown
+  /** The calls of agents in flight that wait for an answer. Send one back with `send(id, { type: 'approve', ...call })`. */
+  pending: PendingAgentCall[]
   /** The number of the last record. */
   head: number
 }
@@ -88,12 +116,13 @@ export interface DurableMachine<Machine extends AnyStateMachine> {
   ): Promise<void>
   /**
    * Sends an event to a session, from any process. Resolves when it is stored. A session takes the events of one sender
-   * in order, each once. An event with a `key` that the session knows is not taken again.
+   * in order, each once. An event with a `key` that the session knows is not taken again. Answers for agents in flight
+   * are sent in the same way.
    * @example await claims.send('claim-17', { type: 'APPROVE', by: 'ann' }, { key: 'approval-4' })
-   * @throws {UsageError} `unknown_event`, `not_json`, `session_ended`, `other_session`
+   * @throws {UsageError} `unknown_event`, `not_json`, `session_ended`, `other_session`, `unknown_call`, `stale_answer`
    * @throws {StoreError} `unknown_session`
    */
-  send(id: string, event: EventFromLogic<Machine>, options?: { key?: string }): Promise<void>
+  send(id: string, event: EventFromLogic<Machine> | AgentMessage, options?: { key?: string }): Promise<void>
   /**
    * Waits until the machine waits for an event or for a time, or has ended.
    * @example const { value, context } = await claims.settled('claim-17')

@@ -24,6 +24,14 @@ import { checkStore } from '../core/sessions/store/checked-store.js'
 import { checkSessionId } from '../core/sessions/store/session-id.js'
 import type { Lease, ListedSession, SessionStore } from '../core/sessions/store/store.js'
 import { StoreError, unknownSessionError } from '../core/sessions/store/store-error.js'
+import { type AgentInternals, internalsByAgent, internalsByMachine } from '../core/agent/agent-internals.js'
+import type { AnyAgent } from '../core/drive/define-agents.js'
+import { sendToStoredSession } from '../core/run/send-to-stored-session.js'
+import type { SessionMessage } from '../core/sessions/inbox/session-message.js'
+import { readSessionAt } from '../core/sessions/replay-session.js'
+import { listAnswerableCalls } from '../../machines/agent/to-result.js'
+import { cancelChild, getChildId, RunningAgent } from './running-agent.js'
+import { type AgentMessage, isAgentMessage, type PendingAgentCall } from './durable-options.js'
 import { Chart, checkChart, type StartedActor } from './chart.js'
 import type {
   DurableMachine,
@@ -51,6 +59,14 @@ export function idempotencyKey(self: AnyActorRef): string {
   if (key !== undefined) return key
   throw new UsageError('no_key', 'idempotencyKey(self): no durable machine runs this actor.', 'self')
 }
+
+/** Agents may be passed instead of their machines. */
+function toLogic(actor: object): unknown {
+  return internalsByAgent.has(actor as AnyAgent) ? (actor as AnyAgent).machine : actor
+}
+
+const findAgent = (logic: unknown): AgentInternals | undefined =>
+  typeof logic === 'object' && logic !== null ? internalsByMachine.get(logic) : undefined
 
 interface LocalSession {
   hold: MachineHold
@@ -104,8 +120,11 @@ export function durable<Machine extends AnyStateMachine>(
       'This store has no inbox, so its sessions take no events. Use memoryStore(), fileStore() or postgresStore().',
       'store',
     )
-  const whole = (actors ? machine.provide({ actors: actors as never }) : machine) as Machine
-  checkChart(whole, once, () => false)
+  const logics = Object.entries(actors ?? {}).map(([name, actor]) => [name, toLogic(actor)])
+  const whole = (
+    actors ? machine.provide({ actors: Object.fromEntries(logics) as never }) : machine
+  ) as Machine
+  checkChart(whole, once, (logic) => findAgent(logic) !== undefined)
   return new MachineSessions(whole, options)
 }
 
@@ -169,9 +188,13 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
   async send(sessionId: string, event: AnyEventObject, options: { key?: string } = {}): Promise<void> {
     const id = checkSessionId(sessionId)
     expectKnownOptions('send', options, ['key'])
-    const text = formatMessage(this.#checkEvent(event), checkKey(options.key))
+    const key = checkKey(options.key)
+    const isAnswer = isAgentMessage(event) && !this.#chart.knows(event.type)
+    const text = isAnswer ? '' : formatMessage(this.#checkEvent(event), key)
     const before = this.#sending.get(id) ?? Promise.resolve()
-    const sent = before.catch(() => undefined).then(() => this.#put(id, text))
+    const sent = before
+      .catch(() => undefined)
+      .then(() => (isAnswer ? this.#answer(id, event, key) : this.#put(id, text)))
     this.#sending.set(id, sent)
     try {
       await sent
@@ -194,12 +217,12 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
       /* oxlint-disable no-await-in-loop -- one look after the other */
       for (;;) {
         const { record, head } = await this.#readEnd(id)
-        if (record.state.status !== 'active') return this.#toSettled(record, head)
+        if (record.state.status !== 'active') return await this.#toSettled(id, record, head)
         const local = await this.#take(id)
         if (local) {
           const done = await Promise.race([local.done.then(() => 'done' as const), timeout])
           if (done === 'done') {
-            return this.#toSettled(local.hold.lastRecord ?? record, local.hold.head)
+            return await this.#toSettled(id, local.hold.lastRecord ?? record, local.hold.head)
           }
         } else await Promise.race([wait(this.#clock, lookMs), timeout])
         if (isLate()) throw notSettledError(id, timeoutMs, (await this.#readEnd(id)).record.state)
@@ -286,6 +309,53 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     if (holder === null || this.#local.has(id)) this.#driveLater(id)
   }
 
+  /** Sends a message to an agent in flight, then wakes the session that runs it. */
+  async #answer(id: string, given: AgentMessage, key: string | undefined): Promise<void> {
+    const { record } = await this.#readEnd(id)
+    const { session: named, ...message } = given
+    const agents = this.#listAgents(id, record.state)
+    const pending = await this.#listPending(id, record.state)
+    const called = pending.find(({ callId }) => callId === (message as { callId?: string }).callId)
+    const target = named ?? called?.session ?? (agents.length === 1 ? agents[0]?.session : undefined)
+    const child = agents.find(({ session }) => session === target)
+    if (!child)
+      throw new UsageError(
+        'unknown_call',
+        `Session '${id}' has no agent for '${message.type}'. Send it with the call: { type: '${message.type}', ...call }, from ` +
+          'pending of settled().',
+        id,
+      )
+    const parts = { store: this.#store, clock: this.#clock, tools: child.agent.tools }
+    await sendToStoredSession(parts, child.session, message as SessionMessage, { key, isParent: true })
+    await this.#put(id, formatMessage(null, undefined))
+  }
+
+  /** The agents in flight, with their sessions. */
+  #listAgents(id: string, { actors }: StoredMachineState): { session: string; agent: AgentInternals }[] {
+    return Object.values(actors).flatMap(({ src, key }) => {
+      const agent = findAgent(this.machine.implementations.actors[src])
+      return agent ? [{ session: getChildId(id, key), agent }] : []
+    })
+  }
+
+  /** The calls of the agents in flight that wait for an answer. */
+  async #listPending(id: string, state: StoredMachineState): Promise<PendingAgentCall[]> {
+    const lists = this.#listAgents(id, state).map(async ({ session }) => {
+      if ((await this.#store.get(session)) === null) return []
+      const { run } = await readSessionAt(this.#store, session)
+      return run ? listAnswerableCalls(run.context).map((call) => ({ ...call, session })) : []
+    })
+    return (await Promise.all(lists)).flat()
+  }
+
+  /** Cancels the agents whose states were left by a process that died before it cancelled them. */
+  async #cancelLeft(id: string, state: StoredMachineState): Promise<void> {
+    if (!Object.values(this.machine.implementations.actors).some(findAgent)) return
+    const inFlight = new Set(this.#listAgents(id, state).map(({ session }) => session))
+    for await (const child of listSessions(this.#store, { parent: id }))
+      if (!inFlight.has(child.id)) await cancelChild(this.#store, this.#clock, child.id)
+  }
+
   /** The last record. @throws {StoreError} `unknown_session` */
   async #readEnd(id: string): Promise<{ record: MachineRecord; head: number }> {
     const { record, head } = await readLogEnd(this.#store, id)
@@ -363,6 +433,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
       if (end.head === 0) throw unknownSessionError(id)
       this.#checkOwner(id, end.record)
       const state = await this.#fit(id, end.record)
+      await this.#cancelLeft(id, state)
       const actors = await this.#readActors(id, state)
       const hold = this.#createHold(
         new MachineLog({ store: this.#store, lease, clock, holder }, end, this.machine.id),
@@ -391,7 +462,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     const onError = (error: unknown): void => this.#report(error, log.sessionId)
     const actors: ActorHost = {
       ...this.#actors,
-      run: (actor, report) => this.#runPromise(log.sessionId, actor, report),
+      run: (actor, report) => this.#runActor(log.sessionId, actor, report),
     }
     return new MachineHold(
       { chart, chartVersion: this.machine.version, log, clock: this.#clock, actors, onError },
@@ -430,12 +501,17 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     )
   }
 
-  #runPromise(
+  #runActor(
     session: string,
     { id, src, key, input }: StartedActor,
     report: Parameters<ActorHost['run']>[1],
   ): RunningActor {
     const logic = this.machine.implementations.actors[src] as AnyActorLogic
+    const agent = findAgent(logic)
+    if (agent) {
+      const child = { session: getChildId(session, key), parent: session, src }
+      return new RunningAgent({ agent, store: this.#store, clock: this.#clock, child, input, report })
+    }
     const actor = createActor(logic, { id, input })
     keysByActor.set(actor, `${session}:${key}`)
     actor.subscribe({
@@ -452,7 +528,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     if (!local) throw new StoreError('session_busy', `Session '${id}' is held by another process.`, id)
     await local.done
     const { state, now } = local.hold
-    const next = Math.min(...state.delays.map(({ at }) => at))
+    const next = Math.min(...state.delays.map(({ at }) => at), local.hold.wakeAt ?? Infinity)
     return state.status === 'active' && Number.isFinite(next) ? Math.max(0, next - now) : undefined
   }
 
@@ -485,10 +561,11 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
   }
 
   /** @throws {UsageError} if the last event changed nothing, or an outcome waits for another chart */
-  #toSettled(
+  async #toSettled(
+    id: string,
     { state, refused = state.held[0]?.refused }: MachineRecord,
     head: number,
-  ): SettledState<Machine> {
+  ): Promise<SettledState<Machine>> {
     if (refused) throw new UsageError(refused.code, refused.message, refused.subject)
     const { status, value, context, output, error } = state
     return {
@@ -497,6 +574,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
       context,
       ...(output !== undefined && { output }),
       ...(error !== undefined && { error }),
+      pending: await this.#listPending(id, state),
       head,
     } as SettledState<Machine>
   }

@@ -11,7 +11,7 @@ import { copyJson, toPlainFailure } from './plain-json.js'
 /** An actor that this process runs. */
 export interface RunningActor {
   /** Ends its work. `isLeft` means that the chart has left its state, not that this process stops. */
-  stop(isLeft: boolean): void
+  stop(isLeft: boolean): Promise<void> | void
   /** Whether the session may rest while the actor waits. Only agents wait, for people or for a time. */
   readonly isResting: boolean
   /** When a resting agent wakes, in milliseconds since the epoch. */
@@ -63,12 +63,13 @@ export class MachineHold {
   #isListedAsWorking = false
   #isStopping = false
   #lastRecord: MachineRecord | null = null
+  #wakeAt: number | undefined
 
   constructor(parts: HoldParts, state?: StoredMachineState) {
     this.#parts = parts
     this.#id = parts.log.sessionId
     if (state) this.#state = state
-    parts.log.onFailure(() => this.#stopActors())
+    parts.log.onFailure(() => void this.#stopActors())
     parts.log.inbox.onMessage((number, message) => this.#receive(number, message))
   }
 
@@ -84,6 +85,11 @@ export class MachineHold {
   /** Milliseconds since the epoch, by the store's clock. */
   get now(): number {
     return this.#parts.log.now()
+  }
+
+  /** When a resting agent wakes, in milliseconds since the epoch. */
+  get wakeAt(): number | undefined {
+    return this.#wakeAt
   }
 
   /** The record that this process wrote last, or null. */
@@ -130,7 +136,7 @@ export class MachineHold {
     } finally {
       this.#parts.clock.clearTimeout(this.#timer)
       log.inbox.close()
-      this.#stopActors()
+      await this.#stopActors()
       await log.close()?.catch(() => undefined)
     }
   }
@@ -263,7 +269,7 @@ export class MachineHold {
     for (const [id, { key, actor }] of this.#running) {
       if (this.#state.actors[id]?.key === key) continue
       this.#running.delete(id)
-      actor.stop(true)
+      void actor.stop(true)
     }
     for (const { starts, sent, effects } of steps) {
       for (const { to, event } of sent) this.#running.get(to)?.actor.send?.(event)
@@ -347,6 +353,7 @@ export class MachineHold {
   async #rest(): Promise<void> {
     const { log } = this.#parts
     const sleeping = [...this.#running.values()].flatMap(({ actor }) => actor.wakeAt ?? [])
+    this.#wakeAt = sleeping.length > 0 ? Math.min(...sleeping) : undefined
     const isWorkLeft = this.#isStopping && (this.#isWorking || this.#incoming.length > 0)
     const times = [...this.#state.delays.map(({ at }) => at), ...sleeping, ...(isWorkLeft ? [log.now()] : [])]
     this.#isListedAsWorking = false
@@ -357,10 +364,11 @@ export class MachineHold {
   }
 
   /** This process no longer holds the session, or is about to release it. */
-  #stopActors(): void {
-    for (const { actor } of this.#running.values()) actor.stop(false)
+  async #stopActors(): Promise<void> {
+    const running = [...this.#running.values()]
     this.#running.clear()
     this.#wake()
+    await Promise.allSettled(running.map(async ({ actor }) => actor.stop(false)))
   }
 }
 

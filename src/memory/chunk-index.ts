@@ -147,13 +147,11 @@ function removeDuplicates(words: readonly string[]): string[] {
 }
 
 export interface Chunk {
-  /** The start in the text (UTF-16 units). */
   start: number
   text: string
 }
 
 export interface ChunkOptions {
-  /** Maximum characters of a chunk. */
   chunkChars: number
   /** Characters at the end of a chunk that the next one repeats. Less than half of `chunkChars`. */
   overlap: number

@@ -188,7 +188,6 @@ class DocumentLibrary {
   readonly #options: ResolvedSearchOptions
   readonly #embedder: Embedder | undefined
   readonly #documents = new Map<string, StoredDocument>()
-  /** The indexed documents, with the ids of their chunks. */
   readonly #indexed = new Map<StoredDocument, string[]>()
   readonly #update = new SharedWork((signal) => this.#updateIndex(signal))
   #index: ChunkIndex | undefined

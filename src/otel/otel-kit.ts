@@ -1,7 +1,6 @@
 import type { Context, Tracer } from '@opentelemetry/api'
 import type { Metrics, SemconvNames } from './otel-metrics.js'
 
-/** Shared by all runs of one `otel()`. */
 export interface OtelKit {
   readonly tracer: Tracer
   /** Looked up for each run, because a provider may be registered late. Null without a provider. */

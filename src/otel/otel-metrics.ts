@@ -206,9 +206,7 @@ function isNoopProvider(provider: MeterProvider): boolean {
  * newest. Names that both versions share are inlined.
  */
 export interface SemconvNames {
-  /** Attributes of a model request. */
   cacheWrite: string
-  /** Histograms of model requests, in seconds. */
   requestDuration: string
   timeToFirstChunk: string
   /** Counters of tokens by kind. If null, one histogram counts all tokens, see `tokenUsage`. */

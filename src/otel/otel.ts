@@ -134,10 +134,8 @@ interface Stretch extends SpanPlace {
   calls: number
 }
 
-/** Contexts carry their run under this key. */
 const runKey = createContextKey('statewright.run')
 
-/** The spans of one run in this process. */
 class RunSpans implements RunTelemetry {
   readonly #kit: OtelKit
   readonly #run: TelemetryRunInfo
@@ -205,7 +203,6 @@ class RunSpans implements RunTelemetry {
     this.#end(null, null)
   }
 
-  /** The context for a call's sub-agent. */
   getContextBelow(callId: string): Context | undefined {
     return this.#works.findCallContext(callId) ?? this.#stretch?.context
   }

@@ -69,7 +69,6 @@ export class RequestSpans {
     })
   }
 
-  /** A limiter delays the request. */
   addWait({ limiter, ahead }: SlotWait): void {
     this.#requests.at(-1)?.span.addEvent('statewright.waiting_for_slot', {
       'statewright.waiting_for_slot.limiter': limiter,
@@ -242,7 +241,6 @@ function toSpanAttributes(request: TelemetryRequestInfo, { agentName, sessionId 
   return attributes
 }
 
-/** Attributes of metrics. */
 function toMetricAttributes(
   { provider, model, response }: TelemetryRequestInfo,
   error: string | undefined,

@@ -99,7 +99,6 @@ function toFilePart({ type }: MediaPart): Part {
   return { type: 'file', modality }
 }
 
-/** A message, its parts as JSON. */
 interface MeasuredMessage {
   role: Message['role']
   parts: readonly string[]

@@ -108,7 +108,6 @@ function createHead({ id, created, model }: Envelope, object: string) {
   return { id, object, created, model, system_fingerprint: 'fp_rehearsal' }
 }
 
-/** The calls of a turn, each with an id. */
 export function listCalls({ toolCalls = [] }: Turn, { callPrefix }: Pick<Envelope, 'callPrefix'>) {
   return toolCalls.map(({ id, name, arguments: input = {} }, i) => ({
     id: id ?? `${callPrefix}${i + 1}`,

@@ -22,11 +22,9 @@ export interface Envelope {
   /** Seconds since the epoch. */
   created: number
   model: string
-  /** Prefix of generated call ids. */
   callPrefix: string
 }
 
-/** Encodes a turn for one API. */
 export interface TurnEncoder {
   encodeBody(): object
   /** Server-sent events, truncated after `stop` deltas. */

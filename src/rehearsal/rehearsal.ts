@@ -108,7 +108,6 @@ function findApi(path: string): ProviderApi | undefined {
   return isGeminiPath(path) ? geminiApi : undefined
 }
 
-/** Answers the requests of a rehearsal from its scenarios. */
 class ScenarioPlayer {
   readonly requests: RecordedRequest[] = []
   readonly #settings: RehearsalSettings
@@ -327,7 +326,6 @@ async function sendResponse(
   if (ending === 'cut') response.destroy()
 }
 
-/** Waits for the clock or for the connection to close. */
 function waitForClock(response: ServerResponse, ms: number, clock: Clock): Promise<void> {
   if (ms <= 0 || response.destroyed) return Promise.resolve()
   return new Promise((resolve) => {
@@ -359,7 +357,6 @@ interface Cue {
   play: number
 }
 
-/** A conversation's position in its scenario. */
 class Playback {
   readonly #scenario: Scenario
   #played = 0

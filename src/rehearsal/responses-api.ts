@@ -165,7 +165,6 @@ function toToolMessage({ type, call_id, output, ...item }: InputItem): WireMessa
   return { role: 'tool', tool_call_id: String(id), content: words }
 }
 
-/** Whether the model produced the item. */
 function isModelItem({ type = 'message', role }: InputItem): boolean {
   if (type === 'message') return role === 'assistant'
   return type !== 'function_call_output' && type !== 'mcp_approval_response'

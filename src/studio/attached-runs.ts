@@ -1,26 +1,13 @@
 import type { AgentEvent } from '../../machines/agent/announcements.js'
 import { isWorkState } from '../../machines/agent/run-result.js'
+import type { MessageTarget } from '../core/run/apply-message.js'
 import type { Run } from '../core/run/run.js'
 import type { LiveMessage } from './protocol.js'
 import { toShownText } from './shown-values.js'
 
 type Text = Extract<LiveMessage, { type: 'text' }>
 
-export type AttachableRun = Pick<
-  Run,
-  | 'sessionId'
-  | 'state'
-  | 'started'
-  | 'events$'
-  | 'approve'
-  | 'reject'
-  | 'addToolOutput'
-  | 'reply'
-  | 'steer'
-  | 'pause'
-  | 'resume'
-  | 'cancel'
->
+export type AttachableRun = MessageTarget & Pick<Run, 'sessionId' | 'state' | 'started' | 'events$'>
 
 /** The runs attached to this studio, with their streamed text and handles to answer them. */
 export class AttachedRuns {

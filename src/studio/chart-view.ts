@@ -33,7 +33,7 @@ async function drawMachine(machine: AnyStateMachine): Promise<DrawnChart> {
     const svg = await (hasRegions
       ? toOverviewSvg(chart, undefined, id)
       : isOurs
-        ? readPicture(id)
+        ? readGenerated(`${id}.svg`)
         : tryDrawState(chart, id))
     if (svg !== null) sheets.push({ id, title: id, svg })
   }
@@ -50,29 +50,27 @@ async function tryDrawState(chart: Chart, state: string): Promise<string | null>
   }
 }
 
-const pictures = join(packageRoot, 'visualizations')
+/** The files of `npm run generate` in a checkout, or their copies in the package. */
+const generated = ['visualizations', 'dist/src/studio/chart'].map((folder) => join(packageRoot, folder))
 
-async function readPicture(state: string): Promise<string | null> {
-  return readFile(join(pictures, `agent.${state}.svg`), 'utf8').catch(() => null)
-}
-
-/** Reads the file of `npm run generate` in a checkout, or its copy in the package. */
-async function readTestedIds(): Promise<ReadonlySet<string> | null> {
-  for (const file of [
-    join(pictures, 'agent.coverage.json'),
-    join(packageRoot, 'dist/src/studio/tested.json'),
-  ]) {
+async function readGenerated(name: string): Promise<string | null> {
+  for (const folder of generated) {
     // oxlint-disable-next-line no-await-in-loop -- the second only where there is no first
-    const text = await readFile(file, 'utf8').catch(() => null)
-    if (text === null) continue
-    const { states, transitions } = JSON.parse(text) as {
-      states: { id: string; reached: boolean }[]
-      transitions: { id: string; taken: number }[]
-    }
-    const taken = transitions.filter((one) => one.taken > 0)
-    return new Set([...states.filter(({ reached }) => reached), ...taken].map(({ id }) => id))
+    const text = await readFile(join(folder, `agent.${name}`), 'utf8').catch(() => null)
+    if (text !== null) return text
   }
   return null
+}
+
+async function readTestedIds(): Promise<ReadonlySet<string> | null> {
+  const text = await readGenerated('coverage.json')
+  if (text === null) return null
+  const { states, transitions } = JSON.parse(text) as {
+    states: { id: string; reached: boolean }[]
+    transitions: { id: string; taken: number }[]
+  }
+  const taken = transitions.filter((one) => one.taken > 0)
+  return new Set([...states.filter(({ reached }) => reached), ...taken].map(({ id }) => id))
 }
 
 /** Compound states, outermost first. */

@@ -182,8 +182,8 @@ class EmbeddedRun implements AttachableRun {
     call: Parameters<AttachableRun['approve']>[0],
     needs: Parameters<typeof getAwaitedCall>[2],
   ): ReturnType<typeof getAwaitedCall> {
-    const { callId, ...meant } = parseAnswerTarget(call)
-    return getAwaitedCall(this.#context, callId, needs, meant)
+    const { callId, ...target } = parseAnswerTarget(call)
+    return getAwaitedCall(this.#context, callId, needs, target)
   }
 
   #send(event: ControlEvent): void {

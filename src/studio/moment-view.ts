@@ -174,5 +174,6 @@ function createPendingViews(context: AgentContext, toolSet: ToolSet | undefined)
     ...(call.messageId !== undefined && { messageId: call.messageId }),
     schema: (tools && findTool(call, tools))?.parameters ?? null,
     ...(call.elicitation && { elicitation: call.elicitation }),
+    ...(call.reason !== undefined && { reason: toShownText(call.reason) }),
   }))
 }

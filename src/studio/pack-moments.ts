@@ -35,9 +35,9 @@ export class MomentPacker {
     this.#lists = lists
     return lists.map((places, i) => {
       const other = before[i] ?? []
-      let kept = 0
-      while (kept < places.length && places[kept] === other[kept]) kept += 1
-      return [kept, ...places.slice(kept)]
+      let shared = 0
+      while (shared < places.length && places[shared] === other[shared]) shared += 1
+      return [shared, ...places.slice(shared)]
     })
   }
 
@@ -88,10 +88,10 @@ function unpackList(moments: PackedMoments['moments'], at: number, index: number
   let end = Infinity
   for (let i = at; end > 0; i -= 1) {
     const packed = moments[i]?.lists[index] ?? []
-    const kept = packed[0] ?? 0
-    if (kept >= end) continue
-    pieces.unshift(packed.slice(1, 1 + end - kept))
-    end = kept
+    const shared = packed[0] ?? 0
+    if (shared >= end) continue
+    pieces.unshift(packed.slice(1, 1 + end - shared))
+    end = shared
   }
   return pieces.flat()
 }

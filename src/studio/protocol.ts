@@ -237,6 +237,8 @@ export interface PendingView {
   arguments: string
   fingerprint: string
   messageId?: string
+  /** Why a policy asks for approval. */
+  reason?: string
   /** JSON Schema of the arguments. Null without the agent. */
   schema: object | null
   elicitation?: Elicitation

@@ -1,4 +1,5 @@
 import type { AgentContext } from '../../machines/agent/context.js'
+import type { Principal } from '../../machines/agent/principal.js'
 import type { Agent } from '../core/agent/agent-options.js'
 import type { Message } from '../../machines/agent/messages.js'
 import { formatMessageText } from '../core/format/format-words.js'
@@ -9,8 +10,8 @@ import { strandedError } from '../core/sessions/session-errors.js'
 import type { FoldedSession } from '../core/sessions/fold-session.js'
 import { StatewrightError, UsageError } from '../core/base/errors.js'
 import { getAwaitedCall, parseEditedArguments } from '../core/run/answer-events.js'
-import { readElicitationAnswer } from '../core/sessions/elicitation-answer.js'
-import type { SessionMessage } from '../core/sessions/inbox/session-message.js'
+import { applyMessage, checkAnswer, type RunMessage } from '../core/run/apply-message.js'
+import type { AnswerMessage } from '../core/sessions/inbox/session-message.js'
 import { systemClock } from '../core/base/clock.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
 import { StoreError } from '../core/sessions/store/store-error.js'
@@ -35,6 +36,7 @@ export type StudioAgent = Pick<Agent, 'config' | 'fork'> & {
 interface ActionParts {
   agent?: StudioAgent | undefined
   context?: unknown
+  by?: Principal | undefined
   library: SessionLibrary
   runs: AttachedRuns
   embedded?: EmbeddedActors
@@ -51,9 +53,12 @@ export class SessionActions {
   readonly #context: unknown
   readonly #store: Pick<SessionStore, 'setMark'>
 
-  constructor({ agent, context, library, runs, embedded = new EmbeddedActors(), store = {} }: ActionParts) {
+  readonly #by: Principal | undefined
+
+  constructor({ agent, context, by, library, runs, embedded = new EmbeddedActors(), store = {} }: ActionParts) {
     this.#agent = agent
     this.#context = context
+    this.#by = by
     this.#store = store
     this.#library = library
     this.#runs = runs
@@ -142,17 +147,22 @@ export class SessionActions {
       return { sessionId: id }
     const run = this.#runs.get(id) ?? (await this.#resumeRun(await this.#checkOwnStore(id)))
     // Resuming continues an interrupted run.
-    if (answer.type !== 'resume' || run.state === 'PAUSED' || context?.pausing) applyToRun(run, answer)
+    if (answer.type !== 'resume' || run.state === 'PAUSED' || context?.pausing)
+      applyMessage(run, this.#toMessage(answer))
     return { sessionId: id }
   }
 
   /** Sends the answer to the session's inbox. Returns false when the store has no inbox. */
   async #sendToOtherProcess(id: string, answer: Answer): Promise<boolean> {
-    const receipt = await this.#getAgent().send?.(id, toSessionMessage(answer))
+    const receipt = await this.#getAgent().send?.(id, this.#toMessage(answer))
     if (receipt?.status !== 'waiting') return receipt !== undefined
     // A resumed run reads its inbox first.
     await this.#resumeRun(id)
     return true
+  }
+
+  #toMessage(answer: Answer): RunMessage {
+    return { ...toSessionMessage(answer), by: this.#by }
   }
 
   /** The agent's name and version in `defineAgents`. */
@@ -169,12 +179,9 @@ export class SessionActions {
     switch (answer.type) {
       case 'approve':
       case 'reject':
-      case 'tool_output': {
-        const needs = answer.type === 'tool_output' ? 'client' : 'approval'
-        const { elicitation } = getAwaitedCall(context, answer.callId, needs, answer)
-        if (elicitation && answer.type === 'tool_output') readElicitationAnswer(elicitation, answer.value)
+      case 'tool_output':
+        checkAnswer(context, toSessionMessage(answer) as AnswerMessage)
         return
-      }
       case 'reply':
         if (context?.state === 'WAITING_FOR_INPUT' && context.reason === 'message') return
         throw wrongStateError('it is not waiting for a message', context)
@@ -252,7 +259,7 @@ export class SessionActions {
       ...(askFirst && { askFirst }),
       context: this.#context,
     })
-    if (run) decide(await this.#resumeRun(sessionId), decision)
+    if (run) decide(await this.#resumeRun(sessionId), decision, this.#by)
     // The original lists its forks from the rows that the library has read.
     await this.#library.readRow(sessionId)
     return { sessionId }
@@ -328,9 +335,9 @@ export class SessionActions {
   }
 }
 
-function decide(run: AttachableRun, decision: ForkRequest['decision']): void {
-  if (decision?.type === 'approve') run.approve(decision.call, decision.arguments)
-  else if (decision) run.reject(decision.call, decision.why)
+function decide(run: AttachableRun, decision: ForkRequest['decision'], by: Principal | undefined): void {
+  if (decision?.type === 'approve') run.approve(decision.call, decision.arguments, { by })
+  else if (decision) run.reject(decision.call, decision.why, { by })
 }
 
 function findResultText(messages: readonly Message[], callId: string): string {
@@ -347,7 +354,7 @@ function checkGaps(edited: unknown, before: string, subject: string): void {
   if (gap !== null) throw new UsageError('invalid_input', gap, subject)
 }
 
-function toSessionMessage(answer: Answer): SessionMessage {
+function toSessionMessage(answer: Answer): RunMessage {
   switch (answer.type) {
     case 'approve': {
       const { arguments: editedInput, ...call } = answer
@@ -359,34 +366,6 @@ function toSessionMessage(answer: Answer): SessionMessage {
       return { type: 'reply', input: answer.text }
     default:
       return answer
-  }
-}
-
-function applyToRun(run: AttachableRun, answer: Answer): void {
-  switch (answer.type) {
-    case 'approve':
-      run.approve(answer, answer.arguments)
-      return
-    case 'reject':
-      run.reject(answer, answer.why)
-      return
-    case 'tool_output':
-      run.addToolOutput(answer, answer.value)
-      return
-    case 'reply':
-      run.reply(answer.text)
-      return
-    case 'steer':
-      run.steer(answer.text)
-      return
-    case 'pause':
-      run.pause()
-      return
-    case 'resume':
-      run.resume()
-      return
-    default:
-      run.cancel(answer.why)
   }
 }
 

@@ -48,9 +48,9 @@ export function drawFilm(data: ExportedSession): string {
   const chart = placeChart(picture, height)
   const reel = new FilmReel(scenes)
   const title = drawTitle(view)
-  const said = drawVerdict(view)
+  const verdict = drawVerdict(view)
   const numbersTop = height - 84
-  const saidTop = numbersTop - 40 - said.height
+  const saidTop = numbersTop - 40 - verdict.height
   const top = title.bottom + 84
   const panel: Panel = { x: left, y: top, width: plotWidth, height: saidTop - 16 - top }
   const begin = view.rows[0]?.at ?? 0
@@ -68,7 +68,7 @@ export function drawFilm(data: ExportedSession): string {
     chart.wrap(chart.inner + lightChart(reel, picture, { transitions, hasTrail: true }).join('')),
     reel.showFrom(
       scenes.length - 1,
-      [...said.drawAt(saidTop), ...drawNumbers(view, numbersTop)].join(''),
+      [...verdict.drawAt(saidTop), ...drawNumbers(view, numbersTop)].join(''),
       true,
     ),
     drawWords('statewright', left, height - 22, { size: 15, colour: quiet }),
@@ -139,18 +139,18 @@ interface Line {
 }
 
 function listLines({ role, text, calls }: ShownMessage, room: number): Line[] {
-  const said = text.slice(-mostText)
+  const shownText = text.slice(-mostText)
   const cut = (words: string, indent: number): string =>
     cutToWidth(words.slice(0, mostOfLine).replaceAll(/\s+/g, ' '), room - indent, textSize)
   return [
-    ...(said.trim() === ''
+    ...(shownText.trim() === ''
       ? []
-      : wrapText(said, room, textSize * 1.06, Infinity).map((line) => ({
+      : wrapText(shownText, room, textSize * 1.06, Infinity).map((line) => ({
           text: line,
           isBold: role === 'user',
         }))),
-    ...calls.flatMap(({ name, arguments: given, result, status }): Line[] => [
-      { text: cut(`${name} ${given === '{}' ? '' : given}`, 0), colour: accent },
+    ...calls.flatMap(({ name, arguments: args, result, status }): Line[] => [
+      { text: cut(`${name} ${args === '{}' ? '' : args}`, 0), colour: accent },
       ...(result !== null
         ? [{ text: cut(result, indent), colour: quiet, indent }]
         : status === 'waits for approval'

@@ -1,7 +1,9 @@
 import type { AnyActorRef, AnyStateMachine } from 'xstate'
+import type { Principal } from '../../machines/agent/principal.js'
 import { internalsByAgent } from '../core/agent/agent-internals.js'
 import { ConfigError, UsageError } from '../core/base/errors.js'
 import { expectKnownOptions } from '../core/config/other-names.js'
+import { readSender } from '../core/sessions/principal.js'
 import { checkStore } from '../core/sessions/store/checked-store.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
 import type { ContextCarrier, WithContext } from '../core/tools/tool.js'
@@ -24,6 +26,8 @@ export interface StudioOptions<Context = unknown> {
   agent?: StudioAgent & ContextCarrier<Context>
   /** The app's context object, passed to tools when the studio resumes a run. */
   context?: unknown
+  /** The person who answers in this studio. The log has it with each answer. */
+  by?: string | Principal
   /** A custom machine to show instead of the agent's chart. */
   machine?: AnyStateMachine
   /** Port on 127.0.0.1. Default 0, any free port. */
@@ -77,7 +81,7 @@ export function startStudio<Context = unknown>(
   options: WithContext<StudioOptions<Context>, NoInfer<Context>>,
 ): Promise<Studio>
 export async function startStudio(options: StudioOptions): Promise<Studio> {
-  const { store: given, agent, context, machine, port = 0, title, viewsFile, stately } = checkOptions(options)
+  const { store: given, agent, context, by, machine, port = 0, title, viewsFile, stately } = checkOptions(options)
   const store = given ?? (agent && internalsByAgent.get(agent)?.store)
   checkStore(store)
   if (store === undefined) {
@@ -106,7 +110,15 @@ export async function startStudio(options: StudioOptions): Promise<Studio> {
   const library = new SessionLibrary(embedded.addTo(store), (id) => runs.has(id))
   const catalogue = new SessionCatalogue(library)
   const feed = new LiveFeed(catalogue, runs)
-  const actions = new SessionActions({ agent, context, library, runs, embedded, store })
+  const actions = new SessionActions({
+    agent,
+    context,
+    ...readSender({ by }, 'startStudio()'),
+    library,
+    runs,
+    embedded,
+    store,
+  })
   const editor = stately && { url: stately.editor ?? editorUrl, withContext: stately.withContext === true }
   const budgets = new BudgetViews(store)
   const views = new StudioViews(catalogue, actions, {
@@ -139,6 +151,7 @@ const optionNames = [
   'store',
   'agent',
   'context',
+  'by',
   'machine',
   'port',
   'title',

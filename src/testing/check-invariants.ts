@@ -107,14 +107,14 @@ function assertInvariants(invariants: readonly Invariant[]): void {
   throw new PathError('bad_option', 'Pass at least one invariant: { name, holds(snapshot) }.', 'invariants')
 }
 
-function createArrival({ vertex, snapshot, actions, edge, taken }: Visit): Arrival {
+function createArrival({ vertex, snapshot, actions, edge, transitions }: Visit): Arrival {
   return {
     previous: edge?.from.snapshot,
     event: edge?.event.event ?? createPathTo(vertex).steps[0]?.event ?? { type: 'xstate.init' },
     actions,
-    transitions: taken.map(({ declared }) => declared.id),
+    transitions: transitions.map(({ declared }) => declared.id),
     get path() {
-      if (!edge) return createPathAlong(vertex, taken, [])
+      if (!edge) return createPathAlong(vertex, transitions, [])
       const way = createPathTo(edge.from)
       const step = createPathAlong(edge.from, [], [{ ...edge, to: { ...vertex, snapshot } }])
       const name = step.name

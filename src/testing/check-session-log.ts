@@ -80,7 +80,6 @@ function readEnd(records: readonly LogRecord[], sessionId: string): LogEntry | n
   }
 }
 
-/** A violated rule of a log, or an error while reading it. */
 export interface LogFault {
   /** Sequence number of the record; null if the log cannot be read. */
   seq: number | null
@@ -123,7 +122,6 @@ function findFault(check: () => LogViolation | null): LogFault | null {
   }
 }
 
-/** Rules that relate the records of a log to each other. */
 const laws = {
   sequence: 'Records are numbered consecutively.',
   opening: 'A log starts with its opening record, and a partial log with a snapshot.',

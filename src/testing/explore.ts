@@ -93,11 +93,11 @@ export function explore<TMachine extends AnyStateMachine>(
   const exploration = exploreMachine(
     observeMachine(machine),
     resolveSpace(options as unknown as ExploreOptions),
-    ({ vertex, edge, taken }) => {
+    ({ vertex, edge, transitions }) => {
       const to = getState(vertex)
-      if (!edge || (taken.length === 0 && vertex === edge.from)) return true
+      if (!edge || (transitions.length === 0 && vertex === edge.from)) return true
       const { event, label } = edge.event
-      getState(edge.from).moves.push({ event, label, to, transitions: listIds(taken) })
+      getState(edge.from).moves.push({ event, label, to, transitions: listIds(transitions) })
       return true
     },
     { stopsAtLimit: true },
@@ -114,7 +114,6 @@ export function explore<TMachine extends AnyStateMachine>(
 export interface Start {
   vertex: Vertex
   input: NamedInput
-  /** The transitions of the initial macrostep. */
   taken: readonly DefinedTransition[]
 }
 
@@ -135,7 +134,7 @@ export interface Visit {
   vertex: Vertex
   snapshot: AnyMachineSnapshot
   actions: readonly MachineAction[]
-  taken: readonly DefinedTransition[]
+  transitions: readonly DefinedTransition[]
   edge: Edge | undefined
 }
 
@@ -178,11 +177,11 @@ export function exploreMachine(
   }
 
   /** Most steps take one of a few sequences, so equal sequences share one array. */
-  function shareTransitions(taken: DefinedTransition[]): readonly DefinedTransition[] {
-    const key = taken.map((transition) => transition.declared.id).join('\n')
+  function shareTransitions(transitions: DefinedTransition[]): readonly DefinedTransition[] {
+    const key = transitions.map((transition) => transition.declared.id).join('\n')
     const before = lists.get(key)
-    if (!before) lists.set(key, taken)
-    return before ?? taken
+    if (!before) lists.set(key, transitions)
+    return before ?? transitions
   }
 
   function tryStep(apply: () => Macrostep, input: NamedInput, from?: Vertex, event?: NamedEvent): Macrostep {
@@ -196,19 +195,18 @@ export function exploreMachine(
   function expandVertex(from: Vertex): boolean {
     for (const event of listEvents(from.snapshot)) {
       exploration.events++
-      const { snapshot, taken, actions } = tryStep(
-        () => observed.step(from.snapshot, event.event),
-        from.input,
-        from,
-        event,
-      )
-      const step = { from, event, taken: shareTransitions(taken) }
+      const {
+        snapshot,
+        taken: transitions,
+        actions,
+      } = tryStep(() => observed.step(from.snapshot, event.event), from.input, from, event)
+      const step = { from, event, taken: shareTransitions(transitions) }
       const vertex = getVertex(snapshot, from.input, step)
       const edge: Edge =
         vertex.via?.from === from && vertex.via.event === event ? vertex.via : { ...step, to: vertex }
       const isNew = !from.out.some((known) => known.to === vertex && known.taken === edge.taken)
-      if (isNew && (taken.length > 0 || vertex !== from)) from.out.push(edge)
-      if (!visit({ vertex, snapshot, actions, taken, edge })) return false
+      if (isNew && (transitions.length > 0 || vertex !== from)) from.out.push(edge)
+      if (!visit({ vertex, snapshot, actions, transitions, edge })) return false
     }
     return true
   }
@@ -237,10 +235,10 @@ export function exploreMachine(
 
   function visitAll(): void {
     for (const input of space.inputs) {
-      const { snapshot, taken, actions } = tryStep(() => observed.start(input.value), input)
+      const { snapshot, taken: transitions, actions } = tryStep(() => observed.start(input.value), input)
       const vertex = getVertex(snapshot, input, undefined)
-      starts.push({ vertex, input, taken: shareTransitions(taken) })
-      if (!visit({ vertex, snapshot, actions, taken, edge: undefined })) return
+      starts.push({ vertex, input, taken: shareTransitions(transitions) })
+      if (!visit({ vertex, snapshot, actions, transitions, edge: undefined })) return
     }
     for (let next = 0; next < vertices.length; next++) {
       const vertex = vertices[next]

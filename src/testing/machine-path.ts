@@ -8,7 +8,6 @@ import type { NamedEvent, NamedInput } from './explore-options.js'
 export interface Vertex {
   snapshot: AnyMachineSnapshot
   input: NamedInput
-  /** Length of the shortest path. */
   depth: number
   /** Last step of the shortest path; undefined at a start. */
   via: Edge | undefined
@@ -65,11 +64,11 @@ export function createPathAlong(
       state: start.snapshot,
       transitions: listIds(initial),
     },
-    ...edges.map(({ event, to, taken }) => ({
+    ...edges.map(({ event, to, taken: transitions }) => ({
       event: event.event,
       label: event.label,
       state: to.snapshot,
-      transitions: listIds(taken),
+      transitions: listIds(transitions),
     })),
   ]
   const state = edges.at(-1)?.to.snapshot ?? start.snapshot
@@ -91,8 +90,8 @@ function createInitEvent(input: NamedInput): AnyEventObject {
   return input.value === undefined ? { type: 'xstate.init' } : { type: 'xstate.init', input: input.value }
 }
 
-export function listIds(taken: readonly DefinedTransition[]): string[] {
-  return taken.map(({ declared }) => declared.id)
+export function listIds(transitions: readonly DefinedTransition[]): string[] {
+  return transitions.map(({ declared }) => declared.id)
 }
 
 const maxNamedSteps = 6

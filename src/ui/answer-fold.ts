@@ -380,6 +380,8 @@ export class AnswerFold {
       case 'step_progress':
       case 'step_completed':
       case 'step_prepared':
+      // Policies are internal to the app.
+      case 'policy_decided':
       case 'message_queued':
       case 'message_dequeued':
       case 'waiting_for_slot':
@@ -436,7 +438,10 @@ export class AnswerFold {
     const approvalId = toApprovalId(call)
     if (!this.#isNewRequest(approvalId)) return
     if (call.path) this.#children.showCall(call)
-    this.#write({ type: 'tool-approval-request', toolCallId: call.callId, approvalId })
+    const { callId: toolCallId, reason } = call
+    if (reason !== undefined)
+      this.#write({ type: 'data-approval', id: approvalId, data: { toolCallId, reason } })
+    this.#write({ type: 'tool-approval-request', toolCallId, approvalId })
   }
 
   /** An elicitation is shown as a separate call, which the page answers like its own calls. */

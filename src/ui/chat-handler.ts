@@ -3,7 +3,8 @@ import { ConfigError, UsageError } from '../core/base/errors.js'
 import type { InputPart } from '../core/models/media.js'
 import { parseApprovalId } from '../web/approval-id.js'
 import type { BranchRequest } from '../web/branched-runs.js'
-import type { CallAnswer, PageAnswers } from '../web/call-answers.js'
+import type { AnswerMessage } from '../core/sessions/inbox/session-message.js'
+import type { PageAnswers } from '../web/call-answers.js'
 import { type IncomingMessage, isTurnOpening } from '../web/chat-turn.js'
 import { invalidInputError, toErrorResponse } from '../web/error-response.js'
 import type { PageFiles } from '../web/page-files.js'
@@ -16,6 +17,7 @@ import {
   list,
   oneOf,
   optional,
+  refuseSender,
   shortText,
   text,
 } from '../web/request-fields.js'
@@ -150,6 +152,7 @@ const approvalAnswer = fields({ id: text, approved: flag, reason: lenientText })
 
 /** Reads a request of `useChat`. Only the last message is read. @throws {UsageError} `invalid_input` */
 function readRequest(body: Fields, files: PageFiles): ChatInput {
+  refuseSender(body, '')
   const { id: chatId, messages, trigger, messageId, branch } = requestBody(body, '')
   if (messages.length === 0)
     throw invalidInputError('messages must be a list that ends with the new message.', 'messages')
@@ -203,17 +206,17 @@ function readPart(part: Fields, at: string, files: PageFiles): InputPart[] {
 }
 
 /** Reads the answers in the last step of an assistant message. */
-function readAnswers(parts: readonly Fields[], at: string): CallAnswer[] {
+function readAnswers(parts: readonly Fields[], at: string): AnswerMessage[] {
   const from = parts.findLastIndex(({ type }) => type === 'step-start') + 1
-  return parts.slice(from).flatMap((part, i): CallAnswer[] => {
+  return parts.slice(from).flatMap((part, i): AnswerMessage[] => {
     const { type, state, toolCallId, approval, output, errorText } = part
     if (typeof type !== 'string' || !/^(tool-.|dynamic-tool$)/.test(type)) return []
     const place = `${at}.parts[${from + i}]`
     if (state === 'approval-responded') {
       const { id, approved, reason } = approvalAnswer(approval, `${place}.approval`)
+      refuseSender(approval, `${place}.approval`)
       const call = parseApprovalId(id)
-      if (approved) return [{ type: 'approve', ...call }]
-      return [{ type: 'reject', ...call, ...(reason !== undefined && { why: reason }) }]
+      return [{ type: approved ? 'approve' : 'reject', ...call, why: reason }]
     }
     if (state !== 'output-available' && state !== 'output-error') return []
     const callId = text(toolCallId, `${place}.toolCallId`)

@@ -1,6 +1,8 @@
 import type { IsContextFree, WithContext } from '../core/tools/tool.js'
 import { StatewrightError, UsageError } from '../core/base/errors.js'
 import { findTagsFault, type SessionTags } from '../core/sessions/store/session-tags.js'
+import type { Principal } from '../../machines/agent/principal.js'
+import { parsePrincipal } from '../core/sessions/principal.js'
 import { checkSessionId } from '../core/sessions/store/session-id.js'
 
 /**
@@ -9,13 +11,18 @@ import { checkSessionId } from '../core/sessions/store/session-id.js'
  *
  * - `prefix`: request may read and answer sessions whose ids start with the prefix and a colon
  * - `context`: app's own object, passed to tools when a message or an answer of this request makes a run work
+ * - `by`: the person or program that sends the request. The log has it for each message and answer, and the terms of
+ *   approvals are checked against it. Pages cannot set it
  * - `tags`: tags of a session that this request starts, for `store.list({ tags })`
  * - `mayContinue`: whether opening a stream may continue a run whose process has died. The run then works with this `context`,
  *   so set it only if that is the context of the person who started the run. Default: false, which only watches
  */
 export type Grant<Context = unknown> =
   | (IsContextFree<Context> extends true ? string : never)
-  | WithContext<{ prefix: string; tags?: SessionTags; mayContinue?: boolean }, Context>
+  | WithContext<
+      { prefix: string; by?: string | Principal; tags?: SessionTags; mayContinue?: boolean },
+      Context
+    >
   | null
   | undefined
 
@@ -39,6 +46,7 @@ export interface AccessGrant {
   prefix: string
   context: unknown
   tags: SessionTags | undefined
+  by: Principal | undefined
   mayContinue: boolean
 }
 
@@ -47,7 +55,8 @@ export interface AccessGrant {
  * @throws the `Response` that `authorize` threw
  */
 export async function authorizeRequest(authorize: Authorize, request: Request): Promise<AccessGrant> {
-  if (authorize === 'none') return { prefix: '', context: undefined, tags: undefined, mayContinue: true }
+  if (authorize === 'none')
+    return { prefix: '', context: undefined, tags: undefined, by: undefined, mayContinue: true }
   let grant: Grant
   try {
     grant = await authorize(request)
@@ -60,13 +69,23 @@ export async function authorizeRequest(authorize: Authorize, request: Request): 
   const fail = (message: string): never => {
     throw new StatewrightError('authorize_failed', `authorize() returned ${message}.`, 'authorize')
   }
-  const { prefix, context, tags, mayContinue = false } = typeof grant === 'string' ? { prefix: grant } : grant
+  const {
+    prefix,
+    context,
+    tags,
+    by,
+    mayContinue = false,
+  }: AnyGrant = typeof grant === 'string' ? { prefix: grant } : grant
   if (typeof prefix !== 'string' || prefix === '') fail('no prefix')
   if (typeof mayContinue !== 'boolean') fail('a mayContinue that is neither true nor false')
   const tagsFault = tags === undefined ? null : findTagsFault(tags)
   if (tagsFault !== null) fail(`tags, but it ${tagsFault}`)
-  return { prefix, context, tags, mayContinue }
+  const sender = by === undefined ? undefined : parsePrincipal(by)
+  if (sender === null) fail('a by that is neither a name nor { id, roles? }')
+  return { prefix, context, tags, by: sender ?? undefined, mayContinue }
 }
+
+type AnyGrant = { prefix: string; context?: unknown; by?: unknown; tags?: SessionTags; mayContinue?: boolean }
 
 /** Excludes colons, because the text before the last colon of a session id is the prefix. */
 const chatIdPattern = /^[A-Za-z0-9_@-][A-Za-z0-9._@-]{0,127}$/

@@ -142,6 +142,7 @@ export class BranchedRuns {
       ...(key !== undefined && { key }),
       context: caller.context,
       ...(caller.tags && { tags: caller.tags }),
+      ...(caller.by && { by: caller.by }),
     } as never)
     const live = this.#runs.start(run, caller, edit?.clientId ?? from)
     await run.started

@@ -3,24 +3,15 @@ import type { ControlEvent } from '../../machines/agent/machine-events.js'
 import { listAnswerableCalls } from '../../machines/agent/to-result.js'
 import type { Agent } from '../core/agent/agent-options.js'
 import { UsageError } from '../core/base/errors.js'
-import { type AnswerOptions, getAwaitedCall, toOutputValue } from '../core/run/answer-events.js'
-import { readElicitationAnswer } from '../core/sessions/elicitation-answer.js'
-import type { SessionMessage } from '../core/sessions/inbox/session-message.js'
+import type { AnswerOptions } from '../core/run/answer-events.js'
+import { checkAnswer } from '../core/run/apply-message.js'
+import type { AnswerMessage } from '../core/sessions/inbox/session-message.js'
 import { isOfCall } from './approval-id.js'
 import { toTurn } from './chat-turn.js'
 import { hasCode } from './error-response.js'
-import type { AnyRun } from './live-run.js'
-
-/** An answer to one pending call. Handlers convert the answers of their protocol to this type once. */
-export type CallAnswer = { callId: string } & AnswerOptions &
-  (
-    | { type: 'approve'; editedInput?: unknown }
-    | { type: 'reject'; why?: string | undefined }
-    | { type: 'toolOutput'; value: unknown; isError?: boolean }
-  )
 
 export interface PageAnswers {
-  answers: readonly CallAnswer[]
+  answers: readonly AnswerMessage[]
   /** The id of the page message with the calls. Ids in a foreign format are ignored. */
   messageId?: string | undefined
 }
@@ -34,19 +25,14 @@ export interface PageAnswers {
 export function checkAnswers(
   context: AgentContext | undefined,
   { answers, messageId = '' }: PageAnswers,
-): readonly CallAnswer[] {
+): readonly AnswerMessage[] {
   const open = new Set((context ? listAnswerableCalls(context) : []).map(({ callId }) => callId))
-  const isNew = (answer: CallAnswer): boolean => open.has(answer.callId)
-  const isKnown = (answer: CallAnswer): boolean =>
+  const isNew = (answer: AnswerMessage): boolean => open.has(answer.callId)
+  const isKnown = (answer: AnswerMessage): boolean =>
     context?.calls.some(({ id }) => isOfCall(answer.callId, id)) ?? false
   const hasNew = answers.some(isNew)
   const selected = answers.filter((answer) => isNew(answer) || !hasNew || !isKnown(answer))
-  for (const answer of selected) {
-    const { callId, type } = answer
-    const needs = type === 'toolOutput' ? 'client' : 'approval'
-    const { elicitation } = getAwaitedCall(context, callId, needs, answer)
-    if (elicitation && type === 'toolOutput') readElicitationAnswer(elicitation, answer.value)
-  }
+  for (const answer of selected) checkAnswer(context, answer)
   if (context && /^m\d+\.answer$/.test(messageId) && toTurn(context).messageId !== messageId)
     throw staleBranchError(messageId)
   return selected
@@ -61,15 +47,6 @@ export function staleBranchError(subject: string): UsageError {
   )
 }
 
-export function applyAnswers(run: AnyRun, answers: readonly CallAnswer[]): void {
-  for (const answer of answers) {
-    const { callId } = answer
-    if (answer.type === 'approve') run.approve(callId, answer.editedInput as never, answer)
-    else if (answer.type === 'reject') run.reject(callId, answer.why, answer)
-    else run.addToolOutput(callId, toOutputValue(answer), answer)
-  }
-}
-
 /**
  * Puts answers into a session's inbox for the process that holds the session. Skips calls that another page answered a moment
  * ago. Returns null if at least one answer was sent, otherwise the first refusal.
@@ -77,14 +54,14 @@ export function applyAnswers(run: AnyRun, answers: readonly CallAnswer[]): void 
 export async function sendAnswers(
   agent: Pick<Agent, 'send'>,
   sessionId: string,
-  answers: readonly CallAnswer[],
+  answers: readonly AnswerMessage[],
 ): Promise<unknown> {
   let refusal: unknown = null
   let sent = 0
   for (const answer of answers) {
     try {
       // oxlint-disable-next-line no-await-in-loop -- answers keep their order
-      await agent.send(sessionId, answer as SessionMessage)
+      await agent.send(sessionId, answer)
       sent += 1
     } catch (error) {
       if (!hasCode(error, 'already_answered', 'run_ended')) throw error
@@ -97,7 +74,7 @@ export async function sendAnswers(
 const eventTypes = { approve: 'APPROVE', reject: 'REJECT', toolOutput: 'TOOL_OUTPUT' } as const
 
 /** Whether an inbox event is this answer, sent again. Edited arguments must be the same. */
-export function isAnswerTo(event: ControlEvent, answer: CallAnswer): boolean {
+export function isAnswerTo(event: ControlEvent, answer: AnswerMessage): boolean {
   if (!('callId' in event) || event.type !== eventTypes[answer.type] || !isSameCall(answer, event))
     return false
   if (event.type !== 'APPROVE' || answer.type !== 'approve') return true
@@ -105,7 +82,7 @@ export function isAnswerTo(event: ControlEvent, answer: CallAnswer): boolean {
   return event.arguments === (editedInput === undefined ? undefined : JSON.stringify(editedInput))
 }
 
-export function isAnyOpen(context: AgentContext | undefined, answers: readonly CallAnswer[]): boolean {
+export function isAnyOpen(context: AgentContext | undefined, answers: readonly AnswerMessage[]): boolean {
   const open = context ? listAnswerableCalls(context) : []
   return answers.some((answer) => open.some((call) => isSameCall(answer, call)))
 }

@@ -6,9 +6,11 @@ import { internalsByAgent } from '../core/agent/agent-internals.js'
 import { ConfigError, UsageError } from '../core/base/errors.js'
 import { joinTextParts } from '../core/base/text.js'
 import type { BranchPoint } from '../core/sessions/branch-tree.js'
+import { applyMessage } from '../core/run/apply-message.js'
+import type { AnswerMessage } from '../core/sessions/inbox/session-message.js'
 import { isSaid } from '../core/sessions/inbox/queued-message.js'
 import { BranchedRuns, type BranchRequest } from './branched-runs.js'
-import { applyAnswers, type CallAnswer, checkAnswers, isAnyOpen, type PageAnswers } from './call-answers.js'
+import { checkAnswers, isAnyOpen, type PageAnswers } from './call-answers.js'
 import {
   ChatSessions,
   maxAttempts,
@@ -30,7 +32,7 @@ import {
 } from './chat-turn.js'
 import { alreadySentError, answersPendingError, hasCode, runInProgressError } from './error-response.js'
 import { PageView } from './exposure.js'
-import type { Caller, ChatAgent, LiveRun } from './live-run.js'
+import type { AnyRun, Caller, ChatAgent, LiveRun } from './live-run.js'
 import { LiveRuns } from './live-runs.js'
 import { MessageQueue, type QueuedAnswer } from './message-queue.js'
 import {
@@ -159,8 +161,8 @@ export class ChatService {
         )
       }
       return this.#runs.resumeWith(sessionId, caller, undefined, (run) => {
-        if (steer === undefined) run.resume()
-        else run.steer(steer)
+        if (steer === undefined) run.resume({ by: caller.by })
+        else run.steer(steer, { by: caller.by })
       })
     })
   }
@@ -305,7 +307,7 @@ export class ChatService {
           throw answersPendingError(listAnswerableCalls(context))
         }
         return this.#runs.resumeWith(sessionId, caller, clientId, (run) =>
-          run.reply([toInputMessage(message)]),
+          run.reply([toInputMessage(message)], { by: caller.by }),
         )
       case 'PAUSED': {
         // The inbox keeps the id of the message, so that a copy is recognized after the run has ended.
@@ -313,7 +315,7 @@ export class ChatService {
           clientId !== undefined && isText(message) && (await this.#sessions.canUseInbox(sessionId))
         if (usesInbox) await this.#queue.send(sessionId, 'now', message, caller)
         return this.#runs.resumeWith(sessionId, caller, clientId, (run) => {
-          if (!usesInbox) run.steer(joinTextParts(message.content))
+          if (!usesInbox) run.steer(joinTextParts(message.content), { by: caller.by })
         })
       }
       default:
@@ -355,6 +357,7 @@ export class ChatService {
       session: sessionId,
       context: caller.context,
       ...(caller.tags && { tags: caller.tags }),
+      ...(caller.by && { by: caller.by }),
     } as never)
     const live = this.#runs.start(run, caller, message.clientId)
     try {
@@ -395,27 +398,30 @@ export class ChatService {
   async #answerCalls(sessionId: string, answers: PageAnswers, caller: Caller): Promise<Subscription> {
     const live = this.#runs.get(sessionId)
     if (live) {
-      applyAnswers(live.run, checkAnswers(findContext(live.run), answers))
+      applyAnswers(live.run, checkAnswers(findContext(live.run), answers), caller)
       return subscribeFromNow(live)
     }
     const stored = await this.#sessions.readStored(sessionId)
     const newAnswers = checkAnswers(stored?.context, answers)
     if (stored === null || !(await this.#sessions.canUseInbox(sessionId)))
       return this.#answerHere(sessionId, newAnswers, caller)
-    await this.#sessions.sendAnswers(sessionId, newAnswers)
+    await this.#sessions.sendAnswers(
+      sessionId,
+      newAnswers.map((answer) => ({ ...answer, by: caller.by })),
+    )
     return this.#resumeAnswered(sessionId, { stored, answers: newAnswers }, caller)
   }
 
   /** Resumes the run and answers it here. Refused for a run of another agent. */
   async #answerHere(
     sessionId: string,
-    answers: readonly CallAnswer[],
+    answers: readonly AnswerMessage[],
     caller: Caller,
   ): Promise<Subscription> {
     const run = await this.#sessions.resumeWhenReleased(sessionId, caller)
     const resumed = this.#runs.follow(run, findTurn(run), caller)
     try {
-      applyAnswers(run, answers)
+      applyAnswers(run, answers, caller)
     } finally {
       this.#runs.removeAtRest(resumed)
     }
@@ -428,7 +434,7 @@ export class ChatService {
    */
   async #resumeAnswered(
     sessionId: string,
-    { stored, answers }: { stored: StoredContext; answers: readonly CallAnswer[] },
+    { stored, answers }: { stored: StoredContext; answers: readonly AnswerMessage[] },
     caller: Caller,
   ): Promise<Subscription> {
     const follow = (resumer: Caller | null): Subscription =>
@@ -458,11 +464,11 @@ export class ChatService {
     const why = 'The user stopped it.'
     const live = this.#runs.get(sessionId)
     if (live) {
-      live.run.cancel(why)
+      live.run.cancel(why, { by: caller.by })
       return null
     }
     try {
-      const { status } = await this.#sessions.agent.send(sessionId, { type: 'cancel', why })
+      const { status } = await this.#sessions.agent.send(sessionId, { type: 'cancel', why, by: caller.by })
       if (status !== 'applied') return null
       const { run } = await this.#sessions.agent.replay(sessionId)
       return run?.state === 'CANCELLED' ? run : null
@@ -473,10 +479,14 @@ export class ChatService {
     // Without an inbox, the run is resumed here and cancelled.
     const run = await this.#sessions.resumeWhenReleased(sessionId, caller)
     const turn = findTurn(run)
-    run.cancel(why)
+    run.cancel(why, { by: caller.by })
     const result = await run.result
     return turn && hasEnded(turn.state) ? null : result
   }
+}
+
+function applyAnswers(run: AnyRun, answers: readonly AnswerMessage[], { by }: Caller): void {
+  for (const answer of answers) applyMessage(run, { ...answer, by })
 }
 
 function isAnswerOf(live: LiveRun, messageId: string): boolean {

@@ -6,10 +6,10 @@ import { type Clock, wait } from '../core/base/clock.js'
 import { acceptsDefinition, type AgentLabel } from '../core/sessions/agent-definition.js'
 import type { FoldedSession } from '../core/sessions/fold-session.js'
 import { isQueuedText, type QueuedMessage, sortQueue } from '../core/sessions/inbox/queued-message.js'
-import { parseInboxMessage } from '../core/sessions/inbox/session-message.js'
+import { type AnswerMessage, parseInboxMessage } from '../core/sessions/inbox/session-message.js'
 import type { SessionBranches } from '../core/sessions/replay-session.js'
 import type { ListedSession, SessionStore } from '../core/sessions/store/store.js'
-import { type CallAnswer, isAnswerTo, isSameCall, sendAnswers } from './call-answers.js'
+import { isAnswerTo, isSameCall, sendAnswers } from './call-answers.js'
 import { hasCode } from './error-response.js'
 import type { AnyRun, Caller, ChatAgent } from './live-run.js'
 
@@ -114,7 +114,7 @@ export class ChatSessions {
    *
    * @throws {UsageError} `already_answered`, `run_ended` when the inbox has none of them afterwards
    */
-  async sendAnswers(sessionId: string, answers: readonly CallAnswer[]): Promise<void> {
+  async sendAnswers(sessionId: string, answers: readonly AnswerMessage[]): Promise<void> {
     const refusal = await sendAnswers(this.agent, sessionId, answers)
     if (refusal === null) return
     const unread = await this.#readUnread(sessionId)

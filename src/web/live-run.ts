@@ -1,4 +1,6 @@
+import type { Principal } from '../../machines/agent/principal.js'
 import type { Agent } from '../core/agent/agent-options.js'
+import type { MessageTarget } from '../core/run/apply-message.js'
 import type { Run } from '../core/run/run.js'
 import type { BranchPoint } from '../core/sessions/branch-tree.js'
 import type { RunInput } from '../core/sessions/input-history.js'
@@ -16,23 +18,8 @@ export type ChatAgent = Pick<Agent, 'config' | 'replay' | 'send' | 'watch' | 'se
   branch(sessionId: string, options: never): AnyRun
 }
 
-export type AnyRun = Pick<
-  Run,
-  | 'id'
-  | 'sessionId'
-  | 'state'
-  | 'events$'
-  | 'started'
-  | 'result'
-  | 'approve'
-  | 'reject'
-  | 'addToolOutput'
-  | 'reply'
-  | 'resume'
-  | 'steer'
-  | 'cancel'
-  | 'snapshot'
->
+export type AnyRun = MessageTarget &
+  Pick<Run, 'id' | 'sessionId' | 'state' | 'events$' | 'started' | 'result' | 'snapshot'>
 
 /** What happens to a message while the session is working; see `HandlerOptions`. */
 export type WhenBusy = 'queue' | 'steer' | 'refuse'
@@ -42,6 +29,8 @@ export interface Caller {
   context: unknown
   /** Tags of the session if this request starts a run. */
   tags: SessionTags | undefined
+  /** The sender, as the app identifies it. */
+  by: Principal | undefined
   /** Receives each failure of the run up to its next rest. Never throws. */
   report(failure: EventFailure, run: { id: string | null; sessionId: string }): void
   hooks: RunHooks

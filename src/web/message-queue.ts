@@ -142,7 +142,13 @@ export class MessageQueue {
     if (earlier && !hasSameWords(content, earlier)) throw messageChangedError(messageId)
     if (!queued) this.#rememberSender(sessionId, messageId, caller)
     try {
-      await this.#sessions.agent.send(sessionId, { type: 'message', when, input, messageId })
+      await this.#sessions.agent.send(sessionId, {
+        type: 'message',
+        when,
+        input,
+        messageId,
+        by: caller.by,
+      })
     } catch (error) {
       if (!queued) this.#forgetSender(sessionId, messageId)
       throw error

@@ -71,3 +71,10 @@ export function fields(shape?: Shape): Field<Record<string, unknown>> {
     return Object.fromEntries(entries) as Record<string, unknown>
   }
 }
+
+/** Refuses a request that says who sends it, because only `authorize` does. @throws {UsageError} `invalid_input` */
+export function refuseSender(value: unknown, at: string): void {
+  if (!isObject(value) || value['by'] === undefined) return
+  const key = at === '' ? 'by' : `${at}.by`
+  throw invalidInputError(`${key} is not allowed. The server's authorize function returns by.`, key)
+}

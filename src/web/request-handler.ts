@@ -110,10 +110,10 @@ export function createRequestHandler(
   ): Promise<Response | null> {
     const route = parseRoute(request, path)
     const grant = await authorizeRequest(authorize, request)
-    const { prefix, context, tags, mayContinue } = grant
+    const { prefix, context, tags, by, mayContinue } = grant
     sender.prefix = prefix
     const hooks = new RunHooks(options, { principal: { prefix, context }, clock, onError })
-    const caller: Caller = { context, tags, mayContinue, expose, whenBusy, report, hooks }
+    const caller: Caller = { context, tags, by, mayContinue, expose, whenBusy, report, hooks }
     if (request.method === 'POST') checkContentType(request)
     if (route.to === 'send') {
       const body = await readJson(request, maxBodyBytes)

@@ -28,3 +28,11 @@ test('README is short, and starts with what a reader needs first', () => {
   expect(text).toContain('\nnpm ci && npm start ')
   expect(text).toContain('\nnpm ci && npm test ')
 })
+
+test('the newest section of the changelog is short, and lists each entry once', () => {
+  const [, newest = ''] = readFileSync(`${root}CHANGELOG.md`, 'utf8').split(/^## /m)
+  const lines = newest.split('\n')
+  expect(lines.length).toBeLessThanOrEqual(60)
+  const subjects = lines.filter((line) => line.startsWith('- ')).map((line) => line.slice(0, 20))
+  expect(subjects.filter((subject, i) => subjects.indexOf(subject) < i)).toEqual([])
+})

@@ -857,6 +857,10 @@ export const scenes: Record<string, Scene | Elsewhere> = {
     shows: ['instructions'],
     expect: ({ values }) => expect(values.instructions).toBe('Instructions in AGENTS.md:\n\nRun the tests.'),
   },
+  'docs/approvals.md › Approvals and policies': {
+    turns: [{ toolCalls: [{ name: 'transfer', arguments: { to: 'acme', amount: 500 } }] }, { text: 'Paid.' }],
+    expect: ({ said }) => expect(said).toBe('Large payments need a yes.\nCOMPLETED\n'),
+  },
   'docs/sleep.md › Sleep': {
     turns: [{ toolCalls: [{ name: 'wait_for_payment', arguments: {} }] }],
     expect: ({ said }) => expect(said).toBe('PAUSED sleeping\n'),

@@ -55,6 +55,7 @@ export const documents = [
   'docs/sessions.md',
   'docs/shields.md',
   'docs/skills.md',
+  'docs/approvals.md',
   'docs/sleep.md',
   'docs/starters.md',
   'docs/stately.md',

@@ -44,7 +44,7 @@ function setUp({ pay }: { pay?: (key: string) => Promise<string> | string } = {}
       // oxlint-disable-next-line no-await-in-loop -- one look after the other
       await hosts.settle()
       // oxlint-disable-next-line no-await-in-loop -- time passes only if nothing else happens
-      if (!over.is && i % 10 === 9) await hosts.pass(100)
+      if (!over.is && i % 10 === 9) await hosts.pass(1000)
     }
     return promise
   }

@@ -6,13 +6,16 @@ import { runsAll } from '../support/extent.js'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
+function listInGit(...paths: string[]): Set<string> {
+  const args = ['ls-files', ...paths]
+  return new Set(execFileSync('git', args, { cwd: root, encoding: 'utf8' }).trim().split('\n'))
+}
+
 /** The files that `npm pack` includes. Listing them takes npm seconds, so a sample uses the list's files that are in git. */
 function packed(): Set<string> {
   if (!runsAll) {
     const { files } = JSON.parse(readFileSync(`${root}package.json`, 'utf8')) as { files: string[] }
-    const listed = files.map((path) => path.replace(/^!/, ':!'))
-    const args = ['ls-files', 'package.json', 'README.md', 'LICENSE', ...listed]
-    return new Set(execFileSync('git', args, { cwd: root, encoding: 'utf8' }).trim().split('\n'))
+    return listInGit('package.json', 'README.md', 'LICENSE', ...files.map((path) => `:(glob)${path}`))
   }
   const json = execFileSync('npm', ['pack', '--dry-run', '--json', '--silent', '--ignore-scripts'], {
     cwd: root,
@@ -42,13 +45,15 @@ function anchorsOf(markdown: string): string[] {
 describe('the documents in the package', () => {
   const files = packed()
   const documents = [...files].filter((file) => file.endsWith('.md'))
+  // Links to sources and pictures lead to the repository, where npm resolves them.
+  const inRepository = [...listInGit()]
   const textOf = (file: string) => readFileSync(root + file, 'utf8')
   const isThere = (path: string) =>
-    files.has(path) || [...files].some((file) => file.startsWith(path.replace(/\/?$/, '/')))
+    inRepository.includes(path) || inRepository.some((file) => file.startsWith(path.replace(/\/?$/, '/')))
 
   it('are all there', () => {
     expect(documents).toEqual(
-      expect.arrayContaining(['README.md', 'CHANGELOG.md', 'docs/sessions.md', 'visualizations/README.md']),
+      expect.arrayContaining(['README.md', 'CHANGELOG.md', 'docs/sessions.md', 'SKILL.md']),
     )
   })
 
@@ -70,13 +75,9 @@ describe('the documents in the package', () => {
     ])
   })
 
-  it.each(['src', 'machines', 'guards'])('stand beside the sources in %s', (folder) => {
-    expect([...files].filter((file) => file.startsWith(`${folder}/`) && file.endsWith('.ts'))).not.toEqual([])
-  })
-
-  it('come without tests', () => {
-    // An example may contain tests as part of its code.
-    const ours = [...files].filter((file) => !file.startsWith('examples/'))
-    expect(ours.filter((file) => file.startsWith('test/') || file.includes('.test.'))).toEqual([])
+  it('come without sources, pictures, examples and tests', () => {
+    const others = [...files].filter((file) => !/^(?:dist|docs|config\/samples|examples\/notes)\//.test(file))
+    expect(others.filter((file) => file.includes('/'))).toEqual([])
+    expect([...files].filter((file) => file.startsWith('docs/') && !file.endsWith('.md'))).toEqual([])
   })
 })

@@ -4,7 +4,6 @@ import { askForAnswer } from '../../src/cli/prompt.js'
 import { describeNeed, formatResumeCommand } from '../../src/cli/resume-hints.js'
 import { memoryStore } from '../../src/core/sessions/store/memory-store.js'
 import { createEventFormatter } from '../../src/core/format/format-events.js'
-import type { Run } from '../../src/index.js'
 import { listQuestions, readFormAnswer, toInputRequest } from '../../src/mcp/server/questions.js'
 import { chatHandler, foldTranscript, type Transcript } from '../../src/ui/index.js'
 import { accepted, book, page, seat } from '../support/asking.js'
@@ -160,8 +159,7 @@ describe('what a tool asks, at a terminal', () => {
       shown.push(line)
       return Promise.resolve(lines.shift() ?? null)
     })
-    const run = { addToolOutput: (_id: unknown, value: unknown) => told.push(value) } as unknown as Run
-    answer?.(run, result)
+    if (answer && 'value' in answer) told.push(answer.value)
     return { shown, told, left: lines }
   }
 

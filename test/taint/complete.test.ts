@@ -47,6 +47,7 @@ const rowOfEvent: Rows<AgentEvent['type']> = {
   tools_loaded: 'no: names of tools',
   handed_off: 'no: names of agents',
   step_prepared: 'no: names of models and tools',
+  policy_decided: 'exit: events',
   approval_requested: 'exit: events',
   elicitation_requested: 'exit: events',
   shield: 'exit: events',
@@ -152,6 +153,7 @@ const rowOfAgentOption: Rows<Exclude<keyof AgentOptions, keyof AgentConfigInput>
   inspect: 'other: an inspector',
   telemetry: 'exit: spans',
   store: 'other: a store that answers later',
+  policy: 'no: the app’s own words',
   shields: 'other: harmless shields everywhere',
   memory: 'no: no shield withholds what memory finds',
   tokenizer: 'other: a window to fit',
@@ -177,6 +179,7 @@ const rowOfSection: Rows<keyof AgentConfigInput> = {
 }
 
 const rowOfRunOption: Rows<keyof RunOptions> = {
+  by: 'no: the app’s own words',
   session: 'no: the app’s own words',
   tags: 'no: the app’s own words',
   attachments: 'entrance: an attachment',
@@ -249,6 +252,7 @@ const rowOfMessage: Rows<SessionMessage['type']> = {
 
 /** The input and output of a drive. */
 const rowOfDriveOption: Rows<keyof RunSessionOptions> = {
+  by: 'no: the app’s own words',
   session: 'no: the app’s own words',
   tags: 'no: the app’s own words',
   input: 'entrance: the user’s text',

@@ -34,8 +34,8 @@ export const continueAnswer = toAction((context, event, emit) => {
       ...withInternalMessage(closed, continueCalls, 'max_tokens_recovery', now),
     }
   }
-  const asked = context.features.structuredOutput ? restartText : continueText
-  return { recoveries, ...withInternalMessage(context, asked, 'max_tokens_recovery', now) }
+  const text = context.features.structuredOutput ? restartText : continueText
+  return { recoveries, ...withInternalMessage(context, text, 'max_tokens_recovery', now) }
 })
 
 /** Asks again after an answer that does not match the output schema. The message includes the validation errors. */

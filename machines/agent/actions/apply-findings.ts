@@ -18,14 +18,14 @@ export interface AppliedFinding extends GuardrailVerdict {
  */
 export function applyFindings(
   context: AgentContext,
-  said: readonly AppliedFinding[],
+  findings: readonly AppliedFinding[],
   now: number,
   emit: (announcement: EmittedEvent) => void,
 ): Pick<AgentContext, 'calls' | 'nudges' | 'verdict'> {
   let { calls } = context
   const nudges = [...context.nudges]
   let verdict: AgentContext['verdict'] = null
-  for (const { action, refuses, ...finding } of said) {
+  for (const { action, refuses, ...finding } of findings) {
     const { guard, rule, evidence, message } = finding
     if (action === 'halt') verdict ??= pickVerdict(finding)
     else emit({ type: 'guardrail', guard, action, ...(rule !== undefined && { rule }), evidence, message })

@@ -9,7 +9,9 @@ import {
   formatMessageId,
   getStepId,
 } from '../messages.js'
+import { createDenial, findStrictest, isDenied } from '../approvals.js'
 import type { BatchCall } from '../batch-calls.js'
+import { announceDecisions } from './judge-batch.js'
 import {
   type CallScreening,
   type InputScreening,
@@ -172,7 +174,8 @@ export const applyCallScreening = toAction((context, event, emit) => {
     const screening = screenings.get(call.id)
     if (screening === undefined) return call
     const looked = { ...toScreenedCall(call, screening), unscreenedArguments: true as const }
-    if (looked.result !== undefined || screening.action !== 'block') return looked
+    if (looked.result !== undefined) return looked
+    if (screening.action !== 'block') return decideAgain(looked, screening, getEventTime(event))
     const why = screening.message ?? refusedCallText
     const content = call.edited ? `${refusedEditText}: ${why}` : why
     return {
@@ -189,9 +192,31 @@ export const applyCallScreening = toAction((context, event, emit) => {
   const messages = message ? context.messages.with(context.batchAt, message) : context.messages
   const told = emitAfterScreening({ ...context, messages, calls: checked }, emit, () => {
     for (const [id, screening] of screenings) emitFindings(screening, 'toolInput', id, emit)
+    for (const call of known) if (screenings.get(call.id)?.decisions) announceDecisions(call, emit)
   })
-  return { ...told, messages, calls: told.calls.map(({ unscreenedArguments: _unchecked, ...call }) => call) }
+  return {
+    ...told,
+    messages,
+    calls: told.calls.map(({ unscreenedArguments: _unchecked, undecided: _undecided, ...call }) => call),
+  }
 })
+
+/** Policies decide changed arguments again. Without a decision the call is denied. */
+function decideAgain(call: BatchCall, { action, decisions }: CallScreening, now: number): BatchCall {
+  if (!call.undecided && !(call.decisions && action === 'redact')) return call
+  const decided = { ...call, decisions: decisions ?? [missingDecision] }
+  if (isDenied(decided)) return { ...decided, result: createDenial(decided), settledAt: now }
+  const asks = findStrictest(decided) === 'ask' && !call.approved && call.needs !== 'approval'
+  if (!asks) return decided
+  return { ...decided, needs: 'approval', ...(call.needs === 'client' && { client: true as const }) }
+}
+
+const missingDecision = {
+  policy: 'policy',
+  decision: 'deny' as const,
+  rule: 'policy_error',
+  failed: true as const,
+}
 
 /** A provider runs its calls unchanged, so a redaction becomes a block. */
 function blockHostedRedaction({ hosted }: BatchCall, screening: CallScreening): CallScreening {

@@ -3,6 +3,7 @@ import type { AgentContext } from '../context.js'
 import { toAction } from '../update-action.js'
 import { getEventTime } from '../machine-events.js'
 import { isChildPaused, withAnswer } from '../sub-agent-questions.js'
+import type { Principal } from '../principal.js'
 import { isInDoubt, findResumedTools } from '../call-state.js'
 import { listRequests } from '../to-result.js'
 import { type BatchCall, isRunnable } from '../batch-calls.js'
@@ -137,10 +138,17 @@ export const askPeople = toAction((context, _event, emit) => {
   return undefined
 })
 
+const pickSender = ({ by }: { by?: Principal }) => by && { by }
+
 export const approve = toAction((context, event, emit) => {
   if (event.type !== 'APPROVE') return undefined
-  const { arguments: edited } = event
-  const answer = { type: 'approve' as const, ...(edited !== undefined && { arguments: edited }) }
+  const { arguments: edited, why } = event
+  const answer = {
+    type: 'approve' as const,
+    ...(edited !== undefined && { arguments: edited }),
+    ...(why !== undefined && { why }),
+    ...pickSender(event),
+  }
   const answered = withAnswer(context.calls, event.callId, answer)
   if (answered) return { calls: answered }
   const asked = edited !== undefined ? context.calls.find(({ id }) => id === event.callId) : undefined
@@ -154,11 +162,14 @@ export const approve = toAction((context, event, emit) => {
   return {
     calls: context.calls.map((call) => {
       if (call.id !== event.callId || call.needs !== 'approval' || call.result !== undefined) return call
-      const free = { needs: 'nobody' as const, approved: true as const }
-      if (edited === undefined) return { ...call, ...free }
+      const { client, ...asked } = call
+      const free = { needs: client ? ('client' as const) : ('nobody' as const), approved: true as const }
+      if (edited === undefined) return { ...asked, ...free }
       // Earlier questions about the arguments no longer apply.
-      const { questions: _questions, memo: _memo, ...fresh } = call
-      return { ...fresh, arguments: edited, edited: true as const, ...unchecked, ...free }
+      const { questions: _questions, memo: _memo, ...fresh } = asked
+      // Policies decided the former arguments.
+      const undecided = call.decisions && { undecided: true as const }
+      return { ...fresh, arguments: edited, edited: true as const, ...unchecked, ...undecided, ...free }
     }),
   }
 })
@@ -168,7 +179,11 @@ const hostedEditRejection = 'Rejected by the user, who wants it with other argum
 
 export const reject = toAction((context, event, emit) => {
   if (event.type !== 'REJECT') return undefined
-  const answered = withAnswer(context.calls, event.callId, { type: 'reject', why: event.why })
+  const answered = withAnswer(context.calls, event.callId, {
+    type: 'reject',
+    why: event.why,
+    ...pickSender(event),
+  })
   if (answered) return { calls: answered }
   const content = event.why === '' ? 'Rejected by the user.' : `${rejectionPrefix}${event.why}`
   const result = { status: 'rejected' as const, content, durationMs: 0 }
@@ -184,7 +199,13 @@ export const acceptOutput = toAction((context, event, emit) => {
   const { callId, isError } = event
   const content = typeof event.content === 'string' ? event.content : ''
   const media = event.media ? { media: event.media } : {}
-  const answer = { type: 'output' as const, content, ...media, ...(isError && { isError }) }
+  const answer = {
+    type: 'output' as const,
+    content,
+    ...media,
+    ...(isError && { isError }),
+    ...pickSender(event),
+  }
   const answered = withAnswer(context.calls, callId, answer)
   if (answered) return { calls: answered }
   const result = isError

@@ -22,11 +22,11 @@ export function maskToolCall(call: ToolCall, tools: AgentContext['tools']): Tool
 /** A message with its current calls; uncleared calls are masked. */
 export function withCurrentCalls(message: AssistantMessage, calls: readonly BatchCall[]): AssistantMessage {
   if (message.tool_calls === undefined) return message
-  const shown = message.tool_calls.map((asked): ToolCall => {
-    const call = calls.find(({ id }) => id === asked.id)
-    if (call === undefined || call.unscreenedArguments || call.edited) return asked
+  const shown = message.tool_calls.map((original): ToolCall => {
+    const call = calls.find(({ id }) => id === original.id)
+    if (call === undefined || call.unscreenedArguments || call.edited) return original
     const { name, arguments: text } = call
-    return { ...asked, function: { name, arguments: text } }
+    return { ...original, function: { name, arguments: text } }
   })
   return { ...message, tool_calls: shown }
 }

@@ -4,6 +4,7 @@ import { collectFindings, isWatching, observeAll } from '../../../guards/state.j
 import type { Fact, Finding } from '../../../guards/types.js'
 import { toAction } from '../update-action.js'
 import type { EmittedEvent } from '../announcements.js'
+import { createDenial, isDenied } from '../approvals.js'
 import { toCallFact, toResultFact } from '../call-facts.js'
 import type { AgentContext } from '../context.js'
 import { getEventTime } from '../machine-events.js'
@@ -26,7 +27,8 @@ import type { Reason } from '../run-result.js'
  */
 export const judgeCalls = toAction((context, event, emit) => {
   const now = getEventTime(event)
-  const narrowed = narrowCalls(context, now, emit)
+  const decided = denyCalls(context, now, emit)
+  const narrowed = narrowCalls(decided ? { ...context, ...decided } : context, now, emit) ?? decided
   const allowed = narrowed ? { ...context, ...narrowed } : context
   const capped = capCalls(allowed, now, emit) ?? narrowed
   const { guardrails } = context.config
@@ -86,6 +88,29 @@ export function createRefusalTest(finding: Finding): (call: Pick<BatchCall, 'fac
   }
 }
 
+/** Announces the decisions of policies, and closes the denied calls. Undefined without decisions. */
+function denyCalls(
+  context: AgentContext,
+  now: number,
+  emit: (announcement: EmittedEvent) => void,
+): Pick<AgentContext, 'calls'> | undefined {
+  if (context.calls.every(({ decisions }) => decisions === undefined)) return undefined
+  for (const call of context.calls) announceDecisions(call, emit)
+  return {
+    calls: context.calls.map((call) =>
+      isDenied(call) ? closeCall(call, createDenial(call), now, emit) : call,
+    ),
+  }
+}
+
+/** Reasons can repeat arguments, so they are omitted until shields have cleared the arguments. */
+export function announceDecisions(call: BatchCall, emit: (announcement: EmittedEvent) => void): void {
+  for (const { reason, failed: _failed, ...verdict } of call.decisions ?? []) {
+    const why = reason !== undefined && !call.unscreenedArguments && { reason }
+    emit({ type: 'policy_decided', callId: call.id, name: call.name, ...verdict, ...why })
+  }
+}
+
 /**
  * Refuses calls that the step plan or an active skill does not allow, and all handoffs but the first. Undefined if
  * all calls are allowed.
@@ -99,6 +124,7 @@ function narrowCalls(
   const handoff = findFirstHandoff(context)
   if (context.skills.length === 0 && planned === undefined && handoff === undefined) return undefined
   const refuse = (call: BatchCall): BatchCall => {
+    if (call.result !== undefined) return call
     if (handoff && call !== handoff && isHandoff(context, call)) return closeCall(call, handedOver, now, emit)
     if (planned?.includes(call.name) === false) return closeCall(call, leftOut, now, emit)
     const skill = findForbiddingSkill(context, call.name)
@@ -117,7 +143,7 @@ const leftOut: ToolResult = {
 /** The first of several handoffs in one answer, or undefined. */
 function findFirstHandoff(context: AgentContext): BatchCall | undefined {
   if (context.calls.length < 2) return undefined
-  const [first, second] = context.calls.filter((call) => isHandoff(context, call))
+  const [first, second] = context.calls.filter((call) => !call.result && isHandoff(context, call))
   return second && first
 }
 

@@ -62,6 +62,8 @@ export const recordResponse = toAction((context, event, emit) => {
       ...(call.hosted
         ? { hosted: true as const }
         : isUnloadedTool(context, call.function.name) && { unloaded: true as const }),
+      ...(needs[i]?.decisions && { decisions: needs[i].decisions }),
+      ...(needs[i]?.client && { client: true as const }),
       ...(needs[i]?.approvalTimedOut && { approvalTimedOut: true as const }),
       ...(uncheckedCalls && { unscreenedArguments: true as const }),
     })),

@@ -108,8 +108,8 @@ export const noteChildRest = toAction((context, event) => {
       if (call.id !== event.callId || call.result !== undefined) return call
       const { started: _started, wakeAt: _before, memo: _last, ...resting } = call
       const { questions, wakeAt, memo } = event
-      const kept = { ...(wakeAt !== undefined && { wakeAt }), ...(memo !== undefined && { memo }) }
-      return { ...resting, needs: 'child' as const, questions, ...kept }
+      const childState = { ...(wakeAt !== undefined && { wakeAt }), ...(memo !== undefined && { memo }) }
+      return { ...resting, needs: 'child' as const, questions, ...childState }
     }),
   }
 })

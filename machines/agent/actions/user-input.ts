@@ -3,6 +3,7 @@ import { isAtStepCap } from '../../../guards/call-caps.js'
 import { toAction } from '../update-action.js'
 import { freshCounters } from '../context.js'
 import { getEventTime } from '../machine-events.js'
+import { addRequester } from '../principal.js'
 import { withUserMessages } from './update-transcript.js'
 
 /** A new user message starts a turn. It is added to the transcript, and counters of the turn are reset. */
@@ -13,7 +14,7 @@ export const takeInput = toAction((context, event, emit) => ({
   retrieved: null,
 }))
 
-export const takeReply = toAction((_context, event) =>
+export const takeReply = toAction((context, event) =>
   event.type === 'REPLY'
     ? {
         ...freshCounters,
@@ -22,13 +23,14 @@ export const takeReply = toAction((_context, event) =>
         verdict: null,
         error: null,
         pausing: false,
+        ...addRequester(context.requesters, event.by),
       }
     : undefined,
 )
 
 export const queueSteering = toAction((context, event) =>
   event.type === 'STEER' && typeof event.text === 'string'
-    ? { steering: [...context.steering, event.text] }
+    ? { steering: [...context.steering, event.text], ...addRequester(context.requesters, event.by) }
     : undefined,
 )
 

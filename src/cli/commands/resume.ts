@@ -17,7 +17,7 @@ import { loadConfig } from '../load.js'
 import { withAgent } from '../model-setup.js'
 import { type CommonOptions, formatCarriedOptions, readCommonOptions, runOptions } from '../options.js'
 import { wantsColor } from '../output.js'
-import { type Answer, canAsk, readPiped } from '../prompt.js'
+import { type Answer, canAsk, readPiped, toTarget } from '../prompt.js'
 import { createRenderer, formatErrorLine } from '../renderer.js'
 import {
   type CallMatch,
@@ -110,7 +110,7 @@ async function resumeSession(
       start: async (runOptions) => {
         const run = await agent.resume(id, runOptions)
         // A working run reads it at the next safe point.
-        if (isWorking(result) && message !== undefined) run.steer(message)
+        if (isWorking(result) && message !== undefined) run.steer(message, options)
         return run
       },
       answers,
@@ -138,7 +138,7 @@ function collectAnswers(
   { answers }: ResumeCommandOptions,
 ): Answer[] {
   const toCalls = createAnswers(result, answers)
-  if (message === undefined) return result.state === 'PAUSED' ? [(run) => run.resume()] : toCalls
+  if (message === undefined) return result.state === 'PAUSED' ? [{ type: 'resume' }] : toCalls
   if (isWorking(result)) return []
   if (!result.resumable) {
     throw badUsageError(
@@ -147,8 +147,8 @@ function collectAnswers(
       'MESSAGE',
     )
   }
-  if (result.reason === 'message') return [(run) => run.reply(message)]
-  return [(run) => run.steer(message), ...toCalls]
+  if (result.reason === 'message') return [{ type: 'reply', input: message }]
+  return [{ type: 'steer', text: message }, ...toCalls]
 }
 
 /** Shows the state of a run that does not continue now. */
@@ -197,11 +197,11 @@ function createAnswer(
   const word = formatCallWord(call)
   switch (kind) {
     case 'approve': {
-      const edited = text === undefined ? undefined : parseArguments(call, text, refuse)
-      return (run) => run.approve(call, edited)
+      const editedInput = text === undefined ? undefined : parseArguments(call, text, refuse)
+      return { type: 'approve', ...toTarget(call), editedInput }
     }
     case 'reject':
-      return (run) => run.reject(call, text ?? '')
+      return { type: 'reject', ...toTarget(call), why: text ?? '' }
     default:
       if (text === undefined)
         throw refuse(`the result is missing. Write ${formatShellOption('output', `${word}=TEXT`)}.`)
@@ -211,7 +211,7 @@ function createAnswer(
         const example = formatShellOption('output', `${word}=${formatExample(call)}`)
         throw refuse(`${describeError(cause)} Write ${example}.`, cause)
       }
-      return (run) => run.addToolOutput(call, text)
+      return { type: 'toolOutput', ...toTarget(call), value: text }
   }
 }
 

@@ -99,7 +99,11 @@ function runAgent(
     try {
       const code = await followRun({
         start: (runOptions) => {
-          const run = agent.run(prompt, { ...runOptions, ...(session !== undefined && { session }) })
+          const run = agent.run(prompt, {
+            ...runOptions,
+            ...(options.by !== undefined && { by: options.by }),
+            ...(session !== undefined && { session }),
+          })
           sessionId = run.sessionId
           studio?.attach(run)
           if (studio) announceStudio(studio, io, sessionId)

@@ -17,7 +17,7 @@ import {
   type ParsedOptions,
 } from '../command.js'
 import { exitCodes, type ExitCode } from '../exit-codes.js'
-import { formatCarriedOptions, storeOption } from '../options.js'
+import { byOption, formatCarriedOptions, storeOption } from '../options.js'
 import { formatJsonLine } from '../output.js'
 import { matchCall } from '../resume-hints.js'
 import { findSession, missingSession, withSessionStore } from '../session-store.js'
@@ -64,6 +64,7 @@ const broadcastOptions = {
     about: 'with --all: send the message once, even if the command runs again with this key',
   },
   json: { about: 'with --all: print the counts as JSON' },
+  ...byOption,
   ...storeOption,
 } as const
 
@@ -100,7 +101,10 @@ export const sendCommand = defineCommand({
     await withSessionStore(store, io, async (opened) => {
       await findSession(opened, id)
       const message = await createMessage(opened, id, word, args)
-      const receipt = await sendToStoredSession({ store: opened, clock: systemClock }, id, message)
+      const receipt = await sendToStoredSession({ store: opened, clock: systemClock }, id, {
+        ...message,
+        by: parsed.text('by'),
+      })
       io.stdout.write(`${formatReceipt(receipt, message.type, id, store)}\n`)
     })
     return exitCodes.completed
@@ -214,7 +218,7 @@ async function sendToMany(
 ): Promise<ExitCode> {
   const [word, ...args] = positionals
   checkMessage(word, args, 'send --all …', broadcastSpecs)
-  const message = createTextMessage(word, args[0]) as MessageForAll
+  const message = { ...createTextMessage(word, args[0]), by: text('by') } as MessageForAll
   const tags = all('tag').map(parseTag)
   const [prefix, agent, key] = [text('prefix'), text('agent'), text('key')]
   const states = all('state') as (typeof agentStates)[number][]

@@ -3,7 +3,7 @@ import { editorUrl, isWebAddress } from '../../studio/studio-page.js'
 import { badUsageError, type CliIO, defineCommand } from '../command.js'
 import { loadAgent, loadMachine } from '../load.js'
 import { announceStudio, loadStudio, openPage, waitForInterrupt } from '../open-studio.js'
-import { agentModuleOption, storeOption } from '../options.js'
+import { agentModuleOption, byOption, storeOption } from '../options.js'
 import { findSession, missingSession, openStoreToShow, withSessionStore } from '../session-store.js'
 import type { Studio } from '../../studio/index.js'
 
@@ -26,6 +26,7 @@ export const studioCommand = defineCommand({
   options: {
     ...storeOption,
     ...agentModuleOption,
+    ...byOption,
     machine: { value: 'MODULE', about: 'show the chart of this machine instead of the agent loop' },
     port: portOption,
     open: { about: 'open the page in a browser' },
@@ -44,10 +45,13 @@ export const studioCommand = defineCommand({
     try {
       const agent = module === undefined ? undefined : await loadAgent(module, io.cwd, store)
       const port = number('port') ?? 0
+      const by = text('by')
+      const named = by !== undefined && { by }
       const folder = await io.dataFolder()
       const studio = await loadStudio({
         store,
         port,
+        ...named,
         ...(agent && { agent }),
         ...(machine && { machine }),
         ...(folder !== null && { viewsFile: join(folder, 'studio-views.json') }),

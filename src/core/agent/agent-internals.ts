@@ -9,7 +9,9 @@ import type { Agent } from './agent-options.js'
 import type { QueuedRunOptions } from './branch-run.js'
 import type { StoredRuns } from './stored-runs.js'
 import type { AgentConfig } from '../../../machines/agent/config.js'
-import type { Features } from '../../../machines/agent/context.js'
+import type { AgentInput, Features } from '../../../machines/agent/context.js'
+import type { Binding } from '../live/runtime.js'
+import type { ChildHost } from '../sub-agents/open-child.js'
 import { canonicalForms } from '../../../guards/lib/canonical-json.js'
 import { sha256 } from '../../../guards/lib/sha256.js'
 
@@ -22,6 +24,10 @@ export interface AgentInternals {
   /** Starts and resumes runs in the store. Undefined without a store. */
   stored: StoredRuns | undefined
   parts: AgentParts
+  /** Runs the agent as a child of another session. */
+  host: ChildHost
+  /** Converts the input of an actor to the input of the machine. */
+  openInput: (input: unknown) => { input: AgentInput; binding: Binding }
   /** Reads the whole log of a session. */
   readFolded: (id: string) => Promise<FoldedSession>
   /** See `beginQueuedRun`. */
@@ -30,6 +36,9 @@ export interface AgentInternals {
 
 /** Only for agents from `createAgent`. Other implementations of the interface have no internals. */
 export const internalsByAgent = new WeakMap<Pick<Agent, 'config'>, AgentInternals>()
+
+/** The same, by the machine of the agent, as another machine invokes it. */
+export const internalsByMachine = new WeakMap<object, AgentInternals>()
 
 /** @throws {UsageError} `no_store` */
 export function getStoredRuns({ stored }: AgentInternals): StoredRuns {

@@ -10,7 +10,9 @@ import type { ModelProvider, Sampling, ToolChoice } from '../models/provider.js'
 import type { ForkOptions } from '../sessions/fork-edit.js'
 import type { Receipt, SessionMessage } from '../sessions/inbox/session-message.js'
 import type { SessionSnapshot } from '../sessions/replay-session.js'
+import type { Policy } from '../tools/policy.js'
 import type { ShieldsOptions } from '../shields/shield-set.js'
+import type { SentBy } from '../sessions/principal.js'
 import type { SessionTags } from '../sessions/store/session-tags.js'
 import type { SessionStore } from '../sessions/store/store.js'
 import type { OutputOptions } from '../structured/structured-output.js'
@@ -76,6 +78,8 @@ export interface AgentOptions<
    * JSON Schema of an object. `result.object` is the validated answer. See docs/structured-output.md.
    */
   output?: Schema | OutputOptions<Schema>
+  /** Decides which calls run, ask for approval, or are denied. The strictest decision counts. See docs/approvals.md. */
+  policy?: Policy | readonly Policy[]
   /** Custom guards from `defineGuard`, in addition to the built-in ones. */
   guards?: readonly UserGuard[]
   /**
@@ -132,7 +136,7 @@ export interface AgentOptions<
  *
  * @example agent.run('And in May?', { session: 'ann', signal: controller.signal, limits: { maxSteps: 5 } })
  */
-export interface RunOptions {
+export interface RunOptions extends SentBy {
   /** A session, or its id in the agent's store or memory. Defaults to a new session. */
   session?: Session | string
   /**

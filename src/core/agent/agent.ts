@@ -32,6 +32,8 @@ import type { Binding } from '../live/runtime.js'
 import { getTraits, getSpeakerTools, isLostSpeaker, toSpeaker, type AgentParts } from '../live/agent-parts.js'
 import { Run } from '../run/run.js'
 import type { RunOrigin, RunParts } from '../run/run-parts.js'
+import type { Principal } from '../../../machines/agent/principal.js'
+import { toRequesters } from '../sessions/principal.js'
 import { createSession, Session } from '../sessions/session.js'
 import { withAttachments, readParts, checkResumeOptions, checkRunOptions, checkModels } from './read-parts.js'
 import type { Agent, AgentOptions, RunOptions } from './agent-options.js'
@@ -39,6 +41,7 @@ import {
   getFeatures,
   createDefinitionFactory,
   internalsByAgent,
+  internalsByMachine,
   getStoredRuns,
   type AgentInternals,
 } from './agent-internals.js'
@@ -84,7 +87,8 @@ export function assembleAgent(
   const store = given && limitStoreTime(given, config.storeTimeoutMs, clock)
   const sessions = new Map<string, Session>()
   const inputs = new RunInputs(parts)
-  const machine = createBoundMachine(parts, inputs)
+  const openInput = createInputOpener(parts, inputs)
+  const machine = createBoundMachine(parts, inputs, openInput)
   const bind = inputs.bind.bind(inputs)
 
   const sessionOf = (session: Session | string | undefined): Session => {
@@ -126,11 +130,12 @@ export function assembleAgent(
     tools,
     bind,
     bindSnapshot: (snapshot, binding) => void inputs.bindings.set(snapshot, binding),
+    findBinding: (input) => inputs.bindings.get(input),
     ready,
     run,
   }
 
-  const made = createInternals({ tools, store: given, parts })
+  const made = createInternals({ tools, store: given, parts, host, openInput })
   if (store)
     made.stored = {
       ...host,
@@ -163,7 +168,7 @@ export function assembleAgent(
         id,
         addHistory(state, said, id),
         said.newMessages,
-        { config: configOf(options) },
+        { config: configOf(options), ...toRequesters(options, 'createInput()') },
         { context, journal, budgets },
       )
     },
@@ -183,7 +188,16 @@ export function assembleAgent(
         checkSessionId(session.id)
         return run({
           ...handle,
-          origin: begin({ runId, session, said: conversation, config, context, budgets, tags: options.tags }),
+          origin: begin({
+            runId,
+            session,
+            said: conversation,
+            config,
+            context,
+            budgets,
+            tags: options.tags,
+            ...toRequesters(options, 'run()'),
+          }),
         })
       }
       refuseTags(options.tags)
@@ -195,7 +209,7 @@ export function assembleAgent(
           session.id,
           state,
           conversation.newMessages,
-          { config },
+          { config, ...toRequesters(options, 'run()') },
           { context, journal, budgets },
         )
         const waits =
@@ -245,6 +259,7 @@ export function assembleAgent(
     },
   }
   internalsByAgent.set(agent, made)
+  internalsByMachine.set(machine, made)
   return agent
 }
 
@@ -263,7 +278,7 @@ class RunInputs {
     sessionId: string,
     state: SessionState,
     input: NewMessage[],
-    { config }: { config: AgentConfig },
+    { config, requesters }: { config: AgentConfig; requesters?: readonly Principal[] | undefined },
     binding: Binding,
   ): AgentInput {
     const { clock, config: own, tools } = this.#parts
@@ -283,6 +298,7 @@ class RunInputs {
       ...state,
       input,
       ...(speaker !== null && { speaker }),
+      ...(requesters && requesters.length > 0 && { requesters }),
     }
     this.bindings.set(bound, binding)
     return bound
@@ -293,24 +309,33 @@ class RunInputs {
   }
 }
 
+/** Converts the input of an actor. An input of `createInput` is bound already. Others start a new session. */
+function createInputOpener({ clock, config }: AgentParts, inputs: RunInputs): AgentInternals['openInput'] {
+  return (input) => {
+    const binding = typeof input === 'object' && input !== null ? inputs.bindings.get(input) : undefined
+    if (binding) return { input: input as AgentInput, binding }
+    const { id, state } = createSession()
+    const said = readConversation(input, clock.now())
+    return {
+      input: inputs.bind(createId(), id, addHistory(state, said, id), said.newMessages, { config }, {}),
+      binding: {},
+    }
+  }
+}
+
 /** The machine with the agent's actors. It accepts inputs of `RunInputs`, and the same inputs as `run`. */
-function createBoundMachine(parts: AgentParts, inputs: RunInputs): AgentMachine {
-  const { clock, prices, config } = parts
+function createBoundMachine(
+  parts: AgentParts,
+  inputs: RunInputs,
+  open: AgentInternals['openInput'],
+): AgentMachine {
+  const { clock, prices } = parts
   return createJournaledMachine(agentMachine.provide({ actors: createActors(parts) }), {
     clock,
     prices,
     measuring: parts,
     interpreter: parts.interpreter,
-    open: (input) => {
-      const binding = typeof input === 'object' && input !== null ? inputs.bindings.get(input) : undefined
-      if (binding) return { input: input as AgentInput, binding }
-      const { id, state } = createSession()
-      const said = readConversation(input, clock.now())
-      return {
-        input: inputs.bind(createId(), id, addHistory(state, said, id), said.newMessages, { config }, {}),
-        binding: {},
-      }
-    },
+    open,
     findBinding: (snapshot) => inputs.bindings.get(snapshot),
     toolsFor: (binding, speaker) => inputs.toolsFor(binding, speaker),
     abandon: (...abandoned) =>
@@ -346,7 +371,9 @@ function watchLater(
 }
 
 /** The internals of a new agent without a name or a bound run. */
-function createInternals(parts: Pick<AgentInternals, 'tools' | 'store' | 'parts'>): AgentInternals {
+function createInternals(
+  parts: Pick<AgentInternals, 'tools' | 'store' | 'parts' | 'host' | 'openInput'>,
+): AgentInternals {
   const internals: AgentInternals = {
     ...parts,
     label: undefined,

@@ -13,6 +13,7 @@ import type { RunOrigin } from '../run/run-parts.js'
 import { withAttachments } from './read-parts.js'
 import type { BranchOptions } from './agent-options.js'
 import { checkRunOptions } from './read-parts.js'
+import { toRequesters } from '../sessions/principal.js'
 import { acquireSession, beginAcquiredRun, type RunStart, type StoredRuns } from './stored-runs.js'
 import { createId } from '../base/platform.js'
 import { isQueueStopped } from '../sessions/inbox/queued-message.js'
@@ -26,7 +27,7 @@ export async function beginBranch(
   { runId, session }: Pick<RunStart, 'runId' | 'session'>,
 ): Promise<RunOrigin> {
   const { from: _from, edit: _edit, key: _key, ...rest } = checkBranchOptions(given)
-  const { context, tags, limits, budgets } = checkRunOptions(rest)
+  const { context, tags, limits, budgets, by } = checkRunOptions(rest)
   stored.parts.model.check?.()
   const own = stored.parts.config
   const config = limits === undefined ? own : overrideLimits(own, limits)
@@ -38,7 +39,16 @@ export async function beginBranch(
     await taken.log.close()
     throw error
   }
-  return beginAcquiredRun(stored, taken, { runId, session, config, context, tags, budgets, ...plan })
+  return beginAcquiredRun(stored, taken, {
+    runId,
+    session,
+    config,
+    context,
+    tags,
+    budgets,
+    ...toRequesters({ by }, 'branch()'),
+    ...plan,
+  })
 }
 
 /** @throws {UsageError} `invalid_option` */

@@ -135,6 +135,7 @@ function mixParts(first: AgentParts, member: AgentParts): AgentParts {
   const { writeInstructions: _w, skillIndex: _i, prepareStep: _p, skills: _s, ...shared } = first
   const { model, models, instructions, writeInstructions, skillIndex, prepareStep, tools, skills } = member
   const { sampling, toolChoice, extraBody } = member
+  const policies = [...(first.policies ?? []), ...(member.policies ?? [])]
   return {
     ...shared,
     model,
@@ -146,6 +147,7 @@ function mixParts(first: AgentParts, member: AgentParts): AgentParts {
     ...(prepareStep && { prepareStep }),
     tools,
     ...(skills && { skills }),
+    ...(policies.length > 0 && { policies }),
     sampling,
     toolChoice,
     extraBody,

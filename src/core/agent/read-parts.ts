@@ -9,6 +9,7 @@ import { checkMemory } from '../memory/retriever.js'
 import { createShieldSet } from '../shields/shield-set.js'
 import type { ModelProvider } from '../models/provider.js'
 import { createStructuredOutput } from '../structured/structured-output.js'
+import { checkPolicies } from '../tools/policy.js'
 import { createToolSet } from '../tools/tool-set.js'
 import { checkInterpreter } from '../interpreter/table-transition.js'
 import { createPriceBook } from '../prices/price-book.js'
@@ -18,6 +19,7 @@ import type { AgentParts } from '../live/agent-parts.js'
 import { checkTelemetry } from '../telemetry/safe-telemetry.js'
 import { defineGuard, type UserGuard } from '../user-guards/guard.js'
 import type { AgentOptions, ResumeOptions, RunOptions, RunAttachment } from './agent-options.js'
+import { readSender } from '../sessions/principal.js'
 import { findOtherName } from '../config/other-names.js'
 
 /** Known keys next to the configuration sections, for hints about mistyped ones. */
@@ -38,6 +40,7 @@ const optionNames = [
   'inspect',
   'store',
   'tokenizer',
+  'policy',
   'shields',
   'memory',
   'output',
@@ -65,6 +68,7 @@ export function readParts(options: AgentOptions | null | undefined): AgentParts 
     inspect: _inspect,
     store: _store,
     tokenizer,
+    policy,
     shields,
     memory,
     output,
@@ -103,6 +107,7 @@ export function readParts(options: AgentOptions | null | undefined): AgentParts 
     ...(skills && { skills: skills.list }),
     guards: checkGuards(guards ?? []),
     ...(stopWhen && { stopWhen }),
+    ...(policy !== undefined && { policies: checkPolicies(policy) }),
     shields: createShieldSet(shields),
     memory: checkMemory(memory),
     sampling: requestOptions.sampling ?? {},
@@ -220,6 +225,7 @@ function checkAt(place: string, model: ModelProvider): void {
 
 const runOptionNames = [
   'session',
+  'by',
   'tags',
   'attachments',
   'signal',
@@ -265,7 +271,8 @@ export function checkRunOptions(
       : `It takes ${names.join(', ')}${names.includes('limits') ? '; limits go into limits: { … }' : ''}.`
     throw optionError(`${call} has no option '${key}'. ${hint}`, key)
   }
-  const { signal, journal, budgets } = options as RunOptions
+  const { signal, journal, budgets, by } = options as RunOptions
+  readSender({ by }, call)
   checkBudgets(budgets)
   if (signal !== undefined && typeof signal.addEventListener !== 'function') {
     throw optionError('signal must be an AbortSignal: pass controller.signal.', 'signal')

@@ -1,4 +1,5 @@
 import type { AgentConfig } from '../../../machines/agent/config.js'
+import { addRequester, type Principal } from '../../../machines/agent/principal.js'
 import type { BudgetsOption } from '../budgets/shared-budget.js'
 import { checkTokenizerInstalled } from '../effects/check-run-start.js'
 import { type AgentParts, isLostSpeaker } from '../live/agent-parts.js'
@@ -61,6 +62,8 @@ export interface RunStart {
   /** The queued message that became the input. */
   queued?: QueuedMessage | undefined
   tags: SessionTags | undefined
+  /** The author of the input. A queued message has its own. */
+  requesters?: readonly Principal[] | undefined
   /** Additional shared budgets. */
   budgets?: BudgetsOption | undefined
   branch?: BranchStart | undefined
@@ -80,7 +83,7 @@ export async function beginRun(stored: StoredRuns, start: RunStart): Promise<Run
 export async function beginAcquiredRun(
   stored: StoredRuns,
   { log, folded }: AcquiredSession,
-  { runId, session, said, config, context, tags, budgets, queued, branch }: RunStart,
+  { runId, session, said, config, context, tags, requesters, budgets, queued, branch }: RunStart,
 ): Promise<RunOrigin> {
   try {
     refuseSubAgentSession(session.id, folded.parent)
@@ -91,7 +94,8 @@ export async function beginAcquiredRun(
     const standing = folded.head === 0 ? addHistory(session.state, said, session.id) : folded.state
     const state = branch ? cutState(standing, branch) : standing
     const binding = { context, journal: log, store: stored.store, budgets, tags: () => log.facts.tags }
-    const bound = stored.bind(runId, session.id, state, said.newMessages, { config }, binding)
+    const authors = queued ? addRequester([], queued.by) : { requesters }
+    const bound = stored.bind(runId, session.id, state, said.newMessages, { config, ...authors }, binding)
     await stored.ready(bound)
     log.addInitialState(state)
     if (branch) {

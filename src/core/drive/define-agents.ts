@@ -74,12 +74,12 @@ export function defineAgents(entries: Readonly<Record<string, AnyAgent | Version
   const all = new Map(Object.entries(entries).map(([name, entry]) => [name, checkEntry(name, entry)]))
   const seen = new Map<AgentInternals, string>()
   for (const [name, { agent, version }] of all) {
-    const made = internalsByAgent.get(agent) as AgentInternals
-    const other = seen.get(made)
+    const internals = internalsByAgent.get(agent) as AgentInternals
+    const other = seen.get(internals)
     if (other !== undefined)
       throw agentsError(name, `'${name}' and '${other}' are one agent: give each name an agent of its own.`)
-    seen.set(made, name)
-    const { label } = made
+    seen.set(internals, name)
+    const { label } = internals
     if (label && (label.name !== name || label.version !== version))
       throw agentsError(
         name,
@@ -89,10 +89,12 @@ export function defineAgents(entries: Readonly<Record<string, AnyAgent | Version
       )
   }
   // Register all agents, or none.
-  for (const [made, name] of seen) {
+  for (const [internals, name] of seen) {
     const label = toLabel(all.get(name) as DefinedAgent)
-    const accepts = made.label ? label.accepts && made.label.accepts?.concat(label.accepts) : label.accepts
-    made.label = toLabel({ name, version: label.version, accepts })
+    const accepts = internals.label
+      ? label.accepts && internals.label.accepts?.concat(label.accepts)
+      : label.accepts
+    internals.label = toLabel({ name, version: label.version, accepts })
   }
   const names = [...all.keys()]
   return {

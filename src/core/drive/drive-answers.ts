@@ -1,7 +1,7 @@
 import { fingerprintCall } from '../../../guards/lib/fingerprint.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import { UsageError } from '../base/errors.js'
-import { toOutputValue } from '../run/answer-events.js'
+import { applyMessage } from '../run/apply-message.js'
 import type { Run } from '../run/run.js'
 import { checkMessage, isAnswer, type SessionMessage } from '../sessions/inbox/session-message.js'
 
@@ -57,7 +57,7 @@ export function applyAnswers(run: Run, answers: readonly SessionAnswer[], at: nu
     const { context } = run.snapshot() as { context: AgentContext }
     if (isUnbound(answer, at) && wasAskedBefore(context, answer.callId)) continue
     try {
-      applyAnswer(run, answer)
+      applyMessage(run, answer)
     } catch (error) {
       if (!(error instanceof UsageError) || !lateAnswerCodes.has(error.code)) throw error
     }
@@ -91,21 +91,4 @@ function wasAskedBefore({ messages, calls, batchAt }: AgentContext, callId: stri
             fingerprintCall(name, text) === fingerprintCall(name, asked.arguments),
         ),
     )
-}
-
-function applyAnswer(run: Run, answer: SessionAnswer): void {
-  switch (answer.type) {
-    case 'cancel':
-      return run.cancel(answer.why)
-    case 'resume':
-      return run.resume(answer)
-    case 'steer':
-      return run.steer(answer.text)
-    case 'approve':
-      return run.approve(answer.callId, answer.editedInput as never, answer)
-    case 'reject':
-      return run.reject(answer.callId, answer.why, answer)
-    default:
-      return run.addToolOutput(answer.callId, toOutputValue(answer), answer)
-  }
 }

@@ -7,10 +7,11 @@ import { expectKnownOptions } from '../config/other-names.js'
 import type { RunInput } from '../sessions/input-history.js'
 import { checkSessionId } from '../sessions/store/session-id.js'
 import { findTagsFault, type SessionTags } from '../sessions/store/session-tags.js'
+import { readSender, type SentBy } from '../sessions/principal.js'
 import { checkAnswers, type SessionAnswer } from './drive-answers.js'
 
 /** The options of `runSession`. */
-export interface RunSessionOptions {
+export interface RunSessionOptions extends SentBy {
   /** The id of the session. */
   session: string
   /**
@@ -55,6 +56,7 @@ export interface RunSessionOptions {
 const optionNames = [
   'session',
   'input',
+  'by',
   'tags',
   'turn',
   'answers',
@@ -77,6 +79,7 @@ export function checkDriveOptions(options: unknown): RunSessionOptions {
   checkSessionId(session)
   const tagsFault = tags === undefined ? null : findTagsFault(tags)
   if (tagsFault !== null) throw driveOptionError('tags', `tags ${tagsFault}`)
+  readSender(given, 'runSession')
   if (turn !== undefined && !(Number.isSafeInteger(turn) && turn >= 1))
     throw driveOptionError('turn', 'turn must be a whole number from 1')
   if (at !== undefined && !Number.isSafeInteger(at))

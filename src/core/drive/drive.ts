@@ -1,3 +1,4 @@
+import { toRequesters } from '../sessions/principal.js'
 import { releaseRun } from '../live/release-run.js'
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
@@ -247,7 +248,7 @@ class SessionDrive {
   }
 
   async #begin(start: RunBeginning): Promise<Run> {
-    const { session: id, context, tags, budgets } = this.#options
+    const { session: id, context, tags, budgets, by } = this.#options
     const { folded } = this.#acquired
     this.#choice.chooseForBegin(folded, id)
     const { parts } = this.#stored
@@ -264,6 +265,7 @@ class SessionDrive {
       config: parts.config,
       context,
       tags,
+      ...toRequesters({ by }, 'runSession'),
       budgets,
       queued,
     })

@@ -50,7 +50,7 @@ export function createSessionRunner(
   options: SessionRunnerOptions = {},
 ): SessionRunner {
   expectArgument('createSessionRunner(agents)', agents, {
-    is: (given) => typeof given === 'object' && given !== null && ('run' in given || 'findAgentFor' in given),
+    is: (value) => typeof value === 'object' && value !== null && ('run' in value || 'findAgentFor' in value),
     phrase: 'an agent, or what defineAgents(…) returned',
   })
   expectArgument('createSessionRunner(agents, options)', options, optionsRule)

@@ -82,7 +82,11 @@ export async function sendToSession(
 ): Promise<Receipt> {
   const listed = await store.get(session)
   const acceptor = agents.findAgentFor(listed && getListedDefinition(listed))
-  const made = acceptor && internalsByAgent.get(acceptor.agent)
-  const parts = { store, clock: made?.parts.clock ?? systemClock, ...(made && { tools: made.tools }) }
+  const internals = acceptor && internalsByAgent.get(acceptor.agent)
+  const parts = {
+    store,
+    clock: internals?.parts.clock ?? systemClock,
+    ...(internals && { tools: internals.tools }),
+  }
   return sendToStoredSession(parts, session, message, telling)
 }

@@ -105,7 +105,7 @@ async function checkSession(
   store: SessionStore,
   { id, summary }: ListedSession,
 ): Promise<CheckedSession | null> {
-  const told = { session: id, state: summary?.state ?? null, agent: summary?.agent ?? '' }
+  const row = { session: id, state: summary?.state ?? null, agent: summary?.agent ?? '' }
   try {
     const folded = await readSessionAt(store, id)
     const { run, definition } = folded
@@ -113,13 +113,13 @@ async function checkSession(
     if (run === null || run.status !== 'active') return null
     // Its parent run continues it and is checked itself.
     if (isSubAgentName(definition?.name)) return null
-    const about = { ...told, state: run.context.state, agent: describeAgent(definition) }
+    const about = { ...row, state: run.context.state, agent: describeAgent(definition) }
     return { ...about, ...judgeSession(agents, folded, run) }
   } catch (error) {
     if (!(error instanceof StoreError)) throw error
     // Deleted in the meantime.
     if (error.code === 'unknown_session') return null
-    return { ...told, ok: false, verdict: error.code, why: error.message }
+    return { ...row, ok: false, verdict: error.code, why: error.message }
   }
 }
 
@@ -131,11 +131,11 @@ function judgeSession(
   const acceptor = agents.findAgentFor(definition)
   if (definition?.name === undefined && !acceptor) return { ok: true, verdict: 'unknown' }
   if (!acceptor) return { ok: false, verdict: 'stranded', why: `It needs ${describeAgent(definition)}.` }
-  const made = internalsByAgent.get(acceptor.agent)
+  const internals = internalsByAgent.get(acceptor.agent)
   const { speaker } = context
-  if (made && isLostSpeaker(made.tools, speaker))
+  if (internals && isLostSpeaker(internals.tools, speaker))
     return { ok: false, verdict: 'missing_agent', why: describeLostSpeaker(speaker) }
-  const tools = made && getSpeakerTools(made.tools, speaker)
+  const tools = internals && getSpeakerTools(internals.tools, speaker)
   const missing = context.calls.find(
     (call) => !tools?.get(call.name) && (isUnderWay(call) || isWaitingForAnswer(call)),
   )
@@ -143,7 +143,7 @@ function judgeSession(
     const why = `A call of it waits for the tool '${missing.name}', which ${acceptor.name} has no more.`
     return { ok: false, verdict: 'missing_tool', why }
   }
-  const isSame = definition?.hash === made?.stored?.definition().hash
+  const isSame = definition?.hash === internals?.stored?.definition().hash
   return { ok: true, verdict: isSame ? 'same' : 'changed' }
 }
 

@@ -69,7 +69,7 @@ export interface AskOptions<Output> {
 export async function askModel<Output>(
   { parts, runtime, context, abort }: AskScope,
   {
-    request: given,
+    request: draftRequest,
     purpose,
     needsPrice,
     onSend,
@@ -84,18 +84,18 @@ export async function askModel<Output>(
   const { config } = context
   // Before any timing, because a slow store is not a silent provider.
   await runtime.waitUntilDurable()
-  const request = withAcceptedMessages(given, parts.model, context)
+  const request = withAcceptedMessages(draftRequest, parts.model, context)
   const hold = hasSharedBudgets(parts, runtime)
     ? await openHold({ parts, runtime, sessionId: context.sessionId, request, abort })
     : null
-  const idle = watchIdle(abort, config, given.stream, runtime.clock)
+  const idle = watchIdle(abort, config, draftRequest.stream, runtime.clock)
   const { prices } = runtime
   const bill = new Bill({ model: parts.model, prices }, request, context)
   runtime.openBill = bill
   // Releases the budget even if the provider does not stop.
   const stopFollowing = hold && abort.follow(() => void hold.settleStopped(bill.getUsageSoFar()))
   const { telemetry } = runtime
-  let asked: NamedModel = parts.model
+  let currentModel: NamedModel = parts.model
   /** The telemetry of the current request. */
   let sent: TelemetryRequestInfo | null = null
   // Set while the answer is awaited. An answer that is stopped midway is priced at once.
@@ -136,7 +136,7 @@ export async function askModel<Output>(
       ...(onHosted && { onHostedCall: onHosted }),
       onFallback: (next, after) => {
         const failure = after && normalizeFailure(after)
-        asked = next
+        currentModel = next
         const spent = bill.switchModel(next, failure)
         void prices.load(next.provider, next.model)
         if (sent !== null && telemetry) {
@@ -177,7 +177,7 @@ export async function askModel<Output>(
     const { refused, ...rest } = failure
     const refusal =
       refused && purpose !== 'summary' && getKnownText(failure.partialText) === ''
-        ? findRefusal(refused, request, asked, context)
+        ? findRefusal(refused, request, currentModel, context)
         : null
     const plain: ModelActorError = {
       ...rest,
@@ -289,10 +289,10 @@ const withheldMessage = 'The provider failed. A shield withholds what it said of
 function emitFallback(
   { parts, runtime, context }: AskScope,
   { provider, model }: AskedModel,
-  { code, message: said }: ModelFailure,
+  { code, message: text }: ModelFailure,
 ): void {
   const { attempt } = context
-  const reason = parts.shields.output.length === 0 ? said : withheldMessage
+  const reason = parts.shields.output.length === 0 ? text : withheldMessage
   const message = `${reason} Asking ${model} (${provider}) instead.`
   runtime.emit({ type: 'retry', stepId: getStepId(context), attempt, delayMs: 0, code, message, model })
 }
@@ -329,19 +329,19 @@ function toRequestInfo(
 
 /** Describes the same request sent to another model. */
 function switchModelInfo(
-  given: TelemetryRequestInfo,
+  info: TelemetryRequestInfo,
   next: NamedModel,
   givenUp: { failure: ModelFailure; spent: Usage | null } | null,
   sentAt: number,
 ): TelemetryRequestInfo {
   const { provider, model } = next
   const endpoint = readEndpoint(next.endpoint)
-  if (givenUp === null) return Object.assign(given, { provider, model, endpoint })
-  given.failure = givenUp.failure
-  given.usage = givenUp.spent
-  const { fallback } = given
+  if (givenUp === null) return Object.assign(info, { provider, model, endpoint })
+  info.failure = givenUp.failure
+  info.usage = givenUp.spent
+  const { fallback } = info
   const unknown = { firstChunkAt: null, response: null, responseId: null, failure: null, usage: null }
-  return { ...given, ...unknown, fallback: fallback + 1, provider, model, endpoint, sentAt, waits: [] }
+  return { ...info, ...unknown, fallback: fallback + 1, provider, model, endpoint, sentAt, waits: [] }
 }
 
 /** Records that the request waits for a limiter. Null ends the wait. */
@@ -351,8 +351,8 @@ function noteWait({ waits }: TelemetryRequestInfo, wait: { limiter: string } | n
 }
 
 /** The endpoint reported by the provider, if it is a valid host and port, else null. */
-function readEndpoint(given: NamedModel['endpoint']): TelemetryRequestInfo['endpoint'] {
-  const { host, port }: { host?: unknown; port?: unknown } = given ?? {}
+function readEndpoint(endpoint: NamedModel['endpoint']): TelemetryRequestInfo['endpoint'] {
+  const { host, port }: { host?: unknown; port?: unknown } = endpoint ?? {}
   if (typeof host !== 'string' || !/^[\w.:-]{1,255}$/.test(host)) return null
   return typeof port === 'number' && Number.isInteger(port) && port > 0 && port < 65_536
     ? { host, port }
@@ -360,7 +360,7 @@ function readEndpoint(given: NamedModel['endpoint']): TelemetryRequestInfo['endp
 }
 
 /** Records the response. Only telemetry receives the provider's response id. */
-function noteResponse(given: TelemetryRequestInfo, response: ModelResponse, { id }: ModelResponse): void {
-  given.response = response
-  given.responseId = typeof id === 'string' && id !== '' ? truncate(scrubEvidence(id), 200) : null
+function noteResponse(info: TelemetryRequestInfo, response: ModelResponse, { id }: ModelResponse): void {
+  info.response = response
+  info.responseId = typeof id === 'string' && id !== '' ? truncate(scrubEvidence(id), 200) : null
 }

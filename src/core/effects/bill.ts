@@ -29,7 +29,7 @@ export class Bill {
   readonly #prices: PriceBook
   readonly #request: ModelRequest
   readonly #estimates: boolean
-  #asked: AskedModel
+  #model: AskedModel
   /** The text so far, cleared or not, because all text is paid for. */
   #text = ''
   #reasoning = ''
@@ -45,7 +45,7 @@ export class Bill {
     this.#prices = prices
     this.#request = request
     this.#estimates = config.budget.onMissingUsage === 'estimate'
-    this.#asked = model
+    this.#model = model
   }
 
   addDelta(text: string, reasoning: string): void {
@@ -58,7 +58,7 @@ export class Bill {
     const spent = failure && this.#findFailureItem(failure)
     if (spent) this.#givenUp.push(spent)
     if (failure) this.#text = this.#reasoning = ''
-    this.#asked = next
+    this.#model = next
     return spent && this.#priceNow(spent)
   }
 
@@ -70,7 +70,7 @@ export class Bill {
     const guess = usage === null && (this.#estimates || total !== null)
     const estimate = guess ? estimateUsage(this.#request, response) : noUsage
     const tokens = usage ?? (total === null ? estimate : splitTotal(estimate, total))
-    this.#answer = { model: this.#asked, tokens, estimated: usage === null }
+    this.#answer = { model: this.#model, tokens, estimated: usage === null }
   }
 
   /** Synchronous if prices are known. @throws before the answer has arrived */
@@ -97,7 +97,7 @@ export class Bill {
   }
 
   #findFailureItem({ usage, partialText, kind }: ModelFailure): BillItem | null {
-    if (usage !== null) return { model: this.#asked, tokens: usage, estimated: false }
+    if (usage !== null) return { model: this.#model, tokens: usage, estimated: false }
     // The failure concerns a complete answer.
     if (this.#answer !== null) return this.#answer
     return this.#estimateItem(partialText, kind === 'incomplete')
@@ -107,7 +107,7 @@ export class Bill {
     const text = partialText || this.#text
     if (!this.#estimates || !(wasAnswered || text !== '' || this.#reasoning !== '')) return null
     const tokens = estimatePartialUsage(this.#request, text, this.#reasoning)
-    return { model: this.#asked, tokens, estimated: true }
+    return { model: this.#model, tokens, estimated: true }
   }
 
   #sumItems(items: readonly BillItem[]): Usage | Promise<Usage> {

@@ -114,13 +114,13 @@ export class BudgetHold {
 
   async #take(): Promise<void> {
     const { parts, runtime, sessionId, request, abort } = this.#scope
-    let asked = 'budgets'
+    let currentId = 'budgets'
     try {
       const budgets = listRunBudgets(parts, runtime, sessionId)
       const { inputTokens, outputCap } = findWorstCase(this.#model, request)
       const mostOutput = runtime.prices.maxOutputTokens(this.#model.model)
       const getAmount = async ({ id, needsPrice, reserveOutputTokens }: SharedBudget) => {
-        asked = id
+        currentId = id
         const outputTokens = outputCap ?? mostOutput ?? reserveOutputTokens
         const usd = needsPrice
           ? await priceWorstCase(runtime.prices, this.#model, inputTokens, outputTokens)
@@ -130,7 +130,7 @@ export class BudgetHold {
       this.#held = await reserveInAll(budgets, getAmount, abort.signal, this.#reportUnsettled)
     } catch (error) {
       abort.throwIfAborted()
-      throw toOverBudgetError(error, asked, runtime.time.now())
+      throw toOverBudgetError(error, currentId, runtime.time.now())
     }
   }
 

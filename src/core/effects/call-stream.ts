@@ -49,9 +49,9 @@ export class CallStream {
   }
 
   /** Ignores invalid deltas instead of failing the run. */
-  write({ index, ...given }: ToolCallDelta): void {
+  write({ index, ...delta }: ToolCallDelta): void {
     if (!Number.isInteger(index)) return
-    const [id, name, added] = [given.id, given.name, given.arguments].map(asText) as [string, string, string]
+    const [id, name, added] = [delta.id, delta.name, delta.arguments].map(asText) as [string, string, string]
     const call = this.#getCall(index)
     if (call.state === 'whole') return
     if (call.state === 'streams') {
@@ -129,16 +129,16 @@ export async function clearReasoning<Response extends Reasoning>(
   response: Response,
 ): Promise<Response> {
   const { reasoning, reasoningDetails: details, providerItems: items, media, annotations, ...rest } = response
-  const said = await screenReasoning(reasoning, parts, scene)
+  const screenedReasoning = await screenReasoning(reasoning, parts, scene)
   const isClear = async (texts: string): Promise<boolean> =>
     (await screenReasoning(texts, parts, scene)) === texts
   const keeps = async (value: Json | undefined): Promise<boolean> =>
-    value !== undefined && said === reasoning && isClear(listTexts(value).join('\n'))
+    value !== undefined && screenedReasoning === reasoning && isClear(listTexts(value).join('\n'))
   // Shields check only the text of pictures and documents.
   const readable = (media ?? []).map(getReadableText).filter((text) => text !== '')
   return {
     ...rest,
-    reasoning: said,
+    reasoning: screenedReasoning,
     ...((await keeps(details)) && { reasoningDetails: details }),
     ...((await keeps(items?.items)) && { providerItems: items }),
     ...(media && (await isClear(readable.join('\n'))) && { media }),
@@ -171,7 +171,7 @@ function listTexts(value: Json): string[] {
 
 /** Values that only the provider reads. Shields would report false secrets and card numbers in ids and ciphertexts. */
 const keysWithoutText = new Set(
-  `id call_id itemId said signature thoughtSignature redactedData encrypted_content reasoningEncryptedContent`.split(
+  `id call_id itemId fingerprint signature thoughtSignature redactedData encrypted_content reasoningEncryptedContent`.split(
     ' ',
   ),
 )

@@ -95,7 +95,7 @@ export function warnOfChangedSkills(
   }
 }
 
-interface Told {
+interface ToolsReport {
   speaker: string | null
   specs: readonly ToolSpec[]
   /** Names of changed tools that are not in a record yet. */
@@ -105,7 +105,7 @@ interface Told {
 const nothing: readonly string[] = []
 
 /** The skills already reported per run. */
-const told = new WeakMap<AgentRuntime, Told>()
+const reports = new WeakMap<AgentRuntime, ToolsReport>()
 
 /**
  * Warns of each tool that has changed since the run's last request, because an MCP server can change its
@@ -116,13 +116,13 @@ export function warnOfChangedTools(
   speaker: string | null,
   specs: readonly ToolSpec[],
 ): void {
-  const before = told.get(runtime)
+  const before = reports.get(runtime)
   if (before?.specs === specs) return
   // Agents of a handoff have different tools.
   const changes = before?.speaker === speaker ? findChanges(before.specs, specs) : []
   const known = before?.changed ?? nothing
   const changed = changes.length === 0 ? known : [...known, ...changes.map(({ name }) => name)]
-  told.set(runtime, { speaker, specs, changed })
+  reports.set(runtime, { speaker, specs, changed })
   for (const { name, what } of changes) {
     const message = `The tool '${name}' has another ${what} than at the last request of this run. The model reads it as it is now.`
     runtime.emit({ type: 'warning', code: 'tool_changed', message })
@@ -147,8 +147,8 @@ function findChanges(
 
 /** The changed tools for the record of an answer, or null. */
 export function takeChangedTools(runtime: AgentRuntime): string[] | null {
-  const last = told.get(runtime)
+  const last = reports.get(runtime)
   if (last === undefined || last.changed.length === 0) return null
-  told.set(runtime, { ...last, changed: nothing })
+  reports.set(runtime, { ...last, changed: nothing })
   return [...last.changed]
 }

@@ -47,14 +47,14 @@ export async function consultGuards(
   signal.throwIfAborted()
   const fact = on === 'calls' ? createGuardCallsFact(context) : createGuardResultsFact(context)
   const { clock, binding } = runtime
-  const said = await consultUserGuards(parts.guards, context.guardrails.user, fact, {
+  const consulted = await consultUserGuards(parts.guards, context.guardrails.user, fact, {
     signal,
     clock,
     context: binding.context,
   })
-  if (fact.type === 'calls' || said.findings.some(({ action }) => action === 'halt')) return said
+  if (fact.type === 'calls' || consulted.findings.some(({ action }) => action === 'halt')) return consulted
   const question = { results: fact.results, step: context.steps, context: binding.context }
-  return { ...said, ...(await findResultAnswer(parts, context, question)) }
+  return { ...consulted, ...(await findResultAnswer(parts, context, question)) }
 }
 
 /** The calls of the current batch that are not refused yet. */
@@ -109,12 +109,12 @@ const longestMessage = 2000
 function readGuardVerdict(
   value: unknown,
   fact: GuardFact,
-): { said: CheckedGuardVerdict } | { problem: string } {
-  if (value === undefined || value === true) return { said: null }
+): { verdict: CheckedGuardVerdict } | { problem: string } {
+  if (value === undefined || value === true) return { verdict: null }
   if (typeof value !== 'object' || value === null)
     return { problem: `verdict() returned ${describeValue(value)}; ${shapes}` }
-  const { action, message, evidence, callIds: given } = value as Record<string, unknown>
-  if (action === 'ok') return { said: null }
+  const { action, message, evidence, callIds: ids } = value as Record<string, unknown>
+  if (action === 'ok') return { verdict: null }
   if (action !== 'nudge' && action !== 'block' && action !== 'halt') {
     return { problem: `verdict() returned an object whose action is none; ${shapes}` }
   }
@@ -122,15 +122,17 @@ function readGuardVerdict(
     return { problem: `verdict() returned a ${action} without a message; ${shapes}` }
   }
   const words = { message: truncate(message, longestMessage) }
-  if (action === 'nudge') return { said: { action, ...words } }
+  if (action === 'nudge') return { verdict: { action, ...words } }
   if (action === 'halt') {
-    return { said: { action, ...words, evidence: typeof evidence === 'string' ? evidence : null } }
+    return { verdict: { action, ...words, evidence: typeof evidence === 'string' ? evidence : null } }
   }
-  const callIds = given === undefined ? null : toList(given)
+  const callIds = ids === undefined ? null : toList(ids)
   // An empty list refuses nothing, so guards need not check for remaining calls.
-  if (callIds?.length === 0) return { said: null }
+  if (callIds?.length === 0) return { verdict: null }
   const problem = findBlockProblem(callIds, fact)
-  return problem === null ? { said: { action, ...words, callIds: callIds as string[] | null } } : { problem }
+  return problem === null
+    ? { verdict: { action, ...words, callIds: callIds as string[] | null } }
+    : { problem }
 }
 
 /** A value that is not a list becomes a list with one invalid id. */
@@ -165,7 +167,7 @@ interface ConsultOptions {
 interface GuardAnswer {
   guard: UserGuard
   state: Json
-  said: CheckedGuardVerdict
+  verdict: CheckedGuardVerdict
   /** The guard's error. */
   failure?: string
 }
@@ -200,7 +202,7 @@ function askGuard(
   const { timeoutMs } = guard
   const question: GuardContext = attachSignal({ fact, context }, abort)
   let state = before
-  const failed = (failure: string): GuardAnswer => ({ guard, state, said: null, failure })
+  const failed = (failure: string): GuardAnswer => ({ guard, state, verdict: null, failure })
   return runWithTimeout(
     { timeoutMs, clock, abort, timedOut: () => failed(`verdict() took longer than ${timeoutMs} ms`) },
     async () => {
@@ -210,8 +212,8 @@ function askGuard(
           if ('problem' in next) return failed(`observe() returned a state that ${next.problem}`)
           state = deepFreeze(next.state)
         }
-        const verdict = readGuardVerdict(await guard.verdict(state, question), fact)
-        return 'problem' in verdict ? failed(verdict.problem) : { guard, state, said: verdict.said }
+        const reading = readGuardVerdict(await guard.verdict(state, question), fact)
+        return 'problem' in reading ? failed(reading.problem) : { guard, state, verdict: reading.verdict }
       } catch (error) {
         return failed(`it threw: ${describeError(error)}`)
       }
@@ -235,7 +237,7 @@ function toConsultation(answers: readonly GuardAnswer[], fact: GuardFact): UserG
   }
 }
 
-function toFinding({ guard, said, failure }: GuardAnswer, fact: GuardFact): UserFinding | null {
+function toFinding({ guard, verdict, failure }: GuardAnswer, fact: GuardFact): UserFinding | null {
   const { name, onHalt, onError } = guard
   const common = { guard: name, onHalt, callIds: null }
   if (failure !== undefined) {
@@ -245,23 +247,25 @@ function toFinding({ guard, said, failure }: GuardAnswer, fact: GuardFact): User
     )
     return { ...common, action: 'halt', message, evidence: toEvidence(`${name}: ${failure}`) }
   }
-  switch (said?.action) {
+  switch (verdict?.action) {
     case 'nudge':
-      return { ...common, ...said, evidence: describeCalls(name, fact, null) }
+      return { ...common, ...verdict, evidence: describeCalls(name, fact, null) }
     case 'block':
       return {
         ...common,
-        ...said,
-        message: `Not executed: ${said.message}`,
-        evidence: describeCalls(name, fact, said.callIds),
+        ...verdict,
+        message: `Not executed: ${verdict.message}`,
+        evidence: describeCalls(name, fact, verdict.callIds),
       }
     case 'halt':
       return {
         ...common,
         action: 'halt',
-        message: `Guard '${name}' stopped the run: ${said.message}`,
+        message: `Guard '${name}' stopped the run: ${verdict.message}`,
         evidence:
-          said.evidence === null ? describeCalls(name, fact, null) : toEvidence(`${name}: ${said.evidence}`),
+          verdict.evidence === null
+            ? describeCalls(name, fact, null)
+            : toEvidence(`${name}: ${verdict.evidence}`),
       }
     default:
       return null
@@ -271,9 +275,9 @@ function toFinding({ guard, said, failure }: GuardAnswer, fact: GuardFact): User
 /** The calls that a verdict refers to. */
 function describeCalls(name: string, fact: GuardFact, callIds: readonly string[] | null): string {
   const calls = fact.type === 'calls' ? fact.calls : fact.results
-  const meant = calls.filter(({ id }) => callIds === null || callIds.includes(id))
+  const matching = calls.filter(({ id }) => callIds === null || callIds.includes(id))
   return toEvidence(
-    `${name}: ${meant.map((call) => `${call.name}(${formatArguments(call.argumentsText)})`).join(', ')}`,
+    `${name}: ${matching.map((call) => `${call.name}(${formatArguments(call.argumentsText)})`).join(', ')}`,
   )
 }
 
@@ -289,22 +293,22 @@ async function findResultAnswer(
   const ends = findEndingCall(batch) !== undefined
   const stops = !ends && stopWhen !== undefined && (await askStopWhen(stopWhen, question))
   if (!ends && !stops) return {}
-  const said = stops ? { stops } : {}
-  if (output === undefined) return said
+  const decision = stops ? { stops } : {}
+  if (output === undefined) return decision
   const text = findAnsweringCall(batch)?.result?.content ?? batch.output
   const reading = await readOutput(text, output.validate, output.schema)
-  return reading.ok ? said : { ...said, outputProblem: reading.problem }
+  return reading.ok ? decision : { ...decision, outputProblem: reading.problem }
 }
 
 async function askStopWhen(stopWhen: StopWhen, question: StopQuestion): Promise<boolean> {
-  let said: unknown
+  let returned: unknown
   try {
-    said = await stopWhen(question)
+    returned = await stopWhen(question)
   } catch (error) {
     throw rememberThrown(createFailure(`threw: ${describeError(error)}.`), error)
   }
-  if (typeof said === 'boolean') return said
-  throw createFailure(`returned ${said === null ? 'null' : `a value of type ${typeof said}`}.`)
+  if (typeof returned === 'boolean') return returned
+  throw createFailure(`returned ${returned === null ? 'null' : `a value of type ${typeof returned}`}.`)
 }
 
 function createFailure(what: string): ModelActorError {

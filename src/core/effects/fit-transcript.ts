@@ -32,10 +32,10 @@ const strategies: Record<ContextStrategy, FitStrategy> = {
 
 export type FitScope = AskScope & { self: AnyActorRef }
 
-export async function fitTranscript(given: FitScope, counter: TokenCounter): Promise<CompactionOutput> {
-  const { context } = given
-  const parts = applyPlan(given.parts, context)
-  const scope = { ...given, parts }
+export async function fitTranscript(base: FitScope, counter: TokenCounter): Promise<CompactionOutput> {
+  const { context } = base
+  const parts = applyPlan(base.parts, context)
+  const scope = { ...base, parts }
   if (findPlannedMessages(context)) return checkPlannedSize(parts, context, counter)
   const { strategy } = context.config.context
   const requestWith = (fit: Fit | null) => buildRequest(parts, { ...context, fit }, false)
@@ -131,7 +131,7 @@ function contextOverflowError(
   const whole = strategy === 'none'
   const needed = whole ? sizes.reduce((sum, size) => sum + size, fixed) : getLeastSize(situation)
   const tools = counter.tools(request)
-  const taken = [
+  const amounts = [
     `${fixed - tools} for instructions`,
     `${tools} for tools`,
     `${needed - fixed} for ${whole ? 'messages' : 'the newest message and what it cannot go without'}`,
@@ -142,7 +142,7 @@ function contextOverflowError(
   return new ModelError({
     kind: 'context_overflow',
     code: 'context_overflow',
-    message: `The request needs ${needed} tokens, more than the ${window} of context.window: ${taken.join(', ')}. ${advice}`,
+    message: `The request needs ${needed} tokens, more than the ${window} of context.window: ${amounts.join(', ')}. ${advice}`,
   })
 }
 

@@ -39,11 +39,11 @@ export async function prepareStep(
     context: app,
     lastResults: freezeOnce(listLastResults(context)),
   }
-  const said = parts.prepareStep && (await ask('prepareStep', () => parts.prepareStep?.(question)))
+  const settings = parts.prepareStep && (await ask('prepareStep', () => parts.prepareStep?.(question)))
   return {
     step,
     ...(typeof written === 'string' && { instructions: written }),
-    ...readStepSettings(said ?? {}, parts, question, runtime.time.now()),
+    ...readStepSettings(settings ?? {}, parts, question, runtime.time.now()),
   }
 }
 
@@ -59,7 +59,7 @@ const keys = ['model', 'tools', 'toolChoice', 'instructions', 'sampling', 'messa
 
 /** Checks the return value of `prepareStep`. */
 function readStepSettings(
-  said: unknown,
+  returned: unknown,
   parts: AgentParts,
   { messages: transcript }: StepQuestion,
   now: number,
@@ -67,12 +67,12 @@ function readStepSettings(
   const refuse = (problem: string): never => {
     throw createFailure('prepareStep', problem)
   }
-  if (typeof said !== 'object' || said === null || Array.isArray(said))
+  if (typeof returned !== 'object' || returned === null || Array.isArray(returned))
     return refuse(`must return an object, such as { model, tools }, or nothing.`)
-  const unknown = Object.keys(said).find((key) => !(keys as readonly string[]).includes(key))
+  const unknown = Object.keys(returned).find((key) => !(keys as readonly string[]).includes(key))
   if (unknown !== undefined)
     refuse(`returned '${unknown}', which a step does not have. ${hintFor(unknown, keys)}`)
-  const { model, tools, messages, ...options } = said as Record<(typeof keys)[number], unknown>
+  const { model, tools, messages, ...options } = returned as Record<(typeof keys)[number], unknown>
   return {
     ...(model !== undefined && { model: readModel(model, parts, refuse) }),
     ...(tools !== undefined && { tools: readTools(tools, parts, refuse) }),
@@ -100,9 +100,9 @@ function readTools(tools: unknown, { tools: set }: AgentParts, refuse: Refuse): 
 }
 
 function readOptions(options: object, tools: readonly string[], refuse: Refuse) {
-  const given = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))
+  const defined = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))
   try {
-    const { toolChoice, instructions, sampling } = resolveRequestOptions(given)
+    const { toolChoice, instructions, sampling } = resolveRequestOptions(defined)
     if (typeof toolChoice === 'object' && !tools.includes(toolChoice.name))
       refuse(`returned the toolChoice '${toolChoice.name}', which is none of the tools of this step.`)
     if (toolChoice === 'required' && tools.length === 0)
@@ -127,25 +127,25 @@ function readMessages(
 ): (string | Message)[] {
   if (!Array.isArray(messages) || messages.length === 0)
     return refuse('returned messages that are no list with a message in it.')
-  const given = messages as unknown[]
+  const items = messages as unknown[]
   const known = new Set<unknown>(transcript)
-  const whole = readWhole(given, now, refuse)
-  const isInOrder = whole.every((message, i) => getCallId(message) === getCallId(given[i]))
-  if (whole.length !== given.length || !isInOrder) return whole
+  const whole = readWhole(items, now, refuse)
+  const isInOrder = whole.every((message, i) => getCallId(message) === getCallId(items[i]))
+  if (whole.length !== items.length || !isInOrder) return whole
   return whole.map((message, i) =>
-    known.has(given[i]) ? (given[i] as Message).id : { ...message, id: `planned-${i + 1}` },
+    known.has(items[i]) ? (items[i] as Message).id : { ...message, id: `planned-${i + 1}` },
   )
 }
 
 /** Checks a list of messages. Each call must have its result, and the last message must not be from the model. */
-function readWhole(given: readonly unknown[], now: number, refuse: Refuse): Message[] {
-  const last = given.at(-1) as { role?: unknown } | null | undefined
+function readWhole(items: readonly unknown[], now: number, refuse: Refuse): Message[] {
+  const last = items.at(-1) as { role?: unknown } | null | undefined
   try {
     // Run input ends with a user message; a request may end with tool results.
     const isAfterCalls = last?.role === 'tool' || (last as { internal?: unknown } | null)?.internal === true
-    const { history, newMessages } = readConversation(isAfterCalls ? [...given, closing] : given, now)
+    const { history, newMessages } = readConversation(isAfterCalls ? [...items, closing] : items, now)
     const own = isAfterCalls ? newMessages.slice(0, -1) : newMessages
-    const said = own.map(
+    const planned = own.map(
       (message, i): Message => ({
         role: 'user',
         id: `m${history.length + i + 1}`,
@@ -153,7 +153,7 @@ function readWhole(given: readonly unknown[], now: number, refuse: Refuse): Mess
         ...message,
       }),
     )
-    return [...history, ...said]
+    return [...history, ...planned]
   } catch (error) {
     return refuse(`returned messages that no request can have: ${describeError(error)}`)
   }
@@ -186,8 +186,8 @@ function describe(value: unknown): string {
   return typeof value === 'string' ? `'${value}'` : `of type ${value === null ? 'null' : typeof value}`
 }
 
-function hint(given: unknown, names: readonly string[]): string {
-  const near = typeof given === 'string' ? findNearestName(given, names) : undefined
+function hint(value: unknown, names: readonly string[]): string {
+  const near = typeof value === 'string' ? findNearestName(value, names) : undefined
   return near === undefined ? '' : ` Did you mean ${near}?`
 }
 
@@ -198,9 +198,9 @@ function createFailure(option: 'instructions' | 'prepareStep', problem: string):
 }
 
 /** The agent's parts for the next step. Throws a plain failure if the planned model does not exist. */
-export function applyPlan(given: AgentParts, context: AgentContext | null): AgentParts {
+export function applyPlan(base: AgentParts, context: AgentContext | null): AgentParts {
   const plan = context && findNextPlan(context)
-  const parts = given.models ? { ...given, model: getMarkedModel(given.model) } : given
+  const parts = base.models ? { ...base, model: getMarkedModel(base.model) } : base
   const forked = context?.terms?.instructions
   if (plan === null && forked === undefined) return parts
   const { model, tools, toolChoice, instructions, sampling } = {

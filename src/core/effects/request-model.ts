@@ -15,7 +15,7 @@ import type { AgentParts } from '../live/agent-parts.js'
 import { ModelError, type HostedCall } from '../models/provider.js'
 import { findFinalTool } from '../structured/structured-output.js'
 import { readOutput } from '../structured/read-output.js'
-import { isUnloadedTool } from '../../../machines/agent/batch-calls.js'
+import { toPrepareOptions } from './prepare-options.js'
 import type { ToolSearch } from '../tools/tool.js'
 import { prepareCalls } from '../tools/prepare-calls.js'
 import type { StepWork } from '../live/open-steps.js'
@@ -113,11 +113,11 @@ export function requestModel(
         const changedTools = takeChangedTools(runtime)
         const changes = changedTools && { changedTools }
         if (scene === null) {
-          const output = toModelOutput(parts, { ...final, usage }, context, runtime.binding.context)
+          const output = toModelOutput(parts, { ...final, usage }, context, { runtime, abort })
           return changes ? { ...(await output), ...changes } : output
         }
         const cleared = await clearReasoning(parts, scene, final)
-        const output = await toModelOutput(parts, { ...cleared, usage }, context, runtime.binding.context)
+        const output = await toModelOutput(parts, { ...cleared, usage }, context, { runtime, abort })
         return { ...output, ...changes, reasoningCleared: true }
       },
     },
@@ -132,19 +132,13 @@ function unwrapCalls(response: ModelResponse, search: ToolSearch | undefined): M
 
 /** Synchronous where no check is asynchronous. */
 function toModelOutput(
-  { output, tools, clock }: AgentParts,
+  parts: AgentParts,
   response: ModelOutput['response'],
   context: AgentContext,
-  appContext: unknown,
+  { runtime: { binding }, abort }: Pick<RequestScope, 'runtime' | 'abort'>,
 ): ModelOutput | Promise<ModelOutput> {
-  const { config } = context
-  const calls = prepareCalls(response.toolCalls, tools, {
-    context: appContext,
-    defaultTimeoutMs: config.toolCalls.timeoutMs,
-    clock,
-    isUnloaded: tools.search && ((name) => isUnloadedTool(context, name)),
-    askFirst: context.terms?.askFirst,
-  })
+  const { output, tools } = parts
+  const calls = prepareCalls(response.toolCalls, tools, toPrepareOptions(parts, context, binding, abort))
   const kind = classifyResponse(response)
   const isOutput = output !== undefined && (kind === 'answer' || kind === 'empty')
   if (!isOutput && !(calls instanceof Promise)) return { response, calls }

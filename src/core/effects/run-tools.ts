@@ -160,9 +160,9 @@ class ToolBatch implements RunBatchOptions {
   async #isCleared({ id: callId, name: toolName }: RunnableCall, { elicitations }: Ask): Promise<boolean> {
     const { runtime, context, abort } = this.#scope
     const scope = { runtime, context, signal: abort.signal }
-    const asked = JSON.stringify(elicitations)
+    const text = JSON.stringify(elicitations)
     const { screenText } = await loadScreening()
-    const { action, findings } = await screenText(this.#parts, scope, 'toolOutput', asked, {
+    const { action, findings } = await screenText(this.#parts, scope, 'toolOutput', text, {
       callId,
       toolName,
     })
@@ -203,9 +203,9 @@ class ToolBatch implements RunBatchOptions {
     if (call && this.#parts.tools.isHosted?.(call.name)) this.onLoad(call.id, [call.name])
   }
 
-  onResult(callId: string, given: ToolResult): void {
+  onResult(callId: string, original: ToolResult): void {
     const { runtime, context, sendBack } = this.#scope
-    const result = context.features.resultShields ? withoutUnseen(given) : given
+    const result = context.features.resultShields ? withoutUnseen(original) : original
     this.#ended += 1
     const usage = runtime.hasChildren ? this.#subAgents.takeUsage(callId, result) : null
     if (haltsBatch(context, result)) {

@@ -10,7 +10,7 @@ import {
   type InputScreening,
 } from '../../../machines/agent/screening.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
-import type { ToolResult } from '../../../machines/agent/batch-calls.js'
+import type { BatchCall, ToolResult } from '../../../machines/agent/batch-calls.js'
 import { listUnclearedCalls, listUnclearedInput } from '../../../machines/agent/mask-uncleared.js'
 import { type ContentPart, type UserMessage, getStepId } from '../../../machines/agent/messages.js'
 import type { Step, ShieldViolation } from '../../../machines/agent/announcements.js'
@@ -18,6 +18,8 @@ import { readOutput } from '../structured/read-output.js'
 import type { EffectScope, AgentRuntime } from '../live/runtime.js'
 import type { AgentParts } from '../live/agent-parts.js'
 import { getReadableText, askShields, type AskShieldsOptions } from '../shields/ask-shields.js'
+import { prepareCalls } from '../tools/prepare-calls.js'
+import { toPrepareOptions } from './prepare-options.js'
 import { runStaggered } from '../base/platform.js'
 import type { StepWork } from '../live/open-steps.js'
 import type { ShieldScene } from '../shields/define-shield.js'
@@ -153,12 +155,18 @@ export async function screenCalls(
   signal.throwIfAborted()
   const calls = listUnclearedCalls(context)
   const callShield = createShieldSteps()
-  for (const { id: callId } of calls) {
+  for (const { id: callId, unscreenedArguments } of calls) {
+    if (!unscreenedArguments) continue
     const stepId = `${getCallStepId(context, callId)}.toolInput`
     runtime.steps.start(self, callShield({ stepId, point: 'toolInput', callId }))
   }
   signal.throwIfAborted()
-  return runStaggered(calls, signal, async ({ id: callId, name: toolName, arguments: text }) => {
+  const options = toPrepareOptions(parts, context, runtime.binding, signal)
+  const screen = async ({
+    id: callId,
+    name: toolName,
+    arguments: text,
+  }: BatchCall): Promise<CallScreening> => {
     const look = (content: string) =>
       screenText(parts, { runtime, context, signal }, 'toolInput', content, { callId, toolName })
     const screening = { ...(await look(text)), callId }
@@ -167,6 +175,21 @@ export async function screenCalls(
     const named = await look(toolName)
     if (named.action !== 'block' && named.action !== 'redact') return screening
     return { ...named, action: 'block' as const, content: '', callId, name: withheldName }
+  }
+  return runStaggered(calls, signal, async (call) => {
+    const screening = call.unscreenedArguments
+      ? await screen(call)
+      : { ...allowedScreening, content: call.arguments, callId: call.id }
+    const { action, content } = screening
+    const isChanged = call.undecided === true || (call.decisions !== undefined && action === 'redact')
+    if (!isChanged || action === 'block') return screening
+    const asked = {
+      id: call.id,
+      type: 'function' as const,
+      function: { name: call.name, arguments: content },
+    }
+    const [prepared] = await prepareCalls([asked], parts.tools, options)
+    return prepared?.approvalTimedOut ? screening : { ...screening, decisions: prepared?.decisions ?? [] }
   })
 }
 

@@ -20,6 +20,7 @@ import type { RunnableCall } from '../tools/running-call.js'
 import type { Delegate, DelegateRequest, DelegateRun, Tool } from '../tools/tool.js'
 import { type AgentParts, hasSharedBudgets, listRunBudgets } from '../live/agent-parts.js'
 import type { AgentRuntime } from '../live/runtime.js'
+import { getPoliciesInForce } from './prepare-options.js'
 import { getChildSessionId } from '../sessions/agent-definition.js'
 import { ChildRun, toChildResult } from '../live/child-run.js'
 
@@ -39,10 +40,10 @@ export interface BatchScope {
 export class SubAgentBatch {
   /** `self`, the actor of the batch, is the parent of the sub-agents' actors. */
   readonly #scope: BatchScope
-  readonly #parts: Pick<AgentParts, 'budgets'>
+  readonly #parts: Pick<AgentParts, 'budgets' | 'policies'>
   #unfollow: (() => void) | undefined
 
-  constructor(parts: Pick<AgentParts, 'budgets'>, scope: BatchScope) {
+  constructor(parts: Pick<AgentParts, 'budgets' | 'policies'>, scope: BatchScope) {
     this.#parts = parts
     this.#scope = scope
   }
@@ -157,6 +158,8 @@ export class SubAgentBatch {
       left,
       countCached: config.budget.countCached,
       askFirst: context.terms?.askFirst,
+      requesters: context.requesters,
+      policiesAbove: getPoliciesBelow(this.#parts, runtime, tool.name),
       prices: runtime.prices,
       budgets: hasSharedBudgets(this.#parts, runtime)
         ? listRunBudgets(this.#parts, runtime, context.sessionId)
@@ -304,6 +307,7 @@ const hasContentByType: Record<AgentEvent['type'], boolean> = {
   child_event: true,
   retry: true,
   guardrail: true,
+  policy_decided: true,
   approval_requested: true,
   elicitation_requested: true,
   shield: true,
@@ -321,4 +325,10 @@ const hasContentByType: Record<AgentEvent['type'], boolean> = {
  */
 function isContentFree(event: AgentEvent): boolean {
   return !hasContentByType[event.type === 'child_event' ? event.event.type : event.type]
+}
+
+/** The policies that also judge the calls of a sub-agent. */
+function getPoliciesBelow(parts: Pick<AgentParts, 'policies'>, { binding }: AgentRuntime, name: string) {
+  const { policies, path } = getPoliciesInForce(parts, binding)
+  return policies.length === 0 ? undefined : { policies, path: [...path, name] }
 }

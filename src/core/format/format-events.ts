@@ -218,6 +218,17 @@ function formatEventLine(event: AgentEvent, style: LineStyle): string | null {
     }
     case 'budget_warning':
       return note('yellow', '! budget', event.message)
+    case 'policy_decided': {
+      const { policy, decision, rule, reason = '', shadow, name } = event
+      if (decision === 'allow' && !shadow) return null
+      const how = [decision, ...(rule === undefined ? [] : [rule]), ...(shadow ? ['shadow'] : [])].join(', ')
+      const words = `${formatToolName(name)}${reason && `: ${reason}`}`
+      return note(
+        decision === 'deny' && !shadow ? 'red' : 'yellow',
+        `⚑ ${stripControls(policy)} (${stripControls(how)})`,
+        words,
+      )
+    }
     case 'approval_requested': {
       const shown = formatArguments(event.arguments, width)
       const call = formatCallId(event.callId)

@@ -4,6 +4,7 @@ import { type BudgetsOption, checkBudgetList, type SharedBudget } from '../budge
 import type { Tokenizer } from '../context/default-tokenizer.js'
 import type { ModelProvider, Sampling, ToolChoice } from '../models/provider.js'
 import type { SkillInfo } from '../tools/tool-outcomes.js'
+import type { Policy } from '../tools/policy.js'
 import type { ToolSet } from '../tools/tool-set.js'
 import type { Retriever } from '../memory/retriever.js'
 import type { ShieldSet } from '../shields/shield-set.js'
@@ -48,6 +49,8 @@ export interface AgentParts {
   /** What answers have to be. */
   output?: StructuredOutput
   shields: ShieldSet
+  /** Its policies. After a handoff, also those of the first agent. Absent: none. */
+  policies?: readonly Policy[]
   /** Asked about each user message. */
   memory: Retriever | undefined
   config: AgentConfig

@@ -164,19 +164,18 @@ export class ChildRun {
 }
 
 function answerQuestion(run: DelegateRun, { callId, fingerprint, answer: given }: ChildQuestion): void {
+  const options = { fingerprint, by: given?.by }
   switch (given?.type) {
     case 'approve':
       return run.approve(
         callId,
         given.arguments === undefined ? undefined : parseJsonOr(given.arguments, given.arguments),
-        {
-          fingerprint,
-        },
+        { ...options, why: given.why },
       )
     case 'reject':
-      return run.reject(callId, given.why, { fingerprint })
+      return run.reject(callId, given.why, options)
     case 'output':
-      return run.addToolOutput(callId, parseStoredOutput(given))
+      return run.addToolOutput(callId, parseStoredOutput(given), options)
     default:
   }
 }

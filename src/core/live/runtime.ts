@@ -8,6 +8,7 @@ import type { BatchCall } from '../../../machines/agent/batch-calls.js'
 import { addUsage, type Usage } from '../../../machines/agent/usage.js'
 import type { BudgetsOption, SharedBudget } from '../budgets/shared-budget.js'
 import type { PriceBook } from '../prices/price-book.js'
+import type { Policy } from '../tools/policy.js'
 import type { SessionStore } from '../sessions/store/store.js'
 import type { ChildRun } from './child-run.js'
 import { AnswerStream, type ShownAnswer, type Defer } from './answer-stream.js'
@@ -18,6 +19,11 @@ import { freezeOnce } from '../base/values.js'
 import { createId } from '../base/platform.js'
 import { type SafeTelemetry, type MeasuringOptions, measureRun } from '../telemetry/safe-telemetry.js'
 import type { TelemetryParent } from '../telemetry/telemetry.js'
+
+export interface PoliciesAbove {
+  policies: readonly Policy[]
+  path: readonly string[]
+}
 
 /** Options of one run apart from its input. Neither the model nor the journal sees them. */
 export interface Binding {
@@ -40,6 +46,8 @@ export interface Binding {
   budgetsAbove?: readonly SharedBudget[] | undefined
   /** The current tags of the session. */
   tags?: () => Readonly<Record<string, string>>
+  /** For a sub-agent, the policies of the parent run and the names of the sub-agents that lead to it. */
+  policiesAbove?: PoliciesAbove | undefined
   /** What telemetry has left in the log. */
   link?: string | null
   /** For a sub-agent, the telemetry of the parent run. */

@@ -56,8 +56,8 @@ export function isMarkup(text: string): boolean {
 }
 
 function readMessage(error: JsonObject): string {
-  const said = error.message ?? error.detail
-  const message = typeof said === 'object' && said !== null ? JSON.stringify(said) : asText(said)
+  const text = error.message ?? error.detail
+  const message = typeof text === 'object' && text !== null ? JSON.stringify(text) : asText(text)
   // Gateways such as OpenRouter put the upstream error here.
   const upstream = asText(asObject(error.metadata)?.raw)
   return upstream === '' ? message : `${message}: ${upstream}`
@@ -171,15 +171,15 @@ const flaggedSentences = [
 
 function findRefusedMedia(status: number | null, words: ErrorWords): RefusedContent | null {
   const { code, param, message } = words
-  const said = withoutModelNames(message)
-  if (status === 404 && !/support/i.test(said)) return null
-  if (/content\b[^.]{0,40}(must|should) be a (valid )?string/i.test(said))
+  const text = withoutModelNames(message)
+  if (status === 404 && !/support/i.test(text)) return null
+  if (/content\b[^.]{0,40}(must|should) be a (valid )?string/i.test(text))
     return { what: 'media', never: true }
-  const kinds = findKinds(`${code.replaceAll('_', ' ')} ${param} ${said}`)
+  const kinds = findKinds(`${code.replaceAll('_', ' ')} ${param} ${text}`)
   const isNamed =
-    mediaCodes.test(code) || mediaPaths.test(`${param} ${said}`) || sentences(said).some(isMediaProblem)
+    mediaCodes.test(code) || mediaPaths.test(`${param} ${text}`) || sentences(text).some(isMediaProblem)
   if (!isNamed) return null
-  const never = neverWords.test(said) && !/\b\w+\/[\w.+*-]+|\b(format|mime|media[_ ]type)/i.test(said)
+  const never = neverWords.test(text) && !/\b\w+\/[\w.+*-]+|\b(format|mime|media[_ ]type)/i.test(text)
   return { what: 'media', ...(kinds.length > 0 && { kinds }), ...(never && { never }) }
 }
 

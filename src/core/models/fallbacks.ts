@@ -199,7 +199,6 @@ function createTransientError(passing: ModelFailure, { partialText, usage }: Mod
 
 const quotaCodes = /insufficient|billing|balance|payment|credit|quota|hard_limit/i
 
-/** A model that marks its responses with its name. */
 export interface MarkedModel {
   name: string
   /** Messages as sent to this model. */

@@ -20,7 +20,6 @@ type NamedModel = Pick<ModelProvider, 'provider' | 'model'>
 
 const getName = ({ provider, model }: NamedModel): string => `${provider}/${model}`
 
-/** Replaces each refused message by a placeholder. */
 export function leaveOutMessages(
   messages: readonly Message[],
   refused: readonly Refusal[] | undefined,
@@ -137,7 +136,6 @@ export function describeParts(message: Message, isDescribed: MediaTest): Message
   }
 }
 
-/** The media that a request sends with the message. */
 export function listMedia(message: Message): MediaPart[] {
   if (message.role === 'tool') return message.media ?? []
   if (message.role === 'assistant') return message.provider_items ? (message.media ?? []) : []

@@ -196,7 +196,6 @@ function buildDescription(part: MediaPart): string {
   return `[${kind}: ${words.filter(Boolean).join(', ')}]`
 }
 
-/** Length of the base64 payload or URL. */
 export function getPayloadLength(part: MediaPart): number {
   return String(payloads[part.type](part as unknown as Fields)).length
 }

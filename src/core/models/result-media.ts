@@ -139,7 +139,6 @@ function listMediaKinds(message: Message): MediaKind[] {
   return listMedia(message).flatMap((part) => (readTextFile(part) === null ? [getMediaKind(part)] : []))
 }
 
-/** Model families and the media that all their models accept. */
 const modelFamilies: readonly [name: RegExp, kinds: readonly MediaKind[]][] = [
   [
     /(^|[/.:])(gpt-4o|chatgpt-4o|gpt-4\.1|gpt-4-turbo|gpt-5|o1(?!-mini|-preview)|o3(?!-mini)|o4)/,

@@ -48,7 +48,6 @@ function readFailure(error: unknown, now: number, advise: (status: number) => st
   }
 }
 
-/** Reads an error object in a stream or a body of status 200. */
 export function toBodyFailure(body: unknown): ModelFailure {
   const error = readErrorBody(body)
   if (error.status !== null) return toHttpFailure(error.status, error, undefined, 0, getFatalAdvice)
@@ -75,12 +74,12 @@ function toHttpFailure(
   const advice = kind === 'fatal' ? advise(status) : kind === 'context_overflow' ? overflowAdvice : ''
   const target = status >= 300 && status <= 399 ? getHeader(headers, 'location') : ''
   const redirect = target === '' ? '' : `it redirects to ${target}`
-  const said = redirect || error.message || 'the provider gave no reason'
+  const reason = redirect || error.message || 'the provider gave no reason'
   return {
     ...createFailure(
       kind,
       error.code || error.type || `http_${status}`,
-      formatSentence(`Status ${status}`, said, advice),
+      formatSentence(`Status ${status}`, reason, advice),
       error,
       status,
     ),
@@ -204,9 +203,9 @@ function toConnectionFailure(error: unknown): ModelFailure | null {
 
 function toUnknownFailure(error: unknown): ModelFailure {
   const code = readText(error, 'code')
-  const said = readText(error, 'message') || (typeof error === 'string' ? error : '')
-  const words: ErrorBody = { ...readErrorBody(undefined), code, type: readText(error, 'type'), message: said }
-  const kind = isContextOverflow(null, code, words.type, said)
+  const message = readText(error, 'message') || (typeof error === 'string' ? error : '')
+  const words: ErrorBody = { ...readErrorBody(undefined), code, type: readText(error, 'type'), message }
+  const kind = isContextOverflow(null, code, words.type, message)
     ? 'context_overflow'
     : code === ''
       ? 'fatal'
@@ -214,7 +213,7 @@ function toUnknownFailure(error: unknown): ModelFailure {
   return createFailure(
     kind,
     code || 'unknown',
-    said === '' ? 'The provider failed with an error without a message.' : toEvidence(said),
+    message === '' ? 'The provider failed with an error without a message.' : toEvidence(message),
   )
 }
 
@@ -237,13 +236,13 @@ function createFailure(
 }
 
 function formatSentence(what: string, why: string, advice = ''): string {
-  const said =
+  const sentence =
     why === ''
       ? `${what}.`
       : /[.!?…]$/.test(why.trimEnd())
         ? `${what}: ${why.trimEnd()}`
         : `${what}: ${why.trimEnd()}.`
-  return advice === '' ? toEvidence(said) : `${toEvidence(said)} ${advice}`
+  return advice === '' ? toEvidence(sentence) : `${toEvidence(sentence)} ${advice}`
 }
 
 function readText(value: unknown, key: string): string {

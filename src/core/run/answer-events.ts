@@ -1,5 +1,6 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { UnansweredCall, PendingCall } from '../../../machines/agent/run-result.js'
+import type { Principal } from '../../../machines/agent/principal.js'
 import { isAnsweredBy } from '../../../machines/agent/sub-agent-questions.js'
 import { findAnswerableCall, listAnswerableCalls } from '../../../machines/agent/to-result.js'
 import { UsageError } from '../base/errors.js'
@@ -13,12 +14,15 @@ import type { ToolSet } from '../tools/tool-set.js'
 import { formatResult } from '../tools/tool-content.js'
 import { readAnswer } from '../sessions/answer-reader.js'
 import { readTime } from '../base/clock.js'
+import { readSender, type SentBy } from '../sessions/principal.js'
 
-export interface AnswerOptions {
+export interface AnswerOptions extends SentBy {
   /** The fingerprint from `pending` or `approval_requested`. */
   fingerprint?: string | undefined
   /** The message that made the call. A repeated call has a different message. */
   messageId?: string | undefined
+  /** Why a call is approved. The log has it, and the model does not read it. */
+  why?: string | undefined
 }
 
 /**
@@ -43,16 +47,20 @@ type OwnName<Call> = Call extends { name: infer Name; path?: never } ? Name : ne
 export function parseAnswerTarget(
   call: CallReference,
   options: AnswerOptions = {},
-): AnswerOptions & { callId: string } {
+): Pick<AnswerOptions, 'fingerprint' | 'messageId'> & { callId: string; by?: Principal } {
   expectArgument('The options of an answer', options, optionsRule)
-  const { fingerprint, messageId } = options
-  if (typeof call === 'string') return { callId: call, fingerprint, messageId }
+  const { fingerprint, messageId, why } = options
+  if (why !== undefined && typeof why !== 'string')
+    throw new UsageError('invalid_input', 'The options of an answer: why must be a string.', 'why')
+  const sent = readSender(options, 'The options of an answer')
+  if (typeof call === 'string') return { callId: call, fingerprint, messageId, ...sent }
   const named = (call ?? {}) as AnswerOptions & { callId?: unknown }
   if (typeof named.callId === 'string')
     return {
       callId: named.callId,
       fingerprint: fingerprint ?? named.fingerprint,
       messageId: messageId ?? named.messageId,
+      ...sent,
     }
   throw new UsageError(
     'invalid_input',
@@ -70,7 +78,7 @@ export function getAwaitedCall(
   context: AgentContext | undefined,
   callId: string,
   needs: PendingCall['needs'],
-  { fingerprint, messageId }: AnswerOptions = {},
+  { fingerprint, messageId }: Pick<AnswerOptions, 'fingerprint' | 'messageId'> = {},
 ): PendingCall {
   const asked = context && findAnswerableCall(context, callId, needs)
   if (asked === undefined) throw notAwaitedError(context, callId, needs)
@@ -261,17 +269,27 @@ export function toOutputValue({ value, isError }: { value: unknown; isError?: bo
   return new Error(formatResult(value, Infinity).content)
 }
 
+/** When a paused run continues. Defaults to now. */
+export interface ResumeTime extends SentBy {
+  at?: Date | number
+}
+
 /**
  * Ends a pause or a sleep, or sets its date.
  * @throws {UsageError} `invalid_input` for invalid options or an invalid date
  */
-export function toResumeEvent(options: { at?: Date | number }): ControlEvent {
+export function toResumeEvent(options: ResumeTime): Extract<ControlEvent, { type: 'RESUME' }> {
   if (typeof options !== 'object' || options === null)
-    throw new UsageError('invalid_input', 'resume(options): pass { at } with a date, or nothing.', 'options')
+    throw new UsageError(
+      'invalid_input',
+      'resume(options): pass { at } with a date, { by }, or nothing.',
+      'options',
+    )
   const { at } = options
-  if (at === undefined) return { type: 'RESUME' }
+  const sent = readSender(options, 'resume()')
+  if (at === undefined) return { type: 'RESUME', ...sent }
   const time = readTime(at)
-  if (time !== null) return { type: 'RESUME', at: time }
+  if (time !== null) return { type: 'RESUME', at: time, ...sent }
   const message = 'resume({ at }): at must be a Date, or milliseconds since the epoch.'
   throw new UsageError('invalid_input', message, 'at')
 }

@@ -30,7 +30,7 @@ const retryMs = 100
  * @throws {StoreError} `session_busy` for a session that is still held half a minute after its run was cancelled, …
  */
 export async function deleteSessions(parts: StoreParts, owner: SessionOwner): Promise<number> {
-  const asked = checkOwner(owner)
+  const checkedOwner = checkOwner(owner)
   let deleted = 0
   // Deleting a session also deletes its sub-agents' sessions. Remaining sub-agents' sessions are deleted separately.
   for (const children of [false, true]) {
@@ -38,7 +38,7 @@ export async function deleteSessions(parts: StoreParts, owner: SessionOwner): Pr
     do {
       found = 0
       // oxlint-disable-next-line no-await-in-loop -- each page follows the one before
-      for await (const { id } of listSessions(parts.store, { ...asked, children })) {
+      for await (const { id } of listSessions(parts.store, { ...checkedOwner, children })) {
         found += 1
         deleted += await deleteWhenFree(parts, id)
       }
@@ -69,12 +69,12 @@ export async function* listSessions(
   options: ListOptions,
   limit = pageSize,
 ): AsyncGenerator<ListedSession> {
-  const asked = checkListOptions(options)
+  const filter = checkListOptions(options)
   let after: ListedSession | undefined
   do {
     // oxlint-disable-next-line no-await-in-loop -- one page after the other
     const page = await store.list({ ...options, limit, after })
-    yield* page.filter((entry) => isListed(asked, entry))
+    yield* page.filter((entry) => isListed(filter, entry))
     after = page.length === limit ? page.at(-1) : undefined
   } while (after)
 }

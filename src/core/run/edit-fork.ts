@@ -1,13 +1,16 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
+import { createDenial, isDenied } from '../../../machines/agent/approvals.js'
 import { toCallFact } from '../../../machines/agent/call-facts.js'
 import type { AssistantMessage, Message, ToolMessage, UserMessage } from '../../../machines/agent/messages.js'
 import type { BatchCall } from '../../../machines/agent/batch-calls.js'
 import type { Screening, ShieldPoint } from '../../../machines/agent/screening.js'
 import { isChildAtRest } from '../../../machines/agent/sub-agent-questions.js'
 import { withScreenedTexts } from '../../../machines/agent/actions/apply-screening.js'
+import { CallAbort } from '../base/abort.js'
 import { UsageError } from '../base/errors.js'
+import { toPrepareOptions } from '../effects/prepare-options.js'
 import { screenContent } from '../effects/screening-effects.js'
-import { type AgentParts, getSpeakerTools } from '../live/agent-parts.js'
+import { type AgentParts, getSpeakerTools, toSpeaker } from '../live/agent-parts.js'
 import { type ForkEdit, type ForkOptions, readEdit, type LoggedEdit } from '../sessions/fork-edit.js'
 import { type ForkStart, keepUnchanged } from '../sessions/fork-session.js'
 import { toMachineState, type FoldedSession } from '../sessions/fold-session.js'
@@ -158,21 +161,28 @@ async function editCall(
   const seen = await screenEditedText('toolInput', text, { callId: id, toolName: call.name }, scene)
   if (seen !== text && parseJsonOr(seen, undefined) === undefined)
     throw refusedByShieldError(id, 'What is left of the arguments is no JSON.')
-  const { started: _s, interrupted: _i, approvalTimedOut: _u, approved: _a, edited: _e, ...fresh } = call
+  const {
+    started: _s,
+    interrupted: _i,
+    approvalTimedOut: _u,
+    approved: _a,
+    edited: _e,
+    decisions: _d,
+    undecided: _n,
+    ...fresh
+  } = call
   const [prepared] = await prepareCalls(
     [{ id, type: 'function', function: { name: call.name, arguments: seen } }],
     tools,
     {
-      context: app,
-      defaultTimeoutMs: context.config.toolCalls.timeoutMs,
-      clock: parts.clock,
+      ...toPrepareOptions(toSpeaker(parts, context.speaker), context, { context: app }, new CallAbort()),
       isUnloaded: () => call.unloaded === true,
-      askFirst: context.terms?.askFirst,
     },
   )
+  if (prepared && isDenied(prepared)) throw deniedByPolicyError(id, createDenial(prepared).content)
   const isResting = context.state === 'WAITING_FOR_INPUT'
   // A run that rests for an answer to this call stays at rest.
-  const needs = isResting ? { needs: call.needs } : { needs: 'approval' as const, ...prepared }
+  const needs = isResting ? { ...prepared, needs: call.needs } : { needs: 'approval' as const, ...prepared }
   const next: BatchCall = { ...fresh, ...needs, id, arguments: seen }
   if (call.fact) next.fact = toCallFact(context.tools, { ...next }, context.config.guardrails)
   const { pendingAnswer } = context
@@ -369,4 +379,8 @@ function refusedByShieldError(subject: string, message: string | null): UsageErr
     `fork(): the edit is refused, and nothing was forked. ${why}`,
     subject,
   )
+}
+
+function deniedByPolicyError(id: string, why: string): UsageError {
+  return new UsageError('denied_by_policy', `The edited arguments of call '${id}' are denied. ${why}`, id)
 }

@@ -29,12 +29,12 @@ export async function cancelStoredRun(
   sessionId: string,
   message: number,
 ): Promise<Receipt['status']> {
-  return withFreeSession(parts, sessionId, 'a process that cancels it', async (taken) => {
+  return withFreeSession(parts, sessionId, 'a process that cancels it', async (session) => {
     const waiting = await readInbox(parts.store, sessionId)
     const found = waiting.find((one) => one.message === message)
     const cancel = found && parseInboxMessage(found)
-    if (taken.folded.run?.status === 'active' && cancel)
-      await endStoredRun(parts, taken, { ...cancel, inbox: message }, waiting)
+    if (session.folded.run?.status === 'active' && cancel)
+      await endStoredRun(parts, session, { ...cancel, inbox: message }, waiting)
     return 'applied'
   })
 }
@@ -44,14 +44,14 @@ async function withFreeSession(
   { store, clock }: StoreParts,
   sessionId: string,
   holder: string,
-  work: (taken: AcquiredSession) => Promise<Receipt['status']>,
+  work: (session: AcquiredSession) => Promise<Receipt['status']>,
 ): Promise<Receipt['status']> {
   try {
-    const taken = await openSession(store, sessionId, { clock, holder })
+    const session = await openSession(store, sessionId, { clock, holder })
     try {
-      return await work(taken)
+      return await work(session)
     } finally {
-      await taken.log.close()
+      await session.log.close()
     }
   } catch (error) {
     if (error instanceof StoreError && error.code === 'session_busy') return 'sent'
@@ -79,12 +79,12 @@ async function writeRest(
  */
 export async function endStoredRun(
   parts: StoreParts,
-  taken: AcquiredSession,
+  session: AcquiredSession,
   ending: AgentMachineEvent,
   waiting?: readonly InboxMessage[],
 ): Promise<FoldedSession> {
   const { store, clock } = parts
-  const { log, folded } = taken
+  const { log, folded } = session
   const { run } = folded
   if (run === null) return folded
   // The clock of the previous process may be ahead of ours, and time in a run must not go backwards.
@@ -92,7 +92,7 @@ export async function endStoredRun(
   const moved = takeEvent(run, event)
   // Later messages belong to a later run.
   const found = waiting ?? (await readInbox(store, log.sessionId))
-  const lastEventSeq = await writeRest(taken, event, moved)
+  const lastEventSeq = await writeRest(session, event, moved)
   // An end takes precedence, so other messages are discarded. Queued messages wait for the next turn.
   const messages = found.filter(({ text }) => !isQueuedText(text)).map(({ message }) => message)
   if (messages.length > 0) await store.inbox?.remove(log.sessionId, messages)
@@ -155,12 +155,12 @@ async function hasEnded(parts: StoreParts, child: string): Promise<boolean> {
     // The session may have no record.
     const { state } = (await store.get(child))?.summary ?? {}
     if (!isWorkState(state ?? null) && !isRestState(state ?? null)) return true
-    const taken = await openSession(store, child, { clock, holder: 'a process that ends it' })
+    const session = await openSession(store, child, { clock, holder: 'a process that ends it' })
     try {
       const why = 'The run that it worked for has ended.'
-      if (taken.folded.run?.status === 'active') await endStoredRun(parts, taken, { type: 'CANCEL', why })
+      if (session.folded.run?.status === 'active') await endStoredRun(parts, session, { type: 'CANCEL', why })
     } finally {
-      await taken.log.close()
+      await session.log.close()
     }
     return true
   } catch (error) {
@@ -178,8 +178,8 @@ export async function postponeStoredRun(
   message: number,
 ): Promise<Receipt['status']> {
   const { store, clock } = parts
-  return withFreeSession(parts, sessionId, 'a process that postpones it', async (taken) => {
-    const { folded } = taken
+  return withFreeSession(parts, sessionId, 'a process that postpones it', async (session) => {
+    const { folded } = session
     const waiting = await readInbox(store, sessionId)
     const found = waiting.find((one) => one.message === message)
     const resume = found && parseInboxMessage(found)
@@ -191,7 +191,7 @@ export async function postponeStoredRun(
       await setAlarm(store, sessionId, resume.at, folded.definition)
       return 'waiting'
     }
-    await writeRest(taken, event, moved)
+    await writeRest(session, event, moved)
     return 'applied'
   })
 }

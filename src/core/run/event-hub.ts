@@ -54,13 +54,13 @@ export class EventHub {
 
   #subscribeTo(type: EventFilter): void {
     if (this.#actor === undefined) return
-    const heard = (this.#subscriptions ??= new Map())
-    if (heard.has(type) || heard.has('*')) return
+    const subscriptions = (this.#subscriptions ??= new Map())
+    if (subscriptions.has(type) || subscriptions.has('*')) return
     if (type === '*') {
-      for (const subscription of heard.values()) subscription.unsubscribe()
-      heard.clear()
+      for (const subscription of subscriptions.values()) subscription.unsubscribe()
+      subscriptions.clear()
     } else if (type !== 'run_ended') this.#subscribeTo('run_ended')
-    heard.set(
+    subscriptions.set(
       type,
       this.#actor.on(type, (event) => {
         const agentEvent = event as AgentEvent

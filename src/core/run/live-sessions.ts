@@ -102,12 +102,12 @@ export function connectSession(
   log.inbox.onQueued(({ messageId }) => actor.emit({ type: 'message_queued', messageId }))
   log.inbox.onMessage((message, event) => {
     try {
-      const standing = actor.forecast
-      if (event === null || standing === undefined) {
+      const forecast = actor.forecast
+      if (event === null || forecast === undefined) {
         log.inbox.refuse(message)
         return
       }
-      checkMessageFits(event, standing, log.sessionId)
+      checkMessageFits(event, forecast, log.sessionId)
       send({ ...event, inbox: message })
     } catch (error) {
       if (log.inbox.refuse(message)) actor.warn('message_refused', describeError(error))

@@ -11,12 +11,13 @@ import {
   sortQueue,
   withMessageId,
 } from '../sessions/inbox/queued-message.js'
-import type { Receipt } from '../sessions/inbox/session-message.js'
+import { readSender } from '../sessions/principal.js'
+import type { Receipt, UserMessageToSend } from '../sessions/inbox/session-message.js'
 import { foldRecords } from '../sessions/fold-session.js'
 import { messageChangedError, refuseSubAgentSession } from '../sessions/session-errors.js'
 import type { SessionStore } from '../sessions/store/store.js'
 import { unknownSessionError } from '../sessions/store/store-error.js'
-import { hasSameWords, toMessages, type UserInput } from '../sessions/user-input.js'
+import { hasSameWords, toMessages } from '../sessions/user-input.js'
 
 /**
  * Puts a user message into the inbox of a session, for its next turn. A message with a known id is not queued
@@ -26,13 +27,13 @@ import { hasSameWords, toMessages, type UserInput } from '../sessions/user-input
 export async function queueMessage(
   store: SessionStore,
   id: string,
-  input: UserInput,
-  givenId: string | undefined,
+  { input, messageId: givenId, ...sender }: Omit<UserMessageToSend, 'type' | 'when'>,
 ): Promise<Receipt> {
+  const { by } = readSender(sender, 'message')
   const userMessages = toMessages(input)
   const own = userMessages[0]?.data?.['clientId']
   const messageId = givenId ?? (typeof own === 'string' ? own : createId())
-  const text = formatQueuedMessage(messageId, withMessageId(userMessages, messageId), 'next')
+  const text = formatQueuedMessage(messageId, withMessageId(userMessages, messageId), 'next', by)
   const listed = await store.get(id)
   if (listed === null) throw unknownSessionError(id)
   refuseSubAgentSession(id, listed.summary?.parent)
@@ -62,15 +63,17 @@ export async function queueMessage(
 }
 
 /** The text of a message that is read at the next safe point, and its inbox entry until then. */
-export function readSteeringInput(
-  input: UserInput,
-  givenId: string | undefined,
-): { text: string; kept: string } {
+export function readSteeringInput({
+  input,
+  messageId: givenId,
+  ...sender
+}: Omit<UserMessageToSend, 'type' | 'when'>): { text: string; kept: string } {
   const userMessages = toMessages(input)
   const text = joinTexts(userMessages)
   const messageId = givenId ?? createId()
+  const { by } = readSender(sender, 'message')
   if (text !== null)
-    return { text, kept: formatQueuedMessage(messageId, withMessageId(userMessages, messageId), 'now') }
+    return { text, kept: formatQueuedMessage(messageId, withMessageId(userMessages, messageId), 'now', by) }
   throw new UsageError(
     'invalid_input',
     "A message that is read now is text alone: send pictures and files with when: 'next'.",

@@ -83,19 +83,19 @@ export class RestPromise<Result> {
    * of a rest that could not be stored, or null if there is none.
    */
   async reachLater(
-    kept: Promise<void> | undefined,
+    written: Promise<void> | undefined,
     make: () => Result | Promise<Result>,
     unkept: (result: Result, error: unknown) => Result | null,
   ): Promise<void> {
     const turn = (this.#version += 1)
-    const failure = await (kept ?? Promise.resolve()).then(
+    const failure = await (written ?? Promise.resolve()).then(
       () => null,
       (error: unknown) => ({ error }),
     )
     if (turn !== this.#version) return
-    const made = await make()
+    const reached = await make()
     if (turn !== this.#version) return
-    const result = failure === null ? made : unkept(made, failure.error)
+    const result = failure === null ? reached : unkept(reached, failure.error)
     if (result !== null) this.reach(() => result)
   }
 

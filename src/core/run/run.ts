@@ -19,6 +19,7 @@ import {
   type AnswerOptions,
   type CallReference,
   type EditOf,
+  type ResumeTime,
   getAwaitedCall,
   parseAnswerTarget,
   parseEditedArguments,
@@ -43,6 +44,10 @@ import { type UserInput, toMessages } from '../sessions/user-input.js'
 import { getPlatform } from '../base/platform.js'
 import type { DeepPartial } from '../structured/partial-objects.js'
 import type { Session } from '../sessions/session.js'
+import { readSender, type SentBy } from '../sessions/principal.js'
+import type { Principal } from '../../../machines/agent/principal.js'
+
+type ApproveEvent = Extract<ControlEvent, { type: 'APPROVE' }>
 
 const doNothing = (): void => undefined
 
@@ -176,8 +181,8 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
    *
    * @example run.cancel('The user has closed the page.')
    */
-  cancel(why?: string): void {
-    this.#send({ type: 'CANCEL', ...(why !== undefined && { why }) })
+  cancel(why?: string, options: SentBy = {}): void {
+    this.#send({ type: 'CANCEL', ...(why !== undefined && { why }), ...readSender(options, 'cancel()') })
   }
 
   /**
@@ -185,9 +190,9 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
    * @example agent.run('Read the whole archive.').pause()
    * @throws {UsageError} `wrong_state` after a final state
    */
-  pause(): void {
+  pause(options: SentBy = {}): void {
     this.#checkActive('pause')
-    this.#send({ type: 'PAUSE' })
+    this.#send({ type: 'PAUSE', ...readSender(options, 'pause()') })
   }
 
   /**
@@ -197,7 +202,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
    * @example if ((await run.result).state === 'PAUSED') run.resume()
    * @throws {UsageError} `wrong_state` if the run is not PAUSED and has no pending pause, `invalid_input`
    */
-  resume(options: { at?: Date | number } = {}): void {
+  resume(options: ResumeTime = {}): void {
     if (!this.#actor.canResume)
       this.#failWrongState('resume', 'it is not PAUSED, and no pause has been asked for')
     this.#send(toResumeEvent(options))
@@ -208,11 +213,11 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
    * @example agent.run('Read the whole archive.').steer('Begin with the newest.')
    * @throws {UsageError} `wrong_state` after a final state, `invalid_input` for an empty text
    */
-  steer(text: string): void {
+  steer(text: string, options: SentBy = {}): void {
     this.#checkActive('steer')
     const [message] = toMessages(text)
     if (typeof message?.content !== 'string') this.#failWrongState('steer', 'steering is one text')
-    this.#send({ type: 'STEER', text: message.content })
+    this.#send({ type: 'STEER', text: message.content, ...readSender(options, 'steer()') })
   }
 
   /**
@@ -220,10 +225,10 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
    * @example if (result.state === 'WAITING_FOR_INPUT' && result.reason === 'message') run.reply('And in June?')
    * @throws {UsageError} `wrong_state` if it does not wait for a message, `invalid_input`
    */
-  reply(input: UserInput): void {
+  reply(input: UserInput, options: SentBy = {}): void {
     if (!this.#actor.forecast?.matches({ WAITING_FOR_INPUT: 'message' }))
       this.#failWrongState('reply', 'it waits for no message')
-    this.#send({ type: 'REPLY', messages: toMessages(input) })
+    this.#send({ type: 'REPLY', messages: toMessages(input), ...readSender(options, 'reply()') })
   }
 
   /**
@@ -240,15 +245,15 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     editedInput?: EditOf<Tools, Call>,
     options?: AnswerOptions,
   ): void {
-    const asked = this.#getAwaitedCall(call, 'approval', options)
+    const { asked, ...sent } = this.#getAwaitedCall(call, 'approval', options)
     const { callId, fingerprint } = asked
-    if (editedInput === undefined) {
-      this.#send({ type: 'APPROVE', callId, fingerprint })
-      return
-    }
+    const why = options?.why === undefined ? {} : { why: options.why }
+    const event: ApproveEvent = { type: 'APPROVE', callId, fingerprint, ...why, ...sent }
+    if (editedInput === undefined) return this.#send(event)
     const { text, problem } = parseEditedArguments(editedInput, asked, this.#tools(this.#context?.speaker))
-    if (problem) this.#actor.sendLater(this.#approveLater(asked, text, problem))
-    else this.#send({ type: 'APPROVE', callId, fingerprint, arguments: text })
+    const edit = { ...event, arguments: text }
+    if (problem) this.#actor.sendLater(this.#approveLater(asked, edit, problem))
+    else this.#send(edit)
   }
 
   /**
@@ -256,8 +261,9 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
    * @example for (const call of result.pending ?? []) run.reject(call, 'Not before Monday.')
    */
   reject(call: CallReference, why = '', options?: AnswerOptions): void {
-    const { callId, fingerprint } = this.#getAwaitedCall(call, 'approval', options)
-    this.#send({ type: 'REJECT', callId, why, fingerprint })
+    const { asked, ...sent } = this.#getAwaitedCall(call, 'approval', options)
+    const { callId, fingerprint } = asked
+    this.#send({ type: 'REJECT', callId, why, fingerprint, ...sent })
   }
 
   /**
@@ -266,9 +272,9 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
    * true })
    */
   addToolOutput(call: CallReference, value: unknown, options?: AnswerOptions): void {
-    const asked = this.#getAwaitedCall(call, 'client', options)
+    const { asked, ...sent } = this.#getAwaitedCall(call, 'client', options)
     const maxChars = this.#context?.config.toolCalls.maxResultChars ?? Infinity
-    this.#send(toToolOutputEvent(asked, value, { maxChars }))
+    this.#send({ ...toToolOutputEvent(asked, value, { maxChars }), ...sent })
   }
 
   /**
@@ -288,9 +294,15 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     return this.#actor.persisted
   }
 
-  #getAwaitedCall(call: CallReference, needs: PendingCall['needs'], options?: AnswerOptions): PendingCall {
-    const { callId, ...meant } = parseAnswerTarget(call, options)
-    return getAwaitedCall(this.#actor.forecast?.context, callId, needs, meant)
+  /** The call that waits for this answer, and the answer's sender. */
+  #getAwaitedCall(
+    call: CallReference,
+    needs: PendingCall['needs'],
+    options?: AnswerOptions,
+  ): { asked: PendingCall; by?: Principal } {
+    const { callId, by, ...meant } = parseAnswerTarget(call, options)
+    const asked = getAwaitedCall(this.#actor.forecast?.context, callId, needs, meant)
+    return { asked, ...(by && { by }) }
   }
 
   get #context(): AgentContext | undefined {
@@ -360,7 +372,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   /** Leaves the rest while the edit is checked, and reaches it again if the edit is invalid. */
   async #approveLater(
     { callId, fingerprint, messageId }: PendingCall,
-    text: string,
+    edit: ApproveEvent,
     problem: Promise<UsageError | null>,
   ): Promise<void> {
     this.#rest.leave()
@@ -369,7 +381,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
       if (refusal) throw refusal
       // Another answer may have arrived in the meantime.
       getAwaitedCall(this.#actor.forecast?.context, callId, 'approval', { fingerprint, messageId })
-      this.#send({ type: 'APPROVE', callId, fingerprint, arguments: text })
+      this.#send(edit)
     } catch (error) {
       this.#actor.warn('answer_refused', describeError(error))
       if (this.#actor.snapshot) this.#settle(this.#actor.snapshot)

@@ -6,10 +6,12 @@ import {
   checkMessage,
   toPublicEvent,
   isAnswer,
+  type AnswerMessage,
   type Receipt,
   type SessionMessage,
   parseInboxMessage,
 } from '../sessions/inbox/session-message.js'
+import { readSender } from '../sessions/principal.js'
 import { copyAsJson } from '../sessions/user-input.js'
 import { type FoldedRun, foldRecords, type FoldedSession, takeEvent } from '../sessions/fold-session.js'
 import type { SessionInbox } from '../sessions/store/inbox.js'
@@ -110,6 +112,8 @@ export interface SendOptions {
   key?: string | undefined
   /** The last record of the log that the sender has seen. An answer is refused if a newer record exists. */
   at?: number | undefined
+  /** Whether the sender is the parent of a sub-agent's session, which alone may answer in it. */
+  isParent?: boolean
   /** The inbox text, if it differs from the event. */
   kept?: string
 }
@@ -138,10 +142,11 @@ export async function sendToStoredSession(
   }
   return serializeTells(store, id, () => {
     if (message.type !== 'message') return tellNow(parts, inbox, id, message, telling)
-    const { when, input, messageId: key = telling.key } = message
-    if (when === 'next') return queueMessage(store, id, input, key)
-    const { text, kept } = readSteeringInput(input, key)
-    return tellNow(parts, inbox, id, { type: 'steer', text }, { ...telling, key, kept })
+    const { when, messageId: key = telling.key, ...said } = message
+    const named = { ...said, ...(key !== undefined && { messageId: key }) }
+    if (when === 'next') return queueMessage(store, id, named)
+    const { text, kept } = readSteeringInput(named)
+    return tellNow(parts, inbox, id, { type: 'steer', text, by: message.by }, { ...telling, key, kept })
   })
 }
 
@@ -173,7 +178,7 @@ async function tellNow(
   const { store } = parts
   const listed = await store.get(id)
   if (listed === null) throw unknownSessionError(id)
-  if (isAnswer(message)) refuseSubAgentSession(id, listed.summary?.parent)
+  if (isAnswer(message) && !telling.isParent) refuseSubAgentSession(id, listed.summary?.parent)
   const isHeld = listed.holder !== null
   const isForAnyWork = message.type === 'cancel' || message.type === 'pause' || message.type === 'steer'
   const isHeardAtOnce = isHeld && isForAnyWork && telling.at === undefined && telling.key === undefined
@@ -279,7 +284,7 @@ const getState = ({ context }: FoldedRun) => context.state ?? 'RUNNING'
 
 /** The machine event for an answer to the pending call. */
 async function toAnswerEvent(
-  message: Extract<SessionMessage, { callId: string }>,
+  message: AnswerMessage,
   { context }: FoldedRun,
   tools: ToolSet | undefined,
 ): Promise<ControlEvent> {
@@ -287,18 +292,28 @@ async function toAnswerEvent(
   const needs = message.type === 'toolOutput' ? 'client' : 'approval'
   const asked = getAwaitedCall(context, callId, needs, message)
   const { fingerprint, messageId } = asked
-  const meant = { callId, fingerprint, ...(messageId !== undefined && { messageId }) }
+  const meant = {
+    callId,
+    fingerprint,
+    ...(messageId !== undefined && { messageId }),
+    ...readSender(message, message.type),
+  }
+  const why = message.type === 'approve' && message.why !== undefined && { why: message.why }
   if (message.type === 'reject') return { type: 'REJECT', ...meant, why: message.why ?? '' }
   if (message.type === 'toolOutput') {
     provideAnswerReader(readElicitationAnswer)
     const { value, isError } = message
     const maxChars = context.config.toolCalls.maxResultChars
-    return toToolOutputEvent(asked, value, { maxChars, isError: isError === true || value instanceof Error })
+    const output = toToolOutputEvent(asked, value, {
+      maxChars,
+      isError: isError === true || value instanceof Error,
+    })
+    return { ...output, ...meant }
   }
-  if (message.editedInput === undefined) return { type: 'APPROVE', ...meant }
+  if (message.editedInput === undefined) return { type: 'APPROVE', ...meant, ...why }
   const known = getSpeakerTools(tools ?? createToolSet([]), context.speaker)
   const { text, problem } = parseEditedArguments(message.editedInput, asked, known)
   const refusal = await problem
   if (refusal) throw refusal
-  return { type: 'APPROVE', ...meant, arguments: text }
+  return { type: 'APPROVE', ...meant, ...why, arguments: text }
 }

@@ -22,7 +22,7 @@ import {
 /** The events of a log's records. The machine is pure, so folding the records emits the same events again. */
 class LoggedEvents {
   readonly #id: string
-  #standing: FoldedSession | undefined
+  #folded: FoldedSession | undefined
   #announced: EmittedEvent[] = []
 
   constructor(sessionId: string) {
@@ -31,17 +31,17 @@ class LoggedEvents {
 
   /** The number of the last record. */
   get head(): number {
-    return this.#standing?.head ?? 0
+    return this.#folded?.head ?? 0
   }
 
   get run(): FoldedRun | null {
-    return this.#standing?.run ?? null
+    return this.#folded?.run ?? null
   }
 
   takeRecord(record: LogRecord): readonly EmittedEvent[] {
-    this.#standing ??= createFoldedSession([record])
+    this.#folded ??= createFoldedSession([record])
     this.#announced = []
-    applyRecord(this.#standing, record, this.#id, this.#folding)
+    applyRecord(this.#folded, record, this.#id, this.#folding)
     return this.#announced
   }
 
@@ -150,7 +150,7 @@ class SessionWatch {
   readonly #store: SessionStore
   readonly #clock: Clock
   readonly #id: string
-  readonly #after: { record: number; told: number }
+  readonly #after: { record: number; delivered: number }
   readonly #log: LoggedEvents
   readonly #ready: WatchedEvent[] = []
   /** Live events that arrived while earlier records were read. */
@@ -174,14 +174,14 @@ class SessionWatch {
   constructor(
     parts: { store: SessionStore; clock: Clock },
     id: string,
-    after: { record: number; told: number },
+    after: { record: number; delivered: number },
   ) {
     this.#store = parts.store
     this.#clock = parts.clock
     this.#id = id
     this.#after = after
     this.#log = new LoggedEvents(id)
-    this.#last = `${after.record}.${after.told}`
+    this.#last = `${after.record}.${after.delivered}`
   }
 
   /** Reads up to the start of the watch. */
@@ -189,8 +189,8 @@ class SessionWatch {
     const live = getLiveSessions(this.#store)
     if ((await this.#store.get(this.#id)) === null && !live.get(this.#id)) throw unknownSessionError(this.#id)
     this.#undo.push(live.follow(this.#id, () => this.#onChange()))
-    const { record, told } = this.#after
-    const known = told > 0 ? record - 1 : record
+    const { record, delivered } = this.#after
+    const known = delivered > 0 ? record - 1 : record
     if (known > 0) {
       for (const each of await this.#store.read(this.#id, { from: 'snapshot', to: known }))
         this.#log.takeRecord(each)
@@ -237,10 +237,10 @@ class SessionWatch {
     const from = this.#log.head + 1
     const records = await this.#store.read(this.#id, { from, to: from + pageSize - 1 })
     for (const record of records) {
-      const told = this.#log.takeRecord(record)
+      const announcements = this.#log.takeRecord(record)
       this.#runId = this.#log.run?.context.runId ?? this.#runId
-      told.forEach((announcement, index) => {
-        if (record.seq === this.#after.record && index < this.#after.told) return
+      announcements.forEach((announcement, index) => {
+        if (record.seq === this.#after.record && index < this.#after.delivered) return
         this.#last = `${record.seq}.${index + 1}`
         this.#pushEvent(announcement, record.at)
       })
@@ -324,14 +324,14 @@ const toChunk = ({ stepId, attempt, text }: ShownAnswer): EmittedEvent => ({
 })
 
 /** @throws {UsageError} `invalid_option` */
-function parsePosition(after: string | number): { record: number; told: number } {
-  const [, record, told = '0'] = /^(\d{1,15})(?:\.(\d{1,9}))?$/.exec(String(after)) ?? []
+function parsePosition(after: string | number): { record: number; delivered: number } {
+  const [, record, delivered = '0'] = /^(\d{1,15})(?:\.(\d{1,9}))?$/.exec(String(after)) ?? []
   if (record === undefined)
     throw invalidOptionError(
       'after',
       "is the id of an event of a watch, such as '12.3', or the number of a record",
     )
-  return { record: Number(record), told: Number(told) }
+  return { record: Number(record), delivered: Number(delivered) }
 }
 
 function invalidOptionError(key: string, what: string): UsageError {

@@ -1,6 +1,6 @@
 import type { Elicitation } from '../../../machines/agent/run-result.js'
 
-type ReadAnswer = (elicitation: Elicitation, given: unknown) => string
+type ReadAnswer = (elicitation: Elicitation, answer: unknown) => string
 
 let reader: ReadAnswer | undefined
 
@@ -16,7 +16,7 @@ export function provideAnswerReader(read: ReadAnswer): void {
  * A person's answer to an elicitation, as JSON text.
  * @throws {UsageError} `invalid_answer`, naming the field; the question stays open
  */
-export function readAnswer(elicitation: Elicitation, given: unknown): string {
+export function readAnswer(elicitation: Elicitation, answer: unknown): string {
   if (reader === undefined) throw new TypeError('No session was opened in which something is asked.')
-  return reader(elicitation, given)
+  return reader(elicitation, answer)
 }

@@ -114,8 +114,8 @@ class RecordClearer {
           : entry
       case 'start': {
         if (!entry.input.features?.inputShields) return entry
-        const said = entry.input.input.map((one, n) => ({ ...one, content: this.#findContent(entry, n) }))
-        return { ...entry, input: { ...entry.input, input: said } }
+        const cleared = entry.input.input.map((one, n) => ({ ...one, content: this.#findContent(entry, n) }))
+        return { ...entry, input: { ...entry.input, input: cleared } }
       }
       case 'snapshot':
         return { ...entry, state: this.#clearState(entry.state) }
@@ -160,13 +160,13 @@ class RecordClearer {
         const cleared = this.#findResult(event.callId, i)
         const content = cleared?.content ?? withheldResult
         const isWhole = content === result.content
-        const kept = isWhole && cleared?.hasMedia !== false
+        const keepsMedia = isWhole && cleared?.hasMedia !== false
         return {
           ...event,
           result: {
             ...result,
             content,
-            ...(kept && event.result.media && { media: event.result.media }),
+            ...(keepsMedia && event.result.media && { media: event.result.media }),
             ...(child && { child: isWhole ? child : { ...child, message: '' } }),
           },
         }
@@ -177,8 +177,8 @@ class RecordClearer {
         const { media, ...output } = event
         const cleared = this.#findResult(event.callId, i)
         const content = cleared?.content ?? withheldResult
-        const kept = content === output.content && cleared?.hasMedia !== false
-        return { ...output, content, ...(kept && media && { media }) }
+        const keepsMedia = content === output.content && cleared?.hasMedia !== false
+        return { ...output, content, ...(keepsMedia && media && { media }) }
       }
       case 'HANDLE_SAVED':
         return { ...event, handle: null }
@@ -193,8 +193,8 @@ class RecordClearer {
           messages: event.messages.map((one, n) => ({ ...one, content: this.#findContent(event, n) })),
         }
       case 'STEER': {
-        const said = this.#findContent(event, 0)
-        return { ...event, text: typeof said === 'string' ? said : unclearedInput }
+        const text = this.#findContent(event, 0)
+        return { ...event, text: typeof text === 'string' ? text : unclearedInput }
       }
       default:
         // An unknown event shows only its type.
@@ -211,18 +211,19 @@ class RecordClearer {
     output: EventOf<'xstate.done.actor.model'>['output'],
     i: number,
   ): EventOf<'xstate.done.actor.model'>['output'] {
-    const said = this.#findAnswer(i)
+    const answer = this.#findAnswer(i)
     const { text, refusal, toolCalls, finishReason, complete, usage, model, by } = output.response
-    const { tool_calls: calls = [] } = said ?? {}
-    const words = said?.content || ''
+    const { tool_calls: calls = [] } = answer ?? {}
+    const words = answer?.content || ''
     const isKnown = calls.length === toolCalls.length
     const problem = output.outputProblem
     return {
       ...output,
       response: {
         text: text === '' ? '' : words || withheldAnswer,
-        reasoning: said?.reasoning ?? '',
-        refusal: refusal === null || refusal === '' ? refusal : (said?.refusal ?? (words || withheldAnswer)),
+        reasoning: answer?.reasoning ?? '',
+        refusal:
+          refusal === null || refusal === '' ? refusal : (answer?.refusal ?? (words || withheldAnswer)),
         toolCalls: isKnown
           ? calls
           : toolCalls.map(({ id }) => ({
@@ -235,10 +236,10 @@ class RecordClearer {
         usage,
         model,
         ...(by !== undefined && { by }),
-        ...(said?.reasoning_details && { reasoningDetails: said.reasoning_details }),
-        ...(said?.media && { media: said.media }),
-        ...(said?.annotations && { annotations: said.annotations }),
-        ...(said?.provider_items && { providerItems: said.provider_items }),
+        ...(answer?.reasoning_details && { reasoningDetails: answer.reasoning_details }),
+        ...(answer?.media && { media: answer.media }),
+        ...(answer?.annotations && { annotations: answer.annotations }),
+        ...(answer?.provider_items && { providerItems: answer.provider_items }),
       },
       ...(problem !== undefined && { outputProblem: problem === null ? null : this.#findProblem(i) }),
     }
@@ -248,22 +249,22 @@ class RecordClearer {
     const { before: earlier, after } = this.#placed[i] ?? {}
     const from = earlier?.messages.length ?? 0
     const at = after?.messages.findIndex(({ role }, n) => n >= from && role === 'assistant') ?? -1
-    const said = this.#final[at]
-    return said?.role === 'assistant' ? said : undefined
+    const message = this.#final[at]
+    return message?.role === 'assistant' ? message : undefined
   }
 
   /** The output problem of an answer, as found after screening. */
   #findProblem(i: number): string {
-    const heard = this.#placed
+    const screening = this.#placed
       .slice(i + 1)
       .find(({ entry }) => entry.type === 'event' && entry.event.type === 'xstate.done.actor.outputShields')
-    return heard?.after?.outputProblem ?? withheldAnswer
+    return screening?.after?.outputProblem ?? withheldAnswer
   }
 
   #clearInputs(event: EventOf<'xstate.done.actor.inputShields'>, earlier: AgentContext): InputScreening[] {
-    const asked = listUnclearedInput(earlier)
+    const uncleared = listUnclearedInput(earlier)
     return (toList(event.output) as readonly InputScreening[]).map((screening) => {
-      const message = asked[screening.index]
+      const message = uncleared[screening.index]
       const at = message ? earlier.messages.indexOf(message) : -1
       const cleared = getUserContent(this.#final[at])
       const { action } = screening
@@ -274,8 +275,8 @@ class RecordClearer {
   }
 
   #findArguments(callId: string, { batchAt }: AgentContext): string {
-    const said = this.#final[batchAt]
-    const calls = said?.role === 'assistant' ? (said.tool_calls ?? []) : []
+    const message = this.#final[batchAt]
+    const calls = message?.role === 'assistant' ? (message.tool_calls ?? []) : []
     return calls.find(({ id }) => id === callId)?.function.arguments ?? withheldArguments
   }
 

@@ -23,7 +23,7 @@ export async function deleteSession(store: SessionStore, clock: Clock, sessionId
   let deleted = 0
   try {
     // oxlint-disable-next-line no-await-in-loop -- one after the other
-    for (const child of listChildrenInLog(await store.read(sessionId), sessionId))
+    for (const child of await listChildren(store, sessionId))
       deleted += await deleteSession(store, clock, child)
   } finally {
     await releaseLease(store, lease, clock)
@@ -36,6 +36,13 @@ async function deleteAlone(store: SessionStore, sessionId: string): Promise<numb
   const isDeleted = await store.delete(sessionId)
   await removeAlarm(store, sessionId)
   return isDeleted ? 1 : 0
+}
+
+async function listChildren(store: SessionStore, sessionId: string): Promise<Iterable<string>> {
+  const records = await store.read(sessionId)
+  const isMachine = records[0]?.data.includes('"machine":') === true
+  if (!isMachine) return listChildrenInLog(records, sessionId)
+  return (await store.list({ parent: sessionId })).map(({ id }) => id)
 }
 
 /** The sessions of all sub-agents in a log, up to the first unreadable record. */
@@ -60,8 +67,8 @@ function listChildrenInLog(records: readonly LogRecord[], sessionId: string): Se
  * @throws {UsageError} `invalid_option`, `no_titles`
  * @throws {StoreError} `unknown_session`, …
  */
-export async function renameSession(store: SessionStore, id: string, given: unknown): Promise<void> {
-  const title = readTitle(given)
+export async function renameSession(store: SessionStore, id: string, newTitle: unknown): Promise<void> {
+  const title = readTitle(newTitle)
   if (!store.setTitle)
     throw new UsageError(
       'no_titles',

@@ -11,9 +11,9 @@ import { parseJsonOr } from '../base/json.js'
  * A person's answer to an elicitation, as JSON text.
  * @throws {UsageError} `invalid_answer`, naming the field; the question stays open
  */
-export function readElicitationAnswer({ mode, schema }: Elicitation, given: unknown): string {
+export function readElicitationAnswer({ mode, schema }: Elicitation, answer: unknown): string {
   const { action, content = {} } =
-    asFields(typeof given === 'string' ? parseJsonOr(given, null) : given) ?? {}
+    asFields(typeof answer === 'string' ? parseJsonOr(answer, null) : answer) ?? {}
   if (action === 'decline' || action === 'cancel') return JSON.stringify({ action })
   if (action !== 'accept')
     throw invalidAnswer('action', "it must be 'accept', with the content of the form, 'decline' or 'cancel'")

@@ -41,10 +41,10 @@ export type LoggedEdit =
 /**
  * @throws {UsageError} `invalid_input` if the value is not an edit
  */
-export function readEdit(given: unknown): ForkEdit {
-  const { message, content, call, ...rest } = (given ?? {}) as Record<string, unknown>
+export function readEdit(edit: unknown): ForkEdit {
+  const { message, content, call, ...rest } = (edit ?? {}) as Record<string, unknown>
   const { instructions } = rest
-  if (typeof instructions === 'string' && Object.keys(given as object).length === 1) return { instructions }
+  if (typeof instructions === 'string' && Object.keys(edit as object).length === 1) return { instructions }
   if (typeof message === 'string' && call === undefined && Object.keys(rest).length === 0) {
     return { message, content: copyAsJson(toMessage({ content }, 'edit').content, 'edit.content') }
   }

@@ -151,10 +151,10 @@ function isHistoryMessage(message: unknown): boolean {
   return (role !== undefined && role !== 'user') || internal === true
 }
 
-function readMessage(given: unknown, index: number): ParsedMessage {
+function readMessage(value: unknown, index: number): ParsedMessage {
   const at = `input[${index}]`
-  if (typeof given !== 'object' || given === null) throw historyError(at, 'must be a message object.')
-  const message = copyAsJson(given, at) as Fields
+  if (typeof value !== 'object' || value === null) throw historyError(at, 'must be a message object.')
+  const message = copyAsJson(value, at) as Fields
   const { createdAt, internal, data } = message
   const notes = {
     ...(internal === true && { internal: true as const }),
@@ -194,10 +194,10 @@ function readRole(message: Fields, at: string): MessageDraft {
 }
 
 function readAssistant(message: Fields, at: string): MessageDraft {
-  const { content, tool_calls: given, reasoning_details: details, by } = message
+  const { content, tool_calls: toolCalls, reasoning_details: details, by } = message
   if (message['function_call'] != null)
     throw historyError(`${at}.function_call`, 'is the form of old: write it as tool_calls, with an id.')
-  const calls = readCalls(given ?? [], `${at}.tool_calls`)
+  const calls = readCalls(toolCalls ?? [], `${at}.tool_calls`)
   const parts: (Fields | null)[] = Array.isArray(content) ? content : []
   const isRefusal = (part: Fields | null) => part?.['type'] === 'refusal'
   const refusal = readTextOrNull(message['refusal'] ?? parts.find(isRefusal)?.['refusal'], `${at}.refusal`)
@@ -226,28 +226,28 @@ function readAssistant(message: Fields, at: string): MessageDraft {
   }
 }
 
-function readMedia(given: unknown, at: string): { media?: MediaPart[] } {
-  if (given == null) return {}
-  if (!Array.isArray(given)) throw historyError(at, 'must be a list of parts.')
-  const parts = given.map((part, i) => toContentPart(part, `${at}[${i}]`))
+function readMedia(value: unknown, at: string): { media?: MediaPart[] } {
+  if (value == null) return {}
+  if (!Array.isArray(value)) throw historyError(at, 'must be a list of parts.')
+  const parts = value.map((part, i) => toContentPart(part, `${at}[${i}]`))
   const text = parts.findIndex(({ type }) => type === 'text')
   if (text >= 0) throw historyError(`${at}[${text}]`, 'is a text, which belongs into the content.')
   return parts.length === 0 ? {} : { media: parts as MediaPart[] }
 }
 
-function readCalls(given: unknown, at: string): ToolCall[] {
-  if (!Array.isArray(given)) throw historyError(at, 'must be a list of calls.')
+function readCalls(value: unknown, at: string): ToolCall[] {
+  if (!Array.isArray(value)) throw historyError(at, 'must be a list of calls.')
   const ids = new Set<string>()
-  return given.map((call: Fields | null, i): ToolCall => {
+  return value.map((call: Fields | null, i): ToolCall => {
     const here = `${at}[${i}]`
-    const { type = 'function', function: asked, extra_content: extra } = call ?? {}
+    const { type = 'function', function: fn, extra_content: extra } = call ?? {}
     if (type !== 'function')
       throw historyError(here, `is of the type ${quoteValue(type)}: only calls of functions are known.`)
     const id = readId(call?.['id'], `${here}.id`)
     if (ids.has(id))
       throw historyError(`${here}.id`, `is ${quoteValue(id)}, like that of another call of the message.`)
     ids.add(id)
-    const { name, arguments: text } = (asked ?? {}) as Fields
+    const { name, arguments: text } = (fn ?? {}) as Fields
     if (typeof name !== 'string') throw historyError(`${here}.function.name`, 'must be a text.')
     if (typeof text !== 'string')
       throw historyError(
@@ -270,11 +270,11 @@ function readCalls(given: unknown, at: string): ToolCall[] {
 function pairResults(messages: readonly ParsedMessage[]): ParsedMessage[] {
   const ordered: ParsedMessage[] = []
   for (let i = 0; i < messages.length; ) {
-    const asked = messages[i] as ParsedMessage
-    if (asked.draft.role === 'tool') throw orphanResultError(asked.draft.tool_call_id, asked.at)
+    const message = messages[i] as ParsedMessage
+    if (message.draft.role === 'tool') throw orphanResultError(message.draft.tool_call_id, message.at)
     let end = i + 1
     while (messages[end]?.draft.role === 'tool') end += 1
-    ordered.push(asked, ...sortByCall(asked, messages.slice(i + 1, end)))
+    ordered.push(message, ...sortByCall(message, messages.slice(i + 1, end)))
     i = end
   }
   return ordered

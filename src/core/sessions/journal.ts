@@ -42,7 +42,7 @@ export interface Journal {
   /** Whether an entry could not be made durable. The run stops here and resumes from its last durable entry. */
   readonly hasFailed?: boolean
   /** Sets a function that returns the number of the run's last event. */
-  setEventCounter?(told: () => number): void
+  setEventCounter?(countEvents: () => number): void
   /** The time at which a run from another process resumes. Defaults to the current time. */
   readonly resumesAt?: number | undefined
   /** Called with the state after the last entry. */

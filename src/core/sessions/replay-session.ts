@@ -120,7 +120,7 @@ export async function readSessionAt(
  */
 export async function readSession(store: SessionStore, id: string): Promise<Session> {
   const { name, state, run } = await readSessionAt(store, id)
-  const { messages: kept, usage, ...metadata } = state
-  const messages = run ? maskMessages(run.context) : kept
+  const { messages: storedMessages, usage, ...metadata } = state
+  const messages = run ? maskMessages(run.context) : storedMessages
   return parseSession(Object.assign(new Session(id, name), { messages, usage, metadata }))
 }

@@ -131,17 +131,17 @@ export function createSession(name?: string): Session {
 /** Adds results for the open calls of the last batch, which state that the calls never ran. */
 function closeWaitingCalls(messages: readonly Message[]): Message[] {
   const at = messages.findLastIndex((message) => message.role === 'assistant' && message.tool_calls)
-  const asked = messages[at]
-  if (asked?.role !== 'assistant') return [...messages]
-  const calls = asked.tool_calls ?? []
+  const caller = messages[at]
+  if (caller?.role !== 'assistant') return [...messages]
+  const calls = caller.tool_calls ?? []
   const after = messages.slice(at + 1)
   if (after.filter(({ role }) => role === 'tool').length === calls.length) return [...messages]
   const results = calls.map(
     ({ id }, i): Message =>
       after.find((message) => message.role === 'tool' && message.tool_call_id === id) ?? {
         role: 'tool',
-        id: formatMessageId((parseMessageNumber(asked.id) ?? at + 1) + 1 + i),
-        createdAt: asked.createdAt,
+        id: formatMessageId((parseMessageNumber(caller.id) ?? at + 1) + 1 + i),
+        createdAt: caller.createdAt,
         tool_call_id: id,
         content: 'Not executed: the session was stored while this call waited for an answer.',
         data: { status: 'not_executed' },

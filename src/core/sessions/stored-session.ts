@@ -20,7 +20,7 @@ import {
 
 const nonNegative = () => number(0, Infinity, 'a number from 0')
 const exactly = <const Value>(value: Value) =>
-  predicate<Value>((given) => given === value, JSON.stringify(value))
+  predicate<Value>((candidate) => candidate === value, JSON.stringify(value))
 
 const stampFields = {
   id: nonEmptyText(),

@@ -53,8 +53,8 @@ export function toMessage(message: unknown, at: string): NewMessage {
       at,
     )
   }
-  const said = readUserContent(content, `${at}.content`)
-  const read = typeof said === 'string' ? checkNotBlank(said, `${at}.content`) : copyAsJson(said, at)
+  const parsed = readUserContent(content, `${at}.content`)
+  const read = typeof parsed === 'string' ? checkNotBlank(parsed, `${at}.content`) : copyAsJson(parsed, at)
   if (clientId === undefined) return { content: read }
   return { content: read, data: toClientData(readClientId(clientId, `${at}.clientId`), read) }
 }
@@ -93,9 +93,9 @@ export function readUserContent(content: unknown, at: string): string | ContentP
 }
 
 /** Copies a value through JSON, so that later changes by the caller have no effect. */
-export function copyAsJson<Given>(given: Given, at: string): Given {
+export function copyAsJson<Given>(value: Given, at: string): Given {
   try {
-    return JSON.parse(JSON.stringify(given)) as Given
+    return JSON.parse(JSON.stringify(value)) as Given
   } catch (cause) {
     const text = `${at} cannot be written as JSON: leave out BigInts, cycles and whatever else is no JSON.`
     throw new UsageError('invalid_input', text, at, { cause })

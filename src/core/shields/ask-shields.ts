@@ -140,7 +140,6 @@ const shapes =
 interface AskShieldOptions {
   scene: ShieldScene
   clock: Clock
-  /** Default timeout. */
   timeoutMs: number
   /** Action if a check fails. */
   onFailure: 'warn' | 'block'

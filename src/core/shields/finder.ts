@@ -20,7 +20,6 @@ export interface Finder {
   wrapped?: { pattern: RegExp; start: RegExp; end: RegExp }
 }
 
-/** The kinds of content in the text, in the order of the finders. */
 export function listKinds(finders: readonly Finder[], text: string): string[] {
   return [...new Set(listMatching(finders, text).map(({ kind }) => kind))]
 }

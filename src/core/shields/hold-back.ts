@@ -17,7 +17,6 @@ export interface HoldBackOptions {
   release: (text: string) => void
 }
 
-/** The result, including the continued text. */
 export interface HoldBackResult {
   text: string
   /** The concatenated pieces that were released. */
@@ -77,7 +76,6 @@ export class HoldBack {
     this.#release = release
   }
 
-  /** The released text. */
   get released(): string {
     return this.#released
   }

@@ -68,7 +68,6 @@ function isRegExp(value: unknown): value is RegExp {
   return Object.prototype.toString.call(value) === '[object RegExp]'
 }
 
-/** Options of a shield that finds patterns. */
 export interface FinderShieldOptions<Kind extends string = string> {
   /** Unique per point. */
   name?: string
@@ -134,7 +133,6 @@ function checkOptions(name: string, finders: readonly Finder[], options: FinderS
   }
 }
 
-/** Options of `piiShield`. */
 export interface PiiShieldOptions extends FinderShieldOptions<PiiKind> {
   /** Default `pii`. */
   name?: string
@@ -158,7 +156,6 @@ export function piiShield(options: PiiShieldOptions = {}): Shield {
   return createFinderShield(name, finders, 'The text contains personal data', options as FinderShieldOptions)
 }
 
-/** Options of `secretsShield`. */
 export interface SecretsShieldOptions extends FinderShieldOptions<SecretKind> {
   /** Default `secrets`. */
   name?: string

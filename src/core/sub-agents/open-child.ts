@@ -1,11 +1,13 @@
 import type { AgentConfig } from '../../../machines/agent/config.js'
-import type { AgentInput, NewMessage, SessionState } from '../../../machines/agent/context.js'
+import type { AgentContext, AgentInput, NewMessage, SessionState } from '../../../machines/agent/context.js'
+import type { Principal } from '../../../machines/agent/principal.js'
 import { inheritPrices, type PriceBook } from '../prices/price-book.js'
 import { openSession } from '../sessions/open-session.js'
 import { type AgentDefinition, type AgentLabel, createSubAgentLabel } from '../sessions/agent-definition.js'
 import { leaseMs } from '../sessions/log/release-lease.js'
 import { createSessionState } from '../sessions/session-state.js'
 import { toMachineState, getLastEventSeq } from '../sessions/fold-session.js'
+import type { SessionLog } from '../sessions/log/session-log.js'
 import type { SessionStore } from '../sessions/store/store.js'
 import { StoreError } from '../sessions/store/store-error.js'
 import type { ToolSet } from '../tools/tool-set.js'
@@ -37,15 +39,62 @@ export interface ChildHost {
     sessionId: string,
     state: SessionState,
     input: NewMessage[],
-    options: { config: AgentConfig },
+    options: { config: AgentConfig; requesters?: readonly Principal[] | undefined },
     binding: Binding,
   ): AgentInput
   bindSnapshot(snapshot: object, binding: Binding): void
+  /** The binding of an input that `createInput` returned in this process. */
+  findBinding(input: object): Binding | undefined
+}
+
+/** The session of a child, and the session that it belongs to. */
+export type ChildSession = Pick<DelegateRequest, 'name' | 'sessionId' | 'parentSessionId' | 'isUnwanted'>
+
+/**
+ * Runs an agent in the session of a child, for a parent that is not an agent. Starts its run, or continues the run in its
+ * log. Returns the context of a run that has ended already.
+ * @throws {StoreError} `session_busy`, …
+ */
+export async function runChild(
+  host: ChildHost,
+  store: SessionStore,
+  child: ChildSession,
+  open: () => { input: AgentInput; binding: Binding },
+): Promise<{ run: Run; log: SessionLog } | { ended: AgentContext }> {
+  const { log, folded } = await openWhenFree(store, host, child)
+  const { sessionId, name } = child
+  const session = new Session(sessionId, name)
+  const parts = { session, signal: undefined, inspect: undefined }
+  try {
+    if (folded.run && folded.run.status !== 'active') {
+      await log.close()
+      return { ended: folded.run.context }
+    }
+    if (folded.run) {
+      await log.inbox.readFirst()
+      const snapshot = toMachineState(folded.run)
+      const lastEventSeq = getLastEventSeq(folded)
+      host.bindSnapshot(snapshot, { journal: log, store, lastEventSeq, link: folded.link })
+      session.update(folded.run.context)
+      const { runId } = folded.run.context
+      return { run: host.run({ ...parts, runId, origin: { snapshot, log } }), log }
+    }
+    const { input: given, binding } = open()
+    const input = { ...given, sessionId }
+    host.bindSnapshot(input, { ...binding, journal: log, store })
+    await host.ready(input)
+    const { messages, usage, guardrails, warnedOfBudget, fit = null } = given
+    log.addInitialState({ ...createSessionState(), messages, usage, guardrails, warnedOfBudget, fit })
+    return { run: host.run({ ...parts, runId: input.runId, origin: { input, log } }), log }
+  } catch (error) {
+    await log.close()
+    throw error
+  }
 }
 
 /** Opens a new run of a sub-agent, or continues the run in its log. Null if it was in progress before and has no log. */
 export async function openChild(host: ChildHost, errand: DelegateRequest): Promise<Run | null> {
-  const { store, context, depth, maxDepth, isBegun, above, budgets } = errand
+  const { store, context, depth, maxDepth, isBegun, above, budgets, policiesAbove } = errand
   const prices = inheritPrices(host.parts.prices, errand.prices)
   const binding: Binding = {
     context,
@@ -55,6 +104,7 @@ export async function openChild(host: ChildHost, errand: DelegateRequest): Promi
     prices,
     ...(store && { store }),
     ...(budgets && { budgetsAbove: budgets }),
+    ...(policiesAbove && { policiesAbove }),
   }
   const runId = createId()
   if (!store) {
@@ -97,7 +147,15 @@ async function createChildInput(
 ): Promise<AgentInput> {
   const config = createChildConfig(host.config, errand)
   const messages = toMessages(errand.message)
-  const input = host.bind(runId, errand.sessionId, createState(errand), messages, { config }, binding)
+  const { requesters } = errand
+  const input = host.bind(
+    runId,
+    errand.sessionId,
+    createState(errand),
+    messages,
+    { config, requesters },
+    binding,
+  )
   await host.ready(input, binding.prices)
   return input
 }
@@ -121,7 +179,7 @@ function createChildRun(
 async function openWhenFree(
   store: SessionStore,
   host: ChildHost,
-  { name, sessionId, parentSessionId: parent, isUnwanted }: DelegateRequest,
+  { name, sessionId, parentSessionId: parent, isUnwanted }: ChildSession,
 ) {
   const { clock } = host
   const { interpreter } = host.parts

@@ -1,13 +1,14 @@
 import type { ToolCall } from '../../../machines/agent/messages.js'
-import type { CallNeeds, ModelOutput } from '../../../machines/agent/model-response.js'
+import { findStrictest, type PolicyVerdict } from '../../../machines/agent/approvals.js'
+import type { ModelOutput } from '../../../machines/agent/model-response.js'
 import type { Clock } from '../base/clock.js'
 import { CallAbort, runWithTimeout } from '../base/abort.js'
-import { parseArguments } from './parse-arguments.js'
+import { parseArguments, readJson } from './parse-arguments.js'
+import { askPolicies, type PolicyCall, type PolicyScope, readDecision } from './policy.js'
 import type { Tool } from './tool.js'
 import type { ToolSet } from './tool-set.js'
 
 export interface PrepareOptions {
-  /** The app's context object. */
   context: unknown
   /** Default timeout in milliseconds; 0 means none. */
   defaultTimeoutMs: number
@@ -16,6 +17,8 @@ export interface PrepareOptions {
   isUnloaded?: ((name: string) => boolean) | undefined
   /** Whether every call that is not read-only needs approval: see `ForkTerms`. */
   askFirst?: boolean | undefined
+  /** Absent without policies. */
+  policies?: PolicyScope | undefined
 }
 
 type PreparedCall = Omit<ModelOutput['calls'][number], 'id'>
@@ -56,17 +59,75 @@ function prepareInTime(
   tools: ToolSet,
   options: PrepareOptions,
 ): PreparedCall | Promise<PreparedCall> {
+  const own = prepareByTool(call, tools, options)
+  const { policies, clock } = options
+  const loadsOnly = !call.hosted && options.isUnloaded?.(call.function.name) === true
+  return policies && !loadsOnly ? prepareByPolicies(call, tools, own, { policies, clock }) : own
+}
+
+/** The strictest of the tool's own decision and those of the policies. */
+async function prepareByPolicies(
+  call: ToolCall,
+  tools: ToolSet,
+  own: PreparedCall | Promise<PreparedCall>,
+  scope: { policies: PolicyScope; clock: Clock },
+): Promise<PreparedCall> {
+  const [prepared, verdicts] = await Promise.all([own, decideCall(call, tools, scope)])
+  if (verdicts === null || prepared.approvalTimedOut) return prepared
+  const decisions = [...(prepared.decisions ?? []), ...verdicts]
+  const strictest = findStrictest({ decisions })
+  if (strictest === 'deny') return { needs: 'nobody', decisions }
+  if (strictest !== 'ask') return { ...prepared, decisions }
+  return { needs: 'approval', decisions, ...(prepared.needs === 'client' && { client: true }) }
+}
+
+/** The decisions of the policies. Null for a call that cannot run. */
+export async function decideCall(
+  { id: callId, hosted, function: { name, arguments: text } }: ToolCall,
+  tools: ToolSet,
+  { policies, clock }: { policies: PolicyScope; clock: Clock },
+): Promise<PolicyVerdict[] | null> {
+  if (hosted) {
+    const tool = { name, kind: 'hosted', readOnly: false, idempotent: false } as const
+    return askPolicies(policies, { tool, callId }, () => readJson(text), clock)
+  }
+  const known = tools.get(name)
+  if (known === undefined || !(await parseArguments(known, text)).ok) return null
+  const { readOnly, idempotent } = known
+  const read = async (): Promise<unknown> => {
+    const parsed = await parseArguments(known, text)
+    return parsed.ok ? parsed.input : undefined
+  }
+  return askPolicies(
+    policies,
+    { tool: { name, kind: getKind(known), readOnly, idempotent }, callId },
+    read,
+    clock,
+  )
+}
+
+function getKind({ client, delegate, handoff, skill }: Tool): PolicyCall['tool']['kind'] {
+  if (client) return 'client'
+  if (delegate) return 'sub_agent'
+  if (handoff) return 'handoff'
+  return skill ? 'skill' : 'function'
+}
+
+function prepareByTool(
+  call: ToolCall,
+  tools: ToolSet,
+  options: PrepareOptions,
+): PreparedCall | Promise<PreparedCall> {
   // The provider asks for approval, which only a person may give.
   if (call.hosted) return { needs: 'approval' }
   const tool = tools.get(call.function.name)
   // Most tools do not need their arguments to be parsed yet.
   if (tool === undefined) return { needs: 'nobody' }
   const asksFirst = options.askFirst === true && !tool.readOnly
-  if (!tool.client && tool.needsApproval === false && !asksFirst) return { needs: 'nobody' }
+  if (!tool.client && tool.needsApproval === false && !asksFirst && !options.policies)
+    return { needs: 'nobody' }
   if (options.isUnloaded?.(tool.name)) return { needs: 'nobody' }
-  const decide = async (): Promise<PreparedCall> => ({
-    needs: await decideNeeds(call, tool, options.context, asksFirst),
-  })
+  const decide = async (): Promise<PreparedCall> => decideNeeds(call, tool, options.context, asksFirst)
   const timeoutMs = getDecisionTimeout(tool, options.defaultTimeoutMs)
   if (timeoutMs === 0) return decide()
   const timedOut = (): PreparedCall => ({ needs: 'nobody', approvalTimedOut: true })
@@ -78,20 +139,31 @@ async function decideNeeds(
   tool: Tool,
   context: unknown,
   asksFirst: boolean,
-): Promise<CallNeeds> {
+): Promise<PreparedCall> {
   const parsed = await parseArguments(tool, call.function.arguments)
-  if (!parsed.ok) return 'nobody'
-  if (tool.client) return 'client'
-  return asksFirst || (await needsPerson(tool, parsed.input, context)) ? 'approval' : 'nobody'
+  if (!parsed.ok) return { needs: 'nobody' }
+  if (tool.client) return { needs: 'client' }
+  const asked = await askTool(tool, parsed.input, context)
+  const decisions = typeof asked === 'object' ? { decisions: [asked] } : {}
+  if (typeof asked === 'object' && asked.decision === 'deny') return { needs: 'nobody', ...decisions }
+  const asks = asksFirst || (typeof asked === 'object' ? asked.decision === 'ask' : asked)
+  return { needs: asks ? 'approval' : 'nobody', ...decisions }
 }
 
-/** Whether a call with this validated input needs approval. */
+/** Whether a call with this validated input needs approval. Denied calls count as such. */
 export async function needsPerson(tool: Tool, input: unknown, context: unknown): Promise<boolean> {
+  const asked = await askTool(tool, input, context)
+  return typeof asked === 'object' ? asked.decision !== 'allow' : asked
+}
+
+/** The answer of `needsApproval`: whether it asks, or a whole decision. */
+async function askTool(tool: Tool, input: unknown, context: unknown): Promise<boolean | PolicyVerdict> {
   if (typeof tool.needsApproval === 'boolean') return tool.needsApproval
   try {
     const answer: unknown = await tool.needsApproval(input, { context })
+    const decision = readDecision(answer)
     // Anything but `false` asks, so that a predicate that returns nothing does not approve calls.
-    return answer !== false
+    return decision ? { policy: 'needsApproval', ...decision } : answer !== false
   } catch {
     return true
   }

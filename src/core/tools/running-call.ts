@@ -26,7 +26,6 @@ export type RunnableCall = Pick<
   'id' | 'name' | 'arguments' | 'approvalTimedOut' | 'hosted' | 'unloaded' | 'handle' | 'questions' | 'memo'
 >
 
-/** Options shared by the calls of a batch. */
 export interface RunCallOptions {
   tools: ToolSet
   /** Default timeout in milliseconds. 0 = off. */
@@ -34,7 +33,6 @@ export interface RunCallOptions {
   /** Maximum characters of a result. */
   maxResultChars: number
   clock: Clock
-  /** The app's context object. */
   context: unknown
   runId: string
   sessionId: string

@@ -59,7 +59,6 @@ export interface ToolSet {
   /** Definitions of the tools that are not deferred. The same array until they change. */
   readonly offered: readonly ToolSpec[]
   readonly deferred: readonly Tool[]
-  /** Undefined if no tool is deferred. */
   readonly search: ToolSearch | undefined
   /** The agents of the handoffs. Undefined without handoffs. */
   readonly team: Team | undefined

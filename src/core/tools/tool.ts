@@ -5,11 +5,13 @@ import type { AgentContext } from '../../../machines/agent/context.js'
 import type { Json, JsonObject } from '../../../machines/agent/json.js'
 import type { Message, ToolCall } from '../../../machines/agent/messages.js'
 import type { AgentState, RunResult } from '../../../machines/agent/run-result.js'
+import type { Principal } from '../../../machines/agent/principal.js'
 import type { ToolTraits } from '../../../machines/agent/batch-calls.js'
 import type { SharedBudget } from '../budgets/shared-budget.js'
 import type { PriceBook } from '../prices/price-book.js'
 import type { TelemetryParent } from '../telemetry/telemetry.js'
 import type { SessionStore } from '../sessions/store/store.js'
+import type { Policy, PolicyDecision } from './policy.js'
 import type { Validate } from './input-schema.js'
 
 /**
@@ -79,12 +81,12 @@ export interface Tool<Input = unknown, Context = unknown, Name extends string = 
 type Execute<Input, Context> = Method<[input: Input, execution: ToolExecution<Context>], unknown>
 
 /**
- * Whether this call needs approval. An exception counts as yes. Annotate `context`, the app's object: `(input, {
+ * Whether this call needs approval, or a whole decision, as of a policy. An exception counts as yes. Annotate `context`, the app's object: `(input, {
  * context }: { context: App }) => …`.
  */
 export type ApprovalPredicate<Input> = Method<
   [input: Input, options: { context: unknown }],
-  boolean | Promise<boolean>
+  boolean | PolicyDecision | Promise<boolean | PolicyDecision>
 >
 
 /** Bivariant like methods, so that tools with different inputs fit one list of `Tool`. */
@@ -94,7 +96,6 @@ export interface ToolsByName {
   get(name: string): Tool | undefined
 }
 
-/** The search for deferred tools. */
 export interface ToolSearch {
   /** Position of the schemas of loaded tools, in the request's tools or in the search result. */
   readonly loading: 'append' | 'dispatch'
@@ -162,22 +163,26 @@ export interface DelegateRun {
   readonly state: AgentState
   /** Its end or its next pause. Rejects if it is refused. */
   readonly result: Promise<RunResult>
-  approve(callId: string, args: unknown, options: { fingerprint: string }): void
-  reject(callId: string, why: string, options: { fingerprint: string }): void
-  addToolOutput(callId: string, value: unknown): void
+  approve(callId: string, args: unknown, options: ChildAnswerOptions): void
+  reject(callId: string, why: string, options: ChildAnswerOptions): void
+  addToolOutput(callId: string, value: unknown, options: ChildAnswerOptions): void
   pause(): void
   resume(): void
   cancel(why: string): void
 }
 
+interface ChildAnswerOptions {
+  fingerprint: string
+  why?: string | undefined
+  by?: Principal | undefined
+}
+
 /** A call of a sub-agent and the resources of its run. */
 export interface DelegateRequest {
-  /** Name of the tool. */
   name: string
   message: string
   /** The session of the sub-agent. Stable if the call is executed again after a crash. */
   sessionId: string
-  /** The session of the run. */
   parentSessionId: string
   /** The call was started before. */
   isBegun: boolean
@@ -186,19 +191,20 @@ export interface DelegateRequest {
   actorId: string
   /** The store of the run. Without it, the sub-agent is in memory. */
   store: SessionStore | undefined
-  /** The remaining budget of the run. */
   left: BudgetRemaining
   countCached: boolean
   /** In a fork with `askFirst`, calls of the sub-agent that are not read-only also need approval. */
   askFirst: true | undefined
+  /** The authors of the words of the run. */
+  requesters: readonly Principal[] | undefined
+  /** The policies of the run, and the names that lead to the sub-agent. */
+  policiesAbove: { policies: readonly Policy[]; path: readonly string[] } | undefined
   prices: PriceBook
   /** Shared budgets of the run, if any. */
   budgets: readonly SharedBudget[] | undefined
   depth: number
   maxDepth: number
-  /** The app's context object. */
   context: unknown
-  /** The parent for telemetry. */
   above: TelemetryParent | undefined
   /** Whether the result is no longer needed. */
   isUnwanted: () => boolean

@@ -39,7 +39,6 @@ export function isEventStream({ headers }: Response): boolean {
   return headers.get('content-type')?.toLowerCase().startsWith('text/event-stream') === true
 }
 
-/** Counts all bytes. */
 function createTotalCounter(): (chunk: Uint8Array) => number {
   let total = 0
   return (chunk) => (total += chunk.length)

@@ -57,8 +57,8 @@ export async function followTask(
   try {
     if (first) tell(first)
     /** Questions that the server may repeat until it has accepted the answers. */
-    let given = call.given.inputResponses ?? {}
-    const refusal = Object.keys(given).length > 0 ? await giveAnswers(taskId, following) : undefined
+    let answers = call.continuation.inputResponses ?? {}
+    const refusal = Object.keys(answers).length > 0 ? await giveAnswers(taskId, following) : undefined
     // The response that created the task has no result.
     if (first?.status === 'working') await waitOn(systemClock, limit.cut(first.pollMs), signal)
     /* oxlint-disable no-await-in-loop -- one question after the other */
@@ -71,14 +71,17 @@ export async function followTask(
       if (status === 'cancelled') throw new ToolError('failed', `${name} has cancelled the task.`)
       if (status === 'input_required') {
         const { inputRequests = {} } = state
-        const isNew = Object.keys(inputRequests).some((key) => !Object.hasOwn(given, key))
+        const isNew = Object.keys(inputRequests).some((key) => !Object.hasOwn(answers, key))
         // The older form requests input over the connection while the result is requested.
         if (state.inputRequests === undefined)
           return await ask('tasks/result', taskId, following, { timeoutMs: 0 })
         // A person is asked again, up to the limit of any call.
         if (isNew || refusal !== undefined || looks >= maxStaleLooks)
-          return { resultType: 'input_required', inputRequests: explainAgain(inputRequests, given, refusal) }
-      } else given = {}
+          return {
+            resultType: 'input_required',
+            inputRequests: explainAgain(inputRequests, answers, refusal),
+          }
+      } else answers = {}
       const fault = limit.findFault()
       if (fault !== undefined) {
         cancel()
@@ -139,10 +142,10 @@ class TaskLimit {
 
 /** Sends the answers. Returns why the server refuses them. */
 async function giveAnswers(taskId: string, following: TaskFollowing): Promise<string | undefined> {
-  const { signal, given } = following.call
+  const { signal, continuation } = following.call
   try {
     await ask('tasks/update', taskId, following, {
-      params: { inputResponses: given.inputResponses } as JsonObject,
+      params: { inputResponses: continuation.inputResponses } as JsonObject,
     })
     return undefined
   } catch (error) {
@@ -154,7 +157,7 @@ async function giveAnswers(taskId: string, following: TaskFollowing): Promise<st
 /** The questions of a task, with the reason for each refused answer. */
 function explainAgain(
   inputRequests: JsonObject,
-  given: Readonly<Record<string, unknown>>,
+  answers: Readonly<Record<string, unknown>>,
   refusal: string | undefined,
 ): JsonObject {
   if (refusal === undefined) return inputRequests
@@ -162,7 +165,7 @@ function explainAgain(
     Object.entries(inputRequests).map(([key, request]) => {
       const params = readProperty(request, 'params')
       const message = readProperty(params, 'message')
-      if (!Object.hasOwn(given, key) || typeof message !== 'string') return [key, request]
+      if (!Object.hasOwn(answers, key) || typeof message !== 'string') return [key, request]
       const why = `[The last answer was refused: ${quoteText(refusal)}] ${message}`
       return [key, { ...(request as JsonObject), params: { ...(params as JsonObject), message: why } }]
     }),

@@ -51,9 +51,9 @@ export async function createHttpWire(
 
   const fetchForSignIn = signIn?.fetch ?? createSignInFetch(address)
 
-  const ask = async (to: string | URL, given: RequestInit = {}): Promise<Response> => {
-    if (!isForServer(address, to, given)) return fetchForSignIn(to, given)
-    const init = { ...given, headers: addHeaders(given.headers, headers) }
+  const ask = async (to: string | URL, requestInit: RequestInit = {}): Promise<Response> => {
+    if (!isForServer(address, to, requestInit)) return fetchForSignIn(to, requestInit)
+    const init = { ...requestInit, headers: addHeaders(requestInit.headers, headers) }
     if (init.method === 'GET') {
       const response = await fetch(to, init).catch((error: unknown) => {
         if (init.signal?.aborted !== true) countFailure()
@@ -154,10 +154,10 @@ function isForServer(address: URL, to: string | URL, { headers, body }: RequestI
 
 /** Headers of the SDK take precedence. */
 export function addHeaders(
-  given: RequestInit['headers'],
+  headersInit: RequestInit['headers'],
   more: Readonly<Record<string, string>> = {},
 ): Headers {
-  const headers = new Headers(given)
+  const headers = new Headers(headersInit)
   for (const [name, value] of Object.entries(more)) if (!headers.has(name)) headers.set(name, value)
   return headers
 }
@@ -195,9 +195,9 @@ export async function createSseWire(
 
   const fetchForSignIn = signIn?.fetch ?? createSignInFetch(address)
 
-  const ask = async (to: string | URL, given: RequestInit = {}): Promise<Response> => {
-    if (!isForServer(address, to, given)) return fetchForSignIn(to, given)
-    const init = { ...given, headers: addHeaders(given.headers, headers) }
+  const ask = async (to: string | URL, requestInit: RequestInit = {}): Promise<Response> => {
+    if (!isForServer(address, to, requestInit)) return fetchForSignIn(to, requestInit)
+    const init = { ...requestInit, headers: addHeaders(requestInit.headers, headers) }
     const response = await fetch(to, init).catch((error: unknown) => {
       onLost({ reason: `cannot be reached (${describeError(error)})`, transient: true })
       throw error

@@ -23,7 +23,7 @@ import {
   type WireEvents,
 } from './server-wire.js'
 import { createHttpWire, createSseWire } from './http-wire.js'
-import type { InputGiven } from './elicitation/asking-call.js'
+import type { CallContinuation } from './elicitation/asking-call.js'
 import type { CheckedMcpOptions } from './mcp-options.js'
 import { cutText, stripInvisible } from './plain-text.js'
 import type { SignIn } from './sign-in/sign-in.js'
@@ -49,7 +49,7 @@ export interface McpCall {
   /** Stores the handle in the log; undefined without a log. */
   keepHandle: ((handle: Json) => Promise<void>) | undefined
   /** The answers to the server's input requests, and its state. */
-  given: InputGiven
+  continuation: CallContinuation
   /** Called when the call becomes a task, because the task's requests have separate timeouts. */
   stopTimer: () => void
 }
@@ -298,11 +298,17 @@ function findTasks(client: Client, isModern: boolean): McpConnection['tasks'] {
 /** Results of older revisions are accepted unchecked, because the SDK validates only results of the newer one. */
 async function requestCall(
   client: Client,
-  { name, args, inputSchema, isTask, key, given }: McpCall,
+  { name, args, inputSchema, isTask, key, continuation }: McpCall,
   options: RequestOptions,
   isModern: boolean,
 ): Promise<JsonObject> {
-  const params = { name, arguments: args, _meta: { [keyName]: key }, ...(isTask && { task: {} }), ...given }
+  const params = {
+    name,
+    arguments: args,
+    _meta: { [keyName]: key },
+    ...(isTask && { task: {} }),
+    ...continuation,
+  }
   if (!isModern) return client.request({ method: 'tools/call', params }, anyResult, options)
   // The SDK reads from the schema which arguments are sent as headers.
   const toolDefinition = { name, inputSchema } as Tool

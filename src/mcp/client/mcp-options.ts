@@ -191,8 +191,8 @@ export function checkMcpOptions(input: unknown): CheckedMcpOptions {
     startTimeoutMs: 30_000,
     maxMessageBytes: 10 * 1024 * 1024,
   }
-  const given = Object.entries(input as McpOptions).filter(([, value]) => value !== undefined)
-  return { ...defaults, ...Object.fromEntries(given) } as CheckedMcpOptions
+  const defined = Object.entries(input as McpOptions).filter(([, value]) => value !== undefined)
+  return { ...defaults, ...Object.fromEntries(defined) } as CheckedMcpOptions
 }
 
 /** An MCP server for agents. Add it to an agent's `tools`. Its list may change while the agent runs. */

@@ -176,7 +176,6 @@ class ReconnectingServer implements McpServer {
     return result
   }
 
-  /** Reconnects when the connection is lost. */
   async #getConnection(): Promise<McpConnection> {
     this.#refuseWhenClosed()
     if (this.#connection?.isLost === false) return this.#connection
@@ -355,7 +354,6 @@ export class ToolNames {
     this.#prefix = fitName(server, maxPrefix).replaceAll(/^_+|_+$/g, '') || 'mcp'
   }
 
-  /** Undefined if no names are left. */
   findName(tool: string): string | undefined {
     const known = this.#names.get(tool)
     if (known !== undefined || this.#names.size === maxNames) return known

@@ -74,10 +74,10 @@ const ofProtocol = 'io.modelcontextprotocol/'
 
 /** Null if the result has only text, or exceeds the size of a request. */
 function toToolContent(content: readonly Json[], head: readonly string[]): ToolContent | null {
-  const said = content.flatMap(toParts)
-  if (said.every(({ type }) => type === 'text')) return null
+  const parts = content.flatMap(toParts)
+  if (parts.every(({ type }) => type === 'text')) return null
   try {
-    return toolContent([...head.map((text): ContentPart => ({ type: 'text', text })), ...said], {
+    return toolContent([...head.map((text): ContentPart => ({ type: 'text', text })), ...parts], {
       mediaOptional: true,
     })
   } catch {
@@ -114,8 +114,9 @@ function toPlainBase64(text: string): string {
 function toMediaPart(part: Json): ContentPart | null {
   const type = readText(part, 'type')
   const [held, key] = type === 'resource' ? [readProperty(part, 'resource'), 'blob'] : [part, 'data']
-  const given = readText(held, key) ?? ''
-  const [, addressType = '', base64 = given] = /^data:([^;,]*)(?:;[^,]*)?;base64,(.*)$/is.exec(given) ?? []
+  const encoded = readText(held, key) ?? ''
+  const [, addressType = '', base64 = encoded] =
+    /^data:([^;,]*)(?:;[^,]*)?;base64,(.*)$/is.exec(encoded) ?? []
   const named = (readText(held, 'mimeType') ?? addressType).toLowerCase().replace(/;.*/s, '').trim()
   const mediaType = typeNames[named] ?? named
   const data = toPlainBase64(base64)

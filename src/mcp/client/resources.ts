@@ -111,7 +111,6 @@ export const resourceToolName = 'resources/read'
 
 const maxListed = 200
 
-/** A tool that lists and reads the resources of a server. */
 export function createResourceTool(
   name: string,
   { server, options: { needsApproval, trustAnnotations } }: McpToolParts,

@@ -7,7 +7,6 @@ import { readProperty } from '../../core/base/json.js'
 import { ToolError } from '../../core/tools/tool-error.js'
 import { quoteText } from './plain-text.js'
 
-/** Events of a transport. */
 export interface WireEvents {
   /** The server has ended, or must not continue. */
   onLost: (reason: ServerLoss) => void
@@ -29,11 +28,9 @@ export interface ServerWire {
   readonly place: string
   /** Whether schemas can also send arguments as headers. */
   readonly hasHeaders: boolean
-  /** Timeout for the answer to the version probe. */
   readonly probeTimeoutMs: number
   /** The last output of the server as a sentence, or ''. */
   getLastOutput(): string
-  /** Explains an error, as a sentence. */
   explain(error: unknown): string | undefined
   /** Ends the session at a server that is still connected. Never rejects. */
   shutDown(): Promise<void>

@@ -44,11 +44,9 @@ export interface TaskState {
   status: string
   /** For people. */
   message: string | undefined
-  /** The poll interval. */
   pollMs: number
   /** Milliseconds from creation, or null for no limit. */
   ttlMs: number | null
-  /** Changes with each update. */
   updatedAt: string | undefined
   /** Only in the extension. */
   result: JsonObject | undefined
@@ -56,7 +54,6 @@ export interface TaskState {
   inputRequests: JsonObject | undefined
 }
 
-/** Undefined if the call has a result. */
 export function findTask(result: JsonObject): TaskState | undefined {
   const task = readProperty(readProperty(result, '_meta'), taskKey) ?? result['task']
   const state = readTask(task)

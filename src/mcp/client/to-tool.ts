@@ -97,9 +97,9 @@ export function toTool(
     execute: async (args, execution) => {
       const { idempotencyKey: key, handle, progress } = execution
       let isKept = handle !== undefined
-      const keepHandle = (kept: Json): Promise<void> => {
+      const keepHandle = (newHandle: Json): Promise<void> => {
         isKept = true
-        return execution.keepHandle?.(kept) ?? Promise.resolve()
+        return execution.keepHandle?.(newHandle) ?? Promise.resolve()
       }
       let reports = 0
       const result = await makeAskingCall({
@@ -114,7 +114,8 @@ export function toTool(
         isRepeatable: () => readOnly || idempotent || isKept,
         timeoutMs,
         timeoutError: () => createSilenceError(server, timeoutMs),
-        make: (made) => call({ name: toolName, inputSchema, args, isTask, key, handle, keepHandle, ...made }),
+        make: (watch) =>
+          call({ name: toolName, inputSchema, args, isTask, key, handle, keepHandle, ...watch }),
       })
       if (result instanceof Ask) return result
       const value = readResult(result)

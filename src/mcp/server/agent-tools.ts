@@ -80,17 +80,17 @@ const toolKeys = [
  */
 export function createAgentTools(
   agents: Agents,
-  given: Readonly<Record<string, McpAgentTool>> = {},
+  options: Readonly<Record<string, McpAgentTool>> = {},
 ): Map<string, AgentTool> {
-  const strange = Object.keys(given).find((name) => !agents.names.includes(name))
+  const strange = Object.keys(options).find((name) => !agents.names.includes(name))
   if (strange !== undefined)
     throw refuse(`tools.${strange}`, `There is no agent '${strange}'. There are: ${agents.names.join(', ')}.`)
-  return new Map(agents.names.map((name) => [name, createAgentTool(name, given[name] ?? {})]))
+  return new Map(agents.names.map((name) => [name, createAgentTool(name, options[name] ?? {})]))
 }
 
-function createAgentTool(name: string, given: McpAgentTool): AgentTool {
-  const { title, description, input, toMessage, task = true } = given
-  expectKnownOptions(`mcpServer, tools.${name}`, given, toolKeys)
+function createAgentTool(name: string, options: McpAgentTool): AgentTool {
+  const { title, description, input, toMessage, task = true } = options
+  expectKnownOptions(`mcpServer, tools.${name}`, options, toolKeys)
   for (const [key, text] of Object.entries({ title, description }))
     if (text !== undefined && typeof text !== 'string')
       throw refuse(`tools.${name}.${key}`, `${key} of the tool '${name}' is a text.`)
@@ -139,8 +139,8 @@ function readRequest(name: string, value: unknown): ToolRequest {
 }
 
 function expectObject(name: string, value: unknown): Record<string, unknown> {
-  const given = value ?? {}
-  if (typeof given === 'object' && !Array.isArray(given)) return given as Record<string, unknown>
+  const object = value ?? {}
+  if (typeof object === 'object' && !Array.isArray(object)) return object as Record<string, unknown>
   throw refuseInput(`The arguments of '${name}' must be a JSON object.`, name)
 }
 

@@ -135,7 +135,13 @@ export async function serveMcpStdio(options: McpStdioOptions): Promise<McpStdioS
   const checked = checkServerOptions('serveMcpStdio', { ...others, answerCommand, authorize: 'none' })
   const desk = new TaskDesk(checked)
   const [sdk, stdio] = await Promise.all([loadServerSdk(), loadStdioSdk()])
-  const grant: AccessGrant = { prefix: '', context: undefined, tags: undefined, mayContinue: true }
+  const grant: AccessGrant = {
+    prefix: '',
+    context: undefined,
+    tags: undefined,
+    by: undefined,
+    mayContinue: true,
+  }
   const reserved = stdout === undefined ? reserveStdout() : null
   const connection = stdio.serveStdio(
     ({ era }) => createProtocolServer({ sdk, desk, options: checked, grant, era }),

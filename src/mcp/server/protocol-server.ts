@@ -14,7 +14,6 @@ const tasksExtension = 'io.modelcontextprotocol/tasks'
 /** A key in `_meta` of a call. The same key starts the same task. */
 const keyName = 'statewright/key'
 
-/** Serves one connection, or one request. */
 export interface ServedConnection {
   sdk: typeof ServerSdk
   desk: TaskDesk
@@ -89,9 +88,9 @@ async function callTool(
     return { content: [{ type: 'text', text: error.message }], isError: true }
   }
   if (tool.mayBeTask && hasTasks(served, context)) {
-    const standing = await desk.look(id, grant, { continues: true })
-    if (standing === null) throw unknownTaskError(sdk, id)
-    return { resultType: 'task', ...toWireTask(standing, options) }
+    const task = await desk.look(id, grant, { continues: true })
+    if (task === null) throw unknownTaskError(sdk, id)
+    return { resultType: 'task', ...toWireTask(task, options) }
   }
   const { signal } = context.mcpReq
   const stopProgress = tellProgress(desk, id, grant, context)
@@ -101,8 +100,8 @@ async function callTool(
     stopProgress()
     // A client without a session or a key cannot return to the task.
     const isLost = signal.aborted && key === undefined && params.arguments?.['session'] === undefined
-    const standing = isLost ? await desk.look(id, grant, { continues: false }) : null
-    if (standing) await desk.cancel(standing, grant, 'The client has left.')
+    const task = isLost ? await desk.look(id, grant, { continues: false }) : null
+    if (task) await desk.cancel(task, grant, 'The client has left.')
   }
 }
 
@@ -115,22 +114,22 @@ async function settleCall(
 ): Promise<CallResult> {
   const { sdk, desk, options, grant } = served
   const { signal, inputResponses } = context.mcpReq
-  let standing = await desk.settle(id, grant, signal)
-  if (standing === null) throw unknownTaskError(sdk, id)
+  let task = await desk.settle(id, grant, signal)
+  if (task === null) throw unknownTaskError(sdk, id)
   let faults = new Map<string, string>()
-  if (standing.status === 'input_required' && inputResponses !== undefined) {
-    const answered = await desk.answer(standing, inputResponses, grant)
-    if (answered.left.size > 0) return describeWaiting(standing, options)
+  if (task.status === 'input_required' && inputResponses !== undefined) {
+    const answered = await desk.answer(task, inputResponses, grant)
+    if (answered.left.size > 0) return describeWaiting(task, options)
     ;({ faults } = answered)
-    standing = (await desk.settle(id, grant, signal)) ?? standing
+    task = (await desk.settle(id, grant, signal)) ?? task
   }
-  if (standing.result !== null) return { ...standing.result }
-  const inputRequests = canAsk(served, server, context) ? createInputRequests(standing, faults) : null
-  if (inputRequests === null) return describeWaiting(standing, options)
+  if (task.result !== null) return { ...task.result }
+  const inputRequests = canAsk(served, server, context) ? createInputRequests(task, faults) : null
+  if (inputRequests === null) return describeWaiting(task, options)
   return {
     resultType: 'input_required',
     inputRequests,
-    requestState: JSON.stringify({ task: standing.id, seal: standing.seal }),
+    requestState: JSON.stringify({ task: task.id, seal: task.seal }),
   }
 }
 
@@ -139,10 +138,10 @@ function createInputRequests(
   { questions }: StandingTask,
   faults: ReadonlyMap<string, string> = new Map(),
 ): Record<string, unknown> | null {
-  const asked = questions.filter(({ fitsForm }) => fitsForm)
-  if (asked.length === 0) return null
+  const shown = questions.filter(({ fitsForm }) => fitsForm)
+  if (shown.length === 0) return null
   return Object.fromEntries(
-    asked.map((question) => [question.key, toInputRequest(question, faults.get(question.key))]),
+    shown.map((question) => [question.key, toInputRequest(question, faults.get(question.key))]),
   )
 }
 
@@ -151,7 +150,7 @@ function addTaskMethods(server: ServerSdk.Server, served: ServedConnection): voi
   const withTask = async (
     context: Context,
     { taskId }: { taskId: string },
-    act: (standing: StandingTask) => Promise<Record<string, unknown>>,
+    act: (task: StandingTask) => Promise<Record<string, unknown>>,
     continues = false,
   ): Promise<Record<string, unknown>> => {
     if (!hasTasks(served, context))
@@ -160,18 +159,18 @@ function addTaskMethods(server: ServerSdk.Server, served: ServedConnection): voi
         `Declare the extension ${tasksExtension} in the client capabilities of the request.`,
       )
     try {
-      const standing = await desk.look(taskId, grant, { continues })
-      if (standing === null) throw unknownTaskError(sdk, taskId)
-      return await act(standing)
+      const task = await desk.look(taskId, grant, { continues })
+      if (task === null) throw unknownTaskError(sdk, taskId)
+      return await act(task)
     } catch (error) {
       throw toProtocolError(served, error)
     }
   }
   server.setRequestHandler('tasks/get', { params: taskParams.get }, (params, context) =>
-    withTask(context, params, (standing) => Promise.resolve(toDetailedTask(standing, served, context)), true),
+    withTask(context, params, (task) => Promise.resolve(toDetailedTask(task, served, context)), true),
   )
   server.setRequestHandler('tasks/update', { params: taskParams.update }, (params, context) =>
-    withTask(context, params, async (standing) => {
+    withTask(context, params, async (task) => {
       // The SDK separates the answers of a client from the other parameters.
       const responses = params.inputResponses ?? context.mcpReq.inputResponses
       if (responses === undefined)
@@ -179,7 +178,7 @@ function addTaskMethods(server: ServerSdk.Server, served: ServedConnection): voi
           sdk.ProtocolErrorCode.InvalidParams,
           'tasks/update needs inputResponses, an object.',
         )
-      const { faults } = await desk.answer(standing, responses, grant)
+      const { faults } = await desk.answer(task, responses, grant)
       const [fault] = faults
       if (fault)
         throw new sdk.ProtocolError(
@@ -190,8 +189,8 @@ function addTaskMethods(server: ServerSdk.Server, served: ServedConnection): voi
     }),
   )
   server.setRequestHandler('tasks/cancel', { params: taskParams.get }, (params, context) =>
-    withTask(context, params, async (standing) => {
-      await desk.cancel(standing, grant)
+    withTask(context, params, async (task) => {
+      await desk.cancel(task, grant)
       return {}
     }),
   )
@@ -216,15 +215,15 @@ function toWireTask(
 const longestAbout = 4000
 
 function toDetailedTask(
-  standing: StandingTask,
+  current: StandingTask,
   served: ServedConnection,
   context: Context,
 ): Record<string, unknown> {
-  const { status, result } = standing
-  const task = toWireTask(standing, served.options)
+  const { status, result } = current
+  const task = toWireTask(current, served.options)
   if (status === 'completed') return { ...task, result: { resultType: 'complete', ...result } }
   if (status !== 'input_required') return task
-  const inputRequests = canElicit(getDeclared(context)) ? createInputRequests(standing) : null
+  const inputRequests = canElicit(getDeclared(context)) ? createInputRequests(current) : null
   if (inputRequests !== null) return { ...task, inputRequests }
   // A person answers elsewhere, and the client keeps polling.
   return { ...task, status: 'working' }

@@ -14,7 +14,6 @@ export type Question = {
   fitsForm: boolean
 } & ({ kind: 'call'; call: PendingCall } | { kind: 'pause' })
 
-/** An elicitation in form mode. */
 export interface InputRequest {
   method: 'elicitation/create'
   params: { mode: 'form'; message: string; requestedSchema: RequestedSchema }
@@ -55,7 +54,7 @@ function createCallKey({ callId, fingerprint, messageId = '' }: PendingCall): st
 const maxShownChars = 20_000
 
 function describeCall(call: PendingCall): Pick<Question, 'about' | 'fitsForm'> {
-  const { needs, interrupted, path, elicitation } = call
+  const { needs, interrupted, path, elicitation, reason } = call
   const name = formatCallPath(call)
   if (elicitation) {
     const { server, message, url } = elicitation
@@ -67,9 +66,10 @@ function describeCall(call: PendingCall): Pick<Question, 'about' | 'fitsForm'> {
   const shown = fitsForm ? full : `${full.length} characters, too many for this form`
   const by = path ? ' in a sub-agent' : ''
   const doubt = interrupted ? ' It was interrupted and may already have had its effect.' : ''
+  const why = reason === undefined ? '' : ` ${showText(reason)}`
   const about =
     needs === 'approval'
-      ? `The agent wants to call ${name}(${shown})${by}.${doubt}`
+      ? `The agent wants to call ${name}(${shown})${by}.${why}${doubt}`
       : `The agent needs the result of ${name}(${shown})${by}, which must run on your side.${doubt}`
   return { about, fitsForm }
 }
@@ -137,9 +137,9 @@ export function readFormAnswer(question: Question, given: unknown): FormAnswer {
   const call = nameCall(question.call)
   if (question.call.needs === 'approval') {
     const { confirm, why } = form
-    if (confirm === true) return { message: { type: 'approve', ...call } }
-    if (confirm !== false) return { fault: 'confirm is true to approve the call, or false to reject it.' }
     const reason = typeof why === 'string' && why.trim() !== '' ? { why } : {}
+    if (confirm === true) return { message: { type: 'approve', ...call, ...reason } }
+    if (confirm !== false) return { fault: 'confirm is true to approve the call, or false to reject it.' }
     return { message: { type: 'reject', ...call, ...reason } }
   }
   const { elicitation } = question.call

@@ -43,7 +43,6 @@ export interface StandingTask extends Task, TaskView {
   seal: string
 }
 
-/** A call that starts a task. */
 export interface TaskCall extends ToolRequest {
   agent: string
   /** The idempotency key of the request. */
@@ -95,7 +94,7 @@ export class TaskDesk {
     const turn = (folded?.runs ?? 0) + 1
     const task = toTask(named, session, turn)
     const input = [{ content: message, clientId: formatClientId(createCallName(session, call), turn) }]
-    await this.#start(task, { input, agent, ...(grant.tags && { tags: grant.tags }) }, grant)
+    await this.#start(task, { input, agent, by: grant.by, ...(grant.tags && { tags: grant.tags }) }, grant)
     // Another call may have started this turn in the meantime.
     const begun = await this.#read(session)
     const own = begun && findTurn(begun, call, session)
@@ -206,7 +205,7 @@ export class TaskDesk {
       const read = readFormAnswer(question, given[question.key])
       if (read === 'left') left.add(question.key)
       else if ('fault' in read) faults.set(question.key, read.fault)
-      else isTold = (await this.#tell(session, read.message, question)) || isTold
+      else isTold = (await this.#tell(session, { ...read.message, by: grant.by }, question)) || isTold
     }
     /* oxlint-enable no-await-in-loop */
     if (isTold) void this.#work(session, grant)
@@ -215,7 +214,7 @@ export class TaskDesk {
 
   async cancel({ session, status }: StandingTask, grant: AccessGrant, why?: string): Promise<void> {
     if (status === 'completed' || status === 'cancelled') return
-    await this.#tell(session, { type: 'cancel', ...(why !== undefined && { why }) })
+    await this.#tell(session, { type: 'cancel', ...(why !== undefined && { why }), by: grant.by })
     // No process runs the session, so its inbox must be read here.
     void this.#work(session, grant)
   }

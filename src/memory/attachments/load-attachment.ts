@@ -193,7 +193,6 @@ interface MediaType {
   /** Without parameters, in lower case. */
   mimeType: string
   kind: TextKind
-  /** The `charset` parameter. */
   charset: string | undefined
   /** The origin, because a name is less reliable than an explicit type. */
   from: 'mimeType' | 'name' | 'Content-Type'

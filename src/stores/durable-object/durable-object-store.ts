@@ -2,25 +2,14 @@ import { createId } from '../../core/base/platform.js'
 import { systemClock, toWholeTime } from '../../core/base/clock.js'
 import { ConfigError, StatewrightError } from '../../core/base/errors.js'
 import { expectArgument, objectRule } from '../../core/base/values.js'
+import { parseSummary } from '../../core/sessions/store/session-title.js'
+import type { LogRecord, SyncSessionStore } from '../../core/sessions/store/store.js'
+import { StoreError } from '../../core/sessions/store/store-error.js'
 import {
-  checkListOptions,
-  compareListed,
-  isListed,
-  resolveRange,
-} from '../../core/sessions/store/list-options.js'
-import { checkSessionId } from '../../core/sessions/store/session-id.js'
-import { parseSummary, withTitle } from '../../core/sessions/store/session-title.js'
-import { changeMarks, parseMarks } from '../../core/sessions/store/step-marks.js'
-import type { Lease, ListedSession, LogRecord, SyncSessionStore } from '../../core/sessions/store/store.js'
-import {
-  checkFollows,
-  checkRecords,
-  getExpiry,
-  leaseLostError,
-  sessionBusyError,
-  StoreError,
-  unknownSessionError,
-} from '../../core/sessions/store/store-error.js'
+  createTableStore,
+  type SessionRow,
+  type SessionTable,
+} from '../../core/sessions/store/table-store.js'
 import {
   createTableTimers,
   compareTimes,
@@ -36,7 +25,6 @@ export interface DurableObjectStoreOptions {
   now?: () => number
 }
 
-/** Minimum delay of the alarm. */
 const soonestMs = 10
 /**
  * Minimum delay after the alarm has fired. An alarm set to the time at which it fires is dropped, and the object's
@@ -93,153 +81,11 @@ export function durableObjectStore(options: DurableObjectStoreOptions): SyncSess
     return value
   }
 
-  const findHolder = ({ lease }: ObjectSession): string | null =>
-    lease?.instance === instance && lease.expiresAt > now() ? lease.holder : null
-
-  /** The session for which this is the latest lease, expired or not. */
-  const findOwned = ({ sessionId, token }: Lease): ObjectSession | null => {
-    const row = tables.session(sessionId)
-    return row?.lease?.token === token ? row : null
-  }
-
-  const toListed = (row: ObjectSession): ListedSession => {
-    const { id, createdAt, updatedAt, head, summary, title, marks } = row
-    const shown = withTitle(parseSummary(summary), title)
-    return { id, createdAt, updatedAt, head, summary: shown, holder: findHolder(row), ...parseMarks(marks) }
-  }
-
   return {
-    acquire(id, { holder, ttlMs }) {
-      const sessionId = checkSessionId(id)
-      return write(() => {
-        const row = tables.session(sessionId) ?? { ...newSession, id: sessionId }
-        const busy = findHolder(row)
-        if (busy !== null) throw sessionBusyError(sessionId, busy)
-        const lease = { token: createId(), holder, expiresAt: getExpiry(now(), ttlMs) }
-        tables.putSession({ ...row, lease: { ...lease, instance } })
-        return { ...lease, sessionId, inbox: tables.findLastMessage(sessionId), head: row.head }
-      })
-    },
-
-    renew: (lease, ttlMs) =>
-      write(() => {
-        const expiresAt = getExpiry(now(), ttlMs)
-        const row = findOwned(lease)
-        if (!row?.lease) throw leaseLostError(lease)
-        tables.putSession({ ...row, lease: { ...row.lease, expiresAt } })
-        return { ...lease, expiresAt }
-      }),
-
-    release: (lease) =>
-      write(() => {
-        const row = findOwned(lease)
-        if (row === null) return { inbox: 0 }
-        const inbox = tables.findLastMessage(row.id)
-        if (row.head === 0) tables.removeSession(row.id)
-        else tables.putSession({ ...row, lease: null })
-        return { inbox }
-      }),
-
-    append(lease, records, summary, { release = false } = {}) {
-      const { sessionId } = lease
-      checkRecords(sessionId, records)
-      return write(() => {
-        const time = now()
-        const row = findOwned(lease)
-        if (!row?.lease || row.lease.expiresAt <= time) throw leaseLostError(lease)
-        checkFollows(sessionId, records, row.head)
-        for (const record of records) tables.addItem(sessionId, 'record', record)
-        const head = row.head + records.length
-        const released = release && head > 0
-        tables.putSession({
-          ...row,
-          createdAt: row.head === 0 ? time : row.createdAt,
-          updatedAt: time,
-          head,
-          ...(summary && { summary: JSON.stringify(summary) }),
-          ...(released && { lease: null }),
-        })
-        return { inbox: tables.findLastMessage(sessionId), ...(released && { released }) }
-      })
-    },
-
-    read(sessionId, range) {
-      const whole = resolveRange(range)
-      if (whole === null) return []
-      const { from, to } = whole
-      return use(() => {
-        const first = from === 'snapshot' ? tables.findSnapshot(sessionId, to) : from
-        return tables.items(sessionId, 'record', first, to) as LogRecord[]
-      })
-    },
-
-    get(sessionId) {
-      const row = use(() => tables.session(sessionId))
-      return row && row.head > 0 ? toListed(row) : null
-    },
-
-    list(options) {
-      const listing = checkListOptions(options)
-      return use(() => tables.sessions())
-        .filter(({ head }) => head > 0)
-        .map(toListed)
-        .filter((listed) => isListed(listing, listed))
-        .sort(compareListed)
-        .slice(0, listing.limit)
-    },
-
-    delete: (sessionId) =>
-      write(() => {
-        const row = tables.session(sessionId)
-        if (row === null) return false
-        const busy = findHolder(row)
-        if (busy !== null) throw sessionBusyError(sessionId, busy)
-        tables.removeSession(sessionId)
-        return row.head > 0
-      }),
-
-    setTitle: (sessionId, title) =>
-      write(() => {
-        const row = tables.session(sessionId)
-        if (row === null || row.head === 0) return false
-        tables.putSession({ ...row, title })
-        return true
-      }),
-
-    setMark: (sessionId, seq, mark) =>
-      write(() => {
-        const row = tables.session(sessionId)
-        if (row === null || seq < 1 || seq > row.head) return false
-        tables.putSession({ ...row, marks: changeMarks(row.marks, seq, mark) })
-        return true
-      }),
+    ...createTableStore({ table: tables, now, instance, use, write }),
 
     close() {
       isClosed = true
-    },
-
-    inbox: {
-      put: (sessionId, text) =>
-        write(() => {
-          const row = tables.session(sessionId)
-          if (row === null || row.head === 0) throw unknownSessionError(sessionId)
-          const message = row.lastMessage + 1
-          tables.putSession({ ...row, lastMessage: message })
-          tables.addItem(sessionId, 'message', { seq: message, at: now(), type: '', data: text, check: '' })
-          return { message, holder: findHolder(row) }
-        }),
-
-      read: (sessionId, after = 0) =>
-        use(() => tables.items(sessionId, 'message', after + 1)).map(({ seq, at, data }) => ({
-          message: seq,
-          at,
-          text: data,
-        })),
-
-      remove: (sessionId, messages) =>
-        write(() => {
-          for (const message of messages) tables.removeMessage(sessionId, message)
-        }),
     },
 
     timers: {
@@ -254,17 +100,6 @@ export function durableObjectStore(options: DurableObjectStoreOptions): SyncSess
       move: (step) => writeTimers(() => timers.move(step)),
     },
   }
-}
-
-const newSession = {
-  createdAt: 0,
-  updatedAt: 0,
-  head: 0,
-  lastMessage: 0,
-  summary: null,
-  title: null,
-  marks: null,
-  lease: null,
 }
 
 function checkOptions(options: DurableObjectStoreOptions): DurableObjectStoreOptions {
@@ -303,23 +138,6 @@ export interface ObjectStorage {
   deleteAlarm(): Promise<void>
 }
 
-/** A session's row. */
-interface ObjectSession {
-  id: string
-  createdAt: number
-  updatedAt: number
-  head: number
-  /** Number of messages put into the inbox. */
-  lastMessage: number
-  /** JSON. */
-  summary: string | null
-  title: string | null
-  /** JSON. */
-  marks: string | null
-  /** The latest lease. `instance` is the object instance that holds it. */
-  lease: { token: string; holder: string; instance: string; expiresAt: number } | null
-}
-
 /** A numbered text, which is a log record or an inbox message. */
 type Item = Pick<LogRecord, 'seq' | 'at' | 'data' | 'check'> & { type: string }
 type Kind = 'record' | 'message'
@@ -337,60 +155,77 @@ const tablesSql = `
   CREATE TABLE IF NOT EXISTS statewright_timers (id TEXT PRIMARY KEY, at INTEGER NOT NULL, data TEXT NOT NULL) STRICT;
 `
 
+interface ObjectTables {
+  timers: TimerTable
+  /** Time of the first timer, or null. A timer due at `past` counts as due at `then`. */
+  findFirstTime(past: number, then: number): number | null
+}
+
 /** Opens the tables, and creates missing ones. */
-function openTables({ sql }: ObjectStorage) {
+function openTables({ sql }: ObjectStorage): SessionTable & ObjectTables {
   const run = <Row>(query: string, ...values: Value[]): Row[] => sql.exec(query, ...values).toArray() as Row[]
   run(tablesSql)
-  const parse = ({ data }: { data: string }): ObjectSession => JSON.parse(data) as ObjectSession
+  const parse = ({ data }: { data: string }): SessionRow => {
+    const row = JSON.parse(data) as SessionRow
+    return { ...row, summary: parseSummary(row.summary) }
+  }
+  const addItem = (session: string, kind: Kind, { seq, at, type, data, check }: Item): void => {
+    splitText(data).forEach((piece, part) => {
+      const values = [session, kind, seq, part, at, type, piece, check]
+      run('INSERT INTO statewright_items VALUES (?, ?, ?, ?, ?, ?, ?, ?)', ...values)
+    })
+  }
+  const listItems = (session: string, kind: Kind, from: number, to = Number.MAX_SAFE_INTEGER): Item[] => {
+    const items: Item[] = []
+    const rows = run<Item & { part: number }>(
+      `SELECT seq, part, at, type, data, checksum AS "check" FROM statewright_items
+       WHERE session = ? AND kind = ? AND seq BETWEEN ? AND ? ORDER BY seq, part`,
+      session,
+      kind,
+      from,
+      to,
+    )
+    for (const { part, ...item } of rows) {
+      const last = items.at(-1)
+      if (part > 0 && last) last.data += item.data
+      else items.push(item)
+    }
+    return items
+  }
 
   return {
-    session: (id: string): ObjectSession | null =>
-      run<{ data: string }>('SELECT data FROM statewright_sessions WHERE id = ?', id).map(parse)[0] ?? null,
-    sessions: (): ObjectSession[] =>
-      run<{ data: string }>('SELECT data FROM statewright_sessions').map(parse),
-    putSession(row: ObjectSession) {
-      run('INSERT OR REPLACE INTO statewright_sessions (id, data) VALUES (?, ?)', row.id, JSON.stringify(row))
+    session: (id) =>
+      run<{ data: string }>('SELECT data FROM statewright_sessions WHERE id = ?', id).map(parse)[0],
+    sessions: () => run<{ data: string }>('SELECT data FROM statewright_sessions').map(parse),
+    putSession(row) {
+      const data = JSON.stringify({ ...row, summary: row.summary && JSON.stringify(row.summary) })
+      run('INSERT OR REPLACE INTO statewright_sessions (id, data) VALUES (?, ?)', row.id, data)
     },
-    removeSession(id: string) {
+    removeSession(id) {
       run('DELETE FROM statewright_items WHERE session = ?', id)
       run('DELETE FROM statewright_sessions WHERE id = ?', id)
     },
 
-    addItem(session: string, kind: Kind, { seq, at, type, data, check }: Item) {
-      splitText(data).forEach((piece, part) => {
-        const values = [session, kind, seq, part, at, type, piece, check]
-        run('INSERT INTO statewright_items VALUES (?, ?, ?, ?, ?, ?, ?, ?)', ...values)
-      })
+    addRecords(session, records) {
+      for (const record of records) addItem(session, 'record', record)
     },
-    items(session: string, kind: Kind, from: number, to = Number.MAX_SAFE_INTEGER): Item[] {
-      const items: Item[] = []
-      const rows = run<Item & { part: number }>(
-        `SELECT seq, part, at, type, data, checksum AS "check" FROM statewright_items
-         WHERE session = ? AND kind = ? AND seq BETWEEN ? AND ? ORDER BY seq, part`,
-        session,
-        kind,
-        from,
-        to,
-      )
-      for (const { part, ...item } of rows) {
-        const last = items.at(-1)
-        if (part > 0 && last) last.data += item.data
-        else items.push(item)
-      }
-      return items
-    },
-    removeMessage(session: string, message: number) {
-      const query = "DELETE FROM statewright_items WHERE session = ? AND kind = 'message' AND seq = ?"
-      run(query, session, message)
-    },
-    /** Sequence number of the last snapshot up to a record; 1 if there is none. */
-    findSnapshot(session: string, to: number): number {
+    records: (session, from, to) => listItems(session, 'record', from, to) as LogRecord[],
+    findSnapshot(session, to) {
       const query = `SELECT max(seq) AS seq FROM statewright_items
         WHERE session = ? AND kind = 'record' AND seq <= ? AND type = 'snapshot'`
       return run<{ seq: number | null }>(query, session, to)[0]?.seq ?? 1
     },
-    /** Number of the last inbox message; 0 if there is none. */
-    findLastMessage(session: string): number {
+
+    addMessage(session, { message, at, text }) {
+      addItem(session, 'message', { seq: message, at, type: '', data: text, check: '' })
+    },
+    messages: (session, after) =>
+      listItems(session, 'message', after + 1).map(({ seq, at, data }) => ({ message: seq, at, text: data })),
+    removeMessages(session, messages) {
+      const query = "DELETE FROM statewright_items WHERE session = ? AND kind = 'message' AND seq = ?"
+      for (const message of messages) run(query, session, message)
+    },
+    findLastMessage(session) {
       const query = "SELECT max(seq) AS seq FROM statewright_items WHERE session = ? AND kind = 'message'"
       return run<{ seq: number | null }>(query, session)[0]?.seq ?? 0
     },
@@ -409,9 +244,8 @@ function openTables({ sql }: ObjectStorage) {
       delete({ id }) {
         run('DELETE FROM statewright_timers WHERE id = ?', id)
       },
-    } satisfies TimerTable,
-    /** Time of the first timer, or null. A timer due at `past` counts as due at `then`. */
-    findFirstTime(past: number, then: number): number | null {
+    },
+    findFirstTime(past, then) {
       const query = 'SELECT min(CASE WHEN at > ? THEN at ELSE ? END) AS at FROM statewright_timers'
       return run<{ at: number | null }>(query, past, then)[0]?.at ?? null
     },

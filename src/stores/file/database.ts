@@ -264,5 +264,4 @@ export const selectInteger = (column: string) => `CAST(${column} AS INTEGER)`
 export const decodeText = (value: Uint8Array | null): string =>
   value === null ? '' : Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString('utf8')
 
-/** Prepares a statement. */
 export type Prepare = (sql: string) => Statement

@@ -37,20 +37,20 @@ export function createFileBudgets(
   }
 
   return {
-    reserve: (asked) =>
+    reserve: (options) =>
       write((all) => {
         const { sql } = all.budgets
         const time = now()
-        const kept = findRow(all, asked.budget)
-        if (!isInWindow(time, asked)) return refuseWindow(kept, asked, time)
-        const expired = (sql.expired.all([asked.budget, time]) as ReservationValues[]).map(toReservation)
-        const { row, changed, answer } = reserveAmount(kept, expired, asked, time)
+        const stored = findRow(all, options.budget)
+        if (!isInWindow(time, options)) return refuseWindow(stored, options, time)
+        const expired = (sql.expired.all([options.budget, time]) as ReservationValues[]).map(toReservation)
+        const { row, changed, answer } = reserveAmount(stored, expired, options, time)
         putRow(all, row)
         for (const one of changed) {
           const { reservation, windowAt, nanoUsd, tokens, expiresAt, lost } = one
-          sql.hold.run([reservation, asked.budget, windowAt, nanoUsd, tokens, expiresAt, lost])
+          sql.hold.run([reservation, options.budget, windowAt, nanoUsd, tokens, expiresAt, lost])
         }
-        sql.forget.run([asked.budget, time - forgottenMs])
+        sql.forget.run([options.budget, time - forgottenMs])
         return answer
       }),
 

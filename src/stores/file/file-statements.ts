@@ -206,7 +206,6 @@ function prepareInboxStatements(one: Prepare) {
     (rows as [Uint8Array, number][]).map(([id, inbox]) => ({ sessionId: decodeText(id), inbox }))
 
   return {
-    /** Returns the number of the message. */
     put(sessionId: string, time: number, message: string): number {
       count.run([sessionId])
       put.run([time, message, sessionId])

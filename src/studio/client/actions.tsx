@@ -93,6 +93,7 @@ function PendingCard({ call, may, isBusy, send }: PendingProps) {
         <strong>{name}</strong>
         <span>{needs === 'approval' ? 'needs your approval' : 'needs a result from you'}</span>
       </header>
+      {call.reason !== undefined && <p>{call.reason}</p>}
       {needs === 'client' && <pre tabIndex={0}>{written}</pre>}
       <label>
         <span class={needs === 'approval' ? 'sr' : ''}>

@@ -14,7 +14,7 @@ export class MomentCache {
   readonly #id: string
   readonly #latest: number | undefined
   readonly #blocks = new Map<number, Promise<PackedMoments>>()
-  readonly #kept = new Map<number, PackedMoments>()
+  readonly #loaded = new Map<number, PackedMoments>()
   readonly #read = new Map<number, MomentView>()
 
   constructor(
@@ -31,7 +31,7 @@ export class MomentCache {
   findMoment(seq: number): MomentView | null {
     const known = this.#read.get(seq)
     if (known) return known
-    const packed = this.#kept.get(toBlock(seq))
+    const packed = this.#loaded.get(toBlock(seq))
     const moment = packed ? unpackMoment(packed, seq) : null
     if (moment) this.#read.set(seq, moment)
     return moment
@@ -69,7 +69,7 @@ export class MomentCache {
     for (const at of this.#blocks.keys()) {
       if (at < toBlock(seq)) continue
       this.#blocks.delete(at)
-      this.#kept.delete(at)
+      this.#loaded.delete(at)
     }
     for (const known of this.#read.keys()) if (known >= seq) this.#read.delete(known)
   }
@@ -79,16 +79,16 @@ export class MomentCache {
   }
 
   async #fetchBlock(at: number, last: number): Promise<void> {
-    let asked = this.#blocks.get(at)
-    if (!asked) {
-      asked = this.#load(at * blockSize + 1, Math.min(last, (at + 1) * blockSize))
-      this.#blocks.set(at, asked)
+    let request = this.#blocks.get(at)
+    if (!request) {
+      request = this.#load(at * blockSize + 1, Math.min(last, (at + 1) * blockSize))
+      this.#blocks.set(at, request)
     }
     try {
-      const packed = await asked
-      if (this.#blocks.get(at) === asked) this.#kept.set(at, packed)
+      const packed = await request
+      if (this.#blocks.get(at) === request) this.#loaded.set(at, packed)
     } catch (error) {
-      if (this.#blocks.get(at) === asked) this.#blocks.delete(at)
+      if (this.#blocks.get(at) === request) this.#blocks.delete(at)
       throw error
     }
   }

@@ -1,3 +1,4 @@
+import type { DecisionKind, PolicyVerdict } from '../../../machines/agent/approvals.js'
 import type { UserGuardsOutput, UserFinding } from '../../../guards/user-state.js'
 import type { CompactionOutput } from '../../../machines/agent/fit.js'
 import {
@@ -78,6 +79,50 @@ export const handoffOutcomes = {
     ],
   }),
 } satisfies Record<string, ModelOutput>
+
+const verdict = (decision: DecisionKind, more: object = {}): PolicyVerdict => ({
+  policy: 'p',
+  decision,
+  ...more,
+})
+
+/** The decisions of policies about each call, in order. */
+function withDecisions(output: ModelOutput, ...decisions: PolicyVerdict[][]): ModelOutput {
+  return { ...output, calls: output.calls.map((call, i) => ({ ...call, decisions: decisions[i] ?? [] })) }
+}
+
+const governed = createModelOutput({ calls: [['g', 'govern', 'approval']] })
+
+export const governedOutcomes = {
+  text: modelOutcomes.text,
+  'a call that a policy asks about': withDecisions(governed, [verdict('allow'), verdict('ask')]),
+  'a call that only a shadow denies': withDecisions(governed, [
+    verdict('ask'),
+    verdict('deny', { shadow: true }),
+  ]),
+  'an allowed and a denied call': withDecisions(
+    createModelOutput({
+      calls: [
+        ['g', 'govern'],
+        ['d', 'transfer'],
+      ],
+    }),
+    [verdict('allow')],
+    [verdict('deny'), verdict('allow')],
+  ),
+  'a client call that a policy asks about': {
+    ...withDecisions(createModelOutput({ calls: [['p', 'pick', 'approval']] }), [verdict('ask')]),
+    calls: [{ id: 'p', needs: 'approval' as const, client: true as const, decisions: [verdict('ask')] }],
+  },
+} satisfies Record<string, ModelOutput>
+
+/** What policies decide about changed arguments. The last one decides nothing. */
+export const laterDecisions: Record<string, PolicyVerdict[] | undefined> = {
+  allow: [verdict('allow')],
+  ask: [verdict('ask')],
+  deny: [verdict('deny')],
+  nothing: undefined,
+}
 
 export const sleepingOutcomes = {
   text: modelOutcomes.text,

@@ -19,6 +19,7 @@ import {
   plannedConclusion,
   plannedModel,
   screenedModel,
+  governedModel,
   handingModel,
   skilledModel,
   sleepingModel,
@@ -47,6 +48,7 @@ import {
   listLeftEvents,
   listLoadEvents,
   listChildEvents,
+  listDecisionEvents,
   listHandoffEvents,
   listSkillEvents,
   listSleepEvents,
@@ -181,6 +183,16 @@ function listEvents(snapshot: SnapshotFrom<typeof agentMachine>): Events {
         ...listToolEvents(context, ['ok', 'error']),
         ...listHandoffEvents(context),
       }),
+      ...(canAnswer(value) && listAnswerEvents(context)),
+    }
+  }
+  if (isGoverned(context)) {
+    return {
+      cancel,
+      'resumed in time': resumed,
+      ...(isRequesting && governedModel),
+      ...listDecisionEvents(context),
+      ...(isExecuting(value) && listToolEvents(context, ['ok'])),
       ...(canAnswer(value) && listAnswerEvents(context)),
     }
   }
@@ -371,6 +383,10 @@ function isSleepy({ tools }: AgentContext): boolean {
 
 function isSkilled({ tools }: AgentContext): boolean {
   return tools['load_skill']?.skill === true
+}
+
+function isGoverned({ tools }: AgentContext): boolean {
+  return tools['govern'] !== undefined
 }
 
 function isRefusing({ tools }: AgentContext): boolean {

@@ -150,6 +150,14 @@ export const agentInputs: Readonly<Record<string, AgentInput>> = {
     ...createInput({ ...noRetries, limits: { maxSteps: 2 } }, { resultShields: true }),
     tools: { ...tools, transfer_to_billing: { ...createTraits(true), handoff: true } },
   },
+  'with policies': {
+    ...createInput({ ...noRetries, limits: { maxSteps: 2 } }),
+    tools: { ...tools, govern: createTraits(false) },
+  },
+  'with policies and shields': {
+    ...createInput({ ...noRetries, limits: { maxSteps: 1 } }, { callShields: true }),
+    tools: { ...tools, govern: createTraits(false) },
+  },
   'ending by a result': {
     ...createInput({ ...noRetries, limits: { maxSteps: 2, tokenBudget }, budget: { finishBatch: true } }),
     tools: { ...tools, look: { ...createTraits(true), endsRun: true } },

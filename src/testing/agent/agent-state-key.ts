@@ -1,3 +1,4 @@
+import { findStrictest } from '../../../machines/agent/approvals.js'
 import { expectArgument, objectRule } from '../../core/base/values.js'
 import type { SnapshotFrom } from 'xstate'
 import type { agentMachine } from '../../../machines/agent.machine.js'
@@ -63,6 +64,7 @@ export function serializeAgentState(snapshot: SnapshotFrom<typeof agentMachine>)
       call.started,
       call.unscreenedResult,
       call.unscreenedArguments,
+      call.decisions && [findStrictest(call), call.undecided, call.client, call.approved],
       call.unloaded,
       isInDoubt(context, call),
       call.wakeAt,

@@ -17,6 +17,7 @@ import {
   modelOutcomes,
   objectOutcomes,
   screenedOutcomes,
+  governedOutcomes,
   handoffOutcomes,
   skillOutcomes,
   sleepingOutcomes,
@@ -36,6 +37,7 @@ export const sleepingModel: Events = {
     }),
   ),
 }
+export const governedModel = createAnswerEvents('model', governedOutcomes)
 export const handingModel = createAnswerEvents('model', handoffOutcomes)
 export const skilledModel = createAnswerEvents('model', skillOutcomes)
 export const screenedModel = createAnswerEvents('model', screenedOutcomes)

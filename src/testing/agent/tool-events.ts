@@ -9,9 +9,11 @@ import {
   late,
   laterWakeTime,
   wakeTime,
+  laterDecisions,
   toolOutcomes,
   createUsage,
 } from './actor-outcomes.js'
+import type { PolicyVerdict } from '../../../machines/agent/approvals.js'
 import type { Screening, ShieldAction } from '../../../machines/agent/screening.js'
 import { listUnclearedCalls, listUnclearedInput } from '../../../machines/agent/mask-uncleared.js'
 import { createDoneActorEvent } from '../explore-options.js'
@@ -29,7 +31,6 @@ const notLoaded = { status: 'not_loaded', content: 'Its schema.', durationMs: 0 
 type ToolOutcome = keyof typeof toolOutcomes
 export const allOutcomes = Object.keys(toolOutcomes) as ToolOutcome[]
 
-/** The outcomes the active guards distinguish. */
 export function chooseOutcomes({ guardrails }: AgentConfig): ToolOutcome[] {
   if (guardrails.terminalDelegation) return ['ok', 'child out of quota']
   return ['ok', 'changed', 'error']
@@ -237,6 +238,26 @@ export function listShieldEvents(context: AgentContext): Events {
       'results withheld': stampEvent(createDoneActorEvent('resultShields', results('block'))),
     }),
   }
+}
+
+/** Policies decide edited and redacted arguments. */
+export function listDecisionEvents(context: AgentContext): Events {
+  const open = listUnclearedCalls(context)
+  if (open.length === 0) return {}
+  const decide = (decisions: PolicyVerdict[] | undefined, action: 'allow' | 'redact') =>
+    open.map((call) => ({
+      ...createScreening(action, action === 'redact' ? '{"n":0}' : call.arguments),
+      callId: call.id,
+      ...(decisions && { decisions }),
+    }))
+  return Object.fromEntries(
+    Object.entries(laterDecisions).flatMap(([name, decisions]) =>
+      (['allow', 'redact'] as const).map((action) => [
+        `calls ${action === 'redact' ? 'redacted' : 'allowed'}, policies: ${name}`,
+        stampEvent(createDoneActorEvent('callShields', decide(decisions, action))),
+      ]),
+    ),
+  )
 }
 
 export function createCallsAllowed(context: AgentContext): Events {

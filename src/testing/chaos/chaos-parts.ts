@@ -128,7 +128,6 @@ function cutLastCall(calls: ModelResponse['toolCalls']): ModelResponse['toolCall
   )
 }
 
-/** Rejects with the abort reason. */
 export function untilAborted(signal: AbortSignal): Promise<never> {
   return new Promise((_, reject) => {
     whenAborted(signal, () => reject(signal.reason as Error))

@@ -23,7 +23,6 @@ export type AgentCheckClass = (typeof agentCheckClasses)[number]
 
 export type AgentNeed = 'tool' | 'askingTool' | 'words' | 'variety'
 
-/** One check. `run` returns its observations. */
 export interface AgentCheckSpec {
   class: AgentCheckClass
   name: string
@@ -40,7 +39,6 @@ export const describeEnd = ({ state, reason, error }: RunResult): string =>
 
 export const endOf = ({ state, reason }: RunResult): string => `${state} ${reason}`
 
-/** Whether the run reports a complete answer. */
 export const isNormal = ({ state, reason }: RunResult): boolean =>
   state === 'COMPLETED' && reason === 'end_turn'
 
@@ -73,7 +71,6 @@ function noTool(what: string, unsampled: readonly string[]): string {
 
 export const say = (text = 'Done.'): Turn => ({ text })
 
-/** A call of the tool with sample input number `n`. */
 export const callOf = (tool: SampledTool, n = 0): Turn => ({
   calls: [{ name: tool.name, input: tool.input(n) }],
 })

@@ -8,20 +8,16 @@ export interface SampledTool {
   readonly name: string
   /** Whether it may run twice because it is `readOnly` or `idempotent`. */
   readonly mayRepeat: boolean
-  /** Differs by `n` if `varies`. */
   readonly input: (n: number) => JsonObject
   readonly varies: boolean
 }
 
-/** Properties of an agent that the checks depend on. */
 export interface AgentFacts {
   /** A tool that runs without approval, preferably one that must not run twice. */
   readonly tool: SampledTool | null
-  /** A tool whose calls need approval. */
   readonly askingTool: SampledTool | null
   /** The required output format or output tool, with its schema. Null: plain text. */
   readonly output: { readonly name: string; readonly schema: JsonObject } | null
-  /** Tools without a valid sample input. */
   readonly unsampled: readonly string[]
 }
 
@@ -60,11 +56,11 @@ function isPlain({ client, search, skill, defer, endsRun, maxCalls }: Tool): boo
   return !client && !search && !skill && !defer && !endsRun && maxCalls === undefined
 }
 
-async function sampleTool(tool: Tool, given: JsonObject | undefined): Promise<SampledTool | null> {
+async function sampleTool(tool: Tool, fixedInput: JsonObject | undefined): Promise<SampledTool | null> {
   const { name, parameters, readOnly, idempotent } = tool
-  const input = (n: number): JsonObject => given ?? (sampleValue(parameters, n) as JsonObject)
+  const input = (n: number): JsonObject => fixedInput ?? (sampleValue(parameters, n) as JsonObject)
   if (!(await accepts(tool, input(0)))) {
-    if (given) throw inputError(name, `tool '${name}' does not take it`)
+    if (fixedInput) throw inputError(name, `tool '${name}' does not take it`)
     return null
   }
   const varies = JSON.stringify(input(0)) !== JSON.stringify(input(1)) && (await accepts(tool, input(1)))
@@ -129,9 +125,9 @@ function sampleObject(schema: JsonObject, n: number, root: JsonObject, depth: nu
   const required = Array.isArray(schema['required']) ? schema['required'] : []
   const entries = Object.entries(properties).filter(([key]) => required.includes(key))
   // Optional properties are omitted unless they are the only way to vary the input.
-  const told = entries.length > 0 ? entries : depth === 0 ? Object.entries(properties).slice(0, 1) : []
+  const included = entries.length > 0 ? entries : depth === 0 ? Object.entries(properties).slice(0, 1) : []
   return Object.fromEntries(
-    told.map(([key, value]) => [key, isSchema(value) ? sampleValue(value, n, root, depth + 1) : null]),
+    included.map(([key, value]) => [key, isSchema(value) ? sampleValue(value, n, root, depth + 1) : null]),
   )
 }
 

@@ -28,7 +28,6 @@ import { getInternals, rebindAgent, WrappedTools } from '../rebind-agent.js'
 import type { AgentFacts } from './agent-facts.js'
 import { createScriptedModel, type Script } from './scripted-model.js'
 
-/** A call executed by a stand-in. */
 export interface Execution {
   tool: string
   input: unknown
@@ -36,7 +35,6 @@ export interface Execution {
   key: string
 }
 
-/** The behavior of a stand-in. */
 export type Behavior = (execution: Execution, signal: AbortSignal) => unknown
 
 export interface SceneOptions {
@@ -54,12 +52,10 @@ export interface SceneFaults {
   store?: FaultPlan<StoreFault>
 }
 
-/** `session` overrides the session of the scene. */
 export type SayOptions = Pick<RunOptions, 'signal' | 'limits'> & { session?: string }
 
 export const sessionId = 'checked'
 
-/** The store, the clock and the processes that run the agent in one check. */
 export class AgentScene {
   readonly facts: AgentFacts
   readonly input: string
@@ -70,12 +66,12 @@ export class AgentScene {
   readonly time = new SceneTime()
   readonly store: SessionStore
   behave: Behavior = ({ tool }) => `The result of ${tool}.`
-  readonly #given: SceneOptions
+  readonly #options: SceneOptions
   readonly #processes: AgentProcess[] = []
 
   constructor(options: SceneOptions) {
     const { facts, seed, input, context } = options
-    this.#given = options
+    this.#options = options
     this.facts = facts
     this.input = input
     this.context = context
@@ -83,13 +79,12 @@ export class AgentScene {
     this.store = memoryStore({ now: () => this.time.now() })
   }
 
-  /** A second scene, for checks that need several. */
   another(): AgentScene {
-    return new AgentScene(this.#given)
+    return new AgentScene(this.#options)
   }
 
   open(script: Script, faults: SceneFaults = {}, store: SessionStore = this.store): AgentProcess {
-    const process = new AgentProcess(this, { make: this.#given.make, script, faults, store })
+    const process = new AgentProcess(this, { make: this.#options.make, script, faults, store })
     this.#processes.push(process)
     return process
   }
@@ -122,7 +117,6 @@ interface ProcessOptions {
   store: SessionStore
 }
 
-/** A process that runs the agent with its own model, tools and timers. */
 export class AgentProcess {
   readonly agent: Agent
   readonly chaos: Chaos<string>[] = []
@@ -146,8 +140,8 @@ export class AgentProcess {
     const tools = new StandIns(parts.tools, (tool) => this.#createStandIn(tool, faults.tool))
     // Tools are created on first lookup. The fault must exist even if the agent never looks the tool up.
     if (faults.tool && scene.facts.tool) tools.get(scene.facts.tool.name)
-    const kept = faults.store ? this.#keep(chaosStore(store, faults.store)) : undefined
-    this.#storeChaos = kept
+    const chaos = faults.store ? this.#keep(chaosStore(store, faults.store)) : undefined
+    this.#storeChaos = chaos
     // The agent must not affect the outside, so it has no shared budgets and no telemetry.
     const changes: Partial<AgentParts> = {
       tools,
@@ -155,10 +149,9 @@ export class AgentProcess {
       budgets: undefined,
       telemetry: undefined,
     }
-    this.agent = rebindAgent(parts, kept ?? store, changes)
+    this.agent = rebindAgent(parts, chaos ?? store, changes)
   }
 
-  /** Runs the agent until it rests. */
   say(text: string, options: SayOptions = {}): Promise<RunResult> {
     return this.rest(this.start(text, options))
   }

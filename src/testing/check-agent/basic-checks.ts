@@ -150,8 +150,8 @@ const after = (
     const again = await process.say('Again.')
     const request = scene.requests[before]
     expectTrue(request !== undefined, `no further request: ${describeEnd(again)}`)
-    const said = textsOf(request.messages, 'user')
-    expectTrue(said.at(-1)?.includes('Again.') === true, 'the new message is not the last user message')
+    const texts = textsOf(request.messages, 'user')
+    expectTrue(texts.at(-1)?.includes('Again.') === true, 'the new message is not the last user message')
     return endOf(result)
   },
 })

@@ -33,7 +33,7 @@ const passes = (fault: ModelFault, title: string): AgentCheckSpec => ({
   },
 })
 
-const told = (fault: ModelFault, title: string, most: number): AgentCheckSpec => ({
+const reports = (fault: ModelFault, title: string, most: number): AgentCheckSpec => ({
   class: 'faults',
   name: fault,
   title,
@@ -79,9 +79,9 @@ export const faultChecks: readonly AgentCheckSpec[] = [
   passes('overloaded', 'Status 503 once is retried'),
   passes('rate_limited', 'Status 429 once is retried'),
   passes('cut', 'A stream that breaks once is retried'),
-  told('refused', 'Status 400 is reported and not retried', 1),
-  told('empty', 'Answers without content are reported', 20),
-  told('stalled', 'A model that stalls forever is given up and reported', 20),
+  reports('refused', 'Status 400 is reported and not retried', 1),
+  reports('empty', 'Answers without content are reported', 20),
+  reports('stalled', 'A model that stalls forever is given up and reported', 20),
   tool('throws', 'A tool throws; the model receives the error and the run continues'),
   tool('undefined', 'A tool returns undefined; the run continues'),
   tool('circular', 'A tool returns a value that JSON cannot hold; the run continues'),

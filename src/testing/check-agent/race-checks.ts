@@ -37,8 +37,8 @@ const atOnce = (name: string, title: string, areTwo: boolean): AgentCheckSpec =>
     expectTrue(answered.length > 0, `neither was answered (${tries.map(({ end }) => end).join('; ')})`)
     const before = scene.requests.length
     expectNormal(await first.say(scene.input))
-    const said = textsOf(scene.requests[before]?.messages ?? [], 'user').join('\n')
-    const lost = answered.find(({ text }) => !said.includes(text))?.text
+    const received = textsOf(scene.requests[before]?.messages ?? [], 'user').join('\n')
+    const lost = answered.find(({ text }) => !received.includes(text))?.text
     expectTrue(lost === undefined, `${JSON.stringify(lost)} was answered, and is not in the next request`)
     return answered.length === 2 ? 'both were answered' : 'one was answered, the other refused'
   },
@@ -54,7 +54,6 @@ async function trySaying(process: AgentProcess, text: string) {
   }
 }
 
-/** The number of the run, taken from its user message. */
 const numberOf = (messages: readonly Message[]): number =>
   Number(/run number (\d+)/.exec(textsOf(messages, 'user').join('\n'))?.[1] ?? 0)
 
@@ -148,16 +147,15 @@ function expectRuns(scene: AgentScene, times: number, result: RunResult): string
   return `executed ${formatCount(length, 'time')}, ${endOf(result)}`
 }
 
-/** A store that returns altered arguments for the call. */
 function withOtherArguments(store: SessionStore, call: PendingCall): SessionStore {
-  const told = JSON.stringify(call.arguments).slice(1, -1)
-  const other = told.replace(/[a-z0-9](?=[^a-z0-9]*$)/i, (letter) => (letter === 'x' ? 'y' : 'x'))
+  const argumentsText = JSON.stringify(call.arguments).slice(1, -1)
+  const other = argumentsText.replace(/[a-z0-9](?=[^a-z0-9]*$)/i, (letter) => (letter === 'x' ? 'y' : 'x'))
   return {
     ...store,
     read: async (id, range) =>
       (await store.read(id, range)).map((record) => ({
         ...record,
-        data: record.data.replaceAll(told, other),
+        data: record.data.replaceAll(argumentsText, other),
       })),
   }
 }
@@ -256,8 +254,8 @@ export const approvalChecks: readonly AgentCheckSpec[] = [
         },
         (error: unknown) => (error instanceof StatewrightError ? error.code : String(error)),
       )
-      const given = JSON.stringify(askingToolOf(scene).input(0))
-      const altered = scene.executions.filter(({ input }) => JSON.stringify(input) !== given)
+      const approved = JSON.stringify(askingToolOf(scene).input(0))
+      const altered = scene.executions.filter(({ input }) => JSON.stringify(input) !== approved)
       expectTrue(altered.length === 0, `executed with ${JSON.stringify(altered[0]?.input)} (${end})`)
       expectTrue((await scene.store.read(sessionId)).length > 0, 'there was no stored state')
       return end

@@ -65,10 +65,10 @@ function toResponse({ text = '', calls = [], finishReason }: Turn, at: number): 
     text,
     reasoning: '',
     refusal: null,
-    toolCalls: calls.map(({ name, input: given = {}, text: written, id }, index) => ({
+    toolCalls: calls.map(({ name, input: args = {}, text: written, id }, index) => ({
       id: id ?? `call_${at}_${index}`,
       type: 'function',
-      function: { name, arguments: written ?? JSON.stringify(given) },
+      function: { name, arguments: written ?? JSON.stringify(args) },
     })),
     finishReason: finishReason ?? (calls.length > 0 ? 'tool_calls' : 'stop'),
     complete: true,

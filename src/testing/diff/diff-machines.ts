@@ -316,7 +316,6 @@ interface SideStep {
 
 export type MachineDifferenceKind = 'state' | 'emitted' | 'output'
 
-/** A step in which the machines differ. */
 interface Parting {
   kind: MachineDifferenceKind
   before: SideStep

@@ -158,7 +158,6 @@ function giveResult({ status, content, media, errorKind }: RecordedResult['resul
   throw new ToolError(errorKind ?? 'failed', content.replace(prefixPattern, ''))
 }
 
-/** A finished case, before scoring. */
 export interface CaseOutcome extends RunFacts {
   session: string
   /** Result of the last run; null if none started. */
@@ -170,7 +169,6 @@ export interface CaseOutcome extends RunFacts {
 }
 
 export interface CaseRunnerOptions {
-  /** Id of the evaluation. */
   id: string
   parts: AgentParts
   store: SessionStore
@@ -188,7 +186,6 @@ const failures: ReadonlySet<string> = new Set([
   'shared_budget',
 ])
 
-/** Runs each case in a separate session. */
 export class CaseRunner {
   readonly #options: CaseRunnerOptions
   readonly #agent: Agent
@@ -205,7 +202,6 @@ export class CaseRunner {
     this.#definition = createDefinitionFactory(parts)(undefined).hash
   }
 
-  /** Hash of the agent's definition. */
   get definition(): string {
     return this.#definition
   }
@@ -235,7 +231,6 @@ export class CaseRunner {
     }
   }
 
-  /** Deletes the session of a case that is not stored. */
   async forget({ session }: CaseOutcome): Promise<void> {
     await this.#agent.deleteSession(session)
   }

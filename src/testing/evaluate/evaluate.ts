@@ -159,9 +159,9 @@ class Evaluation {
     this.#scorers = checkScorers(score)
     this.#id = id ?? createEvaluationId(parts.clock)
     const isReplay = this.#cases.some(({ recorded }) => recorded !== undefined)
-    const kept = store === undefined && !isReplay ? own : store
-    this.#isKept = kept !== undefined && kept !== null
-    this.#store = kept ?? memoryStore()
+    const chosen = store === undefined && !isReplay ? own : store
+    this.#isKept = chosen !== undefined && chosen !== null
+    this.#store = chosen ?? memoryStore()
     this.#clock = parts.clock
     this.#model = `${parts.model.provider} ${parts.model.model}`
     this.#startedAt = parts.clock.now()

@@ -46,7 +46,6 @@ export interface RecordedResult {
   result: Pick<ToolResult, 'status' | 'content' | 'media' | 'errorKind'>
 }
 
-/** The tag that marks the sessions of an evaluation. */
 export const evaluationTag = 'evaluation'
 
 const keys = ['id', 'input', 'expected', 'tags', 'recorded']

@@ -194,7 +194,7 @@ function formatFailures(
   const failures = listFailures(report)
   const [first] = failures
   if (first === undefined) return []
-  const kept = failures.find(({ run }) => run.session !== null)?.run.session
+  const session = failures.find(({ run }) => run.session !== null)?.run.session
   return [
     '',
     ...failures.slice(0, most).flatMap(({ of, run }) => {
@@ -207,8 +207,11 @@ function formatFailures(
       ]
     }),
     ...(failures.length > most ? [paint('dim', `  … and ${formatCount(failures.length - most)} more`)] : []),
-    ...(kept
-      ? ['', paint('dim', `Inspect one: statewright sessions show ${quoteShellWord(kept)}${commandOptions}`)]
+    ...(session
+      ? [
+          '',
+          paint('dim', `Inspect one: statewright sessions show ${quoteShellWord(session)}${commandOptions}`),
+        ]
       : []),
   ]
 }

@@ -59,10 +59,10 @@ const completed: Scorer = ({ state }) => state === 'COMPLETED'
 /** Names are part of session ids. */
 const namePattern = /^\w[\w-]{0,39}$/
 
-export function checkScorers(given: unknown): Scorers {
-  if (given === undefined) return { completed }
-  if (typeof given === 'function') return { [nameScorer(given)]: given as Scorer }
-  const entries = typeof given === 'object' && given !== null ? Object.entries(given) : []
+export function checkScorers(value: unknown): Scorers {
+  if (value === undefined) return { completed }
+  if (typeof value === 'function') return { [nameScorer(value)]: value as Scorer }
+  const entries = typeof value === 'object' && value !== null ? Object.entries(value) : []
   const isUsable = entries.length > 0 && entries.every(([, scorer]) => typeof scorer === 'function')
   if (!isUsable)
     throw evaluationOptionError(
@@ -106,10 +106,10 @@ export async function scoreResult(
   for (const [name, scorer] of Object.entries(scorers)) {
     try {
       // oxlint-disable-next-line no-await-in-loop -- a later scorer may be a judge, which costs
-      const given = await scorer(result, one, { ...context, name })
-      const usage = typeof given === 'object' ? given?.usage : undefined
+      const returned = await scorer(result, one, { ...context, name })
+      const usage = typeof returned === 'object' ? returned?.usage : undefined
       if (usage) judgesCost = judgesCost === null || usage.cost === null ? null : judgesCost + usage.cost
-      scores[name] = readScore(given, name, passAt)
+      scores[name] = readScore(returned, name, passAt)
     } catch (thrown) {
       const code = thrown instanceof EvaluationError ? thrown.code : 'scorer_failed'
       const isOwn = thrown instanceof EvaluationError
@@ -128,9 +128,9 @@ export async function scoreResult(
   }
 }
 
-function readScore(given: unknown, name: string, passAt: number): GivenScore {
-  const isWhole = typeof given === 'object' && given !== null
-  const { score, why } = (isWhole ? given : { score: given }) as { score: unknown; why?: unknown }
+function readScore(returned: unknown, name: string, passAt: number): GivenScore {
+  const isWhole = typeof returned === 'object' && returned !== null
+  const { score, why } = (isWhole ? returned : { score: returned }) as { score: unknown; why?: unknown }
   const value = typeof score === 'boolean' ? Number(score) : score
   if (typeof value !== 'number' || !(value >= 0 && value <= 1)) {
     const shown = typeof value === 'number' ? String(value) : `a value of type ${typeof value}`
@@ -213,19 +213,19 @@ function formatQuestion(
   all: boolean,
 ): string {
   const { output, object, messages, state } = result
-  const asked = recorded ? recorded.turns : input
-  const said = messages.map(({ role, content, ...rest }) => ({
+  const question = recorded ? recorded.turns : input
+  const transcript = messages.map(({ role, content, ...rest }) => ({
     role,
     content,
     ...('tool_calls' in rest && { calls: rest.tool_calls?.map((call) => call.function) }),
   }))
   return JSON.stringify(
     {
-      asked,
+      question,
       ...(expected !== undefined && { expected }),
       answer: object ?? output,
       ...(state !== 'COMPLETED' && { state }),
-      ...(all && { transcript: said }),
+      ...(all && { transcript }),
     },
     null,
     1,
@@ -236,10 +236,10 @@ function formatQuestion(
 async function askJudge(
   agent: Judge,
   question: string,
-  { session: of, store, budgets: given, signal, name }: ScorerContext,
+  { session: of, store, budgets: sharedBudgets, signal, name }: ScorerContext,
 ): Promise<{ object: z.infer<typeof verdictSchema>; usage: typeof noUsage }> {
   const session = `${of}.${name}`
-  const budgets = given && { budgets: given }
+  const budgets = sharedBudgets && { budgets: sharedBudgets }
   const isBegun = await isJudgedBy(agent, store, session, question)
   const run = isBegun
     ? await agent.resume(session, { ...budgets })
@@ -261,8 +261,8 @@ async function isJudgedBy(
   if ((await store.get(session)) === null) return false
   const { run, definition } = await readSessionAt(store, session)
   const hash = internalsByAgent.get(agent)?.stored?.definition().hash
-  const asked = run?.context.messages.find(({ role }) => role === 'user')?.content
-  const isSame = run !== null && definition?.hash === hash && asked === question
+  const firstInput = run?.context.messages.find(({ role }) => role === 'user')?.content
+  const isSame = run !== null && definition?.hash === hash && firstInput === question
   const isOpen = run?.status === 'active' || run?.context.state === 'COMPLETED'
   if (isSame && isOpen) return true
   await agent.deleteSession(session)

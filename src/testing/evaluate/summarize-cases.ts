@@ -78,11 +78,11 @@ function summarizeScores(cases: readonly CaseScore[], seed: number): ScoreSummar
 }
 
 function scoreCaseBy({ runs }: EvaluatedCase, scorer: string): CaseScore {
-  const given = runs.flatMap(({ scores }) => scores[scorer] ?? [])
-  if (given.length === 0) return { score: null, passRate: null }
+  const scores = runs.flatMap(({ scores }) => scores[scorer] ?? [])
+  if (scores.length === 0) return { score: null, passRate: null }
   return {
-    score: getMean(given.map(({ score }) => score)),
-    passRate: getMean(given.map(({ passed }) => Number(passed))),
+    score: getMean(scores.map(({ score }) => score)),
+    passRate: getMean(scores.map(({ passed }) => Number(passed))),
   }
 }
 

@@ -5,7 +5,6 @@ import type { CallNeeds } from '../../../machines/agent/model-response.js'
 import { describeEventType } from '../../core/chart/state-labels.js'
 import { formatToolName, formatArguments } from '../../core/format/format-call.js'
 import type { RecordContent } from '../../core/sessions/log/log-record.js'
-/** The steps that call each tool, by tool name. */
 export type ToolCallSteps = ReadonlyMap<string, readonly string[]>
 
 type FoundDifference = Pick<SessionDifference, 'by' | 'subject' | 'recorded' | 'now' | 'message'>
@@ -32,7 +31,6 @@ export function compareAgents(
   ]
 }
 
-/** Compares an agent reachable by handoff. */
 function compareMember(
   name: string,
   then: RecordedAgent,
@@ -200,15 +198,17 @@ export function formatCall({ name, arguments: text }: { name: string; arguments:
   return `${formatToolName(name)}(${formatArguments(text, 120)})`
 }
 
-export const needsThenWords: Record<CallNeeds, string> = {
+export const needsThenWords: Record<CallNeeds | 'denied', string> = {
   nobody: 'ran by itself',
+  denied: 'was denied by a policy',
   approval: 'waited for a person to approve it',
   client: 'was executed by the client',
   child: 'waited for its sub-agent',
 }
 
-export const needsNowWords: Record<CallNeeds, string> = {
+export const needsNowWords: Record<CallNeeds | 'denied', string> = {
   nobody: 'runs by itself',
+  denied: 'is denied by a policy',
   approval: 'waits for a person to approve it',
   client: 'is executed by the client',
   child: 'waits for its sub-agent',

@@ -2,16 +2,14 @@ import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { AgentMachineEvent } from '../../../machines/agent/machine-events.js'
 import { type ModelOutput, classifyResponse } from '../../../machines/agent/model-response.js'
-import {
-  type BatchCall,
-  isUnloadedTool,
-  type ToolResult,
-  type ToolTraits,
-} from '../../../machines/agent/batch-calls.js'
+import { type BatchCall, type ToolResult, type ToolTraits } from '../../../machines/agent/batch-calls.js'
+import { isDenied } from '../../../machines/agent/approvals.js'
 import { getFeatures } from '../../core/agent/agent-internals.js'
 import { systemClock } from '../../core/base/clock.js'
 import { describeError } from '../../core/base/errors.js'
-import { type AgentParts, getSpeakerTools } from '../../core/live/agent-parts.js'
+import { CallAbort } from '../../core/base/abort.js'
+import { toPrepareOptions } from '../../core/effects/prepare-options.js'
+import { type AgentParts, getSpeakerTools, toSpeaker } from '../../core/live/agent-parts.js'
 import type { RecordContent } from '../../core/sessions/log/log-record.js'
 import { completeInput } from '../../core/sessions/log/stored-state.js'
 import { readOutput } from '../../core/structured/read-output.js'
@@ -151,23 +149,30 @@ export class CurrentAgent {
     if (standIn.tools) return { ...output, ...fit }
     const tools = getSpeakerTools(parts.tools, context.speaker)
     const needs = await prepareCalls(toolCalls, tools, {
-      context: appContext,
-      defaultTimeoutMs: context.config.toolCalls.timeoutMs,
+      ...toPrepareOptions(
+        toSpeaker(parts, context.speaker),
+        context,
+        { context: appContext },
+        new CallAbort(),
+      ),
       clock: systemClock,
-      isUnloaded: (name) => isUnloadedTool(context, name),
-      askFirst: context.terms?.askFirst,
     })
     const calls = output.calls.map((then, i) => {
       const now = needs[i]
       const called = toolCalls[i]?.function
-      if (now === undefined || called === undefined || then.approvalTimedOut || then.needs === now.needs)
+      if (
+        now === undefined ||
+        called === undefined ||
+        then.approvalTimedOut ||
+        getFate(then) === getFate(now)
+      )
         return then
       const asks = tools.get(called.name)?.needsApproval
       const hint =
         typeof asks === 'function' && appContext === undefined
           ? ' (Its needsApproval was called without an app context. Pass it as { context }.)'
           : ''
-      const [recorded, present] = [needsThenWords[then.needs], needsNowWords[now.needs]]
+      const [recorded, present] = [needsThenWords[getFate(then)], needsNowWords[getFate(now)]]
       const message = `${formatCall(called)} ${recorded}, and ${present} now.${hint}`
       found.push({ by: 'approval', subject: called.name, recorded, now: present, message })
       return now
@@ -323,3 +328,6 @@ export class LiveTools {
 function toKey({ runId, batchNumber }: AgentContext, callId: string): string {
   return `${runId}.${batchNumber}:${callId}`
 }
+
+/** What happens to a call before it runs. */
+const getFate = (call: ModelOutput['calls'][number]) => (isDenied(call) ? 'denied' : call.needs)

@@ -72,8 +72,8 @@ export async function takeRecording(
   if (log.length === 0) throw unknownSessionError(session)
   const { records: shown, problem } = clearRecords(log, session)
   if (problem !== null) throw problem
-  const kept = removeNeedless(shown)
-  const { reached, folded } = foldRecords(kept, session)
+  const remaining = removeNeedless(shown)
+  const { reached, folded } = foldRecords(remaining, session)
   const { below, whole } = foldWholeLog(log, session)
   const subAgents: Recording['subAgents'] = []
   for (const [id, { callId, tool, speaker }] of below) {
@@ -87,9 +87,9 @@ export async function takeRecording(
   }
   // Where withheld content determined the next step, the recording cannot follow the log and ends before that
   // record.
-  const end = reached.findIndex((place, i) => place !== whole.get(kept[i]?.seq ?? 0))
+  const end = reached.findIndex((place, i) => place !== whole.get(remaining[i]?.seq ?? 0))
   const isWhole = end < 0
-  const records = kept.map((record, i) => ({ ...record, reached: reached[i] ?? null }))
+  const records = remaining.map((record, i) => ({ ...record, reached: reached[i] ?? null }))
   const messages = folded.run?.context.messages ?? folded.state.messages
   return sealRecording({
     statewright: 'recording',
@@ -253,7 +253,6 @@ function mergeChanges<Value extends object>(run: Value, then: Value, now: Value)
   return result
 }
 
-/** JSON with sorted keys. */
 export function toCanonicalJson(value: unknown): string {
   return JSON.stringify(value, (_key, inner: unknown) =>
     isObject(inner)
@@ -268,10 +267,10 @@ const known = new WeakMap<Message, string>()
 export function digestMessage(message: Message): string {
   const before = known.get(message)
   if (before !== undefined) return before
-  const { id: _id, createdAt: _createdAt, ...said } = message
-  const made = sha256(toCanonicalJson(said)).slice(0, 16)
-  known.set(message, made)
-  return made
+  const { id: _id, createdAt: _createdAt, ...content } = message
+  const digest = sha256(toCanonicalJson(content)).slice(0, 16)
+  known.set(message, digest)
+  return digest
 }
 
 /** Masks ids and times, which differ between runs. */

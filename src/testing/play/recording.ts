@@ -208,7 +208,6 @@ export function readRecording(value: unknown): ReadableRecording {
   return { ...whole, records: checkRecords(records, session) }
 }
 
-/** Checks the order and version of the records. */
 function checkRecords(records: readonly RecordedEntry[], session: string): RecordedEntry[] {
   if (records.length === 0) throw damagedRecordingError(session, 'it has no records')
   for (const [i, record] of records.entries()) {

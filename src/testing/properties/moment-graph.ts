@@ -11,11 +11,9 @@ import type { Vertex } from '../machine-path.js'
 export interface Judge {
   name: string
   property: Property
-  /** The user's name for the goal. */
   goal: string
   /** Missing conditions are false. */
   ask: (condition: 'p' | 'q' | 'from', moment: Moment) => boolean
-  /** The rank of `decreases`. */
   rank: (moment: Moment) => readonly number[]
 }
 
@@ -86,7 +84,6 @@ export function compareRanks(one: readonly number[], other: readonly number[]): 
   return 0
 }
 
-/** Tests whether an event type is fair; undefined if none is. */
 export function createFairTest(property: Property): ((type: string) => boolean) | undefined {
   if (!('fair' in property)) return undefined
   const { fair } = property
@@ -109,7 +106,6 @@ function nameCondition(condition: MomentCondition): string {
 /** A state together with the verdicts on entering it. */
 export interface MomentNode {
   vertex: Vertex
-  /** Length of the shortest path. */
   depth: number
   /** Last step of the shortest path; undefined at a start. */
   via: MomentMove | undefined
@@ -186,7 +182,7 @@ export function judgeMachine(
   const exploration = exploreMachine(
     observed,
     space,
-    ({ vertex, snapshot, taken, edge }) => {
+    ({ vertex, snapshot, transitions, edge }) => {
       const event = edge?.event.event ?? createStartEvent(vertex.input.value)
       const moment = createMoment(snapshot, event)
       const truth = getTruth(moment, edge?.from)
@@ -195,7 +191,7 @@ export function judgeMachine(
         starts.push({ vertex, truth })
         return true
       }
-      const isEffective = taken.length > 0 || vertex !== edge.from
+      const isEffective = transitions.length > 0 || vertex !== edge.from
       const list = moves.get(edge.from) ?? []
       moves.set(edge.from, list)
       const isKnown = list.some(
@@ -224,7 +220,6 @@ const noVerdict: Verdict = { p: false, q: false, from: false, step: 0 }
 interface JudgedMove {
   event: NamedEvent
   to: Vertex
-  /** Index of the verdicts. */
   truth: number
   isEffective: boolean
 }

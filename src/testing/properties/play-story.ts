@@ -148,10 +148,10 @@ function walkStory(observed: ObservedMachine, { input, steps, loop }: Played): W
   }
   let at = begun.snapshot
   const go = ({ event, label }: NamedEvent): void => {
-    const { snapshot, taken } = observed.step(at, event)
+    const { snapshot, taken: transitions } = observed.step(at, event)
     at = snapshot
     walk.moments.push(createMoment(snapshot, event))
-    walk.steps.push({ event, label, state: snapshot, transitions: listIds(taken) })
+    walk.steps.push({ event, label, state: snapshot, transitions: listIds(transitions) })
   }
   steps.forEach(go)
   const seen = new Set<string>()
@@ -232,7 +232,7 @@ function isFairRound(observed: ObservedMachine, space: ExploreSpace, judge: Judg
   const isFair = createFairTest(judge.property)
   if (!isFair) return true
   const inLoop = walk.moments.slice(walk.loopFrom - 1).map(({ snapshot }) => snapshot)
-  const taken = new Set(
+  const takenTypes = new Set(
     walk.steps
       .slice(walk.loopFrom)
       .filter(({ transitions }) => transitions.length > 0)
@@ -240,7 +240,7 @@ function isFairRound(observed: ObservedMachine, space: ExploreSpace, judge: Judg
   )
   const possible = inLoop.map((snapshot) => listPossible(observed, space, snapshot))
   const always = [...(possible[0] ?? [])].filter((type) => possible.every((types) => types.has(type)))
-  return always.every((type) => !isFair(type) || taken.has(type))
+  return always.every((type) => !isFair(type) || takenTypes.has(type))
 }
 
 function listPossible(
@@ -250,12 +250,16 @@ function listPossible(
 ): Set<string> {
   const types = new Set<string>()
   const here = exploreFrom(observed, snapshot)
-  exploreMachine(here, { ...standHere(space), limit: Number.MAX_SAFE_INTEGER }, ({ vertex, edge, taken }) => {
-    if (!edge) return true
-    if (edge.from.depth > 0) return false
-    if (taken.length > 0 || vertex !== edge.from) types.add(edge.event.event.type)
-    return true
-  })
+  exploreMachine(
+    here,
+    { ...standHere(space), limit: Number.MAX_SAFE_INTEGER },
+    ({ vertex, edge, transitions }) => {
+      if (!edge) return true
+      if (edge.from.depth > 0) return false
+      if (transitions.length > 0 || vertex !== edge.from) types.add(edge.event.event.type)
+      return true
+    },
+  )
   return types
 }
 

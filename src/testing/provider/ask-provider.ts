@@ -85,7 +85,6 @@ export interface ProviderScene {
   provider: ModelProvider
   server: ProviderServer
   stream: boolean
-  /** Aborts when the check's time is over. */
   over: AbortSignal
 }
 
@@ -93,9 +92,7 @@ export interface ProviderAnswer {
   response: ModelResponse
   text: string
   reasoning: string
-  /** Number of text chunks. */
   pieces: number
-  /** Number of `onActivity` calls. */
   activity: number
 }
 

@@ -72,12 +72,12 @@ export function settleSkills(
   calls: readonly Call[],
   isHandedOver: boolean,
 ): Skills {
-  const made = calls.flatMap(({ id, done, failed, unscreened }) => {
+  const loadedSkills = calls.flatMap(({ id, done, failed, unscreened }) => {
     // A provider may name a call `__proto__`.
     const change = Object.hasOwn(pending, id) ? pending[id] : undefined
     return change && done && !failed && !unscreened ? [change] : []
   })
-  const all = [...history.slice(0, before), ...made, ...(isHandedOver ? [handover] : [])]
+  const all = [...history.slice(0, before), ...loadedSkills, ...(isHandedOver ? [handover] : [])]
   return { active: fold(all), history: all, before, pending }
 }
 
@@ -104,17 +104,17 @@ export function forbidCalls(
 export interface Sleep {
   wakeAt: number | null
   /** Wake times by call. */
-  asked: Record<string, number>
+  wakeAtByCall: Record<string, number>
 }
 
-export const noSleep: Sleep = { wakeAt: null, asked: {} }
+export const noSleep: Sleep = { wakeAt: null, wakeAtByCall: {} }
 
 export function readSleep({ wakeAt = null, calls }: Json): Sleep {
   const dates = calls.flatMap(({ id, result, wakeAt: child }: Json) => {
     const at = result === undefined ? child : result.status === 'ok' ? result.wakeAt : undefined
     return at === undefined ? [] : [[id, at]]
   })
-  return { wakeAt, asked: Object.fromEntries(dates) as Sleep['asked'] }
+  return { wakeAt, wakeAtByCall: Object.fromEntries(dates) as Sleep['wakeAtByCall'] }
 }
 
 export const isAsleep = ({ wakeAt }: Sleep, now: number): boolean => wakeAt !== null && now < wakeAt
@@ -123,23 +123,23 @@ export const isForLater = ({ event, now }: Moment): boolean => typeof event.at =
 export function moveSleep(before: Sleep, run: Run, next: Run, moment: Moment, row: Row): Sleep {
   const { event, now } = moment
   let { wakeAt } = before
-  const asked = { ...before.asked }
+  const wakeAtByCall = { ...before.wakeAtByCall }
   const later = (at: number): number => Math.max(wakeAt ?? at, at)
   if (row.changes.includes('takeReport')) {
     const at =
       row.event === 'CHILD_WAITING' ? event.wakeAt : event.result?.status === 'ok' && event.result.wakeAt
-    delete asked[event.callId]
-    if (typeof at === 'number') asked[event.callId] = at
+    delete wakeAtByCall[event.callId]
+    if (typeof at === 'number') wakeAtByCall[event.callId] = at
   }
   if (row.event === 'done resultShields')
     for (const call of run.calls)
       if (call.unscreened && next.calls.some(({ id, failed }) => id === call.id && failed === true))
-        delete asked[call.id]
+        delete wakeAtByCall[call.id]
   const isOver = row.place === 'batchOver' && row.to === 'checkingLimits'
   const isForChildren = row.place === 'dispatching' && row.to === 'PAUSED'
   if (isOver || isForChildren)
     for (const { id, done } of run.calls) {
-      const at = asked[id]
+      const at = wakeAtByCall[id]
       if (at !== undefined && (done ? at > now : isForChildren)) wakeAt = later(at)
     }
   if (row.changes.includes('tellSteering') && run.steering > next.steering) wakeAt = null
@@ -150,7 +150,7 @@ export function moveSleep(before: Sleep, run: Run, next: Run, moment: Moment, ro
   if (row.conditions.includes('waitsForBudget')) wakeAt = later(event.error.wakeAt)
   const isOthers = next.place === 'PAUSED' && row.event !== 'RESUME' && (run.pausing || run.stop !== null)
   if (isEnd(next.place) || isOthers || (row.event === 'PAUSE' && run.place === 'backingOff')) wakeAt = null
-  return { wakeAt, asked: next.calls.length === 0 ? {} : asked }
+  return { wakeAt, wakeAtByCall: next.calls.length === 0 ? {} : wakeAtByCall }
 }
 
 const amounts = [

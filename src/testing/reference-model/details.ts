@@ -290,7 +290,10 @@ function count(run: Run, next: Run, moment: Moment, row: Row): Run {
         : withCounts(after, { outputProblem: look.outputProblem })
     }
     case 'done callShields':
-      return { ...after, calls: run.calls.map((call) => screenCall(call, event, before.hosted)) }
+      return {
+        ...after,
+        calls: run.calls.map((call, i) => screenCall(call, after.calls[i], event, before.hosted)),
+      }
     case 'done resultShields':
       return { ...after, calls: run.calls.map((call) => screenResult(call, event)) }
     case 'done callGuards':
@@ -350,10 +353,13 @@ function settleCalls(run: Run, next: Run): Run {
 
 const refusal = { done: true, failed: true, perhaps: false, unchecked: false }
 
-function screenCall(call: Call, event: Json, hosted: readonly string[]): Call {
+/** `next` has what policies decide about its new arguments. */
+function screenCall(call: Call, next: Call | undefined, event: Json, hosted: readonly string[]): Call {
   const verdict = verdictOn(event, call)
   const isRefused = verdict === 'block' || (hosted.includes(call.id) && verdict === 'redact')
-  return due['unchecked']?.(call) && isRefused ? { ...call, ...refusal } : { ...call, unchecked: false }
+  return due['unchecked']?.(call) && isRefused
+    ? { ...call, ...refusal }
+    : { ...(next ?? call), unchecked: false, perhaps: call.perhaps }
 }
 
 function screenResult(call: Call, event: Json): Call {

@@ -27,7 +27,6 @@ export interface Details {
   sketch: (run: Run) => object
 }
 
-/** The record and rule that a log violates. */
 export interface Violation {
   seq: number
   rule: string

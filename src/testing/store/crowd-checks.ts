@@ -85,14 +85,14 @@ export const crowdChecks: readonly StoreCheckSpec[] = [
       await expectRefusal('a delete by another connection', 'session_busy', () => other.delete('s'))
 
       await time.pass(100)
-      const taken = await other.acquire('s', leaseRequest)
+      const newLease = await other.acquire('s', leaseRequest)
       await expectRefusal('an append with a lease that another connection has taken over', 'lease_lost', () =>
         store.append(lease, [createRecord(2)]),
       )
       await expectRefusal('the renewal of a lease that another connection has taken over', 'lease_lost', () =>
         store.renew(lease, 1000),
       )
-      await other.append(taken, [createRecord(2)])
+      await other.append(newLease, [createRecord(2)])
       expectSame('the log', await store.read('s'), createRecords(1, 2))
     },
   },
@@ -127,7 +127,6 @@ export const crowdChecks: readonly StoreCheckSpec[] = [
   },
 ]
 
-/** An operation on one session by one of three writers. */
 type Operation =
   | { type: 'acquire'; writer: number; ttl: number }
   | { type: 'renew'; writer: number; ttl: number }

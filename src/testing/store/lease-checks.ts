@@ -12,7 +12,6 @@ const createShortLease = (hundredths: number, ms: (hundredths: number) => number
   ttlMs: ms(hundredths),
 })
 
-/** What every store does with the right to write. */
 export const leaseChecks: readonly StoreCheckSpec[] = [
   {
     name: 'renewAll renews several leases and omits lost ones',

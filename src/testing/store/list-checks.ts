@@ -240,7 +240,7 @@ export const listChecks: readonly StoreCheckSpec[] = [
     needs: 'setTitle',
     async run({ store, time }) {
       const title = async (id: string) => (await store.get(id))?.summary?.title
-      const setTitle = async (id: string, given: string | null) => store.setTitle?.(id, given)
+      const setTitle = async (id: string, newTitle: string | null) => store.setTitle?.(id, newTitle)
       expectSame('a title for no session', await setTitle('s', 'Given'), false)
       const lease = await store.acquire('s', leaseRequest)
       expectSame('a title for a session without a record', await setTitle('s', 'Given'), false)

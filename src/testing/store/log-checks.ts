@@ -8,7 +8,6 @@ import {
   expectRefusal,
 } from './store-scene.js'
 
-/** What every store does with records. */
 export const logChecks: readonly StoreCheckSpec[] = [
   {
     name: 'the log returns the records in order across several appends',

@@ -6,10 +6,8 @@ import { systemClock } from '../../core/base/clock.js'
 
 export interface StoreScene {
   store: SessionStore
-  /** Opens another store at the same place. */
   open: () => Promise<SessionStore>
   time: CheckTime
-  /** Seed of random checks. */
   seed: number
 }
 
@@ -100,11 +98,8 @@ export const getCode = (error: unknown): string =>
 export interface CheckTime {
   /** Whether the store uses the given clock. */
   readonly isGiven: boolean
-  /** The store's time in milliseconds since the epoch. */
   readonly now: () => number
-  /** Converts hundredths to milliseconds. */
   readonly ms: (hundredths: number) => number
-  /** Passes at least this long. */
   readonly pass: (hundredths: number) => Promise<void>
   /** Passes all but the last millisecond, or half the time with a store's own clock. */
   readonly passAlmost: (hundredths: number) => Promise<void>

@@ -1,3 +1,4 @@
+import { type DecisionKind, findStrictest } from '../../../machines/agent/approvals.js'
 import { type Actor, type AnyEventObject, createActor, fromCallback, fromPromise } from 'xstate'
 import { z } from 'zod'
 import type { UserGuardsOutput } from '../../../guards/user-state.js'
@@ -88,6 +89,9 @@ export class AgentHarness implements ReplayHarness {
       model,
       tools: Object.values(input.tools).some((one) => one.handoff) ? [...tools, leadTo(model, tools)] : tools,
       clock: this.#clock,
+      ...(input.tools['govern'] && {
+        policy: { id: 'p', decide: ({ callId }) => this.#findDecision(callId) },
+      }),
       // A cost limit needs a price. The paths set request costs, so this price is zero.
       ...(input.config.limits.costLimit > 0 && {
         prices: { m: { inputPerMillion: 0, outputPerMillion: 0 } },
@@ -127,6 +131,15 @@ export class AgentHarness implements ReplayHarness {
       this.#hear(event as AgentEvent)
     })
     this.#actor.start()
+  }
+
+  /** The strictest decision of the path about a call. */
+  #findDecision(callId: string): DecisionKind {
+    const outputs = this.#steps.flatMap(({ event }) =>
+      event.type === 'xstate.done.actor.model' ? [event['output'] as ModelOutput] : [],
+    )
+    const call = outputs.flatMap(({ calls }) => calls).find(({ id }) => id === callId)
+    return (call && findStrictest(call)) ?? 'allow'
   }
 
   perform = async (event: AnyEventObject, step: number): Promise<void> => {

@@ -438,7 +438,7 @@ describe('judge', () => {
     const [system, user] = rehearsal.requests[0]?.body.messages ?? []
     expect(system?.content).toContain(rubric)
     expect(JSON.parse(user?.content as string)).toEqual({
-      asked: 'The capital of France?',
+      question: 'The capital of France?',
       expected: 'Paris',
       answer: 'Paris',
     })

@@ -217,7 +217,6 @@ function addPartial(error: unknown, fold: AnswerFold): ModelError {
 
 /** Reads the responses of one API. */
 export interface AnswerFormat {
-  /** Name of a response in error messages. */
   readonly displayName: string
   /** Whether a JSON document is a complete response. */
   isWhole(value: unknown): boolean
@@ -225,7 +224,6 @@ export interface AnswerFormat {
   createFold(reportsCalls?: boolean): AnswerFold
 }
 
-/** Folds the chunks of one response. */
 export interface AnswerFold {
   /** Increases with each chunk that has content: text, reasoning, a call or a finish reason. */
   readonly progress: number

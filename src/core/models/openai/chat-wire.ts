@@ -63,7 +63,6 @@ export interface ChatBodyOptions {
   model: string
   maxTokensField: 'max_tokens' | 'max_completion_tokens'
   echoReasoning: ReasoningEcho
-  /** Whether the server accepts `stream_options`. */
   streamOptions: boolean
   /** Whether ids and message order must follow Mistral's rules. */
   isMistral: boolean

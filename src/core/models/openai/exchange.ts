@@ -41,7 +41,6 @@ export interface ApiWire {
     body(request: ModelRequest): RequestBody
     encode(body: RequestBody): Uint8Array<ArrayBuffer>
   }
-  /** Sends the request with the `openai` client. */
   send(client: OpenAIClient, body: RequestBody, options: ClientRequestOptions): Promise<Response>
 }
 

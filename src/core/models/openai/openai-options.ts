@@ -6,7 +6,6 @@ import type { RequestDispatcher } from './node-transport.js'
 import type { AssistantMessage } from '../../../../machines/agent/messages.js'
 import type { JsonObject } from '../../../../machines/agent/json.js'
 
-/** Options of a request that a client sends. */
 export interface ClientRequestOptions {
   signal: AbortSignal
   maxRetries: number
@@ -15,7 +14,6 @@ export interface ClientRequestOptions {
   fetchOptions?: { redirect: 'manual' }
 }
 
-/** An API of a client. */
 interface ClientApi {
   create(body: never, options?: ClientRequestOptions): { asResponse(): Promise<Response> }
 }

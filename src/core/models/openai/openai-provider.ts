@@ -161,7 +161,6 @@ const hosts: [end: string, provider: string][] = [
 
 const localPorts: Record<string, string> = { 11434: 'ollama', 1234: 'lmstudio', 8000: 'vllm' }
 
-/** A known provider name, or the host. */
 export function getProviderName(baseURL: string): string {
   const url = new URL(baseURL)
   const known = hosts.find(([end]) => url.hostname === end || url.hostname.endsWith(`.${end}`))

@@ -28,10 +28,9 @@ interface ItemDraft {
   at: number
   item: JsonObject
   isDone: boolean
-  /** Pieces by name and part number. */
   pieces: Map<string, Piece>
   /** Per name, the text received so far over all parts, and the number of the latest part. */
-  taken: Map<string, { text: string; part: number }>
+  received: Map<string, { text: string; part: number }>
   /** Index among the reported calls, or undefined. */
   callIndex: number | undefined
   /** Extracts tagged thoughts from the text. */
@@ -74,7 +73,7 @@ export function createOutputItems(reportsCalls: boolean) {
       item: {},
       isDone: false,
       pieces: new Map(),
-      taken: new Map(),
+      received: new Map(),
       callIndex: undefined,
       think: new ThinkSplitter(),
     }
@@ -105,12 +104,12 @@ export function createOutputItems(reportsCalls: boolean) {
 
   /** Returns the new part of the arguments. The first delta of a call contains all arguments so far. */
   function reportCall(draft: ItemDraft, added: string): Delta {
-    const { item, taken } = draft
+    const { item, received } = draft
     if (!reportsCalls || item.type !== 'function_call') return noDelta
     if (draft.callIndex !== undefined && added === '') return noDelta
     const isFirst = draft.callIndex === undefined
     const index = (draft.callIndex ??= callCount++)
-    const text = isFirst ? (taken.get(argumentsName)?.text ?? '') : added
+    const text = isFirst ? (received.get(argumentsName)?.text ?? '') : added
     const id = asText(item.call_id) || asText(item.id)
     return { ...noDelta, calls: [{ index, id, name: asText(item.name), arguments: text }] }
   }
@@ -124,10 +123,10 @@ export function createOutputItems(reportsCalls: boolean) {
     piece.text = isWhole ? text : piece.text + text
     piece.isDone = isWhole
     if (added === '') return noDelta
-    const before = draft.taken.get(name)
+    const before = draft.received.get(name)
     const isNext = before !== undefined && before.text !== '' && before.part !== part
     const next = (isNext ? getSeparator(kind) : '') + added
-    draft.taken.set(name, { text: (before?.text ?? '') + next, part })
+    draft.received.set(name, { text: (before?.text ?? '') + next, part })
     return show(draft, name, kind, next)
   }
 
@@ -142,9 +141,9 @@ export function createOutputItems(reportsCalls: boolean) {
       for (const [key, piece] of draft.pieces) if (piece.name === name) draft.pieces.delete(key)
       for (const [part, text] of texts)
         draft.pieces.set(`${name} ${part}`, { name, kind, text, isDone: true })
-      const before = draft.taken.get(name)?.text ?? ''
+      const before = draft.received.get(name)?.text ?? ''
       const whole = [...texts.values()].join(getSeparator(kind))
-      draft.taken.set(name, { text: whole, part: Math.max(...texts.keys()) })
+      draft.received.set(name, { text: whole, part: Math.max(...texts.keys()) })
       if (whole.startsWith(before))
         delta = joinDeltas(delta, show(draft, name, kind, whole.slice(before.length)))
     }

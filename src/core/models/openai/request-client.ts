@@ -17,7 +17,6 @@ export interface RequestClient {
   readonly apiKey: string | null
   /** URL and headers of the next request. Cached unless the key is a function. */
   getOutgoing(): Promise<OutgoingRequest>
-  /** Creates the error for a status. */
   statusError(status: number, text: string, headers: Headers): Error
 }
 

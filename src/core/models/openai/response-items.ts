@@ -14,7 +14,6 @@ import type { WireMessage } from './wire-messages.js'
 import { noDelta } from './answer-reader.js'
 import { mayHaveTag, ThinkSplitter } from './think-tags.js'
 
-/** Separates the messages of one response. */
 export const messageSeparator = '\n\n'
 
 type Call = Pick<ModelResponse['toolCalls'][number], 'id' | 'function' | 'hosted'>
@@ -188,7 +187,6 @@ export function readItemArguments(item: JsonObject): string {
   return typeof input === 'object' && input !== null ? JSON.stringify(input) : asText(input)
 }
 
-/** Rebuilds the item of an approval request. */
 export function toApprovalItem(
   call: Pick<ToolCall, 'id' | 'function' | 'hosted'>,
   rest: JsonObject = {},

@@ -89,10 +89,10 @@ function createResponsesBodyBuilder(options: ResponsesBodyOptions) {
     const wire = systemOf(toWellFormed(instructions))
     const isAnswer = createAnswerFilter(options.from)
     for (const message of messages) {
-      const said = isAnswer(message)
+      const entry = isAnswer(message)
         ? getOrCreate(answers, message, () => toApprovalAnswer(message))
         : wireOf(message)
-      if (said !== null) wire.push(said)
+      if (entry !== null) wire.push(entry)
     }
     wire.push(...toTextMessages('user', toWellFormed(nudges.join('\n\n'))))
     return makeCallIdsUnique(
@@ -152,8 +152,8 @@ function rebuildItems(
   wire: WireMessage | null,
   calls: readonly Pick<ToolCall, 'id' | 'function' | 'hosted'>[],
 ): object[] {
-  const { tool_calls: _calls, ...said } = wire ?? {}
-  const words = said['content'] == null ? [] : [{ role: 'assistant', content: said['content'] }]
+  const { tool_calls: _calls, ...answer } = wire ?? {}
+  const words = answer['content'] == null ? [] : [{ role: 'assistant', content: answer['content'] }]
   const asking = calls.map((call) =>
     call.hosted ? toApprovalItem(call) : { type: 'function_call', call_id: call.id, ...call.function },
   )
@@ -240,10 +240,10 @@ function toInputItems(message: WireMessage, isStored: boolean): readonly InputIt
   if (Array.isArray(message['items'])) return keepSendable(message['items'] as InputItem[], isStored)
   if (role === 'tool')
     return [{ type: 'function_call_output', call_id: message['tool_call_id'], output: toInputParts(content) }]
-  const said = content === null || content === undefined ? [] : [{ role, content: toInputParts(content) }]
+  const contents = content === null || content === undefined ? [] : [{ role, content: toInputParts(content) }]
   const calls = (message['tool_calls'] ?? []) as readonly WireCall[]
   return [
-    ...said,
+    ...contents,
     ...calls.map(({ id, function: called }) => ({ type: 'function_call', call_id: id, ...called })),
   ]
 }

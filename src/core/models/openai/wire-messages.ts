@@ -177,7 +177,6 @@ function joinSystem(system: readonly WireMessage[]): WireMessage {
   return { role: 'system', content: system.map((message) => message['content']).join('\n\n') }
 }
 
-/** Returns no message for blank text. */
 export function toTextMessages(role: 'system' | 'user', words: string | null): WireMessage[] {
   return isBlank(words) ? [] : [{ role, content: words }]
 }

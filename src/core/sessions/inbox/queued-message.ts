@@ -2,8 +2,10 @@ import { isRecord } from '../../../../guards/lib/stored.js'
 import type { AgentContext, NewMessage } from '../../../../machines/agent/context.js'
 import type { JsonObject } from '../../../../machines/agent/json.js'
 import type { ControlEvent } from '../../../../machines/agent/machine-events.js'
+import type { Principal } from '../../../../machines/agent/principal.js'
 import type { Message } from '../../../../machines/agent/messages.js'
 import { UsageError } from '../../base/errors.js'
+import { parsePrincipal } from '../principal.js'
 import type { InboxMessage } from '../store/inbox.js'
 import { toClientData, toMessage } from '../user-input.js'
 
@@ -20,6 +22,7 @@ export interface QueuedMessage {
   at: number
   /** The user messages. */
   messages: NewMessage[]
+  by?: Principal
 }
 
 /** The maximum number of messages in a session's queue, and of characters of JSON in all of them. */
@@ -40,16 +43,18 @@ export function formatQueuedMessage(
   messageId: string,
   messages: readonly NewMessage[],
   when: 'next' | 'now',
+  by: Principal | undefined,
 ): string {
-  return JSON.stringify({ type: 'MESSAGE', ...(when === 'now' && { when }), messageId, messages })
+  return JSON.stringify({ type: 'MESSAGE', ...(when === 'now' && { when }), messageId, messages, by })
 }
 
 /** Null if the text is damaged. */
 export function parseQueuedMessage({ message, at, text }: InboxMessage): QueuedMessage | null {
   try {
-    const { messageId, messages } = JSON.parse(text) as Record<string, unknown>
+    const { messageId, messages, by } = JSON.parse(text) as Record<string, unknown>
     if (typeof messageId !== 'string' || !Array.isArray(messages) || messages.length === 0) return null
-    return { message, messageId, at, messages: messages.map(readNewMessage) }
+    const sender = by === undefined ? null : parsePrincipal(by)
+    return { message, messageId, at, messages: messages.map(readNewMessage), ...(sender && { by: sender }) }
   } catch {
     return null
   }
@@ -68,7 +73,9 @@ function readNewMessage(value: unknown): NewMessage {
 export function toSteeringEvent(found: InboxMessage): Extract<ControlEvent, { type: 'STEER' }> | null {
   const parsed = isSteeringText(found.text) ? parseQueuedMessage(found) : null
   const text = parsed && joinTexts(parsed.messages)
-  return parsed && text !== null ? { type: 'STEER', text, key: parsed.messageId } : null
+  return parsed && text !== null
+    ? { type: 'STEER', text, key: parsed.messageId, ...(parsed.by && { by: parsed.by }) }
+    : null
 }
 
 /** The content as one text, or null if it contains more than text. */

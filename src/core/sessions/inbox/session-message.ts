@@ -2,6 +2,7 @@ import type { NewMessage } from '../../../../machines/agent/context.js'
 import type { ControlEvent } from '../../../../machines/agent/machine-events.js'
 import { UsageError } from '../../base/errors.js'
 import { readTime } from '../../base/clock.js'
+import { readSender, type SentBy } from '../principal.js'
 import type { InboxMessage } from '../store/inbox.js'
 import { toMessages, type UserInput } from '../user-input.js'
 import type { InboxFormat } from './inbox-reader.js'
@@ -14,31 +15,32 @@ import { isQueuedText, toSteeringEvent } from './queued-message.js'
  * const stop: SessionMessage = { type: 'cancel', why: 'The user has closed the page.' }
  * const answers = (result.pending ?? []).map((call): SessionMessage => ({ type: 'approve', ...call }))
  */
-export type SessionMessage =
+export type SessionMessage = SentBy &
   /** Ends the run in CANCELLED, in any state. */
-  | { type: 'cancel'; why?: string }
-  /** Rests in PAUSED at the next safe point. */
-  | { type: 'pause' }
-  /** Continues from PAUSED. `at` (a Date or milliseconds since the epoch) delays this, unless the session is woken earlier. */
-  | { type: 'resume'; at?: Date | number }
-  /** Adds a message for the model at the next safe point. A paused run continues. */
-  | { type: 'steer'; text: string }
-  /** The next user message of an interactive run. */
-  | { type: 'reply'; input: UserInput }
-  | UserMessageToSend
-  /** Approves a call. `editedInput` replaces the model's arguments. */
-  | { type: 'approve'; callId: string; fingerprint?: string; messageId?: string; editedInput?: unknown }
-  /** Rejects a call. The model reads the reason. */
-  | { type: 'reject'; callId: string; fingerprint?: string; messageId?: string; why?: string }
-  /** The result of a call that the client executes. An Error, or `isError`, makes it an error result. */
-  | {
-      type: 'toolOutput'
-      callId: string
-      fingerprint?: string
-      messageId?: string
-      value: unknown
-      isError?: boolean
-    }
+  (
+    | { type: 'cancel'; why?: string }
+    /** Rests in PAUSED at the next safe point. */
+    | { type: 'pause' }
+    /** Continues from PAUSED. `at` (a Date or milliseconds since the epoch) delays this, unless the session is woken earlier. */
+    | { type: 'resume'; at?: Date | number }
+    /** Adds a message for the model at the next safe point. A paused run continues. */
+    | { type: 'steer'; text: string }
+    /** The next user message of an interactive run. */
+    | { type: 'reply'; input: UserInput }
+    | UserMessageToSend
+    /** Approves a call. `editedInput` replaces the model's arguments. The log has the reason `why`. */
+    | ({ type: 'approve'; editedInput?: unknown; why?: string | undefined } & AnswerTarget)
+    /** Rejects a call. The model reads the reason. */
+    | ({ type: 'reject'; why?: string | undefined } & AnswerTarget)
+    /** The result of a call that the client executes. An Error, or `isError`, makes it an error result. */
+    | ({ type: 'toolOutput'; value: unknown; isError?: boolean } & AnswerTarget)
+  )
+
+interface AnswerTarget {
+  callId: string
+  fingerprint?: string | undefined
+  messageId?: string | undefined
+}
 
 /**
  * A user message for a session that may be running.
@@ -54,7 +56,7 @@ export type SessionMessage =
  * @example
  * const next: UserMessageToSend = { type: 'message', when: 'next', input: 'And in May?' }
  */
-export interface UserMessageToSend {
+export interface UserMessageToSend extends SentBy {
   type: 'message'
   input: UserInput
   when: 'next' | 'now'
@@ -73,10 +75,11 @@ export interface Receipt {
   status: 'sent' | 'waiting' | 'applied'
 }
 
-type Answer = Extract<SessionMessage, { callId: string }>
+/** An answer to one pending call. Surfaces convert the answers of their protocol to this type once. */
+export type AnswerMessage = Extract<SessionMessage, { callId: string }>
 
 /** The keys of a pending call other than its id, because an answer may be made by spreading one. */
-const callKeys = ['messageId', 'name', 'arguments', 'needs', 'path', 'interrupted', 'hosted']
+const callKeys = ['messageId', 'name', 'arguments', 'needs', 'path', 'interrupted', 'hosted', 'reason']
 
 const keysByType: Record<SessionMessage['type'], readonly string[]> = {
   cancel: ['why'],
@@ -85,7 +88,7 @@ const keysByType: Record<SessionMessage['type'], readonly string[]> = {
   steer: ['text'],
   reply: ['input'],
   message: ['input', 'when', 'messageId'],
-  approve: ['callId', 'fingerprint', 'editedInput', ...callKeys],
+  approve: ['callId', 'fingerprint', 'editedInput', 'why', ...callKeys],
   reject: ['callId', 'fingerprint', 'why', ...callKeys],
   toolOutput: ['callId', 'fingerprint', 'value', 'isError', ...callKeys],
 }
@@ -115,12 +118,15 @@ export function checkMessage(
   const message = (typeof given === 'object' && given !== null ? given : {}) as Record<string, unknown>
   const type = message['type'] as SessionMessage['type']
   if (!of.includes(type)) throw invalid(`type must be one of ${of.join(', ')}`, 'type')
-  const strange = Object.keys(message).find((key) => key !== 'type' && !keysByType[type].includes(key))
+  const strange = Object.keys(message).find(
+    (key) => key !== 'type' && key !== 'by' && !keysByType[type].includes(key),
+  )
   if (strange !== undefined) throw invalid(`'${type}' has no key '${strange}'`, strange)
   for (const key of ['why', 'fingerprint', 'messageId']) {
     if (message[key] !== undefined && typeof message[key] !== 'string')
       throw invalid(`${key} must be a string`, key)
   }
+  readSender(message, by)
   if (keysByType[type].includes('callId') && typeof message['callId'] !== 'string')
     throw invalid(`'${type}' needs callId, a string`, 'callId')
   if (type === 'resume' && message['at'] !== undefined && readTime(message['at']) === null)
@@ -130,7 +136,7 @@ export function checkMessage(
     if (typeof message['text'] !== 'string') throw invalid('text must be a string', 'text')
     readSteeringText(message['text'])
   }
-  return message as SessionMessage
+  return message as unknown as SessionMessage
 }
 
 function checkUserMessage(
@@ -143,24 +149,27 @@ function checkUserMessage(
 }
 
 /** Converts messages that are not answers to machine events. */
-export function toPublicEvent(message: Exclude<SessionMessage, Answer | UserMessageToSend>): ControlEvent {
+export function toPublicEvent(
+  message: Exclude<SessionMessage, AnswerMessage | UserMessageToSend>,
+): ControlEvent {
+  const sent = readSender(message, message.type)
   switch (message.type) {
     case 'cancel':
-      return { type: 'CANCEL', ...(message.why !== undefined && { why: message.why }) }
+      return { type: 'CANCEL', ...(message.why !== undefined && { why: message.why }), ...sent }
     case 'pause':
-      return { type: 'PAUSE' }
+      return { type: 'PAUSE', ...sent }
     case 'resume': {
       const at = readTime(message.at)
-      return { type: 'RESUME', ...(at !== null && { at }) }
+      return { type: 'RESUME', ...(at !== null && { at }), ...sent }
     }
     case 'steer':
-      return { type: 'STEER', text: readSteeringText(message.text) }
+      return { type: 'STEER', text: readSteeringText(message.text), ...sent }
     default:
-      return { type: 'REPLY', messages: toMessages(message.input) }
+      return { type: 'REPLY', messages: toMessages(message.input), ...sent }
   }
 }
 
-export const isAnswer = (message: SessionMessage): message is Answer => 'callId' in message
+export const isAnswer = (message: SessionMessage): message is AnswerMessage => 'callId' in message
 
 function readSteeringText(text: string): string {
   const [message] = toMessages(text) as [NewMessage?]

@@ -17,7 +17,7 @@ export interface LeaseOwner {
   /** The lease was released, and any process may acquire the session. */
   onReleased(): void
   /** Called with the inbox position that the release returns. */
-  onInboxAnswer(told: Appended | void): void
+  onInboxAnswer(answer: Appended | void): void
 }
 
 /** The lease of one session. It is renewed while held, released at a rest and acquired again after it. */
@@ -44,7 +44,7 @@ export class HeldLease {
     this.#leaseHolder = {
       getLease: () => this.#lease,
       onRenewed: (renewed) => this.#onRenewed(renewed),
-      onFailed: (kept, error) => this.#onRenewalFailed(kept, error),
+      onFailed: (lease, error) => this.#onRenewalFailed(lease, error),
     }
     this.#heartbeat.add(this.#leaseHolder)
   }
@@ -96,7 +96,7 @@ export class HeldLease {
   release(): Promise<void> | undefined {
     if (!this.#isHeld) return findRelease(this.#store, this.#lease.sessionId)
     this.markReleased()
-    return releaseLease(this.#store, this.#lease, this.#clock, (told) => this.#owner.onInboxAnswer(told))
+    return releaseLease(this.#store, this.#lease, this.#clock, (answer) => this.#owner.onInboxAnswer(answer))
   }
 
   markReleased(): void {
@@ -192,8 +192,8 @@ class Heartbeat {
       )
       const byToken = new Map(renewed.map((lease) => [lease.token, lease]))
       for (const { holder, lease } of held) {
-        const kept = byToken.get(lease.token)
-        if (kept) holder.onRenewed(kept)
+        const renewed = byToken.get(lease.token)
+        if (renewed) holder.onRenewed(renewed)
         else holder.onFailed(lease, leaseLostError(lease))
       }
     } catch (error) {

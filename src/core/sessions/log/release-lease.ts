@@ -47,7 +47,7 @@ class LeaseReleaser {
 
   release(
     lease: Lease,
-    onAnswer: (told: InboxPosition | void) => void = () => undefined,
+    onAnswer: (answer: InboxPosition | void) => void = () => undefined,
     until?: number,
   ): Promise<void> | undefined {
     const { sessionId } = lease
@@ -73,7 +73,7 @@ class LeaseReleaser {
   /** Retries the release of this session. Returns undefined if it is complete or if none was pending. */
   releasePending(sessionId: string): Promise<void> | undefined {
     const own = [...this.#pending.values()].filter(({ lease }) => lease.sessionId === sessionId)
-    const left = own.map((kept) => this.#retry(kept)).filter((released) => released !== undefined)
+    const left = own.map((entry) => this.#retry(entry)).filter((released) => released !== undefined)
     return left.length === 0 ? undefined : Promise.all(left).then(() => undefined)
   }
 
@@ -100,7 +100,7 @@ class LeaseReleaser {
       else {
         this.#waitMs = soonest
         // Some may have been released in the meantime.
-        for (const kept of others) if (this.#pending.has(kept.lease.token)) void this.#retry(kept)
+        for (const entry of others) if (this.#pending.has(entry.lease.token)) void this.#retry(entry)
       }
     }
     this.#timer = undefined
@@ -118,7 +118,7 @@ export function releaseLease(
   store: SessionStore,
   lease: Lease,
   clock: Clock,
-  onAnswer?: (told: InboxPosition | void) => void,
+  onAnswer?: (answer: InboxPosition | void) => void,
 ): Promise<void> | undefined {
   return leaseReleasers.get(store, clock).release(lease, onAnswer)
 }

@@ -51,9 +51,9 @@ export class CurrentFacts {
   }
 
   /** @throws {UsageError} `invalid_option` for too many tags in total */
-  addTags(given: SessionTags, sessionId: string): void {
-    const tags = mergeTags(this.#facts.tags, given, sessionId)
-    if (hasTags(given)) this.#newTags = tags
+  addTags(added: SessionTags, sessionId: string): void {
+    const tags = mergeTags(this.#facts.tags, added, sessionId)
+    if (hasTags(added)) this.#newTags = tags
     this.#facts = { ...this.#facts, tags }
   }
 

@@ -87,8 +87,8 @@ export class SessionLog extends WriteAheadLog<ControlEvent> implements Journal {
     this.inbox.beginWith(message)
   }
 
-  setEventCounter(told: () => number): void {
-    this.#getEventNumber = told
+  setEventCounter(countEvents: () => number): void {
+    this.#getEventNumber = countEvents
   }
 
   protected override getEventNumber(): number | undefined {

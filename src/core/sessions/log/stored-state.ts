@@ -30,9 +30,11 @@ export function toStoredState(state: MachineState): MachineState {
  * run continues from its current state.
  */
 export function restoreState(stored: MachineState): MachineState & { context: AgentContext } {
-  const kept = stored.context as AgentContext
-  const isWhole = Object.hasOwn(kept, 'output')
-  const context = completeContext(isWhole ? kept : { ...kept, output: getLastAnswer(kept.messages) })
+  const storedContext = stored.context as AgentContext
+  const isWhole = Object.hasOwn(storedContext, 'output')
+  const context = completeContext(
+    isWhole ? storedContext : { ...storedContext, output: getLastAnswer(storedContext.messages) },
+  )
   const state = { ...stored, historyValue: {}, context }
   return isEnded(state) && stored['output'] === undefined ? { ...state, output: toRunResult(context) } : state
 }
@@ -79,14 +81,14 @@ function fillDefaults<Value extends object>(defaults: Value, value: Value): Valu
   const own = value as Record<string, unknown>
   let whole: Record<string, unknown> | undefined
   for (const [key, fallback] of Object.entries(defaults) as [string, unknown][]) {
-    const given = own[key]
-    const kept =
-      given === undefined
+    const value = own[key]
+    const filled =
+      value === undefined
         ? fallback
-        : isRecord(fallback) && isRecord(given)
-          ? fillDefaults(fallback, given)
-          : given
-    if (kept !== given) whole = { ...(whole ?? own), [key]: kept }
+        : isRecord(fallback) && isRecord(value)
+          ? fillDefaults(fallback, value)
+          : value
+    if (filled !== value) whole = { ...(whole ?? own), [key]: filled }
   }
   return (whole ?? value) as Value
 }

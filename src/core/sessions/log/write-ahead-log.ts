@@ -94,7 +94,7 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
         this.inbox.stopPolling()
         this.#listener.onReleased()
       },
-      onInboxAnswer: (told) => this.inbox.noteAnswer(told),
+      onInboxAnswer: (answer) => this.inbox.noteAnswer(answer),
     })
   }
 
@@ -232,9 +232,11 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
     try {
       const by = { holder: this.#holder, clock: this.clock, head: this.#last.seq }
       const lease = acquireLeaseAgain(this.store, this.sessionId, by)
-      const taken =
-        lease instanceof Promise ? lease.then((given) => this.#acceptLease(given)) : this.#acceptLease(lease)
-      if (taken) this.#acquiring = this.#failOnError(taken, () => (this.#acquiring = undefined))
+      const accepted =
+        lease instanceof Promise
+          ? lease.then((acquired) => this.#acceptLease(acquired))
+          : this.#acceptLease(lease)
+      if (accepted) this.#acquiring = this.#failOnError(accepted, () => (this.#acquiring = undefined))
       return this.#acquiring
     } catch (error) {
       return Promise.reject(this.#fail(error))
@@ -267,9 +269,9 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
   }
 
   #write(): Promise<void> | undefined {
-    const told = this.getEventNumber()
+    const lastEventSeq = this.getEventNumber()
     const last = this.#pending.length - 1
-    const records = this.#pending.map((draft, i) => sealDraft(draft, i === last ? told : undefined))
+    const records = this.#pending.map((draft, i) => sealDraft(draft, i === last ? lastEventSeq : undefined))
     const summary = this.#summary
     this.#pending = []
     this.#summary = undefined
@@ -281,17 +283,18 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
     const isLast = this.#isReleasing
     const answer = appendWithAlarm(this.store, this.#lease.lease, records, { summary, isLast })
     const head = end?.seq ?? 0
-    if (answer instanceof Promise) return answer.then((told) => this.#markWritten(head, settled, told))
+    if (answer instanceof Promise)
+      return answer.then((appended) => this.#markWritten(head, settled, appended))
     this.#markWritten(head, settled, answer)
     return undefined
   }
 
-  #markWritten(head: number, settled: number[], told: Appended | void): void {
+  #markWritten(head: number, settled: number[], appended: Appended | void): void {
     this.#written = Math.max(this.#written, head)
     this.#isReleasing = false
     this.inbox.removeDurable(settled)
-    if (told?.released) this.#lease.markReleased()
-    this.inbox.noteAnswer(told)
+    if (appended?.released) this.#lease.markReleased()
+    this.inbox.noteAnswer(appended)
     this.#listener.onWritten()
   }
 

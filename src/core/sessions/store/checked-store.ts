@@ -20,8 +20,8 @@ const requiredMethods = [
 /** @throws {ConfigError} for a store that lacks a method, such as a promise of a store */
 export function checkStore(store: unknown): void {
   if (store === undefined) return
-  const given = store as Partial<SessionStore> | null
-  const missing = requiredMethods.find((method) => typeof given?.[method] !== 'function')
+  const candidate = store as Partial<SessionStore> | null
+  const missing = requiredMethods.find((method) => typeof candidate?.[method] !== 'function')
   if (missing === undefined) return
   const hint = store instanceof Promise ? ' It is a promise: await it first.' : ''
   throw new ConfigError(

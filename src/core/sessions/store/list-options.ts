@@ -107,17 +107,17 @@ export function checkListOptions(options: ListOptions = {}): Listing {
     throw new UsageError('invalid_option', `list takes options: ${optionNames.join(', ')}.`, 'list')
   expectKnownOptions('list', options, optionNames)
   // Reads each option once, so that the checked value is the used value.
-  const given: ListOptions = Object.fromEntries(
+  const values: ListOptions = Object.fromEntries(
     optionNames.flatMap((name) => (name in options ? [[name, options[name]]] : [])),
   )
   for (const name of optionNames) {
-    const value = given[name]
+    const value = values[name]
     const [is, phrase] = rules[name]
-    const isAsked = value !== undefined || (name in given && ownerNames.includes(name))
+    const isAsked = value !== undefined || (name in values && ownerNames.includes(name))
     if (isAsked && !is(value as never)) throw listOptionError(name, phrase)
   }
-  const { prefix = null, tags = {}, state, agent = null, parent = null, since = null, before = null } = given
-  const { children = parent !== null, limit = Number.MAX_SAFE_INTEGER, after = null } = given
+  const { prefix = null, tags = {}, state, agent = null, parent = null, since = null, before = null } = values
+  const { children = parent !== null, limit = Number.MAX_SAFE_INTEGER, after = null } = values
   if (parent !== null && !children)
     throw listOptionError('children', 'is false, and parent asks for nothing else')
   if (since !== null && before !== null && since >= before)

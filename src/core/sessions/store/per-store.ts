@@ -3,25 +3,25 @@ import { getInnerStore } from './checked-store.js'
 import type { SessionStore } from './store.js'
 
 /** One instance per store and clock in a process. Wrappers of a store share the instance of the inner store. */
-export class PerStore<Kept> {
-  readonly #make: (store: SessionStore, clock: Clock) => Kept
-  readonly #known = new WeakMap<SessionStore, Map<Clock, Kept>>()
+export class PerStore<Value> {
+  readonly #make: (store: SessionStore, clock: Clock) => Value
+  readonly #known = new WeakMap<SessionStore, Map<Clock, Value>>()
 
-  constructor(make: (store: SessionStore, clock: Clock) => Kept) {
+  constructor(make: (store: SessionStore, clock: Clock) => Value) {
     this.#make = make
   }
 
-  get(store: SessionStore, clock: Clock): Kept {
+  get(store: SessionStore, clock: Clock): Value {
     const origin = getInnerStore(store)
-    const byClock = this.#known.get(origin) ?? new Map<Clock, Kept>()
+    const byClock = this.#known.get(origin) ?? new Map<Clock, Value>()
     this.#known.set(origin, byClock)
-    const kept = byClock.get(clock) ?? this.#make(store, clock)
-    byClock.set(clock, kept)
-    return kept
+    const instance = byClock.get(clock) ?? this.#make(store, clock)
+    byClock.set(clock, instance)
+    return instance
   }
 
   /** The instances of a store, for all clocks. */
-  list(store: SessionStore): Kept[] {
+  list(store: SessionStore): Value[] {
     return [...(this.#known.get(getInnerStore(store))?.values() ?? [])]
   }
 }

@@ -34,9 +34,9 @@ export function findTagsFault(tags: unknown): string | null {
  * Merges new tags into a session's tags. They replace tags with the same name.
  * @throws {UsageError} `invalid_option` if the value is not a tags object, or the session would have too many tags
  */
-export function mergeTags(kept: SessionTags, given: SessionTags, sessionId: string): SessionTags {
-  const merged = { ...kept, ...given }
-  const fault = findTagsFault(given)
+export function mergeTags(current: SessionTags, added: SessionTags, sessionId: string): SessionTags {
+  const merged = { ...current, ...added }
+  const fault = findTagsFault(added)
   const faultOfAll = fault === null ? findTagsFault(merged) : null
   if (fault !== null) throw new UsageError('invalid_option', `tags ${fault}.`, 'tags')
   if (faultOfAll !== null)

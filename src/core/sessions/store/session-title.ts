@@ -12,13 +12,13 @@ const invalidTextPattern = /[\p{Cc}\p{Cs}]/u
  * Validates a title, which must be a single line. Null removes the title.
  * @throws {UsageError} `invalid_option`
  */
-export function readTitle(given: unknown): string | null {
-  if (given === null) return null
-  const line = typeof given === 'string' ? given.replaceAll(/\s+/g, ' ').trim() : ''
+export function readTitle(title: unknown): string | null {
+  if (title === null) return null
+  const line = typeof title === 'string' ? title.replaceAll(/\s+/g, ' ').trim() : ''
   if (line !== '' && line.length <= maxTitleLength && !invalidTextPattern.test(line)) return line
   const found =
-    typeof given !== 'string'
-      ? `is ${given === undefined ? 'missing' : `of type ${typeof given}`}`
+    typeof title !== 'string'
+      ? `is ${title === undefined ? 'missing' : `of type ${typeof title}`}`
       : line.length > maxTitleLength
         ? `has ${line.length}`
         : line === ''
@@ -32,8 +32,8 @@ export function readTitle(given: unknown): string | null {
 }
 
 /** Adds the title that was set for the session, if any, to its summary. */
-export function withTitle(summary: SessionSummary | null, given: string | null): SessionSummary | null {
-  return summary === null || given === null ? summary : { ...summary, title: given }
+export function withTitle(summary: SessionSummary | null, title: string | null): SessionSummary | null {
+  return summary === null || title === null ? summary : { ...summary, title }
 }
 
 export const stringifySummary = (summary: SessionSummary | undefined): string | null =>

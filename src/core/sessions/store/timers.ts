@@ -96,8 +96,8 @@ export function createTableTimers(now: () => number, table: TimerTable): SyncSes
   }
   return {
     get: (id) => table.get(id) ?? null,
-    set(given) {
-      for (const { id, at, data } of given) put({ id, at, data })
+    set(changes) {
+      for (const { id, at, data } of changes) put({ id, at, data })
     },
     listDue({ limit, after }) {
       const time = now()

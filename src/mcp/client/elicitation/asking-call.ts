@@ -26,7 +26,7 @@ import { isRecord } from '../../../../guards/lib/stored.js'
 import { findFault } from '../../../core/sessions/elicitation-answer.js'
 
 /** The parameters of a call after its server has requested input. */
-export interface InputGiven {
+export interface CallContinuation {
   inputResponses?: Record<string, ElicitationAnswer>
   requestState?: string
 }
@@ -41,7 +41,7 @@ export interface AskingCall {
   isRepeatable: () => boolean
   timeoutMs: number
   timeoutError: () => Error
-  make: (made: CallWatch & { given: InputGiven }) => Promise<JsonObject>
+  make: (watch: CallWatch & { continuation: CallContinuation }) => Promise<JsonObject>
 }
 
 /** State that the log stores while people answer, so that any process can continue the call. */
@@ -75,8 +75,8 @@ export async function makeAskingCall(call: AskingCall): Promise<JsonObject | Ask
       'failed',
       `${nameServer(call)} requires a page to be opened first, and the user declined.`,
     )
-  const given = memo?.kind === 'input' ? toInputGiven(memo, answers) : {}
-  const running = open ?? begin(call, key, given, known)
+  const continuation = memo?.kind === 'input' ? toContinuation(memo, answers) : {}
+  const running = open ?? begin(call, key, continuation, known)
   const outcome = await running.next(call.execution.signal, call.onProgress)
   try {
     return toReturned(call, outcome, memo?.round ?? 0, known)
@@ -88,10 +88,15 @@ export async function makeAskingCall(call: AskingCall): Promise<JsonObject | Ask
 
 const nameServer = ({ server }: Pick<AskingCall, 'server'>): string => `The MCP server '${server}'`
 
-function begin(call: AskingCall, key: string, given: InputGiven, known: readonly KnownAnswer[]): OpenCall {
+function begin(
+  call: AskingCall,
+  key: string,
+  continuation: CallContinuation,
+  known: readonly KnownAnswer[],
+): OpenCall {
   const { open, timeoutMs, timeoutError, make } = call
   return open.begin(key, {
-    make: (watch) => make({ ...watch, given }),
+    make: (watch) => make({ ...watch, continuation }),
     timeoutMs,
     timeoutError,
     known,
@@ -117,10 +122,10 @@ function findOpenCall(
   )
 }
 
-function toInputGiven(
+function toContinuation(
   { keys, state }: Extract<Memo, { kind: 'input' }>,
   answers: readonly ElicitationAnswer[],
-): InputGiven {
+): CallContinuation {
   const inputResponses = Object.fromEntries(
     keys.map((key, i): [string, ElicitationAnswer] => [key, answers[i] ?? { action: 'cancel' }]),
   )
@@ -243,14 +248,14 @@ const maxText = 1_000
  * are dropped, because the server checks them.
  * @throws {ElicitationFault} for an unsupported field
  */
-function readForm(given: unknown): ElicitationSchema {
-  const properties = readProperty(given, 'properties')
-  if (readProperty(given, 'type') !== 'object' || !isRecord(properties))
+function readForm(form: unknown): ElicitationSchema {
+  const properties = readProperty(form, 'properties')
+  if (readProperty(form, 'type') !== 'object' || !isRecord(properties))
     throw new ElicitationFault('for something other than an object of fields')
   const entries = Object.entries(properties)
   if (entries.length > maxFields) throw new ElicitationFault(`for more than ${maxFields} fields`)
   const fields = entries.map(([key, field]) => [readKey(key), readField(key, field)] as const)
-  const required = readProperty(given, 'required')
+  const required = readProperty(form, 'required')
   const wanted = Array.isArray(required)
     ? [...new Set(required)].filter((key) => Object.hasOwn(properties, String(key)))
     : []
@@ -271,10 +276,10 @@ const types: readonly unknown[] = ['string', 'number', 'integer', 'boolean', 'ar
 const formats: readonly unknown[] = ['email', 'uri', 'date', 'date-time']
 const bounds = ['minLength', 'maxLength', 'minimum', 'maximum', 'minItems', 'maxItems'] as const
 
-function readField(key: string, given: unknown): ElicitationField {
+function readField(key: string, definition: unknown): ElicitationField {
   const refuse = (what: string) =>
     new ElicitationFault(`for the field ${quoteText(key.slice(0, 100))}, which ${what}`)
-  const read = (name: string): unknown => readProperty(given, name)
+  const read = (name: string): unknown => readProperty(definition, name)
   const type = read('type')
   if (!types.includes(type)) throw refuse('is not a string, number, boolean or choice')
   const field: ElicitationField = { type: type as ElicitationField['type'] }
@@ -288,7 +293,7 @@ function readField(key: string, given: unknown): ElicitationField {
   }
   if (formats.includes(read('format')))
     field.format = read('format') as NonNullable<ElicitationField['format']>
-  if (type === 'string') Object.assign(field, readChoices(given, refuse))
+  if (type === 'string') Object.assign(field, readChoices(definition, refuse))
   if (type === 'array') {
     const { oneOf, enum: values } = readChoices(read('items'), refuse, 'anyOf')
     if (!oneOf && !values) throw refuse('is a list without choices')
@@ -300,11 +305,11 @@ function readField(key: string, given: unknown): ElicitationField {
 }
 
 function readChoices(
-  given: unknown,
+  definition: unknown,
   refuse: (what: string) => Error,
   named: 'oneOf' | 'anyOf' = 'oneOf',
 ): Pick<ElicitationField, 'enum' | 'enumNames' | 'oneOf'> {
-  const [values, titled, names] = ['enum', named, 'enumNames'].map((key) => readProperty(given, key))
+  const [values, titled, names] = ['enum', named, 'enumNames'].map((key) => readProperty(definition, key))
   const list = titled ?? values
   if (list === undefined) return {}
   if (!Array.isArray(list) || list.length === 0 || list.length > maxChoices)

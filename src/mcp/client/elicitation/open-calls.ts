@@ -23,7 +23,7 @@ export interface CallWatch {
 }
 
 interface CallOptions {
-  make: (made: CallWatch) => Promise<JsonObject>
+  make: (watch: CallWatch) => Promise<JsonObject>
   /** Milliseconds without progress. 0 = off. The timer stops while a person is asked. */
   timeoutMs: number
   timeoutError: () => Error
@@ -72,7 +72,7 @@ export class OpenCall {
   readonly #forget: () => void
   /** Each answers one question once. A server that repeats a question has not accepted the answer. */
   readonly #known: KnownAnswer[]
-  readonly #asked: { params: Json; answer: (answer: ElicitationAnswer) => void }[] = []
+  readonly #questions: { params: Json; answer: (answer: ElicitationAnswer) => void }[] = []
   #end: Outcome | undefined
   #count = 0
   #isTimed = true
@@ -105,7 +105,7 @@ export class OpenCall {
   }
 
   get isAsking(): boolean {
-    return this.#asked.length > 0
+    return this.#questions.length > 0
   }
 
   /** The result of the call, or its next question. */
@@ -121,7 +121,7 @@ export class OpenCall {
       stop()
       this.#onProgress = () => undefined
     }
-    const [question] = this.#asked
+    const [question] = this.#questions
     if (this.#end === undefined && question) return { asks: question.params }
     this.#forget()
     this.#stopTimer()
@@ -135,11 +135,11 @@ export class OpenCall {
       return Promise.resolve({ action: 'cancel' })
     }
     const text = JSON.stringify(params)
-    const at = this.#known.findIndex(([asked]) => asked === text)
+    const at = this.#known.findIndex(([question]) => question === text)
     const [known] = at < 0 ? [] : this.#known.splice(at, 1)
     if (known) return Promise.resolve(known[1])
     return new Promise((resolve) => {
-      this.#asked.push({ params, answer: resolve })
+      this.#questions.push({ params, answer: resolve })
       this.#keepFor(() => {
         while (this.isAsking) this.answer({ action: 'cancel' })
       })
@@ -149,7 +149,7 @@ export class OpenCall {
 
   /** Answers the server's first question. */
   answer(answer: ElicitationAnswer): void {
-    this.#asked.shift()?.answer(answer)
+    this.#questions.shift()?.answer(answer)
     if (!this.isAsking) this.#limitSilence()
   }
 

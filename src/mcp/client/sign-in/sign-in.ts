@@ -14,7 +14,7 @@ import type { McpAuth } from './auth-options.js'
 import { createMemoryTokens, type McpTokenStore } from './token-store.js'
 
 /** The record of one server in the store. */
-interface Kept {
+interface SignInRecord {
   client?: StoredOAuthClientInformation
   tokens?: StoredOAuthTokens
   /** The first authorization server, for which the configured client id is valid. */
@@ -40,7 +40,6 @@ interface Pending {
 /** Verifiers of concurrent sign-ins. One of them is used. */
 const maxVerifiers = 20
 
-/** The sign-in for all connections to one server. */
 export interface SignIn {
   readonly provider: OAuthClientProvider
   /** Fetches addresses that the server names for the sign-in. */
@@ -98,8 +97,8 @@ export function createSignIn(url: string | URL, auth: McpAuth): SignIn {
     const verifier = await findVerifier(sign.verifiers, to.searchParams.get('code_challenge'))
     const { discovery } = sign
     const state = to.searchParams.get('state') ?? sign.state
-    await records.change((kept) => {
-      kept.pending = { state, verifier, ...(discovery && { discovery }) }
+    await records.change((record) => {
+      record.pending = { state, verifier, ...(discovery && { discovery }) }
     })
     return to
   }
@@ -163,10 +162,10 @@ const maxExchanged = 1_000
 async function takePending(records: Records, state: string | null): Promise<Pending | undefined> {
   if (state === null || exchanged.has(state)) return undefined
   let pending: Pending | undefined
-  await records.change((kept) => {
-    if (kept.pending?.state !== state) return
-    pending = kept.pending
-    delete kept.pending
+  await records.change((record) => {
+    if (record.pending?.state !== state) return
+    pending = record.pending
+    delete record.pending
   })
   // Several stores may belong to one user, so the process also remembers the state.
   if (pending === undefined || exchanged.has(state)) return undefined
@@ -206,25 +205,25 @@ function createCredentials(
       const { issuer } = client
       if (clientId !== undefined && client.client_id !== clientId)
         throw new Error(`The client id '${clientId}' is for another authorization server than '${issuer}'.`)
-      return records.change((kept) => {
-        if (clientId === undefined) kept.client = client
-        else if (issuer !== undefined) kept.issuer = issuer
+      return records.change((record) => {
+        if (clientId === undefined) record.client = client
+        else if (issuer !== undefined) record.issuer = issuer
       })
     },
     tokens: async () => (await records.read()).tokens,
     saveTokens: (tokens) =>
-      records.change((kept) => {
-        kept.tokens = tokens
-        delete kept.pending
+      records.change((record) => {
+        record.tokens = tokens
+        delete record.pending
       }),
     invalidateCredentials: (what) =>
-      records.change((kept) => {
+      records.change((record) => {
         const isClient = what === 'all' || what === 'client'
-        if (isClient) delete kept.client
+        if (isClient) delete record.client
         // Another request or process may have fresh tokens, which are not refused.
-        const isRefused = what === 'tokens' && refused.has(kept.tokens?.refresh_token ?? '')
-        if (isClient || isRefused) delete kept.tokens
-        if (what === 'all' || what === 'verifier') delete kept.pending
+        const isRefused = what === 'tokens' && refused.has(record.tokens?.refresh_token ?? '')
+        if (isClient || isRefused) delete record.tokens
+        if (what === 'all' || what === 'verifier') delete record.pending
       }),
   }
 }
@@ -242,15 +241,15 @@ class Records {
     this.#key = key
   }
 
-  async read(): Promise<Kept> {
-    return parseKept(await this.#store.get(this.#key))
+  async read(): Promise<SignInRecord> {
+    return parseSignInRecord(await this.#store.get(this.#key))
   }
 
-  async change(edit: (kept: Kept) => void): Promise<void> {
+  async change(edit: (record: SignInRecord) => void): Promise<void> {
     const toText = (text: string | undefined): string => {
-      const kept = parseKept(text)
-      edit(kept)
-      return JSON.stringify(kept)
+      const record = parseSignInRecord(text)
+      edit(record)
+      return JSON.stringify(record)
     }
     const store = this.#store
     if (store.update) return store.update(this.#key, toText)
@@ -266,9 +265,9 @@ class Records {
 }
 
 /** An unreadable text is ignored, because an error would show a secret. */
-function parseKept(text: string | undefined): Kept {
-  const kept = text === undefined ? null : parseJsonOr(text, null)
-  return typeof kept === 'object' && kept !== null ? (kept as Kept) : {}
+function parseSignInRecord(text: string | undefined): SignInRecord {
+  const record = text === undefined ? null : parseJsonOr(text, null)
+  return typeof record === 'object' && record !== null ? (record as SignInRecord) : {}
 }
 
 /** The verifier that matches the challenge (RFC 7636, S256). */
@@ -287,7 +286,6 @@ function toBase64Url(bytes: Uint8Array): string {
     .replaceAll('=', '')
 }
 
-/** The parameters of a URL, or of a query string. */
 function readCallback(callback: string | URL): URLSearchParams | undefined {
   if (callback instanceof URL) return callback.searchParams
   if (callback.startsWith('?')) return new URLSearchParams(callback)

@@ -1,3 +1,4 @@
+import { findStrictest } from '../../../../machines/agent/approvals.js'
 import type { AgentContext } from '../../../../machines/agent/context.js'
 import { isAnsweredBy } from '../../../../machines/agent/sub-agent-questions.js'
 import { listAnswerableCalls, listPendingCalls } from '../../../../machines/agent/to-result.js'
@@ -181,10 +182,22 @@ export const callRules: readonly AgentInvariant[] = [
   }),
   createRule('a call that needs approval runs only after it is approved', ({ before, after, event }) => {
     const freed = after.calls.filter(
-      ({ id, needs }) => needs === 'nobody' && findCall(before?.calls, id)?.needs === 'approval',
+      ({ id, needs }) =>
+        (needs === 'nobody' || needs === 'client') && findCall(before?.calls, id)?.needs === 'approval',
     )
     const wrong = freed.find(({ id }) => !(event.type === 'APPROVE' && event.callId === id))
     return wrong && !isNewBatch(event.type) && `'${wrong.id}' was released by ${event.type}`
+  }),
+  createRule('a call runs only as its policies decide', ({ before, after }) => {
+    const isNew = (call: BatchCall): boolean =>
+      call.started === true && !findCall(before?.calls, call.id)?.started
+    const wrong = after.calls.find((call) => {
+      if (!isNew(call) && !(call.needs === 'client' && !call.undecided)) return false
+      if (call.result !== undefined && !call.started) return false
+      const strictest = findStrictest(call)
+      return call.undecided || strictest === 'deny' || (strictest === 'ask' && !call.approved)
+    })
+    return wrong && `'${wrong.id}' runs, and its policies say ${findStrictest(wrong)}`
   }),
   createRule('an answer from a person or client applies to its call', (change) => {
     const { event, before } = change
@@ -196,7 +209,7 @@ export const callRules: readonly AgentInvariant[] = [
     if (now?.unscreenedResult) return announced && 'its result is announced before shields have reviewed it'
     switch (event.type) {
       case 'APPROVE':
-        if (now?.needs !== 'nobody') return 'it is not approved'
+        if (now?.needs !== (call.client ? 'client' : 'nobody')) return 'it is not approved'
         return event.arguments !== undefined && now.arguments !== event.arguments && 'the edit is lost'
       case 'REJECT':
         return (

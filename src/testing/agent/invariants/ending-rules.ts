@@ -206,7 +206,6 @@ export const endingRules: readonly AgentInvariant[] = [
   }),
 ]
 
-/** The successful results at the end of the transcript. */
 function listLastResults({ messages, tools }: AgentContext): { content: string; ends: boolean }[] {
   const at = messages.findLastIndex(({ role }) => role !== 'tool')
   const asking = messages[at]

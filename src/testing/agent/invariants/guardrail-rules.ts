@@ -75,8 +75,10 @@ export const guardrailRules: readonly AgentInvariant[] = [
   createRule('input refused by a shield is not kept', ({ state, event, before, after }) => {
     if (state !== 'BLOCKED' || event.type !== 'xstate.done.actor.inputShields' || !before) return null
     const refused = listUnclearedInput(before).map(({ id }) => id)
-    const kept = after.messages.filter(({ id, data }) => refused.includes(id) && data?.['withheld'] !== true)
-    return kept.length > 0 && `${kept.length} messages are`
+    const remaining = after.messages.filter(
+      ({ id, data }) => refused.includes(id) && data?.['withheld'] !== true,
+    )
+    return remaining.length > 0 && `${remaining.length} messages are`
   }),
   createRule('shield findings about an answer are announced', (change) => {
     const { event, before } = change

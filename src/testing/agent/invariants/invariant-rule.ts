@@ -9,10 +9,8 @@ import type { Arrival, Invariant } from '../../check-invariants.js'
 
 type Snapshot = SnapshotFrom<typeof agentMachine>
 
-/** One event and its effect on the run. */
 export interface Change {
   event: AgentMachineEvent
-  /** Milliseconds since the epoch. */
   now: number
   /** The previous context; undefined at the start of a run. */
   before: AgentContext | undefined
@@ -20,7 +18,6 @@ export interface Change {
   /** For example `RUNNING.asking.requesting` or `CANCELLED`. */
   state: string
   isFinal: boolean
-  /** A final state, PAUSED or WAITING_FOR_INPUT. */
   isRest: boolean
   announced: readonly EmittedEvent[]
   started: readonly StartedActor[]
@@ -44,7 +41,6 @@ export function createRule(
   return { name, holds: (snapshot, arrival) => problem(getChange(snapshot, arrival)) || undefined }
 }
 
-/** Shared by all rules. */
 const changes = new WeakMap<object, Change>()
 
 function getChange(snapshot: Snapshot, arrival: Arrival<typeof agentMachine>): Change {
@@ -101,8 +97,4 @@ export function listAskedCalls({ event }: Change): string[] {
   return event.type === 'xstate.done.actor.model' || event.type === 'xstate.done.actor.conclusion'
     ? event.output.response.toolCalls.map(({ id }) => id)
     : []
-}
-
-export function isEqual(one: readonly unknown[], other: readonly unknown[]): boolean {
-  return one.length === other.length && one.every((item, i) => item === other[i])
 }

@@ -158,8 +158,8 @@ export const limitRules: readonly AgentInvariant[] = [
     const { event, before, after, state } = change
     if (event.type !== 'xstate.done.actor.model' || !before || !event.output.outputProblem) return null
     // An answer pending shield review is judged afterwards.
-    const kept = after.pendingAnswer ? after.pendingAnswer.outputProblem : after.outputProblem
-    if (kept !== event.output.outputProblem) return 'the context does not keep the problem'
+    const problem = after.pendingAnswer ? after.pendingAnswer.outputProblem : after.outputProblem
+    if (problem !== event.output.outputProblem) return 'the context does not keep the problem'
     if (after.pendingAnswer) return null
     if (findBudgetReason(after) !== null) return null
     const isLeft = before.outputRepairs < after.config.completion.maxOutputRepairs

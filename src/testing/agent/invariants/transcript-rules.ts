@@ -61,9 +61,9 @@ export const transcriptRules: readonly AgentInvariant[] = [
     // A last answer is not requested again, so its partial text is kept even if the run pauses.
     const isLast = change.isFinal || change.event.type === 'xstate.error.actor.conclusion'
     if (text === '' || !isLast) return null
-    const kept = change.after.messages.at(-1)
+    const last = change.after.messages.at(-1)
     return (
-      !(kept?.role === 'assistant' && kept.content === text && kept.data?.['partial'] === true) &&
+      !(last?.role === 'assistant' && last.content === text && last.data?.['partial'] === true) &&
       'it is lost'
     )
   }),

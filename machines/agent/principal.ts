@@ -1,0 +1,20 @@
+/**
+ * A person or a program, as the app identifies it.
+ *
+ * @example
+ * const bob: Principal = { id: 'bob', roles: ['finance'] }
+ */
+export interface Principal {
+  /** 1 to 200 characters. */
+  id: string
+  roles?: readonly string[]
+}
+
+/** The authors of the words of a run, each once, with the latest one last. */
+export function addRequester(
+  requesters: readonly Principal[] = [],
+  by: Principal | undefined,
+): { requesters?: readonly Principal[] } {
+  if (by === undefined) return {}
+  return { requesters: [...requesters.filter(({ id }) => id !== by.id), by] }
+}

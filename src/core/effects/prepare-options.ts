@@ -1,0 +1,37 @@
+import type { AgentContext } from '../../../machines/agent/context.js'
+import { isUnloadedTool } from '../../../machines/agent/batch-calls.js'
+import type { CallAbort } from '../base/abort.js'
+import type { AgentParts } from '../live/agent-parts.js'
+import type { Binding, PoliciesAbove } from '../live/runtime.js'
+import type { PrepareOptions } from '../tools/prepare-calls.js'
+
+/** The policies of a run, including those of the runs above it. */
+export function getPoliciesInForce(
+  { policies = [] }: Pick<AgentParts, 'policies'>,
+  { policiesAbove }: Binding,
+): PoliciesAbove {
+  return { policies: [...policies, ...(policiesAbove?.policies ?? [])], path: policiesAbove?.path ?? [] }
+}
+
+/** What decides whether the calls of a run may run. `abort` aborts when the run stops. */
+export function toPrepareOptions(
+  parts: AgentParts,
+  context: AgentContext,
+  binding: Binding,
+  abort: AbortSignal | CallAbort,
+): PrepareOptions {
+  const { tools, clock } = parts
+  const options: PrepareOptions = {
+    context: binding.context,
+    defaultTimeoutMs: context.config.toolCalls.timeoutMs,
+    clock,
+    isUnloaded: tools.search && ((name) => isUnloadedTool(context, name)),
+    askFirst: context.terms?.askFirst,
+  }
+  const { policies, path } = getPoliciesInForce(parts, binding)
+  if (policies.length === 0) return options
+  const requester = context.requesters?.at(-1)
+  const session = { id: context.sessionId, tags: binding.tags?.() ?? {} }
+  const call = { context: binding.context, session, path, ...(requester && { requester }) }
+  return { ...options, policies: { policies, call, abort } }
+}

@@ -1,0 +1,48 @@
+import type { AgentContext } from '../../../machines/agent/context.js'
+import type { PendingCall } from '../../../machines/agent/run-result.js'
+import { readElicitationAnswer } from '../sessions/elicitation-answer.js'
+import type { AnswerMessage, SessionMessage } from '../sessions/inbox/session-message.js'
+import { getAwaitedCall, toOutputValue } from './answer-events.js'
+import type { Run } from './run.js'
+
+/** The methods that messages call. */
+export type MessageTarget = Pick<
+  Run,
+  'cancel' | 'pause' | 'resume' | 'steer' | 'reply' | 'approve' | 'reject' | 'addToolOutput'
+>
+
+/** A message for a run, not for the next turn. */
+export type RunMessage = Exclude<SessionMessage, { type: 'message' }>
+
+/** Applies a message to a run of this process. @throws as the method of the run */
+export function applyMessage(run: MessageTarget, message: RunMessage): void {
+  switch (message.type) {
+    case 'cancel':
+      return run.cancel(message.why, message)
+    case 'pause':
+      return run.pause(message)
+    case 'resume':
+      return run.resume(message)
+    case 'steer':
+      return run.steer(message.text, message)
+    case 'reply':
+      return run.reply(message.input, message)
+    case 'approve':
+      return run.approve(message.callId, message.editedInput as never, message)
+    case 'reject':
+      return run.reject(message.callId, message.why, message)
+    default:
+      return run.addToolOutput(message.callId, toOutputValue(message), message)
+  }
+}
+
+/**
+ * The call that an answer refers to. Nothing changes.
+ * @throws {UsageError} `unknown_call`, `already_answered`, `stale_answer`, `invalid_answer`
+ */
+export function checkAnswer(context: AgentContext | undefined, answer: AnswerMessage): PendingCall {
+  const isOutput = answer.type === 'toolOutput'
+  const asked = getAwaitedCall(context, answer.callId, isOutput ? 'client' : 'approval', answer)
+  if (asked.elicitation && isOutput) readElicitationAnswer(asked.elicitation, answer.value)
+  return asked
+}

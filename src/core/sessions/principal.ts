@@ -1,0 +1,38 @@
+import { addRequester, type Principal } from '../../../machines/agent/principal.js'
+import { UsageError } from '../base/errors.js'
+import { isObject } from '../base/values.js'
+
+/** The sender of a start, a message or an answer. A name is short for `{ id }`. */
+export interface SentBy {
+  by?: string | Principal | undefined
+}
+
+const isName = (value: unknown): value is string =>
+  typeof value === 'string' && value.trim() !== '' && value.length <= 200
+
+/** Null if the value does not name a person or a program. */
+export function parsePrincipal(by: unknown): Principal | null {
+  const { id, roles = [], ...others } = isObject(by) ? by : { id: by }
+  if (!isName(id) || !Array.isArray(roles) || !roles.every(isName) || Object.keys(others).length > 0)
+    return null
+  return { id, ...(roles.length > 0 && { roles: [...roles] }) }
+}
+
+/**
+ * The sender, as the log stores it. Empty without one.
+ * @throws {UsageError} `invalid_input`
+ */
+export function readSender({ by }: SentBy, where: string): { by?: Principal } {
+  if (by === undefined) return {}
+  const principal = parsePrincipal(by)
+  if (principal !== null) return { by: principal }
+  throw new UsageError(
+    'invalid_input',
+    `${where}: by must be a name, or { id, roles? }. Each is a text of 1 to 200 characters.`,
+    'by',
+  )
+}
+
+/** The author of a run's input. Empty without one. @throws {UsageError} `invalid_input` */
+export const toRequesters = (sender: SentBy, where: string): { requesters?: readonly Principal[] } =>
+  addRequester([], readSender(sender, where).by)

@@ -1,0 +1,223 @@
+import { createId } from '../../base/platform.js'
+import type { InboxMessage } from './inbox.js'
+import { checkListOptions, compareListed, isListed, resolveRange } from './list-options.js'
+import { checkSessionId } from './session-id.js'
+import { withTitle } from './session-title.js'
+import { changeMarks, parseMarks } from './step-marks.js'
+import {
+  checkFollows,
+  checkRecords,
+  getExpiry,
+  leaseLostError,
+  sessionBusyError,
+  unknownSessionError,
+} from './store-error.js'
+import type { Lease, ListedSession, LogRecord, SessionSummary, SyncSessionStore } from './store.js'
+
+export interface SessionRow {
+  readonly id: string
+  createdAt: number
+  updatedAt: number
+  head: number
+  /** The number of messages ever put into the inbox. */
+  lastMessage: number
+  summary: SessionSummary | null
+  title: string | null
+  /** JSON. */
+  marks: string | null
+  /** The latest lease. It is void in another instance of the store. */
+  lease: { token: string; holder: string; expiresAt: number; instance: string } | null
+}
+
+/** The rows of a store. A row may be changed before `putSession` stores it. */
+export interface SessionTable {
+  session(id: string): SessionRow | undefined
+  sessions(): Iterable<SessionRow>
+  putSession(row: SessionRow): void
+  /** Removes a session with its records and messages. */
+  removeSession(id: string): void
+  addRecords(id: string, records: readonly LogRecord[]): void
+  records(id: string, from: number, to: number): LogRecord[]
+  /** The number of the last snapshot up to a record; 1 if there is none. */
+  findSnapshot(id: string, to: number): number
+  addMessage(id: string, message: InboxMessage): void
+  messages(id: string, after: number): InboxMessage[]
+  removeMessages(id: string, messages: readonly number[]): void
+  /** The number of the last message in the inbox; 0 if there is none. */
+  findLastMessage(id: string): number
+}
+
+export interface TableStoreOptions {
+  table: SessionTable
+  now: () => number
+  /** The instance whose leases count. */
+  instance?: string
+  /** Reads from the table. */
+  use?: <Value>(work: () => Value) => Value
+  /** Runs a transaction. */
+  write?: <Value>(work: () => Value) => Value
+}
+
+const runWork = <Value>(work: () => Value): Value => work()
+
+/** A store over a table in one process: the leases, the order of records, the list and the inbox. */
+export function createTableStore({
+  table,
+  now,
+  instance = '',
+  use = runWork,
+  write = use,
+}: TableStoreOptions): Omit<SyncSessionStore, 'close' | 'timers'> {
+  const findHolder = (row: SessionRow | undefined): string | null =>
+    row?.lease?.instance === instance && row.lease.expiresAt > now() ? row.lease.holder : null
+
+  /** The session for which this is the latest lease, expired or not. */
+  const findOwned = ({ sessionId, token }: Lease): SessionRow | undefined => {
+    const row = table.session(sessionId)
+    return row?.lease?.token === token ? row : undefined
+  }
+
+  /** A session with records. */
+  const findWritten = (sessionId: string): SessionRow | undefined => {
+    const row = table.session(sessionId)
+    return row && row.head > 0 ? row : undefined
+  }
+
+  const toListed = (row: SessionRow): ListedSession => {
+    const { id, createdAt, updatedAt, head, title, marks } = row
+    const summary = withTitle(row.summary, title)
+    return { id, createdAt, updatedAt, head, summary, holder: findHolder(row), ...parseMarks(marks) }
+  }
+
+  return {
+    acquire(id, { holder, ttlMs }) {
+      const sessionId = checkSessionId(id)
+      return write(() => {
+        const row = table.session(sessionId) ?? { ...newSession, id: sessionId }
+        const busy = findHolder(row)
+        if (busy !== null) throw sessionBusyError(sessionId, busy)
+        const lease = { token: createId(), holder, expiresAt: getExpiry(now(), ttlMs) }
+        row.lease = { ...lease, instance }
+        table.putSession(row)
+        return { ...lease, sessionId, inbox: table.findLastMessage(sessionId), head: row.head }
+      })
+    },
+
+    renew: (lease, ttlMs) =>
+      write(() => {
+        const expiresAt = getExpiry(now(), ttlMs)
+        const row = findOwned(lease)
+        if (!row?.lease) throw leaseLostError(lease)
+        row.lease = { ...row.lease, expiresAt }
+        table.putSession(row)
+        return { ...lease, expiresAt }
+      }),
+
+    release: (lease) =>
+      write(() => {
+        const row = findOwned(lease)
+        if (row === undefined) return { inbox: 0 }
+        const inbox = table.findLastMessage(row.id)
+        row.lease = null
+        if (row.head === 0) table.removeSession(row.id)
+        else table.putSession(row)
+        return { inbox }
+      }),
+
+    append(lease, records, summary, { release = false } = {}) {
+      const { sessionId } = lease
+      checkRecords(sessionId, records)
+      return write(() => {
+        const time = now()
+        const row = findOwned(lease)
+        if (!row?.lease || row.lease.expiresAt <= time) throw leaseLostError(lease)
+        checkFollows(sessionId, records, row.head)
+        table.addRecords(sessionId, records)
+        if (row.head === 0) row.createdAt = time
+        row.updatedAt = time
+        row.head += records.length
+        if (summary) row.summary = summary
+        const released = release && row.head > 0
+        if (released) row.lease = null
+        table.putSession(row)
+        return { inbox: table.findLastMessage(sessionId), ...(released && { released }) }
+      })
+    },
+
+    read(sessionId, range) {
+      const whole = resolveRange(range)
+      if (whole === null) return []
+      const { from, to } = whole
+      return use(() =>
+        table.records(sessionId, from === 'snapshot' ? table.findSnapshot(sessionId, to) : from, to),
+      )
+    },
+
+    get(sessionId) {
+      const row = use(() => findWritten(sessionId))
+      return row ? toListed(row) : null
+    },
+
+    list(options) {
+      const listing = checkListOptions(options)
+      return [...use(() => table.sessions())]
+        .filter((row) => row.head > 0 && isListed(listing, row))
+        .map(toListed)
+        .sort(compareListed)
+        .slice(0, listing.limit)
+    },
+
+    delete: (sessionId) =>
+      write(() => {
+        const row = table.session(sessionId)
+        if (row === undefined) return false
+        const busy = findHolder(row)
+        if (busy !== null) throw sessionBusyError(sessionId, busy)
+        table.removeSession(sessionId)
+        return row.head > 0
+      }),
+
+    setTitle: (sessionId, title) =>
+      write(() => {
+        const row = findWritten(sessionId)
+        if (row) table.putSession(Object.assign(row, { title }))
+        return row !== undefined
+      }),
+
+    setMark: (sessionId, seq, mark) =>
+      write(() => {
+        const row = table.session(sessionId)
+        if (row === undefined || seq < 1 || seq > row.head) return false
+        row.marks = changeMarks(row.marks, seq, mark)
+        table.putSession(row)
+        return true
+      }),
+
+    inbox: {
+      put: (sessionId, text) =>
+        write(() => {
+          const row = findWritten(sessionId)
+          if (row === undefined) throw unknownSessionError(sessionId)
+          const message = (row.lastMessage += 1)
+          table.putSession(row)
+          table.addMessage(sessionId, { message, at: now(), text })
+          return { message, holder: findHolder(row) }
+        }),
+
+      read: (sessionId, after = 0) => use(() => table.messages(sessionId, after)),
+
+      remove: (sessionId, messages) => write(() => table.removeMessages(sessionId, messages)),
+    },
+  }
+}
+
+const newSession = {
+  createdAt: 0,
+  updatedAt: 0,
+  head: 0,
+  lastMessage: 0,
+  summary: null,
+  title: null,
+  marks: null,
+  lease: null,
+}

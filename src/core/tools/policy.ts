@@ -1,0 +1,147 @@
+import type { DecisionKind, PolicyVerdict } from '../../../machines/agent/approvals.js'
+import type { Principal } from '../../../machines/agent/principal.js'
+import { attachSignal, CallAbort, onAbort, runWithTimeout } from '../base/abort.js'
+import type { Clock } from '../base/clock.js'
+import { ConfigError } from '../base/errors.js'
+import { isObject, maxWaitMs } from '../base/values.js'
+
+/** A call that a policy decides. */
+export interface PolicyCall {
+  tool: {
+    name: string
+    /** The provider runs a `hosted` tool, and the caller of the run a `client` tool. */
+    kind: 'function' | 'client' | 'hosted' | 'sub_agent' | 'handoff' | 'skill'
+    readOnly: boolean
+    idempotent: boolean
+  }
+  /** The validated arguments. Each policy has its own copy. For a hosted tool, its arguments as parsed JSON. */
+  // oxlint-disable-next-line no-explicit-any -- its type depends on the tool
+  arguments: any
+  /** The app's context object. */
+  // oxlint-disable-next-line no-explicit-any -- the app knows its type
+  context: any
+  session: { id: string; tags: Readonly<Record<string, string>> }
+  /** The latest author of words of the run. Absent if no sender is known. */
+  requester?: Principal
+  /** The names of the sub-agents that lead to the call, outermost first. */
+  path: readonly string[]
+  callId: string
+  /** Aborts at the timeout, or when the run stops. */
+  signal: AbortSignal
+}
+
+/**
+ * The decision about a call. The model reads the reason of a denial, and people that of a question.
+ *
+ * @example
+ * const decision: PolicyDecision = { decision: 'deny', rule: 'limit', reason: 'Above the limit of this account.' }
+ */
+export type PolicyDecision =
+  | DecisionKind
+  | {
+      decision: DecisionKind
+      /** The rule that applied, for the log. */
+      rule?: string
+      /** Cut to 1,000 characters. */
+      reason?: string
+    }
+
+/**
+ * Decides which calls run, which ask for approval, and which are denied. Each call is decided once, for the arguments
+ * that will run. The log has the decision, so a resume or a replay asks nobody. A policy that throws, times out or
+ * returns anything else denies the call.
+ *
+ * @example
+ * const policy: Policy = {
+ *   id: 'payments',
+ *   decide: ({ tool, arguments: { amount } }) => (tool.name !== 'transfer' || amount < 100 ? 'allow' : 'ask'),
+ * }
+ */
+export interface Policy {
+  /** 1 to 100 characters, for the log. */
+  id: string
+  decide: (call: PolicyCall) => PolicyDecision | Promise<PolicyDecision>
+  /** Milliseconds. Default: 5,000. */
+  timeoutMs?: number
+  /** Records its decisions, which have no effect. Default: false. */
+  shadow?: boolean
+}
+
+/** The policies of a run, and the part of their input that all its calls share. */
+export interface PolicyScope {
+  policies: readonly Policy[]
+  call: Pick<PolicyCall, 'context' | 'session' | 'requester' | 'path'>
+  /** Aborts when the run stops. */
+  abort: AbortSignal | CallAbort
+}
+
+/** @throws {ConfigError} `invalid_config`, naming the key */
+export function checkPolicies(given: unknown): readonly Policy[] {
+  const policies = given === undefined ? [] : Array.isArray(given) ? (given as unknown[]) : [given]
+  const ids = new Set<unknown>()
+  for (const [i, policy] of policies.entries()) {
+    const at = Array.isArray(given) ? `policy[${i}]` : 'policy'
+    const refuse = (key: string, rule: string): never => {
+      throw new ConfigError('invalid_config', `${at}${key && `.${key}`} ${rule}`, `${at}${key && `.${key}`}`)
+    }
+    if (!isObject(policy)) return refuse('', 'must be { id, decide, timeoutMs?, shadow? }.')
+    const { id, decide, timeoutMs = 1, shadow = false, ...others } = policy
+    if (typeof id !== 'string' || id.trim() === '' || id.length > 100)
+      refuse('id', 'must be a text of 1 to 100 characters.')
+    if (ids.has(id)) refuse('id', `'${String(id)}' is the id of another policy.`)
+    if (typeof decide !== 'function')
+      refuse('decide', "must be a function that returns 'allow', 'ask' or 'deny'.")
+    if (typeof timeoutMs !== 'number' || !(timeoutMs > 0 && timeoutMs <= maxWaitMs))
+      refuse('timeoutMs', 'must be a number of milliseconds above 0.')
+    if (typeof shadow !== 'boolean') refuse('shadow', 'must be true or false.')
+    for (const key of Object.keys(others))
+      refuse(key, 'is not a key of a policy. Use id, decide, timeoutMs and shadow.')
+    ids.add(id)
+  }
+  return policies as Policy[]
+}
+
+/** A valid decision, as the log stores it. Null for anything else. */
+export function readDecision(given: unknown): Omit<PolicyVerdict, 'policy'> | null {
+  const { decision, rule, reason, ...others } = isObject(given) ? given : { decision: given }
+  const isText = (value: unknown): value is string | undefined =>
+    value === undefined || typeof value === 'string'
+  if (decision !== 'allow' && decision !== 'ask' && decision !== 'deny') return null
+  if (!isText(rule) || !isText(reason) || Object.keys(others).length > 0) return null
+  return {
+    decision,
+    ...(rule !== undefined && { rule: rule.slice(0, 200) }),
+    ...(reason !== undefined && { reason: reason.slice(0, 1000) }),
+  }
+}
+
+/** Asks all policies about a call, at the same time. `readArguments` makes a copy of the arguments for each. */
+export function askPolicies(
+  { policies, call: shared, abort: stopped }: PolicyScope,
+  call: Pick<PolicyCall, 'tool' | 'callId'>,
+  readArguments: () => unknown,
+  clock: Clock,
+): Promise<PolicyVerdict[]> {
+  return Promise.all(
+    policies.map(({ id: policy, decide, timeoutMs = 5_000, shadow }) => {
+      const abort = new CallAbort()
+      const unfollow = onAbort(stopped, () => abort.abort(stopped.reason))
+      const toVerdict = (said: Omit<PolicyVerdict, 'policy'>): PolicyVerdict => {
+        unfollow()
+        return { policy, ...said, ...(shadow && { shadow }) }
+      }
+      const fail = (rule: string): PolicyVerdict => toVerdict({ decision: 'deny', rule, failed: true })
+      const stop = (): PolicyVerdict => fail('policy_timeout')
+      const limit = { what: 'The policy', timeoutMs, clock, abort, timedOut: stop, stopped: stop }
+      return runWithTimeout(limit, async () => {
+        try {
+          const asked = { ...shared, ...call, arguments: await readArguments() }
+          const said = readDecision(await decide(attachSignal(asked, abort)))
+          return said ? toVerdict(said) : fail('policy_invalid')
+        } catch {
+          return fail('policy_error')
+        }
+      })
+    }),
+  )
+}

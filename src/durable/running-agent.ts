@@ -1,0 +1,178 @@
+import type { AgentContext, AgentInput } from '../../machines/agent/context.js'
+import { isRestState } from '../../machines/agent/run-result.js'
+import { toRunResult } from '../../machines/agent/to-result.js'
+import { isRecord } from '../../guards/lib/stored.js'
+import { sha256 } from '../../guards/lib/sha256.js'
+import type { AnyEventObject } from 'xstate'
+import type { AgentInternals } from '../core/agent/agent-internals.js'
+import { type Clock, wait } from '../core/base/clock.js'
+import { StatewrightError } from '../core/base/errors.js'
+import { isDue } from '../core/drive/wake-sleepers.js'
+import { releaseRun } from '../core/live/release-run.js'
+import type { Binding } from '../core/live/runtime.js'
+import type { Run } from '../core/run/run.js'
+import { sendToStoredSession } from '../core/run/send-to-stored-session.js'
+import { notifyHolder } from '../core/sessions/inbox/inbox-holders.js'
+import type { SessionStore } from '../core/sessions/store/store.js'
+import { isSessionId } from '../core/sessions/store/session-id.js'
+import { runChild } from '../core/sub-agents/open-child.js'
+import { type ActorHost, type RunningActor, warn } from './machine-hold.js'
+
+interface AgentParts {
+  agent: AgentInternals
+  store: SessionStore
+  clock: Clock
+  child: { session: string; parent: string; src: string }
+  /** As the chart returned it, or as plain JSON after a restart. */
+  input: unknown
+  report: Parameters<ActorHost['run']>[1]
+}
+
+/** The session of an agent in flight. A key is unique in the session of the machine. */
+export function getChildId(session: string, key: string): string {
+  const id = `${session}:${key.replaceAll(/[^\w.@-]/g, '-')}`
+  return isSessionId(id) ? id : `child:${sha256(`${session}:${key}`).slice(0, 32)}`
+}
+
+/** Cancels the run of an agent whose state was left. A run that has ended stays as it is. */
+export async function cancelChild(store: SessionStore, clock: Clock, session: string): Promise<void> {
+  const message = { type: 'cancel', why: 'The machine has left the state that runs this agent.' } as const
+  try {
+    await sendToStoredSession({ store, clock }, session, message)
+  } catch (error) {
+    const isOver =
+      error instanceof StatewrightError &&
+      ['run_ended', 'unknown_session', 'not_waiting'].includes(error.code)
+    if (!isOver) throw error
+  }
+}
+
+/** An agent in flight, with a session of its own. Another process continues it from there. */
+export class RunningAgent implements RunningActor {
+  readonly #parts: AgentParts
+  #isResting = false
+  #wakeAt: number | undefined
+  #state: 'working' | 'stopped' | 'left' = 'working'
+  #run: Run | undefined
+  #wake: () => void = () => undefined
+  #stop: () => void = () => undefined
+  readonly #stopped = new Promise<'stopped'>((resolve) => {
+    this.#stop = () => resolve('stopped')
+  })
+  readonly #done: Promise<void>
+
+  constructor(parts: AgentParts) {
+    this.#parts = parts
+    this.#done = this.#work()
+  }
+
+  get isResting(): boolean {
+    return this.#isResting
+  }
+
+  get wakeAt(): number | undefined {
+    return this.#wakeAt
+  }
+
+  wake(): void {
+    this.#wake()
+  }
+
+  /** Events of the chart for the agent (`sendTo`), in the format of its inbox. */
+  send(event: AnyEventObject): void {
+    const { child } = this.#parts
+    this.#deliver(event).catch((error: unknown) => warn(error, { session: child.session }))
+  }
+
+  async #deliver(event: AnyEventObject): Promise<void> {
+    const { store, child } = this.#parts
+    const delivery = await store.inbox?.put(child.session, JSON.stringify(event))
+    if (delivery) notifyHolder(store, child.session, delivery.message)
+    this.wake()
+  }
+
+  async stop(isLeft: boolean): Promise<void> {
+    this.#state = isLeft ? 'left' : 'stopped'
+    this.#stop()
+    this.#wake()
+    const { store, clock, child } = this.#parts
+    if (isLeft) await cancelChild(store, clock, child.session)
+    else if (this.#run) await releaseRun(this.#run)
+    await this.#done
+  }
+
+  async #work(): Promise<void> {
+    const { agent, store, clock, child, report } = this.#parts
+    const session = {
+      name: child.src,
+      sessionId: child.session,
+      parentSessionId: child.parent,
+      isUnwanted: () => this.#state !== 'working',
+    }
+    /* oxlint-disable no-await-in-loop -- one look after the other */
+    while (this.#state === 'working') {
+      try {
+        const opened = await runChild(agent.host, store, session, () => this.#openInput())
+        if ('ended' in opened) return report.done(toOutput(opened.ended))
+        this.#run = opened.run
+        // The state may have been left while the session was opened.
+        if (this.#isLeft()) return await cancelChild(store, clock, child.session)
+        if (this.#isOver()) return await releaseRun(opened.run)
+        const context = await this.#follow(opened.run)
+        if (context === 'stopped') return
+        if (!opened.log.hasFailed && !isRestState(context.state)) return report.done(toOutput(context))
+        if (opened.log.hasFailed) await Promise.race([wait(clock, 1000), this.#stopped])
+        else await this.#rest(context)
+      } catch (error) {
+        if (!(error instanceof StatewrightError && error.retryable)) return report.failed(error)
+        await Promise.race([wait(clock, 1000), this.#stopped])
+      }
+    }
+    /* oxlint-enable no-await-in-loop */
+  }
+
+  #isLeft(): boolean {
+    return this.#state === 'left'
+  }
+
+  #isOver(): boolean {
+    return this.#state !== 'working'
+  }
+
+  /** Follows a run to its next rest or its end. A run whose sleep is over continues. */
+  async #follow(run: Run): Promise<AgentContext | 'stopped'> {
+    const getContext = (): AgentContext => (run.snapshot() as { context: AgentContext }).context
+    for (;;) {
+      // oxlint-disable-next-line no-await-in-loop -- one rest after the other
+      const outcome = await Promise.race([run.result, this.#stopped])
+      if (outcome === 'stopped') return outcome
+      const context = getContext()
+      if (!isDue(context, this.#parts.clock.now())) return context
+      run.resume()
+    }
+  }
+
+  /** Waits for a message or a stop. The session of the machine may rest in the meantime. */
+  async #rest({ wakeAt }: AgentContext): Promise<void> {
+    this.#wakeAt = wakeAt ?? undefined
+    const woken = new Promise<void>((resolve) => {
+      this.#wake = resolve
+    })
+    this.#isResting = true
+    this.#parts.report.changed()
+    await woken
+    this.#isResting = false
+    this.#wakeAt = undefined
+  }
+
+  #openInput(): { input: AgentInput; binding: Binding } {
+    const { agent, input, clock } = this.#parts
+    const isStored = isRecord(input) && typeof input['runId'] === 'string' && isRecord(input['config'])
+    if (!isStored) return agent.openInput(input)
+    const bound = agent.host.findBinding(input)
+    return { input: { ...(input as unknown as AgentInput), now: clock.now() }, binding: bound ?? {} }
+  }
+}
+
+/** As the output of the agent's actor. */
+const toOutput = (context: AgentContext): unknown => JSON.parse(JSON.stringify(toRunResult(context)))
