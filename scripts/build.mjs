@@ -23,9 +23,10 @@ if (process.env.STATEWRIGHT_BUILT) process.exit(0)
 const root = fileURLToPath(new URL('..', import.meta.url))
 
 /** Entries used without the core, also in pages. They bundle only their dependencies. */
-const light = new Set(
-  ['agui', 'ai-sdk', 'diagram', 'otel', 'ui', 'ui/client'].map((name) => `src/${name}/index.ts`),
-)
+const light = new Set([
+  ...['agui', 'ai-sdk', 'diagram', 'otel', 'ui', 'ui/client'].map((name) => `src/${name}/index.ts`),
+  'src/cli/main.ts',
+])
 /** The same, but shared core code goes into one file instead of seven copies. */
 const small = new Set([
   'src/machine/index.ts',
@@ -141,6 +142,7 @@ const code = {
     'src/ui/index.ts',
     'src/ui/client/index.ts',
     'src/cli/main.ts',
+    'src/cli/process.ts',
   ],
   outdir: 'dist',
   outbase: '.',
