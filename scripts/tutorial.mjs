@@ -52,13 +52,20 @@ async function readAddress(child) {
   return null
 }
 
-/** Opens a server's page, then stops the server. */
-async function openPage(child, line) {
+/** Opens the studio like a browser, and returns the ids of its sessions. Stops the studio. */
+async function openStudio(child, line) {
   const url = await readAddress(child)
   if (url === null) throw new Error(`${line} ended without an address.`)
-  const { status } = await fetch(url, { redirect: 'manual' })
+  const entrance = await fetch(url, { redirect: 'manual' })
+  const cookie = entrance.headers.get('set-cookie')?.split(';')[0] ?? ''
+  const home = new URL(entrance.headers.get('location') ?? '', url)
+  const sessions = await fetch(new URL('api/sessions', home), {
+    headers: { cookie, 'sec-fetch-site': 'same-origin' },
+  })
+  const listed = await sessions.text()
   process.kill(-Number(child.pid), 'SIGINT')
-  if (status >= 400) throw new Error(`${line}: ${url} answers with ${status}.`)
+  if (!sessions.ok) throw new Error(`${line}: ${sessions.url} answers with ${sessions.status}.`)
+  return listed
 }
 
 /** Runs a shell line and returns its output. */
@@ -73,10 +80,7 @@ async function runLine(line, folder, registry) {
   child.stdout.setEncoding('utf8')
   const closed = once(child, 'close')
   try {
-    if (line.includes(' studio ')) {
-      await openPage(child, line)
-      return ''
-    }
+    if (line.includes(' studio ')) return await openStudio(child, line)
     let printed = ''
     child.stdout.on('data', (text) => (printed += text))
     const [code] = await closed
