@@ -80,6 +80,33 @@ export interface SettledState<Machine extends AnyStateMachine> {
   head: number
 }
 
+/** The state of a session after one of its records. */
+export interface MachineSnapshot<Machine extends AnyStateMachine>
+  extends Pick<SettledState<Machine>, 'status' | 'value' | 'context' | 'output' | 'error'> {
+  /** The number of the record. */
+  record: number
+  /** The event of the record. `xstate.init` starts a session, and `xstate.fork` a fork. */
+  event: { type: string; [key: string]: unknown }
+  /** Why the event has changed nothing. */
+  refused?: { code: string; message: string; subject?: string }
+}
+
+/** The outcome of an actor in flight, by its name in `setup({ actors })` or its id. */
+export interface ActorOutcome {
+  actor: string
+  output?: unknown
+  /** An error instead of an output. */
+  error?: unknown
+}
+
+/** Options of `fork`. */
+export interface ForkOptions<Machine extends AnyStateMachine> {
+  /** The record to start from. Default: the last. */
+  at?: number
+  /** The event that the fork takes first, or the outcome of an actor in flight. Actors in `once` are in doubt in a fork. */
+  with?: EventFromLogic<Machine> | ActorOutcome
+}
+
 /** Options of `worker`. */
 export interface WorkerOptions {
   /** Time between two polls of the store, in milliseconds. Default: 1,000. */
@@ -138,6 +165,20 @@ export interface DurableMachine<Machine extends AnyStateMachine> {
    * process.once('SIGTERM', () => void worker.drain().then(() => process.exit(0)))
    */
   worker(options?: WorkerOptions): DurableWorker
+  /**
+   * The state of a session after a record, by default the last. Read-only.
+   * @example const { value, event } = await claims.replay('claim-17', 1)
+   * @throws {UsageError} `invalid_option` for a record that the session does not have
+   * @throws {StoreError} `unknown_session`
+   */
+  replay(id: string, record?: number): Promise<MachineSnapshot<Machine>>
+  /**
+   * Copies a session up to a record to a new session, and returns its id. The new session continues with the next
+   * `settled` or `send`.
+   * @example const id = await claims.fork('claim-17', { at: 1, with: { type: 'APPROVE', by: 'ben' } })
+   * @throws {UsageError} `unsupported_fork` where an agent runs, `unknown_actor`, `unknown_event`, `invalid_option`
+   */
+  fork(id: string, options?: ForkOptions<Machine>): Promise<string>
   /**
    * The sessions of this machine, last written first. `summary.value` is the state.
    * @example for await (const { id, summary } of claims.list()) console.log(id, summary?.value)

@@ -7,6 +7,7 @@ import {
 } from 'xstate'
 import { canonicalForms } from '../../guards/lib/canonical-json.js'
 import { readElapsed, systemClock, toWholeClock, wait } from '../core/base/clock.js'
+import { createId } from '../core/base/platform.js'
 import { ConfigError, StatewrightError, UsageError } from '../core/base/errors.js'
 import { expectArgument, objectRule, optionsRule } from '../core/base/values.js'
 import { expectKnownOptions } from '../core/config/other-names.js'
@@ -16,6 +17,7 @@ import { deleteSession } from '../core/sessions/delete-session.js'
 import { notifyHolder } from '../core/sessions/inbox/inbox-holders.js'
 import {
   createMachineLabel,
+  type MachineEvent,
   type MachineRecord,
   type StoredMachineState,
 } from '../core/sessions/log/machine-record.js'
@@ -31,7 +33,14 @@ import type { SessionMessage } from '../core/sessions/inbox/session-message.js'
 import { readSessionAt } from '../core/sessions/replay-session.js'
 import { listAnswerableCalls } from '../../machines/agent/to-result.js'
 import { cancelChild, getChildId, RunningAgent } from './running-agent.js'
-import { type AgentMessage, isAgentMessage, type PendingAgentCall } from './durable-options.js'
+import {
+  type ActorOutcome,
+  type AgentMessage,
+  type ForkOptions,
+  isAgentMessage,
+  type MachineSnapshot,
+  type PendingAgentCall,
+} from './durable-options.js'
 import { Chart, checkChart, type StartedActor } from './chart.js'
 import type {
   DurableMachine,
@@ -41,7 +50,14 @@ import type {
   WorkerOptions,
 } from './durable-options.js'
 import { formatMessage, formatStateValue, MachineLog, readLogEnd } from './machine-log.js'
-import { type ActorHost, MachineHold, type RunningActor, warn } from './machine-hold.js'
+import {
+  type ActorHost,
+  createDoneEvent,
+  createErrorEvent,
+  MachineHold,
+  type RunningActor,
+  warn,
+} from './machine-hold.js'
 import { copyJson } from './plain-json.js'
 
 /** The keys of the actors that this process runs. */
@@ -255,6 +271,101 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
       },
       drain: () => waker.stop(),
     }
+  }
+
+  async replay(sessionId: string, record?: number): Promise<MachineSnapshot<Machine>> {
+    const id = checkSessionId(sessionId)
+    const { event, refused, state, at } = await this.#readAt(id, record)
+    const { status, value, context, output, error } = state
+    return {
+      record: at,
+      event,
+      ...(refused && { refused }),
+      status,
+      value,
+      context,
+      ...(output !== undefined && { output }),
+      ...(error !== undefined && { error }),
+    } as MachineSnapshot<Machine>
+  }
+
+  async fork(sessionId: string, options: ForkOptions<Machine> = {}): Promise<string> {
+    const from = checkSessionId(sessionId)
+    expectKnownOptions('fork', options, ['at', 'with'])
+    const { state, at, machine, chart } = await this.#readAt(from, options.at)
+    const change = options.with
+    const outcome = change && 'actor' in change ? this.#findOutcome(state, change as ActorOutcome) : undefined
+    const event = change && !outcome ? this.#checkEvent(change as AnyEventObject) : undefined
+    const actors = await this.#readActors(from, state)
+    const running = actors.filter(({ id }) => id !== outcome?.actorId)
+    const agent = running.find(({ src }) => findAgent(this.machine.implementations.actors[src]))
+    if (agent)
+      throw new UsageError(
+        'unsupported_fork',
+        `The agent '${agent.src}' runs at record ${at}. Fork at a record before it starts or after it ends, or pass its outcome: ` +
+          `with: { actor: '${agent.src}', output }.`,
+        'at',
+      )
+    const id = createId()
+    // A key of the source could be given out again in the fork.
+    const moved = running.map((actor, i) => ({ ...actor, key: `${actor.src}.1.${i + 1}` }))
+    await acquireSessionLog(this.#store, id, { clock: this.#clock, holder: 'a fork' }, async (lease) => {
+      const parts = { store: this.#store, lease, clock: this.#clock, holder: 'a fork' }
+      const log = new MachineLog(parts, { head: 0, check: '', at: 0, record: null }, machine)
+      const forked: StoredMachineState = {
+        ...state,
+        actors: Object.fromEntries(moved.map(({ id: name, src, key }) => [name, { src, at: 1, key }])),
+        held: [
+          ...state.held,
+          ...(outcome ? [{ event: outcome, refused: { code: 'forked', message: 'Not taken yet.' } }] : []),
+        ],
+        inbox: 0,
+        keys: [],
+      }
+      const starts = Object.fromEntries(
+        moved.map(({ id: name, src, input }) => [name, { src, ...(input !== undefined && { input }) }]),
+      )
+      const forkedFrom = { sessionId: from, seq: at }
+      log.write({
+        machine,
+        ...(chart !== undefined && { chart }),
+        event: { type: 'xstate.fork' },
+        forkedFrom,
+        starts,
+        state: forked,
+      })
+      log.list(forked, undefined)
+      await log.close()
+    })
+    if (event) await this.#put(id, formatMessage(event, undefined))
+    return id
+  }
+
+  #findOutcome({ actors }: StoredMachineState, { actor, output, error }: ActorOutcome): MachineEvent {
+    const [id] = Object.entries(actors).find(([name, { src }]) => name === actor || src === actor) ?? []
+    if (id === undefined)
+      throw new UsageError(
+        'unknown_actor',
+        `fork({ with }): the actor '${actor}' does not run at that record.`,
+        actor,
+      )
+    return error === undefined
+      ? createDoneEvent(id, copyJson(output ?? null, 'output'))
+      : createErrorEvent(id, error)
+  }
+
+  /** The state after a record. */
+  async #readAt(id: string, to: number | undefined): Promise<MachineRecord & { at: number }> {
+    const { record: last, head } = await this.#readEnd(id)
+    if (to === undefined) return { ...last, at: head }
+    if (!Number.isSafeInteger(to) || to < 1 || to > head)
+      throw new UsageError(
+        'invalid_option',
+        `Session '${id}' has the records 1 to ${head}; there is no ${to}.`,
+        'record',
+      )
+    const { record } = await readLogEnd(this.#store, id, to)
+    return { ...(record as MachineRecord), at: to }
   }
 
   async *list(): AsyncGenerator<ListedSession> {

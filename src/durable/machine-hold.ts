@@ -372,13 +372,13 @@ export class MachineHold {
   }
 }
 
-const createDoneEvent = (id: string, output: unknown): MachineEvent => ({
+export const createDoneEvent = (id: string, output: unknown): MachineEvent => ({
   type: `xstate.done.actor.${id}`,
   ...(output !== undefined && { output }),
   actorId: id,
 })
 
-const createErrorEvent = (id: string, error: unknown): MachineEvent => ({
+export const createErrorEvent = (id: string, error: unknown): MachineEvent => ({
   type: `xstate.error.actor.${id}`,
   error: toPlainFailure(error),
   actorId: id,

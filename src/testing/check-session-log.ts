@@ -1,3 +1,4 @@
+import { parseMachineLabel } from '../core/sessions/log/machine-record.js'
 import { expectArgument, listRule } from '../core/base/values.js'
 import { foldRecords, toMachineState } from '../core/sessions/fold-session.js'
 import { completeInput, restoreState } from '../core/sessions/log/stored-state.js'
@@ -103,7 +104,9 @@ export async function* checkSessionLogs(store: SessionStore): AsyncGenerator<Che
   do {
     // oxlint-disable-next-line no-await-in-loop -- one page after the other
     const page = await store.list({ children: true, limit: pageSize, after: cursor })
-    for (const { id } of page) {
+    for (const { id, summary } of page) {
+      // The reference model is a model of the agent's loop.
+      if (parseMachineLabel(summary?.agent) !== undefined) continue
       // oxlint-disable-next-line no-await-in-loop -- one log at a time is in memory
       const records = await store.read(id)
       // The session was deleted in the meantime, or never written.

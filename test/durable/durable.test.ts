@@ -304,3 +304,119 @@ test('functions of agents say that a session is a machine, and leave it alone', 
   expect(await until(claims.delete('c'))).toBe(true)
   expect([shared.get('c'), shared.timers.get('wake:c')]).toEqual([null, null])
 })
+
+test('a session is replayed and forked: with another event, another outcome, or an actor in doubt', async () => {
+  const { bank, open, until, shared } = setUp()
+  const { claims, started } = open()
+  await until(claims.start('c', { input }))
+  await until(claims.send('c', { type: 'NOTE', text: 'first' }))
+  await until(claims.send('c', approve))
+  await until(claims.settled('c'))
+  expect(await until(claims.replay('c', 2))).toMatchObject({
+    record: 2,
+    event: { type: 'NOTE', text: 'first' },
+    value: 'reviewing',
+    context: { notes: ['first'], payment: null },
+  })
+  expect(await until(claims.replay('c'))).toMatchObject({
+    record: 4,
+    status: 'done',
+    output: { payment: 'p1' },
+  })
+  await expect(until(claims.replay('c', 9))).rejects.toMatchObject({
+    code: 'invalid_option',
+    subject: 'record',
+  })
+
+  const rejected = await until(claims.fork('c', { at: 2, with: { type: 'REJECT', why: 'No roof.' } }))
+  expect(await until(claims.settled(rejected))).toMatchObject({
+    value: 'rejected',
+    context: { notes: ['first'] },
+  })
+  const other = await until(claims.fork('c', { at: 3, with: { actor: 'pay', output: 'p9' } }))
+  expect(await until(claims.settled(other))).toMatchObject({ value: 'paid', context: { payment: 'p9' } })
+  const failed = await until(claims.fork('c', { at: 3, with: { actor: 'pay', error: new Error('closed') } }))
+  expect(await until(claims.settled(failed))).toMatchObject({ value: 'waiting', context: { tries: 1 } })
+  const doubtful = await until(claims.fork('c', { at: 3 }))
+  expect(await until(claims.settled(doubtful))).toMatchObject({ value: 'paid', context: { payment: 'p1' } })
+  expect(bank.payments).toHaveLength(1)
+  expect(started).toEqual(['c:pay.3', `${doubtful}:askBank.2`])
+  await expect(
+    until(claims.fork('c', { at: 2, with: { actor: 'pay', output: 'p9' } })),
+  ).rejects.toMatchObject({
+    code: 'unknown_actor',
+  })
+  expect(JSON.parse(shared.read(other)[0]?.data ?? '{}')).toMatchObject({
+    forkedFrom: { sessionId: 'c', seq: 3 },
+  })
+  expect(shared.get('c')?.head).toBe(4)
+})
+
+test('a session of another chart is opened by migrate, or says what is missing', async () => {
+  const { hosts, open, until, shared } = setUp()
+  await until(open().claims.start('c', { input }))
+  const renamed = createMachine({
+    id: 'claim',
+    version: '2',
+    initial: 'inReview',
+    context: { amount: 0 },
+    states: { inReview: { on: { APPROVE: 'approved' } }, approved: { type: 'final' } },
+  })
+  const host = hosts.start(shared)
+  const parts = { store: host.store as never, clock: host.clock }
+  await expect(until(durable(renamed, parts).settled('c'))).rejects.toMatchObject({
+    code: 'chart_changed',
+    message: expect.stringContaining("the state 'reviewing'"),
+  })
+  const from: unknown[] = []
+  const migrated = durable(renamed, {
+    ...parts,
+    migrate: (state, options) => {
+      from.push([state.value, options.from])
+      return { value: 'inReview' }
+    },
+  })
+  await until(migrated.send('c', { type: 'APPROVE' } as never))
+  expect(await until(migrated.settled('c'))).toMatchObject({ value: 'approved', context: { amount: 900 } })
+  expect(from).toContainEqual(['reviewing', undefined])
+  expect(JSON.parse(shared.read('c').at(-1)?.data ?? '{}')).toMatchObject({ chart: '2' })
+})
+
+test('an outcome that the chart cannot take waits for a mended chart', async () => {
+  const { hosts, until, shared } = setUp()
+  let runs = 0
+  const create = (isBroken: boolean) => {
+    const host = hosts.start(shared)
+    const machine = setup({
+      types: { context: {} as { got: number } },
+      actors: { count: fromPromise(async () => (runs += 1)) },
+    }).createMachine({
+      id: 'counter',
+      context: { got: 0 },
+      initial: 'counting',
+      states: {
+        counting: {
+          invoke: {
+            src: 'count',
+            onDone: {
+              target: 'done',
+              actions: assign(({ event }) => {
+                if (isBroken) throw new Error('Not yet.')
+                return { got: event.output }
+              }),
+            },
+          },
+        },
+        done: {},
+      },
+    })
+    return durable(machine, { store: host.store as never, clock: host.clock, onError: () => undefined })
+  }
+  const broken = create(true)
+  await until(broken.start('n'))
+  await expect(until(broken.settled('n'))).rejects.toMatchObject({ code: 'transition_failed' })
+  await expect(until(broken.settled('n'))).rejects.toMatchObject({ code: 'transition_failed' })
+  expect(shared.get('n')?.head).toBe(2)
+  expect(await until(create(false).settled('n'))).toMatchObject({ value: 'done', context: { got: 1 } })
+  expect(runs).toBe(1)
+})

@@ -22,6 +22,9 @@ export const buildAgents = (): Built => buildModule('agents')
 /** The same, with budgets. */
 export const buildFleet = (): Built => buildModule('fleet')
 
+/** The modules of a process that runs durable machines. */
+export const buildDurable = (): Built => buildModule('durable')
+
 /** The modules of a process that serves agents to MCP clients. */
 export const buildServing = (): Built => buildModule('serving')
 

@@ -1,3 +1,4 @@
+import { parseMachineLabel } from '../../../core/sessions/log/machine-record.js'
 import { type AgentState, isWorkState, type Reason } from '../../../../machines/agent/run-result.js'
 import { formatWakeTime } from '../../../core/base/clock.js'
 import {
@@ -84,7 +85,9 @@ function showTable(rows: readonly SessionRow[], hasMore: boolean, { stdout, env 
   const room = (stdout.columns ?? 160) - widths.reduce((sum, each) => sum + each, 0)
   const titleWidth = Math.max(minTitleWidth, room)
   const style = (cell: string, head: string, i: number): string =>
-    head === 'state' ? paint(getListedStyle(rows[i]?.state ?? 'new'), cell) : cell
+    head === 'state'
+      ? paint(rows[i]?.value === undefined ? getListedStyle(rows[i]?.state ?? 'new') : 'bold', cell)
+      : cell
   const lines = rows.map((row, i) => [...(cells[i] ?? []), shorten(row.title, titleWidth)])
   stdout.write(formatTable(heads, lines, { paint, numeric, style }))
   if (hasMore) stdout.write(`${paint('dim', 'There are older sessions: --limit 0 shows all.')}\n`)
@@ -111,8 +114,9 @@ function getListedStyle(state: ListedState): Style {
  * - `interrupted` – its run was active, and no process has its lease
  * - `new` – no run has started
  * - `corrupt_log` and other codes – why it cannot be read
+ * - the state of a machine
  */
-type ListedState = AgentState | 'interrupted' | 'new' | StoreErrorCode
+type ListedState = AgentState | 'interrupted' | 'new' | StoreErrorCode | (string & {})
 
 interface SessionRow extends Omit<SessionSummary, 'state'> {
   id: string
@@ -127,6 +131,7 @@ interface SessionRow extends Omit<SessionSummary, 'state'> {
 /** Reads the current state from the log, because the summary in the store is as old as the run's last idle state. */
 async function readSessionRow(store: SessionStore, entry: ListedSession): Promise<SessionRow | null> {
   const { summary, ...place } = entry
+  if (summary && isMachine(summary)) return { ...summary, ...place, state: summary.value ?? 'new' }
   try {
     const folded = await readSessionAt(store, entry.id)
     const { run, name, tags, parent, runs, state, definition } = folded
@@ -145,6 +150,8 @@ async function readSessionRow(store: SessionStore, entry: ListedSession): Promis
     return { ...(summary ?? emptySummary), ...place, state: error.code }
   }
 }
+
+const isMachine = ({ agent }: SessionSummary): boolean => parseMachineLabel(agent) !== undefined
 
 function toListedState(state: AgentState | null, holder: string | null): AgentState | 'interrupted' {
   const isWorking = state === null || isWorkState(state)

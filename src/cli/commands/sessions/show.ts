@@ -1,25 +1,22 @@
 import type { AgentContext } from '../../../../machines/agent/context.js'
 import type { AgentMachineEvent } from '../../../../machines/agent/machine-events.js'
 import { formatArguments, formatToolName } from '../../../core/format/format-call.js'
-import {
-  createPaint,
-  formatAgo,
-  formatMessageText,
-  type Paint,
-  shorten,
-} from '../../../core/format/format-words.js'
+import { createPaint, formatMessageText, type Paint, shorten } from '../../../core/format/format-words.js'
 import { formatRunSummary } from '../../../core/format/run-summary.js'
 import { clearRecords } from '../../../core/sessions/clear-records.js'
 import { openRecord, type RecordContent } from '../../../core/sessions/log/log-record.js'
+import { parseMachineLabel } from '../../../core/sessions/log/machine-record.js'
 import { replaySession, type SessionSnapshot } from '../../../core/sessions/replay-session.js'
 import type { ListedSession, SessionStore } from '../../../core/sessions/store/store.js'
 import { type CliIO, defineCommand } from '../../command.js'
 import { excludeBoth, formatCarriedOptions, storeOption } from '../../options.js'
-import { formatIsoTime, formatJsonLine, formatTimestamp, wantsColor } from '../../output.js'
+import { formatJsonLine, wantsColor } from '../../output.js'
 import { formatErrorLine } from '../../renderer.js'
 import { describeWait, formatResumeHint, isWorking } from '../../resume-hints.js'
 import { checkRecordExists, findSession, missingSession, withSessionStore } from '../../session-store.js'
 import { formatTranscript } from '../../transcript.js'
+import { formatHead, formatLogHead } from './session-lines.js'
+import { showMachine } from './show-machine.js'
 
 export const showCommand = defineCommand({
   name: 'sessions show',
@@ -51,7 +48,14 @@ export const showCommand = defineCommand({
       const entry = await findSession(store, positionals[0] ?? '')
       checkRecordExists(at, entry)
       const { id } = entry
-      if (has('json')) await showJson(store, id, at, io)
+      if (parseMachineLabel(entry.summary?.agent) !== undefined)
+        await showMachine(
+          store,
+          entry,
+          { at, form: has('json') ? 'json' : has('events') ? 'events' : 'state' },
+          io,
+        )
+      else if (has('json')) await showJson(store, id, at, io)
       else if (has('events')) await showEvents(store, id, at, io)
       else showSession(entry, await replaySession(store, id, at), text('store'), io)
     })
@@ -93,17 +97,6 @@ function showSession(
   )
 }
 
-function formatHead(
-  { id, createdAt, updatedAt, summary }: ListedSession,
-  { name }: SessionSnapshot,
-  paint: Paint,
-): string {
-  const listedTitle = summary?.title ?? name ?? ''
-  const title = listedTitle === '' ? '' : ` · ${shorten(listedTitle, 80)}`
-  const when = `created ${formatTimestamp(createdAt)} UTC, written ${formatAgo(updatedAt, Date.now())}`
-  return `${paint('bold', `Session ${id}${title}`)}\n${paint('dim', when)}\n`
-}
-
 /** The totals of all runs, the state of the latest one, and the command that continues it. */
 function formatStatus(
   entry: ListedSession,
@@ -140,9 +133,8 @@ interface NumberedEntry {
 
 /** Formats a record as one line with its number (for `--at`), time, type, and the start of its content. */
 function formatLogLine({ seq, at, entry }: NumberedEntry, width: number): string {
-  const when = (formatIsoTime(at) ?? '?').slice(0, 23).replace('T', ' ').padEnd(23)
   const kind = entry.type === 'event' ? entry.event.type.replace(/^xstate\./, '') : entry.type
-  const head = `${String(seq).padStart(5)}  ${when}  ${shorten(kind, 40).padEnd(18)}`
+  const head = formatLogHead(seq, at, kind)
   const room = Math.max(40, width - head.length - 2)
   return `${head}  ${shorten(formatContent(entry), room)}`.trimEnd()
 }

@@ -1,0 +1,5 @@
+export { fromPromise } from 'xstate'
+export { fileStore } from '../../../src/stores/file/index.js'
+export { durable, idempotencyKey } from '../../../src/durable/index.js'
+export { claimMachine } from '../../durable/claim.js'
+export { tallyMachine } from '../../durable/tally.js'
