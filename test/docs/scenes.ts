@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { fromPromise, setup, toPromise, type AnyActorRef } from 'xstate'
+import { createMachine, fromPromise, setup, toPromise, type AnyActorRef } from 'xstate'
 import { z } from 'zod'
 import {
   createAgent,
@@ -281,6 +281,33 @@ export const scenes: Record<string, Scene | Elsewhere> = {
     },
   },
   'docs/embedding.md › Embed the machine': {
+    own: () => ({
+      store: memoryStore(),
+      machine: createMachine({
+        id: 'claim',
+        initial: 'reviewing',
+        states: { reviewing: { on: { APPROVE: 'paid' } }, paid: { type: 'final' } },
+      }),
+    }),
+    shows: ['value'],
+    expect: ({ values }) => {
+      expect(values['value']).toBe('paid')
+    },
+  },
+  'docs/embedding.md › Persist your machine': {
+    turns: [says('SIMPLE'), says('Dear customer.')],
+    own: () => ({ bank: { transfer: async () => 'p1' } }),
+    expect: ({ said }) => {
+      expect(said).toBe('SIMPLE\nclosed Dear customer.\n')
+    },
+  },
+  'docs/embedding.md › Changed charts': {
+    own: () => ({
+      store: memoryStore(),
+      machine: createMachine({ id: 'claim', version: '2', initial: 'inReview', states: { inReview: {} } }),
+    }),
+  },
+  'docs/embedding.md › Start the agent as an actor': {
     turns: [says('Nothing.')],
     shows: ['actor'],
     expect: async ({ values }) => {
