@@ -1,10 +1,18 @@
-// Checks the package like a user: packs it, installs it into an empty folder, and runs the README's first program
-// unchanged without a key, with a custom address, and with a key. Also turns a command-line session into a test.
+// Checks the package like a user: packs it, holds its sizes at their goals, installs it into an empty folder without and with
+// optional packages, and runs the README's first program unchanged without a key, with a custom address, and with a key. Also turns
+// a command-line session into a test.
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import {
+  checkConformancePackage,
+  checkInstall,
+  checkMachineAlone,
+  checkOptionalPackages,
+  checkTarball,
+} from './pack-goals.mjs'
 import { runTutorial } from './tutorial.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -34,13 +42,19 @@ function expect({ code, said }, how, wanted, ...words) {
   )
 }
 
+let away
 try {
   // Skips the build.
-  const [{ filename, size }] = JSON.parse(
+  const [packed] = JSON.parse(
     npm(['pack', '--json', '--silent', '--ignore-scripts', '--pack-destination', folder], root),
   )
+  const { filename } = packed
+  checkTarball(packed)
   writeFileSync(join(folder, 'package.json'), '{ "type": "module", "private": true }')
-  npm(['install', '--silent', '--no-audit', '--no-fund', join(folder, filename), 'zod', 'libsql'], folder)
+  npm(['install', '--silent', '--no-audit', '--no-fund', join(folder, filename), 'zod'], folder)
+  checkInstall(folder)
+  away = checkMachineAlone(folder)
+  checkConformancePackage(folder)
 
   const [, first] =
     /```ts\n(import \{ createAgent[\s\S]*?)```/.exec(readFileSync(join(root, 'README.md'), 'utf8')) ?? []
@@ -77,6 +91,10 @@ try {
     'API key',
   )
   await locked.close()
+
+  const talker = await startRehearsal({ turns: [{ text: 'Hello.' }], onExhausted: 'loop' })
+  await checkOptionalPackages(folder, talker.url)
+  await talker.close()
 
   // Packages that an app also uses are shared, with the same classes.
   writeFileSync(
@@ -118,9 +136,7 @@ console.log([run.events$, run.text$, run.state$].every((stream) => stream instan
   const version = execFileSync(join(folder, 'node_modules/.bin/statewright'), ['--version'], {
     encoding: 'utf8',
   })
-  console.log(
-    `packed ${(size / 1024).toFixed(0)} KiB, installed; the README's program and the tutorial ran (${version.trim()})`,
-  )
+  console.log(`packed and installed; the README's program and the tutorial ran (${version.trim()})`)
 } finally {
-  rmSync(folder, { recursive: true, force: true })
+  for (const place of [folder, away]) if (place) rmSync(place, { recursive: true, force: true })
 }
