@@ -1,4 +1,4 @@
-import type { Envelope, ProviderApi } from './planned-response.js'
+import type { EncodedStream, Envelope, ProviderApi, TurnEncoder } from './planned-response.js'
 import { type ChatRequest, readChatRequest } from './chat-request.js'
 import type { Turn } from './turn-schema.js'
 
@@ -11,32 +11,17 @@ export const chatApi: ProviderApi = {
 
   createEncoder: (turn, request, envelope) => ({
     encodeBody: () => toCompletion(turn, request, envelope),
-    encodeEvents: (stop) => encodeEvents(turn, request, envelope, stop),
-    encodeError: (error, status) => ({
-      error: status === 200 ? error : { ...getDefaultError(status), ...error },
-    }),
+    encodeStream: () => toStream(turn, request, envelope),
+    encodeError: encodeOpenAIError,
   }),
 }
 
-function encodeEvents(
-  turn: Turn,
-  request: ChatRequest,
-  envelope: Envelope,
-  stop: number | undefined,
-): string[] {
-  const { opening, deltas, end } = toChunks(turn, request, envelope)
-  const failure = turn.errorInStream
-  const ends = failure === undefined && stop === undefined
-  const chunks = [opening, ...deltas.slice(0, failure?.after ?? stop)]
-  if (failure) chunks.push({ error: failure.error })
-  if (ends) chunks.push(...end)
-  const events = chunks.map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`)
-  if (ends && turn.endWithout !== 'done' && turn.endWithout !== 'both') events.push('data: [DONE]\n\n')
-  return events
-}
+export const encodeOpenAIError: TurnEncoder['encodeError'] = (error, status) => ({
+  error: status === 200 ? error : { ...getDefaultError(status), ...error },
+})
 
 /** OpenAI's usual error for a status, used if the turn sets none. */
-export function getDefaultError(status: number) {
+function getDefaultError(status: number) {
   if (status === 429)
     return createErrorObject('requests', 'rate_limit_exceeded', 'Rate limit reached. Try again later.')
   if (status === 401)
@@ -47,12 +32,6 @@ export function getDefaultError(status: number) {
 
 function createErrorObject(type: string, code: string | null, message: string) {
   return { message, type, param: null, code }
-}
-
-export interface Chunks {
-  opening: object
-  deltas: object[]
-  end: object[]
 }
 
 function toCompletion(turn: Turn, request: ChatRequest, envelope: Envelope) {
@@ -74,7 +53,7 @@ function toCompletion(turn: Turn, request: ChatRequest, envelope: Envelope) {
   }
 }
 
-export function toChunks(turn: Turn, request: ChatRequest, envelope: Envelope): Chunks {
+function toStream(turn: Turn, request: ChatRequest, envelope: Envelope): EncodedStream {
   const includeUsage = request.stream_options?.include_usage === true
   const chunk = (delta: object, finish_reason: string | null = null) => ({
     ...createHead(envelope, 'chat.completion.chunk'),
@@ -92,15 +71,17 @@ export function toChunks(turn: Turn, request: ChatRequest, envelope: Envelope): 
     ]),
   ]
   const usage = toUsage(turn, request)
-  const end: object[] = []
+  const end: (object | string)[] = []
   if (!isUnfinished(turn)) end.push(chunk({}, getFinishReason(turn)))
   if (usage && includeUsage && turn.endWithout !== 'both') {
     end.push({ ...createHead(envelope, 'chat.completion.chunk'), choices: [], usage })
   }
+  if (turn.endWithout !== 'done' && turn.endWithout !== 'both') end.push('[DONE]')
   return {
-    opening: chunk({ role: 'assistant', content: '' }),
+    opening: [chunk({ role: 'assistant', content: '' })],
     deltas: deltas.map((delta) => chunk(delta)),
     end,
+    toFailure: (error) => ({ error }),
   }
 }
 

@@ -34,24 +34,17 @@ function createGeminiEncoder(turn: Turn, request: ChatRequest, envelope: Envelop
       ...toChunk(envelope, toParts(turn, envelope).flat(), toFinishReason(turn)),
       ...toUsage(turn, request),
     }),
-    encodeEvents: (stop) => encodeEvents(turn, request, envelope, stop),
+    encodeStream: () => ({
+      opening: [],
+      deltas: toParts(turn, envelope).map((parts) => toChunk(envelope, parts, null)),
+      end: isUnfinished(turn)
+        ? []
+        : [{ ...toChunk(envelope, [{ text: '' }], toFinishReason(turn)), ...toUsage(turn, request) }],
+      toFailure: ({ type, message }) => formatError(500, type, message),
+      formatEvent: (event) => `data: ${JSON.stringify(event)}\r\n\r\n`,
+    }),
     encodeError: (error, status) => formatError(status === 200 ? 500 : status, error?.type, error?.message),
   }
-}
-
-function encodeEvents(
-  turn: Turn,
-  request: ChatRequest,
-  envelope: Envelope,
-  stop: number | undefined,
-): string[] {
-  const failure = turn.errorInStream
-  const deltas = toParts(turn, envelope).slice(0, failure?.after ?? stop)
-  const events: object[] = deltas.map((parts) => toChunk(envelope, parts, null))
-  if (failure) events.push(formatError(500, failure.error.type, failure.error.message))
-  else if (stop === undefined && !isUnfinished(turn))
-    events.push({ ...toChunk(envelope, [{ text: '' }], toFinishReason(turn)), ...toUsage(turn, request) })
-  return events.map((event) => `data: ${JSON.stringify(event)}\r\n\r\n`)
 }
 
 /** Parts by delta. Calls are not split. With thoughts, Gemini signs the first call. */

@@ -2,14 +2,20 @@ import * as z from 'zod'
 import { createHash } from 'node:crypto'
 import { listCalls, countUsage, isUnfinished, splitText } from './chat-api.js'
 import { type ChatRequest, parseRequest, type WireMessage } from './chat-request.js'
-import type { TurnEncoder, Envelope, ProviderApi } from './planned-response.js'
+import {
+  type EncodedStream,
+  type Envelope,
+  formatTyped,
+  type ProviderApi,
+  type TurnEncoder,
+} from './planned-response.js'
 import type { Turn } from './turn-schema.js'
 import { parseJsonOr } from '../core/base/json.js'
 
 function createMessagesEncoder(turn: Turn, request: ChatRequest, envelope: Envelope): TurnEncoder {
   return {
     encodeBody: () => toMessage(turn, request, envelope),
-    encodeEvents: (stop) => encodeEvents(turn, request, envelope, stop),
+    encodeStream: () => toStream(turn, request, envelope),
     encodeError: (error, status) =>
       formatError(error?.type ?? getErrorType(status), error?.message ?? getErrorMessage(status)),
   }
@@ -96,41 +102,28 @@ function toUsage(turn: Turn, request: ChatRequest) {
   }
 }
 
-/** Groups events by delta. Events that start or end a block belong to the adjacent delta. */
-function encodeEvents(
-  turn: Turn,
-  request: ChatRequest,
-  envelope: Envelope,
-  stop: number | undefined,
-): string[] {
-  const failure = turn.errorInStream
+function toStream(turn: Turn, request: ChatRequest, envelope: Envelope): EncodedStream {
   const usage = toUsage(turn, request)
-  const start = {
-    type: 'message_start',
-    message: {
-      ...createHead(envelope),
-      content: [],
-      stop_reason: null,
-      stop_sequence: null,
-      usage: { ...usage, output_tokens: Math.min(1, usage.output_tokens) },
-    },
+  const { output_tokens } = usage
+  const message = {
+    ...createHead(envelope),
+    content: [],
+    stop_reason: null,
+    stop_sequence: null,
+    usage: { ...usage, output_tokens: Math.min(1, output_tokens) },
   }
-  const events: Event[] = [
-    start,
-    ...toDeltas(turn, envelope)
-      .slice(0, failure?.after ?? stop)
-      .flat(),
-  ]
-  if (failure) {
-    const { type = 'api_error', message } = failure.error
-    events.push({ type: 'error', error: { type, message } })
-  } else if (stop === undefined) {
-    const delta = { stop_reason: getStopReason(turn), stop_sequence: null }
-    const { output_tokens } = usage
-    if (!isUnfinished(turn)) events.push({ type: 'message_delta', delta, usage: { output_tokens } })
-    if (turn.endWithout !== 'done' && turn.endWithout !== 'both') events.push({ type: 'message_stop' })
+  const delta = { stop_reason: getStopReason(turn), stop_sequence: null }
+  const isOpen = turn.endWithout === 'done' || turn.endWithout === 'both'
+  return {
+    opening: [{ type: 'message_start', message }],
+    deltas: toDeltas(turn, envelope),
+    end: [
+      ...(isUnfinished(turn) ? [] : [{ type: 'message_delta', delta, usage: { output_tokens } }]),
+      ...(isOpen ? [] : [{ type: 'message_stop' }]),
+    ],
+    toFailure: ({ type = 'api_error', message: text }) => ({ type: 'error', error: { type, message: text } }),
+    formatEvent: formatTyped,
   }
-  return events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`)
 }
 
 interface Event {
@@ -138,6 +131,7 @@ interface Event {
   [key: string]: unknown
 }
 
+/** Groups events by delta. Events that start or end a block belong to the adjacent delta. */
 function toDeltas(turn: Turn, envelope: Envelope): Event[][] {
   const { reasoning, text, refusal, chunkSize = 16 } = turn
   const deltas: Event[][] = []

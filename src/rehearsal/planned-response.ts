@@ -27,10 +27,38 @@ export interface Envelope {
 
 export interface TurnEncoder {
   encodeBody(): object
-  /** Server-sent events, truncated after `stop` deltas. */
-  encodeEvents(stop: number | undefined): string[]
+  encodeStream(): EncodedStream
   /** The body of an error response, or of an error that replaces a streamed answer (status 200). */
   encodeError(error: NonNullable<Turn['error']> | undefined, status: number): object
+}
+
+/** The server-sent events of a turn. Each delta has its event, or its events. */
+export interface EncodedStream {
+  opening: readonly object[]
+  deltas: readonly (object | readonly object[])[]
+  end: readonly (object | string)[]
+  toFailure(error: NonNullable<Turn['error']>): object
+  /** Default: the data alone. */
+  formatEvent?(event: object | string): string
+}
+
+/** The events of a turn, truncated after `stop` deltas. */
+export function encodeEvents(
+  { errorInStream: failure }: Turn,
+  encoder: Pick<TurnEncoder, 'encodeStream'>,
+  stop: number | undefined,
+): string[] {
+  const { opening, deltas, end, toFailure, formatEvent = formatData } = encoder.encodeStream()
+  const rest = failure ? [toFailure(failure.error)] : stop === undefined ? end : []
+  return [...opening, ...deltas.slice(0, failure?.after ?? stop).flat(), ...rest].map(formatEvent)
+}
+
+const formatData = (event: object | string): string =>
+  `data: ${typeof event === 'string' ? event : JSON.stringify(event)}\n\n`
+
+/** Events that also name their type. */
+export function formatTyped(event: object | string): string {
+  return `event: ${String(Reflect.get(Object(event), 'type'))}\n${formatData(event)}`
 }
 
 export interface PlannedResponse {
@@ -57,7 +85,7 @@ export function planResponse(turn: Turn, stream: boolean, encoder: TurnEncoder):
     return planned(removeFraming(raw.headers ?? {}), writes.slice(0, getStop(turn)))
   }
   if (streams) {
-    const events = encoder.encodeEvents(getStop(turn))
+    const events = encodeEvents(turn, encoder, getStop(turn))
     return planned(
       formatHeaders(turn),
       splitWrites(

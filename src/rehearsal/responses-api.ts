@@ -1,6 +1,12 @@
 import * as z from 'zod'
-import type { ProviderApi, TurnEncoder, Envelope } from './planned-response.js'
-import { getDefaultError, listCalls, countUsage, isUnfinished, splitText } from './chat-api.js'
+import {
+  type EncodedStream,
+  type Envelope,
+  formatTyped,
+  type ProviderApi,
+  type TurnEncoder,
+} from './planned-response.js'
+import { encodeOpenAIError, listCalls, countUsage, isUnfinished, splitText } from './chat-api.js'
 import { parseRequest, type ChatRequest, type WireMessage } from './chat-request.js'
 import type { Turn } from './turn-schema.js'
 
@@ -82,13 +88,7 @@ export const responsesApi: ProviderApi = {
   readRequest: (sent) => toChatRequest(readResponsesRequest(sent)),
   findStrictProblem: (sent) => findItemsProblem(readResponsesRequest(sent)),
   formatRefusal: ({ body }) => body,
-
-  createEncoder: (turn, request, envelope) => ({
-    ...createResponsesEncoder(turn, request, envelope),
-    encodeError: (error, status) => ({
-      error: status === 200 ? error : { ...getDefaultError(status), ...error },
-    }),
-  }),
+  createEncoder: createResponsesEncoder,
 }
 
 const item = z.looseObject({
@@ -215,17 +215,11 @@ interface Item {
   [key: string]: unknown
 }
 
-export function createResponsesEncoder(
-  turn: Turn,
-  request: ChatRequest,
-  envelope: Envelope,
-): Pick<TurnEncoder, 'encodeBody' | 'encodeEvents'> {
+export function createResponsesEncoder(turn: Turn, request: ChatRequest, envelope: Envelope): TurnEncoder {
   return {
     encodeBody: () => toDocument(turn, request, envelope),
-    encodeEvents: (stop) =>
-      encodeEvents(turn, request, envelope, stop).map(
-        (event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`,
-      ),
+    encodeStream: () => toStream(turn, request, envelope),
+    encodeError: encodeOpenAIError,
   }
 }
 
@@ -242,12 +236,7 @@ function toDocument(turn: Turn, request: ChatRequest, envelope: Envelope) {
   }
 }
 
-function encodeEvents(
-  turn: Turn,
-  request: ChatRequest,
-  envelope: Envelope,
-  stop: number | undefined,
-): Event[] {
+function toStream(turn: Turn, request: ChatRequest, envelope: Envelope): EncodedStream {
   const started = {
     ...createShell(turn, envelope),
     status: 'in_progress',
@@ -255,18 +244,18 @@ function encodeEvents(
     output: [],
     usage: null,
   }
-  const deltas = toItems(turn, request, envelope).flatMap((item, at) => toDeltas(item, at, turn))
-  const failure = turn.errorInStream
   const whole = toDocument(turn, request, envelope)
   const type = whole.incomplete_details === null ? 'response.completed' : 'response.incomplete'
-  const ends = failure === undefined && stop === undefined && !isUnfinished(turn)
-  return [
-    { type: 'response.created', response: started },
-    { type: 'response.in_progress', response: started },
-    ...deltas.slice(0, failure?.after ?? stop).flat(),
-    ...(failure ? [{ type: 'error', error: failure.error }] : []),
-    ...(ends ? [{ type, response: whole }] : []),
-  ]
+  return {
+    opening: [
+      { type: 'response.created', response: started },
+      { type: 'response.in_progress', response: started },
+    ],
+    deltas: toItems(turn, request, envelope).flatMap((item, at) => toDeltas(item, at, turn)),
+    end: isUnfinished(turn) ? [] : [{ type, response: whole }],
+    toFailure: (error) => ({ type: 'error', error }),
+    formatEvent: formatTyped,
+  }
 }
 
 function createShell(turn: Turn, { id, created, model }: Envelope) {

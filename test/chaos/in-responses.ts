@@ -1,3 +1,4 @@
+import { encodeEvents } from '../../src/rehearsal/planned-response.js'
 import { chatFormat } from '../../src/core/models/openai/chat-wire.js'
 import {
   findItemsProblem,
@@ -46,7 +47,7 @@ export function inResponses(script: Script, request: ChatRequest): Script {
   const isCut = then.length > 0 || turn.endWithout !== undefined
   const answer =
     request.stream === true
-      ? speech.encodeEvents(isCut ? 1_000_000 : undefined)
+      ? encodeEvents(turn, speech, isCut ? 1_000_000 : undefined)
       : [JSON.stringify(speech.encodeBody())]
   return { ...script, body: [...answer, ...then] }
 }

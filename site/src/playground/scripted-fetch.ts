@@ -1,5 +1,6 @@
 import { chatApi } from '../../../src/rehearsal/chat-api.js'
 import { type ChatRequest, findUnmetExpectation } from '../../../src/rehearsal/chat-request.js'
+import { encodeEvents } from '../../../src/rehearsal/planned-response.js'
 import type { Scenario } from '../../../src/rehearsal/scenario.js'
 import type { Turn } from '../../../src/rehearsal/turn-schema.js'
 
@@ -71,7 +72,7 @@ function answer(
   const stop = typeof turn.hang === 'number' ? turn.hang : turn.cutAfter
   const pieces = raw
     ? [decodeRaw(raw)]
-    : encoder.encodeEvents(stop).map((event) => new TextEncoder().encode(event))
+    : encodeEvents(turn, encoder, stop).map((event) => new TextEncoder().encode(event))
   const ending = turn.hang !== undefined ? 'hang' : turn.cutAfter !== undefined ? 'cut' : 'end'
   return new Response(toStream(pieces, ending, chunkDelayMs, signal), { status, headers })
 }
