@@ -123,7 +123,25 @@ export type ActorEvent = EventBase &
     | (DoneActorEvent<StepPlan, 'plan'> & { type: 'xstate.done.actor.plan' })
     | (DoneActorEvent<UserGuardsOutput, 'callGuards'> & { type: 'xstate.done.actor.callGuards' })
     | (DoneActorEvent<UserGuardsOutput, 'resultGuards'> & { type: 'xstate.done.actor.resultGuards' })
+    | { type: 'xstate.done.actor.backOff' | 'xstate.done.actor.tools'; actorId: string; output?: unknown }
+    | BrokenActor[keyof BrokenActor]
   )
+
+/** The failures of actors that do not fail by themselves. Any of them ends the run. */
+type BrokenActor = {
+  [Id in
+    | 'fitting'
+    | 'inputShields'
+    | 'outputShields'
+    | 'callShields'
+    | 'resultShields'
+    | 'retrieval'
+    | 'plan'
+    | 'callGuards'
+    | 'resultGuards'
+    | 'backOff'
+    | 'tools']: ErrorActorEvent<ModelActorError, Id> & { type: `xstate.error.actor.${Id}` }
+}
 
 export type AgentMachineEvent = ControlEvent | ActorEvent
 

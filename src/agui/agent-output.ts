@@ -146,7 +146,7 @@ export class AgentOutput {
     this.#settleText(id, 'assistant', message.content || message.refusal || '', mark)
     const { media, annotations } = message
     for (const [name, value] of Object.entries({ media, annotations })) {
-      if (value) this.#emitCustom(name, { messageId: id, [name]: toJson(value) }, mark)
+      if (value) this.#page.emitCustom(name, { messageId: id, [name]: toJson(value) }, mark)
     }
   }
 
@@ -187,7 +187,7 @@ export class AgentOutput {
   }
 
   #emitProgress({ callId, name, progress, at }: EventOf<'tool_progress'>): void {
-    this.#emitCustom(
+    this.#page.emitCustom(
       'tool_progress',
       { toolCallId: this.getCallName(callId), name, progress: toJson(progress) },
       this.#createMark(at),
@@ -216,10 +216,6 @@ export class AgentOutput {
     const metadata = { statewright: { status, durationMs, ...(truncated && { truncated }) } }
     const known = this.rememberResult(event)
     this.#page.emit({ ...this.#createMark(at), type: 'TOOL_CALL_RESULT', ...known, role: 'tool', metadata })
-  }
-
-  #emitCustom(name: string, value: Parameters<typeof toJson>[0], mark: Mark): void {
-    this.#page.emit({ ...mark, type: 'CUSTOM', name: `statewright.${name}`, value: toJson(value) })
   }
 
   #toMessageId(messageId: string): string {

@@ -314,7 +314,7 @@ export class AGUIEventFold {
   }
 
   #emitCustom(name: string, value: Json): void {
-    this.#page.emit({ ...this.#mark, type: 'CUSTOM', name: `statewright.${name}`, value })
+    this.#page.emitCustom(name, value, this.#mark)
   }
 
   get #mark(): Mark {

@@ -2,7 +2,7 @@ import { joinTextParts } from '../core/base/text.js'
 import { expectArgument, listRule } from '../core/base/values.js'
 import type { ContentPart, MediaPart, Message, ToolMessage } from '../../machines/agent/messages.js'
 import { isRestState, type TurnEnd } from '../../machines/agent/run-result.js'
-import { getShownContent } from '../web/chat-turn.js'
+import { findClientId, getShownContent } from '../web/chat-turn.js'
 import { getSentence } from '../web/exposure.js'
 import type { AGUIEnd, AGUIMessage, AGUIPart, AGUISource } from './protocol.js'
 
@@ -135,9 +135,8 @@ export function toAGUIEnds(
   })
 }
 
-export function getUserMessageId({ id, data }: Message): string {
-  const clientId = data?.['clientId']
-  return typeof clientId === 'string' ? clientId : id
+export function getUserMessageId(message: Message): string {
+  return findClientId(message) ?? message.id
 }
 
 export function toReasoningId(messageId: string): string {

@@ -1,3 +1,4 @@
+import type { Json } from '../../machines/agent/json.js'
 import type { AGUICall, AGUIEvent, AGUIMessage } from './protocol.js'
 
 /** The time of an event, and the sub-agent it belongs to. */
@@ -23,6 +24,10 @@ export class PageMessages {
 
   emit(event: AGUIEvent): void {
     this.#events.push(event)
+  }
+
+  emitCustom(name: string, value: Json, mark: Mark): void {
+    this.emit({ ...mark, type: 'CUSTOM', name: `statewright.${name}`, value })
   }
 
   takeEvents(): AGUIEvent[] {

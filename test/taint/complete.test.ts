@@ -96,6 +96,19 @@ const rowOfMachineEvent: Rows<AgentMachineEvent['type']> = {
   'xstate.done.actor.plan': 'no: the app’s own words',
   'xstate.done.actor.callGuards': 'other: guards that watch',
   'xstate.done.actor.resultGuards': 'other: guards that watch',
+  'xstate.done.actor.backOff': 'no words',
+  'xstate.done.actor.tools': 'no words',
+  'xstate.error.actor.fitting': 'no: the message of a defect in the app or this package',
+  'xstate.error.actor.inputShields': 'no: the message of a defect in the app or this package',
+  'xstate.error.actor.outputShields': 'no: the message of a defect in the app or this package',
+  'xstate.error.actor.callShields': 'no: the message of a defect in the app or this package',
+  'xstate.error.actor.resultShields': 'no: the message of a defect in the app or this package',
+  'xstate.error.actor.retrieval': 'no: the message of a defect in the app or this package',
+  'xstate.error.actor.plan': 'no: the message of a defect in the app or this package',
+  'xstate.error.actor.callGuards': 'no: the message of a defect in the app or this package',
+  'xstate.error.actor.resultGuards': 'no: the message of a defect in the app or this package',
+  'xstate.error.actor.backOff': 'no: the message of a defect in the app or this package',
+  'xstate.error.actor.tools': 'no: the message of a defect in the app or this package',
 }
 
 const rowOfPart: Rows<ContentPart['type']> = {

@@ -62,8 +62,7 @@ export const setFailureReason = toAction((_context, event) => ({ reason: toFailu
 
 function toFailureReason(event: AgentMachineEvent): Reason {
   const { kind, budget } = readActorError(event)
-  // The fitting actor's failures are not in the event union.
-  const isOfFitting = (event.type as string) === 'xstate.error.actor.fitting'
+  const isOfFitting = event.type === 'xstate.error.actor.fitting'
   const isOfModel = event.type === 'xstate.error.actor.model'
   if (kind === 'context_overflow' && (isOfModel || isOfFitting)) return 'context_overflow'
   // The budget store failed, so the provider was not asked.

@@ -1,7 +1,6 @@
 import * as fc from 'fast-check'
 import { defineTool, type Tool, toolSearch } from '../../../src/index.js'
-import { createToolIndex } from '../../../src/core/tools/tool-index.js'
-import { writeIndex } from '../../../src/core/tools/tool-search.js'
+import { createToolIndex, writeIndex } from '../../../src/core/tools/tool-search.js'
 import { manyTools } from '../../support/many-tools.js'
 import { sampled } from '../../support/extent.js'
 
