@@ -37,9 +37,9 @@ export interface EncodedStream {
   opening: readonly object[]
   deltas: readonly (object | readonly object[])[]
   end: readonly (object | string)[]
-  toFailure(error: NonNullable<Turn['error']>): object
+  toFailure: (error: NonNullable<Turn['error']>) => object
   /** Default: the data alone. */
-  formatEvent?(event: object | string): string
+  formatEvent?: (event: object | string) => string
 }
 
 /** The events of a turn, truncated after `stop` deltas. */

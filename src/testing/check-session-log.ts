@@ -5,10 +5,16 @@ import { completeInput, restoreState } from '../core/sessions/log/stored-state.j
 import { logVersion, openRecord, type RecordContent } from '../core/sessions/log/log-record.js'
 import type { LogRecord, ListedSession, SessionStore } from '../core/sessions/store/store.js'
 import { details } from './reference-model/details.js'
-import { judgeLog, type LogEntry, readRun } from './reference-model/judge-log.js'
+import {
+  judgeLog,
+  type LogEntry,
+  readRun,
+  Broken,
+  type Violation,
+  toViolation,
+} from './reference-model/judge-log.js'
 import { StoreError } from '../core/sessions/store/store-error.js'
 import { type Json, isEnd, isRest } from '../../spec/run.js'
-import { Broken, type Violation, toViolation } from './reference-model/walk-table.js'
 
 /** The first rule of the reference model that a log violates. */
 export interface LogViolation {

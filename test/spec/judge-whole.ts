@@ -1,7 +1,6 @@
 import { checkFacts } from '../../src/testing/check-session-log.js'
 import { details } from '../../src/testing/reference-model/details.js'
-import { judgeLog, type LogEntry } from '../../src/testing/reference-model/judge-log.js'
-import type { Violation } from '../../src/testing/reference-model/walk-table.js'
+import { judgeLog, type LogEntry, type Violation } from '../../src/testing/reference-model/judge-log.js'
 
 /** All rules about logs. They include the table of spec/, the details that it leaves open, and the consistency of records. */
 export function judgeWhole(log: LogEntry[]): Violation | null {

@@ -39,10 +39,15 @@ import {
   toListedSession,
   toLogRecord,
 } from './postgres-rows.js'
-import { describePlace, isStatementRefused, prepareSchema, toPostgresError } from './postgres-schema.js'
+import {
+  describePlace,
+  isStatementRefused,
+  prepareSchema,
+  toPostgresError,
+  createStatements,
+} from './postgres-statements.js'
 import { openPostgresBudgets } from './postgres-budgets.js'
 import { openPostgresDigests } from './postgres-digests.js'
-import { createStatements } from './postgres-statements.js'
 import { createPostgresTimers } from './postgres-timers.js'
 
 /** The connection and the schema. */

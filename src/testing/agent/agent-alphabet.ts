@@ -25,19 +25,6 @@ import {
   sleepingModel,
   twoCalls,
   watchedModel,
-} from './model-events.js'
-import {
-  stampEvent,
-  type Events,
-  late,
-  laterWakeTime,
-  createConsultation,
-  createFailure,
-  createFitOutput,
-  createUsage,
-} from './actor-outcomes.js'
-import { agentSnapshot } from './agent-state-key.js'
-import {
   createCallsAllowed,
   createScreening,
   listShieldEvents,
@@ -54,7 +41,18 @@ import {
   listSleepEvents,
   listToolEvents,
   chooseOutcomes,
-} from './tool-events.js'
+} from './actor-events.js'
+import {
+  stampEvent,
+  type Events,
+  late,
+  laterWakeTime,
+  createConsultation,
+  createFailure,
+  createFitOutput,
+  createUsage,
+} from './actor-outcomes.js'
+import { agentSnapshot } from './agent-state-key.js'
 
 /** For actors that must not fail. */
 const brokenActor = createFailure('fatal', 'internal')

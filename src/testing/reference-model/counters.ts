@@ -1,5 +1,5 @@
 import { type Call, type Json, type Run, type Moment, isEnd } from '../../../spec/run.js'
-import { type Row, Broken } from './walk-table.js'
+import { type Row, Broken } from './judge-log.js'
 
 /** A skill is loaded or unloaded, or a handoff unloads all skills. */
 interface SkillChange {

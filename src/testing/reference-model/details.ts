@@ -29,7 +29,7 @@ import {
   spend,
   toTotals,
 } from './counters.js'
-import type { Details, Row } from './walk-table.js'
+import type { Details, Row } from './judge-log.js'
 
 /** Counters next to the table, named like the fields of a snapshot. */
 export interface Counts extends Sleep {

@@ -6,9 +6,8 @@ import { checkSkippedNames, findCheckProblem } from '../check-assertions.js'
 import { anyOrderChecks, crowdChecks } from './crowd-checks.js'
 import { inboxChecks, timerChecks } from './inbox-checks.js'
 import { leaseChecks } from './lease-checks.js'
-import { listChecks } from './list-checks.js'
+import { listChecks, ownerChecks } from './list-checks.js'
 import { logChecks } from './log-checks.js'
-import { ownerChecks } from './owner-checks.js'
 import {
   type Ability,
   leaseRequest,
