@@ -323,12 +323,18 @@ export function checkChart(
       'durable(machine): give the machine an id. Its sessions are stored with it.',
       'id',
     )
-  for (const { state, src } of listInvoked(machine.root)) {
+  for (const { state, src, onSnapshot } of listInvoked(machine.root)) {
     if (typeof src !== 'string' || src.startsWith('xstate.invoke.'))
       throw new ConfigError(
         'unsupported_actor',
         `The state '${state}' invokes an actor without a name. Name it in setup({ actors }), and invoke it by that name.`,
         state,
+      )
+    if (onSnapshot !== undefined)
+      throw new ConfigError(
+        'unsupported_actor',
+        `The state '${state}' has onSnapshot for '${src}'. The states of actors are not stored: use onDone and onError.`,
+        src,
       )
     const logic = actors[src]
     if (logic === undefined)
@@ -357,13 +363,16 @@ export function checkChart(
 
 interface RootNode {
   id: string
-  invoke: readonly { src: unknown }[]
+  invoke: readonly { src: unknown; onSnapshot?: unknown }[]
   states: Record<string, RootNode>
 }
 
-function listInvoked(node: unknown): { state: string; src: unknown }[] {
+function listInvoked(node: unknown): { state: string; src: unknown; onSnapshot: unknown }[] {
   const { id, invoke, states } = node as RootNode
-  return [...invoke.map(({ src }) => ({ state: id, src })), ...Object.values(states).flatMap(listInvoked)]
+  return [
+    ...invoke.map(({ src, onSnapshot }) => ({ state: id, src, onSnapshot })),
+    ...Object.values(states).flatMap(listInvoked),
+  ]
 }
 
 /** XState does not mark the logic of `fromPromise`, but only that logic ends with this event. */

@@ -224,6 +224,13 @@ test('charts that cannot be stored are refused', () => {
     'unsupported_actor',
     'cb',
   ])
+  const watched = createMachine({
+    id: 'm',
+    initial: 'a',
+    states: { a: { invoke: { src: 'p', onSnapshot: {} } } },
+  })
+  const counts = fromPromise(async () => 1)
+  expect(codeOf(() => durable(watched, { store, actors: { p: counts } }))).toEqual(['unsupported_actor', 'p'])
   expect(codeOf(() => durable(withActor(callback), { store }))).toEqual(['unsupported_actor', 'm.a'])
   expect(
     codeOf(() => durable(withActor('p', { p: fromPromise(async () => 1) }), { store, once: ['q'] })),
