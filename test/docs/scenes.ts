@@ -294,19 +294,6 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       expect(values['value']).toBe('paid')
     },
   },
-  'docs/embedding.md › Persist your machine': {
-    turns: [says('SIMPLE'), says('Dear customer.')],
-    own: () => ({ bank: { transfer: async () => 'p1' } }),
-    expect: ({ said }) => {
-      expect(said).toBe('SIMPLE\nclosed Dear customer.\n')
-    },
-  },
-  'docs/embedding.md › Changed charts': {
-    own: () => ({
-      store: memoryStore(),
-      machine: createMachine({ id: 'claim', version: '2', initial: 'inReview', states: { inReview: {} } }),
-    }),
-  },
   'docs/embedding.md › Start the agent as an actor': {
     turns: [says('Nothing.')],
     shows: ['actor'],
@@ -344,6 +331,19 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       expect(JSON.stringify(messages)).toContain('Not today.')
       expect(said).toMatch(/^0\n/)
     },
+  },
+  'docs/embedding.md › Persist your machine': {
+    turns: [says('SIMPLE'), says('Dear customer.')],
+    own: () => ({ bank: { transfer: async () => 'p1' } }),
+    expect: ({ said }) => {
+      expect(said).toBe('SIMPLE\nclosed Dear customer.\n')
+    },
+  },
+  'docs/embedding.md › Changed charts': {
+    own: () => ({
+      store: memoryStore(),
+      machine: createMachine({ id: 'claim', version: '2', initial: 'inReview', states: { inReview: {} } }),
+    }),
   },
   'docs/embedding.md › Store a snapshot and continue': {
     turns: [says('Nothing.')],
