@@ -1,5 +1,5 @@
 // Runs the packed package in each runtime: npm run suite -- runtimes [--write]. Compares the table of docs/runtimes.md, or writes
-// it.
+// it. Also runs the tests of stores on Node 24.
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import {
   copyFileSync,
@@ -217,6 +217,18 @@ const after = before.replace(marked, (_all, begin, end) => `${begin}${table}${en
 if (process.argv.includes('--write')) writeFileSync(page, after)
 else if (after !== before) {
   console.log('FAILED: docs/runtimes.md has another table: npm run suite -- runtimes --write')
+  process.exitCode = 1
+}
+// File stores use Node's own SQLite here, and libsql with `npm test` on Node 20.
+const [node24] = runtimes.find(({ name }) => name.startsWith('Node 24')).program
+const stores = spawnSync(node24, [join(root, 'scripts/test.mjs'), 'test/stores'], {
+  cwd: root,
+  encoding: 'utf8',
+  env: { ...process.env, STATEWRIGHT_TESTS: 'sample' },
+})
+console.log(stores.stderr.split('\n').slice(-6).join('\n'))
+if (stores.status !== 0) {
+  console.log(`FAILED: test/stores on Node 24\n${stores.stderr}`)
   process.exitCode = 1
 }
 if (played.some(({ results }) => Object.values(results).some((fault) => fault !== null))) process.exitCode = 1
