@@ -1,6 +1,7 @@
 // Assembles the templates in dist/templates from their own files and from parts of the repository's examples. The templates install
 // the current version of statewright.
-import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { templates } from './src/templates.mjs'
 
@@ -8,13 +9,16 @@ const here = (path) => fileURLToPath(new URL(path, import.meta.url))
 
 const { version } = JSON.parse(readFileSync(here('../../package.json'), 'utf8'))
 
-rmSync(here('dist'), { recursive: true, force: true })
+// Two steps of CI assemble at once, so each writes a folder of its own and replaces the other's at the end.
+const fresh = mkdtempSync(here('.assembled-'))
 for (const [name, { parts }] of Object.entries(templates)) {
-  cpSync(here(`templates/${name}`), here(`dist/templates/${name}`), { recursive: true })
-  for (const [from, to] of parts)
-    cpSync(here(`../../${from}`), here(`dist/templates/${name}/${to}`), { recursive: true })
-  setVersion(here(`dist/templates/${name}/package.json`))
+  const template = join(fresh, 'templates', name)
+  cpSync(here(`templates/${name}`), template, { recursive: true })
+  for (const [from, to] of parts) cpSync(here(`../../${from}`), join(template, to), { recursive: true })
+  setVersion(join(template, 'package.json'))
 }
+rmSync(here('dist'), { recursive: true, force: true })
+renameSync(fresh, here('dist'))
 
 function setVersion(file) {
   const manifest = JSON.parse(readFileSync(file, 'utf8'))
