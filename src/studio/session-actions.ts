@@ -55,7 +55,15 @@ export class SessionActions {
 
   readonly #by: Principal | undefined
 
-  constructor({ agent, context, by, library, runs, embedded = new EmbeddedActors(), store = {} }: ActionParts) {
+  constructor({
+    agent,
+    context,
+    by,
+    library,
+    runs,
+    embedded = new EmbeddedActors(),
+    store = {},
+  }: ActionParts) {
     this.#agent = agent
     this.#context = context
     this.#by = by

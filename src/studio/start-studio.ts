@@ -81,7 +81,17 @@ export function startStudio<Context = unknown>(
   options: WithContext<StudioOptions<Context>, NoInfer<Context>>,
 ): Promise<Studio>
 export async function startStudio(options: StudioOptions): Promise<Studio> {
-  const { store: given, agent, context, by, machine, port = 0, title, viewsFile, stately } = checkOptions(options)
+  const {
+    store: given,
+    agent,
+    context,
+    by,
+    machine,
+    port = 0,
+    title,
+    viewsFile,
+    stately,
+  } = checkOptions(options)
   const store = given ?? (agent && internalsByAgent.get(agent)?.store)
   checkStore(store)
   if (store === undefined) {

@@ -302,7 +302,6 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
       >
         {step && (canAct || (session.isAttached && !source.isFile)) && (
           <StepMarks
-            key={step.place}
             step={step.step}
             seq={rows[step.place]?.seq ?? row.seq}
             mark={findMark(step, rows, session.marks)}

@@ -21,9 +21,12 @@ const names: readonly (readonly [Mark['mark'], string])[] = [
 
 /** Buttons that mark a step. A pressed button removes the mark. */
 export function StepMarks({ step, seq, mark, onMark }: MarksProps) {
-  const [note, setNote] = useState<string | null>(null)
+  const [draft, setDraft] = useState<{ seq: number; text: string } | null>(null)
   const [trouble, setTrouble] = useState('')
   const at = mark?.seq ?? seq
+  // A draft belongs to its step.
+  const note = draft?.seq === seq ? draft.text : null
+  const setNote = (text: string | null): void => setDraft(text === null ? null : { seq, text })
   const send = (kind: Mark['mark'] | null, text: string): void => {
     setTrouble('')
     onMark({ seq: at, mark: kind, note: text }).then(
