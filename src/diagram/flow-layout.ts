@@ -111,7 +111,7 @@ export function layOutFlow(chart: Chart, look: Look, y: number): Flow {
       right: Math.min(170, after === undefined ? 170 : (after - x) / 2 - 24),
     }
   }
-  const told = pairs.flatMap((pair, index) =>
+  const notes = pairs.flatMap((pair, index) =>
     pair.map(
       (line) =>
         wrapWayLabels(
@@ -122,7 +122,7 @@ export function layOutFlow(chart: Chart, look: Look, y: number): Flow {
         ).length,
     ),
   )
-  const rowY = hub.y + hub.height + Math.max(0, ...told) * labelStep + 44
+  const rowY = hub.y + hub.height + Math.max(0, ...notes) * labelStep + 44
   const rowLines = lines.filter(({ from, to }) =>
     [from, to].every((id) => others.some((state) => state.id === id)),
   )
@@ -406,8 +406,8 @@ function measureBlockWidth({ state }: BlockContent, least: number): number {
 function measureHeadHeight({ state, isDescribed, notes = [] }: BlockContent, width: number): number {
   const room = width - 2 * padding
   const words = isDescribed ? wrapWords(state.description, room, fontSizes.words).length : 0
-  const told = measureNotesHeight(notes)
-  return headRoom + words * wordStep + told + (words + notes.length > 0 ? 6 : 0)
+  const notesHeight = measureNotesHeight(notes)
+  return headRoom + words * wordStep + notesHeight + (words + notes.length > 0 ? 6 : 0)
 }
 
 /** Draws a box with the state's name, description, and one chip per innermost state. */

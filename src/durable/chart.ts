@@ -162,7 +162,7 @@ export class Chart {
     refuseSpawned(after, invoked)
     const running = (before as AnyMachineSnapshot | null)?.children ?? {}
     const starts = listStarts(after, running, seq)
-    const kept = Object.entries(state.actors).filter(
+    const remaining = Object.entries(state.actors).filter(
       ([id]) => after.status === 'active' && after.children[id] === running[id],
     )
     const { effects, sent, delays, queue } = sortActions(actions, { now, self, state })
@@ -195,7 +195,7 @@ export class Chart {
         ),
         actors: isActive
           ? Object.fromEntries([
-              ...kept,
+              ...remaining,
               ...starts.map(({ id, src, at, key }) => [id, { src, at, key }] as const),
             ])
           : {},

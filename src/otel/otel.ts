@@ -74,8 +74,8 @@ export function otel(options: OtelOptions = {}): Telemetry {
 
 function isCaptureEnabled(): boolean {
   const { process } = globalThis as { process?: { env?: Record<string, string | undefined> } }
-  const asked = process?.env?.[captureVariable]?.toUpperCase() ?? ''
-  return ['SPAN_ONLY', 'SPAN_AND_EVENT', 'TRUE'].includes(asked)
+  const setting = process?.env?.[captureVariable]?.toUpperCase() ?? ''
+  return ['SPAN_ONLY', 'SPAN_AND_EVENT', 'TRUE'].includes(setting)
 }
 
 function checkOtelOptions(options: OtelOptions): OtelOptions {
@@ -149,8 +149,8 @@ class RunSpans implements RunTelemetry {
   /** The previous stretch. */
   #last: string | null
 
-  constructor(given: OtelKit, run: TelemetryRunInfo) {
-    const kit = run.parent?.isUncleared ? { ...given, captureContent: false } : given
+  constructor(otelKit: OtelKit, run: TelemetryRunInfo) {
+    const kit = run.parent?.isUncleared ? { ...otelKit, captureContent: false } : otelKit
     this.#kit = kit
     this.#run = run
     this.#metrics = kit.metrics()

@@ -273,7 +273,10 @@ const folding: RunReducer = {
     }).getSnapshot() as FoldedRun,
 }
 
-function recordTransitions({ snapshot, taken }: ReturnType<typeof observedMachine.step>): FoldedRun {
+function recordTransitions({
+  snapshot,
+  transitions: taken,
+}: ReturnType<typeof observedMachine.step>): FoldedRun {
   takenTransitions = taken.map(({ declared }) => declared.id)
   return snapshot as unknown as FoldedRun
 }

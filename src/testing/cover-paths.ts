@@ -78,16 +78,16 @@ function retracePath(observed: ObservedMachine, { start: { start }, edges }: Wal
   const first = observed.start(start.input.value)
   let from: Vertex = { ...start.vertex, snapshot: first.snapshot }
   const real: Edge[] = edges.map(({ edge }) => {
-    const { snapshot, taken } = observed.step(from.snapshot, edge.event.event)
-    if (listIds(taken).join('\n') !== listIds(edge.taken).join('\n')) {
+    const { snapshot, transitions } = observed.step(from.snapshot, edge.event.event)
+    if (listIds(transitions).join('\n') !== listIds(edge.transitions).join('\n')) {
       const expected = describeState(edge.to.snapshot)
       throw coarseStatesError(start.input.label, edge.event.label, expected, describeState(snapshot))
     }
-    const step = { from, to: { ...edge.to, snapshot }, event: edge.event, taken }
+    const step = { from, to: { ...edge.to, snapshot }, event: edge.event, transitions }
     from = step.to
     return step
   })
-  return createPathAlong(real[0]?.from ?? from, first.taken, real)
+  return createPathAlong(real[0]?.from ?? from, first.transitions, real)
 }
 
 interface Walk {
@@ -256,10 +256,10 @@ function createWalkGraph({ starts }: Exploration, pairs: boolean): WalkGraph {
     return names.push(name) - 1
   }
 
-  function listItems(taken: readonly DefinedTransition[], last: DefinedTransition | undefined): Item[] {
-    const singles = taken.map(({ declared }) => getItem(declared.id))
+  function listItems(transitions: readonly DefinedTransition[], last: DefinedTransition | undefined): Item[] {
+    const singles = transitions.map(({ declared }) => getItem(declared.id))
     if (!pairs) return singles
-    const chain = last ? [last, ...taken] : taken
+    const chain = last ? [last, ...transitions] : transitions
     const twos = chain.slice(1).map(({ declared }, i) => getItem(chain[i]?.declared.id ?? '', declared.id))
     return [...singles, ...twos]
   }
@@ -275,8 +275,8 @@ function createWalkGraph({ starts }: Exploration, pairs: boolean): WalkGraph {
       edges: () =>
         (laidOut ??= vertex.out.map((edge) => ({
           from: node,
-          to: getNode(edge.to, edge.taken.at(-1) ?? last),
-          items: listItems(edge.taken, last),
+          to: getNode(edge.to, edge.transitions.at(-1) ?? last),
+          items: listItems(edge.transitions, last),
           edge,
         }))),
     }
@@ -286,8 +286,8 @@ function createWalkGraph({ starts }: Exploration, pairs: boolean): WalkGraph {
 
   return {
     starts: starts.map((start) => ({
-      node: getNode(start.vertex, start.taken.at(-1)),
-      items: listItems(start.taken, undefined),
+      node: getNode(start.vertex, start.transitions.at(-1)),
+      items: listItems(start.transitions, undefined),
       start,
     })),
     getName: (item) => names[item] ?? [''],
@@ -322,8 +322,8 @@ function measureCoverage(
   pairs: readonly (readonly [string, string])[] | undefined,
 ): Coverage {
   const runs = paths.map((path) => path.steps.flatMap((step) => step.transitions))
-  const taken = countNames(runs.flat())
-  const isTaken = ({ declared }: DefinedTransition): boolean => taken.has(declared.id)
+  const counts = countNames(runs.flat())
+  const isTaken = ({ declared }: DefinedTransition): boolean => counts.has(declared.id)
   const coverage: Coverage = {
     machine: observed.machine.id,
     paths: paths.length,
@@ -339,7 +339,7 @@ function measureCoverage(
       .map((node) => ({ id: getStateName(node), reached: observed.reached.has(node) })),
     transitions: observed.transitions.map((transition) => ({
       ...transition.declared,
-      taken: taken.get(transition.declared.id) ?? 0,
+      taken: counts.get(transition.declared.id) ?? 0,
       ...(isTaken(transition)
         ? {}
         : { uncovered: explainUncovered(transition, observed, exploration, isTaken) }),

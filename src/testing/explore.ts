@@ -114,7 +114,7 @@ export function explore<TMachine extends AnyStateMachine>(
 export interface Start {
   vertex: Vertex
   input: NamedInput
-  taken: readonly DefinedTransition[]
+  transitions: readonly DefinedTransition[]
 }
 
 export interface Exploration {
@@ -195,16 +195,17 @@ export function exploreMachine(
   function expandVertex(from: Vertex): boolean {
     for (const event of listEvents(from.snapshot)) {
       exploration.events++
-      const {
-        snapshot,
-        taken: transitions,
-        actions,
-      } = tryStep(() => observed.step(from.snapshot, event.event), from.input, from, event)
-      const step = { from, event, taken: shareTransitions(transitions) }
+      const { snapshot, transitions, actions } = tryStep(
+        () => observed.step(from.snapshot, event.event),
+        from.input,
+        from,
+        event,
+      )
+      const step = { from, event, transitions: shareTransitions(transitions) }
       const vertex = getVertex(snapshot, from.input, step)
       const edge: Edge =
         vertex.via?.from === from && vertex.via.event === event ? vertex.via : { ...step, to: vertex }
-      const isNew = !from.out.some((known) => known.to === vertex && known.taken === edge.taken)
+      const isNew = !from.out.some((known) => known.to === vertex && known.transitions === edge.transitions)
       if (isNew && (transitions.length > 0 || vertex !== from)) from.out.push(edge)
       if (!visit({ vertex, snapshot, actions, transitions, edge })) return false
     }
@@ -235,9 +236,9 @@ export function exploreMachine(
 
   function visitAll(): void {
     for (const input of space.inputs) {
-      const { snapshot, taken: transitions, actions } = tryStep(() => observed.start(input.value), input)
+      const { snapshot, transitions, actions } = tryStep(() => observed.start(input.value), input)
       const vertex = getVertex(snapshot, input, undefined)
-      starts.push({ vertex, input, taken: shareTransitions(transitions) })
+      starts.push({ vertex, input, transitions: shareTransitions(transitions) })
       if (!visit({ vertex, snapshot, actions, transitions, edge: undefined })) return
     }
     for (let next = 0; next < vertices.length; next++) {

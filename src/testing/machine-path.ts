@@ -19,7 +19,7 @@ export interface Edge {
   from: Vertex
   to: Vertex
   event: NamedEvent
-  taken: readonly DefinedTransition[]
+  transitions: readonly DefinedTransition[]
 }
 
 export interface PathStep {
@@ -64,7 +64,7 @@ export function createPathAlong(
       state: start.snapshot,
       transitions: listIds(initial),
     },
-    ...edges.map(({ event, to, taken: transitions }) => ({
+    ...edges.map(({ event, to, transitions }) => ({
       event: event.event,
       label: event.label,
       state: to.snapshot,

@@ -66,11 +66,11 @@ function observeFact(
 ): Pick<AgentContext, 'calls' | 'guardrails' | 'nudges' | 'verdict'> {
   const config = context.config.guardrails
   const guardrails = observeAll(context.guardrails, fact, config)
-  const said = collectFindings(guardrails, config).map((finding) => ({
+  const findings = collectFindings(guardrails, config).map((finding) => ({
     ...finding,
     refuses: createRefusalTest(finding),
   }))
-  return { guardrails, ...applyFindings(context, said, now, emit) }
+  return { guardrails, ...applyFindings(context, findings, now, emit) }
 }
 
 /** Tests which calls a finding refuses. Call it in call order. */
@@ -224,7 +224,7 @@ export const applyUserGuards = toAction((context, event, emit) => {
     return undefined
   const { states, findings, warnings } = event.output
   for (const message of warnings) emit({ type: 'warning', code: 'guard_failed', message })
-  const said = findings.map(({ guard: userGuard, callIds, ...finding }) => ({
+  const applied = findings.map(({ guard: userGuard, callIds, ...finding }) => ({
     ...finding,
     guard: 'user_guard' as const,
     userGuard,
@@ -232,6 +232,6 @@ export const applyUserGuards = toAction((context, event, emit) => {
   }))
   return {
     guardrails: { ...context.guardrails, user: { ...context.guardrails.user, ...states } },
-    ...applyFindings(context, said, getEventTime(event), emit),
+    ...applyFindings(context, applied, getEventTime(event), emit),
   }
 })

@@ -25,10 +25,10 @@ export const recordResponse = toAction((context, event, emit) => {
   // A truncated JSON object cannot be continued, so the model is asked again.
   const isPiece = kind === 'truncated' && !context.features.structuredOutput
   const pendingAnswer = toUnclearedAnswer(context, event.output, stepId, isPiece)
-  const heard =
+  const recorded =
     context.features.outputShields && !event.output.reasoningCleared ? withoutReasoning(response) : response
   const whole =
-    kind === 'empty' ? null : toAssistantMessage(heard, formatMessageId(number), getEventTime(event))
+    kind === 'empty' ? null : toAssistantMessage(recorded, formatMessageId(number), getEventTime(event))
   const uncheckedCalls = context.features.callShields && response.toolCalls.length > 0
   const isUntold = whole !== null && (pendingAnswer !== null || uncheckedCalls)
   const message =

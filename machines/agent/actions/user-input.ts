@@ -44,8 +44,8 @@ export const deliverSteering = toAction((context, event, emit) => {
     return undefined
   const drafts = context.steering.map((content) => ({ content, data: { reason: 'steering' } }))
   // A message keeps a run awake that is about to sleep.
-  const told = { steering: [], reason: null, wakeAt: null }
-  return { ...withUserMessages(context, drafts, getEventTime(event), emit), ...told }
+  const awake = { steering: [], reason: null, wakeAt: null }
+  return { ...withUserMessages(context, drafts, getEventTime(event), emit), ...awake }
 })
 
 export const notePause = toAction((context) => (context.pausing ? undefined : { pausing: true }))

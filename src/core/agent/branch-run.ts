@@ -23,23 +23,23 @@ import type { Run } from '../run/run.js'
 /** Starts a run on a new branch of a session. */
 export async function beginBranch(
   stored: StoredRuns,
-  given: BranchOptions,
+  options: BranchOptions,
   { runId, session }: Pick<RunStart, 'runId' | 'session'>,
 ): Promise<RunOrigin> {
-  const { from: _from, edit: _edit, key: _key, ...rest } = checkBranchOptions(given)
+  const { from: _from, edit: _edit, key: _key, ...rest } = checkBranchOptions(options)
   const { context, tags, limits, budgets, by } = checkRunOptions(rest)
   stored.parts.model.check?.()
   const own = stored.parts.config
   const config = limits === undefined ? own : overrideLimits(own, limits)
-  const taken = await acquireSession(stored, session.id, { holder: `run ${runId}`, name: session.name })
+  const acquired = await acquireSession(stored, session.id, { holder: `run ${runId}`, name: session.name })
   let plan: ReturnType<typeof planBranch>
   try {
-    plan = planBranch(taken.folded, given, session.id)
+    plan = planBranch(acquired.folded, options, session.id)
   } catch (error) {
-    await taken.log.close()
+    await acquired.log.close()
     throw error
   }
-  return beginAcquiredRun(stored, taken, {
+  return beginAcquiredRun(stored, acquired, {
     runId,
     session,
     config,
@@ -52,8 +52,8 @@ export async function beginBranch(
 }
 
 /** @throws {UsageError} `invalid_option` */
-function checkBranchOptions(given: BranchOptions): BranchOptions {
-  const { from, key } = given ?? {}
+function checkBranchOptions(options: BranchOptions): BranchOptions {
+  const { from, key } = options ?? {}
   if (typeof from !== 'string' || from === '')
     throw optionError(
       "branch() needs { from }: the id of the message that is answered anew or edited, such as 'm3'.",
@@ -62,8 +62,8 @@ function checkBranchOptions(given: BranchOptions): BranchOptions {
   if (key !== undefined && (typeof key !== 'string' || key === '' || key.length > 500))
     throw optionError('key must be a text of 1 to 500 characters.', 'key')
   for (const name of ['session', 'journal', 'inspect'])
-    if (Object.hasOwn(given, name)) throw optionError(`branch() has no option '${name}'.`, name)
-  return given
+    if (Object.hasOwn(options, name)) throw optionError(`branch() has no option '${name}'.`, name)
+  return options
 }
 
 function optionError(message: string, subject: string): UsageError {
@@ -109,10 +109,10 @@ function sayAgain(messages: readonly Message[], at: number, ends: readonly TurnE
 }
 
 function sayInstead(message: UserMessage, edit: UserInput): NewMessage[] {
-  const said = toMessages(edit)
+  const messages = toMessages(edit)
   const id = findClientId(message) ?? message.id
-  return said.map((one, i) =>
-    i === said.length - 1 && findClientId(one) === undefined
+  return messages.map((one, i) =>
+    i === messages.length - 1 && findClientId(one) === undefined
       ? { ...one, data: { ...one.data, clientId: id } }
       : one,
   )
@@ -186,9 +186,9 @@ export async function beginQueuedRun(
   { findSender, afterStop }: QueuedRunOptions,
 ): Promise<(() => Run) | null> {
   const runId = createId()
-  const taken = await acquireSession(stored, id, { holder: `run ${runId}` }).catch(ignoreBusy)
-  if (taken === null) return null
-  const { log, folded } = taken
+  const acquired = await acquireSession(stored, id, { holder: `run ${runId}` }).catch(ignoreBusy)
+  if (acquired === null) return null
+  const { log, folded } = acquired
   const { run, name, state } = folded
   const { parts } = stored
   try {
@@ -210,7 +210,7 @@ export async function beginQueuedRun(
       tags: found.tags,
       queued,
     }
-    const origin = await beginAcquiredRun(stored, taken, start)
+    const origin = await beginAcquiredRun(stored, acquired, start)
     return () => stored.run({ runId, session, origin, signal: undefined, inspect: stored.inspect })
   } catch (error) {
     await log.close()

@@ -56,8 +56,8 @@ export function handoff<const Name extends string>(
 }
 
 function findParts(agent: unknown, name: string): AgentParts {
-  const made = internalsByAgent.get((agent ?? {}) as AnyAgent)
-  if (made) return made.parts
+  const internals = internalsByAgent.get((agent ?? {}) as AnyAgent)
+  if (internals) return internals.parts
   throw new ConfigError(
     'invalid_handoff',
     `handoff '${name}': the first argument must be an agent that createAgent() has made, in the same copy of Statewright, or a function that returns one.`,
@@ -107,10 +107,10 @@ class HandoffTeam implements Team {
     if (member === undefined) return undefined
     const known = mixed.get(member)?.get(first)
     if (known !== undefined) return known
-    const made = mixParts(first, member)
+    const parts = mixParts(first, member)
     if (!mixed.has(member)) mixed.set(member, new WeakMap())
-    mixed.get(member)?.set(first, made)
-    return made
+    mixed.get(member)?.set(first, parts)
+    return parts
   }
 
   /** Agents given as functions are resolved when a session starts. */

@@ -45,12 +45,12 @@ export interface StoredRuns extends Pick<ChildHost, 'bind' | 'bindSnapshot' | 'r
 export async function acquireSession(
   { parts, store, definition }: StoredRuns,
   id: string,
-  asked: { holder: string; name?: string | undefined; definition?: () => AgentDefinition },
+  request: { holder: string; name?: string | undefined; definition?: () => AgentDefinition },
 ): Promise<AcquiredSession> {
   const { clock, interpreter } = parts
-  const taken = await openSession(store, id, { clock, definition, interpreter, ...asked })
-  await endLeftChildren({ store, clock }, taken.folded)
-  return taken
+  const acquired = await openSession(store, id, { clock, definition, interpreter, ...request })
+  await endLeftChildren({ store, clock }, acquired.folded)
+  return acquired
 }
 
 export interface RunStart {
@@ -91,8 +91,8 @@ export async function beginAcquiredRun(
     if (folded.head > 0 && said.history.length > 0) throw sessionNotEmptyError(session.id)
     if (tags !== undefined) log.facts.addTags(tags, session.id)
     await log.inbox.discard()
-    const standing = folded.head === 0 ? addHistory(session.state, said, session.id) : folded.state
-    const state = branch ? cutState(standing, branch) : standing
+    const stateBefore = folded.head === 0 ? addHistory(session.state, said, session.id) : folded.state
+    const state = branch ? cutState(stateBefore, branch) : stateBefore
     const binding = { context, journal: log, store: stored.store, budgets, tags: () => log.facts.tags }
     const authors = queued ? addRequester([], queued.by) : { requesters }
     const bound = stored.bind(runId, session.id, state, said.newMessages, { config, ...authors }, binding)
@@ -100,7 +100,7 @@ export async function beginAcquiredRun(
     log.addInitialState(state)
     if (branch) {
       const tree = folded.branches ?? unbranched
-      log.facts.setBranch(branch, (seq) => addBranch(tree, branch, { messages: standing.messages, seq }))
+      log.facts.setBranch(branch, (seq) => addBranch(tree, branch, { messages: stateBefore.messages, seq }))
     }
     if (queued === undefined) return { input: bound, log }
     log.setQueued(queued.message)
@@ -129,16 +129,16 @@ export async function resumeRun(stored: StoredRuns, id: string, revival: RunResu
  */
 export async function resumeAcquiredRun(
   stored: StoredRuns,
-  taken: AcquiredSession,
+  acquired: AcquiredSession,
   id: string,
   { signal, context, budgets, inspect }: RunResumption,
 ): Promise<Run> {
   const { parts, store, bindSnapshot, run, label } = stored
-  const { log } = taken
+  const { log } = acquired
   try {
-    if (taken.folded.run?.status === 'active' && !acceptsDefinition(label(), taken.folded.definition))
-      throw strandedError(id, taken.folded.definition, [label()])
-    const folded = await endPoisonedRun(stored, taken)
+    if (acquired.folded.run?.status === 'active' && !acceptsDefinition(label(), acquired.folded.definition))
+      throw strandedError(id, acquired.folded.definition, [label()])
+    const folded = await endPoisonedRun(stored, acquired)
     if (folded.run === null) throw folded.head === 0 ? unknownSessionError(id) : nothingToResumeError(id)
     // An ended run does not need a model.
     if (folded.run.status === 'active') {
@@ -174,14 +174,14 @@ const maxResumes = 5
 /** Ends a run that crashes every process that resumes it. Returns the session's state after that. */
 function endPoisonedRun(
   { parts, store }: StoredRuns,
-  taken: AcquiredSession,
+  acquired: AcquiredSession,
 ): Promise<FoldedSession> | FoldedSession {
-  const { log, folded } = taken
+  const { log, folded } = acquired
   if (folded.run?.status !== 'active' || folded.resumeCount < maxResumes) return folded
   const message =
     `The session was resumed ${maxResumes} times without one new record: its next step seems to end the process. Read its ` +
     `last records; agent.fork('${log.sessionId}') makes a session that continues from there.`
-  return endStoredRun({ store, clock: parts.clock }, taken, {
+  return endStoredRun({ store, clock: parts.clock }, acquired, {
     type: 'STORE_FAILED',
     failure: { code: 'poisoned', message },
   })

@@ -22,7 +22,7 @@ export interface MachineAction {
 /** What one event does to a machine, all its microsteps together. */
 export interface Macrostep {
   snapshot: AnyMachineSnapshot
-  taken: DefinedTransition[]
+  transitions: DefinedTransition[]
   actions: MachineAction[]
 }
 
@@ -135,7 +135,7 @@ export function observeMachine(original: AnyStateMachine): ObservedMachine {
       },
     })
     noteReached(snapshot)
-    return { snapshot, taken: transitions, actions }
+    return { snapshot, transitions, actions }
   }
 
   function noteReached(snapshot: AnyMachineSnapshot): void {

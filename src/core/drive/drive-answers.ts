@@ -24,8 +24,8 @@ const answerTypes: readonly SessionAnswer['type'][] = [
  * @throws {UsageError} `invalid_input` for an invalid answer, `unbound_answer` for an answer to a call without `fingerprint` or `at`
  */
 export function checkAnswers(answers: readonly unknown[], at: number | undefined, by = 'runSession'): void {
-  const checked = answers.map((given, i) =>
-    checkMessage(given, { by: `${by}, answers[${i}]`, subject: 'answers', of: answerTypes }),
+  const checked = answers.map((answer, i) =>
+    checkMessage(answer, { by: `${by}, answers[${i}]`, subject: 'answers', of: answerTypes }),
   )
   if (at !== undefined) return
   for (const [i, answer] of checked.entries()) {
@@ -77,8 +77,8 @@ function isUnbound(
  * answer may be a repeated answer to the earlier call.
  */
 function wasAskedBefore({ messages, calls, batchAt }: AgentContext, callId: string): boolean {
-  const asked = calls.find(({ id }) => id === callId)
-  if (!asked) return false
+  const current = calls.find(({ id }) => id === callId)
+  if (!current) return false
   return messages
     .slice(0, Math.max(0, batchAt))
     .some(
@@ -87,8 +87,8 @@ function wasAskedBefore({ messages, calls, batchAt }: AgentContext, callId: stri
         message.tool_calls?.some(
           ({ id, function: { name, arguments: text } }) =>
             id === callId &&
-            name === asked.name &&
-            fingerprintCall(name, text) === fingerprintCall(name, asked.arguments),
+            name === current.name &&
+            fingerprintCall(name, text) === fingerprintCall(name, current.arguments),
         ),
     )
 }

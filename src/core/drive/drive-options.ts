@@ -73,13 +73,13 @@ const optionNames = [
 export function checkDriveOptions(options: unknown): RunSessionOptions {
   if (typeof options !== 'object' || options === null)
     throw driveOptionError('options', 'the options must be { session, input, … }')
-  const given = options as RunSessionOptions
-  expectKnownOptions('runSession', given, optionNames)
-  const { session, tags, turn, answers, at, agent, signal, heartbeat, maxRetryWaitMs, budgets } = given
+  const checked = options as RunSessionOptions
+  expectKnownOptions('runSession', checked, optionNames)
+  const { session, tags, turn, answers, at, agent, signal, heartbeat, maxRetryWaitMs, budgets } = checked
   checkSessionId(session)
   const tagsFault = tags === undefined ? null : findTagsFault(tags)
   if (tagsFault !== null) throw driveOptionError('tags', `tags ${tagsFault}`)
-  readSender(given, 'runSession')
+  readSender(checked, 'runSession')
   if (turn !== undefined && !(Number.isSafeInteger(turn) && turn >= 1))
     throw driveOptionError('turn', 'turn must be a whole number from 1')
   if (at !== undefined && !Number.isSafeInteger(at))
@@ -96,7 +96,7 @@ export function checkDriveOptions(options: unknown): RunSessionOptions {
     throw driveOptionError('heartbeat', 'heartbeat must be a function')
   if (maxRetryWaitMs !== undefined && !(typeof maxRetryWaitMs === 'number' && maxRetryWaitMs >= 0))
     throw driveOptionError('maxRetryWaitMs', 'maxRetryWaitMs must be a number of milliseconds from 0')
-  return given
+  return checked
 }
 
 function driveOptionError(key: string, what: string): UsageError {

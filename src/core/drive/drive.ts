@@ -75,9 +75,9 @@ export async function runSession(
   while (drive.mayHaveNext(rest)) {
     // The next call handles queued messages.
     if (signal?.aborted) return { ...rest, stopped: true }
-    const taken = await acquire().catch(ignoreBusy)
-    if (taken === null) return rest
-    drive = new SessionDrive(choice, taken, others)
+    const acquired = await acquire().catch(ignoreBusy)
+    if (acquired === null) return rest
+    drive = new SessionDrive(choice, acquired, others)
     rest = await drive.driveToRest()
   }
   /* oxlint-enable no-await-in-loop */
@@ -93,17 +93,20 @@ function ignoreBusy(error: unknown): null {
 /** Selects the agent that runs the session, as requested or as named in the log. */
 class AgentChoice {
   readonly #agents: Agents | undefined
-  #made: AgentInternals
+  #internals: AgentInternals
   readonly #isNamed: boolean
 
-  constructor(given: AnyAgent | Agents, asked: string | undefined) {
-    this.#agents = typeof given === 'object' && given !== null && 'findAgentFor' in given ? given : undefined
-    this.#isNamed = asked !== undefined
+  constructor(agentOrAgents: AnyAgent | Agents, name: string | undefined) {
+    this.#agents =
+      typeof agentOrAgents === 'object' && agentOrAgents !== null && 'findAgentFor' in agentOrAgents
+        ? agentOrAgents
+        : undefined
+    this.#isNamed = name !== undefined
     const one = this.#agents
-      ? this.#agents.get(asked ?? this.#agents.names[0] ?? '').agent
-      : (given as AnyAgent)
-    const made = internalsByAgent.get(one)
-    if (made) this.#made = made
+      ? this.#agents.get(name ?? this.#agents.names[0] ?? '').agent
+      : (agentOrAgents as AnyAgent)
+    const internals = internalsByAgent.get(one)
+    if (internals) this.#internals = internals
     else
       throw new UsageError(
         'invalid_option',
@@ -113,7 +116,7 @@ class AgentChoice {
   }
 
   get stored(): StoredRuns {
-    return getStoredRuns(this.#made)
+    return getStoredRuns(this.#internals)
   }
 
   /** Selects the agent that continues a run. */
@@ -141,7 +144,7 @@ class AgentChoice {
   }
 
   #useAgent(agent: AnyAgent): void {
-    this.#made = internalsByAgent.get(agent) ?? this.#made
+    this.#internals = internalsByAgent.get(agent) ?? this.#internals
   }
 }
 
@@ -158,12 +161,12 @@ class SessionDrive {
   /** Whether a run has worked in this call. */
   #hasWorked = false
 
-  constructor(choice: AgentChoice, taken: AcquiredSession, options: RunSessionOptions) {
+  constructor(choice: AgentChoice, acquired: AcquiredSession, options: RunSessionOptions) {
     this.#choice = choice
-    this.#acquired = taken
+    this.#acquired = acquired
     this.#options = options
-    this.#turn = taken.folded.runs
-    this.#time = new RunClock(choice.stored.parts.clock, taken.log.resumesAt)
+    this.#turn = acquired.folded.runs
+    this.#time = new RunClock(choice.stored.parts.clock, acquired.log.resumesAt)
   }
 
   async driveToRest(): Promise<SessionResult> {
@@ -255,13 +258,13 @@ class SessionDrive {
     refuseInteractive(parts.config)
     checkModels(parts)
     const [session, runId] = [new Session(id, folded.name), createId()]
-    const said = await readBeginning(start, parts.clock)
+    const conversation = await readBeginning(start, parts.clock)
     this.#turn += 1
     const { queued } = start
     const origin = await beginAcquiredRun(this.#stored, this.#acquired, {
       runId,
       session,
-      said,
+      said: conversation,
       config: parts.config,
       context,
       tags,

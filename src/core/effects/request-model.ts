@@ -50,12 +50,12 @@ export interface RequestScope {
  * failure as plain data.
  */
 export function requestModel(
-  given: AgentParts,
+  base: AgentParts,
   { conclude, abort, self, runtime, context, stream }: RequestScope,
 ): Promise<ModelOutput> {
   const { config, features } = context
   // A final answer does not count as a step.
-  const parts = applyPlan(given, conclude ? null : context)
+  const parts = applyPlan(base, conclude ? null : context)
   warnOfChangedSkills(runtime, context.skills, parts.skills)
   warnOfChangedTools(runtime, context.speaker, parts.tools.specs)
   const request = buildRequest(parts, context, conclude)
@@ -190,8 +190,8 @@ function createHostedSteps(
       runtime.steps.start(self, work)
     } else if (item !== null && known !== undefined) {
       open.delete(id)
-      const told: Json | null = outputShields || callShields ? null : (toPlainJson(item) ?? null)
-      runtime.steps.end(known, { payload: { item: told } })
+      const payloadItem: Json | null = outputShields || callShields ? null : (toPlainJson(item) ?? null)
+      runtime.steps.end(known, { payload: { item: payloadItem } })
     }
   }
 }
@@ -254,10 +254,11 @@ function getClearedWords(
 ): AnswerWords {
   const { text, refusal } = getWords(response)
   if (text === '' && refusal === undefined) return { text }
-  const said = messages[batchAt]
+  const message = messages[batchAt]
   // A message that replaces an uncleared answer has `data` that marks it.
-  if (pendingAnswer !== null || said?.role !== 'assistant' || said.data !== undefined) return { text: null }
-  return getWords({ ...response, text: said.content ?? '', refusal: said.refusal ?? null })
+  if (pendingAnswer !== null || message?.role !== 'assistant' || message.data !== undefined)
+    return { text: null }
+  return getWords({ ...response, text: message.content ?? '', refusal: message.refusal ?? null })
 }
 
 /** A request for a summary; `written` provides its outcome. */

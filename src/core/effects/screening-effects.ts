@@ -183,12 +183,12 @@ export async function screenCalls(
     const { action, content } = screening
     const isChanged = call.undecided === true || (call.decisions !== undefined && action === 'redact')
     if (!isChanged || action === 'block') return screening
-    const asked = {
+    const request = {
       id: call.id,
       type: 'function' as const,
       function: { name: call.name, arguments: content },
     }
-    const [prepared] = await prepareCalls([asked], parts.tools, options)
+    const [prepared] = await prepareCalls([request], parts.tools, options)
     return prepared?.approvalTimedOut ? screening : { ...screening, decisions: prepared?.decisions ?? [] }
   })
 }
@@ -257,7 +257,7 @@ const withheldMedia = '[Withheld: a shield refused what the files of this result
  * The steps of the screenings of one batch. The actor returns all screenings at once; `said` picks the report of one.
  */
 function createShieldSteps(
-  said: (screening: CallScreening) => ShieldReport | undefined = (screening) => screening,
+  getReport: (screening: CallScreening) => ShieldReport | undefined = (screening) => screening,
 ) {
   let brought: readonly CallScreening[] | undefined
   let byCall = new Map<string, CallScreening>()
@@ -268,7 +268,7 @@ function createShieldSteps(
         byCall = new Map(screenings.map((screening) => [screening.callId, screening]))
       }
       const screening = byCall.get(step.callId)
-      const one = screening && said(screening)
+      const one = screening && getReport(screening)
       return one ? [one] : []
     })
 }

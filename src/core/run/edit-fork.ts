@@ -24,11 +24,11 @@ import { parseJsonOr } from '../base/json.js'
 /** Applies an edit and the other fork options to the state of a forked session. */
 export async function editFork(
   parts: AgentParts,
-  given: FoldedSession,
+  source: FoldedSession,
   { edit, askFirst, context: app }: ForkOptions,
 ): Promise<ForkStart> {
-  const standing = askFirst === true ? withAskFirst(given, parts) : given
-  const start = edit === undefined ? keepUnchanged(standing) : await applyToFork(parts, standing, edit, app)
+  const folded = askFirst === true ? withAskFirst(source, parts) : source
+  const start = edit === undefined ? keepUnchanged(folded) : await applyToFork(parts, folded, edit, app)
   const { run } = start
   if (!run?.context.terms?.askFirst) return start
   return {
@@ -38,10 +38,10 @@ export async function editFork(
 }
 
 /** The session with approval requests for its open calls, because they would run again in the fork. */
-function withAskFirst(standing: FoldedSession, { tools }: AgentParts): FoldedSession {
-  const { state, run } = standing
+function withAskFirst(folded: FoldedSession, { tools }: AgentParts): FoldedSession {
+  const { state, run } = folded
   const terms = { ...(run?.context ?? state).terms, askFirst: true as const }
-  const asking = { ...standing, state: { ...state, terms } }
+  const asking = { ...folded, state: { ...state, terms } }
   if (run === null) return asking
   const spoken = getSpeakerTools(tools, run.context.speaker)
   const asks = ({ name, result, needs, unloaded }: BatchCall): boolean =>
@@ -57,27 +57,27 @@ function withAskFirst(standing: FoldedSession, { tools }: AgentParts): FoldedSes
 
 /** The sub-agent's call waits for more answers, and it has not read the approvals given so far. */
 function withoutApprovals(call: BatchCall): BatchCall {
-  const questions = (call.questions ?? []).map(({ answer, ...asked }) =>
-    answer === undefined || asked.needs === 'approval' ? asked : { ...asked, answer },
+  const questions = (call.questions ?? []).map(({ answer, ...question }) =>
+    answer === undefined || question.needs === 'approval' ? question : { ...question, answer },
   )
   return { ...call, questions }
 }
 
 async function applyToFork(
   parts: AgentParts,
-  standing: FoldedSession,
-  given: ForkEdit,
+  folded: FoldedSession,
+  editOption: ForkEdit,
   app: unknown,
 ): Promise<ForkStart> {
-  const edit = readEdit(given)
-  const before = standing.run?.context.messages ?? standing.state.messages
-  const scene: EditScene = { parts, standing, messages: before, app }
+  const edit = readEdit(editOption)
+  const before = folded.run?.context.messages ?? folded.state.messages
+  const scene: EditScene = { parts, folded, messages: before, app }
   const { messages, written, change } = await applyEdit(edit, scene)
-  const run = standing.run?.status === 'active' ? standing.run : null
-  const last = run?.context ?? standing.state
+  const run = folded.run?.status === 'active' ? folded.run : null
+  const last = run?.context ?? folded.state
   const { terms } = { ...last, ...change.context }
   const fit = keepFit(last, before, messages)
-  const state = { ...standing.state, messages, fit, ...(terms && { terms }) }
+  const state = { ...folded.state, messages, fit, ...(terms && { terms }) }
   // The run answered other content. The fork keeps the conversation, and the next run continues it.
   if (run === null) return { state, run: null, edit: written }
   const context: AgentContext = { ...run.context, messages, fit, ...change.context }
@@ -87,7 +87,7 @@ async function applyToFork(
 
 interface EditScene {
   parts: AgentParts
-  standing: FoldedSession
+  folded: FoldedSession
   messages: readonly Message[]
   app: unknown
 }
@@ -106,26 +106,26 @@ function applyEdit(edit: ForkEdit, scene: EditScene): Promise<AppliedEdit> {
 }
 
 async function editMessage(
-  { message: id, content: given }: Extract<ForkEdit, { message: string }>,
+  { message: id, content: newContent }: Extract<ForkEdit, { message: string }>,
   scene: EditScene,
 ): Promise<AppliedEdit> {
-  const { messages, parts, standing } = scene
-  const said = messages.filter((one): one is UserMessage => one.role === 'user' && !one.internal)
-  const message = said.find((one) => one.id === id)
+  const { messages, parts, folded } = scene
+  const userMessages = messages.filter((one): one is UserMessage => one.role === 'user' && !one.internal)
+  const message = userMessages.find((one) => one.id === id)
   if (message === undefined) {
-    const known = said.map((one) => one.id).join(', ') || 'none'
+    const known = userMessages.map((one) => one.id).join(', ') || 'none'
     throw new UsageError(
       'unknown_message',
       `'${id}' is no message of the user's there. They are: ${known}.`,
       id,
     )
   }
-  const content = parts.shields.input.length === 0 ? given : await screenEditedInput(given, scene)
+  const content = parts.shields.input.length === 0 ? newContent : await screenEditedInput(newContent, scene)
   const { withheld: _withheld, ...data } = message.data ?? {}
   const { data: _data, ...rest } = message
   const next: UserMessage = { ...rest, content, ...(Object.keys(data).length > 0 && { data }) }
   // The retrieved memory belongs to the previous user message.
-  const isAskedAnew = standing.run?.context.features.retrieval === true && said.at(-1) === message
+  const isAskedAnew = folded.run?.context.features.retrieval === true && userMessages.at(-1) === message
   const change = { context: {}, place: (value: unknown) => moveBeforeRequest(value, isAskedAnew) }
   return { messages: replaceMessage(messages, message, next), written: { message: id, content }, change }
 }
@@ -133,9 +133,9 @@ async function editMessage(
 /** Written by the author of the fork, so no shield checks them. */
 async function editInstructions(
   { instructions }: Extract<ForkEdit, { instructions: string }>,
-  { messages, standing }: EditScene,
+  { messages, folded }: EditScene,
 ): Promise<AppliedEdit> {
-  const { terms } = standing.run?.context ?? standing.state
+  const { terms } = folded.run?.context ?? folded.state
   const change = {
     context: { terms: { ...terms, instructions } },
     place: (value: unknown) => moveBeforeRequest(value, false),
@@ -144,18 +144,23 @@ async function editInstructions(
 }
 
 async function editCall(
-  { call: id, arguments: given }: Extract<ForkEdit, { arguments: unknown }>,
+  { call: id, arguments: newArguments }: Extract<ForkEdit, { arguments: unknown }>,
   scene: EditScene,
 ): Promise<AppliedEdit> {
-  const { messages, parts, standing, app } = scene
-  const context = standing.run?.status === 'active' ? standing.run.context : undefined
+  const { messages, parts, folded, app } = scene
+  const context = folded.run?.status === 'active' ? folded.run.context : undefined
   const call = context?.calls.find((one) => one.id === id && one.result === undefined)
-  const asked = findAskingMessage(messages, id)
+  const caller = findAskingMessage(messages, id)
   if (context === undefined || call === undefined)
-    throw asked ? hasResultError(id) : unknownCallError(id, messages)
+    throw caller ? hasResultError(id) : unknownCallError(id, messages)
   if (call.needs === 'child' || call.questions || call.childUsage) throw delegatedCallError(id)
   const tools = getSpeakerTools(parts.tools, context.speaker)
-  const { text, problem } = parseEditedArguments(given, { callId: id, ...call }, tools, refusedForkEditError)
+  const { text, problem } = parseEditedArguments(
+    newArguments,
+    { callId: id, ...call },
+    tools,
+    refusedForkEditError,
+  )
   const refusal = await problem
   if (refusal) throw refusal
   const seen = await screenEditedText('toolInput', text, { callId: id, toolName: call.name }, scene)
@@ -194,32 +199,32 @@ async function editCall(
     },
     place: moveBeforeDispatch,
   }
-  const isShown = asked !== undefined && !call.unscreenedArguments
+  const isShown = caller !== undefined && !call.unscreenedArguments
   return {
-    messages: isShown ? replaceMessage(messages, asked, withArguments(asked, id, seen)) : [...messages],
+    messages: isShown ? replaceMessage(messages, caller, withArguments(caller, id, seen)) : [...messages],
     written: { call: id, arguments: seen },
     change,
   }
 }
 
 async function editResult(
-  { call: id, result: given }: Extract<ForkEdit, { result: unknown }>,
+  { call: id, result: newResult }: Extract<ForkEdit, { result: unknown }>,
   scene: EditScene,
 ): Promise<AppliedEdit> {
-  const { messages, parts, standing } = scene
-  const context = standing.run?.status === 'active' ? standing.run.context : undefined
+  const { messages, parts, folded } = scene
+  const context = folded.run?.status === 'active' ? folded.run.context : undefined
   const call = context?.calls.find((one) => one.id === id)
   const message = messages.findLast(
     (one): one is ToolMessage => one.role === 'tool' && one.tool_call_id === id,
   )
-  const asked = findAskingMessage(messages, id)
-  if (!asked) throw unknownCallError(id, messages)
-  if (asked.tool_calls?.some((one) => one.id === id && one.hosted)) throw hostedAnswerError(id)
+  const caller = findAskingMessage(messages, id)
+  if (!caller) throw unknownCallError(id, messages)
+  if (caller.tool_calls?.some((one) => one.id === id && one.hosted)) throw hostedAnswerError(id)
   if (call ? call.result === undefined : message === undefined) throw noResultError(id)
-  const isError = given instanceof Error
+  const isError = newResult instanceof Error
   const limits = (context?.config ?? parts.config).toolCalls
-  const { content, truncated } = formatResult(isError ? given.message : given, limits.maxResultChars)
-  const toolName = asked.tool_calls?.find((one) => one.id === id)?.function.name
+  const { content, truncated } = formatResult(isError ? newResult.message : newResult, limits.maxResultChars)
+  const toolName = caller.tool_calls?.find((one) => one.id === id)?.function.name
   const seen = await screenEditedText(
     'toolOutput',
     content,
@@ -257,11 +262,11 @@ function findAskingMessage(messages: readonly Message[], callId: string): Assist
 
 /** Items that a provider requires unchanged belong to its original response. */
 function withArguments(message: AssistantMessage, callId: string, text: string): AssistantMessage {
-  const { reasoning_details: _details, provider_items: _items, ...said } = message
+  const { reasoning_details: _details, provider_items: _items, ...kept } = message
   const calls = (message.tool_calls ?? []).map(({ extra_content: _extra, ...call }) =>
     call.id === callId ? { ...call, function: { ...call.function, arguments: text } } : call,
   )
-  return { ...said, tool_calls: calls }
+  return { ...kept, tool_calls: calls }
 }
 
 function replaceMessage(messages: readonly Message[], message: Message, next: Message): Message[] {

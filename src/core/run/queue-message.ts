@@ -67,13 +67,13 @@ export function readSteeringInput({
   input,
   messageId: givenId,
   ...sender
-}: Omit<UserMessageToSend, 'type' | 'when'>): { text: string; kept: string } {
+}: Omit<UserMessageToSend, 'type' | 'when'>): { text: string; queued: string } {
   const userMessages = toMessages(input)
   const text = joinTexts(userMessages)
   const messageId = givenId ?? createId()
   const { by } = readSender(sender, 'message')
   if (text !== null)
-    return { text, kept: formatQueuedMessage(messageId, withMessageId(userMessages, messageId), 'now', by) }
+    return { text, queued: formatQueuedMessage(messageId, withMessageId(userMessages, messageId), 'now', by) }
   throw new UsageError(
     'invalid_input',
     "A message that is read now is text alone: send pictures and files with when: 'next'.",

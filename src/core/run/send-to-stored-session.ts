@@ -66,9 +66,9 @@ async function forecastInbox(
 ): Promise<InboxForecast> {
   const all = keptForecasts.get(store) ?? new Map<string, KeptForecast>()
   keptForecasts.set(store, all)
-  const kept = all.get(sessionId)
-  const isPart = kept?.head === head && kept.check === check && kept.message < until
-  let foreseen: InboxForecast = isPart ? kept : { run, message: inbox, keys: new Map() }
+  const forecast = all.get(sessionId)
+  const isPart = forecast?.head === head && forecast.check === check && forecast.message < until
+  let foreseen: InboxForecast = isPart ? forecast : { run, message: inbox, keys: new Map() }
   const { message: from } = foreseen
   for (const found of (await store.inbox?.read(sessionId, from)) ?? []) {
     const { message } = found
@@ -82,9 +82,9 @@ async function forecastInbox(
   return foreseen
 }
 
-function rememberForecast(all: Map<string, KeptForecast>, sessionId: string, kept: KeptForecast): void {
+function rememberForecast(all: Map<string, KeptForecast>, sessionId: string, forecast: KeptForecast): void {
   all.delete(sessionId)
-  all.set(sessionId, kept)
+  all.set(sessionId, forecast)
   for (const oldest of all.keys()) {
     if (all.size <= mostKept) return
     all.delete(oldest)
@@ -115,7 +115,7 @@ export interface SendOptions {
   /** Whether the sender is the parent of a sub-agent's session, which alone may answer in it. */
   isParent?: boolean
   /** The inbox text, if it differs from the event. */
-  kept?: string
+  queued?: string
 }
 
 /**
@@ -125,11 +125,11 @@ export interface SendOptions {
 export async function sendToStoredSession(
   parts: SendParts,
   sessionId: string,
-  given: SessionMessage,
+  sessionMessage: SessionMessage,
   telling: SendOptions = {},
 ): Promise<Receipt> {
   const { store } = parts
-  const message = checkMessage(given)
+  const message = checkMessage(sessionMessage)
   const id = checkSessionId(sessionId)
   const { inbox } = store
   if (!inbox) {
@@ -142,11 +142,11 @@ export async function sendToStoredSession(
   }
   return serializeTells(store, id, () => {
     if (message.type !== 'message') return tellNow(parts, inbox, id, message, telling)
-    const { when, messageId: key = telling.key, ...said } = message
-    const named = { ...said, ...(key !== undefined && { messageId: key }) }
+    const { when, messageId: key = telling.key, ...fields } = message
+    const named = { ...fields, ...(key !== undefined && { messageId: key }) }
     if (when === 'next') return queueMessage(store, id, named)
-    const { text, kept } = readSteeringInput(named)
-    return tellNow(parts, inbox, id, { type: 'steer', text, by: message.by }, { ...telling, key, kept })
+    const { text, queued } = readSteeringInput(named)
+    return tellNow(parts, inbox, id, { type: 'steer', text, by: message.by }, { ...telling, key, queued })
   })
 }
 
@@ -157,13 +157,13 @@ function serializeTells(store: SessionStore, id: string, work: () => Promise<Rec
   const all = pendingTells.get(store) ?? new Map<string, Promise<unknown>>()
   pendingTells.set(store, all)
   const before = all.get(id)
-  const told = before ? before.then(work, work) : work()
-  all.set(id, told)
+  const current = before ? before.then(work, work) : work()
+  all.set(id, current)
   const end = (): void => {
-    if (all.get(id) === told) all.delete(id)
+    if (all.get(id) === current) all.delete(id)
   }
-  told.then(end, end)
-  return told
+  current.then(end, end)
+  return current
 }
 
 type EventMessage = Exclude<SessionMessage, { type: 'message' }>
@@ -187,7 +187,7 @@ async function tellNow(
     : await checkTell(parts, { id, message, isHeld, ...telling })
   if ('status' in fit) return fit
   const event = telling.key === undefined ? fit.event : { ...fit.event, key: telling.key }
-  const text = telling.kept ?? JSON.stringify(copyAsJson(event, message.type))
+  const text = telling.queued ?? JSON.stringify(copyAsJson(event, message.type))
   const { message: number, holder } = await inbox.put(id, text)
   if (holder !== null) {
     notifyHolder(store, id, number)
@@ -202,7 +202,7 @@ async function tellNow(
       ...(version !== undefined && { version }),
     })
   // A user message that no run has read waits for the next turn.
-  if (telling.kept !== undefined) return { message: number, status: 'waiting' }
+  if (telling.queued !== undefined) return { message: number, status: 'waiting' }
   try {
     // The lease owner may have released it, or other messages may have arrived.
     if (isHeld || number - 1 !== fit.last)
@@ -243,16 +243,16 @@ async function checkTell(
   { store, tools }: SendParts,
   { id, message, isHeld, before, key, at }: SendRequest,
 ): Promise<FittingEvent | Receipt> {
-  const standing = foldRecords(await store.read(id, { from: 'snapshot' }), id)
-  if (key !== undefined && standing.keys.includes(key)) return { message: standing.inbox, status: 'applied' }
-  const { run: left } = standing
+  const folded = foldRecords(await store.read(id, { from: 'snapshot' }), id)
+  if (key !== undefined && folded.keys.includes(key)) return { message: folded.inbox, status: 'applied' }
+  const { run: left } = folded
   if (left === null) throw notWaitingError(id, 'has no run')
-  const { run, keys, message: last } = await forecastInbox(store, id, { ...standing, run: left }, before)
-  const told = key === undefined ? undefined : keys.get(key)
-  if (told !== undefined) return { message: told, status: isHeld ? 'sent' : 'waiting' }
+  const { run, keys, message: last } = await forecastInbox(store, id, { ...folded, run: left }, before)
+  const earlier = key === undefined ? undefined : keys.get(key)
+  if (earlier !== undefined) return { message: earlier, status: isHeld ? 'sent' : 'waiting' }
   checkNotEnded(run, id)
-  if (at !== undefined && at !== standing.head && message.type !== 'cancel')
-    throw staleAnswerError(id, at, standing.head)
+  if (at !== undefined && at !== folded.head && message.type !== 'cancel')
+    throw staleAnswerError(id, at, folded.head)
   const event = isAnswer(message) ? await toAnswerEvent(message, run, tools) : toPublicEvent(message)
   checkMessageFits(event, run, id)
   if (!isHeld && !isAnswer(message) && message.type !== 'cancel') {
@@ -290,30 +290,30 @@ async function toAnswerEvent(
 ): Promise<ControlEvent> {
   const { callId } = message
   const needs = message.type === 'toolOutput' ? 'client' : 'approval'
-  const asked = getAwaitedCall(context, callId, needs, message)
-  const { fingerprint, messageId } = asked
-  const meant = {
+  const call = getAwaitedCall(context, callId, needs, message)
+  const { fingerprint, messageId } = call
+  const target = {
     callId,
     fingerprint,
     ...(messageId !== undefined && { messageId }),
     ...readSender(message, message.type),
   }
   const why = message.type === 'approve' && message.why !== undefined && { why: message.why }
-  if (message.type === 'reject') return { type: 'REJECT', ...meant, why: message.why ?? '' }
+  if (message.type === 'reject') return { type: 'REJECT', ...target, why: message.why ?? '' }
   if (message.type === 'toolOutput') {
     provideAnswerReader(readElicitationAnswer)
     const { value, isError } = message
     const maxChars = context.config.toolCalls.maxResultChars
-    const output = toToolOutputEvent(asked, value, {
+    const output = toToolOutputEvent(call, value, {
       maxChars,
       isError: isError === true || value instanceof Error,
     })
-    return { ...output, ...meant }
+    return { ...output, ...target }
   }
-  if (message.editedInput === undefined) return { type: 'APPROVE', ...meant, ...why }
+  if (message.editedInput === undefined) return { type: 'APPROVE', ...target, ...why }
   const known = getSpeakerTools(tools ?? createToolSet([]), context.speaker)
-  const { text, problem } = parseEditedArguments(message.editedInput, asked, known)
+  const { text, problem } = parseEditedArguments(message.editedInput, call, known)
   const refusal = await problem
   if (refusal) throw refusal
-  return { type: 'APPROVE', ...meant, ...why, arguments: text }
+  return { type: 'APPROVE', ...target, ...why, arguments: text }
 }

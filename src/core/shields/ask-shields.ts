@@ -244,8 +244,8 @@ export async function runShields(
     options,
     objectRule(['point', 'signal'], 'an object with point and signal'),
   )
-  const { clock = systemClock, timeoutMs = defaultTimeoutMs, failOpen = false, ...asked } = options
-  return askShields(shields, content, { ...asked, clock, timeoutMs, failOpen })
+  const { clock = systemClock, timeoutMs = defaultTimeoutMs, failOpen = false, ...scene } = options
+  return askShields(shields, content, { ...scene, clock, timeoutMs, failOpen })
 }
 
 /**

@@ -143,17 +143,17 @@ async function decideNeeds(
   const parsed = await parseArguments(tool, call.function.arguments)
   if (!parsed.ok) return { needs: 'nobody' }
   if (tool.client) return { needs: 'client' }
-  const asked = await askTool(tool, parsed.input, context)
-  const decisions = typeof asked === 'object' ? { decisions: [asked] } : {}
-  if (typeof asked === 'object' && asked.decision === 'deny') return { needs: 'nobody', ...decisions }
-  const asks = asksFirst || (typeof asked === 'object' ? asked.decision === 'ask' : asked)
+  const answer = await askTool(tool, parsed.input, context)
+  const decisions = typeof answer === 'object' ? { decisions: [answer] } : {}
+  if (typeof answer === 'object' && answer.decision === 'deny') return { needs: 'nobody', ...decisions }
+  const asks = asksFirst || (typeof answer === 'object' ? answer.decision === 'ask' : answer)
   return { needs: asks ? 'approval' : 'nobody', ...decisions }
 }
 
 /** Whether a call with this validated input needs approval. Denied calls count as such. */
 export async function needsPerson(tool: Tool, input: unknown, context: unknown): Promise<boolean> {
-  const asked = await askTool(tool, input, context)
-  return typeof asked === 'object' ? asked.decision !== 'allow' : asked
+  const answer = await askTool(tool, input, context)
+  return typeof answer === 'object' ? answer.decision !== 'allow' : answer
 }
 
 /** The answer of `needsApproval`: whether it asks, or a whole decision. */

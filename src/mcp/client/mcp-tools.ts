@@ -43,7 +43,7 @@ import { sha256 } from '../../../guards/lib/sha256.js'
  */
 export async function mcpTools(options: McpOptions): Promise<McpServer> {
   const server = new ReconnectingServer(checkMcpOptions(options))
-  registerAsker(server, (...asked) => server.ask(...asked))
+  registerAsker(server, (...request) => server.ask(...request))
   await server.open()
   return server
 }
@@ -230,14 +230,14 @@ class ReconnectingServer implements McpServer {
     // The array stays the same until its tools change, as ToolSource requires.
     if (json === this.#listed) return
     this.#listed = json
-    const call = (asked: McpCall): Promise<JsonObject> => this.#call(asked)
+    const call = (request: McpCall): Promise<JsonObject> => this.#call(request)
     const { hasHeaders, tasks } = connection
     const options = this.#options
     const maker = { server: this.#name, options, call, calls: this.#calls, hasHeaders, tasks }
     const tools = createOfferedTools(listed, this.#names, maker, warn)
     const { resources } = options
     const name = resources && connection.hasResources ? this.#names.findName(resourceToolName) : undefined
-    if (name !== undefined) tools.push(createResourceTool(name, maker, (...asked) => this.ask(...asked)))
+    if (name !== undefined) tools.push(createResourceTool(name, maker, (...request) => this.ask(...request)))
     else if (resources) warn('It has no resources.')
     this.#tools = Object.freeze(tools)
     const more = warnings.length - maxWarnings
@@ -348,7 +348,7 @@ const maxNames = 10_000
 export class ToolNames {
   readonly #prefix: string
   readonly #names = new Map<string, string>()
-  readonly #taken = new Set<string>()
+  readonly #usedNames = new Set<string>()
 
   constructor(server: string) {
     this.#prefix = fitName(server, maxPrefix).replaceAll(/^_+|_+$/g, '') || 'mcp'
@@ -359,7 +359,7 @@ export class ToolNames {
     if (known !== undefined || this.#names.size === maxNames) return known
     const name = this.#createFreeName(`${this.#prefix}_${tool}`)
     this.#names.set(tool, name)
-    this.#taken.add(name)
+    this.#usedNames.add(name)
     return name
   }
 
@@ -367,7 +367,7 @@ export class ToolNames {
     for (let number = 1; ; number += 1) {
       const ending = number === 1 ? '' : `_${number}`
       const name = fitName(wanted, maxLength - ending.length) + ending
-      if (!this.#taken.has(name)) return name
+      if (!this.#usedNames.has(name)) return name
     }
   }
 }

@@ -120,8 +120,8 @@ function createForm(question: Question): RequestedSchema {
 }
 
 /** Converts an untrusted answer of a client into a message for the session. */
-export function readFormAnswer(question: Question, given: unknown): FormAnswer {
-  const { action, content } = (typeof given === 'object' && given !== null ? given : {}) as Record<
+export function readFormAnswer(question: Question, answer: unknown): FormAnswer {
+  const { action, content } = (typeof answer === 'object' && answer !== null ? answer : {}) as Record<
     string,
     unknown
   >

@@ -32,19 +32,19 @@ export interface AttachmentSource {
 export function createSource(attachment: unknown): AttachmentSource {
   if (typeof attachment !== 'object' || attachment === null)
     throw invalidAttachmentError('The attachment', 'must be an object.')
-  const { data, path, url, mimeType, name: given } = attachment as Record<string, unknown>
+  const { data, path, url, mimeType, name: fileName } = attachment as Record<string, unknown>
   if ([data, path, url].filter((value) => value !== undefined).length !== 1) {
     throw invalidAttachmentError('The attachment', 'must have exactly one of data, path and url.')
   }
   if (mimeType !== undefined && typeof mimeType !== 'string')
     throw invalidAttachmentError('The attachment', 'must have a text as mimeType.')
-  if (given !== undefined && (typeof given !== 'string' || given.trim() === '')) {
+  if (fileName !== undefined && (typeof fileName !== 'string' || fileName.trim() === '')) {
     throw invalidAttachmentError('The attachment', 'must have a text as name.')
   }
-  const named = (fallback: string) => truncateLine(given ?? fallback, 200)
+  const named = (fallback: string) => truncateLine(fileName ?? fallback, 200)
 
   if (data !== undefined) {
-    if (given === undefined) throw invalidAttachmentError('The attachment', 'with data must have a name.')
+    if (fileName === undefined) throw invalidAttachmentError('The attachment', 'with data must have a name.')
     if (typeof data !== 'string' && !(data instanceof Uint8Array)) {
       throw invalidAttachmentError(named(''), 'must have a text or a Uint8Array as data.')
     }

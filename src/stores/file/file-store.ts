@@ -128,12 +128,12 @@ export function fileStore(options: FileStoreOptions): SyncSessionStore {
       checkRecords(sessionId, records)
       const [only] = records
       // The common append. If it fails, the slow path finds out why.
-      const told = use((sql) =>
+      const appended = use((sql) =>
         only && records.length === 1 && !summary && sql.follow(lease, only, now())
           ? { inbox: sql.inbox.last(sessionId) }
           : undefined,
       )
-      if (told) return told
+      if (appended) return appended
       return write((sql) => {
         const time = now()
         const row = sql.session(sessionId)

@@ -31,7 +31,7 @@ export function listSessions(one: Prepare, listing: Listing): SessionRow[] {
       const all = [...conditions, ...createConditions(listing, { time, id, state })]
       const where = all.map(([condition]) => condition).join(' AND ')
       const sql = `SELECT ${sessionColumns} FROM ${from} WHERE ${where} ORDER BY ${time} DESC, ${id} LIMIT ?`
-      const values = all.flatMap(([, ...given]) => given)
+      const values = all.flatMap(([, ...values]) => values)
       found.push(
         ...one(sql)
           .all([...values, limit])

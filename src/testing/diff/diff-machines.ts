@@ -151,7 +151,7 @@ function compareDeclared(before: Declared, after: Declared): MachineDiff['declar
 
 /** The first differing transition of a step, or the last one if only its effect differs. */
 function findTransition({ before, after }: Parting): Record<Side, string | null> {
-  const [old, now] = [listIds(before.taken), listIds(after.taken)]
+  const [old, now] = [listIds(before.transitions), listIds(after.transitions)]
   const length = Math.max(old.length, now.length)
   for (let i = 0; i < length; i++) {
     if (old[i] !== now[i]) return { before: old[i] ?? null, after: now[i] ?? null }
@@ -310,7 +310,7 @@ type Side = 'before' | 'after'
 /** The effect of a step on one machine; no transitions if the event cannot happen. */
 interface SideStep {
   vertex: Vertex
-  taken: readonly DefinedTransition[]
+  transitions: readonly DefinedTransition[]
   emitted: AnyEventObject[]
 }
 
@@ -383,7 +383,7 @@ function explorePairs(
     const step = attempt(side, () => machines[side].start(input.value), input)
     return {
       vertex: { snapshot: step.snapshot, input, depth: 0, via: undefined, out: [] },
-      taken: step.taken,
+      transitions: step.transitions,
       emitted: listEmitted(step.actions),
     }
   }
@@ -393,12 +393,12 @@ function explorePairs(
     const isPossible = at.status === 'active' && canHappen(at, event.event)
     const step: Macrostep = isPossible
       ? attempt(side, () => machines[side].step(at, event.event), input, from, event)
-      : { snapshot: at, taken: [], actions: [] }
-    const { snapshot, taken, actions } = step
+      : { snapshot: at, transitions: [], actions: [] }
+    const { snapshot, transitions, actions } = step
     const vertex: Vertex = { snapshot, input, depth: from.depth + 1, via: undefined, out: [] }
-    const edge: Edge = { from, to: vertex, event, taken }
+    const edge: Edge = { from, to: vertex, event, transitions }
     vertex.via = edge
-    return { vertex, taken, emitted: listEmitted(actions) }
+    return { vertex, transitions, emitted: listEmitted(actions) }
   }
 
   function attempt(

@@ -84,8 +84,8 @@ export async function replaySession(
   recording: object,
   options: ReplaySessionOptions = {},
 ): Promise<SessionReplay> {
-  const made = internalsByAgent.get(agent)
-  if (!made) {
+  const internals = internalsByAgent.get(agent)
+  if (!internals) {
     const text =
       'A session can only be replayed on an agent created by createAgent() from the same copy of Statewright.'
     throw new ReplayError('not_an_agent', text, 'agent')
@@ -93,7 +93,7 @@ export async function replaySession(
   const { tools = 'log', context, limits = {}, isSame } = checkOptions(options)
   const differences: SessionDifference[] = []
   const scene = {
-    parts: made.parts,
+    parts: internals.parts,
     config: agent.config,
     standIn: standInByAgent.get(agent) ?? { tools: false, output: false },
     isLive: tools === 'live',
@@ -122,8 +122,8 @@ function checkOptions(options: ReplaySessionOptions): ReplaySessionOptions {
   try {
     if (limits === undefined) return options
     const whole = overrideLimits({} as AgentConfig, limits).limits
-    const given = Object.keys(limits) as (keyof AgentConfig['limits'])[]
-    return { ...options, limits: Object.fromEntries(given.map((key) => [key, whole[key]])) }
+    const keys = Object.keys(limits) as (keyof AgentConfig['limits'])[]
+    return { ...options, limits: Object.fromEntries(keys.map((key) => [key, whole[key]])) }
   } catch (error) {
     if (error instanceof ConfigError) throw new ReplayError('invalid_option', error.message, error.subject)
     throw error
@@ -153,10 +153,10 @@ async function playRecording(
     // oxlint-disable-next-line no-await-in-loop -- in call order
     subAgents.push(await playRecording(deeper, [...path, tool], differences))
   }
-  const { standing, calls, notes } = player
+  const { folded, calls, notes } = player
   const last = recording.records.at(-1)?.seq ?? 0
   const isCut = recording.messages === null && recording.records[0]?.reached !== undefined
-  const { tools: traits = {}, features } = standing.run?.context ?? {}
+  const { tools: traits = {}, features } = folded.run?.context ?? {}
   const unseen = [...called.keys()].filter((name) => features?.resultShields && traits[name]?.delegate)
   const unknown = [
     ...unseen.map((name) => `the runs of the sub-agent '${name}', because shields review only its result`),
@@ -171,10 +171,10 @@ async function playRecording(
   return {
     session: recording.session,
     records: recording.records.length,
-    runs: standing.runs,
+    runs: folded.runs,
     calls,
-    state: standing.run?.context.state ?? null,
-    reason: standing.run?.context.reason ?? null,
+    state: folded.run?.context.state ?? null,
+    reason: folded.run?.context.reason ?? null,
     notCompared: [...unknown, ...notes],
     subAgents,
   }
@@ -205,7 +205,7 @@ function collectCallSteps({ records }: ReadableRecording): Map<string, string[]>
 const maxShownDifferences = 12
 
 function sessionDiffersError(session: string, differences: readonly SessionDifference[]): ReplayError {
-  const told = differences.slice(0, maxShownDifferences).map(({ path, run, step, message }) => {
+  const lines = differences.slice(0, maxShownDifferences).map(({ path, run, step, message }) => {
     const where = [
       ...(path.length > 0 ? [`sub-agent ${path.join(' › ')}`] : []),
       ...(run !== null && run > 1 ? [`run ${run}`] : []),
@@ -213,14 +213,14 @@ function sessionDiffersError(session: string, differences: readonly SessionDiffe
     ].join(', ')
     return where === '' ? message : `${where[0]?.toUpperCase()}${where.slice(1)}: ${message}`
   })
-  const more = differences.length - told.length
-  if (more > 0) told.push(`… and ${more} more.`)
+  const more = differences.length - lines.length
+  if (more > 0) lines.push(`… and ${more} more.`)
   const advice =
     `If the change is intended, record it again: statewright sessions export ${quoteShellWord(session)} --as test --update, with the ` +
     'options of the first recording, or record a new session of the changed agent.'
   return new ReplayError(
     'session_differs',
-    [`Session '${session}' replays differently from its recording.`, ...told, advice].join('\n\n'),
+    [`Session '${session}' replays differently from its recording.`, ...lines, advice].join('\n\n'),
     session,
     { differences },
   )
@@ -284,7 +284,7 @@ class SessionPlayer {
     this.#agent = new CurrentAgent(scene, this.#live)
   }
 
-  get standing(): FoldedSession {
+  get folded(): FoldedSession {
     return this.#now
   }
 
@@ -331,10 +331,10 @@ class SessionPlayer {
     this.#compareMessages(row)
   }
 
-  #applyEntry(standing: FoldedSession, row: RecordingRow, entry: RecordContent): void {
+  #applyEntry(folded: FoldedSession, row: RecordingRow, entry: RecordContent): void {
     const { session } = this.#scene.recording
     try {
-      applyOpenedRecord(standing, { ...toRecord(row), check: '' }, entry, session, pureReducer)
+      applyOpenedRecord(folded, { ...toRecord(row), check: '' }, entry, session, pureReducer)
     } catch (error) {
       throw this.#damagedError(row, error)
     }

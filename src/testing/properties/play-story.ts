@@ -117,7 +117,7 @@ export function playBreach(
     from: vertices[i] ?? first,
     to: vertices[i + 1] ?? first,
     event,
-    taken: [],
+    transitions: [],
   }))
   const path = createPathAlong(first, [], edges)
   const steps = path.steps.map((step, i) => ({ ...step, transitions: walk.steps[i]?.transitions ?? [] }))
@@ -143,12 +143,12 @@ function walkStory(observed: ObservedMachine, { input, steps, loop }: Played): W
   const first = createStartEvent(input)
   const walk: Walk = {
     moments: [createMoment(begun.snapshot, first)],
-    steps: [{ event: first, label: 'start', state: begun.snapshot, transitions: listIds(begun.taken) }],
+    steps: [{ event: first, label: 'start', state: begun.snapshot, transitions: listIds(begun.transitions) }],
     loopFrom: steps.length + 1,
   }
   let at = begun.snapshot
   const go = ({ event, label }: NamedEvent): void => {
-    const { snapshot, taken: transitions } = observed.step(at, event)
+    const { snapshot, transitions } = observed.step(at, event)
     at = snapshot
     walk.moments.push(createMoment(snapshot, event))
     walk.steps.push({ event, label, state: snapshot, transitions: listIds(transitions) })
@@ -288,7 +288,7 @@ function standHere(space: ExploreSpace): ExploreSpace {
 }
 
 function exploreFrom(observed: ObservedMachine, snapshot: AnyMachineSnapshot): ObservedMachine {
-  return { ...observed, start: () => ({ snapshot, taken: [], actions: [] }) }
+  return { ...observed, start: () => ({ snapshot, transitions: [], actions: [] }) }
 }
 
 function judgeRanks(judge: Judge, { moments, steps, loopFrom }: Walk, tell: Tell): string | null {

@@ -107,10 +107,10 @@ function findRefusal({ requests }: ProviderServer): string | null {
  */
 export function formatProviderReports(reports: Readonly<Record<string, ProviderReport>>): string {
   expectArgument('formatProviderReports(reports)', reports, {
-    is: (given) =>
-      typeof given === 'object' &&
-      given !== null &&
-      Object.values(given).every((report: Partial<ProviderReport>) => Array.isArray(report?.checks)),
+    is: (value) =>
+      typeof value === 'object' &&
+      value !== null &&
+      Object.values(value).every((report: Partial<ProviderReport>) => Array.isArray(report?.checks)),
     phrase: 'an object of reports by their titles',
   })
   const columns = Object.entries(reports)
@@ -137,6 +137,6 @@ export function formatProviderReports(reports: Readonly<Record<string, ProviderR
 }
 
 function formatKept({ checks }: ProviderReport): string {
-  const asked = checks.filter(({ outcome }) => outcome !== 'skipped')
-  return `${asked.filter(({ outcome }) => outcome === 'kept').length} of ${asked.length}`
+  const applicable = checks.filter(({ outcome }) => outcome !== 'skipped')
+  return `${applicable.filter(({ outcome }) => outcome === 'kept').length} of ${applicable.length}`
 }

@@ -49,7 +49,7 @@ type Memo =
   /** In revision 2026, the call is made again, with the answers and the server's state. */
   | { kind: 'input'; round: number; keys: string[]; state?: string }
   /** In earlier revisions, the call is open in the process that made it. */
-  | { kind: 'open'; round: number; asked: string; known: KnownAnswer[] }
+  | { kind: 'open'; round: number; question: string; known: KnownAnswer[] }
   /** The server has refused the call until pages were opened. */
   | { kind: 'pages'; round: number }
 
@@ -62,13 +62,13 @@ const maxState = 65_536
  * @throws like the call, and a ToolError for a question that cannot be shown
  */
 export async function makeAskingCall(call: AskingCall): Promise<JsonObject | Ask> {
-  const asked = findAsked(call.execution as ToolExecution)
-  const memo = asked?.memo as Memo | undefined
-  const answers = (asked?.answers ?? []).map(
+  const earlier = findAsked(call.execution as ToolExecution)
+  const memo = earlier?.memo as Memo | undefined
+  const answers = (earlier?.answers ?? []).map(
     (text) => parseJsonOr(text ?? '', { action: 'cancel' }) as ElicitationAnswer,
   )
   const key = `${call.execution.sessionId} ${call.execution.idempotencyKey}`
-  const known = memo?.kind === 'open' ? [...memo.known, [memo.asked, answers[0]] as KnownAnswer] : []
+  const known = memo?.kind === 'open' ? [...memo.known, [memo.question, answers[0]] as KnownAnswer] : []
   const open = memo?.kind === 'open' ? findOpenCall(call, key, answers[0]) : undefined
   if (memo?.kind === 'pages' && answers.some(({ action }) => action !== 'accept'))
     throw new ToolError(
@@ -140,15 +140,20 @@ function toReturned(
 ): JsonObject | Ask {
   const { server } = call
   const round = rounds + 1
-  const ask = (asked: readonly unknown[], memo: Memo): Ask => {
-    const elicitations = asked.map((params) => readElicitation(params, server))
+  const ask = (requests: readonly unknown[], memo: Memo): Ask => {
+    const elicitations = requests.map((params) => readElicitation(params, server))
     if (elicitations.length > maxRounds) throw new ElicitationFault(`more than ${maxRounds} things at once`)
     if (round > maxRounds) throw askedTooOften()
     return new Ask(elicitations, memo as unknown as Json)
   }
   if ('asks' in outcome) {
-    const asked = JSON.stringify(outcome.asks)
-    return ask([outcome.asks], { kind: 'open', round, asked, known: call.isRepeatable() ? [...known] : [] })
+    const question = JSON.stringify(outcome.asks)
+    return ask([outcome.asks], {
+      kind: 'open',
+      round,
+      question,
+      known: call.isRepeatable() ? [...known] : [],
+    })
   }
   if ('error' in outcome) {
     const pages = findPages(outcome.error)
