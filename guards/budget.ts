@@ -78,7 +78,7 @@ export function formatBudgetMessage(
     cost_limit: [`${formatUsd(totals.cost ?? 0)} of ${formatUsd(limits.costLimit)}`, 'USD', 'costLimit'],
   }[reason]
   const isCrossed = findCrossedLimit(totals, limits) !== null
-  return `The budget is ${isCrossed ? '' : 'nearly '}used up: ${used} ${unit}. Raise limits.${key} to go on.`
+  return `The budget is ${isCrossed ? '' : 'nearly '}used up: ${used} ${unit}. Raise limits.${key} to continue.`
 }
 
 export function countBudgetTokens(totals: BudgetTotals, { countCached }: BudgetLimits): number {

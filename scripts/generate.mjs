@@ -4,7 +4,7 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { toChart, toMachineJson, toMermaid, toOverviewSvg, toSvg } from '../dist/src/diagram/index.js'
 import { agentMachine } from '../dist/src/index.js'
-import { filmOf } from './film.mjs'
+import { drawFilmAndPicture } from './film.mjs'
 import { createRecordsSchema } from './records-schema.mjs'
 import { agentSpace, formatCoverage, generatePaths, generateJestTests } from '../dist/src/testing/index.js'
 
@@ -20,7 +20,7 @@ const compoundIn = ({ states }) =>
 const compound = compoundIn(chart.root)
 const hasRegions = ({ states }) => states.some((state) => state.states.length > 0)
 
-const overview = await toOverviewSvg(chart)
+const { film, picture } = await drawFilmAndPicture()
 const files = {
   'test/paths/transitions.test.ts': generateJestTests(paths, {
     title: 'every transition, on the live agent',
@@ -32,8 +32,9 @@ const files = {
     harness: 'agentHarness(steps)',
   }),
   'test/paths/pairs.txt': `${made}\n\n${formatCoverage(pairs.coverage)}`,
-  'visualizations/agent.overview.svg': overview,
-  'visualizations/agent.film.svg': await filmOf(overview),
+  'visualizations/agent.overview.svg': await toOverviewSvg(chart),
+  'visualizations/agent.film.svg': film,
+  'visualizations/agent.visited.svg': picture,
   ...Object.fromEntries(
     await Promise.all(
       compound.map(async (state) => [

@@ -57,3 +57,4 @@ if (flags.has('--test')) {
   run(node, ['--test', '--test-concurrency=1', 'test/*.test.ts'], { env: { CHROMIUM } })
 }
 if (flags.has('--serve')) run(node, ['serve.ts'])
+else console.log('The site is in site/dist. npm run site -- --serve serves it on this machine.')

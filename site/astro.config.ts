@@ -1,32 +1,13 @@
-import { readFileSync } from 'node:fs'
 import starlight from '@astrojs/starlight'
 import { defineConfig } from 'astro/config'
-import { addresses, entryPoints, root, site } from './src/content/package.ts'
+import { listGroups } from './src/content/groups.ts'
+import { addresses, entryPoints, site } from './src/content/package.ts'
 import { finish } from './src/finish.ts'
 
 const { origin, base, repository } = addresses
 
 /** The Node modules that the scenario readers use, replaced for the playground page. */
 const shims = `${site}src/playground/node-shims.ts`
-
-/** The groups of docs/README.md, in its order. */
-function listGroups() {
-  const map = readFileSync(`${root}docs/README.md`, 'utf8')
-  return map
-    .split('\n## ')
-    .slice(1)
-    .flatMap((section) => {
-      const [label = ''] = section.split('\n')
-      const pages = Array.from(
-        section.matchAll(/^\| \[([^\]]+)\]\(([a-z-]+)\.md\) \|/gm),
-        ([, name = '', page = '']) => ({
-          label: `${name[0]?.toUpperCase()}${name.slice(1)}`,
-          slug: `docs/${page}`,
-        }),
-      )
-      return pages.length === 0 ? [] : [{ label, items: pages }]
-    })
-}
 
 export default defineConfig({
   ...(origin && { site: origin }),
@@ -43,20 +24,27 @@ export default defineConfig({
   integrations: [
     starlight({
       title: 'Statewright',
-      description: 'The agent loop as one explicit statechart.',
+      description: 'The agent loop as one explicit state machine.',
       pagination: false,
       lastUpdated: false,
+      pagefind: { ranking: { pageLength: 0.75, termFrequency: 1, termSaturation: 1.4, termSimilarity: 1 } },
       // Wrapped code needs no scroll bar, so it needs no keyboard focus.
       expressiveCode: { defaultProps: { wrap: true } },
       customCss: ['./src/styles/site.css'],
-      components: { PageTitle: './src/components/PageTitle.astro', Head: './src/components/Head.astro' },
+      components: Object.fromEntries(
+        ['Head', 'Hero', 'MarkdownContent', 'PageTitle', 'SocialIcons'].map((name) => [
+          name,
+          `./src/components/${name}.astro`,
+        ]),
+      ),
       ...(repository && { social: [{ icon: 'github', label: 'Repository', href: repository }] }),
       sidebar: [
-        { label: 'All documents', slug: 'docs' },
+        { label: 'Overview', slug: 'docs' },
         { label: 'Playground', link: '/playground/' },
-        ...listGroups(),
+        // Open are the tutorial and the guides that most people need.
+        ...listGroups().map((group) => ({ ...group, collapsed: !/^(Tutorial|Guides)$/.test(group.label) })),
         { label: 'Examples', slug: 'examples' },
-        { label: 'Changes', slug: 'changelog' },
+        { label: 'Changelog', slug: 'changelog' },
         {
           label: 'API',
           collapsed: true,

@@ -24,6 +24,8 @@ const options = {
   hidePageHeader: true,
   parametersFormat: 'table',
   typeAliasPropertiesFormat: 'table',
+  // What people call comes first.
+  groupOrder: ['Functions', 'Classes', 'Interfaces', '*'],
 }
 const app = await Application.bootstrapWithPlugins(options)
 const project = await app.convert()

@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { after, before, beforeEach, afterEach, describe, it } from 'node:test'
 import fc from 'fast-check'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { createAgent, memoryStore, openaiChat } from '../../dist/src/index.js'
 import { startRehearsal } from '../../dist/src/rehearsal/index.js'
 import { serveSite } from '../serve.ts'
+import { root } from '../src/content/package.ts'
 import { markPath, readJson } from '../src/playground/json-places.ts'
 import { LinkError, readLink, writeLink } from '../src/playground/share-link.ts'
 import { findBarriers, findOverflow, launchChromium, looks, openContext } from './browser.ts'
@@ -82,7 +85,7 @@ describe('the playground', () => {
       await rests('COMPLETED')
       assert.match(await page.locator('.transcript').innerText(), /The largest expense is/)
       await page.locator('.picture [data-state="COMPLETED"].active').waitFor()
-      for (const tab of ['Transcript', 'Records', 'Guards', 'Output']) {
+      for (const tab of ['Transcript', 'Records', 'Guards', 'Output', 'TypeScript']) {
         await button(tab).click()
         assert.deepEqual([tab, await findBarriers(page)], [tab, []])
         assert.deepEqual([tab, await findOverflow(page)], [tab, 0])
@@ -96,7 +99,7 @@ describe('the playground', () => {
     for (const look of looks) {
       await openPage(look)
       await page.locator('.picture [data-state="COMPLETED"]').first().waitFor()
-      assert.match(await editor('The model answers, turn by turn (JSON)').inputValue(), /"turns"/)
+      assert.match(await editor("The model's script, turn by turn (JSON)").inputValue(), /"turns"/)
       assert.equal(await page.locator('.cm-editor').count(), 0)
       const field = page.getByRole('region', { name: 'The chart', exact: true })
       const before = await field.boundingBox()
@@ -106,6 +109,40 @@ describe('the playground', () => {
       assert.equal((await field.boundingBox())?.height, before?.height)
     }
   })
+
+  it('shows what can be edited on the first screen, and the run below it', async () => {
+    for (const name of [
+      "The model's script, turn by turn (JSON)",
+      'Settings of the agent (JSON)',
+      'Your message',
+    ]) {
+      const box = await editor(name).boundingBox()
+      assert.ok(box !== null && box.y + 60 <= 900, `${name}: ${JSON.stringify(box)}`)
+    }
+    const chart = await page.locator('.picture').boundingBox()
+    assert.ok(chart !== null && chart.y <= 600, JSON.stringify(chart))
+  })
+
+  for (const example of ['Find the largest expense', 'A call that needs approval', 'A token budget']) {
+    it(`has the TypeScript of the run, which plays it in Node: ${example}`, async () => {
+      await choose('Example', example)
+      await button('TypeScript').click()
+      const program = await page.locator('.output').innerText()
+      const file = join(root, `.playground-${process.pid}.mts`)
+      writeFileSync(file, program)
+      try {
+        const { stdout, stderr } = spawnSync(process.execPath, [file], {
+          cwd: root,
+          encoding: 'utf8',
+          timeout: 60_000,
+        })
+        const ends = { 'A token budget': /^BUDGET_EXCEEDED/ } as Record<string, RegExp>
+        assert.match(stdout, ends[example] ?? /^COMPLETED .*(Lisbon|settled)/, stderr)
+      } finally {
+        rmSync(file)
+      }
+    })
+  }
 
   it('loads what plays for those who come by the keyboard, too', async () => {
     await openPage()
@@ -131,7 +168,7 @@ describe('the playground', () => {
     await page.keyboard.type('CD')
     await page.locator('.cm-focused', { hasText: 'ABCD{ "limits": {} }' }).waitFor()
     await page
-      .getByText(/^Line 1: This is no JSON here/)
+      .getByText(/^Line 1: Not valid JSON/)
       .first()
       .waitFor()
   })
@@ -147,7 +184,7 @@ describe('the playground', () => {
   it('shows the Markdown of an answer, and no HTML of it', async () => {
     const text =
       '**Rent** is the largest:\n\n- `offsite`\n- <b>laptops</b>\n\n| a | b |\n| - | - |\n| 1 | 2 |'
-    await write('The model answers, turn by turn (JSON)', JSON.stringify({ turns: [{ text }] }))
+    await write("The model's script, turn by turn (JSON)", JSON.stringify({ turns: [{ text }] }))
     await button('Play').click()
     await rests('COMPLETED')
     const answer = page.locator('.transcript > .assistant')
@@ -168,25 +205,22 @@ describe('the playground', () => {
   })
 
   it('marks what is no JSON, and what no scenario may have, where it is', async () => {
-    await write('The model answers, turn by turn (JSON)', '{\n  "turns": [\n    { "text": "Hi." \n  ]\n}')
+    await write("The model's script, turn by turn (JSON)", '{\n  "turns": [\n    { "text": "Hi." \n  ]\n}')
     await page
-      .getByText(/^Line 4: This is no JSON here: comma expected\.$/)
+      .getByText(/^Line 4: Not valid JSON: comma expected\.$/)
       .first()
       .waitFor()
     assert.equal(await button('Play').isDisabled(), true)
     await write(
-      'The model answers, turn by turn (JSON)',
+      "The model's script, turn by turn (JSON)",
       '{\n  "turns": [\n    { "text": "Hi." },\n    { "txt": "Ho." }\n  ]\n}',
     )
     await page
       .getByText(/^Line 4: The script is invalid at turns\[1\]\.txt: there is no such key\.$/)
       .waitFor()
     assert.equal(await page.locator('.cm-lintRange-error').innerText(), '"txt": "Ho."')
-    await page
-      .getByRole('status')
-      .getByText('Play waits: line 4 of what the model answers is to be corrected.')
-      .waitFor()
-    await write('The model answers, turn by turn (JSON)', '{ "turns": [{ "text": "Hi." }] }')
+    await page.getByRole('status').getByText('Correct line 4 of the script to play.').waitFor()
+    await write("The model's script, turn by turn (JSON)", '{ "turns": [{ "text": "Hi." }] }')
     await write('Settings of the agent (JSON)', '{\n  "limits": {\n    "maxStep": 3\n  }\n}')
     await page.getByText(/^Line \d: .*maxStep/).waitFor()
     assert.equal(await button('Play').isDisabled(), true)
@@ -199,7 +233,7 @@ describe('the playground', () => {
         await button('Play').click()
         await rests('asking')
       }
-      const script = editor('The model answers, turn by turn (JSON)')
+      const script = editor("The model's script, turn by turn (JSON)")
       const settings = editor('Settings of the agent (JSON)')
       // The editor renders only the visible part of a long text.
       const text = async (one: typeof script) =>
@@ -220,14 +254,14 @@ describe('the playground', () => {
   }
 
   it('completes the keys of a turn', async () => {
-    await write('The model answers, turn by turn (JSON)', '{ "turns": [{ "tool" }] }')
+    await write("The model's script, turn by turn (JSON)", '{ "turns": [{ "tool" }] }')
     for (let back = 0; back < 6; back++) await page.keyboard.press('ArrowLeft')
     await page.keyboard.press('Control+Space')
     await page.locator('.cm-tooltip-autocomplete li', { hasText: 'toolCalls' }).waitFor()
   })
 
   it('asks a person, and goes on with the answer', async () => {
-    await choose('Example', 'A person has to agree')
+    await choose('Example', 'A call that needs approval')
     await button('Play').click()
     await rests('WAITING_FOR_INPUT')
     await button('Approve').click()
@@ -237,17 +271,17 @@ describe('the playground', () => {
 
   it('lets a guard halt a model that repeats itself, and other guards be tried', async () => {
     await choose('Example', 'A model that repeats itself')
-    await choose('Guards to try', 'Halt with an error')
+    await choose('Guards', 'Halt with an error')
     await button('Play').click()
     await rests('ERROR')
-    await choose('Guards to try', 'The rules of openhuman')
+    await choose('Guards', 'The rules of openhuman')
     await button('Play').click()
     await rests('PAUSED')
-    await button('Go on').waitFor()
+    await button('Resume').waitFor()
   })
 
   it('tries what would be if a result were another: the script goes on from there', async () => {
-    await choose('Example', 'A person has to agree')
+    await choose('Example', 'A call that needs approval')
     await button('Play').click()
     await rests('WAITING_FOR_INPUT')
     await page.getByRole('button', { name: 'What if… the result of read_file were different' }).click()
@@ -258,7 +292,7 @@ describe('the playground', () => {
     await page.locator('.segments [aria-pressed="true"]', { hasText: 'What if' }).waitFor()
     await button('Approve').waitFor()
     assert.match(await page.locator('.transcript').innerText(), /It is paid already\./)
-    const goesOn = page.getByText('The script goes on as it is written, whatever the tool said.')
+    const goesOn = page.getByText('The script continues unchanged, even if the tool returned something else.')
     await goesOn.waitFor()
     await button('Approve').click()
     await rests('COMPLETED')
@@ -276,13 +310,13 @@ describe('the playground', () => {
     const before = await top()
     await page.locator('.cm-content').first().locator('.cm-line').nth(3).click()
     await page.keyboard.type('PEEK')
-    await page.getByText('Your own, after “Find the largest expense”.').waitFor()
+    await page.getByText('Edited: “Find the largest expense”.').waitFor()
     assert.equal(await page.getByText(/The model reads three notes/).isVisible(), false)
     assert.equal(await top(), before)
   })
 
   it('tries what would be when the run is over, for a result and for what was said', async () => {
-    await choose('Example', 'A person has to agree')
+    await choose('Example', 'A call that needs approval')
     await button('Play').click()
     await button('Approve').click()
     await rests('COMPLETED')
@@ -294,8 +328,8 @@ describe('the playground', () => {
     await button('Approve').waitFor()
     assert.match(await page.locator('.transcript').innerText(), /It is due in May\./)
     await button('Run 1').click()
-    await page.getByRole('button', { name: 'What if… what you said were different' }).click()
-    await page.getByRole('textbox', { name: 'What if what you said were' }).fill('Pay nothing.')
+    await page.getByRole('button', { name: 'What if… your message were different' }).click()
+    await page.getByRole('textbox', { name: 'What if your message were' }).fill('Pay nothing.')
     await button('Run from here').click()
     await button('Approve').waitFor()
     assert.match(await page.locator('.transcript').innerText(), /Pay nothing\./)
@@ -309,7 +343,7 @@ describe('the playground', () => {
   })
 
   it('goes on before a what-if began when what was said before it is changed in it', async () => {
-    await choose('Example', 'A person has to agree')
+    await choose('Example', 'A call that needs approval')
     await button('Play').click()
     await button('Approve').waitFor()
     const change = async (what: string, words: string): Promise<void> => {
@@ -323,11 +357,11 @@ describe('the playground', () => {
     await change('the result of read_file', 'It is due in May.')
     await change('the result of read_file', 'It is due in June.')
     assert.doesNotMatch(await transcript(), /May/)
-    await change('what you said', 'Pay nothing.')
+    await change('your message', 'Pay nothing.')
     assert.doesNotMatch(await transcript(), /June/)
     await page
       .getByRole('status')
-      .getByText(/^It goes on in Run \d+, before “What if \d+” began: what was changed there is gone\.$/)
+      .getByText(/^It continues from Run \d+, before “What if \d+” started, so the change made there is lost\.$/)
       .waitFor()
     await button('Approve').click()
     await rests('COMPLETED')
@@ -335,7 +369,7 @@ describe('the playground', () => {
   })
 
   it('cancels a model that never answers', async () => {
-    await write('The model answers, turn by turn (JSON)', '{ "turns": [{ "hang": true }] }')
+    await write("The model's script, turn by turn (JSON)", '{ "turns": [{ "hang": true }] }')
     await button('Play').click()
     await rests('asking')
     await button('Cancel').click()
@@ -343,7 +377,7 @@ describe('the playground', () => {
   })
 
   it('shares what is written by its address, and says what is wrong with a damaged one', async () => {
-    await write('The model answers, turn by turn (JSON)', '{ "turns": [{ "text": "From a link." }] }')
+    await write("The model's script, turn by turn (JSON)", '{ "turns": [{ "text": "From a link." }] }')
     await button('Share').click()
     await page.waitForURL(/#s=/)
     const { hash } = new URL(page.url())
@@ -362,13 +396,10 @@ describe('the playground', () => {
     const script = '{\n  "turns": ['
     await openPage(undefined, `#${await writeLink({ input: 'Hi.', script, settings: '{}' })}`)
     await page
-      .getByText(/^Line 2: This is no JSON here/)
+      .getByText(/^Line 2: Not valid JSON/)
       .first()
       .waitFor()
-    await page
-      .getByRole('status')
-      .getByText('Play waits: line 2 of what the model answers is to be corrected.')
-      .waitFor()
+    await page.getByRole('status').getByText('Correct line 2 of the script to play.').waitFor()
     assert.equal(await button('Play').isDisabled(), true)
   })
 
@@ -382,20 +413,20 @@ describe('the playground', () => {
     const lines = records.map(({ seq, at, type, data }) =>
       JSON.stringify({ type, seq, at, ...(JSON.parse(data) as object) }),
     )
-    await page.getByText('Look at a log').click()
+    await page.getByText('Open a log').click()
     const field = page.getByRole('textbox', { name: /sessions show ID --json/ })
     await field.fill(lines.join('\n'))
-    await button('Look at it').click()
+    await button('Open').click()
     await rests('COMPLETED')
     assert.match(await page.locator('.transcript').innerText(), /From a log\./)
     assert.equal(await page.getByRole('button', { name: /What if/ }).count(), 0)
     await field.fill(`${lines[0]}\nnothing`)
-    await button('Look at it').click()
-    await page.getByRole('status').getByText('Line 2 is no JSON.').waitFor()
+    await button('Open').click()
+    await page.getByRole('status').getByText('Line 2 is not valid JSON.').waitFor()
   })
 
   it('shows a stored log, and names the part of a damaged one', async () => {
-    await page.getByText('Look at a log').click()
+    await page.getByText('Open a log').click()
     const field = page.getByRole('textbox', { name: /sessions show ID --json/ })
     const folder = new URL('../../test/fixtures/sessions/', import.meta.url)
     let last: object[] = []
@@ -405,25 +436,25 @@ describe('the playground', () => {
       }
       last = Object.values(sessions)[0] ?? []
       await field.fill(JSON.stringify(last))
-      await button('Look at it').click()
+      await button('Open').click()
       await page.getByText(`Record ${last.length} of ${last.length}: drag to go back`).waitFor()
       await rests('WAITING_FOR_INPUT')
     }
     const says = (text: RegExp) => page.getByRole('status').getByText(text).waitFor()
     await field.fill('{"type":"opened","seq":1,"at":1,"version":99}')
-    await button('Look at it').click()
+    await button('Open').click()
     await says(/written with log version 99; .* Open it with the newer Statewright that wrote it\./)
     await field.fill(JSON.stringify([last[0], { ...last[1], seq: 7 }]))
-    await button('Look at it').click()
+    await button('Open').click()
     await says(/^This log is damaged: record 2 is missing\. The records up to 1 are shown\.$/)
     await field.fill('{"type":"initial","seq":1,"at":1}')
-    await button('Look at it').click()
+    await button('Open').click()
     await says(/^This log is damaged: .* None of its records can be shown\.$/)
   })
 
   it('asks an endpoint of the reader with a key that it keeps nowhere', async () => {
     const rehearsal = await startRehearsal({ turns: [{ text: 'From an endpoint.' }] })
-    await page.getByText('Ask a model of yours instead').click()
+    await page.getByText('Use your own model').click()
     await page.getByRole('checkbox').check()
     await page.getByLabel('Base URL').fill(rehearsal.url)
     await page.getByLabel('Model', { exact: true }).fill('m')

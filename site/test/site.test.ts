@@ -7,6 +7,7 @@ import { gzipSync } from 'node:zlib'
 import type { Browser } from 'playwright-core'
 import { serveSite } from '../serve.ts'
 import { checkLinks } from '../src/check-links.ts'
+import { listGroups } from '../src/content/groups.ts'
 import { rewriteLinks } from '../src/content/links.ts'
 import { entryPoints, root, site } from '../src/content/package.ts'
 import { readPages } from '../src/content/pages.ts'
@@ -82,7 +83,59 @@ describe('each kind of page', () => {
   })
 })
 
+describe('the front page', () => {
+  it('has a sentence, the install command, a program and the film on the first screen', async () => {
+    const context = await openContext(browser, { width: 1440, colorScheme: 'light' })
+    const page = await context.newPage()
+    await page.goto(served.url, { waitUntil: 'networkidle' })
+    const parts = [
+      '.first-screen .tagline',
+      '.first-screen .start pre',
+      '.first-screen .pair pre',
+      '.pair img',
+    ]
+    for (const part of parts) {
+      const box = await page.locator(part).boundingBox()
+      assert.ok(box !== null && box.y + box.height <= 900, `${part}: ${JSON.stringify(box)}`)
+    }
+    assert.equal(await page.locator('.first-screen .start button').isVisible(), true)
+    const links = await page
+      .locator('header a.header-link')
+      .evaluateAll((all) => all.map((one) => one.getAttribute('href')))
+    assert.deepEqual(links, ['/docs/', '/playground/', '/api/statewright/'])
+    await context.close()
+  })
+
+  it('shows a picture that can be read instead of the film on a phone', async () => {
+    const context = await openContext(browser, { width: 400, colorScheme: 'light' })
+    const page = await context.newPage()
+    await page.goto(served.url, { waitUntil: 'networkidle' })
+    const source = await page.locator('.pair img').evaluate((one) => (one as HTMLImageElement).currentSrc)
+    assert.match(source, /agent\.visited\.svg$/)
+    await context.close()
+  })
+})
+
 describe('the search', () => {
+  it('finds guides before the reference, and the reference before the changelog', async () => {
+    const context = await openContext(browser, { width: 1440, colorScheme: 'light' })
+    const page = await context.newPage()
+    await page.goto(served.url, { waitUntil: 'networkidle' })
+    await page.keyboard.press('Control+k')
+    await page.getByRole('dialog').getByRole('textbox').fill('approve a tool call')
+    await page.locator('dialog a[href^="/docs/"]').first().waitFor()
+    const found = await page
+      .locator('dialog a.pagefind-ui__result-link')
+      .evaluateAll((all) => all.map((one) => (one.getAttribute('href') ?? '').replace(/#.*/, '')))
+    const pages = [...new Set(found)].slice(0, 5)
+    assert.ok(pages.includes('/docs/runs/') && pages.includes('/docs/tools/'), pages.join())
+    assert.deepEqual(
+      pages.filter((path) => !path.startsWith('/docs/')),
+      [],
+    )
+    await context.close()
+  })
+
   it('finds a document and an entry of the reference by their words', async () => {
     const context = await openContext(browser, { width: 1440, colorScheme: 'light' })
     const page = await context.newPage()
@@ -116,6 +169,38 @@ describe('what the site is made of', () => {
       wanted.filter((id) => !ids.has(id)),
       [],
     )
+  })
+
+  it('starts the menu with the tutorial and at most 14 guides, then shows the other groups closed', () => {
+    const html = readFileSync(`${site}dist/docs/index.html`, 'utf8')
+    const groups = Array.from(
+      html.matchAll(/<details( open)?[^>]*>[^]*?<span[^>]*class="large[^"]*"[^>]*>([^<]+)</g),
+      ([, open, label]) => [label, open !== undefined],
+    )
+    assert.deepEqual(groups.slice(0, 2), [
+      ['Tutorial', true],
+      ['Guides', true],
+    ])
+    assert.ok(
+      groups.slice(2).every(([, open]) => open === false),
+      JSON.stringify(groups),
+    )
+    const guides = listGroups().find(({ label }) => label === 'Guides')
+    assert.ok((guides?.items.length ?? 0) <= 14)
+  })
+
+  it('starts the reference of an entry point with the functions that people call most', () => {
+    const page = pages.find(({ id }) => id === 'api/statewright')
+    const [, , first = ''] = page?.html.split('\n## ') ?? []
+    assert.match(page?.html ?? '', /## Most used\n/)
+    assert.ok((page?.html.indexOf('[createAgent]') ?? 0) < (page?.html.indexOf('## Classes') ?? 0))
+    assert.match(first, /^Functions/)
+  })
+
+  it('leads from a page that is not there to pages that are', () => {
+    const html = readFileSync(`${site}dist/404.html`, 'utf8')
+    for (const path of ['/docs/tutorial/', '/docs/', '/api/', '/playground/'])
+      assert.ok(html.includes(`href="${path}"`), path)
   })
 
   it('skips no level of headings on any page', () => {
@@ -165,7 +250,7 @@ describe('what the site is made of', () => {
       'createAgent',
       'Cancel always wins',
       'LangChain',
-      'When not to use it',
+      'When to use something else',
     ])
       assert.ok(front.includes(part), part)
   })

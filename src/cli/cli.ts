@@ -123,9 +123,31 @@ function executeGroup(group: CommandGroup, [first, ...rest]: readonly string[], 
   return isHelp ? exitCodes.completed : exitCodes.usage
 }
 
+/** Names that other tools use, or that ours had. */
+const otherNames: Readonly<Record<string, string>> = {
+  ask: 'run',
+  chat: 'run',
+  start: 'run',
+  continue: 'resume',
+  tell: 'send',
+  cancel: 'send ID cancel',
+  evaluate: 'eval',
+  test: 'eval',
+  replay: 'guards',
+  ls: 'sessions list',
+  logs: 'sessions show',
+  ui: 'studio',
+  dev: 'studio',
+  graph: 'diagram',
+}
+
 function unknownCommandError(word: string, known: readonly { name: string }[]): CliError {
   const names = known.map(({ name }) => name)
-  const near = findNearestName(word, names)
+  const inGroup = sections
+    .flatMap((section) => section.commands)
+    .flatMap((one) => ('commands' in one ? one.commands : []))
+    .find(({ name }) => name.endsWith(` ${word}`))?.name
+  const near = (Object.hasOwn(otherNames, word) ? otherNames[word] : inGroup) ?? findNearestName(word, names)
   const hint = near === undefined ? `Commands: ${names.join(', ')}.` : `Did you mean '${near}'?`
   return badUsageError(`Unknown command '${word}'. ${hint}`, word)
 }

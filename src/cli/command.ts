@@ -255,7 +255,10 @@ export function checkChoice(option: string, value: string, choices: readonly str
 export function unknownOptionError(rawName: string, specs: OptionSpecs): CliError {
   const names = Object.keys(specs)
   const word = rawName.replace(/^-+/, '')
-  const near = names.find((name) => word.length > 1 && name.startsWith(word)) ?? findNearestName(word, names)
+  const near =
+    names.find((name) => word.length > 1 && name.startsWith(word)) ??
+    findNearestName(word, names) ??
+    names.find((name) => name.split('-').some((part) => part === word || word.split('-').includes(part)))
   const hint =
     near === undefined
       ? `Options: ${names.map((name) => `--${name}`).join(', ')}.`

@@ -30,7 +30,7 @@ export async function loadFile(path: string, cwd: string, option: string): Promi
 export function describeFileError(error: unknown, path: string, use: 'read' | 'written'): string {
   switch (getErrorCode(error)) {
     case 'EEXIST':
-      return `'${path}' exists already. Name another file, or replace it with --force.`
+      return `'${path}' already exists. Name another file, or replace it with --force.`
     case 'ENOENT':
     case 'ENOTDIR':
       return use === 'read' ? `there is no file '${path}'.` : `there is no folder for '${path}'.`

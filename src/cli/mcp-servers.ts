@@ -82,7 +82,7 @@ export async function createMcpAuth(
   const folder = await dataFolder()
   const { redirectUrl, signIn } = loopbackSignIn({
     open: (url) => {
-      stderr.write(`Sign in in your browser: ${url}\n`)
+      stderr.write(`Sign in with your browser: ${url}\n`)
       open(url)
     },
   })
@@ -91,7 +91,7 @@ export async function createMcpAuth(
     signIn: (url) => {
       if (stderr.isTTY !== true)
         throw new Error(
-          'You have to sign in, and there is no terminal. Run this command in a terminal once; the tokens are stored.',
+          'Sign-in needs a terminal. Run this command in a terminal once. It stores the tokens.',
         )
       return signIn(url)
     },

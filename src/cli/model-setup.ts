@@ -165,7 +165,7 @@ export function resolveModelOptions(
     trimToUndefined(env.OPENAI_MODEL) ??
     (baseURL === undefined ? defaultModel : undefined)
   if (model === undefined)
-    throw badUsageError(`Which model of ${baseURL}? Give --model NAME, or set OPENAI_MODEL.`, '--model')
+    throw badUsageError(`No model is named for ${baseURL}. Use --model NAME, or set OPENAI_MODEL.`, '--model')
   return { ...rest, model, baseURL, apiKey: apiKey ?? noKey }
 }
 

@@ -29,7 +29,7 @@ export async function waitForInterrupt(
 ): Promise<void> {
   // The terminal keeps its own line editing, and Ctrl-C stays a signal.
   const lines = stdin.isTTY === true ? createInterface({ input: stdin, terminal: false }) : null
-  if (lines) stderr.write('Press Enter for an address for another browser.\n')
+  if (lines) stderr.write('Press Enter to get an address for another browser.\n')
   lines?.on('line', () => {
     stderr.write(`Studio: ${studio.url}${toPlace(session)}\n`)
   })

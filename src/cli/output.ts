@@ -86,13 +86,18 @@ export class ProgressLine {
   #timer: unknown
 
   /**
-   * `hasDataOnTerminal` means that stdout prints data on the same terminal, where a progress line would mix with it.
+   * `hasData` means that stdout prints data. Behind a pipe the data may reach the same terminal, where a redrawn line would mix
+   * with it. On the terminal itself there is no progress.
    */
-  constructor({ stderr, env }: Pick<CliIO, 'stderr' | 'env'>, clock: Clock, hasDataOnTerminal = false) {
+  constructor(
+    { stdout, stderr, env }: Pick<CliIO, 'stdout' | 'stderr' | 'env'>,
+    clock: Clock,
+    { hasData = false }: { hasData?: boolean } = {},
+  ) {
     this.#stderr = stderr
     this.#clock = clock
-    this.#isTerminal = stderr.isTTY === true && env['TERM'] !== 'dumb'
-    this.#isOff = this.#isTerminal && hasDataOnTerminal
+    this.#isTerminal = stderr.isTTY === true && !hasData && env['TERM'] !== 'dumb'
+    this.#isOff = stderr.isTTY === true && hasData && stdout.isTTY === true
     this.#lastAt = this.#isTerminal ? -Infinity : readElapsed(clock)
   }
 

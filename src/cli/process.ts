@@ -9,7 +9,10 @@ import { waitForWrites } from './output.js'
 const interrupt = new AbortController()
 const sigterm = new SigtermHandler()
 
-for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+/** Commands that compute without a pause. A handler would not run before they end, and they write only at their end. */
+const computing = ['diagram', 'diff', 'paths', 'properties']
+
+for (const signal of computing.includes(process.argv[2] ?? '') ? [] : (['SIGINT', 'SIGTERM'] as const)) {
   process.on(signal, () => {
     // A second signal ends the process at once.
     if (sigterm.hasArrived) process.exit(exitCodes.released)

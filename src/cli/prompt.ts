@@ -35,8 +35,8 @@ export async function choosePrompt(
   if (text.trim() !== '') return text
   throw badUsageError(
     isPiped
-      ? 'Nothing came in on stdin. Pipe a prompt in, or give it as an argument.'
-      : 'There is no prompt. Give one, such as: statewright run "What changed last week?"',
+      ? 'stdin is empty. Pipe a prompt in, or pass it as an argument.'
+      : 'There is no prompt. Pass one, such as: statewright run "What changed last week?"',
     'PROMPT',
   )
 }

@@ -50,7 +50,7 @@ export function describeWait(result: RunResult, isShown = false): string {
   if (isShown && pending.length > 0)
     return `the run waits for ${pending.length === 1 ? 'an answer' : `${pending.length} answers`}.`
   if (state === 'PAUSED' && result.wakeAt !== undefined)
-    return `the run sleeps until ${formatWakeTime(result.wakeAt)}. It is woken then, or resume it earlier.`
+    return `the run sleeps until ${formatWakeTime(result.wakeAt)}. It wakes then. You can also resume it earlier.`
   if (state === 'PAUSED') return 'the run is paused until it is resumed.'
   return `the run waits: ${pending.map(describeNeed).join('; ') || 'for a message'}.`
 }
@@ -92,7 +92,7 @@ export function formatResumeHint(
 ): string | null {
   if (carried === null) {
     return resumable
-      ? 'Its session is not stored. To resume such a run later, name a store: --store file:DIR'
+      ? 'This session is not stored. To resume a run later, name a store: --store file:DIR'
       : null
   }
   if (resumable) return `Continue with: ${formatResumeCommand(sessionId, { state, pending })}${carried}`

@@ -96,7 +96,7 @@ async function getDataFolder(io: CliIO): Promise<string> {
   if (folder !== null) return folder
   throw new StoreError(
     'store_unavailable',
-    'The user has no home folder for sessions. Name a store: --store file:DIR, or STATEWRIGHT_STORE.',
+    'There is no home folder to store sessions in. Name a store: --store file:DIR, or STATEWRIGHT_STORE.',
   )
 }
 

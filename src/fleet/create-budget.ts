@@ -332,7 +332,7 @@ function exceededError(
   const next = !fitsBeside(nothing, amount, terms)
     ? 'No window can pay for it: raise the limit with replaceLimits(), or lower sampling.maxTokens.'
     : when.resetsAt === null
-      ? 'Raise its limit with replaceLimits() to go on.'
+      ? 'Raise its limit with replaceLimits() to continue.'
       : `It is whole again at ${new Date(when.resetsAt).toISOString()}.`
   return new BudgetError('budget_exceeded', `The budget '${id}' is used up: ${words}. ${next}`, id, when)
 }

@@ -130,7 +130,7 @@ test('started again it goes on where it was, repairs a torn line, and asks nothi
   }
   const parked = await toFile(['--concurrency', '1'], { signal: stop.signal })
   expect(parked.code).toBe(130)
-  expect(parked.err).toContain('3 lines have no result yet: the same command continues.')
+  expect(parked.err).toContain('3 lines have no result yet: run the same command to continue.')
   const begun = await read()
   expect(parse(begun).length).toBe(3)
 
@@ -335,7 +335,7 @@ test('SIGTERM: no line begins any more, those at work end, and the rest is for t
   }
   const { code, err } = await toFile(['--concurrency', '1'], { sigterm })
   expect(err).toContain('the process is shutting down: running lines continue for at most 20 s.')
-  expect(err).toContain('3 lines have no result yet: the same command continues.')
+  expect(err).toContain('3 lines have no result yet: run the same command to continue.')
   expect(code).toBe(143)
   expect(parse(await read()).map(({ id }) => id)).toEqual(['q0', 'q1'])
   expect(await toFile([], { sigterm: new SigtermHandler() })).toMatchObject({ code: 0 })
@@ -368,12 +368,13 @@ describe('the progress of a batch', () => {
   }
   const line = '120/200 done, 8 running, 2 waiting, 1 failed, $0.1234, about 3 min left'
 
-  function display(isTTY: boolean, { columns = 120, hasDataOnTerminal = false } = {}) {
+  function display(isTTY: boolean, { columns = 120, hasData = false, isPipe = false } = {}) {
     const clock = new SimulatedClock()
     let shown = ''
     const write = (text: string): void => void (shown += text)
-    const io = { stderr: { isTTY, columns, write }, env: {} } as unknown as CliIO
-    const bar = new ProgressLine(io, clock, hasDataOnTerminal)
+    const stdout = { isTTY: isTTY && !isPipe }
+    const io = { stdout, stderr: { isTTY, columns, write }, env: {} } as unknown as CliIO
+    const bar = new ProgressLine(io, clock, { hasData })
     const update = (now: BatchProgress) => bar.update(formatProgress(now), formatBar(now))
     return { clock, shows: () => shown, update, close: () => bar.close() }
   }
@@ -414,10 +415,17 @@ describe('the progress of a batch', () => {
   })
 
   test('nothing is drawn on a terminal that shows the results', () => {
-    const { shows, update, close } = display(true, { hasDataOnTerminal: true })
+    const { shows, update, close } = display(true, { hasData: true })
     update(progress)
     close()
     expect(shows()).toBe('')
+  })
+
+  test('progress never shares a line with results that come through a pipe', () => {
+    const { clock, shows, update } = display(true, { hasData: true, isPipe: true })
+    update(progress)
+    clock.increment(5_000)
+    expect(shows()).toBe(`statewright: ${line}\n`)
   })
 
   test('unknown numbers are left out', () => {
@@ -436,7 +444,7 @@ test('lines that failed are run again with --retry-failed, and with nothing else
   }
   const first = await toFile()
   expect(first.code).toBe(1)
-  expect(first.err).toContain('the same command with --retry-failed runs failed lines again.')
+  expect(first.err).toContain('to run failed lines again, add --retry-failed to the command.')
   isDown = false
   expect(await toFile()).toMatchObject({ code: 1 })
   expect(world.asked.length).toBe(3)

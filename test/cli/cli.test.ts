@@ -111,6 +111,11 @@ describe('the command line', () => {
 
   test.each([
     [['rum'], "Unknown command 'rum'. Did you mean 'run'?"],
+    [['evaluate', 'x'], "Unknown command 'evaluate'. Did you mean 'eval'?"],
+    [['chat', 'hi'], "Unknown command 'chat'. Did you mean 'run'?"],
+    [['list'], "Unknown command 'list'. Did you mean 'sessions list'?"],
+    [['run', '--steps', '3'], 'Unknown option --steps. Did you mean --max-steps?'],
+    [['run', '--url', 'http://h'], 'Unknown option --url. Did you mean --base-url?'],
     [['zzzzzz'], "Unknown command 'zzzzzz'. Commands: run, "],
     [
       ['--model', 'm'],
@@ -119,9 +124,9 @@ describe('the command line', () => {
     [['--verson'], 'Unknown option --verson. Did you mean --version?'],
     [['run', '--max-steps', '0', 'x'], '--max-steps must be a whole number of at least 1'],
     [['run', '--json', '--events', 'x'], 'exclude each other'],
-    [['run', '--base-url', 'http://h/v1', '-m', 'm'], 'Nothing came in on stdin.'],
+    [['run', '--base-url', 'http://h/v1', '-m', 'm'], 'stdin is empty.'],
     [['run', '--base-url', 'http://h/v1', '-m', 'm', ' '], 'There is no prompt.'],
-    [['run', '--base-url', 'http://h/v1', 'x'], 'Which model of http://h/v1?'],
+    [['run', '--base-url', 'http://h/v1', 'x'], 'No model is named for http://h/v1.'],
   ])('%j is bad usage: exit code 2, one sentence and where to look', async (args, message) => {
     const { code, out, err } = await cli(args)
     expect({ code, out }).toEqual({ code: 2, out: '' })

@@ -34,7 +34,7 @@ describe('--mcp with a server that asks for a sign-in', () => {
     }
     const first = await openMcp([url], '/', undefined, () => createMcpAuth(io, visit))
     await first.close()
-    expect(printed).toEqual([`Sign in in your browser: ${visited[0]}\n`])
+    expect(printed).toEqual([`Sign in with your browser: ${visited[0]}\n`])
     const { mode } = await stat(join(folder, 'data/mcp-tokens.json'))
     expect(mode & 0o777).toBe(0o600)
     const later = terminal(false)

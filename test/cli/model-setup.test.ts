@@ -27,7 +27,7 @@ describe('the model of a run', () => {
   test('has a default at OpenAI, and must be named anywhere else', () => {
     expect(resolveModelOptions(none, {}, { OPENAI_API_KEY: 'k' })).toMatchObject({ model: 'gpt-5-mini' })
     expect(() => resolveModelOptions({ ...none, baseURL: 'http://h/v1' }, {}, {})).toThrow(
-      'Which model of http://h/v1?',
+      'No model is named for http://h/v1.',
     )
   })
 

@@ -226,7 +226,7 @@ describe('a call that needs approval', () => {
     expect(code).toBe(4)
     expect(resultIn(out)).toMatchObject({ state: 'WAITING_FOR_INPUT', reason: 'approval', resumable: true })
     expect(err).toMatch(/send_mail\(to: "ann"\) \[call_1@\w{16}\] needs approval/)
-    expect(err).toContain('Its session is not stored.')
+    expect(err).toContain('This session is not stored.')
   })
 
   test.each([

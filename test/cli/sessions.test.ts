@@ -337,9 +337,9 @@ describe('sessions rename', () => {
   })
 
   test.each([
-    [['done'], 2, 'Give one title in quotes'],
-    [['done', 'The', 'sky'], 2, 'Give one title in quotes'],
-    [['done', 'The sky', '--default'], 2, 'Give one title in quotes'],
+    [['done'], 2, 'Pass one title in quotes'],
+    [['done', 'The', 'sky'], 2, 'Pass one title in quotes'],
+    [['done', 'The sky', '--default'], 2, 'Pass one title in quotes'],
     [['done', ''], 2, 'this one is empty'],
     [['dune', 'The sky'], 2, "There is no session 'dune' here. Did you mean 'done'?"],
   ])('%j is refused', async (args, code, words) => {
@@ -398,7 +398,7 @@ describe('commands on sessions refuse', () => {
     [['list', '--limit', '-1'], "'-1' looks like an option"],
     [['export', 'done', '--force'], '--force needs --out FILE.'],
     [['export', 'done', '--out', 'no/file'], "there is no folder for 'no/file'."],
-    [['export', 'done', '--out', '.'], "'.' exists"],
+    [['export', 'done', '--out', '.'], "'.' already exists"],
     [['lst'], "Unknown command 'sessions lst'. Did you mean 'sessions list'?"],
   ])('%j', async (args, message) => {
     const { run } = await two()

@@ -128,11 +128,11 @@ test('what remains is null where there is no limit, and never negative', () => {
 test('the message names what is used and the key to raise', () => {
   expect(
     formatBudgetMessage('token_budget', totals({ inputTokens: 120 }), limits({ tokenBudget: 100 })),
-  ).toBe('The budget is used up: 120 of 100 tokens. Raise limits.tokenBudget to go on.')
+  ).toBe('The budget is used up: 120 of 100 tokens. Raise limits.tokenBudget to continue.')
   expect(
     formatBudgetMessage('output_tokens', totals({ outputTokens: 10 }), limits({ outputTokens: 10 })),
   ).toContain('limits.outputTokens')
   expect(formatBudgetMessage('cost_limit', totals({ cost: 0.1 + 0.2 }), limits({ costLimit: 0.3 }))).toBe(
-    'The budget is used up: 0.3 of 0.3 USD. Raise limits.costLimit to go on.',
+    'The budget is used up: 0.3 of 0.3 USD. Raise limits.costLimit to continue.',
   )
 })

@@ -50,7 +50,7 @@ function App() {
             Chats
           </button>
           <h1>Trains</h1>
-          <p className="script">A script plays the model. Set OPENAI_API_KEY to use a real one.</p>
+          <p className="script">A script plays the model.</p>
           <p className="offline" role="status">
             The server cannot be reached. Your messages are kept.
           </p>

@@ -21,7 +21,7 @@ export const continueAnswer = toAction((context, event, emit) => {
     guard: 'max_tokens',
     action: 'recover',
     evidence: context.response === 'truncatedCalls' ? 'a tool call was cut off' : 'the answer was cut off',
-    message: `The answer hit the output limit; asking the model to go on (${of}).`,
+    message: `The answer hit the output limit; asking the model to continue (${of}).`,
   })
   if (context.response === 'truncatedCalls') {
     const closing = closeOpenCalls(context, truncatedCall, now, emit)

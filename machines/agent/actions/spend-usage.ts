@@ -72,7 +72,7 @@ function warnNearBudget(
   emit({
     type: 'budget_warning',
     message:
-      'The budget is nearly used up: raise limits.tokenBudget or limits.costLimit if the run should go on.',
+      'The budget is nearly used up: raise limits.tokenBudget or limits.costLimit if the run needs more.',
     remainingTokens: tokens,
     remainingCost: cost,
   })

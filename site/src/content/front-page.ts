@@ -1,24 +1,25 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { rowsOf, sectionOf } from './markdown.ts'
-import { root, site } from './package.ts'
+import { root } from './package.ts'
 
 const read = (file: string): string => readFileSync(root + file, 'utf8')
 
-/** The front page, with parts of the README and of the measurements, and a section on alternatives. */
+export const summary =
+  'For TypeScript developers who run LLM agents in production: the agent loop as one explicit state machine, so that every ' +
+  'run stops at its limits, survives a crash and can be inspected.'
+
+/** The front page below its first screen, with parts of the README and of the measurements. */
 export function frontPage(): string {
   const readme = read('README.md')
-  const [program = ''] = /^```sh\nnpm install[^]*?```ts\n[^]*?^```$/m.exec(readme) ?? []
-  const film = /^!\[.*film.*$/m.exec(readme)?.[0] ?? ''
   return [
     '# Statewright',
-    film,
-    program,
     '## What it guarantees',
     sectionOf(readme, 'What it guarantees'),
     listCounts(),
-    '## Beside other libraries',
+    '## Compared with other libraries',
     compare(),
-    readFileSync(`${site}src/content/when-not.md`, 'utf8').trim(),
+    '## When to use something else',
+    sectionOf(readme, 'When to use something else'),
   ].join('\n\n')
 }
 

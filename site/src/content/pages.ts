@@ -44,7 +44,8 @@ export function readPages(): { pages: Page[]; files: PublishedFile[] } {
 function collectPages(): { pages: Page[]; files: PublishedFile[] } {
   const sources = listSources()
   const pageOf = new Map(sources.map(({ file, id }) => [file, id]))
-  const files = new Set<string>()
+  // The first screen shows these two, so no Markdown links to them.
+  const files = new Set(['visualizations/agent.film.svg', 'visualizations/agent.visited.svg'])
   const places = { pageOf, files }
   const pages = sources.map(({ id, file, markdown }): Page => {
     const { title, body } = splitTitle(markdown)
@@ -128,10 +129,50 @@ function listReference(): Source[] {
       return {
         id,
         file,
-        markdown: `# ${entry.name}\n\n${rewriteMapLinks(text)}\n\n${splitTitle(markdown).body}`,
+        markdown: [
+          `# ${entry.name}`,
+          rewriteMapLinks(text),
+          listMostUsed(entry.folder),
+          splitTitle(markdown).body,
+        ].join('\n\n'),
       }
     })
 }
+
+/** The functions of an entry point that the documents call most, with their descriptions. */
+function listMostUsed(folder: string): string {
+  const path = `${site}.api/${folder}/functions`
+  if (!existsSync(path)) return ''
+  const names = readdirSync(path).map((name) => name.replace(/\.md$/, ''))
+  const text = readDocuments()
+  const ranked = names
+    .map((name) => ({ name, count: text.split(`${name}(`).length - 1 }))
+    .filter(({ count }) => count > 1)
+    .sort((a, b) => b.count - a.count)
+    .slice(0, 8)
+  if (names.length < 6 || ranked.length === 0) return ''
+  const rows = ranked.map(({ name }) => {
+    const { body } = splitTitle(readFileSync(`${path}/${name}.md`, 'utf8'))
+    return `| [${name}](functions/${name}.md) | ${describe(body.replaceAll(/^>.*$/gm, ''))
+      .split(/(?<=\.)\s/)[0]
+      ?.replaceAll('|', '\\|')} |`
+  })
+  return ['## Most used', '| Function | Purpose |', '| --- | --- |', ...rows]
+    .join('\n')
+    .replace('## Most used\n', '## Most used\n\n')
+}
+
+let documents: string | undefined
+
+const readDocuments = (): string =>
+  (documents ??= [
+    'README.md',
+    ...readdirSync(`${root}docs`).map((name) => `docs/${name}`),
+    'examples/README.md',
+  ]
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => readFileSync(root + name, 'utf8'))
+    .join('\n'))
 
 /** Rewrites the links of docs/README.md for a page in another folder. */
 function rewriteMapLinks(text: string): string {

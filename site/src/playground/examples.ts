@@ -33,13 +33,13 @@ export const examples: readonly Example[] = [
   {
     name: 'Find the largest expense',
     watch:
-      'The model reads three notes. Its provider refuses one request, and one answer is cut off: the loop mends both.',
+      'The model reads three notes. The provider rejects one request, and one answer is cut off. The loop recovers from both.',
     input: 'What was our largest expense?',
     script: write({ turns: unhurried }),
     settings: noSettings,
   },
   {
-    name: 'A person has to agree',
+    name: 'A call that needs approval',
     watch: 'The model wants to pay. The run waits until you approve or reject the call.',
     input: 'Pay the invoice for the offsite.',
     script: write({
@@ -49,7 +49,7 @@ export const examples: readonly Example[] = [
           toolCalls: [{ name: 'read_file', arguments: { path: 'offsite.txt' } }],
         },
         { toolCalls: [{ name: 'pay', arguments: { invoice: 'offsite', amount: 3851.7 } }] },
-        { text: 'The invoice for the offsite is done.' },
+        { text: 'The invoice for the offsite is settled.' },
       ],
     }),
     settings: noSettings,
@@ -57,14 +57,14 @@ export const examples: readonly Example[] = [
   {
     name: 'A model that repeats itself',
     watch:
-      'The model asks for the same file for ever. A guard warns it, refuses the call, and then pauses the run.',
+      'The model reads the same file again and again. A guard warns it, then rejects the call, then pauses the run.',
     input: 'How much did the laptops cost?',
     script: write({ turns: [look], onExhausted: 'repeatLast' }),
     settings: noSettings,
   },
   {
-    name: 'A provider in trouble',
-    watch: 'A rate limit, a stream that breaks off and an outage: the loop waits and asks again.',
+    name: 'An unreliable provider',
+    watch: 'A rate limit, a broken stream and an outage: the loop waits and tries again.',
     input: 'Tell me about the year.',
     script: write({
       turns: [
@@ -77,8 +77,8 @@ export const examples: readonly Example[] = [
     settings: noSettings,
   },
   {
-    name: 'A budget that is used up',
-    watch: 'The settings allow 1,000 tokens. The run ends when they are used, and says so.',
+    name: 'A token budget',
+    watch: 'The settings allow 1,000 tokens. The run ends when they are used.',
     input: 'Read everything.',
     script: write({
       turns: [
@@ -93,8 +93,8 @@ export const examples: readonly Example[] = [
     settings: write({ limits: { tokenBudget: 1000 } }),
   },
   {
-    name: 'Arguments that are no JSON',
-    watch: 'The model calls a tool with broken arguments, reads what is wrong with them, and calls again.',
+    name: 'Invalid arguments',
+    watch: 'The model calls a tool with broken JSON, reads the error and calls again.',
     input: 'What is 19 + 23?',
     script: write({
       turns: [
@@ -111,7 +111,7 @@ export const examples: readonly Example[] = [
 export const guardPresets: readonly { name: string; settings: string }[] = [
   { name: 'The default guards', settings: noSettings },
   {
-    name: 'Halt early: the third stale batch',
+    name: 'Halt early, at the third stale batch',
     settings: write({ guardrails: { progress: { stale: { nudgeAt: 1, blockAt: 2, haltAt: 3 } } } }),
   },
   { name: 'Halt with an error', settings: write({ guardrails: { progress: { onHalt: 'error' } } }) },

@@ -17,7 +17,7 @@ export function readJson(text: string): { value: unknown; marks: Mark[] } {
     createMark(
       text,
       [offset, offset + Math.max(length, 1)],
-      `This is no JSON here: ${spaced(printParseErrorCode(error))}.`,
+      `Not valid JSON: ${spaced(printParseErrorCode(error))}.`,
     ),
   )
   if (text.trim() === '') return { value: undefined, marks: [createMark(text, [0, 0], 'The text is empty.')] }

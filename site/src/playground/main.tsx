@@ -12,7 +12,7 @@ const pace = isStill ? { answer: 0, piece: 0 } : { answer: 450, piece: 25 }
 /** The duration of a token's move to the next state. */
 const walkMs = isStill ? 0 : 320
 const [firstExample] = examples
-const scriptGoesOn = 'The script goes on as it is written, whatever the tool said.'
+const scriptGoesOn = 'The script continues unchanged, even if the tool returned something else.'
 
 type Loop = typeof loopModule
 
@@ -37,7 +37,7 @@ function Playground({ root, still, shared, problem }: PlaygroundProps) {
   const [chosen, setChosen] = useState(0)
   /** The selected record. Null selects the last record. */
   const [picked, setPicked] = useState<number | null>(null)
-  const [tab, setTab] = useState<'transcript' | 'records' | 'guards' | 'output'>('transcript')
+  const [tab, setTab] = useState<'transcript' | 'records' | 'guards' | 'output' | 'typescript'>('transcript')
   const [note, setNote] = useState(problem)
   const [, redraw] = useReducer((count: number) => count + 1, 0)
   const [isStarting, setStarting] = useState(false)
@@ -82,10 +82,10 @@ function Playground({ root, still, shared, problem }: PlaygroundProps) {
       history.replaceState(null, '', `#${link}`)
       await navigator.clipboard?.writeText(location.href).catch(() => undefined)
       setNote(
-        'The link is in the address bar, and copied where the browser allows it. The script and the settings are in it, no key.',
+        'The link is in the address bar and, if the browser allows it, on the clipboard. It contains the script and the settings, but no key.',
       )
     } catch (error) {
-      setNote(error instanceof LinkError ? error.message : 'This browser cannot make a link.')
+      setNote(error instanceof LinkError ? error.message : 'This browser cannot create the link.')
     }
   }
   const edit = async (change: ForkEdit): Promise<void> => {
@@ -99,9 +99,10 @@ function Playground({ root, still, shared, problem }: PlaygroundProps) {
       setNote(error instanceof Error ? error.message : String(error))
     }
   }
+  const program = checked?.prepared && loop ? loop.writeProgram(draft, endpoint) : null
   /** The reason that Play is waiting. */
   const mistake = [
-    ...faults.script.map(({ line }) => `line ${line} of what the model answers`),
+    ...faults.script.map(({ line }) => `line ${line} of the script`),
     ...faults.settings.map(({ line }) => `line ${line} of the settings`),
   ][0]
   const look = async (text: string): Promise<void> => {
@@ -138,12 +139,20 @@ function Playground({ root, still, shared, problem }: PlaygroundProps) {
         <LogField onLog={(text) => void look(text)} />
         <p class="note" role="status">
           {isStarting && loop === null
-            ? 'The loop is being loaded.'
+            ? 'Loading the loop …'
             : mistake
-              ? `Play waits: ${mistake} is to be corrected.`
+              ? `Correct ${mistake} to play.`
               : note || play?.problem || play?.hint}
         </p>
       </div>
+      <ScriptPane
+        draft={draft}
+        faults={faults}
+        endpoint={endpoint}
+        loop={loop}
+        onDraft={(change) => setDraft((before) => ({ ...before, ...change }))}
+        onEndpoint={setEndpoint}
+      />
       <section class="stage" aria-label="The run on the chart">
         {sessions.length > 1 && (
           <div class="segments" role="group" aria-label="Sessions">
@@ -163,13 +172,13 @@ function Playground({ root, still, shared, problem }: PlaygroundProps) {
           </div>
         )}
         <p class="where">
-          <strong>{row === null ? 'The loop: nothing runs yet' : row.label}</strong>
+          <strong>{row === null ? 'No run yet' : row.label}</strong>
           <span>{row?.to.join(', ').replaceAll('.', ' › ')}</span>
         </p>
         <LoadedChart row={row} ms={walkMs} still={still} isNeeded={loop !== null} />
         <label class="slider">
           {rows.length === 0
-            ? 'Each step of a run is a record. Drag to go back to any of them.'
+            ? 'Each step of a run is a record. Drag to go back to an earlier one.'
             : `Record ${place} of ${rows.length}: drag to go back`}
           <input
             type="range"
@@ -186,14 +195,16 @@ function Playground({ root, still, shared, problem }: PlaygroundProps) {
       </section>
       <section class="told" aria-label="What happened">
         <div class="segments" role="group" aria-label="What is shown">
-          {(['transcript', 'records', 'guards', 'output'] as const).map((one) => (
+          {(['transcript', 'records', 'guards', 'output', 'typescript'] as const).map((one) => (
             <button key={one} type="button" aria-pressed={tab === one} onClick={() => setTab(one)}>
-              {`${one[0]?.toUpperCase()}${one.slice(1)}`}
+              {one === 'typescript' ? 'TypeScript' : `${one[0]?.toUpperCase()}${one.slice(1)}`}
             </button>
           ))}
         </div>
         <div class="shown" tabIndex={0} role="region" aria-label={tab}>
-          {(loop === null || rows.length === 0) && tab !== 'output' && <p class="empty">{emptyTabs[tab]}</p>}
+          {(loop === null || rows.length === 0) && tab !== 'output' && tab !== 'typescript' && (
+            <p class="empty">{emptyTabs[tab]}</p>
+          )}
           {loop !== null && rows.length > 0 && (
             <>
               {tab === 'transcript' && (
@@ -206,30 +217,40 @@ function Playground({ root, still, shared, problem }: PlaygroundProps) {
               {tab === 'guards' && <loop.Guards view={view} />}
             </>
           )}
+          {tab === 'typescript' && <Program text={program} />}
           {tab === 'output' && (
-            <pre class="output">
-              {play?.output || 'Press Play: what the command line would print comes here.'}
-            </pre>
+            <pre class="output">{play?.output || 'Press Play to see what the command line would print.'}</pre>
           )}
         </div>
       </section>
-      <ScriptPane
-        draft={draft}
-        faults={faults}
-        endpoint={endpoint}
-        loop={loop}
-        onDraft={(change) => setDraft((before) => ({ ...before, ...change }))}
-        onEndpoint={setEndpoint}
-      />
     </div>
+  )
+}
+
+/** The run as a program. Null while the script or the settings have errors, or before the loop has loaded. */
+function Program({ text }: { text: string | null }) {
+  const [isCopied, setCopied] = useState(false)
+  if (text === null)
+    return <p class="empty">The program appears when the script and the settings have no errors.</p>
+  const copy = async (): Promise<void> => {
+    await navigator.clipboard.writeText(text)
+    setCopied(true)
+  }
+  return (
+    <>
+      <button type="button" onClick={() => void copy().catch(() => setCopied(false))}>
+        {isCopied ? 'Copied' : 'Copy'}
+      </button>
+      <pre class="output">{text}</pre>
+    </>
   )
 }
 
 /** The text before the first run. */
 const emptyTabs = {
   transcript:
-    'Press Play: the conversation comes here. Then change what you said or what a tool returned, and see what would have happened: “What if…”',
-  records: 'There are no records yet.',
+    'Press Play to start the conversation. Afterwards, “What if…” runs it again with another message or another tool result.',
+  records: 'No records yet.',
   guards: 'No guard counts yet.',
 }
 
@@ -245,7 +266,7 @@ function useLoop(root: Element, isWanted: boolean): { loop: Loop | null; load: (
       },
       () => {
         loading.current = null
-        throw new Error('The loop could not be loaded. Look at your connection, and load this page again.')
+        throw new Error('The loop could not be loaded. Check your connection and reload the page.')
       },
     )
     return loading.current
@@ -312,7 +333,7 @@ function Answers({
       <div class="answers">
         A guard has paused the run.{' '}
         <button type="button" onClick={() => play.answer({ resume: true })}>
-          Go on
+          Resume
         </button>
       </div>
     )
@@ -324,7 +345,7 @@ function Answers({
           <code>
             {name} {given}
           </code>{' '}
-          needs a person.{' '}
+          needs approval.{' '}
           <button type="button" onClick={() => play.answer({ approve: callId })}>
             Approve
           </button>{' '}
@@ -341,16 +362,16 @@ function LogField({ onLog }: { onLog: (text: string) => void }) {
   const [text, setText] = useState('')
   return (
     <details class="log">
-      <summary>Look at a log</summary>
+      <summary>Open a log</summary>
       <div class="log-field">
         <label>
           <span>
-            Paste what <code>statewright sessions show ID --json</code> prints. It stays in this page.
+            Paste the output of <code>statewright sessions show ID --json</code>. It stays in this page.
           </span>
           <textarea rows={6} value={text} onInput={({ currentTarget }) => setText(currentTarget.value)} />
         </label>
         <button type="button" onClick={() => onLog(text)}>
-          Look at it
+          Open
         </button>
       </div>
     </details>

@@ -76,7 +76,7 @@ export function checkDraft({ script, settings }: Draft): { faults: Faults; prepa
 const unasked: ModelProvider = {
   provider: 'playground',
   model: 'script',
-  request: () => Promise.reject(new Error('It is never asked.')),
+  request: () => Promise.reject(new Error('No request is sent.')),
 }
 
 /** Sessions of this page. They are lost when the page closes. */
@@ -159,12 +159,11 @@ export class Play {
 
   /** Starts another session with one change, made while record `seen` was shown. */
   async fork(seen: number, edit: ForkEdit, title: string): Promise<Play> {
-    if (this.#agent === null || this.#options === null)
-      throw new Error('A log that was pasted is only looked at.')
+    if (this.#agent === null || this.#options === null) throw new Error('A pasted log cannot be forked.')
     const place = this.#findEditPlace(seen, edit)
     if (place && place.play !== this) {
       const forked = await place.play.fork(place.seq, edit, title)
-      forked.hint = `It goes on in ${place.play.title}, before “${this.title}” began: what was changed there is gone.`
+      forked.hint = `It continues from ${place.play.title}, before “${this.title}” started, so the change made there is lost.`
       return forked
     }
     const seq = place?.seq ?? seen

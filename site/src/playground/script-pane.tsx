@@ -46,7 +46,7 @@ export function ScriptPane({ draft, faults, endpoint, loop, onDraft, onEndpoint 
               if (chosen) load({ input: chosen.input, script: chosen.script, settings: chosen.settings })
             }}
           >
-            {isExample < 0 && <option value={-1}>Your own</option>}
+            {isExample < 0 && <option value={-1}>Custom</option>}
             {examples.map(({ name }, at) => (
               <option key={name} value={at}>
                 {name}
@@ -58,11 +58,11 @@ export function ScriptPane({ draft, faults, endpoint, loop, onDraft, onEndpoint 
           <p class="hint swap">
             {/* Keeps its space when it no longer applies, so that the editor below does not jump at the first letter. */}
             <span class={isExample < 0 ? 'gone' : ''}>{last.current.watch}</span>
-            {isExample < 0 && <span>Your own, after “{last.current.name}”.</span>}
+            {isExample < 0 && <span>Edited: “{last.current.name}”.</span>}
           </p>
         )}
         <label>
-          You say
+          Your message
           <textarea
             rows={2}
             value={input}
@@ -71,7 +71,7 @@ export function ScriptPane({ draft, faults, endpoint, loop, onDraft, onEndpoint 
         </label>
         {endpoint === null ? (
           <JsonField
-            label="The model answers, turn by turn (JSON)"
+            label="The model's script, turn by turn (JSON)"
             text={script}
             loads={loads}
             marks={faults.script}
@@ -79,15 +79,13 @@ export function ScriptPane({ draft, faults, endpoint, loop, onDraft, onEndpoint 
             onText={(text) => onDraft({ script: text })}
           />
         ) : (
-          <p class="hint">An endpoint of yours answers. The script waits.</p>
+          <p class="hint">Your endpoint answers, and the script is not used.</p>
         )}
-        <p class="hint">
-          The model can call list_files, read_file, calculate and pay, which needs your approval.
-        </p>
+        <p class="hint">The tools are list_files, read_file, calculate and pay, which needs your approval.</p>
       </div>
       <div class="part">
         <label>
-          Guards to try
+          Guards
           <select
             value={isPreset}
             onChange={({ currentTarget }) => {
@@ -95,7 +93,7 @@ export function ScriptPane({ draft, faults, endpoint, loop, onDraft, onEndpoint 
               if (chosen) load({ settings: chosen.settings })
             }}
           >
-            {isPreset < 0 && <option value={-1}>As below</option>}
+            {isPreset < 0 && <option value={-1}>Custom</option>}
             {guardPresets.map(({ name }, at) => (
               <option key={name} value={at}>
                 {name}
@@ -194,7 +192,7 @@ function EndpointFields({ endpoint, onEndpoint }: Pick<ScriptPaneProps, 'endpoin
   const set = (part: Partial<Endpoint>) => onEndpoint({ baseURL, model, key, ...part })
   return (
     <details class="endpoint">
-      <summary>Ask a model of yours instead</summary>
+      <summary>Use your own model</summary>
       <label>
         <span>
           <input
@@ -235,8 +233,8 @@ function EndpointFields({ endpoint, onEndpoint }: Pick<ScriptPaneProps, 'endpoin
             />
           </label>
           <p class="hint">
-            The key stays in the memory of this page: it is in no link and in no storage. The endpoint has to
-            allow requests of this page's origin.
+            The key stays in the memory of this page. It is not stored and not part of a link. The endpoint
+            must allow requests from this page's origin.
           </p>
         </>
       )}

@@ -1,15 +1,7 @@
 import * as z from 'zod'
 import { evaluateExpression } from '../../../src/cli/arithmetic.js'
 import { defineTool, ToolError } from '../../../src/index.js'
-
-const files = import.meta.glob<string>('../../../examples/notes/*.txt', {
-  query: '?raw',
-  import: 'default',
-  eager: true,
-})
-const notes = new Map(
-  Object.entries(files).map(([path, text]) => [path.slice(path.lastIndexOf('/') + 1), text]),
-)
+import { notes } from './notes.ts'
 
 /** The tools of the playground's agent. They cover the rehearsal's notes, arithmetic, and a payment that needs approval. */
 export const tools = [
@@ -44,7 +36,7 @@ export const tools = [
   }),
   defineTool({
     name: 'pay',
-    description: 'Pays an invoice. A person has to agree.',
+    description: 'Pays an invoice.',
     input: z.object({ invoice: z.string(), amount: z.number() }),
     needsApproval: true,
     execute: ({ invoice, amount }) => `Paid ${amount} EUR for ${invoice}.`,

@@ -11,7 +11,7 @@ interface TranscriptProps {
 
 /** The conversation at one record, with its editable parts. */
 export function Transcript({ view, onEdit }: TranscriptProps) {
-  if (view === null || view.transcript.length === 0) return <p class="empty">Nothing has been said yet.</p>
+  if (view === null || view.transcript.length === 0) return <p class="empty">No messages yet.</p>
   return (
     <ol class="transcript">
       {view.transcript.map(({ id, role, text, reasoning, calls, marks }) => (
@@ -27,14 +27,14 @@ export function Transcript({ view, onEdit }: TranscriptProps) {
           {reasoning !== '' && <p class="reasoning">{reasoning}</p>}
           {text !== '' && (role === 'assistant' ? <Markdown text={text} /> : <p class="said">{text}</p>)}
           {role === 'user' && onEdit && (
-            <WhatIf name="what you said" text={text} onRun={(content) => onEdit({ message: id, content })} />
+            <WhatIf name="your message" text={text} onRun={(content) => onEdit({ message: id, content })} />
           )}
           {calls.map((call) => (
             <div key={call.id} class={`call ${call.status ?? ''}`}>
               <code>
                 {call.name} {call.arguments}
               </code>
-              <span class="status">{call.status ?? 'asked for'}</span>
+              <span class="status">{call.status ?? 'requested'}</span>
               {call.result !== null && <pre>{call.result}</pre>}
               {call.result !== null && onEdit && (
                 <WhatIf
@@ -83,7 +83,7 @@ function WhatIf({ name, text, onRun }: { name: string; text: string; onRun: (tex
         Run from here
       </button>
       <button type="button" class="quiet" onClick={() => setEdited(null)}>
-        Leave it
+        Cancel
       </button>
     </div>
   )

@@ -87,7 +87,7 @@ function readBatchOptions(parsed: ParsedOptions<typeof optionSpecs>): BatchOptio
 
 export const batchCommand = defineCommand({
   name: 'batch',
-  about: 'Runs an agent on each line of a file, and continues after a stop.',
+  about: 'Runs an agent on each line of a file, and resumes where it stopped.',
   positional: 'INPUT.jsonl',
   missing: 'Name a file of lines { "id", "input" }.',
   options: optionSpecs,
@@ -96,7 +96,7 @@ export const batchCommand = defineCommand({
       '{ id, session, state, reason, output, usage, cost }, in the order of the input.',
     'The same command continues after a kill: finished lines are read from the store, and nothing runs twice. A line that ' +
       'waits for an answer has that state in the results: answer it with statewright resume, then start the batch again.',
-    'Ctrl-C parks the batch: runs stop where the same command continues them. A second Ctrl-C ends the command at once. ' +
+    'Ctrl-C parks the batch, and the same command continues it. A second Ctrl-C ends the command at once. ' +
       'After SIGTERM no line starts, and running lines are parked after --drain SECONDS.',
     'Exit codes: 0 all completed, 1 an error or a damaged line, 2 bad usage or configuration, 3 stopped by a limit or ' +
       'guardrail, 4 a line waits for input, 130 parked by Ctrl-C, 143 parked at SIGTERM.',
@@ -173,7 +173,7 @@ class BatchCommand {
   constructor(parts: BatchCommandParts) {
     const { io, options, summary } = parts
     this.#parts = parts
-    this.#line = new ProgressLine(io, systemClock, options.out === undefined && io.stdout.isTTY === true)
+    this.#line = new ProgressLine(io, systemClock, { hasData: options.out === undefined })
     const none = { done: 0, running: 0, waiting: 0, failed: 0, cost: 0, timeLeftMs: null }
     this.#progress = { total: summary.count, ...none }
     if (summary.damagedCount > 0) this.#codes.add(exitCodes.error)
@@ -254,7 +254,7 @@ class BatchCommand {
     if (this.#unpaid > 0)
       write(`a shared budget cannot pay for ${this.#unpaid} lines. Start the batch again when it is reset.`)
     if (failed > 0 && !options.retryFailed)
-      write('the same command with --retry-failed runs failed lines again.')
+      write('to run failed lines again, add --retry-failed to the command.')
     if (waiting > this.#unpaid) {
       const session = quoteShellWord(`${options.id}.LINE-ID`)
       const carried = formatCarriedOptions({ store: options.store })
@@ -274,7 +274,7 @@ class BatchCommand {
     const isLimit = this.#isCostLimitReached && !this.#parts.io.signal.aborted && !this.#isDraining
     if (isLimit && costLimit !== undefined)
       return `the batch has cost ${formatMoney(this.#progress.cost ?? 0)} of ${formatMoney(costLimit)}. Raise --cost-limit to continue.`
-    return 'the same command continues.'
+    return 'run the same command to continue.'
   }
 }
 

@@ -27,7 +27,7 @@ export const diffCommand = defineCommand({
   },
   notes: [
     'BEFORE and AFTER are .js, .mjs or .ts files with an XState v5 machine as their default export. They may also export ' +
-      'inputs, alphabet and serializeState (see statewright paths --help); those of both are used.',
+      'inputs, alphabet and serializeState (see statewright paths --help); the exports of both files are used.',
     'States, emitted events and outputs are compared. svg needs: npm install @hpcc-js/wasm-graphviz',
     'Exit codes: 0 no difference, 1 the machines differ, 2 bad usage or machine.',
     'Examples:\n' +

@@ -34,7 +34,7 @@ const optionSpecs = {
     value: 'MODULE',
     about: 'a module that exports score: a scorer, or several by name (default: a completed run scores 1)',
   },
-  against: { value: 'FILE', about: 'compare with this report, which --out has written' },
+  against: { value: 'FILE', about: 'compare with this report of --out' },
   repeat: { value: 'N', min: 1, about: 'run each case this many times (default: 1)' },
   concurrency: { value: 'N', min: 1, about: 'how many cases run at once (default: 4)' },
   out: { short: 'o', value: 'FILE', about: 'write the report as JSON' },

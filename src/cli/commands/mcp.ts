@@ -20,7 +20,7 @@ export const mcpCommand = defineCommand({
   execute: async ({ text }, io) => {
     const module = text('agents')
     if (module === undefined)
-      throw badUsageError('Which agents? Write: statewright mcp --agents MODULE.', '--agents')
+      throw badUsageError('Name the module of the agents: statewright mcp --agents MODULE.', '--agents')
     // Modules may print while they are loaded.
     const reserved = io.stdout === process.stdout ? reserveStdout() : null
     const { store } = await openStoreForRun(text('store'), io)

@@ -70,7 +70,7 @@ const broadcastOptions = {
 
 export const sendCommand = defineCommand({
   name: 'send',
-  about: 'Sends a message to a session, in whatever process it runs.',
+  about: 'Sends a message to a session in any process.',
   positional: '[ID] [MESSAGE…]',
   options: broadcastOptions,
   notes: [
@@ -80,7 +80,7 @@ export const sendCommand = defineCommand({
     'CALL is the id of a pending call, or CALL@FP with its fingerprint, as run and resume print it. With a fingerprint, a call ' +
       'whose arguments have changed is not answered.',
     `With --all there is no ID, every session that matches gets the message, and MESSAGE is one of:\n${formatUsages(broadcastSpecs).join('\n')}`,
-    'Nothing more starts in these sessions later than a second after the command has ended.',
+    'From one second after the command ends, nothing new starts in these sessions.',
     'Examples:\n' +
       "  statewright send 6f1c… steer 'Use the newer file.'\n" +
       "  statewright send 6f1c… reject call_2 'Not on a Friday.'\n" +

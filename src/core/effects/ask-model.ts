@@ -260,7 +260,7 @@ function checkPreflightBudget(request: ModelRequest, context: AgentContext): voi
   throw new OverBudgetError({
     kind: 'fatal',
     code: 'token_budget',
-    message: `The next request needs about ${needed} tokens and ${left} are left of limits.tokenBudget (${limits.tokenBudget}). Raise it to go on.`,
+    message: `The next request needs about ${needed} tokens and ${left} are left of limits.tokenBudget (${limits.tokenBudget}). Raise it to continue.`,
   })
 }
 

@@ -19,7 +19,7 @@ export const checkCommand = defineCommand({
     ...storeOption,
   },
   notes: [
-    'Use it before a deployment: nothing runs, nothing is written.',
+    'Use it before a deployment. It runs and writes nothing.',
     'Exit codes: 0 all can be resumed, 1 some cannot. With --spec: 0 every log follows the rules, 1 some do not or are damaged.',
     'Examples:\n' +
       '  statewright sessions check --agents ./agents.mjs\n' +
@@ -31,7 +31,7 @@ export const checkCommand = defineCommand({
     excludeBoth(parsed, 'spec', 'agents', '--spec needs only the logs')
     if (!has('spec') && module === undefined)
       throw badUsageError(
-        'Which agents? Give --agents MODULE, or check only the logs with --spec.',
+        'Name the module of the agents with --agents MODULE, or check only the logs with --spec.',
         '--agents',
       )
     return withSessionStore(text('store'), io, (store) =>

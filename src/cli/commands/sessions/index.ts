@@ -26,7 +26,7 @@ const renameCommand = defineCommand({
   execute: async ({ positionals: [id = '', title, ...more], has, text }, io) => {
     if ((title === undefined) !== has('default') || more.length > 0)
       throw badUsageError(
-        "Give one title in quotes: statewright sessions rename ID 'A title', or --default to restore the default.",
+        "Pass one title in quotes: statewright sessions rename ID 'A title', or --default to restore the default.",
         'TITLE',
       )
     await withSessionStore(text('store'), io, async (store) => {
@@ -69,7 +69,10 @@ const deleteCommand = defineCommand({
   notes: ['This cannot be undone. To make a copy first: statewright sessions export ID'],
   execute: async ({ positionals: [id = ''], has, text }, io) => {
     if (!has('yes') && !(io.stdin.isTTY === true && io.stdout.isTTY === true))
-      throw badUsageError('There is no terminal to confirm on. Use --yes to delete the session.', '--yes')
+      throw badUsageError(
+        'There is no terminal to ask for confirmation. Use --yes to delete the session.',
+        '--yes',
+      )
     return withSessionStore(text('store'), io, async (store) => {
       const entry = await findSession(store, id)
       if (!has('yes') && !(await confirmDelete(entry, io))) {

@@ -1,0 +1,22 @@
+import { readFileSync } from 'node:fs'
+import { root } from './package.ts'
+
+/** The groups of docs/README.md, in its order. */
+export function listGroups() {
+  const map = readFileSync(`${root}docs/README.md`, 'utf8')
+  return map
+    .split('\n## ')
+    .slice(1)
+    .flatMap((section) => {
+      const [label = ''] = section.split('\n')
+      const pages = Array.from(
+        section.matchAll(/^\| \[([^\]]+)\]\(([a-z-]+)\.md\) \|/gm),
+        ([, name = '', page = '']) => ({
+          label: `${name[0]?.toUpperCase()}${name.slice(1)}`,
+          slug: `docs/${page}`,
+        }),
+      )
+      // Only the first groups are open: a tutorial, and the guides that most people need.
+      return pages.length === 0 ? [] : [{ label, items: pages }]
+    })
+}
