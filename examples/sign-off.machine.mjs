@@ -1,4 +1,5 @@
-// An agent whose dangerous calls need the signatures of two people. The agent runs inside this machine. Provide it with
+// An agent whose dangerous calls need the signatures of two people within a day, in a machine of your own. For two people
+// without a machine, use `approvers: { count: 2 }` (docs/approvals.md). The agent runs inside this machine. Provide it with
 // `machine.provide({ actors: { agent: agent.machine } })`, where the dangerous tools have `needsApproval: true`.
 //
 //   statewright paths examples/sign-off.machine.mjs

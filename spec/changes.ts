@@ -1,4 +1,16 @@
-import { type Call, type Json, type Moment, type Run, due, findAsked, isWatched, turn } from './run.js'
+import {
+  type Call,
+  type Json,
+  type Moment,
+  type Run,
+  due,
+  findAsked,
+  isEnough,
+  isWatched,
+  pollOf,
+  termsOf,
+  turn,
+} from './run.js'
 
 type Change = (run: Run, moment: Moment, of: string) => Partial<Run>
 function change({ calls }: Run, isMeant: Json, patch: Partial<Call>): { calls: Call[] } {
@@ -12,6 +24,7 @@ const fresh = {
   unscreened: false,
   perhaps: false,
   approved: false,
+  votes: [],
   questions: [],
 }
 const decides = (decisions: Json, what: string) =>
@@ -32,6 +45,10 @@ function classify({ text, refusal: refused, toolCalls, finishReason }: Json): st
   return toolCalls.length > 0 ? 'calls' : text.trim() ? 'answer' : 'empty'
 }
 
+/** Whoever writes words of a run is a requester. */
+const author = ({ setup }: Run, { by }: Json) =>
+  by && { setup: { ...setup, requesters: [...(setup.requesters ?? []), by] } }
+
 /** The actions of the table. */
 export const changes: Record<string, Change> = {
   because: ({ stop }, _moment, reason) => ({ reason: (reason === 'stop' ? stop : reason) || undefined }),
@@ -43,8 +60,8 @@ export const changes: Record<string, Change> = {
   recall: () => ({ recalled: true }),
   plan: (_run, { event: { output } }) => ({ plan: output }),
   pause: () => ({ pausing: true }),
-  listen: () => turn,
-  steer: ({ steering }) => ({ steering: steering + 1 }),
+  listen: (run, { event }) => ({ ...turn, ...author(run, event) }),
+  steer: (run, { event }) => ({ steering: run.steering + 1, ...author(run, event) }),
   tellSteering: () => ({ steering: 0 }),
   /** An answer completes a step. The next attempt is the first of a new step. */
   takeAnswer: (run, { event: { output } }) => {
@@ -62,6 +79,7 @@ export const changes: Record<string, Change> = {
         client,
         decided: Boolean(decisions),
         kept: false,
+        terms: termsOf(run.setup, decisions),
       }
       return decides(decisions, 'deny') ? { ...made, ...refusal } : made
     })
@@ -101,7 +119,9 @@ export const changes: Record<string, Change> = {
   clearCalls: (run, { event: { output } }) => {
     const clear = (call: Call): Call => {
       const { decisions } = output.find?.(({ callId }: Json) => callId === call.id) ?? {}
-      const asks = decides(decisions, 'ask') && !call.approved && call.needs !== 'approval'
+      const terms = termsOf(run.setup, decisions)
+      const isApproved = call.approved && isEnough(run.setup, terms, call.votes)
+      const asks = decides(decisions, 'ask') && !isApproved && call.needs !== 'approval'
       const asked = {
         needs: asks ? 'approval' : call.needs,
         client: call.client || (asks && call.needs === 'client'),
@@ -131,12 +151,18 @@ export const changes: Record<string, Change> = {
     const [asked, question] = findAsked(run, { type, ...event })
     const { resultShields, callShields } = run.setup.features
     const answer = (call: Call): Partial<Call> => {
+      const { terms, votes } = pollOf(call, question)
+      const cast = event.arguments === undefined ? [...votes, event] : [event]
+      if (type === 'APPROVE' && !isEnough(run.setup, terms, cast))
+        return question
+          ? { questions: call.questions.map((one) => (one === question ? { ...one, approvals: cast } : one)) }
+          : { votes: cast }
       if (question) {
         const questions = call.questions.map((one) => (one === question ? { ...one, answer: type } : one))
         return { questions, needs: questions.every((one) => one.answer) ? 'nobody' : 'child' }
       }
       const isEdited = event.arguments !== undefined && ((callShields && withheld) || call.decided)
-      const next = { needs: call.client ? 'client' : 'nobody', client: false, approved: true }
+      const next = { needs: call.client ? 'client' : 'nobody', client: false, approved: true, votes: cast }
       if (type === 'APPROVE') return { ...next, unchecked: call.unchecked || isEdited, perhaps: false }
       const unscreened = type === 'REJECT' ? withheld : resultShields
       return { done: true, failed: type === 'REJECT' || isError === true, unscreened, perhaps: false }
@@ -157,7 +183,12 @@ export const changes: Record<string, Change> = {
     const isSafe = ({ name, kept }: Call): boolean =>
       [tools[name], after[name]].every((tool) => tool && (mayRepeat(tool) || (kept && tool.keepsHandle)))
     const isInDoubt = (it: Call) => due['running']?.(it) && !it.unloaded && it.name in tools && !isSafe(it)
-    const asked = config.toolCalls.onInterrupted === 'approval' && { started: false, needs: 'approval' }
+    const asked = config.toolCalls.onInterrupted === 'approval' && {
+      started: false,
+      needs: 'approval',
+      approved: false,
+      votes: [],
+    }
     const isOpen = !asked && ask('hasOtherTools', run) && Object.values<Json>(tools).some((t) => t.handoff)
     const [meant, patch] = isOpen ? [due['running'], { perhaps: true }] : [isInDoubt, asked || refusal]
     return { ...change(run, meant, patch), setup: { ...run.setup, tools: after } }

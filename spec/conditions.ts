@@ -1,4 +1,4 @@
-import { type Json, type Moment, type Run, type Verdict, due, findAsked, isRest, isWatched } from './run.js'
+import { type Json, type Moment, type Run, type Verdict, due, isRest, isWatched, mayVote } from './run.js'
 
 const budgets = ['tokenBudget', 'outputTokens', 'costLimit']
 const limits = ({ setup }: Run): Json => setup.config.limits
@@ -73,5 +73,5 @@ export const conditions: Record<string, (run: Run, moment: Moment, of: string) =
   isHopeless: ({ setup }, { event: { result } }) =>
     /^ERROR provider_(quota|config)$/.test(`${result?.child?.state} ${result?.child?.code}`) &&
     setup.config.guardrails.terminalDelegation !== null,
-  isAsked: (run, { event, ask }) => Boolean(findAsked(run, event)[0]) && ask('isOfMessage', run) !== false,
+  isAsked: (run, { event, ask }) => mayVote(run, event) && ask('isOfMessage', run) !== false,
 }

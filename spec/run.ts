@@ -21,6 +21,9 @@ export interface Call
   /** The call may have been refused, because logs do not contain the verdicts of guards. */
   perhaps: boolean
   kept: boolean
+  /** Who may approve it, and the approvals so far. */
+  terms: Json[]
+  votes: Json[]
 }
 const counts = { steps: 0, attempt: 1, rateLimits: 0, resends: 0 }
 const repairs = { recoveries: 0, reprompts: 0, emptyRetries: 0, outputRepairs: 0 }
@@ -66,6 +69,38 @@ export const due: Record<string, (call: Call) => boolean> = {
 const waitsFor = ({ done, needs, questions }: Call, who: RegExp): boolean =>
   !done &&
   (who.test(needs) || (needs === 'child' && questions.some((one) => !one.answer && who.test(one.needs))))
+
+/** The terms of a call's question: those of the agent, and of each policy that asks. */
+export const termsOf = ({ approvers = [] }: Json, decisions: Json): Json[] => [
+  ...approvers,
+  ...(decisions ?? []).flatMap((one: Json) =>
+    one.decision === 'ask' && !one.shadow && one.approvers ? [one.approvers] : [],
+  ),
+]
+/** Whether a person may approve. */
+const suits = ({ requesters }: Json, { ids, roles, count = 1, notRequester }: Json, by: Json): boolean => {
+  if (!by) return !ids && !roles && !notRequester && count === 1
+  if (notRequester && (!requesters || requesters.some(({ id }: Json) => id === by.id))) return false
+  return (
+    (!ids && !roles) || ids?.includes(by.id) || by.roles?.some((role: Json) => roles?.includes(role)) === true
+  )
+}
+/** Whether the votes of different people meet all terms. */
+export const isEnough = (setup: Json, terms: Json[], votes: Json[]): boolean =>
+  terms.every((one) => votes.filter(({ by }) => suits(setup, one, by)).length >= (one.count ?? 1))
+export const pollOf = (call: Call, question: Json): { terms: Json[]; votes: Json[] } =>
+  question ? { terms: question.approvers ?? [], votes: question.approvals ?? [] } : call
+/** Whether an approval or a rejection counts. An edit voids the votes of others. */
+export function mayVote(run: Run, event: Json): boolean {
+  const [call, question] = findAsked(run, event)
+  if (!call || event.type === 'TOOL_OUTPUT') return Boolean(call)
+  const { terms, votes } = pollOf(call, question)
+  const isOf = (one: Json): boolean => suits(run.setup, one, event.by)
+  if (terms.length === 0) return true
+  if (event.type === 'REJECT') return terms.some((one) => isOf({ ...one, notRequester: false, count: 1 }))
+  if (event.arguments !== undefined) return isEnough(run.setup, terms, [event])
+  return terms.some(isOf) && !votes.some(({ by }) => by && by.id === event.by?.id)
+}
 
 /** The call that an answer refers to, and the question of its sub-agent, if any. */
 export function findAsked({ calls }: Run, { type, callId }: Json): [Call | undefined, Json] {

@@ -1,9 +1,34 @@
 import type { BatchCall, ToolResult } from './batch-calls.js'
+import type { Principal } from './principal.js'
 
 /** How strict each decision of a policy is. */
 const strictness = { allow: 0, ask: 1, deny: 2 } as const
 
 export type DecisionKind = keyof typeof strictness
+
+/**
+ * The people who may approve a call. Without `ids` and `roles`, anyone may.
+ *
+ * @example
+ * const twoOfFinance: Approvers = { roles: ['finance'], count: 2, notRequester: true }
+ */
+export interface Approvers {
+  /** A person with one of these ids, or with one of `roles`, may approve. */
+  ids?: readonly string[]
+  roles?: readonly string[]
+  /** How many different people must approve. Default: 1. */
+  count?: number
+  /** Authors of words of the run may not approve. Default: false. */
+  notRequester?: boolean
+}
+
+/** One person's approval of a call. */
+export interface Approval {
+  by?: Principal
+  /** Milliseconds since the epoch. */
+  at: number
+  why?: string
+}
 
 /** The decision of one policy about a call, as the log stores it. */
 export interface PolicyVerdict {
@@ -12,6 +37,8 @@ export interface PolicyVerdict {
   decision: DecisionKind
   rule?: string
   reason?: string
+  /** Who may approve, if it asks. */
+  approvers?: Approvers
   /** Recorded only. */
   shadow?: true
   /** The policy threw, timed out or returned an invalid decision. */
@@ -58,4 +85,72 @@ export function createDenial(call: Decided): ToolResult {
     content: [`Not executed: ${why}`, ...new Set(reasons)].join(' '),
     durationMs: 0,
   }
+}
+
+/** A question, with the people who may answer it and their approvals so far. */
+interface Question {
+  /** Each must be met. Absent: anyone may approve. */
+  approvers?: readonly Approvers[]
+  approvals?: readonly Approval[] | undefined
+}
+
+/** The terms of a call's question: those of the agent, and of each policy that asks. */
+export function listApprovers(call: Decided, ofAgent: readonly Approvers[] = []): readonly Approvers[] {
+  const ofPolicies = listEnforced(call).flatMap(({ decision, approvers }) =>
+    decision === 'ask' && approvers ? [approvers] : [],
+  )
+  return [...ofAgent, ...ofPolicies]
+}
+
+type Requesters = readonly Principal[] | undefined
+
+/** Whether a person may approve. Conditions on people need a known person, and known requesters. */
+function mayApprove(terms: Approvers, by: Principal | undefined, requesters: Requesters): boolean {
+  const { ids, roles, count = 1, notRequester } = terms
+  if (by === undefined) return ids === undefined && roles === undefined && count === 1 && !notRequester
+  if (notRequester && (requesters === undefined || requesters.some(({ id }) => id === by.id))) return false
+  return isNamed(terms, by)
+}
+
+function isNamed({ ids, roles }: Pick<Approvers, 'ids' | 'roles'>, by: Principal): boolean {
+  if (ids === undefined && roles === undefined) return true
+  return ids?.includes(by.id) === true || by.roles?.some((role) => roles?.includes(role)) === true
+}
+
+/** Whether all terms are met. The approvals are of different people. */
+export function isApproved({ approvers = [], approvals = [] }: Question, requesters: Requesters): boolean {
+  if (approvals.length === 0) return false
+  return approvers.every(
+    (terms) => approvals.filter(({ by }) => mayApprove(terms, by, requesters)).length >= (terms.count ?? 1),
+  )
+}
+
+/** An edit voids earlier approvals, so it must meet all terms alone. */
+export function addApproval(
+  { approvals = [] }: Question,
+  approval: Approval,
+  isEdit: boolean,
+): readonly Approval[] {
+  return isEdit ? [approval] : [...approvals, approval]
+}
+
+/** Why an answer does not count, or null. Whoever may approve may reject, and so may a requester. */
+export function findAnswerFault(
+  question: Question,
+  { type, by, isEdit }: { type: 'APPROVE' | 'REJECT'; by: Principal | undefined; isEdit: boolean },
+  requesters: Requesters,
+): 'not_an_approver' | 'already_answered' | 'needs_others' | null {
+  const { approvers = [], approvals = [] } = question
+  if (approvers.length === 0) return null
+  if (type === 'REJECT') {
+    const mayReject = (terms: Approvers): boolean =>
+      mayApprove({ ...terms, notRequester: false, count: 1 }, by, requesters)
+    return approvers.some(mayReject) ? null : 'not_an_approver'
+  }
+  if (!approvers.some((terms) => mayApprove(terms, by, requesters))) return 'not_an_approver'
+  if (isEdit)
+    return isApproved({ approvers, approvals: [{ at: 0, ...(by && { by }) }] }, requesters)
+      ? null
+      : 'needs_others'
+  return by && approvals.some((one) => one.by?.id === by.id) ? 'already_answered' : null
 }

@@ -1,6 +1,6 @@
 import { digest, fingerprintCall } from '../../guards/lib/fingerprint.js'
 import type { CallFact, ChildOutcome } from '../../guards/types.js'
-import { isDenied, type PolicyVerdict } from './approvals.js'
+import type { Approval, PolicyVerdict } from './approvals.js'
 import type { Json, JsonObject } from './json.js'
 import type { MediaPart } from './messages.js'
 import type { Principal } from './principal.js'
@@ -90,6 +90,8 @@ export interface BatchCall {
   approved?: true
   /** The decisions of policies. Absent if none was asked. */
   decisions?: PolicyVerdict[]
+  /** Approvals so far. Absent: none. */
+  approvals?: readonly Approval[]
   /** New arguments that no policy has decided yet. The call does not run. */
   undecided?: true
   /** A client tool that waits for approval. */
@@ -152,10 +154,10 @@ export interface ToolTraits {
   delegate?: true
 }
 
-/** Whether a call needs no answer, its arguments are cleared, and its policies allow it. */
+/** Whether a call needs no answer, and its arguments are cleared and decided. Denied calls have a result. */
 export function isRunnable(call: BatchCall): boolean {
   const { needs, result, unscreenedArguments, undecided } = call
-  return result === undefined && needs === 'nobody' && !unscreenedArguments && !undecided && !isDenied(call)
+  return result === undefined && needs === 'nobody' && !unscreenedArguments && !undecided
 }
 
 /** Whether a call of this tool loads it instead of running it. */
@@ -193,7 +195,7 @@ export type ChildQuestion = PendingCall & { answer?: ChildAnswer; fromTool?: tru
 
 /** Plain JSON, kept until the sub-agent resumes. */
 export type ChildAnswer = { by?: Principal } & (
-  | { type: 'approve'; arguments?: string; why?: string }
+  | { type: 'approve'; arguments?: string; why?: string; others?: readonly Approval[] }
   | { type: 'reject'; why: string }
   | { type: 'output'; content: string; media?: MediaPart[]; isError?: boolean }
 )

@@ -3,7 +3,9 @@ import { canRetry } from '../../guards/retry.js'
 import { isAtStepCap as atStepCap } from '../../guards/call-caps.js'
 import { findEndingCall, findResumedTools, isInDoubt, isUnderWay } from './call-state.js'
 import { findBudgetWait, findLaterResume } from './actions/sleep.js'
+import { isApproved } from './approvals.js'
 import type { AgentContext } from './context.js'
+import { findQuestionTerms, findVoteFault, withApproval } from './votes.js'
 import {
   findChildUsage,
   findQuestion,
@@ -300,13 +302,21 @@ export const isLastResult = (scope: ConditionScope): boolean =>
   hasExactlyOne(scope.context.calls, (call) => call.started === true && call.result === undefined) &&
   isOpenCall(scope)
 
-export const awaitsApproval = (scope: ConditionScope): boolean => isOpenCallThatNeeds(scope, 'approval')
+export const awaitsApproval = (scope: ConditionScope): boolean =>
+  isOpenCallThatNeeds(scope, 'approval') && findVoteFault(scope.context, scope.event) === null
 export const awaitsOutput = (scope: ConditionScope): boolean => isOpenCallThatNeeds(scope, 'client')
 
+/** The answer decides the last open question. An approval may need others. */
 export const isLastApproval = (scope: ConditionScope): boolean =>
-  awaitsApproval(scope) && countMissingAnswers(scope, 'approval') === 1
+  awaitsApproval(scope) && countMissingAnswers(scope, 'approval') === 1 && decides(scope)
 export const isLastOutput = (scope: ConditionScope): boolean =>
   awaitsOutput(scope) && countMissingAnswers(scope, 'client') === 1
+
+function decides({ context, event }: ConditionScope): boolean {
+  if (event.type !== 'APPROVE') return true
+  const question = findQuestionTerms(context, event.callId)
+  return question === undefined || isApproved(withApproval(question, event), context.requesters)
+}
 
 function isOpenCallThatNeeds({ context, event }: ConditionScope, needs: string): boolean {
   if (!('callId' in event)) return false

@@ -3,6 +3,7 @@ import type { GuardrailsState } from '../../guards/state.js'
 import type { ResponseKind } from '../../guards/completion.js'
 import type { AgentConfig } from './config.js'
 import type { Fit } from './fit.js'
+import type { Approvers } from './approvals.js'
 import type { Principal } from './principal.js'
 import { type Message, type RetrievedSnippet, type UserMessage, parseMessageNumber } from './messages.js'
 import type { AgentState, Reason, RunFailure, TurnEnd } from './run-result.js'
@@ -78,6 +79,8 @@ export interface AgentInput extends Omit<SessionState, 'fit'>, Partial<Pick<Sess
   speaker?: string
   /** The authors of the input and, for a sub-agent, of the words of its parents. Absent: unknown. */
   requesters?: readonly Principal[]
+  /** Who may approve calls, by the agent and the agents above it. Absent: anyone. */
+  approvers?: readonly Approvers[]
 }
 
 /** The verdict of a guard; the chart decides what follows. */
@@ -118,6 +121,8 @@ export interface AgentContext {
   /** See `SessionState`. */
   turnEnds?: readonly TurnEnd[]
   refusals?: readonly Refusal[]
+  /** See `AgentInput`. */
+  approvers?: readonly Approvers[]
   /** The authors of the run's words: its input, replies and steering. Absent: unknown. */
   requesters?: readonly Principal[]
   /** User messages that are not in the transcript yet. Read at the start and after each reply. */
@@ -209,6 +214,7 @@ export function createContext(input: AgentInput): AgentContext {
     ...(input.turnEnds && { turnEnds: input.turnEnds }),
     ...(input.refusals && { refusals: input.refusals }),
     ...(input.requesters && { requesters: input.requesters }),
+    ...(input.approvers && { approvers: input.approvers }),
     inbox: input.input,
     retrieved: null,
     steering: [],
@@ -292,6 +298,7 @@ export function patchContext(context: AgentContext, patch: Partial<AgentContext>
   if (context.terms) copy.terms = context.terms
   if (context.turnEnds) copy.turnEnds = context.turnEnds
   if (context.refusals) copy.refusals = context.refusals
+  if (context.approvers) copy.approvers = context.approvers
   if (context.requesters) copy.requesters = context.requesters
   if (context.resends) copy.resends = context.resends
   return Object.assign(copy, patch)

@@ -1,3 +1,4 @@
+import type { Approval, Approvers } from './approvals.js'
 import type { GuardName } from '../../guards/roster.js'
 import type { Message } from './messages.js'
 import type { Usage } from './usage.js'
@@ -205,6 +206,10 @@ interface UnansweredCallBase {
   messageId?: string
   /** Why a policy asks for approval. */
   reason?: string
+  /** Who may approve. Each of the terms must be met. Absent: anyone may. */
+  approvers?: readonly Approvers[]
+  /** The approvals so far, if more than one person must approve. */
+  approvals?: readonly Approval[]
   /** Running when the process died, so it may have had its effect. */
   interrupted?: true
   /** The provider runs it, so it can be approved or rejected but not edited. */

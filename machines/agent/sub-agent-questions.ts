@@ -1,4 +1,5 @@
 import { isTerminalChild } from '../../guards/terminal-delegation.js'
+import type { Approval } from './approvals.js'
 import type { AgentContext } from './context.js'
 import type { AgentMachineEvent } from './machine-events.js'
 import type { PendingCall } from './run-result.js'
@@ -67,6 +68,22 @@ export function withAnswer(
     const questions = (call.questions ?? []).map((one) => (one === found.question ? { ...one, answer } : one))
     const isAnswered = questions.every((one) => one.answer !== undefined)
     return { ...call, questions, ...(isAnswered && { needs: 'nobody' as const }) }
+  })
+}
+
+/** The calls with the approvals of one question, which needs more of them. */
+export function withVote(
+  calls: readonly BatchCall[],
+  callId: string,
+  approvals: readonly Approval[],
+): BatchCall[] {
+  const asked = findQuestion(calls, callId)
+  return calls.map((call) => {
+    if (call.id === callId) return { ...call, approvals }
+    if (call !== asked?.call) return call
+    const questions =
+      call.questions?.map((one) => (one === asked.question ? { ...one, approvals } : one)) ?? []
+    return { ...call, questions }
   })
 }
 

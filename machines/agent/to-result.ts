@@ -1,4 +1,4 @@
-import { getAskReason } from './approvals.js'
+import { getAskReason, listApprovers } from './approvals.js'
 import type { AgentContext } from './context.js'
 import { getAskingMessageId, isAnsweredBy, listOpenQuestions, toQuestionId } from './sub-agent-questions.js'
 import type { PendingCall, RunInProgress, RunResult } from './run-result.js'
@@ -75,11 +75,20 @@ function listQuestionsOfCall(context: AgentContext, call: BatchCall): PendingCal
   if (needs === 'child')
     return listOpenQuestions(call).map((question) => toParentQuestion(context, call, question))
   const fingerprint = getCallFingerprint(call)
-  const reason = needs === 'approval' ? getAskReason(call) : {}
+  const reason = needs === 'approval' ? { ...getAskReason(call), ...getApprovalTerms(context, call) } : {}
   const marks = { ...(interrupted && { interrupted }), ...(hosted && { hosted }), ...reason }
   return [
     { callId, name, arguments: text, needs, fingerprint, messageId: getAskingMessageId(context), ...marks },
   ]
+}
+
+/** Who may approve a call, and who has. Empty if anyone may. */
+export function getApprovalTerms(
+  { approvers: ofAgent }: Pick<AgentContext, 'approvers'>,
+  { approvals, ...call }: BatchCall,
+): Pick<PendingCall, 'approvers' | 'approvals'> {
+  const approvers = listApprovers(call, ofAgent)
+  return { ...(approvers.length > 0 && { approvers }), ...(approvals && { approvals }) }
 }
 
 /** A question of a sub-agent or of the call's tool, with its ids in this run. */

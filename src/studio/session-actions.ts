@@ -188,7 +188,7 @@ export class SessionActions {
       case 'approve':
       case 'reject':
       case 'tool_output':
-        checkAnswer(context, toSessionMessage(answer) as AnswerMessage)
+        checkAnswer(context, this.#toMessage(answer) as AnswerMessage)
         return
       case 'reply':
         if (context?.state === 'WAITING_FOR_INPUT' && context.reason === 'message') return

@@ -395,20 +395,18 @@ export class ChatService {
       : createFinishedSubscription(toTurn(context))
   }
 
-  async #answerCalls(sessionId: string, answers: PageAnswers, caller: Caller): Promise<Subscription> {
+  async #answerCalls(sessionId: string, given: PageAnswers, caller: Caller): Promise<Subscription> {
+    const answers = { ...given, answers: given.answers.map((answer) => ({ ...answer, by: caller.by })) }
     const live = this.#runs.get(sessionId)
     if (live) {
-      applyAnswers(live.run, checkAnswers(findContext(live.run), answers), caller)
+      applyAnswers(live.run, checkAnswers(findContext(live.run), answers))
       return subscribeFromNow(live)
     }
     const stored = await this.#sessions.readStored(sessionId)
     const newAnswers = checkAnswers(stored?.context, answers)
     if (stored === null || !(await this.#sessions.canUseInbox(sessionId)))
       return this.#answerHere(sessionId, newAnswers, caller)
-    await this.#sessions.sendAnswers(
-      sessionId,
-      newAnswers.map((answer) => ({ ...answer, by: caller.by })),
-    )
+    await this.#sessions.sendAnswers(sessionId, newAnswers)
     return this.#resumeAnswered(sessionId, { stored, answers: newAnswers }, caller)
   }
 
@@ -421,7 +419,7 @@ export class ChatService {
     const run = await this.#sessions.resumeWhenReleased(sessionId, caller)
     const resumed = this.#runs.follow(run, findTurn(run), caller)
     try {
-      applyAnswers(run, answers, caller)
+      applyAnswers(run, answers)
     } finally {
       this.#runs.removeAtRest(resumed)
     }
@@ -485,8 +483,8 @@ export class ChatService {
   }
 }
 
-function applyAnswers(run: AnyRun, answers: readonly AnswerMessage[], { by }: Caller): void {
-  for (const answer of answers) applyMessage(run, { ...answer, by })
+function applyAnswers(run: AnyRun, answers: readonly AnswerMessage[]): void {
+  for (const answer of answers) applyMessage(run, answer)
 }
 
 function isAnswerOf(live: LiveRun, messageId: string): boolean {

@@ -44,6 +44,7 @@ const statusByCode: Readonly<Record<string, number>> = {
   unknown_client: 400,
   unauthorized: 401,
   forbidden: 403,
+  not_an_approver: 403,
   not_found: 404,
   unknown_session: 404,
   unknown_message: 404,

@@ -167,6 +167,7 @@ const rowOfAgentOption: Rows<Exclude<keyof AgentOptions, keyof AgentConfigInput>
   telemetry: 'exit: spans',
   store: 'other: a store that answers later',
   policy: 'no: the app’s own words',
+  approvals: 'no: the app’s own words',
   shields: 'other: harmless shields everywhere',
   memory: 'no: no shield withholds what memory finds',
   tokenizer: 'other: a window to fit',

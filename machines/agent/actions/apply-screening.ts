@@ -9,7 +9,8 @@ import {
   formatMessageId,
   getStepId,
 } from '../messages.js'
-import { createDenial, findStrictest, isDenied } from '../approvals.js'
+import type { AgentContext } from '../context.js'
+import { createDenial, findStrictest, isApproved, isDenied, listApprovers } from '../approvals.js'
 import type { BatchCall } from '../batch-calls.js'
 import { announceDecisions } from './judge-batch.js'
 import {
@@ -175,7 +176,7 @@ export const applyCallScreening = toAction((context, event, emit) => {
     if (screening === undefined) return call
     const looked = { ...toScreenedCall(call, screening), unscreenedArguments: true as const }
     if (looked.result !== undefined) return looked
-    if (screening.action !== 'block') return decideAgain(looked, screening, getEventTime(event))
+    if (screening.action !== 'block') return decideAgain(looked, screening, context, getEventTime(event))
     const why = screening.message ?? refusedCallText
     const content = call.edited ? `${refusedEditText}: ${why}` : why
     return {
@@ -202,13 +203,21 @@ export const applyCallScreening = toAction((context, event, emit) => {
 })
 
 /** Policies decide changed arguments again. Without a decision the call is denied. */
-function decideAgain(call: BatchCall, { action, decisions }: CallScreening, now: number): BatchCall {
+function decideAgain(
+  call: BatchCall,
+  { action, decisions }: CallScreening,
+  context: AgentContext,
+  now: number,
+): BatchCall {
   if (!call.undecided && !(call.decisions && action === 'redact')) return call
   const decided = { ...call, decisions: decisions ?? [missingDecision] }
   if (isDenied(decided)) return { ...decided, result: createDenial(decided), settledAt: now }
-  const asks = findStrictest(decided) === 'ask' && !call.approved && call.needs !== 'approval'
+  const terms = { approvers: listApprovers(decided, context.approvers), approvals: call.approvals }
+  const isEnough = call.approved && (terms.approvers.length === 0 || isApproved(terms, context.requesters))
+  const asks = findStrictest(decided) === 'ask' && !isEnough && call.needs !== 'approval'
   if (!asks) return decided
-  return { ...decided, needs: 'approval', ...(call.needs === 'client' && { client: true as const }) }
+  const { approved: _approved, ...open } = decided
+  return { ...open, needs: 'approval', ...(call.needs === 'client' && { client: true as const }) }
 }
 
 const missingDecision = {

@@ -2,7 +2,9 @@ import { extendObject } from '../../../guards/lib/json.js'
 import type { AgentContext } from '../context.js'
 import { toAction } from '../update-action.js'
 import { getEventTime } from '../machine-events.js'
-import { isChildPaused, withAnswer } from '../sub-agent-questions.js'
+import { isChildPaused, withAnswer, withVote } from '../sub-agent-questions.js'
+import { isApproved } from '../approvals.js'
+import { findQuestionTerms, withApproval } from '../votes.js'
 import type { Principal } from '../principal.js'
 import { isInDoubt, findResumedTools } from '../call-state.js'
 import { listRequests } from '../to-result.js'
@@ -46,7 +48,7 @@ export const closeInterruptedCalls = toAction((context, event, emit) => {
   return {
     calls: context.calls.map((call) => {
       if (!inDoubt.includes(call)) return call
-      const { started: _started, ...waiting } = call
+      const { started: _started, approvals: _approvals, approved: _approved, ...waiting } = call
       return {
         ...waiting,
         needs: 'approval' as const,
@@ -149,7 +151,15 @@ export const approve = toAction((context, event, emit) => {
     ...(why !== undefined && { why }),
     ...pickSender(event),
   }
-  const answered = withAnswer(context.calls, event.callId, answer)
+  const terms = findQuestionTerms(context, event.callId)
+  const voted = terms && withApproval(terms, event)
+  const isEnough = voted === undefined || isApproved(voted, context.requesters)
+  if (!isEnough) return { calls: withVote(context.calls, event.callId, voted.approvals) }
+  const others = voted?.approvals.slice(0, -1) ?? []
+  const answered = withAnswer(context.calls, event.callId, {
+    ...answer,
+    ...(others.length > 0 && { others }),
+  })
   if (answered) return { calls: answered }
   const asked = edited !== undefined ? context.calls.find(({ id }) => id === event.callId) : undefined
   if (asked?.hosted && edited !== asked.arguments) {
@@ -162,7 +172,9 @@ export const approve = toAction((context, event, emit) => {
   return {
     calls: context.calls.map((call) => {
       if (call.id !== event.callId || call.needs !== 'approval' || call.result !== undefined) return call
-      const { client, ...asked } = call
+      const { client, approvals: _approvals, ...open } = call
+      const kept = terms?.approvers && voted && { approvals: voted.approvals }
+      const asked = { ...open, ...kept }
       const free = { needs: client ? ('client' as const) : ('nobody' as const), approved: true as const }
       if (edited === undefined) return { ...asked, ...free }
       // Earlier questions about the arguments no longer apply.

@@ -10,6 +10,7 @@ import type { ModelProvider, Sampling, ToolChoice } from '../models/provider.js'
 import type { ForkOptions } from '../sessions/fork-edit.js'
 import type { Receipt, SessionMessage } from '../sessions/inbox/session-message.js'
 import type { SessionSnapshot } from '../sessions/replay-session.js'
+import type { Approvers } from '../../../machines/agent/approvals.js'
 import type { Policy } from '../tools/policy.js'
 import type { ShieldsOptions } from '../shields/shield-set.js'
 import type { SentBy } from '../sessions/principal.js'
@@ -80,6 +81,8 @@ export interface AgentOptions<
   output?: Schema | OutputOptions<Schema>
   /** Decides which calls run, ask for approval, or are denied. The strictest decision counts. See docs/approvals.md. */
   policy?: Policy | readonly Policy[]
+  /** Who may approve the calls of this agent and its sub-agents. Default: anyone. See docs/approvals.md. */
+  approvals?: { approvers: Approvers }
   /** Custom guards from `defineGuard`, in addition to the built-in ones. */
   guards?: readonly UserGuard[]
   /**

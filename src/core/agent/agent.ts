@@ -34,6 +34,7 @@ import { Run } from '../run/run.js'
 import type { RunOrigin, RunParts } from '../run/run-parts.js'
 import type { Principal } from '../../../machines/agent/principal.js'
 import { toRequesters } from '../sessions/principal.js'
+import { UsageError } from '../base/errors.js'
 import { createSession, Session } from '../sessions/session.js'
 import { withAttachments, readParts, checkResumeOptions, checkRunOptions, checkModels } from './read-parts.js'
 import type { Agent, AgentOptions, RunOptions } from './agent-options.js'
@@ -285,6 +286,8 @@ class RunInputs {
     tools.team?.check(this.#parts, { isBegun: true })
     const speaker = findSpeaker(state.messages)
     if (isLostSpeaker(tools, speaker)) throw lostSpeakerError(speaker)
+    const approvers = [...(binding.approversAbove ?? []), ...(this.#parts.approvers ?? [])]
+    if (!requesters && approvers.some(({ notRequester }) => notRequester)) throw missingRequesterError()
     const bound: AgentInput = {
       now: clock.now(),
       runId,
@@ -299,6 +302,7 @@ class RunInputs {
       input,
       ...(speaker !== null && { speaker }),
       ...(requesters && requesters.length > 0 && { requesters }),
+      ...(approvers.length > 0 && { approvers }),
     }
     this.bindings.set(bound, binding)
     return bound
@@ -383,4 +387,12 @@ function createInternals(
       (await loadStored()).beginQueuedRun(getStoredRuns(internals), id, options),
   }
   return internals
+}
+
+function missingRequesterError(): UsageError {
+  return new UsageError(
+    'invalid_input',
+    "approvals.approvers.notRequester compares approvers with the author of the input: start the run with by, such as { by: 'ann' }.",
+    'by',
+  )
 }

@@ -9,7 +9,7 @@ import { checkMemory } from '../memory/retriever.js'
 import { createShieldSet } from '../shields/shield-set.js'
 import type { ModelProvider } from '../models/provider.js'
 import { createStructuredOutput } from '../structured/structured-output.js'
-import { checkPolicies } from '../tools/policy.js'
+import { checkApprovals, checkPolicies } from '../tools/policy.js'
 import { createToolSet } from '../tools/tool-set.js'
 import { checkInterpreter } from '../interpreter/table-transition.js'
 import { createPriceBook } from '../prices/price-book.js'
@@ -41,6 +41,7 @@ const optionNames = [
   'store',
   'tokenizer',
   'policy',
+  'approvals',
   'shields',
   'memory',
   'output',
@@ -69,6 +70,7 @@ export function readParts(options: AgentOptions | null | undefined): AgentParts 
     store: _store,
     tokenizer,
     policy,
+    approvals,
     shields,
     memory,
     output,
@@ -108,6 +110,7 @@ export function readParts(options: AgentOptions | null | undefined): AgentParts 
     guards: checkGuards(guards ?? []),
     ...(stopWhen && { stopWhen }),
     ...(policy !== undefined && { policies: checkPolicies(policy) }),
+    ...(approvals !== undefined && { approvers: checkApprovals(approvals) }),
     shields: createShieldSet(shields),
     memory: checkMemory(memory),
     sampling: requestOptions.sampling ?? {},

@@ -159,6 +159,7 @@ export class SubAgentBatch {
       countCached: config.budget.countCached,
       askFirst: context.terms?.askFirst,
       requesters: context.requesters,
+      approversAbove: context.approvers,
       policiesAbove: getPoliciesBelow(this.#parts, runtime, tool.name),
       prices: runtime.prices,
       budgets: hasSharedBudgets(this.#parts, runtime)

@@ -1,3 +1,4 @@
+import type { Approvers } from '../../../machines/agent/approvals.js'
 import type { JsonObject } from '../../../machines/agent/json.js'
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import { type BudgetsOption, checkBudgetList, type SharedBudget } from '../budgets/shared-budget.js'
@@ -51,6 +52,8 @@ export interface AgentParts {
   shields: ShieldSet
   /** Its policies. After a handoff, also those of the first agent. Absent: none. */
   policies?: readonly Policy[]
+  /** Who may approve its calls. Absent: anyone. */
+  approvers?: readonly Approvers[]
   /** Asked about each user message. */
   memory: Retriever | undefined
   config: AgentConfig

@@ -167,6 +167,7 @@ function answerQuestion(run: DelegateRun, { callId, fingerprint, answer: given }
   const options = { fingerprint, by: given?.by }
   switch (given?.type) {
     case 'approve':
+      for (const { by, why } of given.others ?? []) run.approve(callId, undefined, { fingerprint, by, why })
       return run.approve(
         callId,
         given.arguments === undefined ? undefined : parseJsonOr(given.arguments, given.arguments),

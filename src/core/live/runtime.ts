@@ -1,6 +1,7 @@
 import type { ActorScope, AnyActorRef, AnyEventObject } from 'xstate'
 import { extendObject } from '../../../guards/lib/json.js'
 import type { AgentEvent, EmittedEvent } from '../../../machines/agent/announcements.js'
+import type { Approvers } from '../../../machines/agent/approvals.js'
 import type { AgentContext, AgentInput } from '../../../machines/agent/context.js'
 import type { AgentMachineEvent } from '../../../machines/agent/machine-events.js'
 import { isRequest, listAnswerableCalls, listRequests } from '../../../machines/agent/to-result.js'
@@ -48,6 +49,8 @@ export interface Binding {
   tags?: () => Readonly<Record<string, string>>
   /** For a sub-agent, the policies of the parent run and the names of the sub-agents that lead to it. */
   policiesAbove?: PoliciesAbove | undefined
+  /** For a sub-agent, who may approve calls of the parent run. */
+  approversAbove?: readonly Approvers[] | undefined
   /** What telemetry has left in the log. */
   link?: string | null
   /** For a sub-agent, the telemetry of the parent run. */

@@ -1,3 +1,4 @@
+import { findAnswerFault } from '../../../machines/agent/approvals.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { UnansweredCall, PendingCall } from '../../../machines/agent/run-result.js'
 import type { Principal } from '../../../machines/agent/principal.js'
@@ -142,7 +143,37 @@ export function checkMessageFits(event: ControlEvent, run: ReceivingRun, session
     throw notWaitingError(sessionId, `is ${state}, and no pause has been asked for`)
   if (event.type === 'REPLY' && !run.matches({ WAITING_FOR_INPUT: 'message' }))
     throw notWaitingError(sessionId, `is ${state}, and waits for no message`)
-  if (event.type in answerNeeds) getAskedCall(event as Answer, run)
+  if (!(event.type in answerNeeds)) return
+  const asked = getAskedCall(event as Answer, run)
+  if (event.type === 'APPROVE' || event.type === 'REJECT') checkVote(run.context, asked, event)
+}
+
+/**
+ * Checks whether the sender may decide the call.
+ * @throws {UsageError} `not_an_approver`, `already_answered` for a second approval of one person
+ */
+export function checkVote(
+  context: AgentContext | undefined,
+  { callId, approvers, approvals }: PendingCall,
+  vote: { type: 'APPROVE' | 'REJECT'; by?: Principal; arguments?: unknown },
+): void {
+  const { type, by } = vote
+  const question = { ...(approvers && { approvers }), approvals }
+  const isEdit = vote.arguments !== undefined
+  const fault = findAnswerFault(question, { type, by, isEdit }, context?.requesters)
+  if (fault === null) return
+  const who = by === undefined ? 'A sender without by' : `'${by.id}'`
+  if (fault === 'already_answered')
+    throw new UsageError(
+      fault,
+      `${who} has approved call '${callId}' already. It needs other people.`,
+      callId,
+    )
+  const why =
+    fault === 'needs_others'
+      ? `${who} may not edit the arguments of call '${callId}', because it needs several people. Reject it with a reason instead.`
+      : `${who} may not decide call '${callId}'. Its approvers are ${JSON.stringify(approvers)}.`
+  throw new UsageError('not_an_approver', why, callId)
 }
 
 /** Whether the run is paused, or has a pending pause that can be withdrawn. */

@@ -2,7 +2,8 @@ import type { AgentContext } from '../../../machines/agent/context.js'
 import type { PendingCall } from '../../../machines/agent/run-result.js'
 import { readElicitationAnswer } from '../sessions/elicitation-answer.js'
 import type { AnswerMessage, SessionMessage } from '../sessions/inbox/session-message.js'
-import { getAwaitedCall, toOutputValue } from './answer-events.js'
+import { readSender } from '../sessions/principal.js'
+import { checkVote, getAwaitedCall, toOutputValue } from './answer-events.js'
 import type { Run } from './run.js'
 
 /** The methods that messages call. */
@@ -38,11 +39,15 @@ export function applyMessage(run: MessageTarget, message: RunMessage): void {
 
 /**
  * The call that an answer refers to. Nothing changes.
- * @throws {UsageError} `unknown_call`, `already_answered`, `stale_answer`, `invalid_answer`
+ * @throws {UsageError} `unknown_call`, `already_answered`, `stale_answer`, `invalid_answer`, `not_an_approver`
  */
 export function checkAnswer(context: AgentContext | undefined, answer: AnswerMessage): PendingCall {
   const isOutput = answer.type === 'toolOutput'
   const asked = getAwaitedCall(context, answer.callId, isOutput ? 'client' : 'approval', answer)
-  if (asked.elicitation && isOutput) readElicitationAnswer(asked.elicitation, answer.value)
+  if (!isOutput) {
+    const type = answer.type === 'approve' ? 'APPROVE' : 'REJECT'
+    const edited = answer.type === 'approve' ? { arguments: answer.editedInput } : {}
+    checkVote(context, asked, { type, ...edited, ...readSender(answer, answer.type) })
+  } else if (asked.elicitation) readElicitationAnswer(asked.elicitation, answer.value)
   return asked
 }

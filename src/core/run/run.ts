@@ -20,6 +20,7 @@ import {
   type CallReference,
   type EditOf,
   type ResumeTime,
+  checkVote,
   getAwaitedCall,
   parseAnswerTarget,
   parseEditedArguments,
@@ -238,7 +239,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
    * asynchronous schema, the refusal is a `warning` (`answer_refused`).
    *
    * @example for (const call of result.pending ?? []) if (call.needs === 'approval') run.approve(call)
-   * @throws {UsageError} `unknown_call`, `already_answered`, `stale_answer`, `invalid_input`
+   * @throws {UsageError} `unknown_call`, `already_answered`, `stale_answer`, `invalid_input`, `not_an_approver`
    */
   approve<Call extends CallReference>(
     call: Call,
@@ -249,6 +250,8 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     const { callId, fingerprint } = asked
     const why = options?.why === undefined ? {} : { why: options.why }
     const event: ApproveEvent = { type: 'APPROVE', callId, fingerprint, ...why, ...sent }
+    const vote = editedInput === undefined ? event : { ...event, arguments: '' }
+    checkVote(this.#actor.forecast?.context, asked, vote)
     if (editedInput === undefined) return this.#send(event)
     const { text, problem } = parseEditedArguments(editedInput, asked, this.#tools(this.#context?.speaker))
     const edit = { ...event, arguments: text }
@@ -263,7 +266,9 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   reject(call: CallReference, why = '', options?: AnswerOptions): void {
     const { asked, ...sent } = this.#getAwaitedCall(call, 'approval', options)
     const { callId, fingerprint } = asked
-    this.#send({ type: 'REJECT', callId, why, fingerprint, ...sent })
+    const event = { type: 'REJECT' as const, callId, why, fingerprint, ...sent }
+    checkVote(this.#actor.forecast?.context, asked, event)
+    this.#send(event)
   }
 
   /**

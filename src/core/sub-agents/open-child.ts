@@ -94,7 +94,7 @@ export async function runChild(
 
 /** Opens a new run of a sub-agent, or continues the run in its log. Null if it was in progress before and has no log. */
 export async function openChild(host: ChildHost, errand: DelegateRequest): Promise<Run | null> {
-  const { store, context, depth, maxDepth, isBegun, above, budgets, policiesAbove } = errand
+  const { store, context, depth, maxDepth, isBegun, above, budgets, policiesAbove, approversAbove } = errand
   const prices = inheritPrices(host.parts.prices, errand.prices)
   const binding: Binding = {
     context,
@@ -105,6 +105,7 @@ export async function openChild(host: ChildHost, errand: DelegateRequest): Promi
     ...(store && { store }),
     ...(budgets && { budgetsAbove: budgets }),
     ...(policiesAbove && { policiesAbove }),
+    ...(approversAbove && { approversAbove }),
   }
   const runId = createId()
   if (!store) {

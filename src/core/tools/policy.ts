@@ -1,6 +1,7 @@
-import type { DecisionKind, PolicyVerdict } from '../../../machines/agent/approvals.js'
+import type { Approvers, DecisionKind, PolicyVerdict } from '../../../machines/agent/approvals.js'
 import type { Principal } from '../../../machines/agent/principal.js'
 import { attachSignal, CallAbort, onAbort, runWithTimeout } from '../base/abort.js'
+import { parsePrincipal } from '../sessions/principal.js'
 import type { Clock } from '../base/clock.js'
 import { ConfigError } from '../base/errors.js'
 import { isObject, maxWaitMs } from '../base/values.js'
@@ -44,6 +45,8 @@ export type PolicyDecision =
       rule?: string
       /** Cut to 1,000 characters. */
       reason?: string
+      /** Who may approve, if it asks. */
+      approvers?: Approvers
     }
 
 /**
@@ -101,15 +104,48 @@ export function checkPolicies(given: unknown): readonly Policy[] {
   return policies as Policy[]
 }
 
+/** Terms that somebody can meet. Null for anything else. */
+export function parseApprovers(given: unknown): Approvers | null {
+  const { ids, roles, count = 1, notRequester = false, ...others } = isObject(given) ? given : { count: null }
+  const isNames = (value: unknown): value is string[] | undefined =>
+    value === undefined ||
+    (Array.isArray(value) && value.length > 0 && value.every((name) => parsePrincipal(name) !== null))
+  if (!isNames(ids) || !isNames(roles) || typeof notRequester !== 'boolean' || Object.keys(others).length > 0)
+    return null
+  if (!Number.isSafeInteger(count) || Number(count) < 1 || Number(count) > 100) return null
+  if (ids && !roles && Number(count) > new Set(ids).size) return null
+  return {
+    ...(ids && { ids: [...ids] }),
+    ...(roles && { roles: [...roles] }),
+    ...(count !== 1 && { count: Number(count) }),
+    ...(notRequester && { notRequester }),
+  }
+}
+
+/** @throws {ConfigError} `invalid_config` */
+export function checkApprovals(given: unknown): readonly Approvers[] {
+  const { approvers, ...others } = isObject(given) ? given : { approvers: null }
+  const terms = parseApprovers(approvers)
+  if (terms !== null && Object.keys(others).length === 0) return [terms]
+  throw new ConfigError(
+    'invalid_config',
+    'approvals must be { approvers: { ids?, roles?, count?, notRequester? } }: lists of names, and a count that they can reach.',
+    'approvals',
+  )
+}
+
 /** A valid decision, as the log stores it. Null for anything else. */
 export function readDecision(given: unknown): Omit<PolicyVerdict, 'policy'> | null {
-  const { decision, rule, reason, ...others } = isObject(given) ? given : { decision: given }
+  const { decision, rule, reason, approvers, ...others } = isObject(given) ? given : { decision: given }
   const isText = (value: unknown): value is string | undefined =>
     value === undefined || typeof value === 'string'
   if (decision !== 'allow' && decision !== 'ask' && decision !== 'deny') return null
   if (!isText(rule) || !isText(reason) || Object.keys(others).length > 0) return null
+  const terms = approvers === undefined ? undefined : parseApprovers(approvers)
+  if (terms === null || (terms && decision !== 'ask')) return null
   return {
     decision,
+    ...(terms && { approvers: terms }),
     ...(rule !== undefined && { rule: rule.slice(0, 200) }),
     ...(reason !== undefined && { reason: reason.slice(0, 1000) }),
   }
@@ -137,7 +173,9 @@ export function askPolicies(
         try {
           const asked = { ...shared, ...call, arguments: await readArguments() }
           const said = readDecision(await decide(attachSignal(asked, abort)))
-          return said ? toVerdict(said) : fail('policy_invalid')
+          // Without a known requester, nobody could approve.
+          const isOpen = !said?.approvers?.notRequester || shared.requester !== undefined
+          return said && isOpen ? toVerdict(said) : fail('policy_invalid')
         } catch {
           return fail('policy_error')
         }

@@ -10,7 +10,7 @@ import { internalsByAgent } from '../../core/agent/agent-internals.js'
 import { whenAborted } from '../../core/base/abort.js'
 import { type Clock, systemClock, wait } from '../../core/base/clock.js'
 import { createId } from '../../core/base/platform.js'
-import { StatewrightError, UsageError } from '../../core/base/errors.js'
+import { describeError, StatewrightError, UsageError } from '../../core/base/errors.js'
 import { createSessionRunner, type SessionRunner } from '../../core/drive/driver.js'
 import type { RunSessionOptions } from '../../core/drive/drive-options.js'
 import { sendToSession } from '../../core/drive/host-functions.js'
@@ -215,7 +215,14 @@ export class TaskDesk {
       const read = readFormAnswer(question, given[question.key])
       if (read === 'left') left.add(question.key)
       else if ('fault' in read) faults.set(question.key, read.fault)
-      else isTold = (await this.#tell(session, { ...read.message, by: grant.by }, question)) || isTold
+      else {
+        try {
+          isTold = (await this.#tell(session, { ...read.message, by: grant.by }, question)) || isTold
+        } catch (error) {
+          if (!hasCode(error, 'not_an_approver')) throw error
+          faults.set(question.key, describeError(error))
+        }
+      }
     }
     /* oxlint-enable no-await-in-loop */
     if (isTold) void this.#work(session, grant)

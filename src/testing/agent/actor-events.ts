@@ -184,6 +184,32 @@ export function listAnswerEvents(context: AgentContext): Events {
   }
 }
 
+/** Answers of people who may approve, who may not, and of the requester. */
+export function listVotes(context: AgentContext): Events {
+  const callId =
+    listAnswerableCalls(context).find((call) => call.needs === 'approval' && call.approvers)?.callId ??
+    'nobody'
+  if (callId === 'nobody') return {}
+  const people = { bob: ['finance'], cyd: ['finance'], ann: ['finance'], eve: ['sales'] }
+  const votes = Object.entries(people).map(([id, roles]) => [
+    `approve as ${id}`,
+    stampEvent({ type: 'APPROVE', callId, by: { id, roles } }),
+  ])
+  const bob = { by: { id: 'bob', roles: people.bob } }
+  return {
+    ...Object.fromEntries(votes),
+    'approve an edit as bob': stampEvent({
+      type: 'APPROVE',
+      callId,
+      arguments: '{"n":2}',
+      ...bob,
+      ...(context.features.callShields && { withheld: true }),
+    }),
+    'reject as eve': stampEvent({ type: 'REJECT', callId, why: 'No.', by: { id: 'eve', roles: people.eve } }),
+    'reject as ann': stampEvent({ type: 'REJECT', callId, why: 'No.', by: { id: 'ann', roles: people.ann } }),
+  }
+}
+
 /** Answers to the open question of a tool, or to an earlier one. */
 export function listElicitationAnswers(context: AgentContext): Events {
   const open = listAnswerableCalls(context).find(({ needs }) => needs === 'elicitation')

@@ -96,6 +96,9 @@ const governed = createModelOutput({ calls: [['g', 'govern', 'approval']] })
 export const governedOutcomes = {
   text: modelOutcomes.text,
   'a call that a policy asks about': withDecisions(governed, [verdict('allow'), verdict('ask')]),
+  'a call that two people must approve': withDecisions(governed, [
+    verdict('ask', { approvers: { roles: ['finance'], count: 2, notRequester: true } }),
+  ]),
   'a call that only a shadow denies': withDecisions(governed, [
     verdict('ask'),
     verdict('deny', { shadow: true }),
@@ -120,6 +123,7 @@ export const governedOutcomes = {
 export const laterDecisions: Record<string, PolicyVerdict[] | undefined> = {
   allow: [verdict('allow')],
   ask: [verdict('ask')],
+  'ask two people': [verdict('ask', { approvers: { count: 2 } })],
   deny: [verdict('deny')],
   nothing: undefined,
 }

@@ -10,6 +10,7 @@ import { createDoneActorEvent, createErrorActorEvent } from '../explore-options.
 import {
   askingModel,
   listAnswerEvents,
+  listVotes,
   listElicitationAnswers,
   deferringModel,
   delegatingModel,
@@ -191,7 +192,7 @@ function listEvents(snapshot: SnapshotFrom<typeof agentMachine>): Events {
       ...(isRequesting && governedModel),
       ...listDecisionEvents(context),
       ...(isExecuting(value) && listToolEvents(context, ['ok'])),
-      ...(canAnswer(value) && listAnswerEvents(context)),
+      ...(canAnswer(value) && { ...listAnswerEvents(context), ...listVotes(context) }),
     }
   }
   if (isRefusing(context)) {

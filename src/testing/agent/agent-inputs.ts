@@ -153,10 +153,12 @@ export const agentInputs: Readonly<Record<string, AgentInput>> = {
   'with policies': {
     ...createInput({ ...noRetries, limits: { maxSteps: 2 } }),
     tools: { ...tools, govern: createTraits(false) },
+    requesters: [{ id: 'ann' }],
   },
   'with policies and shields': {
     ...createInput({ ...noRetries, limits: { maxSteps: 1 } }, { callShields: true }),
     tools: { ...tools, govern: createTraits(false) },
+    requesters: [{ id: 'ann' }],
   },
   'ending by a result': {
     ...createInput({ ...noRetries, limits: { maxSteps: 2, tokenBudget }, budget: { finishBatch: true } }),

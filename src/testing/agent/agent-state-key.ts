@@ -1,4 +1,4 @@
-import { findStrictest } from '../../../machines/agent/approvals.js'
+import { findStrictest, listApprovers } from '../../../machines/agent/approvals.js'
 import { expectArgument, objectRule } from '../../core/base/values.js'
 import type { SnapshotFrom } from 'xstate'
 import type { agentMachine } from '../../../machines/agent.machine.js'
@@ -64,7 +64,14 @@ export function serializeAgentState(snapshot: SnapshotFrom<typeof agentMachine>)
       call.started,
       call.unscreenedResult,
       call.unscreenedArguments,
-      call.decisions && [findStrictest(call), call.undecided, call.client, call.approved],
+      call.decisions && [
+        findStrictest(call),
+        listApprovers(call),
+        call.undecided,
+        call.client,
+        call.approved,
+        call.approvals?.map(({ by }) => by?.id),
+      ],
       call.unloaded,
       isInDoubt(context, call),
       call.wakeAt,

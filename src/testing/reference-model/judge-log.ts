@@ -5,6 +5,7 @@ import {
   type Verdict,
   begin,
   isEnd,
+  termsOf,
   type Call,
   isRest,
 } from '../../../spec/run.js'
@@ -113,12 +114,12 @@ export function readRun({ value, context }: Json, details?: Details): Run {
     plan: context.plan ?? null,
     steering: context.steering.length,
     loaded: context.loaded ?? [],
-    calls: context.calls.map(readCall),
+    calls: context.calls.map((call: Json) => readCall(call, context)),
     details: details?.read(context),
   } as Run
 }
 
-const readCall = ({ id, name, needs, questions, result, started, ...marks }: Json): Call => ({
+const readCall = ({ id, name, needs, questions, result, started, ...marks }: Json, setup: Json): Call => ({
   id,
   name,
   needs,
@@ -130,6 +131,8 @@ const readCall = ({ id, name, needs, questions, result, started, ...marks }: Jso
   client: marks.client === true,
   decided: marks.decisions !== undefined,
   approved: marks.approved === true,
+  terms: termsOf(setup, marks.decisions),
+  votes: marks.approvals ?? [],
   unscreened: marks.unscreenedResult === true,
   unloaded: marks.unloaded === true,
   kept: marks.handle !== undefined,

@@ -79,7 +79,18 @@ export interface Receipt {
 export type AnswerMessage = Extract<SessionMessage, { callId: string }>
 
 /** The keys of a pending call other than its id, because an answer may be made by spreading one. */
-const callKeys = ['messageId', 'name', 'arguments', 'needs', 'path', 'interrupted', 'hosted', 'reason']
+const callKeys = [
+  'messageId',
+  'name',
+  'arguments',
+  'needs',
+  'path',
+  'interrupted',
+  'hosted',
+  'reason',
+  'approvers',
+  'approvals',
+]
 
 const keysByType: Record<SessionMessage['type'], readonly string[]> = {
   cancel: ['why'],

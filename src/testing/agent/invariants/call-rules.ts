@@ -195,9 +195,28 @@ export const callRules: readonly AgentInvariant[] = [
       if (!isNew(call) && !(call.needs === 'client' && !call.undecided)) return false
       if (call.result !== undefined && !call.started) return false
       const strictest = findStrictest(call)
-      return call.undecided || strictest === 'deny' || (strictest === 'ask' && !call.approved)
+      return (
+        call.undecided ||
+        strictest === 'deny' ||
+        (strictest === 'ask' && !(call.approved && hasVotes(call, after.requesters)))
+      )
     })
     return wrong && `'${wrong.id}' runs, and its policies say ${findStrictest(wrong)}`
+  }),
+  createRule('policies decide changed arguments', ({ before, after, event }) => {
+    const wrong = after.calls.find((call) => {
+      const earlier = findCall(before?.calls, call.id)
+      if (!earlier?.decisions || call.result) return false
+      if (event.type === 'APPROVE' && event.callId === call.id && call.arguments !== earlier.arguments)
+        return !call.undecided || (call.approvals?.length ?? 1) !== 1
+      if (event.type === 'xstate.done.actor.callShields' && earlier.undecided) {
+        const screenings = event.output as readonly { callId: string; decisions?: unknown }[]
+        if (!screenings.find(({ callId }) => callId === call.id)?.decisions) return true
+      }
+      const isSame = call.arguments === earlier.arguments && !earlier.undecided
+      return !isSame && call.decisions === earlier.decisions && !call.undecided
+    })
+    return wrong && `the new arguments of '${wrong.id}' are not decided`
   }),
   createRule('an answer from a person or client applies to its call', (change) => {
     const { event, before } = change
@@ -209,6 +228,8 @@ export const callRules: readonly AgentInvariant[] = [
     if (now?.unscreenedResult) return announced && 'its result is announced before shields have reviewed it'
     switch (event.type) {
       case 'APPROVE':
+        if (now?.needs === 'approval')
+          return now.approvals?.length !== (call.approvals?.length ?? 0) + 1 && 'its approval is not counted'
         if (now?.needs !== (call.client ? 'client' : 'nobody')) return 'it is not approved'
         return event.arguments !== undefined && now.arguments !== event.arguments && 'the edit is lost'
       case 'REJECT':
@@ -341,4 +362,22 @@ function listPending(needs: PendingCall['needs'], context: AgentContext): string
 
 function isNewBatch(type: Change['event']['type']): boolean {
   return type === 'xstate.done.actor.model' || type === 'xstate.done.actor.conclusion'
+}
+
+/** Whether different people who may approve have done so. */
+function hasVotes(
+  { decisions = [], approvals = [] }: BatchCall,
+  requesters: AgentContext['requesters'] = [],
+): boolean {
+  return decisions.every(({ decision, shadow, approvers }) => {
+    if (decision !== 'ask' || shadow || !approvers) return true
+    const { ids = [], roles = [], count = 1, notRequester } = approvers
+    const people = new Map(approvals.flatMap(({ by }) => (by ? [[by.id, by] as const] : [])))
+    const suitable = [...people.values()].filter(
+      ({ id, roles: own = [] }) =>
+        !(notRequester && requesters.some((one) => one.id === id)) &&
+        (ids.length + roles.length === 0 || ids.includes(id) || roles.some((role) => own.includes(role))),
+    )
+    return suitable.length >= count
+  })
 }

@@ -1,0 +1,248 @@
+import fc from 'fast-check'
+import {
+  type Approvers,
+  createAgent,
+  memoryStore,
+  openaiChat,
+  type Policy,
+  type Principal,
+  type Run,
+} from '../../src/index.js'
+import { addApproval } from '../../machines/agent/approvals.js'
+import { aguiHandler } from '../../src/agui/index.js'
+import { chatHandler } from '../../src/ui/index.js'
+import { stage } from '../support/play.js'
+import { call, text, tool } from '../support/tools.js'
+
+const twoOfFinance: Approvers = { roles: ['finance'], count: 2, notRequester: true }
+const ask = (approvers: unknown): Policy =>
+  ({ id: 'p', decide: () => ({ decision: 'ask', approvers }) }) as unknown as Policy
+const finance = (id: string): Principal => ({ id, roles: ['finance'] })
+
+/** A run that asks about one call of `pay`. */
+async function asking(approvers: unknown, by: string | undefined = 'ann') {
+  const store = memoryStore()
+  const paid: unknown[] = []
+  const { agent } = await stage([call('pay', { n: 1 }), text('Paid.')], {
+    store,
+    tools: [tool('pay', (input) => void paid.push(input))],
+    policy: ask(approvers),
+  })
+  const run = agent.run('Pay.', { session: 's', ...(by !== undefined && { by }) })
+  const { pending = [] } = await run.result
+  return { agent, run: run as Run, store, paid, asked: pending[0]! }
+}
+
+const fault = (code: string) => expect.objectContaining({ code })
+
+describe('approvers', () => {
+  it('of a question: two people of finance, other than the requester', async () => {
+    const { agent, run, store, paid, asked } = await asking(twoOfFinance)
+    expect(asked.approvers).toEqual([twoOfFinance])
+    const before = store.read('s').length
+    const refused: [Principal | undefined, string][] = [
+      [undefined, 'not_an_approver'],
+      [{ id: 'eve' }, 'not_an_approver'],
+      [{ id: 'eve', roles: ['sales'] }, 'not_an_approver'],
+      [finance('ann'), 'not_an_approver'],
+    ]
+    for (const [by, code] of refused) {
+      expect(() => run.approve(asked, undefined, { by })).toThrow(fault(code))
+      // oxlint-disable-next-line no-await-in-loop -- in order
+      await expect(agent.send('s', { type: 'approve', ...asked, by })).rejects.toThrow(fault(code))
+    }
+    expect([store.read('s').length, store.inbox?.read('s')]).toEqual([before, []])
+    run.approve(asked, undefined, { by: finance('bob'), why: 'Fine.' })
+    const { pending = [] } = await run.result
+    expect(pending[0]).toMatchObject({ approvals: [{ by: finance('bob'), why: 'Fine.' }] })
+    expect(() => run.approve(asked, undefined, { by: finance('bob') })).toThrow(fault('already_answered'))
+    expect(() => run.approve(asked, { n: 2 } as never, { by: finance('cyd') })).toThrow(
+      fault('not_an_approver'),
+    )
+    expect(paid).toEqual([])
+    run.approve(asked, undefined, { by: finance('cyd') })
+    expect([(await run.result).state, paid]).toEqual(['COMPLETED', [{ n: 1 }]])
+  })
+
+  it('approve in any process: approvals add up over resumes', async () => {
+    const { agent, paid, asked } = await asking({ count: 3 })
+    for (const id of ['bob', 'cyd', 'dee']) {
+      expect(paid).toEqual([])
+      // oxlint-disable-next-line no-await-in-loop -- one process after the other
+      await agent.send('s', { type: 'approve', ...asked, by: id })
+      // oxlint-disable-next-line no-await-in-loop -- as above
+      await (await agent.resume('s')).result
+    }
+    expect(paid).toEqual([{ n: 1 }])
+  })
+
+  it('may be named by id; one may reject, and so may the requester', async () => {
+    for (const by of ['bob', 'ann']) {
+      // oxlint-disable-next-line no-await-in-loop -- in order
+      const { run, paid, asked } = await asking({ ids: ['bob', 'ann'], notRequester: true })
+      expect(() => run.reject(asked, 'No.', { by: 'eve' })).toThrow(fault('not_an_approver'))
+      run.reject(asked, 'No.', { by })
+      // oxlint-disable-next-line no-await-in-loop -- as above
+      expect([(await run.result).state, paid]).toEqual(['COMPLETED', []])
+    }
+  })
+
+  it('of whom one edits alone void the approvals of the others', () => {
+    const [bob, cyd] = [
+      { by: finance('bob'), at: 2 },
+      { by: finance('cyd'), at: 1 },
+    ]
+    expect(addApproval({ approvals: [cyd] }, bob, true)).toEqual([bob])
+    expect(addApproval({ approvals: [cyd] }, bob, false)).toEqual([cyd, bob])
+  })
+
+  it('who has steered the run is a requester, too', async () => {
+    const { run, asked } = await asking({ notRequester: true })
+    run.steer('To this account instead.', { by: 'bob' })
+    expect(() => run.approve(asked, undefined, { by: 'bob' })).toThrow(fault('not_an_approver'))
+    run.approve(asked, undefined, { by: 'cyd' })
+    expect((await run.result).state).toBe('COMPLETED')
+  })
+
+  it('answer for a sub-agent: the question rises with its terms', async () => {
+    const paid: unknown[] = []
+    const below = await stage([call('pay'), text('Paid.')], {
+      tools: [tool('pay', (input) => void paid.push(input), { needsApproval: true })],
+    })
+    const { agent } = await stage([call('clerk', { task: 'Pay.' }), text('Done.')], {
+      store: memoryStore(),
+      tools: [below.agent.asTool({ name: 'clerk', description: 'Pays.' }) as never],
+      approvals: { approvers: twoOfFinance },
+    })
+    const run = agent.run('Go.', { by: 'ann' })
+    const { pending = [] } = await run.result
+    expect(pending[0]).toMatchObject({ path: ['clerk'], approvers: [twoOfFinance] })
+    expect(() => run.approve(pending[0]!, undefined, { by: finance('ann') })).toThrow(
+      fault('not_an_approver'),
+    )
+    run.approve(pending[0]!, undefined, { by: finance('bob') })
+    await run.result
+    expect(paid).toEqual([])
+    run.approve(pending[0]!, undefined, { by: finance('cyd') })
+    expect([(await run.result).state, paid.length]).toEqual(['COMPLETED', 1])
+  })
+
+  it('add up exactly as the terms say, for any people and order', async () => {
+    const person = fc.record({
+      id: fc.constantFrom('ann', 'bob', 'cyd', 'dee'),
+      roles: fc.subarray(['finance', 'sales']),
+    })
+    const terms = fc.record(
+      {
+        ids: fc.subarray(['ann', 'bob'], { minLength: 1 }),
+        roles: fc.subarray(['finance', 'legal'], { minLength: 1 }),
+        count: fc.integer({ min: 1, max: 3 }),
+        notRequester: fc.boolean(),
+      },
+      { requiredKeys: [] },
+    )
+    await fc.assert(
+      fc.asyncProperty(terms, fc.array(person, { maxLength: 6 }), async (given, people) => {
+        const { ids, roles, count = 1, notRequester } = given
+        fc.pre(!(ids && !roles && count > ids.length))
+        const { run, paid, asked } = await asking(given)
+        const counted = new Set<string>()
+        for (const by of people) {
+          if (counted.size >= count) break
+          const suits =
+            (!ids && !roles) || ids?.includes(by.id) || by.roles.some((role) => roles?.includes(role))
+          const counts = suits && !(notRequester && by.id === 'ann') && !counted.has(by.id)
+          let hasCounted = true
+          try {
+            run.approve(asked, undefined, { by })
+          } catch {
+            hasCounted = false
+          }
+          expect(hasCounted).toBe(counts)
+          if (counts) counted.add(by.id)
+          // oxlint-disable-next-line no-await-in-loop -- one vote after the other
+          await run.result
+        }
+        expect(paid.length).toBe(counted.size >= count ? 1 : 0)
+      }),
+      { numRuns: 25 },
+    )
+  })
+
+  it.each([
+    [{ count: 0 }],
+    [{ count: 1.5 }],
+    [{ count: 101 }],
+    [{ ids: [] }],
+    [{ ids: ['bob'], count: 2 }],
+    [{ ids: 'bob' }],
+    [{ roles: [''] }],
+    [{ notRequester: 1 }],
+    [{ people: ['bob'] }],
+    ['bob'],
+    [null],
+  ])('that nobody can be are refused: %j', async (approvers) => {
+    const model = openaiChat({ model: 'm', apiKey: 'none' })
+    expect(() => createAgent({ model, approvals: { approvers: approvers as never } })).toThrow(
+      expect.objectContaining({ code: 'invalid_config', subject: 'approvals' }),
+    )
+    const { agent } = await stage([call('pay'), text('Done.')], {
+      store: memoryStore(),
+      tools: [tool('pay', () => 'paid')],
+      policy: ask(approvers),
+    })
+    const result = await agent.run('Pay.', { by: 'ann' }).result
+    expect(result.messages.at(-2)).toMatchObject({ data: { status: 'denied' } })
+  })
+
+  it('other than the requester need a known requester', async () => {
+    const { agent } = await stage([call('pay'), text('Done.')], {
+      tools: [tool('pay', () => 'paid', { needsApproval: true })],
+      approvals: { approvers: { notRequester: true } },
+    })
+    await expect(agent.run('Pay.').result).rejects.toThrow(fault('invalid_input'))
+    const decided = await stage([call('pay'), text('Done.')], {
+      tools: [tool('pay', () => 'paid')],
+      policy: ask({ notRequester: true }),
+    })
+    const result = await decided.agent.run('Pay.').result
+    expect(result.messages.at(-2)).toMatchObject({ data: { status: 'denied' } })
+  })
+})
+
+describe('a page of a person who may not approve', () => {
+  it('gets 403, and nothing changes', async () => {
+    const { agent, store, asked, paid } = await asking(twoOfFinance)
+    const before = [store.read('s').length, store.inbox?.read('s')]
+    const open = chatHandler({ agent, authorize: 'none' })
+    const approval = { id: `${asked.callId}~${asked.messageId}~${asked.fingerprint}`, approved: true }
+    const part = {
+      type: 'tool-pay',
+      toolCallId: asked.callId,
+      state: 'approval-responded',
+      input: {},
+      approval,
+    }
+    const response = await open(
+      new Request('http://chat.test/api/chat', {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ id: 's', messages: [{ id: 'a', role: 'assistant', parts: [part] }] }),
+      }),
+    )
+    expect([response.status, (await response.json()).error.code]).toEqual([403, 'not_an_approver'])
+    const agui = aguiHandler({ agent, authorize: 'none' })
+    const { interrupts } = await (await agui(new Request('http://chat.test/api/agui/s'))).json()
+    const resume = [{ interruptId: interrupts[0].id, status: 'resolved', payload: { approved: true } }]
+    const other = await agui(
+      new Request('http://chat.test/api/agui', {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ threadId: 's', runId: 'r', messages: [], resume }),
+      }),
+    )
+    expect(other.status).toBe(403)
+    expect([store.read('s').length, store.inbox?.read('s')]).toEqual(before)
+    expect(paid).toEqual([])
+  })
+})
