@@ -889,6 +889,12 @@ export const scenes: Record<string, Scene | Elsewhere> = {
     turns: [{ toolCalls: [{ name: 'transfer', arguments: { to: 'acme', amount: 500 } }] }, { text: 'Paid.' }],
     expect: ({ said }) => expect(said).toBe('Large payments need a yes.\nCOMPLETED\n'),
   },
+  'docs/approvals.md › Approvers': {
+    turns: [{ toolCalls: [{ name: 'read', arguments: {} }] }, { text: 'Done.' }],
+    shows: ['pending'],
+    expect: ({ values }) =>
+      expect(values.pending).toMatchObject([{ approvers: [{ roles: ['finance'], count: 2 }] }]),
+  },
   'docs/sleep.md › Sleep': {
     turns: [{ toolCalls: [{ name: 'wait_for_payment', arguments: {} }] }],
     expect: ({ said }) => expect(said).toBe('PAUSED sleeping\n'),
