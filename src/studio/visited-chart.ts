@@ -9,17 +9,17 @@ export function drawVisitedChart(chart: ChartView, visited: ReadonlySet<string> 
   const states = chart.states.filter(
     ({ path, type }) => (visited?.has(path) ?? path !== anywhere) && type !== 'history',
   )
-  const taken = chart.transitions.filter(({ id }) => visited?.has(id) ?? true)
+  const transitions = chart.transitions.filter(({ id }) => visited?.has(id) ?? true)
   const tops: Pick<ChartState, 'path' | 'type'>[] = states.filter(({ path }) => !path.includes('.'))
   // Transitions from any state, such as a cancellation, are drawn above the last end state.
-  if (taken.some(({ source, target }) => source === anywhere && target))
+  if (transitions.some(({ source, target }) => source === anywhere && target))
     tops.splice(-1, 0, { path: anywhere, type: 'atomic' })
   const words = readWords(chart)
   const lanes: Lanes = new Map()
   const boxes: Box[] = []
   let y = 12
   for (const { path, type } of tops) {
-    const box = placeBox({ path, type, y, states: states.map((one) => one.path), taken, words })
+    const box = placeBox({ path, type, y, states: states.map((one) => one.path), transitions, words })
     boxes.push(box)
     y += box.height + boxGap
   }
@@ -80,14 +80,14 @@ function placeBox({
   type,
   y,
   states,
-  taken,
+  transitions,
   words,
 }: {
   path: string
   type: string
   y: number
   states: readonly string[]
-  taken: readonly ChartTransition[]
+  transitions: readonly ChartTransition[]
   words: ReadonlyMap<string, string>
 }): Box {
   const inner = states.filter((one) => one.startsWith(`${path}.`))
@@ -119,7 +119,7 @@ function placeBox({
     })
     parts.unshift(...columns)
     const lowest = Math.max(...columns.map((column) => column.y + column.height))
-    arrows.push(...drawArrows(columns, taken, lowest))
+    arrows.push(...drawArrows(columns, transitions, lowest))
     const hasBack = arrows.some(({ d }) => d.includes('V'))
     bottom = lowest + (hasBack ? 20 : 8)
   } else if (children.length > 0) {
@@ -139,7 +139,7 @@ function placeBox({
     bottom += Math.ceil(children.length / perRow) * (chipHeight + chipGap) + 4
   }
   const rows: Row[] = []
-  for (const way of groupWays(path, taken, words)) {
+  for (const way of groupWays(path, transitions, words)) {
     rows.push({ ...way, y: bottom + rowHeight / 2 })
     bottom += rowHeight
   }
@@ -154,19 +154,19 @@ const topOf = (path: string): string => path.split('.')[0] ?? path
 /** Transitions to other outer states, grouped by target. */
 function groupWays(
   path: string,
-  taken: readonly ChartTransition[],
+  transitions: readonly ChartTransition[],
   words: ReadonlyMap<string, string>,
 ): Iterable<Omit<Row, 'y'>> {
   const groups = new Map<string, Omit<Row, 'y'>>()
-  for (const { id, source, target: to, description, guard, event } of taken) {
+  for (const { id, source, target: to, description, guard, event } of transitions) {
     if (to === null || topOf(source) !== path || topOf(to) === path) continue
-    const said = words.get(id) ?? (description || guard || event)
+    const label = words.get(id) ?? (description || guard || event)
     const target = topOf(to)
     const group = groups.get(target)
-    if (!group) groups.set(target, { ids: [id], words: [said], target })
+    if (!group) groups.set(target, { ids: [id], words: [label], target })
     else {
       group.ids.push(id)
-      if (!group.words.includes(said)) group.words.push(said)
+      if (!group.words.includes(label)) group.words.push(label)
     }
   }
   return groups.values()
@@ -174,13 +174,13 @@ function groupWays(
 
 function drawArrows(
   columns: readonly Part[],
-  taken: readonly ChartTransition[],
+  transitions: readonly ChartTransition[],
   bottom: number,
 ): Box['arrows'] {
   const columnOf = (path: string): number =>
     columns.findIndex((column) => path === column.path || path.startsWith(`${column.path}.`))
   const groups = new Map<string, string[]>()
-  for (const { id, source, target } of taken) {
+  for (const { id, source, target } of transitions) {
     const [from, to] = [columnOf(source), columnOf(target ?? '')]
     if (from === -1 || to === -1 || from === to) continue
     groups.set(`${from} ${to}`, [...(groups.get(`${from} ${to}`) ?? []), id])
