@@ -29,7 +29,7 @@ async function buildChild() {
     external: ['libsql'],
     // CommonJS packages load Node built-ins through `require`.
     banner: {
-      js: `import { createRequire } from 'node:module'; const require = createRequire(import.meta.url)`,
+      js: `import { createRequire as createBundleRequire } from 'node:module'; const require = createBundleRequire(import.meta.url)`,
     },
     logLevel: 'warning',
   })
