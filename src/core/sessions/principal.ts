@@ -1,6 +1,6 @@
 import { addRequester, type Principal } from '../../../machines/agent/principal.js'
 import { UsageError } from '../base/errors.js'
-import { isObject } from '../base/values.js'
+import { expectArgument, isObject, optionsRule } from '../base/values.js'
 
 /** The sender of a start, a message or an answer. A name is short for `{ id }`. */
 export interface SentBy {
@@ -22,7 +22,9 @@ export function parsePrincipal(by: unknown): Principal | null {
  * The sender, as the log stores it. Empty without one.
  * @throws {UsageError} `invalid_input`
  */
-export function readSender({ by }: SentBy, where: string): { by?: Principal } {
+export function readSender(sender: SentBy, where: string): { by?: Principal } {
+  expectArgument(`The options of ${where}`, sender, optionsRule)
+  const { by } = sender
   if (by === undefined) return {}
   const principal = parsePrincipal(by)
   if (principal !== null) return { by: principal }
