@@ -44,9 +44,7 @@ const book = defineTool({
 /** @type {import('statewright').SessionStore} */
 export const store = fileStore({ dir: CHAT_DIR })
 
-/** Whether a script plays the model. The page shows it. */
 export const isRehearsal = !OPENAI_API_KEY
-
 export const agent = createAgent({
   model: isRehearsal ? await rehearse() : openaiChat({ model: OPENAI_MODEL }),
   instructions:
@@ -88,7 +86,6 @@ async function rehearse() {
   return openaiChat({ model: 'rehearsal', baseURL: url, apiKey: 'none' })
 }
 
-/** The place in the latest message, or in an earlier one if the latest asks for the way back. */
 function findPlace(messages) {
   const texts = messages.map(({ content }) => JSON.stringify(content)).reverse()
   const places = texts.map((text) => /\b[Tt]o (\p{Lu}\p{L}+)/u.exec(text)?.[1])

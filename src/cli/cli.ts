@@ -124,7 +124,7 @@ function executeGroup(group: CommandGroup, [first, ...rest]: readonly string[], 
 }
 
 /** Names that other tools use, or that ours had. */
-const otherNames: Readonly<Record<string, string>> = {
+const suggestedCommands: Readonly<Record<string, string>> = {
   ask: 'run',
   chat: 'run',
   start: 'run',
@@ -147,7 +147,7 @@ function unknownCommandError(word: string, known: readonly { name: string }[]): 
     .flatMap((section) => section.commands)
     .flatMap((one) => ('commands' in one ? one.commands : []))
     .find(({ name }) => name.endsWith(` ${word}`))?.name
-  const near = (Object.hasOwn(otherNames, word) ? otherNames[word] : inGroup) ?? findNearestName(word, names)
+  const near = (Object.hasOwn(suggestedCommands, word) ? suggestedCommands[word] : inGroup) ?? findNearestName(word, names)
   const hint = near === undefined ? `Commands: ${names.join(', ')}.` : `Did you mean '${near}'?`
   return badUsageError(`Unknown command '${word}'. ${hint}`, word)
 }

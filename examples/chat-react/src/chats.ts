@@ -182,7 +182,6 @@ export interface ListedChat {
 
 export async function listChats(): Promise<ListedChat[]> {
   const response = await fetch('/api/chats')
-  // page.css shows a line when a script plays the model.
   document.documentElement.dataset['rehearsal'] = response.headers.get('x-rehearsal') ?? ''
   return response.ok ? response.json() : []
 }
