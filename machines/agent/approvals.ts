@@ -1,4 +1,3 @@
-import type { BatchCall, ToolResult } from './batch-calls.js'
 import type { Principal } from './principal.js'
 
 /** How strict each decision of a policy is. */
@@ -45,7 +44,10 @@ export interface PolicyVerdict {
   failed?: true
 }
 
-type Decided = Pick<BatchCall, 'decisions'>
+/** A call with the decisions about it. */
+interface Decided {
+  decisions?: readonly PolicyVerdict[]
+}
 
 function listEnforced({ decisions = [] }: Decided): PolicyVerdict[] {
   return decisions.filter(({ shadow }) => !shadow)
@@ -72,7 +74,7 @@ export function getAskReason(call: Decided): { reason?: string } {
 }
 
 /** The result of a denied call. The model reads the reasons. A failed policy may allow the call later. */
-export function createDenial(call: Decided): ToolResult {
+export function createDenial(call: Decided) {
   const denials = listEnforced(call).filter(({ decision }) => decision === 'deny')
   const reasons = denials.flatMap(({ reason }) => (reason === undefined ? [] : [reason]))
   const isFailure = denials.every(({ failed }) => failed)
@@ -80,8 +82,8 @@ export function createDenial(call: Decided): ToolResult {
     ? 'the policy for this call could not be read. Try again later.'
     : 'a policy denies this call.'
   return {
-    status: 'denied',
-    errorKind: isFailure ? 'transient' : 'policy_denied',
+    status: 'denied' as const,
+    errorKind: isFailure ? ('transient' as const) : ('policy_denied' as const),
     content: [`Not executed: ${why}`, ...new Set(reasons)].join(' '),
     durationMs: 0,
   }
