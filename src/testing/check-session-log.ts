@@ -146,7 +146,7 @@ const laws = {
 interface Standing {
   seq: number
   at: number
-  told: number
+  eventCount: number
   /** Run ids, newest last. Partial if the log starts with a snapshot. */
   runs: string[]
   begun: number
@@ -181,10 +181,10 @@ function readEntry(before: Standing | null, entry: Json): Standing {
   if (type === 'opened' ? before !== null : before === null && !isPart)
     throw broken('opening', `A record of type '${type}' cannot stand here.`)
   const next = { ...log, seq, at, ...read(log, entry, isPart) }
-  const told = type === 'snapshot' ? 0 : next.told
-  if ((entry.lastEventSeq ?? told) < told)
-    throw broken('count', `It falls from ${told} to ${entry.lastEventSeq}.`)
-  return { ...next, told: entry.lastEventSeq ?? told }
+  const eventCount = type === 'snapshot' ? 0 : next.eventCount
+  if ((entry.lastEventSeq ?? eventCount) < eventCount)
+    throw broken('count', `It falls from ${eventCount} to ${entry.lastEventSeq}.`)
+  return { ...next, eventCount: entry.lastEventSeq ?? eventCount }
 }
 
 function read(log: Standing, entry: Json, isPart: boolean): Partial<Standing> {
@@ -198,7 +198,7 @@ function readStart(log: Standing, { input, queued = 0 }: Json): Partial<Standing
   if (queued > 0 && queued <= log.queued)
     throw broken('inbox', `Message ${queued} has begun a run, or a later one has.`)
   const runs = [...log.runs, input.runId]
-  return { setup: input, runs, begun: log.begun + 1, told: 0, queued: Math.max(queued, log.queued) }
+  return { setup: input, runs, begun: log.begun + 1, eventCount: 0, queued: Math.max(queued, log.queued) }
 }
 
 function readEvent(log: Standing, { at, event }: Json): Partial<Standing> {
@@ -279,7 +279,7 @@ const sortKeys = (value: unknown): unknown =>
 /** During a batch, results are complete only while the run rests. */
 function checkTranscript({ messages, calls, batchAt, lastMessageNumber }: Json, isResting: boolean): void {
   let last = 0
-  for (const [at, { id, role, tool_calls: asked = [] }] of messages.entries()) {
+  for (const [at, { id, role, tool_calls: toolCalls = [] }] of messages.entries()) {
     const number = Number(/^m(\d+)$/.exec(id)?.[1] ?? last + 1)
     if (number <= last || number > lastMessageNumber)
       throw broken(
@@ -296,7 +296,7 @@ function checkTranscript({ messages, calls, batchAt, lastMessageNumber }: Json, 
     const isDue = (id: string): boolean =>
       !isOpen ||
       (isResting ? calls.some((call: Json) => call.id === id && call.result) : results.includes(id))
-    const due = asked.map((call: Json) => call.id).filter(isDue)
+    const due = toolCalls.map((call: Json) => call.id).filter(isDue)
     if (results.join() !== due.join())
       throw broken(
         'transcript',
@@ -308,7 +308,7 @@ function checkTranscript({ messages, calls, batchAt, lastMessageNumber }: Json, 
 const begin = ({ at }: Json): Standing => ({
   seq: 0,
   at,
-  told: 0,
+  eventCount: 0,
   runs: [],
   begun: 0,
   inbox: 0,

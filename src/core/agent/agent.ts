@@ -82,10 +82,10 @@ export function createAgent(options: AgentOptions): Agent {
 /** Creates an agent from checked parts. */
 export function assembleAgent(
   parts: AgentParts,
-  { store: given, inspect }: { store: SessionStore | undefined; inspect: Inspector | undefined },
+  { store: storeOption, inspect }: { store: SessionStore | undefined; inspect: Inspector | undefined },
 ): Agent {
   const { config, clock, tools, prices, output } = parts
-  const store = given && limitStoreTime(given, config.storeTimeoutMs, clock)
+  const store = storeOption && limitStoreTime(storeOption, config.storeTimeoutMs, clock)
   const sessions = new Map<string, Session>()
   const inputs = new RunInputs(parts)
   const openInput = createInputOpener(parts, inputs)
@@ -96,10 +96,10 @@ export function assembleAgent(
     if (session === undefined) return createSession()
     if (session instanceof Session) return session
     const id = checkSessionId(session)
-    const kept = sessions.get(id) ?? new Session(id)
+    const existing = sessions.get(id) ?? new Session(id)
     // Without a store, the agent keeps the session.
-    if (!store) sessions.set(id, kept)
-    return kept
+    if (!store) sessions.set(id, existing)
+    return existing
   }
 
   const configOf = ({ limits }: RunOptions): AgentConfig =>
@@ -136,45 +136,45 @@ export function assembleAgent(
     run,
   }
 
-  const made = createInternals({ tools, store: given, parts, host, openInput })
+  const internals = createInternals({ tools, store: storeOption, parts, host, openInput })
   if (store)
-    made.stored = {
+    internals.stored = {
       ...host,
       parts,
       store,
-      definition: () => definitionAs(made.label),
-      label: () => made.label,
+      definition: () => definitionAs(internals.label),
+      label: () => internals.label,
       inspect,
     }
 
-  const inStore = async () => (await loadStored()).createStoreMethods(made)
+  const inStore = async () => (await loadStored()).createStoreMethods(internals)
 
   const begin = async (start: RunStart): Promise<RunOrigin> =>
-    (await loadStored()).beginRun(getStoredRuns(made), start)
+    (await loadStored()).beginRun(getStoredRuns(internals), start)
 
   const agent: Agent = {
     machine,
     config,
     asTool: (how) => asTool(host, how),
     withObject: async (result) => complete(result),
-    createInput: (input, given) => {
-      const options = checkRunOptions(given)
+    createInput: (input, runOptions) => {
+      const options = checkRunOptions(runOptions)
       if (store && typeof options.session === 'string') refuseStoredSession(options.session)
       const { id, state } = sessionOf(options.session)
       const { context, journal, budgets } = options
       refuseTags((options as RunOptions).tags)
-      const said = readConversation(input, clock.now())
+      const conversation = readConversation(input, clock.now())
       return bind(
         createId(),
         id,
-        addHistory(state, said, id),
-        said.newMessages,
+        addHistory(state, conversation, id),
+        conversation.newMessages,
         { config: configOf(options), ...toRequesters(options, 'createInput()') },
         { context, journal, budgets },
       )
     },
-    run: (input, given) => {
-      const options = checkRunOptions(given)
+    run: (input, runOptions) => {
+      const options = checkRunOptions(runOptions)
       checkModels(parts)
       const { signal, context, journal, budgets } = options
       const inspector = checkInspector(options.inspect ?? inspect)
@@ -192,7 +192,7 @@ export function assembleAgent(
           origin: begin({
             runId,
             session,
-            said: conversation,
+            conversation,
             config,
             context,
             budgets,
@@ -224,21 +224,21 @@ export function assembleAgent(
         return run({ ...handle, origin: Promise.reject(error) })
       }
     },
-    resume: async (sessionId, given) => {
-      const { signal, context, budgets, inspect: own } = checkResumeOptions(given)
+    resume: async (sessionId, runOptions) => {
+      const { signal, context, budgets, inspect: own } = checkResumeOptions(runOptions)
       const inspector = checkInspector(own ?? inspect)
-      const stored = getStoredRuns(made)
+      const stored = getStoredRuns(internals)
       const id = checkSessionId(sessionId)
       const { resumeRun } = await loadStored()
       return resumeRun(stored, id, { signal, context, budgets: checkBudgets(budgets), inspect: inspector })
     },
-    branch: (sessionId, given) => {
-      const stored = getStoredRuns(made)
+    branch: (sessionId, runOptions) => {
+      const stored = getStoredRuns(internals)
       const session = new Session(checkSessionId(sessionId))
       const runId = createId()
       const begin = async (): Promise<RunOrigin> =>
-        (await loadStored()).beginBranch(stored, given, { runId, session })
-      return run({ runId, session, origin: begin(), signal: given?.signal, inspect })
+        (await loadStored()).beginBranch(stored, runOptions, { runId, session })
+      return run({ runId, session, origin: begin(), signal: runOptions?.signal, inspect })
     },
     deleteSession: async (sessionId) => {
       const id = checkSessionId(sessionId)
@@ -255,12 +255,12 @@ export function assembleAgent(
     selectBranch: async (...args) => (await inStore()).selectBranch(...args),
     send: async (...args) => (await inStore()).send(...args),
     watch: (sessionId, options) => {
-      getStoredRuns(made)
+      getStoredRuns(internals)
       return watchLater(async (signal) => (await inStore()).watch(sessionId, options, signal))
     },
   }
-  internalsByAgent.set(agent, made)
-  internalsByMachine.set(machine, made)
+  internalsByAgent.set(agent, internals)
+  internalsByMachine.set(machine, internals)
   return agent
 }
 
@@ -319,9 +319,16 @@ function createInputOpener({ clock, config }: AgentParts, inputs: RunInputs): Ag
     const binding = typeof input === 'object' && input !== null ? inputs.bindings.get(input) : undefined
     if (binding) return { input: input as AgentInput, binding }
     const { id, state } = createSession()
-    const said = readConversation(input, clock.now())
+    const conversation = readConversation(input, clock.now())
     return {
-      input: inputs.bind(createId(), id, addHistory(state, said, id), said.newMessages, { config }, {}),
+      input: inputs.bind(
+        createId(),
+        id,
+        addHistory(state, conversation, id),
+        conversation.newMessages,
+        { config },
+        {},
+      ),
       binding: {},
     }
   }

@@ -74,7 +74,7 @@ function planBranch(
   folded: FoldedSession,
   { from, edit, attachments, key }: BranchOptions,
   sessionId: string,
-): Pick<RunStart, 'said' | 'branch'> {
+): Pick<RunStart, 'conversation' | 'branch'> {
   if (folded.head === 0) throw unknownSessionError(sessionId)
   refuseSubAgentSession(sessionId, folded.parent)
   const tree = folded.branches ?? unbranched
@@ -93,7 +93,7 @@ function planBranch(
     ...(edit === undefined && { regenerate: true as const }),
     ...(key !== undefined && { key }),
   }
-  return { said: { history: [], newMessages: withAttachments(newMessages, attachments) }, branch }
+  return { conversation: { history: [], newMessages: withAttachments(newMessages, attachments) }, branch }
 }
 
 /** The message keeps its client id. Shields screen it like a new message. */
@@ -204,7 +204,7 @@ export async function beginQueuedRun(
     const start = {
       runId,
       session,
-      said: { history: [], newMessages: queued.messages },
+      conversation: { history: [], newMessages: queued.messages },
       config: parts.config,
       context: found.context,
       tags: found.tags,

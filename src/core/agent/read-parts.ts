@@ -148,18 +148,18 @@ function expectSearch({ searchesTools, model }: ModelProvider): void {
   )
 }
 
-function expectFunction(given: unknown, key: string, form: string): void {
-  if (given === undefined || typeof given === 'function') return
+function expectFunction(value: unknown, key: string, form: string): void {
+  if (value === undefined || typeof value === 'function') return
   throw new ConfigError('invalid_config', `${key} must be a function: ${form}.`, key)
 }
 
 /** Warns the process of settings that never take effect. Most agents set none of these. */
-function warnOfUnreachable(given: AgentConfigInput, config: AgentConfig): void {
-  const { limits, guardrails, completion, toolCalls, retry, streamIdleMs, contentIdleMs } = given
+function warnOfUnreachable(input: AgentConfigInput, config: AgentConfig): void {
+  const { limits, guardrails, completion, toolCalls, retry, streamIdleMs, contentIdleMs } = input
   const isWritten = [guardrails, completion, toolCalls, retry, streamIdleMs, contentIdleMs]
   if ([...isWritten, limits?.outputTokens].every((one) => one === undefined)) return
   void import('../config/unreachable-settings.js').then(
-    ({ warnOfUnreachableSettings }) => warnOfUnreachableSettings(given, config),
+    ({ warnOfUnreachableSettings }) => warnOfUnreachableSettings(input, config),
     // Only a warning is lost.
     () => undefined,
   )

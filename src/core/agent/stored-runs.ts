@@ -56,7 +56,7 @@ export async function acquireSession(
 export interface RunStart {
   runId: string
   session: Session
-  said: InputConversation
+  conversation: InputConversation
   config: AgentConfig
   context: unknown
   /** The queued message that became the input. */
@@ -83,19 +83,26 @@ export async function beginRun(stored: StoredRuns, start: RunStart): Promise<Run
 export async function beginAcquiredRun(
   stored: StoredRuns,
   { log, folded }: AcquiredSession,
-  { runId, session, said, config, context, tags, requesters, budgets, queued, branch }: RunStart,
+  { runId, session, conversation, config, context, tags, requesters, budgets, queued, branch }: RunStart,
 ): Promise<RunOrigin> {
   try {
     refuseSubAgentSession(session.id, folded.parent)
     refuseUnfinishedRun(folded, session.id)
-    if (folded.head > 0 && said.history.length > 0) throw sessionNotEmptyError(session.id)
+    if (folded.head > 0 && conversation.history.length > 0) throw sessionNotEmptyError(session.id)
     if (tags !== undefined) log.facts.addTags(tags, session.id)
     await log.inbox.discard()
-    const stateBefore = folded.head === 0 ? addHistory(session.state, said, session.id) : folded.state
+    const stateBefore = folded.head === 0 ? addHistory(session.state, conversation, session.id) : folded.state
     const state = branch ? cutState(stateBefore, branch) : stateBefore
     const binding = { context, journal: log, store: stored.store, budgets, tags: () => log.facts.tags }
     const authors = queued ? addRequester([], queued.by) : { requesters }
-    const bound = stored.bind(runId, session.id, state, said.newMessages, { config, ...authors }, binding)
+    const bound = stored.bind(
+      runId,
+      session.id,
+      state,
+      conversation.newMessages,
+      { config, ...authors },
+      binding,
+    )
     await stored.ready(bound)
     log.addInitialState(state)
     if (branch) {

@@ -264,7 +264,7 @@ class SessionDrive {
     const origin = await beginAcquiredRun(this.#stored, this.#acquired, {
       runId,
       session,
-      said: conversation,
+      conversation,
       config: parts.config,
       context,
       tags,

@@ -33,8 +33,8 @@ export class ChildRun {
   #onEnd: (end: RunResult) => void = () => undefined
   #onUsage: () => void = () => undefined
 
-  constructor(told: Usage = noUsage) {
-    this.#reported = told
+  constructor(reported: Usage = noUsage) {
+    this.#reported = reported
     this.#opened = new Promise((resolve) => {
       this.#isOpened = resolve
     })
@@ -163,20 +163,20 @@ export class ChildRun {
   }
 }
 
-function answerQuestion(run: DelegateRun, { callId, fingerprint, answer: given }: ChildQuestion): void {
-  const options = { fingerprint, by: given?.by }
-  switch (given?.type) {
+function answerQuestion(run: DelegateRun, { callId, fingerprint, answer }: ChildQuestion): void {
+  const options = { fingerprint, by: answer?.by }
+  switch (answer?.type) {
     case 'approve':
-      for (const { by, why } of given.others ?? []) run.approve(callId, undefined, { fingerprint, by, why })
+      for (const { by, why } of answer.others ?? []) run.approve(callId, undefined, { fingerprint, by, why })
       return run.approve(
         callId,
-        given.arguments === undefined ? undefined : parseJsonOr(given.arguments, given.arguments),
-        { ...options, why: given.why },
+        answer.arguments === undefined ? undefined : parseJsonOr(answer.arguments, answer.arguments),
+        { ...options, why: answer.why },
       )
     case 'reject':
-      return run.reject(callId, given.why, options)
+      return run.reject(callId, answer.why, options)
     case 'output':
-      return run.addToolOutput(callId, parseStoredOutput(given), options)
+      return run.addToolOutput(callId, parseStoredOutput(answer), options)
     default:
   }
 }

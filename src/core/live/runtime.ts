@@ -217,8 +217,8 @@ export class AgentRuntime {
     return this.#endOnFailure(this.binding.journal?.checkHeld?.())
   }
 
-  #endOnFailure(kept: Promise<void> | undefined): Promise<void> | undefined {
-    return kept?.catch((error: unknown) => {
+  #endOnFailure(written: Promise<void> | undefined): Promise<void> | undefined {
+    return written?.catch((error: unknown) => {
       this.scope.self.send(createStoreFailedEvent(error))
       // The event that was just sent stops the caller.
       return new Promise<never>(() => undefined)

@@ -81,24 +81,24 @@ export function getAwaitedCall(
   needs: PendingCall['needs'],
   { fingerprint, messageId }: Pick<AnswerOptions, 'fingerprint' | 'messageId'> = {},
 ): PendingCall {
-  const asked = context && findAnswerableCall(context, callId, needs)
-  if (asked === undefined) throw notAwaitedError(context, callId, needs)
-  if (fingerprint !== undefined && fingerprint !== asked.fingerprint) {
+  const call = context && findAnswerableCall(context, callId, needs)
+  if (call === undefined) throw notAwaitedError(context, callId, needs)
+  if (fingerprint !== undefined && fingerprint !== call.fingerprint) {
     throw new UsageError(
       'stale_answer',
-      `The answer to call '${callId}' was meant for other arguments. It asks now for ${asked.name}(${asked.arguments}): ask again.`,
+      `The answer to call '${callId}' was meant for other arguments. It asks now for ${call.name}(${call.arguments}): ask again.`,
       callId,
     )
   }
-  if (messageId !== undefined && messageId !== asked.messageId) {
+  if (messageId !== undefined && messageId !== call.messageId) {
     throw new UsageError(
       'stale_answer',
       `The answer was meant for call '${callId}' of message ${messageId}. The model has made the same call again since, in ` +
-        `message ${asked.messageId}: ask again.`,
+        `message ${call.messageId}: ask again.`,
       callId,
     )
   }
-  return asked
+  return call
 }
 
 function notAwaitedError(
@@ -195,8 +195,8 @@ export function checkNotEnded({ status, context }: ReceivingRun, sessionId: stri
 type Answer = Extract<ControlEvent, { callId: string }>
 
 /** The call that an answer refers to. */
-function getAskedCall({ type, callId, ...meant }: Answer, { context }: ReceivingRun): PendingCall {
-  return getAwaitedCall(context, callId, answerNeeds[type], meant)
+function getAskedCall({ type, callId, ...target }: Answer, { context }: ReceivingRun): PendingCall {
+  return getAwaitedCall(context, callId, answerNeeds[type], target)
 }
 
 /** No process holds the session, and it does not wait for this message. */

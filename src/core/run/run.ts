@@ -305,9 +305,9 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     needs: PendingCall['needs'],
     options?: AnswerOptions,
   ): { asked: PendingCall; by?: Principal } {
-    const { callId, by, ...meant } = parseAnswerTarget(call, options)
-    const asked = getAwaitedCall(this.#actor.forecast?.context, callId, needs, meant)
-    return { asked, ...(by && { by }) }
+    const { callId, by, ...target } = parseAnswerTarget(call, options)
+    const awaited = getAwaitedCall(this.#actor.forecast?.context, callId, needs, target)
+    return { asked: awaited, ...(by && { by }) }
   }
 
   get #context(): AgentContext | undefined {
@@ -409,10 +409,10 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
       // After the end, the previous rest is not the result, because the store may have ended the run.
       this.#rest.leave()
     }
-    const kept = this.#log?.rest(context)
+    const written = this.#log?.rest(context)
     const ended = atFinal ? this.#withObject(this.#toEndResult(context)) : null
-    if (kept || ended instanceof Promise)
-      void this.#rest.reachLater(kept, () => ended ?? toRunResult(context), toUnsavedResult)
+    if (written || ended instanceof Promise)
+      void this.#rest.reachLater(written, () => ended ?? toRunResult(context), toUnsavedResult)
     else this.#rest.reach(() => ended ?? toRunResult(context))
   }
 

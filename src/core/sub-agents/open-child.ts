@@ -79,11 +79,11 @@ export async function runChild(
       const { runId } = folded.run.context
       return { run: host.run({ ...parts, runId, origin: { snapshot, log } }), log }
     }
-    const { input: given, binding } = open()
-    const input = { ...given, sessionId }
+    const { input: childInput, binding } = open()
+    const input = { ...childInput, sessionId }
     host.bindSnapshot(input, { ...binding, journal: log, store })
     await host.ready(input)
-    const { messages, usage, guardrails, warnedOfBudget, fit = null } = given
+    const { messages, usage, guardrails, warnedOfBudget, fit = null } = childInput
     log.addInitialState({ ...createSessionState(), messages, usage, guardrails, warnedOfBudget, fit })
     return { run: host.run({ ...parts, runId: input.runId, origin: { input, log } }), log }
   } catch (error) {
@@ -189,7 +189,7 @@ async function openWhenFree(
   for (;;) {
     try {
       // oxlint-disable-next-line no-await-in-loop -- one attempt after the other
-      const taken = await openSession(store, sessionId, {
+      const acquired = await openSession(store, sessionId, {
         clock,
         holder: `sub-agent ${name}`,
         name,
@@ -198,8 +198,8 @@ async function openWhenFree(
         interpreter,
       })
       // oxlint-disable-next-line no-await-in-loop -- the attempt has been a success
-      await endLeftChildren({ store, clock }, taken.folded)
-      return taken
+      await endLeftChildren({ store, clock }, acquired.folded)
+      return acquired
     } catch (error) {
       const isBusy = error instanceof StoreError && error.code === 'session_busy'
       if (!isBusy || isUnwanted() || readElapsed(clock) >= giveUpAt) throw error

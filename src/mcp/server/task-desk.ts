@@ -151,11 +151,11 @@ export class TaskDesk {
     const mayWork = grant.mayContinue || grant.context === undefined
     const isWaiting = isIdle && canGoOn(folded, unread)
     if (isWaiting && mayWork && continues) void this.#work(task.session, grant)
-    const standing = withoutAnswered(await viewTask(folded, task.named, this.#options), unread)
+    const current = withoutAnswered(await viewTask(folded, task.named, this.#options), unread)
     const { createdAt = 0, updatedAt = 0 } = listed ?? {}
     return {
       ...task,
-      ...standing,
+      ...current,
       createdAt,
       updatedAt,
       isLeft: isWaiting && !mayWork,
@@ -203,7 +203,7 @@ export class TaskDesk {
    */
   async answer(
     { session, questions }: StandingTask,
-    given: Readonly<Record<string, unknown>>,
+    responses: Readonly<Record<string, unknown>>,
     grant: AccessGrant,
   ): Promise<{ faults: Map<string, string>; left: Set<string> }> {
     const faults = new Map<string, string>()
@@ -211,8 +211,8 @@ export class TaskDesk {
     let isTold = false
     /* oxlint-disable no-await-in-loop -- in the order of the questions */
     for (const question of questions) {
-      if (!question.fitsForm || !Object.hasOwn(given, question.key)) continue
-      const read = readFormAnswer(question, given[question.key])
+      if (!question.fitsForm || !Object.hasOwn(responses, question.key)) continue
+      const read = readFormAnswer(question, responses[question.key])
       if (read === 'left') left.add(question.key)
       else if ('fault' in read) faults.set(question.key, read.fault)
       else {

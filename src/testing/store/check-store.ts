@@ -155,10 +155,10 @@ export class StoreChecker {
     let ahead: number | null = null
     await this.#useStores(createGivenTime(), async (open) => {
       const { expiresAt } = await (await open()).acquire('clock', leaseRequest)
-      const [given, own] = [createGivenTime().now(), Date.now()].map(
+      const [simulated, own] = [createGivenTime().now(), Date.now()].map(
         (now) => expiresAt - leaseRequest.ttlMs - now,
       )
-      if (given !== undefined && own !== undefined && Math.abs(own) < Math.abs(given)) ahead = own
+      if (simulated !== undefined && own !== undefined && Math.abs(own) < Math.abs(simulated)) ahead = own
     })
     const found: number | null = ahead
     return found === null ? createGivenTime : () => createOwnTime(this.#leaseMs, found)

@@ -121,12 +121,12 @@ interface MessageSource {
  * @throws {UsageError} `invalid_input`, naming the key
  */
 export function checkMessage(
-  given: unknown,
+  value: unknown,
   { by, subject, of }: MessageSource = { by: 'send()', of: messageTypes },
 ): SessionMessage {
   const invalid = (what: string, key: string) =>
     new UsageError('invalid_input', `${by}: ${what}.`, subject ?? key)
-  const message = (typeof given === 'object' && given !== null ? given : {}) as Record<string, unknown>
+  const message = (typeof value === 'object' && value !== null ? value : {}) as Record<string, unknown>
   const type = message['type'] as SessionMessage['type']
   if (!of.includes(type)) throw invalid(`type must be one of ${of.join(', ')}`, 'type')
   const strange = Object.keys(message).find(

@@ -333,11 +333,11 @@ export const callRules: readonly AgentInvariant[] = [
     const answers = /^(APPROVE|REJECT|TOOL_OUTPUT)$/.test(event.type) && 'callId' in event
     if (!answers || !event.callId.includes('/') || transitions.length === 0) return null
     const [id, inside] = event.callId.split('/')
-    const kept = (calls: readonly BatchCall[] = []): unknown =>
+    const findAnswer = (calls: readonly BatchCall[] = []): unknown =>
       findCall(calls, id ?? '')?.questions?.find(({ callId }) => callId === inside)?.answer
-    if (kept(before?.calls) !== undefined) return 'it was answered before'
+    if (findAnswer(before?.calls) !== undefined) return 'it was answered before'
     if (listAnnounced(change, 'tool_result').length > 0) return 'it is announced as a result'
-    return kept(after.calls) === undefined && 'it is lost'
+    return findAnswer(after.calls) === undefined && 'it is lost'
   }),
 ]
 
