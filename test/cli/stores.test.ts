@@ -70,7 +70,7 @@ describe('where the sessions of the command line are', () => {
   })
 
   test.each([
-    ['no home', () => Promise.resolve(null), 'The user has no home folder'],
+    ['no home', () => Promise.resolve(null), 'There is no home folder'],
     [
       'a folder that cannot be used',
       async () => join(await folder({ file: '' }), 'file', 'x'),
