@@ -275,7 +275,7 @@ describe("a stored session in Stately's editor", () => {
       await stately('--session', 'work', '--store', url, '--editor', editor.url),
     )
     await page.locator('iframe').waitFor()
-    await page.locator('.chart-bar select').selectOption('overview')
+    await page.locator('.chart-bar select').selectOption('whole')
     await page.locator('.picture svg').waitFor()
     expect(await page.locator('iframe').count()).toBe(0)
   })
