@@ -227,6 +227,7 @@ const rowOfEntryPoint: Rows<string> = {
   './stores/file': 'other: the command line',
   './stores/postgres': 'exit: records',
   './stores/durable-object': 'exit: records',
+  './durable': 'no: a chart of the app sees the output of an agent, as results tell of it',
   './restate': 'exit: driven',
   './dbos': 'exit: driven',
   './records.schema.json': 'no: it says what records are',

@@ -99,7 +99,7 @@ export function createTableStore({
         const lease = { token: createId(), holder, expiresAt: getExpiry(now(), ttlMs) }
         row.lease = { ...lease, instance }
         table.putSession(row)
-        return { ...lease, sessionId, inbox: table.findLastMessage(sessionId), head: row.head }
+        return { ...lease, sessionId, inbox: table.findLastMessage(sessionId) }
       })
     },
 
