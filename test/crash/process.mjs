@@ -32,6 +32,7 @@ async function buildChild() {
       js: `import { createRequire as createBundleRequire } from 'node:module'; const require = createBundleRequire(import.meta.url)`,
     },
     logLevel: 'warning',
+    logOverride: { 'ignored-bare-import': 'silent' },
   })
   return outdir
 }
