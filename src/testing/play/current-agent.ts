@@ -9,7 +9,7 @@ import { systemClock } from '../../core/base/clock.js'
 import { describeError } from '../../core/base/errors.js'
 import { CallAbort } from '../../core/base/abort.js'
 import { toPrepareOptions } from '../../core/effects/prepare-options.js'
-import { type AgentParts, getSpeakerTools, toSpeaker } from '../../core/live/agent-parts.js'
+import { type AgentParts, getSpeakerTools, isLostSpeaker, toSpeaker } from '../../core/live/agent-parts.js'
 import type { RecordContent } from '../../core/sessions/log/log-record.js'
 import { completeInput } from '../../core/sessions/log/stored-state.js'
 import { readOutput } from '../../core/structured/read-output.js'
@@ -148,13 +148,10 @@ export class CurrentAgent {
     const fit = standIn.output ? {} : await this.#checkOutput(output, found)
     if (standIn.tools) return { ...output, ...fit }
     const tools = getSpeakerTools(parts.tools, context.speaker)
+    const isLost = isLostSpeaker(parts.tools, context.speaker)
+    const speaker = isLost ? parts : toSpeaker(parts, context.speaker)
     const needs = await prepareCalls(toolCalls, tools, {
-      ...toPrepareOptions(
-        toSpeaker(parts, context.speaker),
-        context,
-        { context: appContext },
-        new CallAbort(),
-      ),
+      ...toPrepareOptions(speaker, context, { context: appContext }, new CallAbort()),
       clock: systemClock,
     })
     const calls = output.calls.map((then, i) => {
