@@ -1,31 +1,31 @@
 // Defects that the simulation must find, as changes to code locations. `npm run simulate -- --planted` plants
 // each one separately and looks for it. `seed` is a seed that finds it. A missing location is an error. Move
 // the defect to the current location of its code.
-const store = 'src/core/sessions/store/memory-store.ts'
+const store = 'src/core/sessions/store/table-store.ts'
 const reader = 'src/core/sessions/inbox/inbox-reader.ts'
 const log = 'src/core/sessions/log/session-log.ts'
 
 export const planted = [
   {
     name: 'no fencing: whoever held the session may write',
-    seed: 5,
+    seed: 1,
     patches: [
       {
         file: store,
-        find: 'if (kept?.lease?.token !== lease.token) throw leaseLostError(lease)\n    return kept',
-        put: 'if (!kept) throw leaseLostError(lease)\n    return kept as MemorySession & { lease: Lease }',
+        find: 'const row = findOwned(lease)\n        if (!row?.lease) throw leaseLostError(lease)\n        row.lease = { ...row.lease, expiresAt }',
+        put: 'const row = table.session(lease.sessionId)\n        if (!row) throw leaseLostError(lease)\n        row.lease = { ...lease, instance, expiresAt }',
       },
       {
         file: store,
-        find: 'if (kept.lease === null || kept.lease.expiresAt <= now()) throw leaseLostError(lease)',
-        put: '',
+        find: 'const row = findOwned(lease)\n        if (!row?.lease || row.lease.expiresAt <= time) throw leaseLostError(lease)',
+        put: 'const row = table.session(sessionId)\n        if (!row) throw leaseLostError(lease)',
       },
     ],
   },
   {
     name: 'a lease that has run out still writes',
     seed: 20,
-    patches: [{ file: store, find: ' || kept.lease.expiresAt <= now()', put: '' }],
+    patches: [{ file: store, find: ' || row.lease.expiresAt <= time', put: '' }],
   },
   {
     name: 'two may hold a session',
@@ -33,7 +33,7 @@ export const planted = [
     patches: [
       {
         file: store,
-        find: 'if (holds(kept)) throw sessionBusyError(sessionId, kept.lease.holder)\n      const lease',
+        find: 'const busy = findHolder(row)\n        if (busy !== null) throw sessionBusyError(sessionId, busy)\n        const lease',
         put: 'const lease',
       },
     ],
@@ -57,7 +57,7 @@ export const planted = [
       {
         file: log,
         find: 'if (isWorkState(run.context.state)) this.markRunning(run.context)',
-        put: 'if (isWorkState(run.context.state)) this.markRunning(run.context), void this.#lease.release()',
+        put: 'if (isWorkState(run.context.state)) this.markRunning(run.context), void this.close()',
       },
     ],
   },
@@ -121,11 +121,11 @@ export const planted = [
     seed: 1,
     patches: [
       {
-        file: log,
-        find: 'if (answer instanceof Promise) return answer.then((told) => this.#markWritten(head, settled, told))',
-        put: 'if (answer instanceof Promise) return answer.catch(() => this.store.append(this.#lease.lease, records, summary)).then((told) => this.#markWritten(head, settled, told))',
+        file: 'src/core/sessions/log/write-ahead-log.ts',
+        find: 'return answer.then((appended) => this.#markWritten(head, settled, appended))',
+        put: 'return answer.catch(() => this.store.append(this.#lease.lease, records, summary)).then((appended) => this.#markWritten(head, settled, appended))',
       },
-      { file: store, find: 'checkFollows(lease.sessionId, records, kept.records.length)', put: '' },
+      { file: store, find: 'checkFollows(sessionId, records, row.head)', put: '' },
     ],
   },
   {
@@ -134,13 +134,13 @@ export const planted = [
     patches: [
       {
         file: 'src/core/run/answer-events.ts',
-        find: 'if (fingerprint !== undefined && fingerprint !== asked.fingerprint) {',
-        put: 'if (asked === null) {',
+        find: 'if (fingerprint !== undefined && fingerprint !== call.fingerprint) {',
+        put: 'if (call === null) {',
       },
       {
         file: 'src/core/run/answer-events.ts',
-        find: 'if (messageId !== undefined && messageId !== asked.messageId) {',
-        put: 'if (asked === null) {',
+        find: 'if (messageId !== undefined && messageId !== call.messageId) {',
+        put: 'if (call === null) {',
       },
     ],
   },
