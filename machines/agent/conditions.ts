@@ -5,10 +5,9 @@ import { findEndingCall, findResumedTools, isInDoubt, isUnderWay } from './call-
 import { findBudgetWait, findLaterResume } from './actions/sleep.js'
 import { isApproved } from './approvals.js'
 import type { AgentContext } from './context.js'
-import { findQuestionTerms, findVoteFault, withApproval } from './votes.js'
+import { type AskedCall, findAskedCall, findVoteFault, getQuestionTerms, withApproval } from './votes.js'
 import {
   findChildUsage,
-  findQuestion,
   getAskingMessageId,
   haltsBatch,
   isAnsweredBy,
@@ -302,37 +301,44 @@ export const isLastResult = (scope: ConditionScope): boolean =>
   hasExactlyOne(scope.context.calls, (call) => call.started === true && call.result === undefined) &&
   isOpenCall(scope)
 
-export const awaitsApproval = (scope: ConditionScope): boolean =>
-  isOpenCallThatNeeds(scope, 'approval') && findVoteFault(scope.context, scope.event) === null
-export const awaitsOutput = (scope: ConditionScope): boolean => isOpenCallThatNeeds(scope, 'client')
+export const awaitsApproval = (scope: ConditionScope): boolean => findAwaitedVote(scope) !== undefined
+export const awaitsOutput = (scope: ConditionScope): boolean => findAwaitedCall(scope, 'client') !== undefined
 
 /** The answer decides the last open question. An approval may need others. */
-export const isLastApproval = (scope: ConditionScope): boolean =>
-  awaitsApproval(scope) && countMissingAnswers(scope, 'approval') === 1 && decides(scope)
+export const isLastApproval = (scope: ConditionScope): boolean => {
+  const terms = findAwaitedVote(scope)
+  return terms !== undefined && countMissingAnswers(scope, 'approval') === 1 && decides(scope, terms)
+}
 export const isLastOutput = (scope: ConditionScope): boolean =>
   awaitsOutput(scope) && countMissingAnswers(scope, 'client') === 1
 
-function decides({ context, event }: ConditionScope): boolean {
-  if (event.type !== 'APPROVE') return true
-  const question = findQuestionTerms(context, event.callId)
-  return question === undefined || isApproved(withApproval(question, event), context.requesters)
+/** The terms of the question that an answer may decide. */
+function findAwaitedVote(scope: ConditionScope): ReturnType<typeof getQuestionTerms> | undefined {
+  const { context, event } = scope
+  const asked = findAwaitedCall(scope, 'approval')
+  const terms = asked && getQuestionTerms(context, asked)
+  return terms && findVoteFault(terms, event, context) === null ? terms : undefined
 }
 
-function isOpenCallThatNeeds({ context, event }: ConditionScope, needs: string): boolean {
-  if (!('callId' in event)) return false
-  const call = context.calls.find(({ id }) => id === event.callId)
-  const question = call ? undefined : findQuestion(context.calls, event.callId)?.question
+function decides({ context, event }: ConditionScope, terms: ReturnType<typeof getQuestionTerms>): boolean {
+  return event.type !== 'APPROVE' || isApproved(withApproval(terms, event), context.requesters)
+}
+
+/** The open call that an answer names. */
+function findAwaitedCall({ context, event }: ConditionScope, needs: string): AskedCall | undefined {
+  const asked = 'callId' in event ? findAskedCall(context, event.callId) : undefined
+  if (asked === undefined) return undefined
+  const { call, question } = asked
   // Uncleared calls are not open for answers.
-  const isOpen = call
-    ? call.result === undefined && call.needs === needs && !call.unscreenedArguments && !call.undecided
-    : question !== undefined && isAnsweredBy(question.needs, needs)
-  if (!isOpen) return false
+  const isOpen = question
+    ? isAnsweredBy(question.needs, needs)
+    : call.result === undefined && call.needs === needs && !call.unscreenedArguments && !call.undecided
+  if (!isOpen) return undefined
   // Some providers reuse call ids in each step. A late answer must not match the wrong call.
   const { fingerprint, messageId } = event as { fingerprint?: string; messageId?: string }
-  if (messageId !== undefined && messageId !== getAskingMessageId(context, question)) return false
-  if (fingerprint === undefined || !call)
-    return fingerprint === undefined || fingerprint === question?.fingerprint
-  return fingerprint === getCallFingerprint(call)
+  if (messageId !== undefined && messageId !== getAskingMessageId(context, question)) return undefined
+  if (fingerprint === undefined) return asked
+  return fingerprint === (question ? question.fingerprint : getCallFingerprint(call)) ? asked : undefined
 }
 
 /** Number of missing answers: 0, 1, or 2 for more. */

@@ -4,7 +4,7 @@ import { toAction } from '../update-action.js'
 import { getEventTime } from '../machine-events.js'
 import { isChildPaused, withAnswer, withVote } from '../sub-agent-questions.js'
 import { isApproved } from '../approvals.js'
-import { findQuestionTerms, withApproval } from '../votes.js'
+import { findAskedCall, getQuestionTerms, withApproval } from '../votes.js'
 import type { Principal } from '../principal.js'
 import { isInDoubt, findResumedTools } from '../call-state.js'
 import { listRequests } from '../to-result.js'
@@ -151,39 +151,37 @@ export const approve = toAction((context, event, emit) => {
     ...(why !== undefined && { why }),
     ...pickSender(event),
   }
-  const terms = findQuestionTerms(context, event.callId)
-  const voted = terms && withApproval(terms, event)
-  const isEnough = voted === undefined || isApproved(voted, context.requesters)
-  if (!isEnough) return { calls: withVote(context.calls, event.callId, voted.approvals) }
-  const others = voted?.approvals.slice(0, -1) ?? []
+  const asked = findAskedCall(context, event.callId)
+  if (asked === undefined) return undefined
+  const terms = getQuestionTerms(context, asked)
+  const { approvals } = withApproval(terms, event)
+  if (!isApproved({ ...terms, approvals }, context.requesters))
+    return { calls: withVote(context.calls, event.callId, approvals) }
+  const others = approvals.slice(0, -1)
   const answered = withAnswer(context.calls, event.callId, {
     ...answer,
     ...(others.length > 0 && { others }),
   })
   if (answered) return { calls: answered }
-  const asked = edited !== undefined ? context.calls.find(({ id }) => id === event.callId) : undefined
-  if (asked?.hosted && edited !== asked.arguments) {
+  const { call } = asked
+  if (call.hosted && edited !== undefined && edited !== call.arguments) {
     const result = { status: 'rejected' as const, content: hostedEditRejection, durationMs: 0 }
     return { calls: settleCall(context.calls, event.callId, result, getEventTime(event), emit) }
   }
   // Records of uncleared content are marked `withheld`.
   const unchecked =
     context.features.callShields && event.withheld ? { unscreenedArguments: true as const } : {}
-  return {
-    calls: context.calls.map((call) => {
-      if (call.id !== event.callId || call.needs !== 'approval' || call.result !== undefined) return call
-      const { client, approvals: _approvals, ...open } = call
-      const kept = terms?.approvers && voted && { approvals: voted.approvals }
-      const asked = { ...open, ...kept }
-      const free = { needs: client ? ('client' as const) : ('nobody' as const), approved: true as const }
-      if (edited === undefined) return { ...asked, ...free }
-      // Earlier questions about the arguments no longer apply.
-      const { questions: _questions, memo: _memo, ...fresh } = asked
-      // Policies decided the former arguments.
-      const undecided = call.decisions && { undecided: true as const }
-      return { ...fresh, arguments: edited, edited: true as const, ...unchecked, ...undecided, ...free }
-    }),
-  }
+  const { client, approvals: _approvals, ...open } = call
+  const kept = { ...open, ...(terms.approvers && { approvals }) }
+  const free = { needs: client ? ('client' as const) : ('nobody' as const), approved: true as const }
+  // Earlier questions about the arguments no longer apply, and policies decided the former arguments.
+  const { questions: _questions, memo: _memo, ...fresh } = kept
+  const undecided = call.decisions && { undecided: true as const }
+  const approved =
+    edited === undefined
+      ? { ...kept, ...free }
+      : { ...fresh, arguments: edited, edited: true as const, ...unchecked, ...undecided, ...free }
+  return { calls: context.calls.with(context.calls.indexOf(call), approved) }
 })
 
 /** A provider runs its calls unchanged. */
