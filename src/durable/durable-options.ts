@@ -143,7 +143,7 @@ export interface DurableMachine<Machine extends AnyStateMachine> {
   ): Promise<void>
   /**
    * Sends an event to a session, from any process. Resolves when it is stored. A session takes the events of one sender
-   * in order, each once. An event with a `key` that the session knows is not taken again. Answers for agents in flight
+   * in order, each once. An event with one of the last 100 keys is not taken again. Answers for agents in flight
    * are sent in the same way.
    * @example await claims.send('claim-17', { type: 'APPROVE', by: 'ann' }, { key: 'approval-4' })
    * @throws {UsageError} `unknown_event`, `not_json`, `session_ended`, `other_session`, `unknown_call`, `stale_answer`

@@ -58,26 +58,57 @@ test('each event from two processes that are killed is taken once, in order per 
   const tally = durable(tallyMachine, { store })
   await tally.start('t')
   await tally.settled('t')
-  const send = (from: string, first: number): Child =>
-    start(`
+  // A session knows its last 100 keys. So a sender runs at most this many events ahead of its confirmations, and stops while the
+  // other sends again what it sent before its process was killed.
+  const ahead = 10
+  const send = (from: string, first: number): Child => {
+    const child = start(`
       const tally = durable(tallyMachine, { store: fileStore({ dir }) })
+      let free = ${ahead}
+      let goOn = () => undefined
+      process.stdin.on('data', ({ length }) => {
+        free += length
+        goOn()
+      })
       for (let n = ${first}; n <= ${each}; n += 1) {
+        while (free === 0) await new Promise((resolve) => (goOn = resolve))
+        free -= 1
         await tally.send('t', { type: 'COUNT', from: '${from}', n }, { key: '${from}' + n })
         say(n)
       }
+      process.stdin.destroy()
       await tally.settled('t')
     `)
-  const sendAll = async (from: string): Promise<void> => {
+    child.process.stdin?.on('error', () => undefined)
+    return child
+  }
+  /** Per sender, resolves when all that it had sent before a kill was sent again. */
+  const repeated: Record<string, Promise<void>> = {}
+  const sendAll = async (from: string, other: string): Promise<void> => {
     let confirmed = 0
+    let end = (): void => undefined
+    let isRepeating = false
     for (let left = kills / 2; confirmed < each; left -= 1) {
-      const child = send(from, confirmed + 1)
+      const first = confirmed
+      const child = send(from, first + 1)
       const until = left >= 1 ? confirmed + 1 + chance(Math.ceil((2 * each) / kills)) : each
-      while (confirmed < Math.min(until, each)) confirmed = Number(await child.next())
-      if (confirmed < each) await kill(child)
-      else await child.ended
+      while (confirmed < Math.min(until, each)) {
+        confirmed = Number(await child.next())
+        if (isRepeating && (confirmed >= first + 2 * ahead || confirmed === each)) {
+          isRepeating = false
+          end()
+        }
+        if (!isRepeating) await repeated[other]
+        child.process.stdin?.write('+')
+      }
+      if (confirmed < each) {
+        if (!isRepeating) repeated[from] = new Promise((resolve) => (end = resolve))
+        isRepeating = true
+        await kill(child)
+      } else await child.ended
     }
   }
-  await Promise.all([sendAll('a'), sendAll('b')])
+  await Promise.all([sendAll('a', 'b'), sendAll('b', 'a')])
   const { context } = await tally.settled('t')
   expect(context).toEqual({ last: { a: each, b: each }, faults: 0 })
   store.close()
