@@ -41,6 +41,7 @@ const reasons: Record<string, readonly string[]> = {
     'statewright pendingCalls',
     'statewright outputOf',
     'statewright usageOf',
+    'statewright/durable idempotencyKey',
     'statewright/machine createInput',
     'statewright/machine runnableCalls',
     'statewright/machine outputOf',

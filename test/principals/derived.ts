@@ -106,6 +106,7 @@ const reasons: Record<string, string[]> = {
     'pendingCalls',
     'outputOf',
     'usageOf',
+    'idempotencyKey',
     'resolveConfig',
     'createEventFormatter',
     'openaiChat',
