@@ -8,7 +8,7 @@ const log = 'src/core/sessions/log/session-log.ts'
 export const planted = [
   {
     name: 'no fencing: whoever held the session may write',
-    seed: 1,
+    seed: 4,
     patches: [
       {
         file: store,
@@ -220,7 +220,7 @@ export const planted = [
   },
   {
     name: 'calls without a result in the history',
-    seed: 5,
+    seed: 6,
     patches: [
       {
         file: 'machines/agent/actions/update-transcript.ts',
