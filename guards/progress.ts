@@ -240,7 +240,7 @@ const words: Record<ProgressRule, Words> = {
   sameError: {
     done: (tools, count) => `tried ${count} different calls of ${tools}, and the error was the same`,
     advice: [
-      'It is not about the arguments that you change: read it literally, and mend what it names.',
+      'The arguments that you change do not cause it. Read the error literally, and fix what it names.',
       'Other arguments will fail the same way: find the cause elsewhere, or do without this tool.',
     ],
     remedy: 'look at that error: what the tool needs may be missing',
@@ -275,7 +275,7 @@ const words: Record<ProgressRule, Words> = {
       'Do without it for now, or tell the user that it is not available.',
       'It may be down for longer: do what does not need it.',
     ],
-    remedy: 'check that what it connects to is up',
+    remedy: 'check that the service behind it is up',
   },
 }
 

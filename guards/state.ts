@@ -131,7 +131,7 @@ function mapRules(of: (key: keyof GuardStates, guard: AnyRule) => object): Guard
 }
 
 function formatDamaged(what: readonly string[]): string {
-  return `The stored guard state of this session could not be read (${what.join(', ')}); these guards start anew.`
+  return `The stored guard state of this session could not be read (${what.join(', ')}); these guards start from their initial state.`
 }
 
 function withoutUserState(states: UserStates, name: string): UserStates {

@@ -154,12 +154,12 @@ const advice: Record<FailureRule, (tools: string, count: number) => string> = {
 const cause: Record<FailureRule, (tools: string, count: number, refused: string) => string> = {
   identical: (tools, count, refused) =>
     `${tools} failed ${formatTimes(count)} with the same arguments${refused}. ` +
-    'Look at its error: the tool or its arguments need mending.',
+    'Look at its error: fix the tool or its arguments.',
   any: (tools, count) =>
     `The last ${count} rounds of calls failed, the last of them ${tools}. Look at the errors of the tools.`,
   transientIdentical: (tools, count, refused) =>
     `${tools} failed ${formatTimes(count)} with a temporary error${refused}. ` +
-    'Check that what it connects to is up, then run again.',
+    'Check that the service behind it is up, then run again.',
   transientAny: (tools, count) =>
     `The last ${count} rounds of calls failed with temporary errors, the last of them ${tools}. ` +
     'Check that what they connect to is up, then run again.',

@@ -130,8 +130,8 @@ export function dbosSessions(
     if (size > maxDriveBytes)
       throw new StatewrightError(
         'payload_too_large',
-        `What enqueue was given for session '${queued.session}' has ${size} bytes, and DBOS keeps each: at most ${maxDriveBytes}. Leave the ` +
-          'input out, and return it from the option loadInput.',
+        `The enqueue payload for session '${queued.session}' has ${size} bytes. DBOS stores each payload, so the limit is ${maxDriveBytes}. ` +
+          'Leave the input out, and return it from the option loadInput.',
         'input',
       )
     await DBOS.enqueueWorkflowWithOptions(

@@ -191,7 +191,7 @@ export class BatchRun<Item extends BatchItem, Output, Tools> {
     if (this.#ids.has(item.id))
       throw new UsageError(
         'duplicate_item',
-        `runAll: two items have the id '${item.id}': each item needs an id of its own.`,
+        `runAll: two items have the id '${item.id}': each item needs a unique id.`,
         item.id,
       )
     this.#ids.add(item.id)

@@ -74,7 +74,7 @@ export function createSkills({ list, load, readFile }: SkillSource): AgentSkills
   })
   const unloadTool = defineTool({
     name: 'unload_skill',
-    description: 'Takes a loaded skill back: its instructions, and what it says of tools, no longer hold.',
+    description: 'Unloads a skill. Its instructions and tool restrictions no longer apply.',
     input: nameInput,
     readOnly: true,
     idempotent: true,

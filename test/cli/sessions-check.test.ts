@@ -54,7 +54,7 @@ test('sessions check tells of a call that waits for a tool that is gone, and end
   const { code, out } = await run(check)
   expect(code).toBe(1)
   expect(out).toContain(
-    "waits  an agent without a name  missing_tool: A call of it waits for the tool 'send_mail'",
+    "waits  an agent without a name  missing_tool: One of its calls waits for the tool 'send_mail'",
   )
   expect(out).toContain('0 of 1 open sessions can be resumed here')
 })

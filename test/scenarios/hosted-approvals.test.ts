@@ -175,7 +175,7 @@ describe.each(sampledRows([true, false]))(
       const [call] = (await run.result).pending ?? []
       expect(call).toMatchObject({ path: ['helper'], name: 'zip.shorten', hosted: true })
       if (call === undefined) throw new Error('It asks.')
-      expect(() => run.approve(call, { task: 'x' })).toThrow(/The provider carries it out/)
+      expect(() => run.approve(call, { task: 'x' })).toThrow(/The provider executes this call/)
       run.approve(call)
       expect(await run.result).toMatchObject({ state: 'COMPLETED' })
       expect(sent(1).at(-1)).toEqual(yes('mcpr_1_1'))
@@ -216,7 +216,7 @@ it('cannot be changed on the way: neither by who approves it nor in a fork', asy
   await run.result
   expect(() => run.approve('mcpr_1_1', { url: 'https://egrets.test' })).toThrow(UsageError)
   const edit = { call: 'mcpr_1_1', arguments: { url: 'x' } }
-  await expect(agent().fork('s', undefined, { edit })).rejects.toThrow(/The provider carries it out/)
+  await expect(agent().fork('s', undefined, { edit })).rejects.toThrow(/The provider executes this call/)
   run.approve('mcpr_1_1')
   await run.result
   const result = agent().fork('s', undefined, { edit: { call: 'mcpr_1_1', result: 'x' } })

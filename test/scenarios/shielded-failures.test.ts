@@ -46,7 +46,7 @@ async function told(
 
 test.each([
   ['redact', 'Overloaded while it read "[redacted]".'],
-  ['block', 'The provider failed. A shield withholds what it said of it.'],
+  ['block', 'The provider failed. A shield withheld the error message.'],
 ] as const)('what a provider says of its failure passes the output shields (%s)', async (action, words) => {
   const { events, records, state, message } = await told(overloaded(9), action)
   expect(state).toBe('ERROR')

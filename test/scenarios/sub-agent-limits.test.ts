@@ -15,7 +15,7 @@ describe('the budget', () => {
     expect(result).toMatchObject({ state: 'BUDGET_EXCEEDED', reason: 'token_budget' })
     expect(result.usage.totalTokens).toBe(1_300)
     expect(child.requests).toHaveLength(3)
-    expect(textOf(result.messages.at(-1))).toMatch(/did not finish: it has used up the budget.*look \(3\)/s)
+    expect(textOf(result.messages.at(-1))).toMatch(/did not finish: it used up its budget.*look \(3\)/s)
   })
 
   it('is one for all: two sub-agents overspend it by no more than a step each', async () => {
@@ -92,7 +92,7 @@ describe('an unfinished sub-agent', () => {
       { limits: { tokenBudget: 10 } },
       {},
       [asked(call('look'), 20)],
-      /used up the budget.*look \(1\)/s,
+      /used up its budget.*look \(1\)/s,
     ],
     [
       'a guard',
@@ -106,7 +106,7 @@ describe('an unfinished sub-agent', () => {
       { retry: { maxAttempts: 1 } },
       {},
       [{ status: 503 }],
-      /it failed \(server_error\).*nothing so far/s,
+      /it failed \(server_error\).*no output yet/s,
     ],
   ])(
     'that was stopped by %s is reported as unfinished, with what it had so far',
@@ -245,6 +245,6 @@ describe('the deadline', () => {
     await child.arrival()
     child.clock.increment(500)
     await play.end(2)
-    expect(textOf(parent.wire(1).at(-1))).toMatch(/its time was up/)
+    expect(textOf(parent.wire(1).at(-1))).toMatch(/it timed out/)
   })
 })

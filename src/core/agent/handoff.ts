@@ -72,7 +72,7 @@ function checkOptions<Name extends string>(options: HandoffOptions<Name>): Hando
     throw new ConfigError('invalid_handoff', `handoff: ${problem}`, key)
   }
   if (typeof options !== 'object' || (options as unknown) === null)
-    return refuse("takes what the agent is called: handoff(agent, { name: 'billing', description: '…' }).")
+    return refuse("needs the name of the agent: handoff(agent, { name: 'billing', description: '…' }).")
   for (const key of Object.keys(options)) {
     if (!keys.includes(key)) refuse(`there is no option '${key}'. The options are ${keys.join(', ')}.`, key)
   }

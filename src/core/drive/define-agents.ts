@@ -77,7 +77,7 @@ export function defineAgents(entries: Readonly<Record<string, AnyAgent | Version
     const internals = internalsByAgent.get(agent) as AgentInternals
     const other = seen.get(internals)
     if (other !== undefined)
-      throw agentsError(name, `'${name}' and '${other}' are one agent: give each name an agent of its own.`)
+      throw agentsError(name, `'${name}' and '${other}' are the same agent. Give each name a separate agent.`)
     seen.set(internals, name)
     const { label } = internals
     if (label && (label.name !== name || label.version !== version))
@@ -157,7 +157,7 @@ function checkEntry(name: string, entry: AnyAgent | VersionedAgent): DefinedAgen
   if (version !== undefined && accepts !== undefined && !accepts.includes(version))
     throw agentsError(
       `${name}.accepts`,
-      `accepts of '${name}' leaves out its own version '${version}': it could not go on with what it begins.`,
+      `accepts of '${name}' leaves out its own version '${version}', so it could not continue its own sessions.`,
     )
   return { name, agent, version, accepts: accepts ?? (version === undefined ? undefined : [version]) }
 }

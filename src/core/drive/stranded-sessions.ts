@@ -140,7 +140,7 @@ function judgeSession(
     (call) => !tools?.get(call.name) && (isUnderWay(call) || isWaitingForAnswer(call)),
   )
   if (missing && Object.hasOwn(context.tools, missing.name)) {
-    const why = `A call of it waits for the tool '${missing.name}', which ${acceptor.name} has no more.`
+    const why = `One of its calls waits for the tool '${missing.name}', which ${acceptor.name} no longer has.`
     return { ok: false, verdict: 'missing_tool', why }
   }
   const isSame = definition?.hash === internals?.stored?.definition().hash

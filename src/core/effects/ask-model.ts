@@ -280,7 +280,7 @@ async function screenFailureMessage(
   return action === 'block' ? withheldMessage : content
 }
 
-const withheldMessage = 'The provider failed. A shield withholds what it said of it.'
+const withheldMessage = 'The provider failed. A shield withheld the error message.'
 
 /**
  * The request to the next model does not wait for shields. With output shields, the provider's message is therefore

@@ -89,8 +89,8 @@ export function warnOfChangedSkills(
     const skill = now?.find((one) => one.name === name)
     if (skill?.hash === hash) continue
     const what = skill
-      ? `The skill '${name}' is another one than the session has loaded. The session goes on with what it has; load_skill reads the new one.`
-      : `The session has loaded the skill '${name}', which the agent has no more. Its instructions go on to hold.`
+      ? `The skill '${name}' has changed since the session loaded it. The session keeps the loaded version; load_skill reads the new one.`
+      : `The session has loaded the skill '${name}', which the agent no longer has. Its instructions still apply.`
     runtime.emit({ type: 'warning', code: skill ? 'skill_changed' : 'skill_missing', message: what })
   }
 }

@@ -111,7 +111,7 @@ async function tryFitWithSummary(
 
 function formatNoSummary(problem: string): string {
   const why = /[.!?…]$/.test(problem) ? problem : `${problem}.`
-  return `No summary could be made of what the context window has no room for: ${why} A marker stands in its place, as with context.strategy 'compact'.`
+  return `The messages that exceed the context window could not be summarized: ${why} A marker replaces them, as with context.strategy 'compact'.`
 }
 
 export function toActorError(error: unknown): ModelActorError {

@@ -104,7 +104,7 @@ function readOptions(options: object, tools: readonly string[], refuse: Refuse) 
   try {
     const { toolChoice, instructions, sampling } = resolveRequestOptions(defined)
     if (typeof toolChoice === 'object' && !tools.includes(toolChoice.name))
-      refuse(`returned the toolChoice '${toolChoice.name}', which is none of the tools of this step.`)
+      refuse(`returned the toolChoice '${toolChoice.name}', which is not one of the tools of this step.`)
     if (toolChoice === 'required' && tools.length === 0)
       refuse("returned the toolChoice 'required', and no tools.")
     return {
@@ -114,7 +114,7 @@ function readOptions(options: object, tools: readonly string[], refuse: Refuse) 
     } as Omit<StepPlan, 'step'>
   } catch (error) {
     if (!(error instanceof Error)) throw error
-    return refuse(`returned what no request can have: ${error.message}`)
+    return refuse(`returned an invalid request option: ${error.message}`)
   }
 }
 

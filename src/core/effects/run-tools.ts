@@ -244,8 +244,7 @@ function isStarted({ started, result }: BatchCall): boolean {
 
 const refusedToAsk: ToolResult = {
   status: 'blocked',
-  content:
-    'The server of the tool asks a person something that a shield does not let through: the call came to nothing.',
+  content: 'The server of the tool asked the user a question that a shield refused. The call was cancelled.',
   durationMs: 0,
 }
 

@@ -251,7 +251,7 @@ async function screenToolResult(
 
 const allowedScreening = { action: 'allow' as const, message: null, findings: [] }
 
-const withheldMedia = '[Withheld: a shield refused what the files of this result say.]'
+const withheldMedia = '[Withheld: a shield refused the content of the files in this result.]'
 
 /**
  * The steps of the screenings of one batch. The actor returns all screenings at once; `said` picks the report of one.

@@ -179,7 +179,7 @@ export class SubAgentBatch {
     })
     if (run === null) {
       return failed(
-        'Interrupted: the sub-agent was under way when the process ended, and there is no log from which it could go on. Its outcome is unknown.',
+        'Interrupted: the sub-agent was running when the process ended, and it has no log to resume from. Its outcome is unknown.',
         'interrupted',
       )
     }

@@ -159,7 +159,7 @@ export class ChildRun {
 
   cancel(): void {
     this.#isCancelled = true
-    if (this.#end === undefined) this.#run?.cancel('The run that it worked for needs it no more.')
+    if (this.#end === undefined) this.#run?.cancel('The parent run no longer needs it.')
   }
 }
 
@@ -202,7 +202,7 @@ export function toChildResult(
       status: 'ok',
       durationMs,
       child,
-      ...limitText(output || 'It has ended without a word.', maxChars),
+      ...limitText(output || 'It finished without any output.', maxChars),
     }
   }
   const isTransient = result.reason === 'provider_error' && error?.recoverable === true
@@ -223,13 +223,13 @@ function describeEnd({ state, reason, steps, error }: RunResult): string {
     case 'MAX_STEPS':
       return `it reached its limit of ${steps} steps.`
     case 'BUDGET_EXCEEDED':
-      return 'it has used up the budget that it was given.'
+      return 'it used up its budget.'
     case 'TIMED_OUT':
-      return 'its time was up.'
+      return 'it timed out.'
     case 'CANCELLED':
       return 'it was cancelled.'
     case 'BLOCKED':
-      return 'a shield refused what it was given or what it answered.'
+      return 'a shield refused its input or its output.'
     case 'PAUSED':
       return `a guardrail stopped it (${reason}).${error ? ` ${error.message}` : ''}`
     default:
@@ -238,15 +238,15 @@ function describeEnd({ state, reason, steps, error }: RunResult): string {
 }
 
 function describeProgress({ output, steps, messages }: RunResult): string {
-  if (output !== '') return `What it had so far: ${output}`
+  if (output !== '') return `Its partial output: ${output}`
   const called = messages.flatMap((message) =>
     message.role === 'assistant' ? (message.tool_calls ?? []).map((call) => call.function.name) : [],
   )
-  if (called.length === 0) return 'It had nothing so far.'
+  if (called.length === 0) return 'It had no output yet.'
   const counts = [...new Set(called)].map(
     (name) => `${name} (${called.filter((one) => one === name).length})`,
   )
-  return `It had said nothing so far. In ${steps} steps it called ${counts.join(', ')}.`
+  return `It had no output yet. In ${steps} steps it called ${counts.join(', ')}.`
 }
 
 /** Provider errors about the account or the configuration. A retry does not help. */

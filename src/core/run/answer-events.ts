@@ -232,7 +232,7 @@ export function parseEditedArguments(
   if (call.hosted) throw refused(call, hostedEditProblem)
   const text = toJsonText(value)
   if (text === undefined)
-    throw refused(call, `What was given for call '${call.callId}' cannot be written as JSON.`)
+    throw refused(call, `The value for call '${call.callId}' cannot be serialized as JSON.`)
   const tool = findTool(call, tools)
   // The run reports an unknown tool to the model.
   if (tool === undefined) return { text }
@@ -245,7 +245,7 @@ export function parseEditedArguments(
 }
 
 const hostedEditProblem =
-  'The provider carries it out, with the arguments that it has asked for: approve it as it is, or reject it and say what it should be.'
+  'The provider executes this call, so its arguments cannot be edited. Approve it unchanged, or reject it with a reason.'
 
 function refusedApprovalError(call: EditedCall, problem: string): UsageError {
   return new UsageError(

@@ -116,7 +116,7 @@ async function editMessage(
     const known = userMessages.map((one) => one.id).join(', ') || 'none'
     throw new UsageError(
       'unknown_message',
-      `'${id}' is no message of the user's there. They are: ${known}.`,
+      `'${id}' is not a user message at that point. The user messages are: ${known}.`,
       id,
     )
   }
@@ -165,7 +165,7 @@ async function editCall(
   if (refusal) throw refusal
   const seen = await screenEditedText('toolInput', text, { callId: id, toolName: call.name }, scene)
   if (seen !== text && parseJsonOr(seen, undefined) === undefined)
-    throw refusedByShieldError(id, 'What is left of the arguments is no JSON.')
+    throw refusedByShieldError(id, 'The remaining arguments are not valid JSON.')
   const {
     started: _s,
     interrupted: _i,
@@ -347,7 +347,7 @@ function unknownCallError(id: string, messages: readonly Message[]): UsageError 
   const ids = known.map((call) => call.id).join(', ') || 'none'
   return new UsageError(
     'unknown_call',
-    `There is no call '${id}' there. Those of the transcript are: ${ids}.`,
+    `There is no call '${id}' at that point. The calls in the transcript are: ${ids}.`,
     id,
   )
 }

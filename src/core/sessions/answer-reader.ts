@@ -17,6 +17,6 @@ export function provideAnswerReader(read: ReadAnswer): void {
  * @throws {UsageError} `invalid_answer`, naming the field; the question stays open
  */
 export function readAnswer(elicitation: Elicitation, answer: unknown): string {
-  if (reader === undefined) throw new TypeError('No session was opened in which something is asked.')
+  if (reader === undefined) throw new TypeError('No open session has an elicitation.')
   return reader(elicitation, answer)
 }

@@ -163,12 +163,12 @@ export function findSessionFault({
   state,
   branches,
 }: FoldedSession): string | null {
-  if (name !== undefined && typeof name !== 'string') return 'its name is no text'
+  if (name !== undefined && typeof name !== 'string') return 'its name is not a string'
   if (!isTags(tags) || (parent !== undefined && typeof parent !== 'string'))
-    return 'its tags or its parent are no texts'
+    return 'its tags or its parent are not strings'
   if (![runs, lastEventSeq ?? 0, inbox, queued].every(Number.isSafeInteger))
-    return 'the number of its runs, or of their events, is none'
-  if (branches !== null && !isBranchTree(branches)) return 'its branches are none'
+    return 'a counter (runs, events or queued messages) is not an integer'
+  if (branches !== null && !isBranchTree(branches)) return 'its branches are not a valid tree'
   return run ? findContextFault(run.context) : findStateFault(state)
 }
 
@@ -199,7 +199,7 @@ export function applyOpenedRecord(
     applyEntry(folded, record, entry, sessionId, folding)
   } catch (error) {
     if (error instanceof StatewrightError) throw error
-    throw damagedLogError(sessionId, folded.head, `record ${record.seq} says what none can say`, error)
+    throw damagedLogError(sessionId, folded.head, `record ${record.seq} has invalid content`, error)
   }
   folded.head = record.seq
   folded.check = record.check
@@ -257,7 +257,7 @@ function applyEntry(
       folded.tailSize = 0
       break
     default:
-      throw new Error('There is no such type of record.')
+      throw new Error('Unknown record type.')
   }
   const used = listFeatures(entry)
   if (used.length > 0) folded.features = new Set([...folded.features, ...used])

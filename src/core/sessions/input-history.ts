@@ -127,7 +127,7 @@ export function addHistory(
 export function sessionNotEmptyError(sessionId: string): UsageError {
   return new UsageError(
     'session_not_empty',
-    `Session '${sessionId}' has a history already. Pass only what the user says now, or another session.`,
+    `Session '${sessionId}' has a history already. Pass only the new user message, or use another session.`,
     sessionId,
   )
 }
@@ -196,7 +196,7 @@ function readRole(message: Fields, at: string): MessageDraft {
 function readAssistant(message: Fields, at: string): MessageDraft {
   const { content, tool_calls: toolCalls, reasoning_details: details, by } = message
   if (message['function_call'] != null)
-    throw historyError(`${at}.function_call`, 'is the form of old: write it as tool_calls, with an id.')
+    throw historyError(`${at}.function_call`, 'is deprecated. Use tool_calls, with an id for each call.')
   const calls = readCalls(toolCalls ?? [], `${at}.tool_calls`)
   const parts: (Fields | null)[] = Array.isArray(content) ? content : []
   const isRefusal = (part: Fields | null) => part?.['type'] === 'refusal'

@@ -75,7 +75,7 @@ export async function acquireSessionLog<Acquired>(
 
 /** A custom store may throw any value. */
 function unexpectedStoreError(error: unknown, sessionId: string): StoreError {
-  const message = `The session store failed with what is no StoreError: ${describeError(error)}`
+  const message = `The session store threw an error that is not a StoreError: ${describeError(error)}`
   return new StoreError('store_unavailable', message, sessionId, { cause: error })
 }
 

@@ -97,7 +97,7 @@ export function copyAsJson<Given>(value: Given, at: string): Given {
   try {
     return JSON.parse(JSON.stringify(value)) as Given
   } catch (cause) {
-    const text = `${at} cannot be written as JSON: leave out BigInts, cycles and whatever else is no JSON.`
+    const text = `${at} cannot be written as JSON: leave out BigInts, cycles and other values that JSON does not support.`
     throw new UsageError('invalid_input', text, at, { cause })
   }
 }

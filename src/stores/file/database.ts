@@ -221,7 +221,7 @@ export function toFileStoreError(error: unknown, file: string): StoreError {
   if (/^SQLITE_(CORRUPT|NOTADB|ERROR|CONSTRAINT)|_3091$/.test(code)) {
     return new StoreError(
       'corrupt_log',
-      `${file} is damaged, or is no database (${message}). Restore it from a backup, or move it away to begin anew.`,
+      `${file} is damaged or is not a database (${message}). Restore it from a backup, or move it away to start with an empty store.`,
       file,
       options,
     )
@@ -229,7 +229,7 @@ export function toFileStoreError(error: unknown, file: string): StoreError {
   if (/^SQLITE_(BUSY|LOCKED)/.test(code)) {
     return new StoreError(
       'store_unavailable',
-      `Another process has kept ${file} locked for seconds. See what it does, then try again.`,
+      `Another process has held the lock on ${file} for several seconds. Find that process, wait for it or stop it, then try again.`,
       file,
       options,
     )

@@ -361,8 +361,8 @@ export function toPostgresError(error: unknown, place: string): StatewrightError
   if (code === 'ERR_INVALID_URL' || error instanceof URIError) {
     return new ConfigError(
       'invalid_store',
-      'The connection string is no URL. Write postgres://USER:PASSWORD@HOST:PORT/DATABASE, and special characters of ' +
-        'the password as %XX.',
+      'The connection string is not a valid URL. Write postgres://USER:PASSWORD@HOST:PORT/DATABASE, and percent-encode ' +
+        'special characters in the password (%XX).',
       'connectionString',
     )
   }
@@ -374,15 +374,15 @@ export function toPostgresError(error: unknown, place: string): StatewrightError
 
 function classifyCode(code: string): [StoreErrorCode, string] {
   if (code === '53100')
-    return ['disk_full', 'Free some space on the server: the sessions are as they were before.']
+    return ['disk_full', 'Free some space on the server. The stored sessions are unchanged.']
   if (code === '25006' || code === '42501') {
     return ['read_only', 'Connect to the primary server, as a user who may write to the schema.']
   }
-  if (code.startsWith('XX00')) return ['corrupt_log', 'See the log of the server, and restore from a backup.']
+  if (code.startsWith('XX00')) return ['corrupt_log', 'Check the server log, and restore from a backup.']
   return [
     'store_unavailable',
-    'See that the server runs and takes connections from here, then try again. What was being written may or may not ' +
-      'have been kept.',
+    'Check that the server is running and accepts connections from this host, then try again. The last write may or ' +
+      'may not have been committed.',
   ]
 }
 

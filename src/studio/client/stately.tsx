@@ -66,9 +66,9 @@ export function StatelyEditor({ editor, row, moment, isDone, onReady }: Props) {
       )}
       {!isReady && isSilent && (
         <p class="stately-note" role="status">
-          Stately's editor ({origin}) has not answered for {patienceMs / 1000} seconds: it cannot be reached
-          from here, or needs something else by now. This is our own chart; the editor has been told nothing
-          of the run.
+          Stately's editor ({origin}) has not answered for {patienceMs / 1000} seconds. It may be unreachable,
+          or its protocol may have changed. The chart shown is the studio's own; no run data was sent to the
+          editor.
         </p>
       )}
       <iframe

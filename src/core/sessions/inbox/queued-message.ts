@@ -169,7 +169,7 @@ export function checkQueueRoom(found: readonly InboxMessage[], text: string, ses
       : `${maxQueued} messages wait already`
   throw new UsageError(
     'queue_full',
-    `The queue of session '${sessionId}' is full: ${why}. Wait until some are said, or send large files by their address.`,
+    `The queue of session '${sessionId}' is full: ${why}. Wait until some are delivered, or send large files by URL.`,
     sessionId,
   )
 }

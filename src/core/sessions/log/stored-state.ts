@@ -103,7 +103,7 @@ export function completeSnapshot<Snapshot extends object>(stored: Snapshot): Sna
   if (typeof runId !== 'string' || !Array.isArray(messages) || !Array.isArray(calls))
     throw new UsageError(
       'invalid_snapshot',
-      'This is no snapshot of an agent. Pass what run.snapshot() or actor.getPersistedSnapshot() returned.',
+      'This is not an agent snapshot. Pass what run.snapshot() or actor.getPersistedSnapshot() returned.',
       'snapshot',
     )
   return { ...stored, historyValue: {}, context: completeContext(context as unknown as AgentContext) }

@@ -127,6 +127,6 @@ export function limitStoreTime(
 function storeTimeoutError(what: string, timeoutMs: number): StoreError {
   return new StoreError(
     'store_unavailable',
-    `The session store did not answer ${what}() within ${timeoutMs} ms (storeTimeoutMs). See that it can be reached; agent.resume(id) goes on from what it has.`,
+    `The session store did not answer ${what}() within ${timeoutMs} ms (storeTimeoutMs). Check that it can be reached. agent.resume(id) continues from the stored records.`,
   )
 }

@@ -112,12 +112,12 @@ const invalidTextPattern = /[\0\p{Cs}]/u
 export function checkRecords(sessionId: string, records: readonly LogRecord[]): void {
   records.forEach(({ seq, at, type, data, check }, index) => {
     const fault = !Number.isSafeInteger(at)
-      ? '`at` is no whole number'
+      ? '`at` is not an integer'
       : [type, data, check].every(
             (text: unknown) => typeof text === 'string' && !invalidTextPattern.test(text),
           )
         ? null
-        : '`type`, `data` or `check` is no JSON text'
+        : '`type`, `data` or `check` is not valid JSON text'
     if (fault !== null) {
       throw new UsageError('invalid_record', `The record ${seq} cannot be stored: ${fault}.`, sessionId)
     }
