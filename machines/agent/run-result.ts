@@ -206,7 +206,7 @@ interface UnansweredCallBase {
   messageId?: string
   /** Why a policy asks for approval. */
   reason?: string
-  /** Who may approve. Each of the terms must be met. Absent: anyone may. */
+  /** Who may approve. All conditions must be met. Absent if anyone may. */
   approvers?: readonly Approvers[]
   /** The approvals so far, if more than one person must approve. */
   approvals?: readonly Approval[]

@@ -37,7 +37,7 @@ export interface Step {
   starts: StartedActor[]
   /** Functions to run when the record is durable. */
   effects: (() => void)[]
-  /** Events for agents in flight. */
+  /** Events for running agents. */
   sent: { to: string; event: AnyEventObject }[]
 }
 
@@ -53,7 +53,7 @@ const emptyState: StoredMachineState = {
   keys: [],
 }
 
-/** Stands for a running actor in the pure transitions. It keeps the input. */
+/** Represents a running actor in pure transitions. Stores the input. */
 const stub = {
   getInitialSnapshot: (_scope: unknown, input: unknown) => ({
     status: 'active',
@@ -73,8 +73,8 @@ interface ExecutableAction {
 }
 
 /**
- * The transitions of a machine as functions of stored states. Each step starts from plain JSON, so that a step after a
- * restart cannot differ from one before it.
+ * The transitions of a machine as functions of stored states. Each step starts from plain JSON, so that steps behave
+ * the same after a restart.
  */
 export class Chart {
   readonly machine: AnyStateMachine
@@ -188,7 +188,7 @@ export class Chart {
         historyValue: (
           this.machine.getPersistedSnapshot({ ...after, children: {} } as never) as { historyValue?: unknown }
         ).historyValue,
-        // The state that waited for a held outcome may have been left since.
+        // The state that waited for a held outcome may have been exited.
         held: state.held.filter(
           ({ event: { actorId } }) =>
             invoked.has(String(actorId)) && !starts.some(({ id }) => id === actorId),

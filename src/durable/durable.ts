@@ -98,12 +98,12 @@ const optionKeys = [
   'onError',
 ] as const satisfies (keyof DurableOptions<AnyStateMachine>)[]
 
-/** The time between two looks at a session that another process holds, in milliseconds. */
+/** Poll interval for a session that another process holds, in milliseconds. */
 const lookMs = 250
 
 /**
- * Runs the sessions of an XState machine in a store. Each event that the machine takes is stored before it has an effect,
- * with the state that it leads to, so that any process can continue a session after a crash.
+ * Runs the sessions of an XState machine in a store. Each event is stored with the resulting state before it has
+ * effects, so that any process can continue a session after a crash.
  * @example
  * const claims = durable(claimMachine, { store: memoryStore(), actors: { pay }, once: ['pay'] })
  * await claims.start('claim-17', { input: { amount: 900 } })
@@ -307,7 +307,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
         'at',
       )
     const id = createId()
-    // A key of the source could be given out again in the fork.
+    // The fork could reuse a key of the source.
     const moved = running.map((actor, i) => ({ ...actor, key: `${actor.src}.1.${i + 1}` }))
     await acquireSessionLog(this.#store, id, { clock: this.#clock, holder: 'a fork' }, async (lease) => {
       const parts = { store: this.#store, lease, clock: this.#clock, holder: 'a fork' }
@@ -420,7 +420,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     if (holder === null || this.#local.has(id)) this.#driveLater(id)
   }
 
-  /** Sends a message to an agent in flight, then wakes the session that runs it. */
+  /** Sends a message to a running agent, then wakes the session that runs it. */
   async #answer(id: string, given: AgentMessage, key: string | undefined): Promise<void> {
     const { record } = await this.#readEnd(id)
     const { session: named, ...message } = given
@@ -441,7 +441,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     await this.#put(id, formatMessage(null, undefined))
   }
 
-  /** The agents in flight, with their sessions. */
+  /** The running agents, with their sessions. */
   #listAgents(id: string, { actors }: StoredMachineState): { session: string; agent: AgentInternals }[] {
     return Object.values(actors).flatMap(({ src, key }) => {
       const agent = findAgent(this.machine.implementations.actors[src])
@@ -449,7 +449,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     })
   }
 
-  /** The calls of the agents in flight that wait for an answer. */
+  /** Calls of running agents that wait for an answer. */
   async #listPending(id: string, state: StoredMachineState): Promise<PendingAgentCall[]> {
     const lists = this.#listAgents(id, state).map(async ({ session }) => {
       if ((await this.#store.get(session)) === null) return []
@@ -459,7 +459,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     return (await Promise.all(lists)).flat()
   }
 
-  /** Cancels the agents whose states were left by a process that died before it cancelled them. */
+  /** Cancels agents whose states were exited by a process that died before cancelling them. */
   async #cancelLeft(id: string, state: StoredMachineState): Promise<void> {
     if (!Object.values(this.machine.implementations.actors).some(findAgent)) return
     const inFlight = new Set(this.#listAgents(id, state).map(({ session }) => session))
@@ -499,7 +499,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     ;(this.#options.onError ?? warn)(error, { session })
   }
 
-  /** Takes a session that no other process holds, and drives it to its next rest. Null if another process holds it. */
+  /** Acquires a session and drives it until it settles. Null if another process holds it. */
   #take(id: string, start?: { input: unknown }): Promise<LocalSession | null> {
     const known = this.#local.get(id)
     if (known) return known
@@ -524,7 +524,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
       throw error
     }
     this.#local.delete(id)
-    // A message may have arrived between the last look and the release.
+    // A message may have arrived between the last poll and the release.
     const unread = (await this.#store.inbox?.read(id)) ?? []
     if (unread.length > 0) this.#driveLater(id)
   }
@@ -602,7 +602,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     )
   }
 
-  /** The actors in flight with their inputs, which are in the records that started them. */
+  /** The running actors with their inputs, which are in the records that started them. */
   async #readActors(id: string, { actors }: StoredMachineState): Promise<StartedActor[]> {
     return Promise.all(
       Object.entries(actors).map(async ([actorId, actor]) => {
@@ -633,7 +633,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     return { isResting: false, stop: () => void actor.stop() }
   }
 
-  /** For the worker. @returns the rest of the sleep in milliseconds */
+  /** For the worker. @returns the remaining sleep in milliseconds */
   async #continue(id: string): Promise<number | undefined> {
     const local = await this.#take(id)
     if (!local) throw new StoreError('session_busy', `Session '${id}' is held by another process.`, id)
@@ -671,7 +671,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     await Promise.allSettled(sessions.map(({ done }) => done))
   }
 
-  /** @throws {UsageError} if the last event changed nothing, or an outcome waits for another chart */
+  /** @throws {UsageError} if the last event had no effect, or an outcome waits for another chart */
   async #toSettled(
     id: string,
     { state, refused = state.held[0]?.refused }: MachineRecord,

@@ -10,13 +10,13 @@ import { copyJson, toPlainFailure } from './plain-json.js'
 
 /** An actor that this process runs. */
 export interface RunningActor {
-  /** Ends its work. `isLeft` means that the chart has left its state, not that this process stops. */
+  /** Ends its work. `isLeft` means that the chart has exited its state. Otherwise this process stops. */
   stop(isLeft: boolean): Promise<void> | void
-  /** Whether the session may rest while the actor waits. Only agents wait, for people or for a time. */
+  /** Whether the session may be released while the actor waits. Only agents wait, for people or for a time. */
   readonly isResting: boolean
-  /** When a resting agent wakes, in milliseconds since the epoch. */
+  /** When an idle agent wakes, in milliseconds since the epoch. */
   readonly wakeAt?: number | undefined
-  /** Looks for new messages of a resting agent. */
+  /** Polls for messages to an idle agent. */
   wake?(): void
   send?(event: AnyEventObject): void
 }
@@ -51,7 +51,7 @@ interface Incoming {
 /** The events of one write. More would delay their effects. */
 const mostPerWrite = 100
 
-/** One machine's session while this process holds it. It drives the machine to its next rest. */
+/** One machine's session while this process holds it. It drives the machine until it settles. */
 export class MachineHold {
   readonly #parts: HoldParts
   readonly #id: string
@@ -87,7 +87,7 @@ export class MachineHold {
     return this.#parts.log.now()
   }
 
-  /** When a resting agent wakes, in milliseconds since the epoch. */
+  /** When an idle agent wakes, in milliseconds since the epoch. */
   get wakeAt(): number | undefined {
     return this.#wakeAt
   }
@@ -105,7 +105,7 @@ export class MachineHold {
     await this.#write([step])
   }
 
-  /** Continues a stored session. Actors in flight start again, with the inputs in their records. */
+  /** Continues a stored session. Running actors start again, with the inputs in their records. */
   resume(actors: readonly StartedActor[]): void {
     for (const actor of actors) {
       if (this.#parts.actors.isOnce(actor.src)) this.#reportDoubt(actor)
@@ -114,7 +114,7 @@ export class MachineHold {
     for (const { event } of this.#state.held) this.#incoming.push({ event, isHeld: true })
   }
 
-  /** Drives the machine to its next rest, and releases the session. */
+  /** Drives the machine until it settles, then releases the session. */
   async drive(): Promise<void> {
     const { log } = this.#parts
     try {
@@ -147,7 +147,7 @@ export class MachineHold {
     this.#wake()
   }
 
-  /** A message for an agent in flight has arrived. */
+  /** A message for a running agent has arrived. */
   wakeAgents(): void {
     for (const { actor } of this.#running.values()) actor.wake?.()
   }
@@ -176,7 +176,7 @@ export class MachineHold {
     this.#wake()
   }
 
-  /** Events that the machine sent to itself come first, then times that have come. */
+  /** Events that the machine sent to itself come first, then due timers. */
   #takeBatch(): Incoming[] {
     if (this.#state.status !== 'active') {
       for (const { message } of this.#incoming.splice(0))
@@ -192,7 +192,7 @@ export class MachineHold {
     return this.#incoming.splice(0, mostPerWrite)
   }
 
-  /** Takes one event. Returns the step, or nothing if the event has changed nothing. */
+  /** Processes one event. Returns the step, or nothing if the event had no effect. */
   #take(incoming: Incoming): Step[] {
     const { event, message, outcomeOf, isHeld } = incoming
     if (this.#state.status !== 'active') {
@@ -254,7 +254,7 @@ export class MachineHold {
     }
   }
 
-  /** Makes the records of these steps durable, then starts what they start. */
+  /** Makes the records of these steps durable, then starts their actors. */
   async #write(steps: readonly Step[]): Promise<void> {
     const { log } = this.#parts
     const isWorking = Object.keys(this.#state.actors).length > 0 || this.#state.queue.length > 0

@@ -28,13 +28,13 @@ interface AgentParts {
   report: Parameters<ActorHost['run']>[1]
 }
 
-/** The session of an agent in flight. A key is unique in the session of the machine. */
+/** The session of a running agent. A key is unique in the session of the machine. */
 export function getChildId(session: string, key: string): string {
   const id = `${session}:${key.replaceAll(/[^\w.@-]/g, '-')}`
   return isSessionId(id) ? id : `child:${sha256(`${session}:${key}`).slice(0, 32)}`
 }
 
-/** Cancels the run of an agent whose state was left. A run that has ended stays as it is. */
+/** Cancels the run of an agent whose state was exited. An ended run is unchanged. */
 export async function cancelChild(store: SessionStore, clock: Clock, session: string): Promise<void> {
   const message = { type: 'cancel', why: 'The machine has left the state that runs this agent.' } as const
   try {
@@ -47,7 +47,7 @@ export async function cancelChild(store: SessionStore, clock: Clock, session: st
   }
 }
 
-/** An agent in flight, with a session of its own. Another process continues it from there. */
+/** A running agent, with a session of its own. Another process continues it from there. */
 export class RunningAgent implements RunningActor {
   readonly #parts: AgentParts
   #isResting = false
@@ -115,7 +115,7 @@ export class RunningAgent implements RunningActor {
         const opened = await runChild(agent.host, store, session, () => this.#openInput())
         if ('ended' in opened) return report.done(toOutput(opened.ended))
         this.#run = opened.run
-        // The state may have been left while the session was opened.
+        // The state may have been exited while the session was being opened.
         if (this.#isLeft()) return await cancelChild(store, clock, child.session)
         if (this.#isOver()) return await releaseRun(opened.run)
         const context = await this.#follow(opened.run)
@@ -139,7 +139,7 @@ export class RunningAgent implements RunningActor {
     return this.#state !== 'working'
   }
 
-  /** Follows a run to its next rest or its end. A run whose sleep is over continues. */
+  /** Follows a run until it settles or ends. A run whose sleep is over continues. */
   async #follow(run: Run): Promise<AgentContext | 'stopped'> {
     const getContext = (): AgentContext => (run.snapshot() as { context: AgentContext }).context
     for (;;) {
@@ -152,7 +152,7 @@ export class RunningAgent implements RunningActor {
     }
   }
 
-  /** Waits for a message or a stop. The session of the machine may rest in the meantime. */
+  /** Waits for a message or a stop. The machine's session may be released in the meantime. */
   async #rest({ wakeAt }: AgentContext): Promise<void> {
     this.#wakeAt = wakeAt ?? undefined
     const woken = new Promise<void>((resolve) => {

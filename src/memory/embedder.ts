@@ -90,7 +90,7 @@ export class Embedder {
     return this.#known.get(sha256(text))
   }
 
-  /** Queries are not cached, because their number is unlimited. */
+  /** Queries are not cached, because their number is unbounded. */
   async embedQuery(text: string, signal: AbortSignal): Promise<Vector> {
     const [vector = []] = await this.#request([text], signal)
     this.#checkSize(vector)

@@ -202,8 +202,8 @@ function isNoopProvider(provider: MeterProvider): boolean {
 }
 
 /**
- * The names that differ between versions of the GenAI conventions. These are in development, and no package has the
- * newest. Names that both versions share are inlined.
+ * The names that differ between versions of the GenAI conventions. The conventions are still in development, and no
+ * package has the latest. Names that both versions share are inlined.
  */
 export interface SemconvNames {
   cacheWrite: string

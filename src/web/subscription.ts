@@ -57,7 +57,7 @@ export function subscribeToTurn(turn: Turn, buffer: ReplayBuffer, showsTurn = tr
   return { before, ends, turn, showsTurn, answeredRequests: noRequests, reader: buffer.createReader() }
 }
 
-/** A subscription to an answer that is at rest or has ended. */
+/** A subscription to an answer that has settled or ended. */
 export function createFinishedSubscription(turn: Turn): Subscription {
   const buffer = new ReplayBuffer()
   buffer.end()

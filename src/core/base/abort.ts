@@ -1,15 +1,15 @@
 import { type Clock, systemClock } from './clock.js'
 
 /**
- * What ends one call, one batch or one request early. Its AbortSignal is made when a reader first asks for it: most never
- * do, and one costs 5 µs, with a listener 9 µs (four a step would be 6 to 15 % of it). Each has its own, so that many calls
- * at once do not pile their listeners on one signal (Node warns of more than ten).
+ * Aborts one call, batch or request. The AbortSignal is created on first access, because most are never read and
+ * creating one costs 5 µs (9 µs with a listener). Each call has its own signal, because Node warns about more than ten
+ * listeners on one signal.
  */
 export class CallAbort {
   #controller: AbortController | undefined
   #aborted: { reason: unknown } | undefined
   #followers: Set<() => void> | undefined
-  /** Called before the followers. */
+  /** Called before the other listeners. */
   onAbort: (() => void) | undefined
 
   get aborted(): boolean {
@@ -36,14 +36,14 @@ export class CallAbort {
     if (this.#aborted) return
     this.#aborted = { reason }
     this.onAbort?.()
-    // A callback may end the following of a later one.
+    // A callback may remove a later one.
     for (const follower of this.#followers ?? []) follower()
     this.#controller?.abort(reason)
   }
 
-  /** Calls back when it aborts, without a signal. Returns what ends that. */
+  /** Calls back on abort, without creating a signal. Returns a function that removes the callback. */
   follow(callback: () => void): () => void {
-    // A new function, so that one callback can follow twice.
+    // A new function, so that the same callback can be registered twice.
     const follower = (): void => callback()
     const followers = (this.#followers ??= new Set())
     followers.add(follower)
@@ -51,7 +51,7 @@ export class CallAbort {
   }
 }
 
-/** The reason when another process resumes the run: work that the call started elsewhere is still needed. */
+/** The abort reason when another process resumes the run. Work that the call started elsewhere is still needed. */
 export const createLeftReason = (): DOMException =>
   new DOMException('Another process goes on with the run.', 'LeftError')
 
@@ -70,9 +70,8 @@ const lazySignalProperty: PropertyDescriptor & ThisType<AbortHolder> = {
 }
 
 /**
- * Gives `target` an own `signal` property that is created at its first use, so `{ ...target }` copies it. All
- * targets share one getter: V8 creates a hidden class per getter in a literal and keeps what it references
- * until the old generation is collected.
+ * Defines a lazy own `signal` property on `target`, so `{ ...target }` copies it. All targets share one getter: V8
+ * creates a hidden class per getter in a literal and keeps what it references until the old generation is collected.
  */
 export function attachSignal<Target extends object>(
   target: Target,
@@ -96,12 +95,12 @@ interface AbortWaiters {
 }
 
 /**
- * Who waits for each signal. A signal has one listener of ours, however many wait: Node takes more than ten on one for a
- * leak and warns of it, and an app may well give one signal to all its runs.
+ * Callbacks by signal. Each signal has a single listener, because Node warns about a leak after ten and an app may pass
+ * one signal to all its runs.
  */
 const waitersBySignal = new WeakMap<AbortSignal, AbortWaiters>()
 
-/** Calls back when it aborts, in the order of asking. Returns what ends the waiting. */
+/** Calls back on abort, in registration order. Returns a function that removes the callback. */
 export function onAbort(signal: AbortSignal | CallAbort, callback: () => void): () => void {
   if (signal instanceof CallAbort) return signal.follow(callback)
   const { callbacks, stop } = waitersBySignal.get(signal) ?? listenForAbort(signal)
@@ -127,7 +126,7 @@ function listenForAbort(signal: AbortSignal): AbortWaiters {
   const callbacks = new Set<() => void>()
   const listener = (): void => {
     stop()
-    // A callback may end the waiting of a later one.
+    // A callback may remove a later one.
     for (const callback of callbacks) callback()
   }
   const stop = (): void => {
@@ -171,7 +170,7 @@ interface TimeoutOptions<Result> {
   /** Milliseconds; more than 0. */
   timeoutMs: number
   clock: Clock
-  /** Aborted at the timeout. When it is aborted earlier, the timer is cleared. */
+  /** Aborted at the timeout. An earlier abort clears the timer. */
   abort: CallAbort
   timedOut: () => Result
   /** The result when the work is aborted earlier. Default: wait for the work. */
@@ -238,7 +237,7 @@ export function limitTime<Result>(
   })
 }
 
-/** Waits so long, or until the signal aborts. */
+/** Waits for `ms` milliseconds, or until the signal aborts. */
 export function waitOn(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const end = (): void => {

@@ -1,29 +1,28 @@
 /**
- * Time, as the runtime sees it: every wait of a run goes through one of these, so that tests can move time by hand.
- * XState's own `SimulatedClock` fits.
+ * The runtime's clock. All waits of a run use it, so that tests can control time. XState's `SimulatedClock` works.
  *
  * @example
  * const clock: Clock = new SimulatedClock() // of xstate; `clock.increment(1_000)` lets a second pass
  * const tested = createAgent({ model, clock: { ...systemClock, now: () => 0 } })
  */
 export interface Clock {
-  /** Milliseconds since the epoch; parts of one are left out. */
+  /** Milliseconds since the epoch. Fractions are dropped. */
   now(): number
   /**
-   * Milliseconds since any one moment, which pass steadily while the clock is set. What passes within one process
-   * is measured by it. Default: `now()`.
+   * Milliseconds from an arbitrary origin, unaffected by changes of the system clock. Measures durations within one
+   * process. Default: `now()`.
    */
   elapsed?(): number
-  /** Calls back once after `ms` milliseconds; returns what `clearTimeout` takes. */
+  /** Calls back once after `ms` milliseconds. Returns a handle for `clearTimeout`. */
   setTimeout(fn: () => void, ms: number): unknown
   clearTimeout(id: unknown): void
 }
 
-/** Longest delay that a timer of the platform takes; a longer one would fire at once. */
+/** The longest delay of a platform timer. A longer one would fire at once. */
 export const maxTimerMs = 2_147_483_647
 
 /**
- * The time of the platform. Delays of more than 24.8 days fire after that long.
+ * The platform's clock. Delays are capped at 24.8 days.
  *
  * @example
  * const startedAt = systemClock.now() // milliseconds since the epoch
@@ -57,7 +56,7 @@ export function toWholeClock(clock: Clock): Clock {
   return whole
 }
 
-/** The time of a store in whole milliseconds. */
+/** A store's time in whole milliseconds. */
 export const toWholeTime = (now: () => number) => (): number => Math.floor(now())
 
 /** Milliseconds elapsed on a clock. Compare only values of one process. */
@@ -70,7 +69,7 @@ export function wait(clock: Clock, ms: number): Promise<void> {
   return new Promise((resolve) => void clock.setTimeout(resolve, ms))
 }
 
-/** Lets a process end that has nothing else to do than this timer. A clock of the user's may have other timers. */
+/** Does not keep the process alive for this timer. A custom clock may have other kinds of timers. */
 export function unrefTimer(timer: unknown): void {
   ;(timer as { unref?: () => void } | null | undefined)?.unref?.()
 }
@@ -94,14 +93,14 @@ export class RunClock {
     return this.#base + Math.round(readElapsed(this.#clock) - this.#from)
   }
 
-  /** Synchronizes with the clock, but never backwards. Call it when nothing in the run waits for a time. */
+  /** Synchronizes with the clock, but never moves backwards. Call it only while the run has no timers. */
   resetToClock(): void {
     this.#base = Math.max(this.now(), this.#clock.now())
     this.#from = readElapsed(this.#clock)
   }
 }
 
-/** A Date, or milliseconds since the epoch, as the latter; null for anything else, and for a date that is none. */
+/** Converts a Date or milliseconds since the epoch to milliseconds. Null for anything else, including invalid dates. */
 export function readTime(value: unknown): number | null {
   const at = value instanceof Date ? value.getTime() : value
   return typeof at === 'number' && Math.abs(at) <= 8.64e15 ? at : null

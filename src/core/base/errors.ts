@@ -9,7 +9,7 @@ import { type ModelActorError, createModelFailure } from '../../../machines/agen
  */
 export class StatewrightError extends Error {
   override readonly name: string = 'StatewrightError'
-  /** One word of a closed list: `invalid_config`, `unknown_call`, `missing_package`, … */
+  /** A fixed code, such as `invalid_config`, `unknown_call`, `missing_package`, … */
   readonly code: string
   /** The configuration key (`limits.maxSteps`), call id or option that the error is about. */
   readonly subject: string | undefined
@@ -31,7 +31,7 @@ export class StatewrightError extends Error {
   }
 }
 
-/** What passes by itself. */
+/** Codes of temporary errors. */
 const retryableCodes: ReadonlySet<string> = new Set([
   'session_busy',
   'lease_lost',
@@ -75,7 +75,7 @@ export class UsageError extends StatewrightError {
   override readonly name = 'UsageError'
 }
 
-/** An error, the errors that caused it, and so on: at most `most`, cycles broken. */
+/** An error and its chain of causes, at most `most`. Stops at a cycle. */
 export function listCauses(error: unknown, most = 5): unknown[] {
   const chain: unknown[] = []
   for (let next = error; chain.length < most && !chain.includes(next); next = readProperty(next, 'cause')) {
@@ -85,7 +85,7 @@ export function listCauses(error: unknown, most = 5): unknown[] {
   return chain
 }
 
-/** A sentence about anything that can be thrown, causes included. Never throws. */
+/** Describes any thrown value in a sentence, including its causes. Never throws. */
 export function describeError(error: unknown): string {
   const parts: string[] = []
   for (const cause of listCauses(error)) {
@@ -101,7 +101,7 @@ function describeCause(error: unknown): string {
   if (typeof error === 'string') return error.trim() || 'an empty text was thrown'
   const message = readProperty(error, 'message')
   if (typeof message === 'string' && message.trim() !== '') return message
-  // Without words, an error's code (`ECONNREFUSED` of an AggregateError) or name is all that there is.
+  // An error without a message is described by its code (`ECONNREFUSED` of an AggregateError) or name.
   for (const key of ['code', 'name']) {
     const word = readProperty(error, key)
     if (typeof word === 'string' && word !== '') return word
@@ -118,7 +118,7 @@ function isStatewrightError(error: unknown): boolean {
   }
 }
 
-/** Thrown errors by their plain data. In this process only, never in a log. */
+/** Maps plain error data to the thrown error. In memory only, never logged. */
 const thrownByPlain = new WeakMap<object, { error: unknown }>()
 
 export function rememberThrown<Plain extends object>(plain: Plain, error: unknown): Plain {

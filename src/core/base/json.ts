@@ -1,9 +1,9 @@
 import type { Json } from '../../../machines/agent/json.js'
 
-/** Deeper values are only named, so that the stack does not overflow. */
+/** Deeper values are replaced by a description to avoid a stack overflow. */
 const maxDepth = 200
 
-/** Values that are shown. A list of a billion holes is one line of code. */
+/** Maximum number of values. `Array(1e9)` is easy to write. */
 const maxValues = 1_000_000
 
 /**
@@ -20,7 +20,7 @@ interface Walk {
   left: number
 }
 
-/** Undefined means: leave the property out, as JSON does. */
+/** Undefined omits the property, as JSON does. */
 function convert(value: unknown, key: string, walk: Walk): Json | undefined {
   walk.left -= 1
   switch (typeof value) {
@@ -99,11 +99,11 @@ function convertEntries(entries: readonly [string, unknown][], walk: Walk): Json
     const converted = convert(value, name, walk)
     if (converted !== undefined) json.push([name, converted])
   }
-  // Unlike assignment, this makes `__proto__` a property like any other.
+  // Unlike assignment, this treats `__proto__` as a regular property.
   return Object.fromEntries(json)
 }
 
-/** Own enumerable properties; one that cannot be read is described, the others are kept. */
+/** Own enumerable properties. An unreadable property is replaced by a description. */
 function listEntries(value: object): [string, unknown][] {
   return Object.keys(value).map((name) => {
     try {
@@ -127,7 +127,7 @@ function getTag(value: object): string {
   return Object.prototype.toString.call(value).slice('[object '.length, -1)
 }
 
-/** A property of anything, even of what throws when it is looked at. */
+/** Reads a property of any value. Never throws. */
 export function readProperty(value: unknown, key: PropertyKey): unknown {
   if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return undefined
   try {
@@ -137,7 +137,7 @@ export function readProperty(value: unknown, key: PropertyKey): unknown {
   }
 }
 
-/** The value of a JSON text, or `fallback` where the text is not JSON. */
+/** Parses JSON. Returns `fallback` for invalid JSON. */
 export function parseJsonOr(text: string, fallback: unknown): unknown {
   try {
     return JSON.parse(text)
@@ -146,9 +146,9 @@ export function parseJsonOr(text: string, fallback: unknown): unknown {
   }
 }
 
-/** Where a text stops being JSON, and why. */
+/** The position and reason of a JSON syntax error. */
 export interface JsonProblem {
-  /** Index of the first character that cannot be right; the text's length when it ends too early. */
+  /** The index of the first invalid character, or the text's length if it ends too early. */
   position: number
   problem: string
 }
@@ -173,14 +173,14 @@ const escapePattern = /\\(?:["\\/bfnrt]|u[\da-fA-F]{4})/y
 /**
  * Finds the first error in a text that `JSON.parse` rejects; null if there is none. Engines word their errors
  * differently, and some give no position. Not recursive, so nesting depth is unlimited.
- * @param options.uniqueKeys whether an object that has a key twice is wrong, too: `JSON.parse` takes the last in silence
+ * @param options.uniqueKeys whether duplicate keys are errors. `JSON.parse` silently keeps the last
  */
 export function findJsonProblem(
   text: string,
   { uniqueKeys = false }: { uniqueKeys?: boolean } = {},
 ): JsonProblem | null {
   const open: ('{' | '[')[] = []
-  /** The keys of each object that is open. */
+  /** The keys of each open object. */
   const keys: Set<string>[] = []
   let expected: ExpectedToken = 'value'
   let at = 0

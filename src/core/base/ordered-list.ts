@@ -1,9 +1,9 @@
-/** Items in their order, in chunks: adding and removing one costs no more than a chunk, however many there are. */
+/** A sorted list in chunks. Adding or removing an item touches at most one chunk, regardless of size. */
 export class OrderedList<Item> {
   readonly #compare: (a: Item, b: Item) => number
   readonly #chunks: Item[][] = []
 
-  /** Items that are equal by `compare` are one. */
+  /** Items that compare equal are stored once. */
   constructor(compare: (a: Item, b: Item) => number) {
     this.#compare = compare
   }
@@ -34,7 +34,7 @@ export class OrderedList<Item> {
     if (chunk.length === 0) this.#chunks.splice(at, 1)
   }
 
-  /** From the first item that is not before this one. */
+  /** Starts at the first item that is not before this one. */
   *from(item: Item): Generator<Item, undefined> {
     const start = this.#findChunk(item)
     for (let at = start; at < this.#chunks.length; at += 1) {
@@ -53,7 +53,7 @@ export class OrderedList<Item> {
     return this.#search(chunk.length, (i) => this.#compare(chunk[i] as Item, item) < 0)
   }
 
-  /** How many of `count` come before. */
+  /** The number of leading items, out of `count`, that satisfy the predicate. */
   #search(count: number, isBefore: (i: number) => boolean): number {
     let [low, high] = [0, count]
     while (low < high) {

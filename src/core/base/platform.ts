@@ -10,20 +10,20 @@ export interface Platform {
   /** Undefined if the platform has none. */
   createUuid(): string | undefined
   fillWithChance(bytes: Uint8Array<ArrayBuffer>): Uint8Array
-  /** Calls back once everything else that waits in this process, or in this page, has had its turn. */
+  /** Calls back after all other pending tasks of the process or page. */
   runNextTurn(work: () => void): void
   /** Calls back after the caller could subscribe to what it received. */
   runSoon(work: () => void): void
 }
 
-/** The one that the code runs on. */
+/** The current platform. */
 const ownPlatform: Platform = {
   random: () => Math.random(),
   // Pages that did not come over https have no `randomUUID`.
   createUuid: () => crypto.randomUUID?.(),
   fillWithChance: (bytes) => crypto.getRandomValues(bytes),
   runNextTurn: (work) => {
-    // Browsers have no such thing, and Node makes a timer of 0 ms wait for 1.
+    // Browsers lack `setImmediate`, and Node delays a 0 ms timer by 1 ms.
     if (typeof setImmediate === 'function') setImmediate(work)
     else setTimeout(work, 0)
   },
@@ -34,17 +34,17 @@ const ownPlatform: Platform = {
 
 let current = ownPlatform
 
-/** The platform at hand. */
+/** The platform in use. */
 export const getPlatform = (): Platform => current
 
-/** Replaces the platform for everything in this process, for tests; without one, it is the platform's own again. */
+/** Replaces the platform for the whole process, for tests. Without an argument, restores the default. */
 export function setPlatform(platform: Platform = ownPlatform): void {
   current = platform
 }
 
 /**
- * A random UUID. Some platforms hand it out as a chain of sixteen pieces; reading a character makes it one string, which
- * a parked run keeps for long.
+ * A random UUID. Some engines return a rope of sixteen strings. Reading a character flattens it, which saves memory in
+ * parked runs.
  */
 export function createId(): string {
   const id = getPlatform().createUuid() ?? formatUuid(getPlatform().fillWithChance(new Uint8Array(16)))
@@ -68,7 +68,7 @@ export async function yieldToEventLoop(): Promise<void> {
   })
 }
 
-/** Milliseconds of long work before it yields, so that runs and other pages go on. */
+/** Long work yields after this many milliseconds, so that runs and other requests continue. */
 export const stretchMs = 8
 
 /** Calls started per turn of the event loop. Each takes up to 0.5 ms plus the tool itself. */
@@ -97,7 +97,7 @@ export async function runStaggered<Item, Outcome>(
   return Promise.all(begun)
 }
 
-/** A warning of the platform: of the process, or in the console where there is none. */
+/** Emits a process warning, or logs to the console on platforms without one. */
 export function warnProcess(sentence: string, code?: string): void {
   const { process } = globalThis as { process?: { emitWarning?: (message: string, how: object) => void } }
   const how = { type: 'StatewrightWarning', ...(code !== undefined && { code }) }
@@ -106,7 +106,7 @@ export function warnProcess(sentence: string, code?: string): void {
   else console.warn(sentence)
 }
 
-/** Code that is loaded when it is first asked for, once. What could not be loaded is tried again the next time. */
+/** Loads code once, on first use. A failed load is retried on the next use. */
 export function loadOnce<Module>(load: () => Promise<Module>): () => Promise<Module> {
   let loading: Promise<Module> | undefined
   return () => {
@@ -119,12 +119,12 @@ export function loadOnce<Module>(load: () => Promise<Module>): () => Promise<Mod
 }
 
 /**
- * Loads a package that only some need, and that is therefore not installed with Statewright.
+ * Loads an optional package, which is not installed with Statewright.
  * @throws {StatewrightError} `missing_package`, with the command that installs it
  */
 export async function loadPeer<Module>(name: string, purpose: string): Promise<Module> {
   try {
-    // Not a literal: bundlers leave it alone, and types do not need the package.
+    // Not a literal, so that bundlers ignore it and types do not need the package.
     return (await import(name)) as Module
   } catch (error) {
     const { code } = error as { code?: unknown }

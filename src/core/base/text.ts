@@ -2,8 +2,8 @@ import { asList, asObject } from './values.js'
 import { toJson } from './json.js'
 
 /**
- * Text from outside, made safe for a terminal: escape sequences and other control characters could move the cursor,
- * rename the window or fake a line of ours. Tabs and newlines stay.
+ * Makes untrusted text safe for a terminal. Removes escape sequences and other control characters, which could move the
+ * cursor, rename the window or spoof output. Keeps tabs and newlines.
  */
 export function stripControls(text: string): string {
   return text.replaceAll('\r\n', '\n').replaceAll(controlCharacters, '')
@@ -38,8 +38,8 @@ function decodeOrNull<T>(decode: () => T): T | null {
 }
 
 /**
- * A tool's return value as text for the model: strings unchanged, nothing as 'Done.', anything else as JSON.
- * At most `maxChars` characters; `truncated` marks a cut. Never throws.
+ * A tool's return value as text for the model. Strings are unchanged, no value becomes 'Done.', other values become
+ * JSON. At most `maxChars` characters; `truncated` marks a cut. Never throws.
  */
 export function formatValue(value: unknown, maxChars: number): { content: string; truncated?: true } {
   return limitText(toText(value), maxChars)
@@ -62,12 +62,12 @@ function toText(value: unknown): string {
 }
 
 /**
- * A text of at most `limit` characters (UTF-16 code units). A longer one keeps its head (two thirds) and tail, where
- * what matters usually is, around a note of how much was left out. Never splits a surrogate pair.
+ * Truncates a text to `limit` characters (UTF-16 code units). Keeps the head (two thirds) and the tail, with a note of
+ * the omitted length in between. Never splits a surrogate pair.
  */
 export function cutMiddle(text: string, limit: number): string {
   if (text.length <= limit) return text
-  // The note's length for the largest number that it can hold; the rest is room for text.
+  // Reserves space for the longest possible note.
   const room = limit - formatOmission(text.length, text.length).length
   if (room <= 0) return text.slice(0, splitsPair(text, limit) ? limit - 1 : limit)
   const wanted = Math.ceil((room * 2) / 3)
@@ -89,7 +89,7 @@ function isBetween(code: number, low: number, high: number): boolean {
   return code >= low && code <= high
 }
 
-/** The candidate that a mistyped name was probably meant to be; undefined when none is close. */
+/** The candidate that a mistyped name most likely means. Undefined if none is close. */
 export function findNearestName(name: string, candidates: readonly string[]): string | undefined {
   const wanted = normalizeName(name)
   // Longer input is not a typo, and the comparison costs the product of both lengths.
@@ -106,7 +106,7 @@ export function findNearestName(name: string, candidates: readonly string[]): st
   return best
 }
 
-/** Makes one spelling of `max_steps`, `max-steps` and `MaxSteps`. */
+/** Normalizes `max_steps`, `max-steps` and `MaxSteps` to the same spelling. */
 export function normalizeName(name: string): string {
   return name.replaceAll(/[_\-\s]/g, '').toLowerCase()
 }
@@ -119,7 +119,7 @@ function isPrefix(wanted: string, candidate: string): boolean {
 /** No tool name is longer. */
 const maxComparedChars = 64
 
-/** `names`, the most similar to `wanted` first, ties in their own order. Letter case does not matter. */
+/** Sorts `names` by similarity to `wanted`, most similar first. Stable and case-insensitive. */
 export function sortByNearness(wanted: string, names: readonly string[]): string[] {
   const goal = wanted.slice(0, maxComparedChars).toLowerCase()
   return names
@@ -128,7 +128,7 @@ export function sortByNearness(wanted: string, names: readonly string[]): string
     .map(({ name }) => name)
 }
 
-/** Levenshtein's distance: insertions, deletions and replacements that turn one text into the other. */
+/** The Levenshtein distance. */
 function editDistance(from: string, to: string): number {
   let row = Array.from({ length: to.length + 1 }, (_, index) => index)
   for (let i = 1; i <= from.length; i += 1) {

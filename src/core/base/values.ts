@@ -2,33 +2,33 @@ import { UsageError } from './errors.js'
 import type { Json, JsonObject } from '../../../machines/agent/json.js'
 
 /**
- * Numbers from providers, stores, servers and functions of the app. Each is checked once, here; the rest of the code relies on the
- * result: finite, at least 0, bounded, and whole where the unit is.
+ * Validates numbers from providers, stores, servers and app code, once. Results are finite, non-negative, bounded, and
+ * integers where the unit requires it.
  */
 
-/** More tokens than any response has. A larger count is an error of the sender. */
+/** More tokens than any response has. Larger counts are invalid. */
 const maxTokens = 1e9
 /** More US dollars than any response costs. */
 const maxUsd = 1e9
 /** A year, in milliseconds. Dates and timers can hold the end of it. */
 export const maxWaitMs = 366 * 86_400_000
 
-/** Tokens of one response, rounded up to a whole number; null for anything else than a plausible count. */
+/** Tokens of one response, rounded up. Null for an implausible count. */
 export function readTokens(value: unknown): number | null {
   return isWithin(value, maxTokens) ? Math.ceil(value) : null
 }
 
-/** The cost of one response in US dollars; null for anything else than a plausible amount. */
+/** The cost of one response in US dollars. Null for an implausible amount. */
 export function readUsd(value: unknown): number | null {
   return isWithin(value, maxUsd) ? value : null
 }
 
-/** How long a server asks us to wait, in whole milliseconds, at most `maxWaitMs`; null for a value that is not a time. */
+/** The delay requested by a server, in whole milliseconds, at most `maxWaitMs`. Null for an invalid value. */
 export function readWaitMs(value: unknown): number | null {
   return typeof value === 'number' && value >= 0 ? Math.ceil(Math.min(value, maxWaitMs)) : null
 }
 
-/** A total that stores keep: tokens or billionths of a US dollar. Sums stop at the largest whole number. */
+/** A stored total, in tokens or billionths of a US dollar. Capped at the largest safe integer. */
 export function limitTotal(value: number): number {
   return Math.min(Math.max(Math.ceil(value), 0), Number.MAX_SAFE_INTEGER)
 }
@@ -38,9 +38,8 @@ function isWithin(value: unknown, most: number): value is number {
 }
 
 /**
- * Deep-freezes plain data; frozen data is assumed to be deep-frozen already. Events share objects with the
- * machine: freezing once costs less than a copy per listener. To change an object, copy it with
- * `structuredClone`.
+ * Deep-freezes plain data. Frozen data is assumed to be deep-frozen. Events share objects with the machine, because
+ * freezing once is cheaper than a copy per listener. Use `structuredClone` for a mutable copy.
  */
 export function freezeOnce<Value>(value: Value): Value {
   if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value
@@ -57,7 +56,7 @@ export function deepFreeze<Value>(value: Value): Value {
   return Object.freeze(value)
 }
 
-/** Anything with named properties: not null, not a list. */
+/** Whether a value is an object, but not null or an array. */
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
@@ -78,13 +77,13 @@ export function objectRule(keys: readonly PropertyKey[], phrase: string): Argume
   }
 }
 
-/** Options that may be left out. */
+/** An optional object. */
 export const optionsRule: ArgumentRule = {
   is: (value) => value === undefined || (isObject(value) && !isPromise(value)),
   phrase: 'an object of options, or left out',
 }
 
-/** A list of objects, the empty one too. */
+/** A list of objects. May be empty. */
 export function listRule(phrase: string): ArgumentRule {
   return {
     is: (value) => Array.isArray(value) && value.every((item) => typeof item === 'object' && item !== null),
@@ -97,7 +96,7 @@ export function functionRule(phrase: string): ArgumentRule {
 }
 
 /**
- * Refuses an argument that a function cannot take. `argument` names it as the caller wrote it: `orThrow(result)`.
+ * Validates an argument. `argument` names it as the caller wrote it, such as `orThrow(result)`.
  *
  * @throws {UsageError} `invalid_argument`
  */
@@ -118,17 +117,17 @@ function describeArgument(value: unknown): string {
   return typeof value === 'object' ? 'another object' : `a ${typeof value}`
 }
 
-/** Parsed JSON of a provider: every field may be missing or have any type, so every read goes through one of these. */
+/** Readers for a provider's parsed JSON, where any field may be missing or have any type. */
 export function asObject(value: unknown): JsonObject | null {
   return isObject(value) ? (value as JsonObject) : null
 }
 
-/** The list, or an empty one for everything else. */
+/** The list, or an empty list for any other value. */
 export function asList(value: unknown): readonly Json[] {
   return Array.isArray(value) ? value : []
 }
 
-/** The string, or '' for everything else. */
+/** The string, or '' for any other value. */
 export function asText(value: unknown): string {
   return typeof value === 'string' ? value : ''
 }

@@ -88,7 +88,7 @@ export interface CheckedSession {
    * - `corrupt_log`, `newer_log`, `unknown_state`: unreadable here
    */
   verdict: string
-  /** For people. Set if it cannot continue. */
+  /** Human-readable. Set if it cannot continue. */
   why?: string
 }
 

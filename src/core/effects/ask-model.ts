@@ -41,7 +41,7 @@ export interface AskScope {
   abort: CallAbort
 }
 
-/** One request and its callbacks. */
+/** A request and its callbacks. */
 export interface AskOptions<Output> {
   request: ModelRequest
   purpose: TelemetryRequestInfo['purpose']

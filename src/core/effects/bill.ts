@@ -24,7 +24,7 @@ interface BillItem {
   estimated: boolean
 }
 
-/** The cost of one request over all models that it tries, each at its price. */
+/** The cost of one request, including all fallback models. */
 export class Bill {
   readonly #prices: PriceBook
   readonly #request: ModelRequest
@@ -98,7 +98,7 @@ export class Bill {
 
   #findFailureItem({ usage, partialText, kind }: ModelFailure): BillItem | null {
     if (usage !== null) return { model: this.#model, tokens: usage, estimated: false }
-    // The failure concerns a complete answer.
+    // The answer was complete before the failure.
     if (this.#answer !== null) return this.#answer
     return this.#estimateItem(partialText, kind === 'incomplete')
   }
@@ -129,7 +129,7 @@ export class Bill {
   }
 }
 
-/** Splits a total into input and the estimated output. */
+/** Splits a total into input and estimated output. */
 function splitTotal({ outputTokens, reasoningTokens }: TokenUsage, totalTokens: number): TokenUsage {
   const output = Math.min(outputTokens, totalTokens)
   return {

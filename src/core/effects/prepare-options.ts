@@ -13,7 +13,7 @@ export function getPoliciesInForce(
   return { policies: [...policies, ...(policiesAbove?.policies ?? [])], path: policiesAbove?.path ?? [] }
 }
 
-/** What decides whether the calls of a run may run. `abort` aborts when the run stops. */
+/** Decides whether the calls of a run may execute. `abort` aborts when the run stops. */
 export function toPrepareOptions(
   parts: AgentParts,
   context: AgentContext,

@@ -197,7 +197,7 @@ function createFailure(option: 'instructions' | 'prepareStep', problem: string):
   return { ...failure, usage: null, jitter: 1 }
 }
 
-/** The agent's parts for the next step. Throws a plain failure if the planned model does not exist. */
+/** The agent configuration for the next step. Throws a plain failure if the planned model does not exist. */
 export function applyPlan(base: AgentParts, context: AgentContext | null): AgentParts {
   const plan = context && findNextPlan(context)
   const parts = base.models ? { ...base, model: getMarkedModel(base.model) } : base

@@ -179,7 +179,7 @@ class ToolBatch implements RunBatchOptions {
   async onHandle(callId: string, handle: Json): Promise<void> {
     const { runtime, sendBack } = this.#scope
     sendBack({ type: 'HANDLE_SAVED', callId, handle })
-    // In the middle of a transition, the event is taken right after it.
+    // During a transition, the event is processed right after it.
     await Promise.resolve()
     await runtime.waitUntilDurable()
   }

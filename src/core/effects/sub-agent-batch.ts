@@ -253,8 +253,8 @@ export class SubAgentBatch {
 const waitForever = (): Promise<never> => new Promise(() => undefined)
 
 /**
- * Whether an answer, `resume()` or a date can end the rest. A sub-agent that a guard paused counts as ended for its
- * caller.
+ * Whether an answer, `resume()` or a date can continue the sub-agent. A sub-agent that a guard paused counts as ended
+ * for its caller.
  */
 function isAtRest(result: RunResult): boolean {
   const { state, reason } = result

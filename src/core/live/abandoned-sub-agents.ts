@@ -23,8 +23,8 @@ export function listOpenChildren(context: AgentContext): string[] {
 }
 
 /**
- * Whether sub-agents of closed calls may still be active in the store: the process that closed the call may
- * have crashed or lost the store before writing their end. A completed run has ended all of them.
+ * Whether sub-agents of closed calls may still be active in the store, because the process that closed the call crashed
+ * or lost the store before it wrote their end. A completed run has ended all of them.
  */
 export function mayHaveLeftChildren({ state, tools }: AgentContext): boolean {
   return state !== 'COMPLETED' && Object.values(tools).some(({ delegate }) => delegate === true)

@@ -24,13 +24,13 @@ import type { ToolTraits } from '../../../machines/agent/batch-calls.js'
 import type { Binding, AgentRuntime } from './runtime.js'
 import { indexBudgets } from '../budgets/reserve-in-all.js'
 
-/** The parts of an agent apart from its plain configuration. */
+/** The parts of an agent that are not plain configuration. */
 export interface AgentParts {
   model: ModelProvider
   instructions: string | null
   tools: ToolSet
   skills?: readonly SkillInfo[]
-  /** The guards of its author's own. */
+  /** The author's custom guards. */
   guards: readonly UserGuard[]
   /** Writes the instructions for each step. `instructions` then contains only the skill index. */
   writeInstructions?: WriteInstructions
@@ -47,59 +47,58 @@ export interface AgentParts {
   prices: PriceBook
   /** Counts what requests need of `context.window`. Default: gpt-tokenizer. */
   tokenizer?: Tokenizer
-  /** What answers have to be. */
+  /** The required format of answers. */
   output?: StructuredOutput
   shields: ShieldSet
-  /** Its policies. After a handoff, also those of the first agent. Absent: none. */
+  /** Its policies. After a handoff, also the policies of the first agent. Absent if none. */
   policies?: readonly Policy[]
-  /** Who may approve its calls. Absent: anyone. */
+  /** Who may approve its calls. Absent if anyone may. */
   approvers?: readonly Approvers[]
-  /** Asked about each user message. */
+  /** Consulted for each user message. */
   memory: Retriever | undefined
   config: AgentConfig
   clock: Clock
-  /** What takes the machine's transitions. */
+  /** Receives the machine's transitions. */
   interpreter: Interpreter
   /** Shared budgets of its runs. */
   budgets?: BudgetsOption | undefined
-  /** What measures its runs. */
+  /** Telemetry for its runs. */
   telemetry: Telemetry | undefined
 }
 
 /** The input of `prepareStep`. */
 export interface StepQuestion {
-  /** The number of the step: 1 is the first after a user message. */
+  /** The step number. The first step after a user message is 1. */
   readonly step: number
   /** The transcript; frozen. */
   readonly messages: readonly Message[]
   readonly usage: Usage
   /** The app's object passed to the run. */
   readonly context: unknown
-  /** How the calls of the last response have ended, in call order; empty at the first step. */
+  /** The outcomes of the calls in the last response, in call order. Empty at the first step. */
   readonly lastResults: readonly StepResult[]
 }
 
-/** How a call has ended. */
+/** The outcome of a call. */
 export type StepResult = Pick<GuardedResult, 'id' | 'name' | 'arguments' | 'status' | 'content'>
 
 /** Overrides for one request. Omitted keys keep the agent's settings. */
 export interface StepSettings {
   /** A name in `models` of the agent. */
   model?: string | undefined
-  /** The names of the tools that the model may call; any other call is refused. `[]`: none. */
+  /** The names of the tools that the model may call; any other call is refused. `[]` allows none. */
   tools?: readonly string[] | undefined
   toolChoice?: ToolChoice | undefined
-  /** In place of the agent's own. */
+  /** Replaces the agent's value. */
   instructions?: string | undefined
-  /** Key by key over the agent's own. */
+  /** Merged over the agent's values, key by key. */
   sampling?: Sampling | undefined
   /** Replaces the transcript in this request; the transcript itself does not change. */
   messages?: readonly (Message | HistoryMessage)[] | undefined
 }
 
 /**
- * Configures the next request; called once per step. Its result is logged, so a resume, replay or fork
- * repeats it without a call.
+ * Configures the next request. Called once per step. The result is logged, so resumes, replays and forks reuse it.
  *
  * @example
  * const prepareStep: PrepareStep = ({ step }) => (step > 3 ? { model: 'small', tools: ['search'] } : {})
@@ -112,10 +111,7 @@ export type PrepareStep = (
 /** Writes the instructions for each step. */
 export type WriteInstructions = (context: unknown) => string | Promise<string>
 
-/**
- * The parts of the agent that the conversation was handed to. Throws a plain failure if no handoff leads to
- * it any more.
- */
+/** The parts of the agent that received the conversation. Throws a plain failure if no handoff leads to it anymore. */
 export function toSpeaker(parts: AgentParts, speaker: string | null | undefined): AgentParts {
   if (speaker == null) return parts
   const mixed = parts.tools.team?.mix(speaker, parts) as AgentParts | undefined
@@ -124,7 +120,7 @@ export function toSpeaker(parts: AgentParts, speaker: string | null | undefined)
   throw { ...createModelFailure({ kind: 'fatal', code: 'unknown_agent', message }), usage: null, jitter: 1 }
 }
 
-/** Whether the conversation was handed to an agent to which no handoff among the tools leads any more. */
+/** Whether the current agent is no longer reachable by handoffs. */
 export function isLostSpeaker(tools: ToolSet, speaker: string | null | undefined): speaker is string {
   return speaker != null && !tools.team?.find(speaker)
 }
@@ -149,7 +145,7 @@ export function getTraits(
   )
 }
 
-/** Whether a run spends from any. */
+/** Whether a run uses shared budgets. */
 export function hasSharedBudgets(
   { budgets }: Pick<AgentParts, 'budgets'>,
   { binding }: Pick<AgentRuntime, 'binding'>,
@@ -157,7 +153,10 @@ export function hasSharedBudgets(
   return budgets !== undefined || binding.budgets !== undefined || binding.budgetsAbove !== undefined
 }
 
-/** The shared budgets of a run, each once: of those above it, its agent's, and its own. @throws as `indexBudgets` */
+/**
+ * The shared budgets of a run, without duplicates: from its parent runs, its agent and its options. @throws as
+ * `indexBudgets`
+ */
 export function listRunBudgets(
   { budgets: ofAgent }: Pick<AgentParts, 'budgets'>,
   { binding }: Pick<AgentRuntime, 'binding'>,

@@ -13,7 +13,7 @@ import { isAccountExhausted } from '../models/to-model-failure.js'
 const workStates: readonly unknown[] = ['RUNNING', 'WAITING_FOR_TOOL']
 const restStates: readonly unknown[] = ['PAUSED', 'WAITING_FOR_INPUT']
 
-/** The run of a sub-agent, as the call sees it that it carries out. It outlives the rests of both. */
+/** The run of a sub-agent, as its call sees it. It survives pauses of both. */
 export class ChildRun {
   #run: DelegateRun | undefined
   #end: RunResult | undefined
@@ -26,7 +26,7 @@ export class ChildRun {
   #latest: AgentContext | undefined
   #isCancelled = false
   #isReleasing = false
-  /** Settles when its run is there, or is known not to come. */
+  /** Settles when the run has started or cannot start. */
   readonly #opened: Promise<void>
   #isOpened: () => void = () => undefined
   #isNotBegun = false
@@ -40,22 +40,22 @@ export class ChildRun {
     })
   }
 
-  /** Whether the run above is being released to another process. */
+  /** Whether the parent run is being released to another process. */
   get isReleasing(): boolean {
     return this.#isReleasing
   }
 
-  /** Whether it may be spending. */
+  /** Whether it may incur cost. */
   get isUnderWay(): boolean {
     return this.#end === undefined && this.#run !== undefined && workStates.includes(this.#run.state)
   }
 
-  /** Whether its log may lack an end because it could not be written or opened. */
+  /** Whether its log may be incomplete because it could not be written or opened. */
   get isUnwritten(): boolean {
     return this.#end?.reason === 'store_error' || this.#isNotBegun
   }
 
-  /** Calls back if its end could not be written, so that its log may lack it. */
+  /** Calls back if its end could not be written. */
   onUnsaved(listener: () => void): void {
     const tell = ({ error }: RunResult): void => {
       if (error?.recoverable === true) listener()
@@ -63,7 +63,7 @@ export class ChildRun {
     this.#run?.result.then(tell, () => undefined)
   }
 
-  /** Observes each state at once: an end is seen before it is durable. */
+  /** Observes each state immediately, even before it is durable. */
   readonly watch = (context: AgentContext): void => {
     this.#latest = context
     this.#total = context.usage.run
@@ -74,7 +74,7 @@ export class ChildRun {
     this.#onEnd(this.#end)
   }
 
-  /** Called when it has used tokens and has not ended. */
+  /** Called when it has used tokens but has not ended. */
   onUsage(listener: () => void): void {
     this.#onUsage = listener
   }
@@ -98,15 +98,15 @@ export class ChildRun {
     this.#isOpened()
   }
 
-  /** Releases it to the process that resumes the run above. */
+  /** Releases it to the process that resumes the parent run. */
   async release(): Promise<void> {
     this.#isReleasing = true
-    // Its session may be being taken.
+    // Its session may be about to be acquired.
     await this.#opened
     if (this.#run) await releaseRun(this.#run)
   }
 
-  /** The result of the run at its end or next rest. Rejects when the run is refused. */
+  /** Resolves when the run ends or settles. Rejects if the run is refused. */
   waitForRest(): Promise<RunResult> {
     return new Promise((resolve, reject) => {
       if (this.#end) return resolve(this.#end)
@@ -115,9 +115,9 @@ export class ChildRun {
     })
   }
 
-  /** Resumes a resting run with the answers to its questions. A run that is past these questions ignores them. */
+  /** Resumes an idle run with the answers to its questions. A run that is past these questions ignores them. */
   async resumeWithAnswers(questions: readonly ChildQuestion[], isPausing: boolean): Promise<void> {
-    // It may have asked before it could take the pause.
+    // It may have asked before the pause reached it.
     if (!isPausing && this.#latest?.pausing) this.withdrawPause()
     this.#isPausing = false
     this.#isWithdrawn = false
@@ -141,7 +141,7 @@ export class ChildRun {
     this.#run?.pause()
   }
 
-  /** Withdraws a pause. A sub-agent that is paused already resumes when its next rest is checked. */
+  /** Withdraws a pause. A sub-agent that is already paused resumes at the next check. */
   withdrawPause(): void {
     if (!this.#isPausing || this.#end !== undefined) return
     this.#isPausing = false
@@ -149,7 +149,7 @@ export class ChildRun {
     else this.#isWithdrawn = true
   }
 
-  /** Resumes it if it is settled in a pause that was withdrawn in the meantime; returns whether it does. */
+  /** Resumes it if its pause was withdrawn in the meantime. Returns whether it resumes. */
   resumeWithdrawnPause(): boolean {
     const isWithdrawn = this.#isWithdrawn
     this.#isWithdrawn = false
@@ -181,7 +181,7 @@ function answerQuestion(run: DelegateRun, { callId, fingerprint, answer }: Child
   }
 }
 
-/** The output value of an answer that was kept as JSON. */
+/** Restores a tool's return value from its stored answer. */
 function parseStoredOutput({ content, media, isError }: Extract<ChildAnswer, { type: 'output' }>): unknown {
   if (isError) return new Error(content)
   return media ? new ToolContent(content, media) : content
@@ -253,7 +253,7 @@ function describeProgress({ output, steps, messages }: RunResult): string {
 const quota = /insufficient|billing|balance|payment|credit|quota|hard_limit|http_402/i
 const configuration =
   /model|api_?key|auth|permission|forbidden|denied|access|unsupported|not_?found|deployment|parameter|invalid_(request|value|type)|unknown_(url|parameter)|http_4(00|01|03|04|05|22)\b/i
-/** Errors about the content can pass with other content. */
+/** Different content may succeed. */
 const content = /content|prompt|policy|safety|moderation|filter/i
 
 /**

@@ -64,15 +64,15 @@ export type AgentMachine<AppContext = unknown> =
     : never
 
 export interface JournaledOptions extends RuntimeOptions {
-  /** What takes the machine's transitions. */
+  /** Receives the machine's transitions. */
   interpreter: Interpreter
   /** Converts the `input` of an actor to machine input and binding. */
   open(input: unknown): { input: AgentInput; binding: Binding }
   /** The binding for a restored snapshot; undefined for a snapshot kept by the app. */
   findBinding(snapshot: object): Binding | undefined
-  /** The tools that an agent has in this program, for a run that is bound to this. */
+  /** The agent's tools in this program, for a bound run. */
   toolsFor(binding: Binding, speaker: string | null): Record<string, ToolTraits>
-  /** Ends a sub-agent that is nowhere but in the store. */
+  /** Ends a sub-agent that exists only in the store. */
   abandon(runtime: AgentRuntime, context: AgentContext, callId: string): void
 }
 
@@ -90,7 +90,7 @@ export function createJournaledMachine(machine: AgentMachine, options: Journaled
       ? transitionByXState
       : (createTableTransition(machine) as unknown as AgentMachine['transition'])
   let plain: AgentMachine | undefined
-  /** Without the journal. Only telemetry asks for it, so it is made then. */
+  /** Without the journal. Created on demand, because only telemetry uses it. */
   const getPlain = (): AgentMachine => (plain ??= provide.call(machine, {}) as AgentMachine)
 
   return Object.assign(machine, {
@@ -114,7 +114,7 @@ export function createJournaledMachine(machine: AgentMachine, options: Journaled
     }) as AgentMachine['getInitialSnapshot'],
 
     restoreSnapshot: ((snapshot, scope) => {
-      /** A snapshot has no app `context`; it comes with the input of the actor. */
+      /** A snapshot lacks the app's `context`, which is part of the actor's input. */
       const contextOfInput = (actor: { options?: { input?: unknown } }): Binding => {
         const { input } = actor.options ?? {}
         const bound = typeof input === 'object' && input !== null ? options.findBinding(input) : undefined
@@ -163,7 +163,7 @@ export function createJournaledMachine(machine: AgentMachine, options: Journaled
       // The closing chunk and the step ends are emitted after the transition, so that subscribers find the
       // answer in the transcript.
       const scene = { context: snapshot.context, event }
-      // The same attempt is made when there is budget again.
+      // The attempt is repeated when budget is available.
       const isOver = endsRequest.has(event.type) && !needsOutputScreening(scene) && !waitsForBudget(scene)
       const text = isOver ? runtime.closeStream(scope.defer) : ''
       runtime.endSteps(event, scope.defer)
@@ -176,7 +176,7 @@ export function createJournaledMachine(machine: AgentMachine, options: Journaled
       const cut = stopsRequest.has(event.type)
         ? collectPartialAnswer(runtime, snapshot.context.pendingAnswer === null ? text : '', event)
         : null
-      // The run's clock stops at a rest.
+      // The run's clock stops while it is idle.
       if (isRestState(snapshot.context.state) && snapshot.context.attempt === 1) runtime.time.resetToClock()
       const sealed = sealEvent(event, snapshot.context.features, runtime.time.now(), cut)
       runtime.isLeft = runtime.hasLostRun(sealed)
@@ -224,7 +224,7 @@ const endsRequest: ReadonlySet<string> = new Set([
   'xstate.stop',
 ])
 
-/** The part of an answer that is stopped midway, and the usage of it and of sub-agents; null for none. */
+/** The partial answer of a stopped request, with its usage and the usage of sub-agents. Null if none. */
 function collectPartialAnswer(
   runtime: AgentRuntime,
   text: string,
@@ -243,12 +243,12 @@ function createResumedEvent({ tools }: AgentContext, now: Record<string, ToolTra
   return isKnown ? { type: 'RESUMED' } : { type: 'RESUMED', tools: now }
 }
 
-/** Whether the run starts working with this event, after a rest or in a new process. */
+/** Whether this event starts or resumes work, possibly in a new process. */
 function startsWork(event: AgentMachineEvent, before: AgentContext, after: () => AgentContext): boolean {
   return event.type === 'RESUMED' || (isRestState(before.state) && isWorkState(after().state))
 }
 
-/** The event as the journal keeps it: plain JSON, with the time. */
+/** The event in journal format: plain JSON with a timestamp. */
 function sealEvent(
   event: AgentMachineEvent,
   features: Features,
@@ -266,7 +266,7 @@ function sealEvent(
 export interface ActorFollower {
   /** Called before the entry is applied. */
   onEntry(entry: JournalEntry): void
-  /** Called with the state that the last entry has led to. */
+  /** Called with the state after the last entry. */
   onReached(reached: FoldedRun): void
 }
 

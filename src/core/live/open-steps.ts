@@ -36,8 +36,7 @@ interface OpenStep {
 }
 
 /**
- * The steps that are under way. One ends with the event that brings its outcome, or with the one that stops the actor
- * that does its work: so each is completed exactly once.
+ * The open steps. A step ends with the event that contains its outcome or stops its actor, so each ends exactly once.
  */
 export class OpenSteps {
   #open: OpenStep[] = []
@@ -53,13 +52,14 @@ export class OpenSteps {
   start<Type extends StepType, Output>(owner: AnyActorRef, work: StepWork<Type, Output>): void {
     const startedAt = this.#clock.now()
     const step = { work: work as unknown as StepWork<StepType, unknown>, owner, startedAt }
-    // Few are under way, mostly: `push` makes room for sixteen more. Of thousands, not each is a copy of all before it.
+    // Usually few. `concat` allocates exactly, while `push` reserves room for sixteen more. With thousands, `push`
+    // avoids a copy per step.
     if (this.#open.length < 16) this.#open = this.#open.concat(step)
     else this.#open.push(step)
     this.#emitter.emit({ type: 'step_started', ...work.step, startedAt })
   }
 
-  /** The work has ended before the actor that does it. */
+  /** The work has ended before its actor. */
   end<Type extends StepType, Output>(work: StepWork<Type, Output>, ending: StepEnding<Type>): void {
     const open = this.#open.find((one) => one.work === (work as unknown))
     if (open === undefined) return
@@ -67,7 +67,7 @@ export class OpenSteps {
     this.#dropEnded()
   }
 
-  /** Ends the steps that `event` ends: after the transition, and before its events are emitted. */
+  /** Ends the steps that `event` completes, after the transition and before its events are emitted. */
   endByEvent(event: AgentMachineEvent, agent: AnyActorRef, defer: Defer): void {
     if (this.#open.length === 0) return
     defer(() => {

@@ -1,7 +1,7 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
 import { isInDoubt } from '../../../machines/agent/call-state.js'
 
-/** How each run is released to another process, by its handle. */
+/** Release functions by run handle. */
 const releases = new WeakMap<object, () => Promise<void>>()
 
 export function registerRelease(run: object, leave: () => Promise<void>): void {
@@ -9,8 +9,8 @@ export function registerRelease(run: object, leave: () => Promise<void>): void {
 }
 
 /**
- * Releases a run to another process: no effect starts from now on, effects that must not repeat finish, others are
- * dropped. The session is released when this settles.
+ * Releases a run to another process. No new effects start, non-repeatable effects finish, and others are dropped. The
+ * session is released when this settles.
  */
 export async function releaseRun(run: object): Promise<void> {
   await releases.get(run)?.()

@@ -29,15 +29,15 @@ export interface PoliciesAbove {
 /** Options of one run apart from its input. Neither the model nor the journal sees them. */
 export interface Binding {
   journal?: Journal | undefined
-  /** The app's own object, handed to `execute`. */
+  /** The app's object, passed to `execute`. */
   context?: unknown
   /** The number of events emitted by earlier processes. Numbering continues from there. */
   lastEventSeq?: number
   /** The store of the run's log and the logs of its sub-agents. */
   store?: SessionStore
-  /** How deep the run is nested: absent for one that people started. */
+  /** The nesting depth of the run. Absent for a top-level run. */
   depth?: number
-  /** How deep runs below it may be nested. */
+  /** The maximum nesting depth of sub-agents. */
   maxDepth?: number
   /** For a sub-agent, its prices combined with the prices of the parent run. */
   prices?: PriceBook
@@ -51,7 +51,7 @@ export interface Binding {
   policiesAbove?: PoliciesAbove | undefined
   /** For a sub-agent, who may approve calls of the parent run. */
   approversAbove?: readonly Approvers[] | undefined
-  /** What telemetry has left in the log. */
+  /** Telemetry data from the log. */
   link?: string | null
   /** For a sub-agent, the telemetry of the parent run. */
   above?: TelemetryParent | undefined
@@ -64,12 +64,12 @@ export interface RuntimeOptions {
   measuring: MeasuringOptions
 }
 
-/** Listens to the events that the machine has taken. */
+/** Listens to the events that the machine has processed. */
 interface MachineEventListener {
   onMachineEvent(event: AgentMachineEvent): void
 }
 
-/** The scope of any actor; which events it knows is the machine's own business. */
+/** The scope of any actor, with untyped events. */
 export type AgentActorScope = ActorScope<never, AnyEventObject>
 
 /**
@@ -85,7 +85,7 @@ export class AgentRuntime {
   readonly binding: Binding
   /** The prices for responses. A sub-agent also uses the prices of the parent run. */
   readonly prices: PriceBook
-  /** The telemetry of the run, if it has any. */
+  /** The telemetry of the run, if any. */
   telemetry: SafeTelemetry | undefined
   readonly #measuring: MeasuringOptions
   readonly #runId: string
@@ -135,7 +135,7 @@ export class AgentRuntime {
         this.telemetry?.event(announcement as unknown as EmittedEvent)
         const { type } = announcement as unknown as EmittedEvent
         if (!replayedTypes.has(type) && !hasListener(scope.self, type)) {
-          // It takes a number, too: late subscribers never see a number twice.
+          // It also uses a number, so late subscribers never see a number twice.
           this.#seq += 1
           freezeOnce(announcement)
           return
@@ -152,8 +152,8 @@ export class AgentRuntime {
   }
 
   /**
-   * The input is logged before anything of the run is seen or done. XState never starts a machine that is final from
-   * the first, but lets it emit: so the first event, too, is a beginning.
+   * The input is logged before the run emits or does anything. XState does not start a machine whose initial state is
+   * final but lets it emit, so the first event also counts as a start.
    */
   begin(): void {
     if (this.#started) return
@@ -186,7 +186,7 @@ export class AgentRuntime {
     return hasListener(this.scope.self as AnyActorRef, type)
   }
 
-  /** Listens to the events that the machine has taken, as the sent objects. */
+  /** Listens to the events that the machine has processed, as the original objects. */
   listenToEvents(listener: MachineEventListener): void {
     this.#listener = listener
   }
@@ -211,7 +211,8 @@ export class AgentRuntime {
   }
 
   /**
-   * Settles once the run is known to be this process's still; undefined while that is certain. Otherwise as `flushed`.
+   * Settles once this process is confirmed to still own the run. Undefined if that is certain. Otherwise like
+   * `flushed`.
    */
   waitUntilHeld(): Promise<void> | undefined {
     return this.#endOnFailure(this.binding.journal?.checkHeld?.())
@@ -225,7 +226,7 @@ export class AgentRuntime {
     })
   }
 
-  /** No effect starts from now on: another process will resume the run. */
+  /** Prevents new effects, because another process will resume the run. */
   halt(): void {
     if (this.#isHalted) return
     this.#isHalted = true
@@ -236,7 +237,7 @@ export class AgentRuntime {
     return this.#isHalted
   }
 
-  /** Calls the listener of the current batch when no call may start any more. */
+  /** Calls the current batch's listener when no more calls may start. */
   onHalt(listener: () => void): void {
     this.#onHalt = listener
     if (this.#isHalted) listener()
@@ -261,7 +262,7 @@ export class AgentRuntime {
     else this.#stream?.replaceText(text)
   }
 
-  /** Ends the answer that is being streamed, if there is one, and returns its text so far. */
+  /** Ends the current stream, if any, and returns its text so far. */
   closeStream(defer: Defer): string {
     const stream = this.#stream
     this.#stream = null
@@ -274,12 +275,12 @@ export class AgentRuntime {
     return (this.#steps ??= new OpenSteps(this.clock, this))
   }
 
-  /** Completes the steps that an event ends: before what else it leads to is announced. */
+  /** Completes the steps that an event ends, before its other effects are emitted. */
   endSteps(event: AgentMachineEvent, defer: Defer): void {
     this.#steps?.endByEvent(event, this.scope.self as AnyActorRef, defer)
   }
 
-  /** The sub-agents of the batch at hand, by the ids of their calls. */
+  /** The sub-agents of the current batch, by call id. */
   get children(): Map<string, ChildRun> {
     return (this.#children ??= new Map())
   }
@@ -288,14 +289,14 @@ export class AgentRuntime {
     return this.#children !== undefined && this.#children.size > 0
   }
 
-  /** Stops the sub-agents that work, all but one, and returns the usage that the run does not count yet. */
+  /** Stops all active sub-agents except one, and returns their uncounted usage. */
   stopChildren(except?: ChildRun): Usage | null {
     for (const child of this.#children?.values() ?? [])
       if (child !== except && child.isUnderWay) child.cancel()
     return this.takeChildrenUsage(except)
   }
 
-  /** The usage of sub-agents, of all but one, that the run does not count yet. */
+  /** The uncounted usage of all sub-agents except one. */
   takeChildrenUsage(except?: ChildRun): Usage | null {
     let sum: Usage | null = null
     for (const child of this.#children?.values() ?? []) {
@@ -371,7 +372,7 @@ const replayedTypes: ReadonlySet<EmittedEvent['type']> = new Set([
   'elicitation_requested',
 ])
 
-/** XState has no other way to ask. A version of it that has none counts as one with a listener for each type. */
+/** XState has no API for this. If the internals change, every type counts as having a listener. */
 function hasListener(actor: AnyActorRef, type: string): boolean {
   const { eventListeners } = actor as { eventListeners?: ReadonlyMap<string, unknown> }
   return eventListeners === undefined || eventListeners.has('*') || eventListeners.has(type)

@@ -77,7 +77,7 @@ export interface ModelRequest {
   refused?: readonly Refusal[]
 }
 
-/** A call of a tool that the provider runs. */
+/** A call to a provider-executed tool. */
 export interface HostedCall {
   /** The same at start and end. */
   id: string

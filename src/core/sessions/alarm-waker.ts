@@ -31,7 +31,7 @@ export interface AlarmWakerParts {
   concurrency: number
   /** Whether this process may wake the session. Another deployment may have its agent or its machine. */
   mayWake: (alarm: Alarm) => boolean
-  /** Runs a session until it settles. Returns the rest of its sleep in milliseconds; undefined if it does not sleep. */
+  /** Runs a session until it settles. Returns its remaining sleep in milliseconds. Undefined if it does not sleep. */
   run: (session: string) => Promise<number | undefined>
   /** Stops the sessions in progress where another process can continue. */
   drain: () => Promise<void>

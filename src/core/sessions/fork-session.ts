@@ -115,7 +115,7 @@ function askFirst(child: FoldedSession): FoldedSession {
   }
 }
 
-/** Whether a call waits for a resting sub-agent to be answered or resumed. A tool with a question has no sub-agent. */
+/** Whether a call waits for an idle sub-agent to be answered or resumed. A tool with a question has no sub-agent. */
 function isWaitingForChild({ questions, result, started }: BatchCall): boolean {
   return questions?.some(({ fromTool }) => fromTool) === false && result === undefined && !started
 }

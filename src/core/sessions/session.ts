@@ -59,7 +59,7 @@ export class Session {
   readonly id: string
   /** A display name. */
   readonly name: string | undefined
-  /** The transcript at the last rest. */
+  /** The transcript when the session last became idle. */
   messages: readonly Message[] = []
   /** Token usage of all runs. */
   usage: Usage = noUsage
@@ -102,7 +102,7 @@ export class Session {
   }
 
   /**
-   * The session at the last rest of its run, for storage and `restoreSession`. Calls that wait for an answer are closed
+   * The session when it last became idle, for storage and `restoreSession`. Calls that wait for an answer are closed
    * with a result, because a run that continues from the copy is not the run that asked.
    * @example
    * const text = JSON.stringify(createSession('May')) // back with restoreSession(JSON.parse(text))

@@ -42,7 +42,7 @@ function toReadable(message: JSONRPCMessage): JSONRPCMessage {
 export interface TaskState {
   id: string
   status: string
-  /** For people. */
+  /** Human-readable. */
   message: string | undefined
   pollMs: number
   /** Milliseconds from creation, or null for no limit. */

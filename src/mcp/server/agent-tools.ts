@@ -20,7 +20,7 @@ import { findClientId } from '../../core/sessions/find-turn.js'
  * }
  */
 export interface McpAgentTool {
-  /** For people. */
+  /** Human-readable. */
   title?: string
   /** Describes the agent to the client's model. */
   description?: string

@@ -91,7 +91,7 @@ export function useMedia(query: string): boolean {
   return isMatch
 }
 
-/** The current time, each second while `isOn`. Otherwise undefined. */
+/** The current time, updated every second while `isOn`. Otherwise undefined. */
 export function useNow(isOn: boolean): number | undefined {
   const [now, setNow] = useState(Date.now)
   useEffect(() => {

@@ -358,7 +358,7 @@ function measureWork(records: readonly LogRecord[], session: string): number {
 }
 
 /**
- * Follows a run until it rests and releases its session. Returns null if the signal stopped it; `agent.resume`
+ * Follows a run until it settles and releases its session. Returns null if the signal stopped it; `agent.resume`
  * continues it.
  */
 export async function followRun(run: Run, signal: AbortSignal): Promise<RunResult | null> {

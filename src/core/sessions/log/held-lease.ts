@@ -20,7 +20,10 @@ export interface LeaseOwner {
   onInboxAnswer(answer: Appended | void): void
 }
 
-/** The lease of one session. It is renewed while held, released at a rest and acquired again after it. */
+/**
+ * The lease of one session. It is renewed while held, released when the session becomes idle, and reacquired to
+ * continue.
+ */
 export class HeldLease {
   readonly #store: SessionStore
   readonly #clock: Clock

@@ -8,17 +8,17 @@ export interface MachineEvent {
   [key: string]: unknown
 }
 
-/** An actor in flight. */
+/** A running actor. */
 export interface StoredActor {
   /** The name of the actor in `setup({ actors })`. */
   src: string
-  /** The record with which it starts. That record contains its input. */
+  /** The record that starts it. Contains its input. */
   at: number
   /** Unique in the session: `pay.12`. */
   key: string
 }
 
-/** An event that the machine takes at a time. */
+/** An event scheduled for a time. */
 export interface StoredDelay {
   id: string
   event: MachineEvent
@@ -26,7 +26,7 @@ export interface StoredDelay {
   at: number
 }
 
-/** Why an event has changed nothing. */
+/** Why the event had no effect. */
 export interface Refusal {
   code: string
   message: string
@@ -43,11 +43,11 @@ export interface StoredMachineState {
   error?: unknown
   actors: Record<string, StoredActor>
   delays: StoredDelay[]
-  /** Events that the machine has sent to itself, and that it takes next. */
+  /** Events that the machine has sent to itself and processes next. */
   queue: MachineEvent[]
-  /** Outcomes of actors that the chart could not take. A mended chart takes them. */
+  /** Outcomes of actors that the chart could not process. A fixed chart processes them. */
   held: { event: MachineEvent; refused: Refusal }[]
-  /** The last message of the inbox that the machine has taken. */
+  /** The last inbox message that the machine has processed. */
   inbox: number
   /** The idempotency keys of the last messages. */
   keys: string[]
@@ -58,12 +58,12 @@ export interface StoredMachineState {
  * starts at the last one.
  */
 export interface MachineRecord {
-  /** The id of the machine. It tells the record from the records of an agent. */
+  /** The id of the machine. Distinguishes the record from an agent's records. */
   machine: string
   /** The `version` of the chart. Absent if it has none. */
   chart?: string
   event: MachineEvent
-  /** Why the event has changed nothing. */
+  /** Why the event had no effect. */
   refused?: Refusal
   /** The actors that start with this record, with their inputs. */
   starts?: Record<string, { src: string; input?: unknown }>

@@ -156,9 +156,9 @@ export function acquireLease(
 const pauses = [0, 20, 60, 140, 280, 500, 1000]
 
 /**
- * Reacquires a session for a run that continues from its rest at record `head`. Another process may hold the session
- * briefly, to detect this run and give up, or to leave a message. Retries a few times unless the other process has
- * continued the session.
+ * Reacquires a session for an idle run that continues from record `head`. Another process may hold the session briefly,
+ * to detect this run and give up, or to leave a message. Retries a few times unless the other process has continued the
+ * session.
  */
 export function acquireLeaseAgain(
   store: SessionStore,

@@ -143,7 +143,7 @@ export class SessionLog extends WriteAheadLog<ControlEvent> implements Journal {
     this.#tailSize = 0
   }
 
-  /** Marks the run as running in session lists until its next rest. */
+  /** Marks the run as running in session lists until it settles. */
   markRunning(context: AgentContext): void {
     if (this.#isListedAsRunning) return
     this.#isListedAsRunning = true

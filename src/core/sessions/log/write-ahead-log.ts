@@ -40,8 +40,8 @@ export interface LogEnd {
 
 /**
  * The write-ahead log of one session, for any kind of record. Records are collected and become durable with the next
- * `flush()`, or at the end of the current event loop turn. The process holds the session between two rests. At a rest,
- * any process may acquire it.
+ * `flush()`, or at the end of the current event loop turn. The process holds the session while it works. When the
+ * session is idle, any process may acquire it.
  */
 export abstract class WriteAheadLog<Message extends { key?: string }> {
   readonly sessionId: string
@@ -51,7 +51,10 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
   protected readonly clock: Clock
   readonly #holder: string
   readonly #lease: HeldLease
-  /** True from a rest until the next record, because an answer can arrive while the rest is still being written. */
+  /**
+   * True from when the session becomes idle until the next record, because an answer can arrive while that write is in
+   * progress.
+   */
   #mayRelease = false
   /** A write that releases the session is in progress. The lease may be gone before the response arrives. */
   #isReleasing = false
@@ -98,7 +101,7 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
     })
   }
 
-  /** True while the session rests and any process may acquire it. */
+  /** True while the session is idle and any process may acquire it. */
   get isResting(): boolean {
     return !this.#lease.isHeld
   }
@@ -262,7 +265,7 @@ export abstract class WriteAheadLog<Message extends { key?: string }> {
     throw takenOverError(this.sessionId)
   }
 
-  /** An answer given during the rest may find the session already released. */
+  /** An answer may arrive after the session was released. */
   #writeAsHolder(): Promise<void> | undefined {
     const ours = this.#lease.isHeld ? this.checkHeld() : this.reacquire()
     return ours ? ours.then(() => this.#write()) : this.#write()

@@ -65,7 +65,7 @@ export interface SessionInbox {
    */
   findUnread?(sessionIds: readonly string[]): MaybePromise<UnreadInbox[]>
   /**
-   * All sessions with messages in their inboxes, held or not. A host calls it once a second and continues the resting
+   * All sessions with messages in their inboxes, held or not. A host calls it once a second and continues the idle
    * sessions. Without it, the host pages through `list` and `findUnread`.
    * @example
    * for (const { sessionId } of (await memoryStore().inbox.listUnread?.()) ?? []) console.log(sessionId)

@@ -165,7 +165,7 @@ export interface SessionStore {
    * const store = memoryStore()
    * const lease = await store.acquire('ann', { holder: 'me', ttlMs: 30_000 })
    * await store.append(lease, [{ seq: 1, at: 0, type: 'opened', data: '{"version":1}', check: '…' }])
-   * @throws {StoreError} `lease_lost` for a lease that is not the session's latest or has run out, `out_of_order` for
+   * @throws {StoreError} `lease_lost` for a lease that has expired or is not the session's latest, `out_of_order` for
    * records that do not follow its head, `disk_full`, `read_only`, `store_unavailable`
    */
   append(
