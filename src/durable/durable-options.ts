@@ -21,7 +21,7 @@ export interface DurableOptions<Machine extends AnyStateMachine> {
   /** The actors that the machine does not have yet, as for `machine.provide`. */
   actors?: Record<string, AnyActorLogic | AnyAgent>
   /**
-   * The promise actors that must not run again after a crash. The chart gets their error event instead, and
+   * The promise actors that must not run again after a crash. The chart receives their error event instead, and
    * `event.error.code` is `in_doubt`.
    */
   once?: readonly (string & keyof Machine['implementations']['actors'])[] | readonly string[]
@@ -41,13 +41,16 @@ export interface DurableOptions<Machine extends AnyStateMachine> {
   onError?: (error: unknown, at: { session?: string }) => void
 }
 
-/** A call of an agent in flight that waits for an answer. */
+/** A call of a running agent that waits for an answer. */
 export type PendingAgentCall = PendingCall & {
   /** The session of the agent. */
   session: string
 }
 
-/** A message for an agent in flight, such as an answer to one of its calls. `session` names the agent, if there are several. */
+/**
+ * A message for a running agent, such as an answer to one of its calls. `session` names the agent, if there are
+ * several.
+ */
 export type AgentMessage = Exclude<SessionMessage, { type: 'message' | 'cancel' }> & { session?: string }
 
 const agentMessages: ReadonlySet<string> = new Set<AgentMessage['type']>([
@@ -64,7 +67,7 @@ export function isAgentMessage(event: unknown): event is AgentMessage {
   return agentMessages.has(String((event as { type?: unknown } | null | undefined)?.type))
 }
 
-/** The state of a session at a rest. */
+/** The state of a settled session. */
 export interface SettledState<Machine extends AnyStateMachine> {
   status: 'active' | 'done' | 'error' | 'stopped'
   /** The current states. */
@@ -74,7 +77,9 @@ export interface SettledState<Machine extends AnyStateMachine> {
   output?: OutputFrom<Machine>
   /** Why the machine ended in an error, as plain data. */
   error?: unknown
-  /** The calls of agents in flight that wait for an answer. Send one back with `send(id, { type: 'approve', ...call })`. */
+  /**
+   * The calls of running agents that wait for an answer. Send one back with `send(id, { type: 'approve', ...call })`.
+   */
   pending: PendingAgentCall[]
   /** The number of the last record. */
   head: number
@@ -87,11 +92,11 @@ export interface MachineSnapshot<Machine extends AnyStateMachine>
   record: number
   /** The event of the record. `xstate.init` starts a session, and `xstate.fork` a fork. */
   event: { type: string; [key: string]: unknown }
-  /** Why the event has changed nothing. */
+  /** Why the event had no effect. */
   refused?: { code: string; message: string; subject?: string }
 }
 
-/** The outcome of an actor in flight, by its name in `setup({ actors })` or its id. */
+/** The outcome of a running actor, by its name in `setup({ actors })` or its id. */
 export interface ActorOutcome {
   actor: string
   output?: unknown
@@ -103,7 +108,7 @@ export interface ActorOutcome {
 export interface ForkOptions<Machine extends AnyStateMachine> {
   /** The record to start from. Default: the last. */
   at?: number
-  /** The event that the fork takes first, or the outcome of an actor in flight. Actors in `once` are in doubt in a fork. */
+  /** The first event of the fork, or the outcome of a running actor. Actors in `once` are in doubt in a fork. */
   with?: EventFromLogic<Machine> | ActorOutcome
 }
 
@@ -143,8 +148,8 @@ export interface DurableMachine<Machine extends AnyStateMachine> {
   ): Promise<void>
   /**
    * Sends an event to a session, from any process. Resolves when it is stored. A session takes the events of one sender
-   * in order, each once. An event with one of the last 100 keys is not taken again. Answers for agents in flight
-   * are sent in the same way.
+   * in order, each once. An event with one of the last 100 keys is not taken again. Use it for answers to running
+   * agents, too.
    * @example await claims.send('claim-17', { type: 'APPROVE', by: 'ann' }, { key: 'approval-4' })
    * @throws {UsageError} `unknown_event`, `not_json`, `session_ended`, `other_session`, `unknown_call`, `stale_answer`
    * @throws {StoreError} `unknown_session`
@@ -153,13 +158,13 @@ export interface DurableMachine<Machine extends AnyStateMachine> {
   /**
    * Waits until the machine waits for an event or for a time, or has ended.
    * @example const { value, context } = await claims.settled('claim-17')
-   * @throws {UsageError} `not_settled` after `timeoutMs`, `transition_failed` and `not_json` for an event that changed nothing,
-   * `chart_changed`
+   * @throws {UsageError} `not_settled` after `timeoutMs`, `transition_failed` and `not_json` for an event that had no
+   * effect, `chart_changed`
    * @throws {StoreError} `unknown_session`
    */
   settled(id: string, options?: { timeoutMs?: number }): Promise<SettledState<Machine>>
   /**
-   * Starts a worker. Run one in each process that does the work.
+   * Starts a worker. Run one in each worker process.
    * @example
    * const worker = claims.worker()
    * process.once('SIGTERM', () => void worker.drain().then(() => process.exit(0)))
