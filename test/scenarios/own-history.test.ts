@@ -277,7 +277,7 @@ const wrong: [what: string, messages: unknown[], at: string, sentence: RegExp][]
     'an answer at the end',
     [user('a'), { role: 'assistant', content: 'x' }],
     'input[1]',
-    /end with what the model is to answer/,
+    /End with the message that the model should answer/,
   ],
 ]
 

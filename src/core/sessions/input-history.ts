@@ -110,7 +110,10 @@ export function readConversation(input: unknown, now: number): InputConversation
     }
   }
   const at = `input[${from - 1}]`
-  throw historyError(at, "is the last message, and not the user's: end with what the model is to answer.")
+  throw historyError(
+    at,
+    'is the last message, but it is not a user message. End with the message that the model should answer.',
+  )
 }
 
 /** The state that a run of a session starts from, including earlier turns in its input. Only a new session accepts such turns. */

@@ -34,8 +34,8 @@ export function refuseSubAgentSession(sessionId: string, parent: string | undefi
   if (parent === undefined) return
   throw new UsageError(
     'sub_agent_session',
-    `Session '${sessionId}' is a sub-agent's: no turn begins in it, and no answer is for it. Send the message or the answer to ` +
-      `session '${parent}', which has called it. agent.fork('${sessionId}') makes a session of its own.`,
+    `Session '${sessionId}' belongs to a sub-agent and accepts no messages or answers. Send the message or the answer to ` +
+      `session '${parent}', which called it. agent.fork('${sessionId}') creates an independent session.`,
     sessionId,
   )
 }
