@@ -120,10 +120,10 @@ export class LiveRuns {
   }
 
   /**
-   * Subscribes to a run of another process or agent through its log, up to the next rest.
+   * Subscribes to a run of another process or agent through its log, until it settles.
    *
    * - `caller`: resumes the run here once no process holds it; null only watches
-   * - `isAnswered`: run rests with unread answers, so following continues past this rest
+   * - `isAnswered`: the run settled with unread answers, so the subscription continues
    */
   followRemote(
     sessionId: string,

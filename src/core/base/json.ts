@@ -3,7 +3,7 @@ import type { Json } from '../../../machines/agent/json.js'
 /** Deeper values are replaced by a description to avoid a stack overflow. */
 const maxDepth = 200
 
-/** Maximum number of values. `Array(1e9)` is easy to write. */
+/** Maximum number of values, because `Array(1e9)` would exhaust memory. */
 const maxValues = 1_000_000
 
 /**

@@ -53,7 +53,7 @@ export type TransitionScope = Omit<AnyActorScope, 'system' | 'actionExecutor'> &
   }) => void
 }
 
-/** What XState gives an action. */
+/** The arguments that XState passes to an action. */
 export interface ActionArguments {
   context: unknown
   event: AnyEventObject

@@ -51,7 +51,7 @@ export type PolicyDecision =
 
 /**
  * Decides which calls run, which ask for approval, and which are denied. Each call is decided once, for the arguments
- * that will run. The log has the decision, so a resume or a replay asks nobody. A policy that throws, times out or
+ * that will run. The log has the decision, so resumes and replays do not ask again. A policy that throws, times out or
  * returns anything else denies the call.
  *
  * @example
