@@ -147,7 +147,9 @@ function unknownCommandError(word: string, known: readonly { name: string }[]): 
     .flatMap((section) => section.commands)
     .flatMap((one) => ('commands' in one ? one.commands : []))
     .find(({ name }) => name.endsWith(` ${word}`))?.name
-  const near = (Object.hasOwn(suggestedCommands, word) ? suggestedCommands[word] : inGroup) ?? findNearestName(word, names)
+  const near =
+    (Object.hasOwn(suggestedCommands, word) ? suggestedCommands[word] : inGroup) ??
+    findNearestName(word, names)
   const hint = near === undefined ? `Commands: ${names.join(', ')}.` : `Did you mean '${near}'?`
   return badUsageError(`Unknown command '${word}'. ${hint}`, word)
 }

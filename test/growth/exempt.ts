@@ -72,6 +72,8 @@ const reasons: Record<string, readonly string[]> = {
     'run snapshot',
     'chat stop',
     'studio answers',
+    'studio marks',
+    'studio views',
   ],
   'It hands over one message, and the row of a run measures what becomes of it.': [
     'agent createInput',

@@ -24,6 +24,24 @@ const atWork: Standing[] = ['interrupted', 'poisoned', ...held]
 const later = 'a queue keeps what cannot be done here or now, for another process or another time'
 
 export const rules: Rule[] = [
+  {
+    of: 'durable',
+    does: 'begin',
+    standing: 'new',
+    comes: 'taken up',
+    because: 'the session of a machine starts where there is none',
+  },
+  {
+    of: 'durable',
+    standing: 'new',
+    comes: 'refused: unknown_session',
+    because: 'there is no session to send to',
+  },
+  {
+    of: 'durable',
+    comes: 'refused: other_session',
+    because: 'a machine cannot take the session of an agent',
+  },
   // The requester's identity is checked first.
   { who: 'nobody', comes: 'refused: unauthorized', because: 'authorize knows no person by this request' },
   {

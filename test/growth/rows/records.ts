@@ -272,11 +272,12 @@ export const recordRows: readonly Row[] = [
   }),
   row({
     name: 'the studio: a moment',
-    covers: ['studio moment', 'studio moments'],
+    covers: ['studio moment', 'studio moments', 'studio request'],
     ...size,
     prepare: kept,
     run: async ({ store }) => [
       await studioOf(store).getMoment('s', 20),
+      await studioOf(store).getRequest('s', { seq: 3, all: true }),
       await studioOf(store).getMoments('s', { first: 1, last: 20 }),
       await studioOf(store).getMoments('s', { first: 1, last: 20, latest: 5 }),
     ],

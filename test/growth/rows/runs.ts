@@ -4,10 +4,12 @@ import { CallStream } from '../../../src/core/effects/call-stream.js'
 import type { AnswerStream } from '../../../src/core/live/answer-stream.js'
 import { toAGUI } from '../../../src/agui/index.js'
 import { toUIMessageStreamResponse } from '../../../src/ui/index.js'
+import { durable } from '../../../src/durable/index.js'
 import { createWaker, runAll, sendAll } from '../../../src/fleet/index.js'
 import { defineAgents, memoryStore, secretsShield } from '../../../src/index.js'
 import type { JsonObject } from '../../../machines/agent/json.js'
 import { OpenCalls } from '../../../src/mcp/client/elicitation/open-calls.js'
+import { tallyMachine } from '../../durable/tally.js'
 import { type Row, row } from '../measure.js'
 import { agentOf, calling, scripted, stepping, streaming } from '../scripted.js'
 
@@ -232,6 +234,21 @@ export const runRows: readonly Row[] = [
         // oxlint-disable-next-line no-await-in-loop -- one call after the other
         await promise
       }
+    },
+  }),
+  row({
+    name: 'a durable machine: many events of one session',
+    covers: ['statewright/durable durable'],
+    from: 50,
+    atMost: 800,
+    prepare: (n) => n,
+    run: async (n) => {
+      const tallies = durable(tallyMachine, { store: memoryStore() })
+      await tallies.start('t')
+      for (let i = 1; i <= n; i += 1)
+        // oxlint-disable-next-line no-await-in-loop -- in order
+        await tallies.send('t', { type: 'COUNT', from: 'a', n: i })
+      return tallies.settled('t')
     },
   }),
 ]

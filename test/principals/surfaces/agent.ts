@@ -1,6 +1,8 @@
 import { runSession, createSessionRunner, listStrandedSessions } from '../../../src/index.js'
 import { listOf, operator, type Place, type Surface } from '../surface.js'
+import { durable } from '../../../src/durable/index.js'
 import { createWaker, runAll, sendAll } from '../../../src/fleet/index.js'
+import { tallyMachine } from '../../durable/tally.js'
 import { batchItem, firstMessage, session } from '../world.js'
 
 const context = 'operator'
@@ -57,6 +59,10 @@ async function letWakerPoll(place: Place): Promise<void> {
   await waker.stop()
   if (errors.length > 0) throw errors[0]
 }
+
+/** A machine of the app, on the store of the agent's sessions. */
+const machinesOf = ({ process: { store }, world: { clock } }: Place) =>
+  durable(tallyMachine, { store, clock })
 
 /** Agent methods and their drivers. */
 export const agentSurfaces: Surface[] = [
@@ -164,6 +170,13 @@ export const agentSurfaces: Surface[] = [
     { agents: listed },
   ),
   operator('runAll', 'continue', runItem),
+  operator('durable', 'begin', (place) => machinesOf(place).start(session), { agents: 'none' }),
+  operator(
+    'durable',
+    'continue',
+    (place) => machinesOf(place).send(session, { type: 'COUNT', from: 'a', n: 1 }),
+    { agents: 'none' },
+  ),
   operator(
     'listStrandedSessions',
     'look',
