@@ -23,7 +23,7 @@ const finance = (id: string): Principal => ({ id, roles: ['finance'] })
 async function asking(approvers: unknown, by: string | undefined = 'ann') {
   const store = memoryStore()
   const paid: unknown[] = []
-  const { agent } = await stage([call('pay', { n: 1 }), text('Paid.')], {
+  const { agent } = await stage([call('pay', { n: 1 }), text('Paid.'), text('Paid.')], {
     store,
     tools: [tool('pay', (input) => void paid.push(input))],
     policy: ask(approvers),
@@ -76,6 +76,27 @@ describe('approvers', () => {
     expect(paid).toEqual([{ n: 1 }])
   })
 
+  it.each([
+    ['plain', undefined, 1],
+    ['with edited arguments', { edit: { call: 'call_1_1', arguments: { n: 2 } } }, 2],
+    ['with other instructions', { edit: { instructions: 'Be brief.' } }, 1],
+    ['that asks first', { askFirst: true }, 1],
+  ] as const)('vote anew in a fork %s', async (_, options, n) => {
+    const { agent, run, paid, asked } = await asking({ count: 2 })
+    run.approve(asked, undefined, { by: 'bob' })
+    await run.result
+    const fork = (await agent.resume(await agent.fork('s', undefined, options as never))) as Run
+    for (const by of ['cyd', 'bob']) {
+      // oxlint-disable-next-line no-await-in-loop -- one vote after the other
+      const { pending = [] } = await fork.result
+      expect([pending.length, paid]).toEqual([1, []])
+      fork.approve(pending[0]!, undefined, { by })
+    }
+    expect([(await fork.result).state, paid]).toEqual(['COMPLETED', [{ n }]])
+    run.approve(asked, undefined, { by: 'cyd' })
+    expect([(await run.result).state, paid]).toEqual(['COMPLETED', [{ n }, { n: 1 }]])
+  })
+
   it('may be named by id; one may reject, and so may the requester', async () => {
     for (const by of ['bob', 'ann']) {
       // oxlint-disable-next-line no-await-in-loop -- in order
@@ -121,8 +142,13 @@ describe('approvers', () => {
       fault('not_an_approver'),
     )
     run.approve(pending[0]!, undefined, { by: finance('bob') })
-    await run.result
-    expect(paid).toEqual([])
+    const { sessionId } = await run.result
+    const fork = (await agent.resume(await agent.fork(sessionId))) as Run
+    expect((await fork.result).pending?.[0]).not.toHaveProperty('approvals')
+    fork.approve(pending[0]!, undefined, { by: finance('cyd') })
+    expect([(await fork.result).state, paid]).toEqual(['WAITING_FOR_INPUT', []])
+    fork.cancel()
+    await fork.result
     run.approve(pending[0]!, undefined, { by: finance('cyd') })
     expect([(await run.result).state, paid.length]).toEqual(['COMPLETED', 1])
   })

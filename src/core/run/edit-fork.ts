@@ -171,6 +171,7 @@ async function editCall(
     interrupted: _i,
     approvalTimedOut: _u,
     approved: _a,
+    approvals: _v,
     edited: _e,
     decisions: _d,
     undecided: _n,

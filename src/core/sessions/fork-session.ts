@@ -58,7 +58,12 @@ async function writeFork(
   const { head, name, tags, runs, definition } = folded
   const identity = { name, tags, parent }
   const { state, run, edit } = beginning
-  const context: AgentContext | null = run && { ...run.context, sessionId: id, runId: createId() }
+  const context: AgentContext | null = run && {
+    ...run.context,
+    calls: run.context.calls.map(withoutVotes),
+    sessionId: id,
+    runId: createId(),
+  }
   if (context) await copyChildren(parts, { sessionId, folded, beginning }, context)
   const { log } = await openSession(parts.store, id, { clock: parts.clock, holder: 'a fork', name, parent })
   log.facts.addTags(tags, id)
@@ -68,6 +73,19 @@ async function writeFork(
     log.setForkSummary(context)
   } else log.setFirstSummary(state)
   await log.close()
+}
+
+/** The votes for an open question were sent to the original session, so the fork does not count them. */
+function withoutVotes(call: BatchCall): BatchCall {
+  if (call.result !== undefined) return call
+  const questions = call.questions?.map((one) => {
+    if (one.answer !== undefined) return one
+    const { approvals: _approvals, ...question } = one
+    return question
+  })
+  const { approvals, ...open } = call
+  const isDecided = approvals !== undefined && call.needs !== 'approval'
+  return { ...open, ...(isDecided && { approvals }), ...(questions && { questions }) }
 }
 
 /** Copies the sessions of sub-agents that wait for an answer, so that each also waits in the fork, at the same question. */
