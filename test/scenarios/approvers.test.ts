@@ -97,6 +97,27 @@ describe('approvers', () => {
     expect([(await run.result).state, paid]).toEqual(['COMPLETED', [{ n }, { n: 1 }]])
   })
 
+  it('of the former arguments approve no others in a fork', async () => {
+    const store = memoryStore()
+    const { agent } = await stage([call('pay', { n: 1 }), text('Paid.')], {
+      store,
+      tools: [tool('pay')],
+      policy: {
+        id: 'p',
+        decide: (asked) => (asked.arguments.n === 1 ? { decision: 'ask', approvers: { count: 2 } } : 'allow'),
+      } as Policy,
+    })
+    const run = agent.run('Pay.', { session: 's' })
+    const { pending = [] } = await run.result
+    for (const by of ['bob', 'cyd']) run.approve(pending[0]!, undefined, { by })
+    await run.result
+    const approved = store.read('s').findLast(({ data }) => data.includes('"APPROVE"'))!.seq
+    const edit = { call: pending[0]!.callId, arguments: { n: 2 } }
+    const forks = [await agent.fork('s', approved), await agent.fork('s', approved, { edit })]
+    const haveVotes = forks.map((id) => store.read(id).some(({ data }) => data.includes('"approvals"')))
+    expect(haveVotes).toEqual([true, false])
+  })
+
   it('may be named by id; one may reject, and so may the requester', async () => {
     for (const by of ['bob', 'ann']) {
       // oxlint-disable-next-line no-await-in-loop -- in order
