@@ -1,3 +1,4 @@
+import { listApprovers } from '../../machines/agent/approvals.js'
 import type { AnyEventObject } from 'xstate'
 import type { agentMachine } from '../../machines/agent.machine.js'
 import type { AgentContext } from '../../machines/agent/context.js'
@@ -68,11 +69,15 @@ function rankAgent({ context }: AgentMoment): number[] {
   ]
 }
 
-/** The remaining work on a call: screening, decision, start, end, and screening of its result. */
+/** The remaining work on a call: screening, decision, votes, start, end, and screening of its result. */
 function countOpenWork(call: AgentContext['calls'][number]): number {
-  const { result, unscreenedResult, unscreenedArguments, started, approved } = call
+  const { result, unscreenedResult, unscreenedArguments, started, approved, undecided, approvals = [] } = call
   if (result !== undefined) return unscreenedResult ? 1 : 0
-  return 10 + (unscreenedArguments ? 1 : 0) + (started ? 0 : 2) + (approved ? 0 : 3)
+  // A question that names no approvers can become one that does, after an edit. The reverse is impossible.
+  const open = 5 - Math.min(approvals.length, 2) + (listApprovers(call).length === 0 ? 1 : 0)
+  const decision = undecided ? open - 1 : approved ? 0 : open
+  const screening = unscreenedArguments ? (undecided ? 1 : 2) : 0
+  return 10 + screening + (started ? 0 : 2) + decision
 }
 
 /** Liveness: holds if the model answers or fails, tools end, people answer, and nothing disturbs the run. */

@@ -70,6 +70,7 @@ const takesNothingOfItsOwn = new Set([
   'with handoffs and result shields',
   'with sleep, when the budget is spent',
   'with prepared steps, input shields and a window',
+  'with policies',
 ])
 
 test('the paths start with every input', () => {

@@ -481,7 +481,7 @@ export function listDecisionEvents(context: AgentContext): Events {
     open.map((call) => ({
       ...createScreening(action, action === 'redact' ? '{"n":0}' : call.arguments),
       callId: call.id,
-      ...(decisions && { decisions }),
+      ...(decisions && { decisions: [...decisions] }),
     }))
   return Object.fromEntries(
     Object.entries(laterDecisions).flatMap(([name, decisions]) =>
