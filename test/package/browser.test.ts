@@ -95,7 +95,7 @@ describe('the core entry', () => {
     })
   })
 
-  // The effects load with a run. The store, shields, user guards, `context.window` and shared budgets load on first use.
+  // The store, shields, user guards, policies, sub-agents, `context.window` and shared budgets load on first use.
   it('is at most 130 kB in an app that has these packages, gzipped, without the price catalogue', async () => {
     const { first, code } = await bundle(app, { external: shared })
     expect(gzipSync(first).length).toBeLessThanOrEqual(130_000)

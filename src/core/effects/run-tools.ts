@@ -10,20 +10,23 @@ import { type Ask, toQuestions } from '../tools/tool-outcomes.js'
 import { type RunBatchOptions, RunningBatch } from '../tools/running-batch.js'
 import type { RunnableCall } from '../tools/running-call.js'
 import { provideAnswerReader } from '../sessions/answer-reader.js'
-import { readElicitationAnswer } from '../sessions/elicitation-answer.js'
 import type { ToolSet } from '../tools/tool-set.js'
 import { type CallAbort, createLeftReason } from '../base/abort.js'
 import type { Clock } from '../base/clock.js'
-import { type BatchScope, SubAgentBatch } from './sub-agent-batch.js'
+import type { BatchScope, SubAgentBatch } from './sub-agent-batch.js'
 import { type AgentParts, getTraits, getSpeakerTools } from '../live/agent-parts.js'
 import type { SafeTelemetry } from '../telemetry/safe-telemetry.js'
 import type { StepProgress, ToolStepResponse } from '../../../machines/agent/announcements.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
-import { attachCause, hasThrown } from '../base/errors.js'
+import { attachCause, describeError, hasThrown } from '../base/errors.js'
 import type { StepWork } from '../live/open-steps.js'
 
 /** Only agents with shields load it. */
 export const loadScreening = loadOnce(() => import('./screening-effects.js'))
+// Only calls that ask people load it.
+const loadElicitation = loadOnce(() => import('../sessions/elicitation-answer.js'))
+// Only batches with a sub-agent load it.
+const loadSubAgents = loadOnce(() => import('./sub-agent-batch.js'))
 
 /**
  * Runs the started calls of the batch, and sends each result when it arrives. Returns a function that stops the batch.
@@ -56,6 +59,8 @@ class ToolBatch implements RunBatchOptions {
     const { runtime } = this.#scope
     runtime.onHalt(() => this.#halt())
     await runtime.waitUntilDurable()
+    // Their usage counts for the results of this batch.
+    if (runtime.hasChildren) await this.#openSubAgents()
     if (this.abort.aborted || runtime.isHalted) return
     this.#running = new RunningBatch(this.#calls, this)
     this.#running.start()
@@ -130,7 +135,15 @@ class ToolBatch implements RunBatchOptions {
   /** A subscriber may stop the run when the step starts. */
   async delegate(...of: Parameters<SubAgentBatch['execute']>): Promise<ToolResult | null> {
     if (this.abort.aborted) return null
-    return this.#subAgents.execute(...of)
+    let subAgents: SubAgentBatch
+    try {
+      subAgents = this.#subAgentBatch ?? (await this.#openSubAgents())
+    } catch (error) {
+      return createLoadFailure('The sub-agent', error)
+    }
+    // The process that resumes the run opens the sub-agent.
+    if (this.#scope.runtime.isHalted) return new Promise(() => undefined)
+    return this.abort.aborted ? null : subAgents.execute(...of)
   }
 
   onProgress(callId: string, name: string, progress: Json): void {
@@ -149,7 +162,11 @@ class ToolBatch implements RunBatchOptions {
 
   async onAsk(call: RunnableCall, ask: Ask): Promise<ToolResult | null> {
     const { id: callId } = call
-    provideAnswerReader(readElicitationAnswer)
+    try {
+      provideAnswerReader((await loadElicitation()).readElicitationAnswer)
+    } catch (error) {
+      return createLoadFailure('The question', error)
+    }
     // Shields screen a question before people see it, like a result before the model reads it.
     if (this.#scope.context.features.resultShields && !(await this.#isCleared(call, ask))) return refusedToAsk
     this.#scope.sendBack({ type: 'CHILD_WAITING', callId, questions: toQuestions(call, ask), memo: ask.memo })
@@ -204,10 +221,10 @@ class ToolBatch implements RunBatchOptions {
   }
 
   onResult(callId: string, original: ToolResult): void {
-    const { runtime, context, sendBack } = this.#scope
+    const { context, sendBack } = this.#scope
     const result = context.features.resultShields ? withoutUnseen(original) : original
     this.#ended += 1
-    const usage = runtime.hasChildren ? this.#subAgents.takeUsage(callId, result) : null
+    const usage = this.#subAgentBatch?.takeUsage(callId, result) ?? null
     if (haltsBatch(context, result)) {
       // The run is about to halt, so queued calls never start.
       for (const { id } of this.#calls.slice(this.#begun)) {
@@ -221,8 +238,8 @@ class ToolBatch implements RunBatchOptions {
     this.#scope.sendBack({ type: 'BATCH_DONE' })
   }
 
-  /** Most batches have no sub-agent. */
-  get #subAgents(): SubAgentBatch {
+  async #openSubAgents(): Promise<SubAgentBatch> {
+    const { SubAgentBatch } = await loadSubAgents()
     return (this.#subAgentBatch ??= new SubAgentBatch(this.#parts, this.#scope))
   }
 
@@ -241,6 +258,13 @@ function withoutUnseen(result: ToolResult): ToolResult {
 function isStarted({ started, result }: BatchCall): boolean {
   return started === true && result === undefined
 }
+
+const createLoadFailure = (what: string, error: unknown): ToolResult => ({
+  status: 'error',
+  errorKind: 'failed',
+  content: `${what} could not be loaded: ${describeError(error)}`,
+  durationMs: 0,
+})
 
 const refusedToAsk: ToolResult = {
   status: 'blocked',

@@ -1,8 +1,8 @@
-import type { Approvers, DecisionKind, PolicyVerdict } from '../../../machines/agent/approvals.js'
+import type { Approvers, DecisionKind } from '../../../machines/agent/approvals.js'
+import type { ModelOutput } from '../../../machines/agent/model-response.js'
 import type { Principal } from '../../../machines/agent/principal.js'
-import { attachSignal, CallAbort, onAbort, runWithTimeout } from '../base/abort.js'
+import type { CallAbort } from '../base/abort.js'
 import { parsePrincipal } from '../sessions/principal.js'
-import type { Clock } from '../base/clock.js'
 import { ConfigError } from '../base/errors.js'
 import { isObject, maxWaitMs } from '../base/values.js'
 
@@ -70,6 +70,9 @@ export interface Policy {
   shadow?: boolean
 }
 
+/** Who must act on a call before it runs, and the decisions about it. */
+export type PreparedCall = Omit<ModelOutput['calls'][number], 'id'>
+
 /** The policies of a run, and the part of their input that all its calls share. */
 export interface PolicyScope {
   policies: readonly Policy[]
@@ -131,55 +134,5 @@ export function checkApprovals(given: unknown): readonly Approvers[] {
     'invalid_config',
     'approvals must be { approvers: { ids?, roles?, count?, notRequester? } }: lists of names, and a count that they can reach.',
     'approvals',
-  )
-}
-
-/** A valid decision, as the log stores it. Null for anything else. */
-export function readDecision(given: unknown): Omit<PolicyVerdict, 'policy'> | null {
-  const { decision, rule, reason, approvers, ...others } = isObject(given) ? given : { decision: given }
-  const isText = (value: unknown): value is string | undefined =>
-    value === undefined || typeof value === 'string'
-  if (decision !== 'allow' && decision !== 'ask' && decision !== 'deny') return null
-  if (!isText(rule) || !isText(reason) || Object.keys(others).length > 0) return null
-  const terms = approvers === undefined ? undefined : parseApprovers(approvers)
-  if (terms === null || (terms && decision !== 'ask')) return null
-  return {
-    decision,
-    ...(terms && { approvers: terms }),
-    ...(rule !== undefined && { rule: rule.slice(0, 200) }),
-    ...(reason !== undefined && { reason: reason.slice(0, 1000) }),
-  }
-}
-
-/** Asks all policies about a call, at the same time. `readArguments` makes a copy of the arguments for each. */
-export function askPolicies(
-  { policies, call: shared, abort: stopped }: PolicyScope,
-  call: Pick<PolicyCall, 'tool' | 'callId'>,
-  readArguments: () => unknown,
-  clock: Clock,
-): Promise<PolicyVerdict[]> {
-  return Promise.all(
-    policies.map(({ id: policy, decide, timeoutMs = 5_000, shadow }) => {
-      const abort = new CallAbort()
-      const unfollow = onAbort(stopped, () => abort.abort(stopped.reason))
-      const toVerdict = (said: Omit<PolicyVerdict, 'policy'>): PolicyVerdict => {
-        unfollow()
-        return { policy, ...said, ...(shadow && { shadow }) }
-      }
-      const fail = (rule: string): PolicyVerdict => toVerdict({ decision: 'deny', rule, failed: true })
-      const stop = (): PolicyVerdict => fail('policy_timeout')
-      const limit = { what: 'The policy', timeoutMs, clock, abort, timedOut: stop, stopped: stop }
-      return runWithTimeout(limit, async () => {
-        try {
-          const asked = { ...shared, ...call, arguments: await readArguments() }
-          const said = readDecision(await decide(attachSignal(asked, abort)))
-          // Without a known requester, nobody could approve.
-          const isOpen = !said?.approvers?.notRequester || shared.requester !== undefined
-          return said && isOpen ? toVerdict(said) : fail('policy_invalid')
-        } catch {
-          return fail('policy_error')
-        }
-      })
-    }),
   )
 }

@@ -1,12 +1,16 @@
 import type { ToolCall } from '../../../machines/agent/messages.js'
-import { findStrictest, type PolicyVerdict } from '../../../machines/agent/approvals.js'
+import type { PolicyVerdict } from '../../../machines/agent/approvals.js'
 import type { ModelOutput } from '../../../machines/agent/model-response.js'
 import type { Clock } from '../base/clock.js'
 import { CallAbort, runWithTimeout } from '../base/abort.js'
-import { parseArguments, readJson } from './parse-arguments.js'
-import { askPolicies, type PolicyCall, type PolicyScope, readDecision } from './policy.js'
+import { loadOnce } from '../base/platform.js'
+import { parseArguments } from './parse-arguments.js'
+import type { PolicyScope, PreparedCall } from './policy.js'
 import type { Tool } from './tool.js'
 import type { ToolSet } from './tool-set.js'
+
+// Only decisions other than true and false need it.
+const loadPolicies = loadOnce(() => import('./ask-policies.js'))
 
 export interface PrepareOptions {
   context: unknown
@@ -20,8 +24,6 @@ export interface PrepareOptions {
   /** Absent without policies. */
   policies?: PolicyScope | undefined
 }
-
-type PreparedCall = Omit<ModelOutput['calls'][number], 'id'>
 
 /**
  * Decides who must act on each call before it runs. Calls that cannot run (unknown tool, invalid arguments) become
@@ -62,55 +64,10 @@ function prepareInTime(
   const own = prepareByTool(call, tools, options)
   const { policies, clock } = options
   const loadsOnly = !call.hosted && options.isUnloaded?.(call.function.name) === true
-  return policies && !loadsOnly ? prepareByPolicies(call, tools, own, { policies, clock }) : own
-}
-
-/** The strictest of the tool's own decision and those of the policies. */
-async function prepareByPolicies(
-  call: ToolCall,
-  tools: ToolSet,
-  own: PreparedCall | Promise<PreparedCall>,
-  scope: { policies: PolicyScope; clock: Clock },
-): Promise<PreparedCall> {
-  const [prepared, verdicts] = await Promise.all([own, decideCall(call, tools, scope)])
-  if (verdicts === null || prepared.approvalTimedOut) return prepared
-  const decisions = [...(prepared.decisions ?? []), ...verdicts]
-  const strictest = findStrictest({ decisions })
-  if (strictest === 'deny') return { needs: 'nobody', decisions }
-  if (strictest !== 'ask') return { ...prepared, decisions }
-  return { needs: 'approval', decisions, ...(prepared.needs === 'client' && { client: true }) }
-}
-
-/** The decisions of the policies. Null for a call that cannot run. */
-export async function decideCall(
-  { id: callId, hosted, function: { name, arguments: text } }: ToolCall,
-  tools: ToolSet,
-  { policies, clock }: { policies: PolicyScope; clock: Clock },
-): Promise<PolicyVerdict[] | null> {
-  if (hosted) {
-    const tool = { name, kind: 'hosted', readOnly: false, idempotent: false } as const
-    return askPolicies(policies, { tool, callId }, () => readJson(text), clock)
-  }
-  const known = tools.get(name)
-  if (known === undefined || !(await parseArguments(known, text)).ok) return null
-  const { readOnly, idempotent } = known
-  const read = async (): Promise<unknown> => {
-    const parsed = await parseArguments(known, text)
-    return parsed.ok ? parsed.input : undefined
-  }
-  return askPolicies(
-    policies,
-    { tool: { name, kind: getKind(known), readOnly, idempotent }, callId },
-    read,
-    clock,
+  if (!policies || loadsOnly) return own
+  return loadPolicies().then(({ prepareByPolicies }) =>
+    prepareByPolicies(call, tools, own, { policies, clock }),
   )
-}
-
-function getKind({ client, delegate, handoff, skill }: Tool): PolicyCall['tool']['kind'] {
-  if (client) return 'client'
-  if (delegate) return 'sub_agent'
-  if (handoff) return 'handoff'
-  return skill ? 'skill' : 'function'
 }
 
 function prepareByTool(
@@ -161,9 +118,10 @@ async function askTool(tool: Tool, input: unknown, context: unknown): Promise<bo
   if (typeof tool.needsApproval === 'boolean') return tool.needsApproval
   try {
     const answer: unknown = await tool.needsApproval(input, { context })
-    const decision = readDecision(answer)
+    if (typeof answer === 'boolean') return answer
+    const decision = (await loadPolicies()).readDecision(answer)
     // Anything but `false` asks, so that a predicate that returns nothing does not approve calls.
-    return decision ? { policy: 'needsApproval', ...decision } : answer !== false
+    return decision ? { policy: 'needsApproval', ...decision } : true
   } catch {
     return true
   }
