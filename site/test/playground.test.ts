@@ -361,7 +361,9 @@ describe('the playground', () => {
     assert.doesNotMatch(await transcript(), /June/)
     await page
       .getByRole('status')
-      .getByText(/^It continues from Run \d+, before “What if \d+” started, so the change made there is lost\.$/)
+      .getByText(
+        /^It continues from Run \d+, before “What if \d+” started, so the change made there is lost\.$/,
+      )
       .waitFor()
     await button('Approve').click()
     await rests('COMPLETED')
