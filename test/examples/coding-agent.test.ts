@@ -176,9 +176,15 @@ whenBuilt('examples/coding-agent', () => {
     [['--fast'], 2, "Unknown option '--fast'"],
     [['--model', 'gpt-5-mini'], 2, 'Set OPENAI_API_KEY'],
     [['--cost-limit', 'much'], 2, 'limits.costLimit must be a number of USD'],
-    [['--resume', '/nowhere'], 2, "There is no session 'work'"],
   ]
   test.each(sampledRows(commands))('%j exits with %d', async (args, code, part) => {
     expect(await play(args)).toMatchObject({ code, out: expect.stringContaining(part) })
+  })
+
+  test('--resume of a folder without a session exits with 2', async () => {
+    expect(await play(['--resume', join(temporary, 'empty')])).toMatchObject({
+      code: 2,
+      out: expect.stringContaining("There is no session 'work'"),
+    })
   })
 })
