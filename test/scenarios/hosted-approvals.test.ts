@@ -204,7 +204,9 @@ describe.each(sampledRows([true, false]))(
         no('mcpr_1_1', expect.any(String)),
         yes('mcpr_1_2'),
       ])
-      expect(JSON.stringify([sent(1), messages])).not.toMatch(/sk-123|4711/)
+      // A time in milliseconds may contain the number by chance.
+      const withoutTimes = messages.map((message) => ({ ...message, createdAt: 0 }))
+      expect(JSON.stringify([sent(1), withoutTimes])).not.toMatch(/sk-123|4711/)
     })
   },
 )

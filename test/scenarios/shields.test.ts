@@ -25,7 +25,9 @@ describe('input', () => {
     const play = await stage([text('Hello.')], { shields: { input: [hide('4711')] } })
     const run = play.run([{ content: [{ type: 'text', text: 'My code is 4711.' }] }])
     const result = await run.end(1)
-    expect(JSON.stringify([result.messages, play.wire(0)])).not.toContain('4711')
+    // A time in milliseconds may contain the number by chance.
+    const withoutTimes = result.messages.map((message) => ({ ...message, createdAt: 0 }))
+    expect(JSON.stringify([withoutTimes, play.wire(0)])).not.toContain('4711')
     expect(run.of('shield')).toMatchObject([{ point: 'input', shield: 'hide', action: 'redact' }])
   })
 
