@@ -163,8 +163,11 @@ const loaded = Object.values(metafile.outputs).flatMap(({ entryPoint }) =>
 const ofCore = modulesOf('src/index.ts', metafile.inputs)
 const ofSmall = [...small].flatMap((path) => [...modulesOf(path, metafile.inputs)])
 const shared = new Set(ofSmall.filter((path) => ofCore.has(path)))
+// An entry without the core would load it through a module that the core loads on use.
+const ofLight = new Set([...light].flatMap((path) => [...modulesOf(path, metafile.inputs)]))
+const alone = loaded.filter((path) => path !== 'src/index.ts' && !ofLight.has(path))
 const needs = new Map([
-  ...loaded.filter((path) => path !== 'src/index.ts').map((path) => [path, ['src/index.ts']]),
+  ...alone.map((path) => [path, ['src/index.ts']]),
   ...[...small].map((path) => [path, [...shared]]),
 ])
 
