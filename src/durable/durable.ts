@@ -504,7 +504,12 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     const known = this.#local.get(id)
     if (known) return known
     const taken = this.#open(id, start).then(
-      (hold) => ({ hold, done: this.#drive(id, hold) }),
+      (hold) => {
+        const done = this.#drive(id, hold)
+        // #drive reports the error. `settled` may have returned by then.
+        done.catch(() => undefined)
+        return { hold, done }
+      },
       (error: unknown) => {
         this.#local.delete(id)
         if (error instanceof StoreError && error.code === 'session_busy') return null
@@ -525,8 +530,12 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     }
     this.#local.delete(id)
     // A message may have arrived between the last poll and the release.
-    const unread = (await this.#store.inbox?.read(id)) ?? []
-    if (unread.length > 0) this.#driveLater(id)
+    try {
+      const unread = (await this.#store.inbox?.read(id)) ?? []
+      if (unread.length > 0) this.#driveLater(id)
+    } catch (error) {
+      this.#report(error, id)
+    }
   }
 
   async #open(id: string, start?: { input: unknown }): Promise<MachineHold> {
