@@ -36,19 +36,17 @@ import { cancelChild, getChildId, RunningAgent } from './running-agent.js'
 import {
   type ActorOutcome,
   type AgentMessage,
+  type DurableMachine,
+  type DurableOptions,
+  type DurableWorker,
   type ForkOptions,
   isAgentMessage,
   type MachineSnapshot,
   type PendingAgentCall,
+  type SettledState,
+  type WorkerOptions,
 } from './durable-options.js'
 import { Chart, checkChart, type StartedActor } from './chart.js'
-import type {
-  DurableMachine,
-  DurableOptions,
-  DurableWorker,
-  SettledState,
-  WorkerOptions,
-} from './durable-options.js'
 import { formatMessage, formatStateValue, MachineLog, readLogEnd } from './machine-log.js'
 import {
   type ActorHost,

@@ -1,5 +1,12 @@
-import type { CompareChange, CompareStep, CompareView } from './protocol.js'
-import type { Decision, RecordRow, SessionView, ShownMessage } from './protocol.js'
+import type {
+  CompareChange,
+  CompareStep,
+  CompareView,
+  Decision,
+  RecordRow,
+  SessionView,
+  ShownMessage,
+} from './protocol.js'
 import type { SessionFold } from './session-fold.js'
 import { createTranscript, toShownText } from './shown-values.js'
 import { findEffectiveInstructions } from './session-step.js'

@@ -1,8 +1,7 @@
 import { formatDuration, formatMoney } from '../core/format/format-words.js'
 import { cutToWidth, escapeXml, measureText, wrapPieces } from '../diagram/svg-parts.js'
 import { formatShort, getTone } from './client/format.js'
-import { createTimeAxis } from './client/timeline-layout.js'
-import { listSeenBars, listStates, placeBars } from './client/timeline-layout.js'
+import { createTimeAxis, listSeenBars, listStates, placeBars } from './client/timeline-layout.js'
 import type { Bar, ExportedSession, SessionView } from './protocol.js'
 import { drawVisitedChart } from './visited-chart.js'
 

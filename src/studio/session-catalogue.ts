@@ -1,11 +1,10 @@
 import type { AgentState } from '../../machines/agent/run-result.js'
 import { UsageError } from '../core/base/errors.js'
 import { yieldToEventLoop } from '../core/base/platform.js'
-import { type Facet, FacetCounts } from './session-counts.js'
+import { countDays, type Facet, FacetCounts } from './session-counts.js'
 import type { LogFacts } from './kept-digests.js'
 import type { SessionRow, SessionsView } from './protocol.js'
 import type { ListRequest } from './routes.js'
-import { countDays } from './session-counts.js'
 import { type SessionLibrary, toReadKey } from './session-library.js'
 import {
   type Findable,

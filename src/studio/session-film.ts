@@ -3,8 +3,7 @@ import { formatCount, formatDuration, formatMoney } from '../core/format/format-
 import { themeStyle } from '../diagram/look.js'
 import { cutToWidth } from '../diagram/svg-parts.js'
 import { formatShort, formatStatePath } from './client/format.js'
-import { lightChart } from './film-reel.js'
-import { FilmReel } from './film-reel.js'
+import { FilmReel, lightChart } from './film-reel.js'
 import { unpackMoment } from './pack-moments.js'
 import {
   accent,

@@ -12,8 +12,14 @@ import { openRecord } from '../core/sessions/log/log-record.js'
 import type { FoldedSession } from '../core/sessions/fold-session.js'
 import type { ReadableStore } from './embedded-actors.js'
 import { type Origin, SessionFold } from './session-fold.js'
-import { KeptDigests, type LogSummary, type ReadLog } from './kept-digests.js'
-import { listLogFacts, type LogFacts, noFacts } from './kept-digests.js'
+import {
+  KeptDigests,
+  listLogFacts,
+  type LogFacts,
+  type LogSummary,
+  noFacts,
+  type ReadLog,
+} from './kept-digests.js'
 import type { SessionRow } from './protocol.js'
 import { toShownText } from './shown-values.js'
 import { findWakeTime } from './verdict.js'

@@ -8,9 +8,8 @@ import { maskMessages } from '../../machines/agent/mask-uncleared.js'
 import { describeMedia } from '../core/models/media.js'
 import type { LoggedEdit } from '../core/sessions/fork-edit.js'
 import { redactEvent } from '../diagram/redact.js'
-import type { Decision, ShownMedia, ShownMessage } from './protocol.js'
+import { type Decision, isPicture, type ShownMedia, type ShownMessage } from './protocol.js'
 import type { Moment } from './session-step.js'
-import { isPicture } from './protocol.js'
 
 /** The longest text of a view, in characters. A tool result may have megabytes. */
 const maxTextLength = 20_000

@@ -7,9 +7,8 @@ import type { BatchProgress } from '../../src/fleet/batch.js'
 import type { ResultLine } from '../../src/cli/batch/batch-results.js'
 import { createBudget } from '../../src/fleet/index.js'
 import { ModelError, type SessionStore } from '../../src/index.js'
-import { SigtermHandler } from '../../src/cli/command.js'
+import { type CliIO, SigtermHandler } from '../../src/cli/command.js'
 import { kept } from './kept.js'
-import type { CliIO } from '../../src/cli/command.js'
 import { cli, removeFolders } from './support.js'
 
 afterEach(removeFolders)

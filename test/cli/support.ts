@@ -2,9 +2,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
-import type { CliIO } from '../../src/cli/command.js'
+import { type CliIO, SigtermHandler } from '../../src/cli/command.js'
 import { runCli } from '../../src/cli/cli.js'
-import { SigtermHandler } from '../../src/cli/command.js'
 
 export interface CliCall {
   /** Lines on stdin. Without `tty`, stdin is a pipe that ends. */

@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs'
-import type { Agent } from '../../src/index.js'
-import { createAgent, defineAgents, memoryStore } from '../../src/index.js'
+import { type Agent, createAgent, defineAgents, memoryStore } from '../../src/index.js'
 import type { DbosSessions } from '../../src/dbos/index.js'
 import type { Answer } from '../../src/studio/protocol.js'
 import type { Studio } from '../../src/studio/index.js'

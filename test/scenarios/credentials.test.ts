@@ -1,5 +1,4 @@
-import { createAgent, memoryStore, openaiChat } from '../../src/index.js'
-import type { OpenAIChatOptions } from '../../src/index.js'
+import { createAgent, memoryStore, openaiChat, type OpenAIChatOptions } from '../../src/index.js'
 import { start } from '../rehearsal/support.js'
 import { tool } from '../support/tools.js'
 

@@ -4,12 +4,12 @@ import {
   createAgent,
   createSession,
   defineTool,
+  openaiChat,
   restoreSession,
   secretsShield,
+  type Tool,
   toolSearch,
 } from '../../src/index.js'
-import type { Tool } from '../../src/index.js'
-import { openaiChat } from '../../src/index.js'
 import { createRecordedAgent, recordSession, replaySession } from '../../src/testing/index.js'
 import { memoryStore } from '../../src/stores/index.js'
 import type { Turn } from '../../src/rehearsal/index.js'

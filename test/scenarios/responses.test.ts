@@ -1,5 +1,13 @@
-import { createAgent, memoryStore, type Message, openaiResponses, patternShield } from '../../src/index.js'
-import type { AgentEvent, AgentOptions, HistoryMessage } from '../../src/index.js'
+import {
+  type AgentEvent,
+  type AgentOptions,
+  createAgent,
+  type HistoryMessage,
+  memoryStore,
+  type Message,
+  openaiResponses,
+  patternShield,
+} from '../../src/index.js'
 import type { JsonObject } from '../../machines/agent/json.js'
 import { call, usage, words as message } from '../core/models/responses-support.js'
 import { events, json, serve } from '../core/models/server.js'

@@ -7,10 +7,10 @@ import {
   ModelError,
   type ModelProvider,
   type ModelRequest,
+  runSession,
   StoreError,
   withFallbacks,
 } from '../../src/index.js'
-import { runSession } from '../../src/index.js'
 import { tool } from '../support/tools.js'
 
 /** One dollar per million input tokens, two per million output tokens. */

@@ -1,5 +1,4 @@
-import type { AgentEvent } from '../../src/index.js'
-import { memoryStore, ToolError } from '../../src/index.js'
+import { type AgentEvent, memoryStore, ToolError } from '../../src/index.js'
 import { played } from '../support/play.js'
 import { Recorded } from '../support/spans.js'
 import { call, text, tool } from '../support/tools.js'

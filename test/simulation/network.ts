@@ -1,5 +1,10 @@
-import type { Lease, LogRecord, SessionStore, SessionSummary } from '../../src/core/sessions/store/store.js'
-import type { AppendOptions } from '../../src/core/sessions/store/store.js'
+import type {
+  AppendOptions,
+  Lease,
+  LogRecord,
+  SessionStore,
+  SessionSummary,
+} from '../../src/core/sessions/store/store.js'
 import type { SessionTimers } from '../../src/core/sessions/store/timers.js'
 import { StoreError } from '../../src/core/sessions/store/store-error.js'
 import type { Faults } from './faults.js'

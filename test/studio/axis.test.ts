@@ -2,10 +2,11 @@ import fc from 'fast-check'
 import {
   createRecordAxis,
   createTimeAxis,
+  findPlayDelay,
+  listSeenBars,
   zoomAxis,
   zoomBy,
 } from '../../src/studio/client/timeline-layout.js'
-import { findPlayDelay, listSeenBars } from '../../src/studio/client/timeline-layout.js'
 import type { Bar, RecordRow } from '../../src/studio/protocol.js'
 
 const row = (seq: number, at: number, state: string): RecordRow => ({

@@ -5,9 +5,9 @@ import { agentMachine } from '../../machines/agent.machine.js'
 import { Prefetcher } from '../../src/studio/prefetch.js'
 import { SessionLibrary } from '../../src/studio/session-library.js'
 import { unpackMoment } from '../../src/studio/pack-moments.js'
-import type { CompareView } from '../../src/studio/protocol.js'
 import type {
   ChartView,
+  CompareView,
   EndView,
   MomentView,
   PackedMoments,

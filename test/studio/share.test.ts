@@ -1,9 +1,13 @@
 import fc from 'fast-check'
 import { defineShield, memoryStore, type SessionStore } from '../../src/index.js'
-import { createSessionData, exportSession, type ShareOptions } from '../../src/studio/export-session.js'
+import {
+  createSessionData,
+  exportSession,
+  type ShareOptions,
+  withoutTexts,
+} from '../../src/studio/export-session.js'
 import { measureText } from '../../src/diagram/svg-parts.js'
 import { drawCard } from '../../src/studio/session-card.js'
-import { withoutTexts } from '../../src/studio/export-session.js'
 import { paths } from '../../src/studio/routes.js'
 import type { SharedView } from '../../src/studio/protocol.js'
 import { kept } from '../cli/kept.js'

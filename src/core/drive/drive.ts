@@ -20,9 +20,13 @@ import { StoreError, type StoreErrorCode, unknownSessionError } from '../session
 import { Session } from '../sessions/session.js'
 import { applyAnswers } from './drive-answers.js'
 import { type Agents, type AnyAgent, listLabels } from './define-agents.js'
-import { checkDriveOptions, type RunSessionOptions } from './drive-options.js'
+import {
+  checkDriveOptions,
+  readBeginning,
+  type RunBeginning,
+  type RunSessionOptions,
+} from './drive-options.js'
 import { type SessionResult, createDriveRest } from './drive-rest.js'
-import { readBeginning, type RunBeginning } from './drive-options.js'
 import { isAsleep, isDue, wakeWhileDue } from './wake-sleepers.js'
 /** The interval between calls of `heartbeat`, in milliseconds. */
 const heartbeatMs = 10_000

@@ -1,4 +1,4 @@
-import { getCallStepId } from '../live/open-steps.js'
+import { getCallStepId, type StepWork } from '../live/open-steps.js'
 import { loadOnce } from '../base/platform.js'
 import { haltsBatch } from '../../../machines/agent/sub-agent-questions.js'
 import { isInDoubt } from '../../../machines/agent/call-state.js'
@@ -19,7 +19,6 @@ import type { SafeTelemetry } from '../telemetry/safe-telemetry.js'
 import type { StepProgress, ToolStepResponse } from '../../../machines/agent/announcements.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import { attachCause, describeError, hasThrown } from '../base/errors.js'
-import type { StepWork } from '../live/open-steps.js'
 
 /** Only agents with shields load it. */
 export const loadScreening = loadOnce(() => import('./screening-effects.js'))

@@ -1,4 +1,4 @@
-import { getCallStepId } from '../live/open-steps.js'
+import { getCallStepId, type StepWork } from '../live/open-steps.js'
 import {
   type OutputScreening,
   type Screening,
@@ -21,7 +21,6 @@ import { getReadableText, askShields, type AskShieldsOptions } from '../shields/
 import { prepareCalls } from '../tools/prepare-calls.js'
 import { toPrepareOptions } from './prepare-options.js'
 import { runStaggered } from '../base/platform.js'
-import type { StepWork } from '../live/open-steps.js'
 import type { ShieldScene } from '../shields/define-shield.js'
 
 /** The screenings of input, calls, results and output. Only agents with shields load them. */

@@ -1,5 +1,4 @@
-import { createWordStart } from './finder.js'
-import type { Finder } from './finder.js'
+import { createWordStart, type Finder } from './finder.js'
 
 /**
  * Issuer ranges (ISO/IEC 7812, as published by the networks) and lengths: American Express 34, 37 · Diners Club

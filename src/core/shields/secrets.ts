@@ -1,5 +1,4 @@
-import { createWordStart } from './finder.js'
-import type { Finder } from './finder.js'
+import { createWordStart, type Finder } from './finder.js'
 
 /** Keys with a known prefix can be found across lines; other keys end at the line end. */
 const wrappedByPattern = new Map<RegExp, NonNullable<Finder['wrapped']>>()

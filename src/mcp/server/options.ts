@@ -1,7 +1,6 @@
 import { describeError, ConfigError } from '../../core/base/errors.js'
 import { warnProcess } from '../../core/base/platform.js'
-import type { Agents } from '../../core/drive/define-agents.js'
-import { agentsRule, getCommonStore } from '../../core/drive/define-agents.js'
+import { type Agents, agentsRule, getCommonStore } from '../../core/drive/define-agents.js'
 import { type SessionRunnerOptions } from '../../core/drive/driver.js'
 import { internalsByAgent } from '../../core/agent/agent-internals.js'
 import { expectArgument, objectRule } from '../../core/base/values.js'

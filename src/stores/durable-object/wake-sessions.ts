@@ -1,8 +1,7 @@
 import { expectArgument, optionsRule } from '../../core/base/values.js'
 import { UsageError } from '../../core/base/errors.js'
 import { expectKnownOptions } from '../../core/config/other-names.js'
-import { agentsRule, getCommonStore } from '../../core/drive/define-agents.js'
-import type { Agents } from '../../core/drive/define-agents.js'
+import { type Agents, agentsRule, getCommonStore } from '../../core/drive/define-agents.js'
 import { runSession } from '../../core/drive/drive.js'
 import {
   addHostValues,

@@ -1,7 +1,7 @@
-import type { CompareView } from '../protocol.js'
 import type {
   Answer,
   ChartView,
+  CompareView,
   Done,
   EndView,
   ExportedSession,
@@ -12,9 +12,9 @@ import type {
   RequestView,
   SavedView,
   SessionsView,
+  SessionView,
   SharedView,
   ShareForm,
-  SessionView,
   VisitsView,
 } from '../protocol.js'
 import type { MarkRequest } from '../requests.js'

@@ -1,11 +1,9 @@
 import { Component, type ComponentChildren, render } from 'preact'
 import { useRef, useState } from 'preact/hooks'
-import { useAddressHash } from './page.js'
-import { createLazyScreen } from './loading.js'
-import { Trouble } from './loading.js'
+import { showControlsEverywhere, useAddressHash } from './page.js'
+import { createLazyScreen, Trouble } from './loading.js'
 import { useKeys } from './run-hooks.js'
 import { RunScreen } from './run-screen.js'
-import { showControlsEverywhere } from './page.js'
 import { LatestScreen, SessionsScreen } from './sessions-screen.js'
 import { createFileSource, createServerSource, type Source } from './data-source.js'
 

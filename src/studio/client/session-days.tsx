@@ -1,6 +1,5 @@
 import { formatCount, formatMoney } from '../../core/format/format-words.js'
-import type { DayView } from '../protocol.js'
-import type { BudgetView } from '../protocol.js'
+import type { BudgetView, DayView } from '../protocol.js'
 
 const height = 36
 /** The most frequent reasons have their own color. The rest share the last one. */

@@ -4,8 +4,7 @@ import { useEffect, useState } from 'preact/hooks'
 import type { Bar, RecordRow, SessionView } from '../protocol.js'
 import { getLastPart, getTone } from './format.js'
 import { flagWords, Icon, sortFlags } from './icons.js'
-import { type Axis, isAtEnd } from './timeline-layout.js'
-import { grain, listSeenBars, listStretches, placeBars } from './timeline-layout.js'
+import { type Axis, grain, isAtEnd, listSeenBars, listStretches, placeBars } from './timeline-layout.js'
 
 const lanes: Record<Bar['lane'], string> = {
   model: 'Model',

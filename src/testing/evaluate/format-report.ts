@@ -9,18 +9,18 @@ import {
   formatMoney,
 } from '../../core/format/format-words.js'
 import type { ReportComparison } from './summarize-cases.js'
-import type { Interval } from './evaluation-report.js'
-import { expectArgument, optionsRule } from '../../core/base/values.js'
 import {
   type CaseVerdict,
   comparisonRule,
-  type EvaluationReport,
-  reportRule,
-  type Spread,
   type EvaluatedCase,
   type EvaluatedRun,
+  type EvaluationReport,
+  type Interval,
+  reportRule,
   type ScoreSummary,
+  type Spread,
 } from './evaluation-report.js'
+import { expectArgument, optionsRule } from '../../core/base/values.js'
 
 /** Options of `formatReport`. */
 export interface FormatReportOptions {

@@ -2,8 +2,7 @@ import { jest } from '@jest/globals'
 import * as fc from 'fast-check'
 import { SimulatedClock } from 'xstate'
 import { CallAbort } from '../../../src/core/base/abort.js'
-import { defineTool } from '../../../src/core/tools/define-tool.js'
-import type { ToolExecution } from '../../../src/core/tools/define-tool.js'
+import { defineTool, type ToolExecution } from '../../../src/core/tools/define-tool.js'
 import { call, settle, start } from './harness.js'
 
 const common = { name: 'act', description: 'Acts.', input: { type: 'object' } as const }

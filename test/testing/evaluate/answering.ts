@@ -1,5 +1,4 @@
-import { openaiChat } from '../../../src/index.js'
-import type { ModelProvider } from '../../../src/index.js'
+import { type ModelProvider, openaiChat } from '../../../src/index.js'
 import { type Rehearsal, startRehearsal, type TurnFunction } from '../../../src/rehearsal/index.js'
 
 export type Turn = Awaited<ReturnType<TurnFunction>>

@@ -1,6 +1,14 @@
 import { z } from 'zod'
-import { createAgent, defineTool, memoryStore, patternShield, ToolError } from '../../../src/index.js'
-import type { AgentOptions, ModelProvider, SessionStore } from '../../../src/index.js'
+import {
+  type AgentOptions,
+  createAgent,
+  defineTool,
+  memoryStore,
+  type ModelProvider,
+  patternShield,
+  type SessionStore,
+  ToolError,
+} from '../../../src/index.js'
 import type { ApprovalPredicate } from '../../../src/core/tools/tool.js'
 import { evaluate, readSessionCases } from '../../../src/testing/index.js'
 import { answering, closeRehearsals } from './answering.js'

@@ -1,7 +1,6 @@
 import type { Fit, Gap } from '../../../../machines/agent/fit.js'
 import type { Message } from '../../../../machines/agent/messages.js'
-import { formatGapMarker, isValidGap, listLeftOut, planGap } from '../gap.js'
-import type { FitSituation } from '../gap.js'
+import { type FitSituation, formatGapMarker, isValidGap, listLeftOut, planGap } from '../gap.js'
 import { fitCompact, fitWithNote } from '../strategies.js'
 /** A planned summary of newly omitted messages and the previous summary. */
 export interface SummaryPlan {

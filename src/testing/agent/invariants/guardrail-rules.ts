@@ -1,6 +1,5 @@
 import { listUnclearedInput } from '../../../../machines/agent/mask-uncleared.js'
-import type { GuardrailsState } from '../../../../guards/state.js'
-import { getInitialGuardrails, resetGuard } from '../../../../guards/state.js'
+import { getInitialGuardrails, type GuardrailsState, resetGuard } from '../../../../guards/state.js'
 import type { BatchCall } from '../../../../machines/agent/batch-calls.js'
 import { type AgentInvariant, listAnnounced, type Change, createRule, hasStarted } from './invariant-rule.js'
 
