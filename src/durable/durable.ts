@@ -236,7 +236,8 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
         if (local) {
           const done = await Promise.race([local.done.then(() => 'done' as const), timeout])
           if (done === 'done') {
-            return await this.#toSettled(id, local.hold.lastRecord ?? record, local.hold.head)
+            // Another process may have written between the read above and the acquisition.
+            return await this.#toSettled(id, local.hold.record, local.hold.head)
           }
         } else await Promise.race([wait(this.#clock, lookMs), timeout])
         if (isLate()) throw notSettledError(id, timeoutMs, (await this.#readEnd(id)).record.state)
@@ -553,10 +554,8 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
       const state = await this.#fit(id, end.record)
       await this.#cancelLeft(id, state)
       const actors = await this.#readActors(id, state)
-      const hold = this.#createHold(
-        new MachineLog({ store: this.#store, lease, clock, holder }, end, this.machine.id),
-        state,
-      )
+      const log = new MachineLog({ store: this.#store, lease, clock, holder }, end, this.machine.id)
+      const hold = this.#createHold(log, { ...end.record, state })
       hold.resume(actors)
       return hold
     })
@@ -575,7 +574,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     }
   }
 
-  #createHold(log: MachineLog, state?: StoredMachineState): MachineHold {
+  #createHold(log: MachineLog, record?: MachineRecord): MachineHold {
     const chart = this.#chart
     const onError = (error: unknown): void => this.#report(error, log.sessionId)
     const actors: ActorHost = {
@@ -584,7 +583,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     }
     return new MachineHold(
       { chart, chartVersion: this.machine.version, log, clock: this.#clock, actors, onError },
-      state,
+      record,
     )
   }
 

@@ -55,26 +55,30 @@ const mostPerWrite = 100
 export class MachineHold {
   readonly #parts: HoldParts
   readonly #id: string
-  #state!: StoredMachineState
+  /** The last record, with the state that a `migrate` function may have changed. */
+  #record!: MachineRecord
   readonly #incoming: Incoming[] = []
   readonly #running = new Map<string, { key: string; actor: RunningActor }>()
   #wake: () => void = () => undefined
   #timer: unknown
   #isListedAsWorking = false
   #isStopping = false
-  #lastRecord: MachineRecord | null = null
   #wakeAt: number | undefined
 
-  constructor(parts: HoldParts, state?: StoredMachineState) {
+  constructor(parts: HoldParts, record?: MachineRecord) {
     this.#parts = parts
     this.#id = parts.log.sessionId
-    if (state) this.#state = state
+    if (record) this.#record = record
     parts.log.onFailure(() => void this.#stopActors())
     parts.log.inbox.onMessage((number, message) => this.#receive(number, message))
   }
 
+  get record(): MachineRecord {
+    return this.#record
+  }
+
   get state(): StoredMachineState {
-    return this.#state
+    return this.#record.state
   }
 
   /** The number of the last record. */
@@ -92,11 +96,6 @@ export class MachineHold {
     return this.#wakeAt
   }
 
-  /** The record that this process wrote last, or null. */
-  get lastRecord(): MachineRecord | null {
-    return this.#lastRecord
-  }
-
   /** Writes the first record. @throws if the chart cannot start */
   async begin(input: unknown): Promise<void> {
     const event: MachineEvent = { type: 'xstate.init', ...(input !== undefined && { input }) }
@@ -111,7 +110,7 @@ export class MachineHold {
       if (this.#parts.actors.isOnce(actor.src)) this.#reportDoubt(actor)
       else this.#startActor(actor, true)
     }
-    for (const { event } of this.#state.held) this.#incoming.push({ event, isHeld: true })
+    for (const { event } of this.state.held) this.#incoming.push({ event, isHeld: true })
   }
 
   /** Drives the machine until it settles, then releases the session. */
@@ -178,16 +177,16 @@ export class MachineHold {
 
   /** Events that the machine sent to itself come first, then due timers. */
   #takeBatch(): Incoming[] {
-    if (this.#state.status !== 'active') {
+    if (this.state.status !== 'active') {
       for (const { message } of this.#incoming.splice(0))
         if (message) this.#parts.log.inbox.refuse(message.number)
       return []
     }
     if (this.#isStopping) return []
-    const [own] = this.#state.queue
+    const [own] = this.state.queue
     if (own) return [{ event: own }]
     const now = this.#parts.log.now()
-    const due = this.#state.delays.filter(({ at }) => at <= now).toSorted((a, b) => a.at - b.at)[0]
+    const due = this.state.delays.filter(({ at }) => at <= now).toSorted((a, b) => a.at - b.at)[0]
     if (due) return [{ event: due.event, delay: due.id }]
     return this.#incoming.splice(0, mostPerWrite)
   }
@@ -195,12 +194,12 @@ export class MachineHold {
   /** Processes one event. Returns the step, or nothing if the event had no effect. */
   #take(incoming: Incoming): Step[] {
     const { event, message, outcomeOf, isHeld } = incoming
-    if (this.#state.status !== 'active') {
+    if (this.state.status !== 'active') {
       if (message) this.#parts.log.inbox.refuse(message.number)
       return []
     }
-    if (outcomeOf && this.#state.actors[outcomeOf.id]?.key !== outcomeOf.key) return []
-    const own = this.#state.queue[0] === event
+    if (outcomeOf && this.state.actors[outcomeOf.id]?.key !== outcomeOf.key) return []
+    const own = this.state.queue[0] === event
     const before = this.#withoutTaken(incoming, own)
     try {
       const step = this.#parts.chart.take(before, event, this.#createTime())
@@ -211,21 +210,16 @@ export class MachineHold {
       const { code, message: text, subject } = error as StatewrightError
       const refused = { code, message: text, ...(subject !== undefined && { subject }) }
       const state = outcomeOf ? { ...before, held: [...before.held, { event, refused }] } : before
-      this.#append({ ...this.#createRecord(event, state), refused }, message)
+      this.#record = this.#parts.log.write({ ...this.#createRecord(event, state), refused }, message)
       this.#parts.onError(error, { session: this.#id })
       return []
     }
   }
 
-  #append(record: MachineRecord, message: Incoming['message']): void {
-    this.#lastRecord = this.#parts.log.write(record, message)
-    this.#state = this.#lastRecord.state
-  }
-
   #withoutTaken({ event, outcomeOf, delay, isHeld }: Incoming, isOwn: boolean): StoredMachineState {
-    const { actors, delays, queue, held } = this.#state
+    const { actors, delays, queue, held } = this.state
     return {
-      ...this.#state,
+      ...this.state,
       ...(outcomeOf && {
         actors: Object.fromEntries(Object.entries(actors).filter(([id]) => id !== outcomeOf.id)),
       }),
@@ -241,7 +235,10 @@ export class MachineHold {
       { src, ...(input !== undefined && { input: copyJson(input, `the input of '${src}'`) }) },
     ])
     const record = this.#createRecord(event, state)
-    this.#append({ ...record, ...(inputs.length > 0 && { starts: Object.fromEntries(inputs) }) }, message)
+    this.#record = this.#parts.log.write(
+      { ...record, ...(inputs.length > 0 && { starts: Object.fromEntries(inputs) }) },
+      message,
+    )
   }
 
   #createRecord(event: MachineEvent, state: StoredMachineState): MachineRecord {
@@ -257,17 +254,17 @@ export class MachineHold {
   /** Makes the records of these steps durable, then starts their actors. */
   async #write(steps: readonly Step[]): Promise<void> {
     const { log } = this.#parts
-    const isWorking = Object.keys(this.#state.actors).length > 0 || this.#state.queue.length > 0
+    const isWorking = Object.keys(this.state.actors).length > 0 || this.state.queue.length > 0
     const hasEffects = steps.some(({ effects, sent }) => effects.length + sent.length > 0)
     if (!isWorking && !hasEffects && this.#incoming.length === 0) await this.#rest()
     else {
       // A worker continues the session if this process dies.
-      log.list(this.#state, this.#isListedAsWorking ? undefined : log.now() + leaseMs)
+      log.list(this.state, this.#isListedAsWorking ? undefined : log.now() + leaseMs)
       this.#isListedAsWorking = true
       await log.flush()
     }
     for (const [id, { key, actor }] of this.#running) {
-      if (this.#state.actors[id]?.key === key) continue
+      if (this.state.actors[id]?.key === key) continue
       this.#running.delete(id)
       void actor.stop(true)
     }
@@ -275,7 +272,7 @@ export class MachineHold {
       for (const { to, event } of sent) this.#running.get(to)?.actor.send?.(event)
       for (const effect of effects) this.#runEffect(effect)
       for (const actor of starts)
-        if (this.#state.actors[actor.id]?.key === actor.key) this.#startActor(actor, false)
+        if (this.state.actors[actor.id]?.key === actor.key) this.#startActor(actor, false)
     }
   }
 
@@ -324,18 +321,18 @@ export class MachineHold {
   get #mayRest(): boolean {
     if (this.#parts.log.hasFailed) return true
     if (this.#isStopping) return ![...this.#running.values()].some(({ key }) => this.#isOnceInFlight(key))
-    return this.#state.queue.length === 0 && !this.#isWorking && !this.#parts.log.inbox.hasOpenMessages
+    return this.state.queue.length === 0 && !this.#isWorking && !this.#parts.log.inbox.hasOpenMessages
   }
 
   #isOnceInFlight(key: string): boolean {
-    return Object.values(this.#state.actors).some(
+    return Object.values(this.state.actors).some(
       (actor) => actor.key === key && this.#parts.actors.isOnce(actor.src),
     )
   }
 
   async #waitForWork(): Promise<void> {
     const { clock, log } = this.#parts
-    const next = Math.min(...this.#state.delays.map(({ at }) => at))
+    const next = Math.min(...this.state.delays.map(({ at }) => at))
     await new Promise<void>((resolve) => {
       this.#wake = resolve
       const ms =
@@ -355,11 +352,11 @@ export class MachineHold {
     const sleeping = [...this.#running.values()].flatMap(({ actor }) => actor.wakeAt ?? [])
     this.#wakeAt = sleeping.length > 0 ? Math.min(...sleeping) : undefined
     const isWorkLeft = this.#isStopping && (this.#isWorking || this.#incoming.length > 0)
-    const times = [...this.#state.delays.map(({ at }) => at), ...sleeping, ...(isWorkLeft ? [log.now()] : [])]
+    const times = [...this.state.delays.map(({ at }) => at), ...sleeping, ...(isWorkLeft ? [log.now()] : [])]
     this.#isListedAsWorking = false
     await log.rest(
-      this.#state,
-      this.#state.status === 'active' && times.length > 0 ? Math.min(...times) : undefined,
+      this.state,
+      this.state.status === 'active' && times.length > 0 ? Math.min(...times) : undefined,
     )
   }
 

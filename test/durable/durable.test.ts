@@ -92,6 +92,25 @@ test('a second start with the same input changes nothing, and one with another i
   })
 })
 
+test('settled returns what another process wrote before the session was acquired', async () => {
+  const { hosts, open, until, shared } = setUp()
+  const { claims } = open()
+  await until(claims.start('c', { input }))
+  const { store, clock } = hosts.start(shared)
+  const late = durable(claimMachine, {
+    clock,
+    store: {
+      ...store,
+      acquire: async (...args: Parameters<typeof store.acquire>) => {
+        await claims.send('c', { type: 'NOTE', text: 'in between' })
+        await claims.settled('c')
+        return store.acquire(...args)
+      },
+    } as never,
+  })
+  expect(await until(late.settled('c'))).toMatchObject({ context: { notes: ['in between'] }, head: 2 })
+})
+
 test('an event with a key is taken once', async () => {
   const { open, until } = setUp()
   const { claims } = open()
@@ -382,6 +401,11 @@ test('a session of another chart is opened by migrate, or says what is missing',
       from.push([state.value, options.from])
       return { value: 'inReview' }
     },
+  })
+  expect(await until(migrated.settled('c'))).toMatchObject({
+    value: 'inReview',
+    context: { amount: 900 },
+    head: 1,
   })
   await until(migrated.send('c', { type: 'APPROVE' } as never))
   expect(await until(migrated.settled('c'))).toMatchObject({ value: 'approved', context: { amount: 900 } })
