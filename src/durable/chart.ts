@@ -166,13 +166,6 @@ export class Chart {
       ([id]) => after.status === 'active' && after.children[id] === running[id],
     )
     const { effects, sent, delays, queue } = sortActions(actions, { now, self, state })
-    const {
-      machine: _m,
-      children: _c,
-      _nodes: _n,
-      tags: _t,
-      ...plain
-    } = after as AnyMachineSnapshot & { _nodes: unknown }
     const isActive = after.status === 'active'
     return {
       starts: isActive ? starts : [],
@@ -181,7 +174,7 @@ export class Chart {
       state: {
         ...state,
         status: after.status,
-        value: plain.value,
+        value: after.value,
         context: copyJson(after.context, 'context'),
         ...(after.output !== undefined && { output: copyJson(after.output, 'output') }),
         ...(after.error !== undefined && { error: after.error }),
@@ -376,7 +369,7 @@ function listInvoked(node: unknown): { state: string; src: unknown; onSnapshot: 
 }
 
 /** XState does not mark the logic of `fromPromise`, but only that logic ends with this event. */
-export function isPromiseLogic(logic: AnyActorLogic): boolean {
+function isPromiseLogic(logic: AnyActorLogic): boolean {
   if (!('config' in logic) || typeof logic.start !== 'function') return false
   try {
     const before = { status: 'active', output: undefined, error: undefined, input: undefined }

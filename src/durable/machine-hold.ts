@@ -146,11 +146,6 @@ export class MachineHold {
     this.#wake()
   }
 
-  /** A message for a running agent has arrived. */
-  wakeAgents(): void {
-    for (const { actor } of this.#running.values()) actor.wake?.()
-  }
-
   #createTime(): { now: number; seq: number; sendToSelf: (event: AnyEventObject) => void } {
     const { log } = this.#parts
     return { now: log.now(), seq: log.head + 1, sendToSelf: (event) => this.#receiveOwn(event) }
@@ -167,7 +162,8 @@ export class MachineHold {
   #receive(number: number, message: { event: MachineEvent | null; key?: string } | null): void {
     if (message?.event) return this.#add({ event: message.event, message: { number, key: message.key } })
     this.#parts.log.inbox.refuse(number)
-    if (message) this.wakeAgents()
+    // A message for a running agent has arrived.
+    if (message) for (const { actor } of this.#running.values()) actor.wake?.()
   }
 
   #add(incoming: Incoming): void {

@@ -33,7 +33,7 @@ function notJsonError(path: string, what: string): UsageError {
 }
 
 /** An error as plain data, for events and records. */
-export interface PlainError {
+interface PlainError {
   name: string
   message: string
   code?: string
