@@ -47,7 +47,7 @@ import {
   type WorkerOptions,
 } from './durable-options.js'
 import { Chart, checkChart, type StartedActor } from './chart.js'
-import { formatMessage, formatStateValue, MachineLog, readLogEnd } from './machine-log.js'
+import { emptyLogEnd, formatMessage, formatStateValue, MachineLog, readLogEnd } from './machine-log.js'
 import {
   type ActorHost,
   createDoneEvent,
@@ -149,7 +149,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
   readonly #store: SessionStore
   readonly #clock: typeof systemClock
   readonly #label: string
-  readonly #actors: ActorHost
+  readonly #once: ReadonlySet<string>
   readonly #local = new Map<string, Promise<LocalSession | null>>()
   readonly #sending = new Map<string, Promise<unknown>>()
   /** Sessions of other machines and of agents. */
@@ -163,14 +163,9 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     this.#clock = toWholeClock(options.clock ?? systemClock)
     this.#chart = new Chart(machine)
     this.#label = createMachineLabel(machine.id)
-    const once = new Set(options.once)
+    this.#once = new Set(options.once)
+    // Throws for a store without timers.
     getTimers(this.#store, this.#clock)
-    this.#actors = {
-      isOnce: (src) => once.has(src),
-      run: () => {
-        throw new TypeError('No session.')
-      },
-    }
   }
 
   async start(sessionId: string, options: { input?: unknown } = {}): Promise<void> {
@@ -180,14 +175,11 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     this.#refuseDraining('start')
     /* oxlint-disable no-await-in-loop -- one look after the other */
     for (;;) {
-      const local = await this.#take(id, { input })
-      const [first] = local
-        ? await this.#store.read(id, { to: 1 })
-        : await this.#store.read(id, { from: 1, to: 1 })
-      if (first) {
-        const { record } = await readLogEnd(this.#store, id, 1)
+      await this.#take(id, { input })
+      const { head, record } = await readLogEnd(this.#store, id, 1)
+      if (head > 0) {
         this.#checkOwner(id, record)
-        if (toCanonical(record?.event['input']) === toCanonical(input)) return
+        if (toCanonical(record.event['input']) === toCanonical(input)) return
         throw new UsageError(
           'already_started',
           `Session '${id}' was started with another input. Choose another id, or send the session an event.`,
@@ -275,16 +267,11 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
   async replay(sessionId: string, record?: number): Promise<MachineSnapshot<Machine>> {
     const id = checkSessionId(sessionId)
     const { event, refused, state, at } = await this.#readAt(id, record)
-    const { status, value, context, output, error } = state
     return {
       record: at,
       event,
       ...(refused && { refused }),
-      status,
-      value,
-      context,
-      ...(output !== undefined && { output }),
-      ...(error !== undefined && { error }),
+      ...toPublicState(state),
     } as MachineSnapshot<Machine>
   }
 
@@ -310,7 +297,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     const moved = running.map((actor, i) => ({ ...actor, key: `${actor.src}.1.${i + 1}` }))
     await acquireSessionLog(this.#store, id, { clock: this.#clock, holder: 'a fork' }, async (lease) => {
       const parts = { store: this.#store, lease, clock: this.#clock, holder: 'a fork' }
-      const log = new MachineLog(parts, { head: 0, check: '', at: 0, record: null }, machine)
+      const log = new MachineLog(parts, emptyLogEnd, machine)
       const forked: StoredMachineState = {
         ...state,
         actors: Object.fromEntries(moved.map(({ id: name, src, key }) => [name, { src, at: 1, key }])),
@@ -414,6 +401,10 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
         `Session '${id}' has ended and takes no more events. Start another session.`,
         id,
       )
+    await this.#deliver(id, text)
+  }
+
+  async #deliver(id: string, text: string): Promise<void> {
     const { message, holder } = (await this.#store.inbox?.put(id, text)) ?? { message: 0, holder: null }
     notifyHolder(this.#store, id, message)
     if (holder === null || this.#local.has(id)) this.#driveLater(id)
@@ -437,7 +428,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
       )
     const parts = { store: this.#store, clock: this.#clock, tools: child.agent.tools }
     await sendToStoredSession(parts, child.session, message as SessionMessage, { key, isParent: true })
-    await this.#put(id, formatMessage(null, undefined))
+    await this.#deliver(id, formatMessage(null, undefined))
   }
 
   /** The running agents, with their sessions. */
@@ -541,15 +532,12 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     const clock = this.#clock
     const holder = this.#label
     return acquireSessionLog(this.#store, id, { clock, holder }, async (lease) => {
-      if (lease.head === 0 || start) {
-        const { head } = await readLogEnd(this.#store, id)
-        if (head === 0) {
-          if (!start) throw unknownSessionError(id)
-          return this.#begin(lease, start.input)
-        }
+      // No other process can write from here on, so a head of 0 still means an empty log.
+      const end = lease.head === 0 ? emptyLogEnd : await readLogEnd(this.#store, id)
+      if (end.head === 0) {
+        if (!start) throw unknownSessionError(id)
+        return this.#begin(lease, start.input)
       }
-      const end = await readLogEnd(this.#store, id)
-      if (end.head === 0) throw unknownSessionError(id)
       this.#checkOwner(id, end.record)
       const state = await this.#fit(id, end.record)
       await this.#cancelLeft(id, state)
@@ -563,7 +551,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
 
   async #begin(lease: Lease, input: unknown): Promise<MachineHold> {
     const parts = { store: this.#store, lease, clock: this.#clock, holder: this.#label }
-    const log = new MachineLog(parts, { head: 0, check: '', at: 0, record: null }, this.machine.id)
+    const log = new MachineLog(parts, emptyLogEnd, this.machine.id)
     const hold = this.#createHold(log)
     try {
       await hold.begin(input)
@@ -578,7 +566,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     const chart = this.#chart
     const onError = (error: unknown): void => this.#report(error, log.sessionId)
     const actors: ActorHost = {
-      ...this.#actors,
+      isOnce: (src) => this.#once.has(src),
       run: (actor, report) => this.#runActor(log.sessionId, actor, report),
     }
     return new MachineHold(
@@ -684,16 +672,21 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     head: number,
   ): Promise<SettledState<Machine>> {
     if (refused) throw new UsageError(refused.code, refused.message, refused.subject)
-    const { status, value, context, output, error } = state
     return {
-      status,
-      value,
-      context,
-      ...(output !== undefined && { output }),
-      ...(error !== undefined && { error }),
+      ...toPublicState(state),
       pending: await this.#listPending(id, state),
       head,
     } as SettledState<Machine>
+  }
+}
+
+function toPublicState({ status, value, context, output, error }: StoredMachineState): object {
+  return {
+    status,
+    value,
+    context,
+    ...(output !== undefined && { output }),
+    ...(error !== undefined && { error }),
   }
 }
 

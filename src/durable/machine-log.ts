@@ -45,11 +45,13 @@ export interface MachineLogEnd extends LogEnd {
   record: MachineRecord | null
 }
 
+export const emptyLogEnd: MachineLogEnd = { head: 0, check: '', at: 0, record: null }
+
 /** @throws {StoreError} `corrupt_log`, `newer_log`; a log of an agent has no `record` but a `head` */
 export async function readLogEnd(store: SessionStore, id: string, to?: number): Promise<MachineLogEnd> {
   const records = await store.read(id, { from: 'snapshot', ...(to !== undefined && { to }) })
   const last = records.at(-1)
-  if (!last) return { head: 0, check: '', at: 0, record: null }
+  if (!last) return emptyLogEnd
   return { head: last.seq, check: last.check, at: last.at, record: openMachineRecord(last, id) }
 }
 
