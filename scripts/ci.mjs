@@ -54,7 +54,7 @@ const commands = {
   test: `npm test -- --ci --json --outputFile=${report}`,
   lint: 'npm run -s lint',
   check: 'npm run -s check',
-  build: 'npm run -s build',
+  build: 'npm run -s build -- --check',
   paths: 'node dist/src/cli/main.js paths',
 }
 const wanted = process.argv.slice(2)
