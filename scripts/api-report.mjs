@@ -1,10 +1,8 @@
-// Writes the public types of each entry point as text, from the built declarations. Only this file uses TypeScript
-// 7's API, which is still unstable.
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+// Writes the public types of each entry point as text, from the built declarations.
 import { join, relative } from 'node:path'
 import { SyntaxKind } from 'typescript/unstable/ast'
-import { API, SymbolFlags } from 'typescript/unstable/sync'
+import { SymbolFlags } from 'typescript/unstable/sync'
+import { readProject } from './type-project.mjs'
 
 /** The entries of a package with types, as `{ name, types }`. */
 export function listEntries({ name, exports }) {
@@ -15,20 +13,8 @@ export function listEntries({ name, exports }) {
 
 /** Reports by entry name. `root` contains the built package. */
 export function writeReports(root, entries) {
-  const folder = mkdtempSync(join(tmpdir(), 'statewright-api-'))
-  const config = join(folder, 'tsconfig.json')
   const files = entries.map(({ types }) => join(root, types))
-  const compilerOptions = {
-    target: 'es2022',
-    module: 'nodenext',
-    noEmit: true,
-    skipLibCheck: true,
-    types: [],
-  }
-  writeFileSync(config, JSON.stringify({ compilerOptions, files }))
-  const api = new API({ cwd: root })
-  try {
-    const project = api.updateSnapshot({ openProjects: [config] }).getProject(config)
+  return readProject(root, files, (project) => {
     const reader = new DeclarationReader(project, root)
     // The first entry that exports a type declares it. The others refer to it.
     const homes = new Map()
@@ -38,10 +24,7 @@ export function writeReports(root, entries) {
       return { name, exported }
     })
     return new Map(surfaces.map((surface) => [surface.name, formatEntry(surface, homes, reader)]))
-  } finally {
-    api.close()
-    rmSync(folder, { recursive: true, force: true })
-  }
+  })
 }
 
 function formatEntry({ name, exported }, homes, reader) {

@@ -1,9 +1,8 @@
 // Writes the JSON Schema of a log record from its TypeScript type. Doc comments become descriptions.
-import { API, SymbolFlags, TypeFlags } from 'typescript/unstable/sync'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { SymbolFlags, TypeFlags } from 'typescript/unstable/sync'
+import { readProject } from './type-project.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 
@@ -13,29 +12,12 @@ const opaqueTypes = new Set(['AgentConfig', 'GuardrailsState', 'JsonObject'])
 const plainTypes = ['string', 'number', 'boolean', 'null', 'object']
 
 export function createRecordsSchema() {
-  const folder = mkdtempSync(join(tmpdir(), 'statewright-schema-'))
-  const config = join(folder, 'tsconfig.json')
   const file = join(root, 'src/core/sessions/clear-records.ts')
-  const compilerOptions = {
-    target: 'es2022',
-    module: 'nodenext',
-    noEmit: true,
-    skipLibCheck: true,
-    strict: true,
-    exactOptionalPropertyTypes: true,
-    types: [],
-  }
-  writeFileSync(config, JSON.stringify({ compilerOptions, files: [file] }))
-  const api = new API({ cwd: root })
-  try {
-    const { checker, program } = api.updateSnapshot({ openProjects: [config] }).getProject(config)
+  return readProject(root, [file], ({ checker, program }) => {
     const module = checker.getSymbolAtLocation(program.getSourceFile(file))
     const record = checker.getMemberInModuleExports(module, 'ClearedRecord')
     return new SchemaWriter(checker).write(checker.getDeclaredTypeOfSymbol(record))
-  } finally {
-    api.close()
-    rmSync(folder, { recursive: true, force: true })
-  }
+  })
 }
 
 class SchemaWriter {
