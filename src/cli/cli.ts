@@ -143,8 +143,7 @@ const suggestedCommands: Readonly<Record<string, string>> = {
 
 function unknownCommandError(word: string, known: readonly { name: string }[]): CliError {
   const names = known.map(({ name }) => name)
-  const inGroup = sections
-    .flatMap((section) => section.commands)
+  const inGroup = commands
     .flatMap((one) => ('commands' in one ? one.commands : []))
     .find(({ name }) => name.endsWith(` ${word}`))?.name
   const near =

@@ -20,7 +20,7 @@ import { describeCall, formatElicitation } from './resume-hints.js'
 /** Asks the user. Null without an answer (end of input, Ctrl-C, or `until` settled first). */
 export type Ask = (question: string, until?: Promise<unknown>) => Promise<string | null>
 
-/** Applies an answer of the user to an idle run. */
+/** The answer to an idle run, or a function that answers all that its result asks for. */
 export type Answer = RunMessage | ((rest: RunResult) => RunMessage[])
 
 /** Returns the argument, stdin for `-`, the fallback, or piped stdin, in this order. */

@@ -19,6 +19,7 @@ import {
 import { exitCodes, type ExitCode } from '../exit-codes.js'
 import { byOption, formatCarriedOptions, storeOption } from '../options.js'
 import { formatJsonLine } from '../output.js'
+import { toTarget } from '../prompt.js'
 import { matchCall } from '../resume-hints.js'
 import { findSession, missingSession, withSessionStore } from '../session-store.js'
 
@@ -178,10 +179,10 @@ async function findCallTarget(
   const { run } = await readSessionAt(store, id)
   const match = matchCall(text, run ? listAnswerableCalls(run.context) : [])
   if (match === undefined || match.rest !== undefined) return { callId: text }
-  const { callId, fingerprint, messageId } = match.call
+  const { callId } = match.call
   return match.kind === 'changed'
     ? { callId, fingerprint: text.slice(callId.length + 1) }
-    : { callId, fingerprint, ...(messageId !== undefined && { messageId }) }
+    : toTarget(match.call)
 }
 
 function parseValue(text: string): unknown {
