@@ -16,7 +16,6 @@ export function listGroups() {
           slug: `docs/${page}`,
         }),
       )
-      // Only the first groups are open: a tutorial, and the guides that most people need.
       return pages.length === 0 ? [] : [{ label, items: pages }]
     })
 }

@@ -157,9 +157,7 @@ function listMostUsed(folder: string): string {
       .split(/(?<=\.)\s/)[0]
       ?.replaceAll('|', '\\|')} |`
   })
-  return ['## Most used', '| Function | Purpose |', '| --- | --- |', ...rows]
-    .join('\n')
-    .replace('## Most used\n', '## Most used\n\n')
+  return ['## Most used', '', '| Function | Purpose |', '| --- | --- |', ...rows].join('\n')
 }
 
 let documents: string | undefined
