@@ -15,7 +15,7 @@ beforeAll(async () => {
   const pay = fromPromise<string, { amount: number; claim: string }>(async () => 'p1')
   const claims = durable(claimMachine, { store, actors: { pay } })
   for (const id of ['claim-17', 'claim-18']) {
-    // oxlint-disable-next-line no-await-in-loop -- one after the other
+    // oxlint-disable-next-line no-await-in-loop -- lists show the session written last first
     await claims.start(id, { input: { amount: 900 } })
     // oxlint-disable-next-line no-await-in-loop -- as above
     await claims.settled(id)
@@ -71,7 +71,7 @@ test('commands for agents say that it is a machine, or leave it out', async () =
     ['sessions', 'export', 'claim-17'],
     ['sessions', 'fork', 'claim-17'],
   ]) {
-    // oxlint-disable-next-line no-await-in-loop -- one after the other
+    // oxlint-disable-next-line no-await-in-loop -- commands of one store take turns, as in a shell
     const { code, err } = await run(...args)
     expect([args, code !== 0, err.includes("belongs to the machine 'claim'")]).toEqual([args, true, true])
   }
