@@ -1,6 +1,15 @@
 // What check-pack.mjs holds the packed package at: its size, and one clear sentence where something is missing.
 import { execFileSync, spawn } from 'node:child_process'
-import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -138,24 +147,24 @@ function runNode(node, args, cwd, variables, uid) {
   })
 }
 
-/** `statewright/machine` in a folder with xstate and nothing else. */
+/** `statewright/machine` with xstate and nothing else, outside the folder with the other packages. */
 export function checkMachineAlone(folder) {
-  const place = join(folder, 'machine')
-  for (const name of ['statewright', 'xstate'])
-    cpSync(join(folder, 'node_modules', name), join(place, 'node_modules', name), { recursive: true })
-  writeFileSync(
-    join(place, 'alone.mjs'),
-    `import { createActor } from 'xstate'
+  const place = mkdtempSync(`${folder}-machine-`)
+  try {
+    for (const name of ['statewright', 'xstate'])
+      cpSync(join(folder, 'node_modules', name), join(place, 'node_modules', name), { recursive: true })
+    writeFileSync(
+      join(place, 'alone.mjs'),
+      `import { createActor } from 'xstate'
 import { agentMachine } from 'statewright/machine'
 console.log(typeof createActor, agentMachine.id)
 `,
-  )
-  // Outside the folder with the other packages.
-  const away = `${folder}-machine`
-  cpSync(place, away, { recursive: true })
-  const text = execFileSync(process.execPath, ['alone.mjs'], { cwd: away, encoding: 'utf8' })
-  if (text !== 'function agent\n') throw new Error(`statewright/machine with xstate alone prints ${text}`)
-  return away
+    )
+    const text = execFileSync(process.execPath, ['alone.mjs'], { cwd: place, encoding: 'utf8' })
+    if (text !== 'function agent\n') throw new Error(`statewright/machine with xstate alone prints ${text}`)
+  } finally {
+    rmSync(place, { recursive: true, force: true })
+  }
 }
 
 /** `npx agent-loop-conformance` from its packed tarball, with its own template. */
