@@ -115,7 +115,7 @@ export function settleAmount(
 }
 
 /** Whether an amount fits in addition to the spent and reserved amounts. */
-export function fitsAllowance(
+function fitsAllowance(
   { spent, reserved }: Pick<BudgetRecord, 'spent' | 'reserved'>,
   amount: BudgetAmount,
   allowance: BudgetAllowance,

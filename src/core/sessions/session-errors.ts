@@ -1,14 +1,8 @@
 import { UsageError } from '../base/errors.js'
 import { type AgentDefinition, type AgentLabel, describeAgent, isSubAgentName } from './agent-definition.js'
-import type { SessionStore } from './store/store.js'
 import type { FoldedSession } from './fold-session.js'
 
 /** Errors for operations that a session does not allow, each with a remedy. */
-
-export function getStore(store: SessionStore | undefined): SessionStore {
-  if (store) return store
-  throw noStoreError()
-}
 
 export function noStoreError(): UsageError {
   return new UsageError(
