@@ -3,7 +3,8 @@ import { removeAlarm } from './alarm.js'
 import { listChildSessions } from './agent-definition.js'
 import { acquireLease, leaseMs, releaseLease } from './log/release-lease.js'
 import { applyRecord, createFoldedSession } from './fold-session.js'
-import type { LogRecord, SessionStore } from './store/store.js'
+import { parseMachineLabel } from './log/machine-record.js'
+import type { ListedSession, LogRecord, SessionStore } from './store/store.js'
 import { UsageError } from '../base/errors.js'
 import { readTitle } from './store/session-title.js'
 import { unknownSessionError } from './store/store-error.js'
@@ -16,14 +17,14 @@ import { unknownSessionError } from './store/store-error.js'
  * @throws {StoreError} `session_busy` while a run holds the session or a sub-agent's session. The session then still exists
  */
 export async function deleteSession(store: SessionStore, clock: Clock, sessionId: string): Promise<number> {
-  if ((await store.get(sessionId)) === null) return deleteAlone(store, sessionId)
+  const listed = await store.get(sessionId)
+  if (listed === null) return deleteAlone(store, sessionId)
   // The lease prevents a new run, whose sub-agents would be left behind.
   const lease = await acquireLease(store, sessionId, { holder: 'a deletion', ttlMs: leaseMs })
   let deleted = 0
   try {
     // oxlint-disable-next-line no-await-in-loop -- one after the other
-    for (const child of await listChildren(store, sessionId))
-      deleted += await deleteSession(store, clock, child)
+    for (const child of await listChildren(store, listed)) deleted += await deleteSession(store, clock, child)
   } finally {
     await releaseLease(store, lease, clock)
   }
@@ -37,11 +38,10 @@ async function deleteAlone(store: SessionStore, sessionId: string): Promise<numb
   return isDeleted ? 1 : 0
 }
 
-async function listChildren(store: SessionStore, sessionId: string): Promise<Iterable<string>> {
-  const records = await store.read(sessionId)
-  const isMachine = records[0]?.data.includes('"machine":') === true
-  if (!isMachine) return listChildrenInLog(records, sessionId)
-  return (await store.list({ parent: sessionId })).map(({ id }) => id)
+/** The log of a machine names no sessions, so its agents are found in the list. */
+async function listChildren(store: SessionStore, { id, summary }: ListedSession): Promise<Iterable<string>> {
+  if (parseMachineLabel(summary?.agent) === undefined) return listChildrenInLog(await store.read(id), id)
+  return (await store.list({ parent: id })).map((child) => child.id)
 }
 
 /** The sessions of all sub-agents in a log, up to the first unreadable record. */
