@@ -12,10 +12,10 @@ import {
   openMachineRecord,
   type StoredMachineState,
 } from '../core/sessions/log/machine-record.js'
-import { leaseMs } from '../core/sessions/log/release-lease.js'
+import { getAcquiredAt } from '../core/sessions/log/release-lease.js'
 import { type LogEnd, WriteAheadLog, type WriteAheadLogParts } from '../core/sessions/log/write-ahead-log.js'
 import type { InboxMessage } from '../core/sessions/store/inbox.js'
-import type { Lease, SessionStore, SessionSummary } from '../core/sessions/store/store.js'
+import type { SessionStore, SessionSummary } from '../core/sessions/store/store.js'
 
 /** A message in the inbox of a machine's session. Without an event it only wakes the session. */
 export interface MachineMessage {
@@ -68,7 +68,7 @@ export class MachineLog extends WriteAheadLog<MachineMessage> {
     const { store, lease, clock } = parts
     this.#machine = machine
     this.#foundHead = end.head
-    this.#offset = readStoreTime(lease) - readElapsed(clock)
+    this.#offset = getAcquiredAt(lease) - readElapsed(clock)
     this.inbox = new InboxReader(store, lease.sessionId, {
       clock,
       format: inboxFormat,
@@ -120,8 +120,6 @@ export class MachineLog extends WriteAheadLog<MachineMessage> {
     await this.writeRest()
   }
 }
-
-const readStoreTime = ({ expiresAt }: Lease): number => expiresAt - leaseMs
 
 /** The names of the current states: `reviewing`, or `{"paying":"waiting"}`. */
 export function formatStateValue(value: unknown): string {

@@ -8,7 +8,7 @@ import { provideAnswerReader } from './answer-reader.js'
 import { readElicitationAnswer } from './elicitation-answer.js'
 import { StoreError } from './store/store-error.js'
 import type { Lease, SessionStore } from './store/store.js'
-import { acquireLease, leaseMs, releaseLease } from './log/release-lease.js'
+import { acquireLease, getAcquiredAt, leaseMs, releaseLease } from './log/release-lease.js'
 import { SessionLog } from './log/session-log.js'
 import { type FoldedSession, foldRecords, pureReducer, xstateReducer } from './fold-session.js'
 
@@ -104,12 +104,12 @@ const maxSkewMs = 86_400_000
 /** The time since the last record, written `at`, by the store's clock, which all hosts share. Null if the store has no clock. */
 async function readTimeSince(
   store: SessionStore,
-  { sessionId, expiresAt }: Lease,
+  lease: Lease,
   at: number,
   clock: Clock,
 ): Promise<number | null> {
-  const inStore = expiresAt - leaseMs
-  const { updatedAt = NaN } = (await store.get(sessionId)) ?? {}
+  const inStore = getAcquiredAt(lease)
+  const { updatedAt = NaN } = (await store.get(lease.sessionId)) ?? {}
   const isShared = [at - updatedAt, clock.now() - inStore].every((skew) => Math.abs(skew) <= maxSkewMs)
   // A custom store may return fractional milliseconds.
   return isShared ? Math.max(0, Math.round(inStore - updatedAt)) : null

@@ -8,6 +8,9 @@ import { StoreError } from '../store/store-error.js'
 /** How long a session stays locked after its writing process stops responding, in milliseconds. */
 export const leaseMs = 30_000
 
+/** The time at which a new lease was acquired, by the store's clock. */
+export const getAcquiredAt = ({ expiresAt }: Lease): number => expiresAt - leaseMs
+
 /** The shortest and longest delay before a failed release is retried, in milliseconds. */
 const [soonest, latest] = [250, 4000]
 
