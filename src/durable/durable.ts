@@ -28,7 +28,7 @@ import type { Lease, ListedSession, SessionStore } from '../core/sessions/store/
 import { StoreError, unknownSessionError } from '../core/sessions/store/store-error.js'
 import { type AgentInternals, internalsByAgent, internalsByMachine } from '../core/agent/agent-internals.js'
 import type { AnyAgent } from '../core/drive/define-agents.js'
-import { sendToStoredSession } from '../core/run/send-to-stored-session.js'
+import { sendInOrder, sendToStoredSession } from '../core/run/send-to-stored-session.js'
 import type { SessionMessage } from '../core/sessions/inbox/session-message.js'
 import { readSessionAt } from '../core/sessions/replay-session.js'
 import { listAnswerableCalls } from '../../machines/agent/to-result.js'
@@ -151,7 +151,6 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
   readonly #label: string
   readonly #once: ReadonlySet<string>
   readonly #local = new Map<string, Promise<LocalSession | null>>()
-  readonly #sending = new Map<string, Promise<unknown>>()
   /** Sessions of other machines and of agents. */
   readonly #foreign = new Set<string>()
   #isDraining = false
@@ -197,16 +196,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     const key = checkKey(options.key)
     const isAnswer = isAgentMessage(event) && !this.#chart.knows(event.type)
     const text = isAnswer ? '' : formatMessage(this.#checkEvent(event), key)
-    const before = this.#sending.get(id) ?? Promise.resolve()
-    const sent = before
-      .catch(() => undefined)
-      .then(() => (isAnswer ? this.#answer(id, event, key) : this.#put(id, text)))
-    this.#sending.set(id, sent)
-    try {
-      await sent
-    } finally {
-      if (this.#sending.get(id) === sent) this.#sending.delete(id)
-    }
+    await sendInOrder(this.#store, id, () => (isAnswer ? this.#answer(id, event, key) : this.#put(id, text)))
   }
 
   async settled(sessionId: string, options: { timeoutMs?: number } = {}): Promise<SettledState<Machine>> {

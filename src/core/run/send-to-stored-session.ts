@@ -140,7 +140,7 @@ export async function sendToStoredSession(
       'store',
     )
   }
-  return serializeTells(store, id, () => {
+  return sendInOrder(store, id, () => {
     if (message.type !== 'message') return tellNow(parts, inbox, id, message, telling)
     const { when, messageId: key = telling.key, ...fields } = message
     const named = { ...fields, ...(key !== undefined && { messageId: key }) }
@@ -150,12 +150,17 @@ export async function sendToStoredSession(
   })
 }
 
-/** The pending send per session and store; sends to one session are sequential. */
-const pendingTells = new WeakMap<SessionStore, Map<string, Promise<unknown>>>()
+/** The last pending send per session and store. */
+const pendingSends = new WeakMap<SessionStore, Map<string, Promise<unknown>>>()
 
-function serializeTells(store: SessionStore, id: string, work: () => Promise<Receipt>): Promise<Receipt> {
-  const all = pendingTells.get(store) ?? new Map<string, Promise<unknown>>()
-  pendingTells.set(store, all)
+/** Sends to a session after the earlier sends of this process. */
+export function sendInOrder<Value>(
+  store: SessionStore,
+  id: string,
+  work: () => Promise<Value>,
+): Promise<Value> {
+  const all = pendingSends.get(store) ?? new Map<string, Promise<unknown>>()
+  pendingSends.set(store, all)
   const before = all.get(id)
   const current = before ? before.then(work, work) : work()
   all.set(id, current)
