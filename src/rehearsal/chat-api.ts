@@ -76,7 +76,7 @@ function toStream(turn: Turn, request: ChatRequest, envelope: Envelope): Encoded
   if (usage && includeUsage && turn.endWithout !== 'both') {
     end.push({ ...createHead(envelope, 'chat.completion.chunk'), choices: [], usage })
   }
-  if (turn.endWithout !== 'done' && turn.endWithout !== 'both') end.push('[DONE]')
+  if (!isUnclosed(turn)) end.push('[DONE]')
   return {
     opening: [chunk({ role: 'assistant', content: '' })],
     deltas: deltas.map((delta) => chunk(delta)),
@@ -103,6 +103,10 @@ function getFinishReason({ finishReason, toolCalls = [] }: Turn): string {
 
 export function isUnfinished({ endWithout }: Turn): boolean {
   return endWithout === 'finish' || endWithout === 'both'
+}
+
+export function isUnclosed({ endWithout }: Turn): boolean {
+  return endWithout === 'done' || endWithout === 'both'
 }
 
 function toUsage(turn: Turn, request: ChatRequest) {

@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import { createHash } from 'node:crypto'
-import { listCalls, countUsage, isUnfinished, splitText } from './chat-api.js'
+import { listCalls, countUsage, isUnclosed, isUnfinished, splitText } from './chat-api.js'
 import { type ChatRequest, parseRequest, type WireMessage } from './chat-request.js'
 import {
   type EncodedStream,
@@ -113,13 +113,12 @@ function toStream(turn: Turn, request: ChatRequest, envelope: Envelope): Encoded
     usage: { ...usage, output_tokens: Math.min(1, output_tokens) },
   }
   const delta = { stop_reason: getStopReason(turn), stop_sequence: null }
-  const isOpen = turn.endWithout === 'done' || turn.endWithout === 'both'
   return {
     opening: [{ type: 'message_start', message }],
     deltas: toDeltas(turn, envelope),
     end: [
       ...(isUnfinished(turn) ? [] : [{ type: 'message_delta', delta, usage: { output_tokens } }]),
-      ...(isOpen ? [] : [{ type: 'message_stop' }]),
+      ...(isUnclosed(turn) ? [] : [{ type: 'message_stop' }]),
     ],
     toFailure: ({ type = 'api_error', message: text }) => ({ type: 'error', error: { type, message: text } }),
     formatEvent: formatTyped,
