@@ -1,6 +1,6 @@
 import starlight from '@astrojs/starlight'
 import { defineConfig } from 'astro/config'
-import { listGroups } from './src/content/groups.ts'
+import { isMainGroup, listGroups } from './src/content/groups.ts'
 import { addresses, entryPoints, site } from './src/content/package.ts'
 import { finish } from './src/finish.ts'
 
@@ -41,8 +41,7 @@ export default defineConfig({
       sidebar: [
         { label: 'Overview', slug: 'docs' },
         { label: 'Playground', link: '/playground/' },
-        // Open are the tutorial and the guides that most people need.
-        ...listGroups().map((group) => ({ ...group, collapsed: !/^(Tutorial|Guides)$/.test(group.label) })),
+        ...listGroups().map((group) => ({ ...group, collapsed: !isMainGroup(group.label) })),
         { label: 'Examples', slug: 'examples' },
         { label: 'Changelog', slug: 'changelog' },
         {

@@ -3,7 +3,7 @@ import { z } from 'astro/zod'
 import { docsSchema } from '@astrojs/starlight/schema'
 import { summary } from './content/front-page.ts'
 import { addresses } from './content/package.ts'
-import { listGroups } from './content/groups.ts'
+import { isMainGroup, listGroups } from './content/groups.ts'
 import { readPages } from './content/pages.ts'
 import { sizePictures } from './content/pictures.ts'
 
@@ -23,7 +23,7 @@ const groups = listGroups()
 /** The search ranks guides before the reference, and the reference before the changelog. */
 function rankPage(id: string): number {
   const label = groups.find(({ items }) => items.some(({ slug }) => slug === id))?.label ?? ''
-  if (/^(Tutorial|Guides)$/.test(label)) return 4
+  if (isMainGroup(label)) return 4
   if (label.startsWith('More guides')) return 2
   return /^(changelog|contributing|security|files)/.test(id) ? 0.1 : id.startsWith('api/') ? 0.3 : 1
 }

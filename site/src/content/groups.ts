@@ -1,6 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { root } from './package.ts'
 
+/** Whether a group has the tutorial or the guides that most people need. */
+export const isMainGroup = (label: string): boolean => /^(Tutorial|Guides)$/.test(label)
+
 /** The groups of docs/README.md, in its order. */
 export function listGroups() {
   const map = readFileSync(`${root}docs/README.md`, 'utf8')
