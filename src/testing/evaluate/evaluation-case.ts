@@ -1,11 +1,12 @@
+import { truncateLine } from '../../../guards/lib/cut.js'
 import type { ToolResult } from '../../../machines/agent/batch-calls.js'
 import { expectArgument, objectRule, optionsRule } from '../../core/base/values.js'
 import { describeError, StatewrightError } from '../../core/base/errors.js'
 import { readConversation, type RunInput } from '../../core/sessions/input-history.js'
 import type { UserInput, UserInputMessage } from '../../core/sessions/user-input.js'
 import type { StepMark } from '../../core/sessions/store/step-marks.js'
-import { formatMessageText, shorten } from '../../core/format/format-words.js'
-import { findTagsFault, type SessionTags } from '../../core/sessions/store/session-tags.js'
+import { formatMessageText } from '../../core/format/format-words.js'
+import { findTagsFault, maxValueLength, type SessionTags } from '../../core/sessions/store/session-tags.js'
 import type { Message, ToolCall } from '../../../machines/agent/messages.js'
 import { replayEvents } from '../../core/run/watch-session.js'
 import { openRecord } from '../../core/sessions/log/log-record.js'
@@ -282,7 +283,7 @@ function findMarkedAnswer(messages: readonly Message[], { mark }: StepMark): str
 const toMarkTags = (tags: SessionTags | undefined, { mark, note }: StepMark): SessionTags => ({
   ...tags,
   mark,
-  ...(note !== '' && { note: shorten(note, 200) }),
+  ...(note !== '' && { note: truncateLine(note, maxValueLength - 1) }),
 })
 
 /** Results from tools, clients, sub-agents and people, as opposed to results created by the loop. */

@@ -237,7 +237,7 @@ describe('replay of stored sessions', () => {
     const [session = ''] = await ids({})
     const [first = 0, last = 0] = [answers(session)[0], answers(session).at(-1)]
     store.setMark?.(session, first, { seq: first, mark: 'bad', note: 'Too early.', at: 1 })
-    store.setMark?.(session, last, { seq: last, mark: 'good', note: '', at: 2 })
+    store.setMark?.(session, last, { seq: last, mark: 'good', note: '🚆'.repeat(150), at: 2 })
     const marked = await readSessionCases(store, { marked: true })
     expect(marked.map(({ id }) => id)).toEqual([`${session}@${first}`, `${session}@${last}`])
     expect(marked[0]?.expected).toBeUndefined()
@@ -245,6 +245,8 @@ describe('replay of stored sessions', () => {
     expect(marked[0]?.recorded?.turns).toHaveLength(1)
     expect(marked[1]?.expected).toMatch(/^I have read: /)
     expect(marked[1]?.tags).toMatchObject({ mark: 'good' })
+    const { cases: evaluated } = await evaluate({ agent, cases: marked })
+    expect(evaluated.map(({ tags }) => tags?.['mark'])).toEqual(['bad', 'good'])
     await expect(readSessionCases(store, { last: 0 })).rejects.toMatchObject({ code: 'invalid_option' })
   })
 

@@ -9,7 +9,7 @@ export type SessionTags = Readonly<Record<string, string>>
 
 const maxTags = 20
 const maxNameLength = 64
-const maxValueLength = 200
+export const maxValueLength = 200
 
 /** Databases truncate or reject text with NUL or unpaired surrogates. */
 const invalidTextPattern = /[\0\p{Cs}]/u
