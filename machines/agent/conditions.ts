@@ -136,9 +136,8 @@ export const waitsForBudget = ({ event }: ConditionScope): boolean => findBudget
 
 /** The run's limit or a shared budget refuses the request or the memory search. Nothing was sent. */
 export const isRefusedByBudget = ({ event }: ConditionScope): boolean => {
-  const isRequest = event.type === 'xstate.error.actor.model'
-  if (!isRequest && event.type !== 'xstate.error.actor.retrieval') return false
-  const { code } = (('error' in event ? event.error : null) as Partial<ModelActorError> | null) ?? {}
+  if (event.type !== 'xstate.error.actor.model' && event.type !== 'xstate.error.actor.retrieval') return false
+  const { code } = (event.error as Partial<ModelActorError> | null) ?? {}
   return code === 'token_budget' || code === 'shared_budget'
 }
 

@@ -127,7 +127,7 @@ export type ActorEvent = EventBase &
     | BrokenActor[keyof BrokenActor]
   )
 
-/** The failures of actors that do not fail by themselves. Any of them ends the run. */
+/** Failures that are not retried. Any of them ends the run. */
 type BrokenActor = {
   [Id in
     | 'fitting'

@@ -175,7 +175,7 @@ export const callRules: readonly AgentInvariant[] = [
       return hasStarted(change, 'prepareStep') && 'the agent has no prepareStep'
     const isPlanned = after.plan?.step === after.steps + 1
     if (hasStarted(change, 'prepareStep')) return isPlanned && 'the step already has a plan'
-    if (event.type === ('xstate.done.actor.plan' as string) && before && change.transitions.length > 0)
+    if (event.type === 'xstate.done.actor.plan' && before && change.transitions.length > 0)
       return after.plan?.step !== before.steps + 1 && 'the plan is lost'
     const isAsked = hasStarted(change, 'requestModel') && change.state === 'RUNNING.asking.requesting'
     return isAsked && !isPlanned && 'a request is made without a plan'
@@ -210,8 +210,7 @@ export const callRules: readonly AgentInvariant[] = [
       if (event.type === 'APPROVE' && event.callId === call.id && call.arguments !== earlier.arguments)
         return !call.undecided || (call.approvals?.length ?? 1) !== 1
       if (event.type === 'xstate.done.actor.callShields' && earlier.undecided) {
-        const screenings = event.output as readonly { callId: string; decisions?: unknown }[]
-        if (!screenings.find(({ callId }) => callId === call.id)?.decisions) return true
+        if (!event.output.find(({ callId }) => callId === call.id)?.decisions) return true
       }
       const isSame = call.arguments === earlier.arguments && !earlier.undecided
       return !isSame && call.decisions === earlier.decisions && !call.undecided

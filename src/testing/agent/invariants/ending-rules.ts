@@ -67,8 +67,8 @@ export const endingRules: readonly AgentInvariant[] = [
   createRule(
     'a context that cannot be trimmed ends the run and states whether it was too long',
     ({ event, after }) => {
-      if (event.type !== ('xstate.error.actor.fitting' as string) || after.state !== 'ERROR') return null
-      const { kind } = (event as unknown as { error: { kind: string } }).error
+      if (event.type !== 'xstate.error.actor.fitting' || after.state !== 'ERROR') return null
+      const { kind } = event.error
       const reason = kind === 'context_overflow' ? 'context_overflow' : 'internal'
       return after.reason !== reason && `the failure was ${kind}, the reason is ${after.reason}`
     },
