@@ -259,6 +259,9 @@ export function listLeftEvents({ calls }: AgentContext): Events {
     : { 'left before a call': stampEvent({ type: 'RELEASED', notStarted: [callId] }) }
 }
 
+const findRunning = (calls: AgentContext['calls'], name: string) =>
+  calls.find((call) => call.name === name && isUnderWay(call))
+
 const notLoaded = { status: 'not_loaded', content: 'Its schema.', durationMs: 0 } as const
 
 type ToolOutcome = keyof typeof toolOutcomes
@@ -307,7 +310,7 @@ export function listLoadEvents({ calls }: AgentContext): Events {
 
 /** Loads a skill that allows only `look`, or unloads it. */
 export function listSkillEvents({ calls, skills }: AgentContext): Events {
-  const callId = calls.find(({ name, started, result }) => name === 'load_skill' && started && !result)?.id
+  const callId = findRunning(calls, 'load_skill')?.id
   const change =
     skills.length > 0
       ? { action: 'unload', name: 'reading' }
@@ -327,7 +330,7 @@ export function listHandleEvents({ calls, tools }: AgentContext): Events {
 
 /** Hands off to an agent that may only look. */
 export function listHandoffEvents({ calls, tools }: AgentContext): Events {
-  const open = calls.find(({ name, started, result }) => tools[name]?.handoff && started && !result)
+  const open = calls.find((call) => tools[call.name]?.handoff && isUnderWay(call))
   return {
     'handoff: handed off': stampEvent({
       type: 'HANDED_OFF',
@@ -340,7 +343,7 @@ export function listHandoffEvents({ calls, tools }: AgentContext): Events {
 
 /** A tool or sub-agent sleeps, until a future or a past time. */
 export function listSleepEvents({ calls }: AgentContext): Events {
-  const open = calls.find(({ started, result }) => started && !result)
+  const open = calls.find(isUnderWay)
   if (open === undefined) return {}
   const { id: callId, name } = open
   if (name === 'research') {
@@ -357,7 +360,7 @@ export function listSleepEvents({ calls }: AgentContext): Events {
 
 /** A tool needs approval one or two questions during its call. */
 export function listAskEvents({ calls }: AgentContext): Events {
-  const callId = calls.find(({ name, started, result }) => name === 'book' && started && !result)?.id
+  const callId = findRunning(calls, 'book')?.id
   if (callId === undefined) return {}
   const asks = (...ids: string[]): AnyEventObject =>
     stampEvent({ type: 'CHILD_WAITING', callId, questions: ids.map(createElicitation), memo: ids.length })
@@ -398,7 +401,7 @@ export function listChildEnd({ calls }: AgentContext): Events {
 }
 
 export function listChildEvents({ calls }: AgentContext): Events {
-  const callId = calls.find(({ name, started, result }) => name === 'research' && started && !result)?.id
+  const callId = findRunning(calls, 'research')?.id
   if (callId === undefined) return {}
   const rests = (questions: PendingCall[]): AnyEventObject =>
     stampEvent({ type: 'CHILD_WAITING', callId, questions })
