@@ -269,7 +269,7 @@ export interface Warning {
 export const noDelta: Readonly<Delta> = Object.freeze({ text: '', reasoning: '' })
 
 /** Maximum characters of an event, a body or a response. */
-export const maxResponseLength = 64 * 1024 * 1024
+const maxResponseLength = 64 * 1024 * 1024
 
 /** Milliseconds a connection may take to close after `[DONE]`. */
 export const closeTimeoutMs = 1000

@@ -249,7 +249,7 @@ function isHostedTool(tool: unknown): boolean {
   return typeof (tool as { type?: unknown } | null)?.type === 'string'
 }
 
-export const officialURL = 'https://api.openai.com/v1'
+const officialURL = 'https://api.openai.com/v1'
 
 /**
  * Rejects missing keys, and keys that a web page would expose. Custom clients check this themselves.
