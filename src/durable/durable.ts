@@ -622,9 +622,8 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     const local = await this.#take(id)
     if (!local) throw new StoreError('session_busy', `Session '${id}' is held by another process.`, id)
     await local.done
-    const { state, now } = local.hold
-    const next = Math.min(...state.delays.map(({ at }) => at), local.hold.wakeAt ?? Infinity)
-    return state.status === 'active' && Number.isFinite(next) ? Math.max(0, next - now) : undefined
+    const { wakeAt, now } = local.hold
+    return wakeAt === undefined ? undefined : Math.max(0, wakeAt - now)
   }
 
   async #listUnread(): Promise<string[]> {

@@ -91,7 +91,7 @@ export class MachineHold {
     return this.#parts.log.now()
   }
 
-  /** When an idle agent wakes, in milliseconds since the epoch. */
+  /** When the released session continues without an event, in milliseconds since the epoch. */
   get wakeAt(): number | undefined {
     return this.#wakeAt
   }
@@ -127,8 +127,9 @@ export class MachineHold {
           await new Promise<void>((resolve) => getPlatform().runNextTurn(resolve))
         } else if (!this.#mayRest) await this.#waitForWork()
         else {
+          const isStopping = this.#isStopping
           await this.#rest()
-          if (this.#incoming.length === 0) return
+          if (isStopping || this.#incoming.length === 0) return
         }
       }
       /* oxlint-enable no-await-in-loop */
@@ -178,13 +179,19 @@ export class MachineHold {
         if (message) this.#parts.log.inbox.refuse(message.number)
       return []
     }
-    if (this.#isStopping) return []
+    if (this.#isStopping) return this.#takeOnceOutcomes()
     const [own] = this.state.queue
     if (own) return [{ event: own }]
     const now = this.#parts.log.now()
     const due = this.state.delays.filter(({ at }) => at <= now).toSorted((a, b) => a.at - b.at)[0]
     if (due) return [{ event: due.event, delay: due.id }]
     return this.#incoming.splice(0, mostPerWrite)
+  }
+
+  /** Another process cannot repeat the actors in `once`, so their outcomes are stored before the stop. */
+  #takeOnceOutcomes(): Incoming[] {
+    const at = this.#incoming.findIndex(({ outcomeOf }) => outcomeOf && this.#isOnceInFlight(outcomeOf.key))
+    return at < 0 ? [] : this.#incoming.splice(at, 1)
   }
 
   /** Processes one event. Returns the step, or nothing if the event had no effect. */
@@ -346,14 +353,12 @@ export class MachineHold {
   async #rest(): Promise<void> {
     const { log } = this.#parts
     const sleeping = [...this.#running.values()].flatMap(({ actor }) => actor.wakeAt ?? [])
-    this.#wakeAt = sleeping.length > 0 ? Math.min(...sleeping) : undefined
-    const isWorkLeft = this.#isStopping && (this.#isWorking || this.#incoming.length > 0)
+    const isWorkLeft =
+      this.#isStopping && (this.#isWorking || this.#incoming.length > 0 || this.state.queue.length > 0)
     const times = [...this.state.delays.map(({ at }) => at), ...sleeping, ...(isWorkLeft ? [log.now()] : [])]
+    this.#wakeAt = this.state.status === 'active' && times.length > 0 ? Math.min(...times) : undefined
     this.#isListedAsWorking = false
-    await log.rest(
-      this.state,
-      this.state.status === 'active' && times.length > 0 ? Math.min(...times) : undefined,
-    )
+    await log.rest(this.state, this.#wakeAt)
   }
 
   /** This process no longer holds the session, or is about to release it. */

@@ -5,6 +5,7 @@ import { createOneCallModel } from '../support/manual-model.js'
 import { durable, idempotencyKey } from '../../src/durable/index.js'
 import { type Host, Hosts } from '../fleet/host-clocks.js'
 import { Bank, claimMachine, day } from './claim.js'
+import { tallyMachine } from './tally.js'
 
 const start = Date.parse('2026-05-04T06:00:00Z')
 
@@ -177,6 +178,47 @@ test('a chart waits and tries again, and gives up', async () => {
   expect(await until(claims.settled('c'))).toMatchObject({ value: 'failed', status: 'done' })
   expect(tries).toBe(3)
   await until(worker.drain())
+})
+
+test('a drain leaves unread events to another process', async () => {
+  for (let turns = 0; turns < 60; turns += 3) {
+    const { hosts, shared, until } = setUp()
+    const open = () => {
+      const { store, clock } = hosts.start(shared)
+      return durable(tallyMachine, { store: store as never, clock })
+    }
+    const first = open()
+    // oxlint-disable-next-line no-await-in-loop -- one drain after the other
+    await until(first.start('t'))
+    const worker = first.worker()
+    const sent = [1, 2, 3, 4, 5].map(async (n) => first.send('t', { type: 'COUNT', from: 'ann', n }))
+    // oxlint-disable-next-line no-await-in-loop -- the drain starts this many turns later
+    for (let i = 0; i < turns; i += 1) await new Promise((resolve) => setImmediate(resolve))
+    // oxlint-disable-next-line no-await-in-loop -- as above
+    await until(Promise.all([worker.drain(), ...sent]))
+    // oxlint-disable-next-line no-await-in-loop -- as above
+    expect(await until(open().settled('t'))).toMatchObject({ context: { last: { ann: 5 }, faults: 0 } })
+  }
+})
+
+test('a drain waits for an actor in once, and stores its outcome', async () => {
+  let finish: (payment: string) => void = () => undefined
+  const { hosts, open, until } = setUp({ pay: () => new Promise((resolve) => (finish = resolve)) })
+  const first = open()
+  const worker = first.claims.worker()
+  await until(first.claims.start('c', { input }))
+  await until(first.claims.send('c', approve))
+  await hosts.settle()
+  expect(first.started).toEqual(['c:pay.2'])
+  let isDrained = false
+  const drained = worker.drain().then(() => (isDrained = true))
+  await hosts.pass(60_000)
+  expect(isDrained).toBe(false)
+  finish('p7')
+  await until(drained)
+  const second = open()
+  expect(await until(second.claims.settled('c'))).toMatchObject({ value: 'paid', context: { payment: 'p7' } })
+  expect(second.started).toEqual([])
 })
 
 test('an event that leads to what cannot be stored changes nothing, and the machine continues', async () => {
