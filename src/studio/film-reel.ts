@@ -141,14 +141,9 @@ const toMove = ([x, y]: Point): string =>
 type Way = Pick<Shown['row'], 'to' | 'taken'>
 
 /**
- * The parts of a chart that light up during the film, and the token. `svg` is the overview or the visited chart. With
- * `hasTrail`, visited parts stay lit.
+ * The parts of a chart that light up during the film, and the token. Visited parts stay lit.
  */
-export function lightChart(
-  reel: FilmReel,
-  svg: string,
-  { transitions, hasTrail }: { transitions: readonly ChartTransition[]; hasTrail: boolean },
-): string[] {
+export function lightChart(reel: FilmReel, svg: string, transitions: readonly ChartTransition[]): string[] {
   const { scenes } = reel
   const { boxes, lines, words } = readChart(svg)
   const known = new Map(transitions.map((one) => [one.id, one]))
@@ -156,7 +151,7 @@ export function lightChart(
     isOn(row) || (passed !== undefined && isOn(passed))
   const trail = (content: string, isOn: (way: Way) => boolean, late = false): string[] => {
     const place = scenes.findIndex((scene) => passes(scene, isOn))
-    return place === -1 || !hasTrail ? [] : [reel.showFrom(place, content, late)]
+    return place === -1 ? [] : [reel.showFrom(place, content, late)]
   }
   const showWhere = (isOn: (scene: Shown) => boolean, content: string, late = false): string[] => {
     const places = scenes.flatMap((scene, place) => (isOn(scene) ? [place] : []))

@@ -64,7 +64,7 @@ export function drawFilm(data: ExportedSession): string {
       true,
     ),
     drawChartArea(height, card, rule),
-    chart.wrap(chart.inner + lightChart(reel, picture, { transitions, hasTrail: true }).join('')),
+    chart.wrap(chart.inner + lightChart(reel, picture, transitions).join('')),
     reel.showFrom(
       scenes.length - 1,
       [...verdict.drawAt(saidTop), ...drawNumbers(view, numbersTop)].join(''),
