@@ -95,6 +95,22 @@ export function createServerSource(): Source {
   }
 }
 
+/** An empty list. */
+export const noSessions: SessionsView = {
+  store: 'sessions',
+  readOnly: null,
+  sessions: [],
+  total: 0,
+  counts: {},
+  known: 0,
+  unread: 0,
+  isWhole: true,
+  facets: {},
+  days: [],
+  budgets: [],
+  views: [],
+}
+
 export function createFileSource(island: { textContent: string | null } | null): Source | null {
   if (!island) return null
   const { chart, visits, session, moments } = JSON.parse(island.textContent ?? '') as ExportedSession
@@ -104,18 +120,12 @@ export function createFileSource(island: { textContent: string | null } | null):
     chart: () => Promise.resolve(chart),
     sessions: () =>
       Promise.resolve({
+        ...noSessions,
         store: 'this file',
         readOnly: 'This file is read-only.',
         sessions: [session.session],
         total: 1,
-        counts: {},
         known: 1,
-        unread: 0,
-        isWhole: true,
-        facets: {},
-        days: [],
-        budgets: [],
-        views: [],
       }),
     visits: () => Promise.resolve(visits),
     end: (id) => (id === session.session.id ? Promise.resolve({ view: session, moment: null }) : refuse()),

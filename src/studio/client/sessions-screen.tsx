@@ -2,7 +2,7 @@ import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import { formatCount } from '../../core/format/format-words.js'
 import type { LiveMessage, SessionRow, SessionsView } from '../protocol.js'
 import { findTerm, longestQuery, replaceTerm, sessionStandings } from '../session-query.js'
-import { type Source, SourceError } from './data-source.js'
+import { noSessions, type Source, SourceError } from './data-source.js'
 import { Loading, Trouble } from './loading.js'
 import { useWrittenAddress } from './page.js'
 import { useKeys } from './run-hooks.js'
@@ -56,6 +56,7 @@ export function SessionsScreen({ source, query, onProblem }: ScreenProps & { que
   const isBadQuery = error instanceof SourceError && error.code === 'invalid_option'
   if (error !== null && !isBadQuery && !found) return <Trouble error={error} onRetry={reload} />
   if (!found && !isBadQuery) return <Loading what="Loading the sessions" />
+  // The first search is invalid.
   const view = found ?? noSessions
   const { sessions, total, store, readOnly } = view
   const toggle = (id: string): void =>
@@ -153,22 +154,6 @@ function groupRows(
   return sessionStandings
     .map((standing) => ({ standing, rows: sessions.filter((row) => row.standing === standing) }))
     .filter(({ rows }) => rows.length > 0)
-}
-
-/** Shown while the first search is invalid. */
-const noSessions: SessionsView = {
-  store: 'sessions',
-  readOnly: null,
-  sessions: [],
-  total: 0,
-  counts: {},
-  known: 0,
-  unread: 0,
-  isWhole: true,
-  facets: {},
-  days: [],
-  budgets: [],
-  views: [],
 }
 
 function describeCount({ total, known, unread, isWhole }: SessionsView, q: string): string {
