@@ -259,9 +259,10 @@ export class SessionActions {
   async forkSession(id: string, { at, edit, run, askFirst, decision }: ForkRequest): Promise<Done> {
     const agent = this.#getAgent()
     await this.#checkOwnStore(id)
-    if (run) await this.#checkRun(id, at)
-    if (decision) await this.#checkDecision(id, at, decision, run)
-    const changed = edit && (await this.#createEdit(id, at, edit))
+    const standing = (await this.#library.readFold(id)).findStep(at)?.after.standing
+    if (run) this.#checkRun(id, at, standing)
+    if (decision) await this.#checkDecision(id, standing, decision, run)
+    const changed = edit && this.#createEdit(standing, edit)
     const sessionId = await agent.fork(id, at, {
       ...(changed && { edit: changed }),
       ...(askFirst && { askFirst }),
@@ -276,13 +277,13 @@ export class SessionActions {
   /** Rejects an invalid decision before the fork is created. */
   async #checkDecision(
     id: string,
-    at: number,
+    standing: FoldedSession | undefined,
     decision: NonNullable<ForkRequest['decision']>,
     run = false,
   ): Promise<void> {
     if (!run)
       throw new UsageError('invalid_input', 'A decision needs a run. Set run in the fork request.', 'run')
-    const context = (await this.#library.readFold(id)).findStep(at)?.after.standing.run?.context
+    const context = standing?.run?.context
     const { fingerprint } = getAwaitedCall(context, decision.call, 'approval')
     if (decision.type === 'approve')
       await this.#checkEdit(id, context, { ...decision, callId: decision.call, fingerprint })
@@ -303,19 +304,17 @@ export class SessionActions {
   }
 
   /** Rejects a fork that cannot run before it is created. */
-  async #checkRun(id: string, at: number): Promise<void> {
-    const { run, definition } = (await this.#library.readFold(id)).findStep(at)?.after.standing ?? {}
-    if (run === undefined) return
-    if (!acceptsDefinition(this.#label, definition ?? null))
-      throw strandedError(id, definition ?? null, [this.#label])
+  #checkRun(id: string, at: number, standing: FoldedSession | undefined): void {
+    if (!standing) return
+    const { run, definition } = standing
+    if (!acceptsDefinition(this.#label, definition)) throw strandedError(id, definition, [this.#label])
     if (run?.status === 'active') return
     const text = `No run is active at record ${at}, so a fork from there has no run to resume. Fork without run, or from an earlier record.`
     throw new UsageError('nothing_to_resume', text, id)
   }
 
   /** Replaces the text of a message and keeps its other parts, such as pictures. */
-  async #createEdit(id: string, at: number, edit: ForkEdit): Promise<Edit> {
-    const { standing } = (await this.#library.readFold(id)).findStep(at)?.after ?? {}
+  #createEdit(standing: FoldedSession | undefined, edit: ForkEdit): Edit {
     const messages = standing?.run?.context.messages ?? standing?.state.messages ?? []
     if ('instructions' in edit) {
       const effective = standing && findEffectiveInstructions(standing, this.findInstructions(standing))
