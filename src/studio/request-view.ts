@@ -34,8 +34,9 @@ export function createRequestView(
   const context = step?.before.standing.run?.context
   if (!step || !context || step.entry.type !== 'event' || !endsRequest(step.entry.event)) return null
   const { event } = step.entry
-  const rebuilt = rebuildRequest(maskContext(context), event, parts)
-  const messages = rebuilt?.request.messages ?? maskContext(context).messages
+  const masked = maskContext(context)
+  const rebuilt = rebuildRequest(masked, event, parts)
+  const messages = rebuilt?.request.messages ?? masked.messages
   const known = all ? new Set() : listEarlierMessages(fold, seq, parts)
   const own = findEffectiveInstructions(step.before.standing, undefined)?.text
   const instructions = rebuilt ? rebuilt.request.instructions : own
