@@ -192,10 +192,6 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
     () => listRunSteps({ rows, bars: view.bars }, now).slice(isPart ? 1 : 0),
     [rows, view.bars, isPart, now],
   )
-  const stepMarks = useMemo(
-    () => new Map(steps.map((step) => [step, findMark(step, rows, session.marks)])),
-    [steps, session.marks],
-  )
   const goStep = (by: 1 | -1): void => {
     const found = findSteps(steps, stepWords)
     const next = by > 0 ? found.find((step) => step.from > place) : found.findLast((step) => step.to < place)
@@ -309,7 +305,8 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
       {verdict}
       <StepsPane
         steps={steps}
-        marks={stepMarks}
+        rows={rows}
+        marks={session.marks}
         words={stepWords}
         place={place}
         parent={view.parent}
@@ -381,7 +378,7 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
               place={place}
               bars={view.bars}
               elapsedMs={measureElapsed(rows, place)}
-              request={findRequest(rows, steps, place)}
+              request={findRequest(rows, step, place)}
               loadRequest={(seq, all) => source.request(id, seq, all)}
             />
           )}
@@ -453,8 +450,7 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
 }
 
 /** The record that ends the request of the step, at or before this record if there are several. 0 without one. */
-function findRequest(rows: readonly RecordRow[], steps: readonly RunStep[], place: number): number {
-  const step = steps.findLast(({ from }) => from <= place)
+function findRequest(rows: readonly RecordRow[], step: RunStep | undefined, place: number): number {
   if (!step) return 0
   const ends = rows.slice(step.from, step.to + 1).filter(isRequestEnd)
   const seq = rows[place]?.seq ?? 0

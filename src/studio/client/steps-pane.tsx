@@ -20,7 +20,8 @@ const linesAround = 12
 
 interface StepsProps {
   steps: readonly RunStep[]
-  marks: ReadonlyMap<RunStep, SessionRow['marks'][number] | undefined>
+  rows: readonly RecordRow[]
+  marks: SessionRow['marks']
   words: string
   place: number
   parent: string | null
@@ -30,7 +31,7 @@ interface StepsProps {
 }
 
 /** The steps of a session, one per line. */
-export function StepsPane({ steps, marks, words, place, parent, load, onWords, onPlace }: StepsProps) {
+export function StepsPane({ steps, rows, marks, words, place, parent, load, onWords, onPlace }: StepsProps) {
   const [opened, setOpened] = useState<ReadonlySet<string>>(new Set())
   const [shownChildren, setShownChildren] = useState<ReadonlyMap<string, SessionView | null>>(new Map())
   const found = useMemo(() => findSteps(steps, words), [steps, words])
@@ -121,7 +122,7 @@ export function StepsPane({ steps, marks, words, place, parent, load, onWords, o
               {line.kind === 'steps' ? (
                 <Line
                   line={line.line}
-                  mark={marks.get(line.line.steps[0])}
+                  mark={findMark(line.line.steps[0], rows, marks)}
                   isCurrent={from + index === current}
                   longest={longest}
                   onPlace={onPlace}
