@@ -1,6 +1,6 @@
 import { expectArgument, limitTotal, objectRule } from '../core/base/values.js'
 import { type Clock, systemClock, toWholeClock } from '../core/base/clock.js'
-import { createId } from '../core/base/platform.js'
+import { createId, loadOnce } from '../core/base/platform.js'
 import { ConfigError, describeError } from '../core/base/errors.js'
 import { limitTime } from '../core/base/abort.js'
 import {
@@ -297,14 +297,7 @@ function createOpener(store: unknown): () => Promise<BudgetStore> {
       'store',
     )
   }
-  let opening: Promise<BudgetStore> | undefined
-  return () => {
-    opening ??= (async () => openBudgets())().catch((error: unknown) => {
-      opening = undefined
-      throw error
-    })
-    return opening
-  }
+  return loadOnce(async () => openBudgets())
 }
 
 function conflictError(id: string, here: BudgetTerms, stored: string): BudgetError {

@@ -106,7 +106,7 @@ export function warnProcess(sentence: string, code?: string): void {
   else console.warn(sentence)
 }
 
-/** Loads code once, on first use. A failed load is retried on the next use. */
+/** Loads code or a value once, on first use. A failed load is retried on the next use. */
 export function loadOnce<Module>(load: () => Promise<Module>): () => Promise<Module> {
   let loading: Promise<Module> | undefined
   return () => {

@@ -2,7 +2,7 @@ import { expectArgument, objectRule } from '../../core/base/values.js'
 import type pg from 'pg'
 import { systemClock } from '../../core/base/clock.js'
 import { ConfigError } from '../../core/base/errors.js'
-import { loadPeer, createId } from '../../core/base/platform.js'
+import { loadOnce, loadPeer, createId } from '../../core/base/platform.js'
 import { releaseLater } from '../../core/sessions/log/release-lease.js'
 import {
   describeHolder,
@@ -22,7 +22,6 @@ import {
 } from '../../core/sessions/store/store-error.js'
 import type { SessionStore } from '../../core/sessions/store/store.js'
 import { offerDigests } from '../../core/sessions/store/log-digests.js'
-import type { BudgetStore } from '../../core/budgets/budget-store.js'
 import {
   type AcquiredRow,
   AppendGroups,
@@ -80,7 +79,6 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
   const sql = createStatements(schema)
   let opened: Promise<pg.Pool> | null = null
   let isClosed = false
-  let budgets: Promise<BudgetStore> | undefined
 
   const open = async (): Promise<pg.Pool> => {
     const pool = 'pool' in options ? options.pool : await makePool(options.connectionString)
@@ -252,13 +250,7 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
       return (await query<{ id: string }>(sql.setMark, values)).length > 0
     },
 
-    openBudgets() {
-      budgets ??= openPostgresBudgets(query, schema, time).catch((error: unknown) => {
-        budgets = undefined
-        throw error
-      })
-      return budgets
-    },
+    openBudgets: loadOnce(() => openPostgresBudgets(query, schema, time)),
 
     async close() {
       isClosed = true

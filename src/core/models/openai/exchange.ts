@@ -9,11 +9,11 @@ import {
 import type { RequestBody } from './encode-body.js'
 import type { ModelResponse } from '../../../../machines/agent/model-response.js'
 import { describeError } from '../../base/errors.js'
+import { loadOnce } from '../../base/platform.js'
 import { findSchemaFamily, fitTools } from '../fit-tools.js'
 import { toModelFailure } from '../to-model-failure.js'
 import {
   loadClient,
-  type OwnClient,
   refuseMissingCredentials,
   createPlainClient,
   isPlainClientEnough,
@@ -58,17 +58,8 @@ export function createExchange(options: OpenAIOptions, wire: ApiWire, provider: 
   const noted =
     typeof apiKey === 'function' ? { ...options, apiKey: () => secrets.noteWhenReady(apiKey()) } : options
 
-  let loading: Promise<OwnClient> | undefined
-  async function load(): Promise<OwnClient> {
-    loading ??= loadClient(noted, path)
-    try {
-      return await loading
-    } catch (error) {
-      // The key may be set before the next request.
-      loading = undefined
-      throw error
-    }
-  }
+  /** After a failure the key may be set before the next request. */
+  const load = loadOnce(() => loadClient(noted, path))
 
   async function askByFetch(
     client: OpenAIClient,

@@ -1,4 +1,5 @@
 import { parseJsonOr } from '../../base/json.js'
+import { loadOnce } from '../../base/platform.js'
 import {
   getBaseURL,
   getEnvironmentVariable,
@@ -54,7 +55,6 @@ function isPlainRecord(input: unknown, fits: (value: unknown) => boolean): boole
 /** Uses the URL and headers of the `openai` client, except for headers that describe the client and its platform. */
 export function createPlainClient(options: OpenAIOptions, path: string): RequestClient {
   const { apiKey } = options
-  let stored: Promise<OutgoingRequest> | undefined
   let key: string | null =
     typeof apiKey === 'function'
       ? null
@@ -69,14 +69,7 @@ export function createPlainClient(options: OpenAIOptions, path: string): Request
     get apiKey() {
       return key
     },
-    getOutgoing: () => {
-      if (typeof apiKey === 'function') return build()
-      stored ??= build().catch((error: unknown) => {
-        stored = undefined
-        throw error
-      })
-      return stored
-    },
+    getOutgoing: typeof apiKey === 'function' ? build : loadOnce(build),
     statusError: createStatusError,
   }
 }
@@ -167,19 +160,14 @@ export async function loadClient(options: OpenAIOptions, path: string): Promise<
 
   // The User-Agent contains the class name.
   class OpenAI extends Client implements OwnClient {
-    #stored: Promise<OutgoingRequest> | undefined
+    readonly #getStored = loadOnce(() => this.#build())
 
     get logsRequests(): boolean {
       return this.logLevel === 'info' || this.logLevel === 'debug'
     }
 
     getOutgoing(): Promise<OutgoingRequest> {
-      if (typeof options.apiKey === 'function') return this.#build()
-      this.#stored ??= this.#build().catch((error: unknown) => {
-        this.#stored = undefined
-        throw error
-      })
-      return this.#stored
+      return typeof options.apiKey === 'function' ? this.#build() : this.#getStored()
     }
 
     async #build(): Promise<OutgoingRequest> {
