@@ -7,6 +7,7 @@ import {
   createRecord,
   createRecords,
   expectRefusal,
+  listIds,
   strangeIds,
   createSummary,
 } from './store-scene.js'
@@ -199,7 +200,6 @@ function getTimers({ timers }: SessionStore): SessionTimers {
 }
 
 const createTimer = (id: string, at: number, data = '{}'): StoredTimer => ({ id, at, data })
-const listIds = (timers: readonly StoredTimer[]): string[] => timers.map(({ id }) => id)
 
 export const timerChecks: readonly StoreCheckSpec[] = [
   {

@@ -7,13 +7,12 @@ import {
   createRecord,
   createRecords,
   expectRefusal,
+  listIds,
   strangeIds,
   createSummary,
 } from './store-scene.js'
 import type { ListOptions } from '../../core/sessions/store/list-options.js'
 import type { SessionTags } from '../../core/sessions/store/session-tags.js'
-
-const listIds = (list: readonly { id: string }[]): string[] => list.map(({ id }) => id)
 
 /** Expects the owner to contain this text, or to be null. */
 function expectHolder(what: string, listed: ListedSession | null | undefined, holder: string | null): void {
@@ -336,8 +335,6 @@ export const listChecks: readonly StoreCheckSpec[] = [
   },
 ]
 
-const listOwnIds = (list: readonly { id: string }[]): string[] => list.map(({ id }) => id)
-
 /** Texts that queries, patterns and objects could misinterpret. */
 const oddTexts = [
   "o'hara; DROP TABLE sessions --",
@@ -437,7 +434,7 @@ export const ownerChecks: readonly StoreCheckSpec[] = [
         })
       for (const [n, text] of oddTexts.entries()) {
         for (const tags of [{ is: text }, Object.fromEntries([[text, 'x']])]) {
-          expectSame(`the list by ${formatValue(tags)}`, listOwnIds(await store.list({ tags })), [`s${n}`])
+          expectSame(`the list by ${formatValue(tags)}`, listIds(await store.list({ tags })), [`s${n}`])
         }
         const tags = (await store.get(`s${n}`))?.summary?.tags ?? {}
         expectSame(
@@ -449,13 +446,13 @@ export const ownerChecks: readonly StoreCheckSpec[] = [
       const lease = await store.acquire('s0', leaseRequest)
       await store.append(lease, [createRecord(2)], { ...createSummary('s0'), tags: { is: 'new' } })
       await store.append(lease, [createRecord(3)])
-      const listNew = async () => listOwnIds(await store.list({ tags: { is: 'new' } }))
+      const listNew = async () => listIds(await store.list({ tags: { is: 'new' } }))
       expectSame('the list by a new tag while its session is leased', await listNew(), ['s0'])
       await store.release(lease)
       expectSame('the list by a new tag', await listNew(), ['s0'])
       const [first = ''] = oddTexts
-      expectSame('the list by a former value', listOwnIds(await store.list({ tags: { is: first } })), [])
-      expectSame('the list by a former tag', listOwnIds(await store.list({ tags: { [first]: 'x' } })), [])
+      expectSame('the list by a former value', listIds(await store.list({ tags: { is: first } })), [])
+      expectSame('the list by a former tag', listIds(await store.list({ tags: { [first]: 'x' } })), [])
       await store.delete('s0')
       expectSame('the list by a tag of a deleted session', await listNew(), [])
       await write(store, 's0', {})
@@ -513,7 +510,7 @@ async function expectList(
   wanted: readonly ListedSession[],
 ): Promise<void> {
   const asks = formatValue(options)
-  expectSame(`the list of ${asks}`, listOwnIds(await store.list(options)), listOwnIds(wanted))
+  expectSame(`the list of ${asks}`, listIds(await store.list(options)), listIds(wanted))
   const pages: ListedSession[] = []
   while (pages.length <= wanted.length) {
     const page = await store.list({ ...options, limit: 3, after: pages.at(-1) })

@@ -52,6 +52,8 @@ export const createSummary = (title: string): SessionSummary => ({
   cost: null,
 })
 
+export const listIds = (list: readonly { id: string }[]): string[] => list.map(({ id }) => id)
+
 export const leaseRequest = { holder: 'run 1', ttlMs: 60_000 }
 
 /** Ids that no session has and that must not break a query. */
