@@ -1,11 +1,12 @@
 import { limitTime } from '../core/base/abort.js'
 import { describeError, StatewrightError } from '../core/base/errors.js'
+import { toCanonicalJson } from './canonical-json.js'
 
 export class CheckFailure extends Error {}
 
 /** Compares values as JSON, ignoring key order. @throws CheckFailure */
 export function expectSame(what: string, found: unknown, wanted: unknown): void {
-  if (toOrderedJson(found) !== toOrderedJson(wanted))
+  if (toCanonicalJson(found) !== toCanonicalJson(wanted))
     throw new CheckFailure(`${what} should be ${formatValue(wanted)}, but is ${formatValue(found)}`)
 }
 
@@ -37,14 +38,6 @@ export function checkSkippedNames(names: readonly string[], checks: readonly { n
   if (unknown === undefined) return
   const known = checks.map(({ name }) => name).join(', ')
   throw new StatewrightError('bad_option', `skip: unknown check '${unknown}'. Available: ${known}.`, 'skip')
-}
-
-function toOrderedJson(value: unknown): string | undefined {
-  return JSON.stringify(value, (_key, part: unknown) =>
-    typeof part === 'object' && part !== null && !Array.isArray(part)
-      ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : part,
-  )
 }
 
 /** Random choices, reproducible by seed. */

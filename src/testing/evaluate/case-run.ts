@@ -29,7 +29,7 @@ import { needsPerson } from '../../core/tools/prepare-calls.js'
 import { ToolError } from '../../core/tools/tool-error.js'
 import { ToolContent } from '../../core/tools/tool-content.js'
 import type { Tool, ToolExecution } from '../../core/tools/tool.js'
-import { toCanonicalJson } from '../play/record-session.js'
+import { toCanonicalJson } from '../canonical-json.js'
 
 interface PlayedSession {
   /** Aborts at a call that cannot be played. */

@@ -1,5 +1,6 @@
 import type { DifferenceKind, SessionDifference, RecordedAgent, RecordedTool } from './recording.js'
-import { type CompleteRecordedAgent, toCanonicalJson, listLeafChanges } from './record-session.js'
+import { toCanonicalJson } from '../canonical-json.js'
+import { type CompleteRecordedAgent, listLeafChanges } from './record-session.js'
 import { truncate } from '../../../guards/lib/cut.js'
 import type { CallNeeds } from '../../../machines/agent/model-response.js'
 import { describeEventType } from '../../core/chart/state-labels.js'

@@ -1,4 +1,5 @@
 import { isObject } from '../../core/base/values.js'
+import { toCanonicalJson } from '../canonical-json.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { Agent } from '../../core/agent/agent-options.js'
 import { internalsByAgent } from '../../core/agent/agent-internals.js'
@@ -251,14 +252,6 @@ function mergeChanges<Value extends object>(run: Value, then: Value, now: Value)
     else result[key] = toCanonicalJson(b) === toCanonicalJson(c) ? a : c
   }
   return result
-}
-
-export function toCanonicalJson(value: unknown): string {
-  return JSON.stringify(value, (_key, inner: unknown) =>
-    isObject(inner)
-      ? Object.fromEntries(Object.entries(inner).toSorted(([a], [b]) => (a < b ? -1 : 1)))
-      : inner,
-  )
 }
 
 const known = new WeakMap<Message, string>()

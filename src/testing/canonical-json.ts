@@ -1,0 +1,10 @@
+import { isObject } from '../core/base/values.js'
+
+/** JSON with the keys of each object in order. */
+export function toCanonicalJson(value: unknown): string {
+  return JSON.stringify(value, (_key, inner: unknown) =>
+    isObject(inner)
+      ? Object.fromEntries(Object.entries(inner).toSorted(([a], [b]) => (a < b ? -1 : 1)))
+      : inner,
+  )
+}
