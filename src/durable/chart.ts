@@ -269,7 +269,7 @@ function sortActions(
   let delays = [...state.delays]
   const addDelay = (event: AnyEventObject, delay: number, id: string | undefined): void => {
     const added: StoredDelay = {
-      id: id ?? `delay.${delays.length}.${now}`,
+      id: id ?? createDelayId(delays, now),
       event: copyJson(event, 'event'),
       at: Math.min(now + Math.max(0, Math.round(delay)), 8.64e15),
     }
@@ -298,6 +298,13 @@ function sortActions(
     } else if (!type.startsWith('xstate.') && exec) effects.push(() => exec(info, params))
   }
   return { effects, sent, delays, queue }
+}
+
+/** Delays may have been removed, so their count alone may name another one. */
+function createDelayId(delays: readonly StoredDelay[], now: number): string {
+  let n = delays.length
+  while (delays.some(({ id }) => id === `delay.${n}.${now}`)) n += 1
+  return `delay.${n}.${now}`
 }
 
 /**

@@ -1,4 +1,4 @@
-import { assign, createMachine, fromCallback, fromPromise, setup } from 'xstate'
+import { assign, cancel, createMachine, fromCallback, fromPromise, raise, setup } from 'xstate'
 import { createAgent, defineAgents, memoryStore, runSession } from '../../src/index.js'
 import { createWaker } from '../../src/fleet/index.js'
 import { createOneCallModel } from '../support/manual-model.js'
@@ -178,6 +178,27 @@ test('a chart waits and tries again, and gives up', async () => {
   expect(await until(claims.settled('c'))).toMatchObject({ value: 'failed', status: 'done' })
   expect(tries).toBe(3)
   await until(worker.drain())
+})
+
+test('delayed events without an id do not replace each other', async () => {
+  const { hosts, shared, until } = setUp()
+  const { store, clock } = hosts.start(shared)
+  const machine = setup({ types: { context: {} as { seen: string[] } } }).createMachine({
+    id: 'bell',
+    context: { seen: [] },
+    entry: [
+      raise({ type: 'X' }, { id: 'x', delay: 1000 }),
+      raise({ type: 'A' }, { delay: 2000 }),
+      raise({ type: 'B' }, { delay: 3000 }),
+      cancel('x'),
+      raise({ type: 'C' }, { delay: 4000 }),
+    ],
+    on: { '*': { actions: assign({ seen: ({ context, event }) => [...context.seen, event.type] }) } },
+  })
+  const bells = durable(machine, { store: store as never, clock })
+  await until(bells.start('b'))
+  await hosts.pass(5000)
+  expect((await until(bells.settled('b'))).context.seen).toEqual(['A', 'B', 'C'])
 })
 
 test('a drain leaves unread events to another process', async () => {
