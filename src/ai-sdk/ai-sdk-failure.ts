@@ -1,6 +1,6 @@
 import type { ModelFailure } from '../../machines/agent/model-response.js'
 import { systemClock } from '../core/base/clock.js'
-import { readProperty, parseJsonOr } from '../core/base/json.js'
+import { parseJsonOr, readProperty, readText } from '../core/base/json.js'
 import { findRefusedContent } from '../core/models/error-body.js'
 import { toBodyFailure, getFatalAdvice, toModelFailure } from '../core/models/to-model-failure.js'
 import { ModelError } from '../core/models/provider.js'
@@ -113,11 +113,6 @@ export function unsupportedContent(message: string): ModelFailure {
 
 function createFailure(kind: ModelFailure['kind'], code: string, message: string): ModelFailure {
   return { kind, code, message, status: null, retryAfterMs: null, partialText: '', usage: null }
-}
-
-function readText(value: unknown, key: string): string {
-  const text = readProperty(value, key)
-  return typeof text === 'string' ? text : ''
 }
 
 export function unsupportedPauseError(): ModelError {

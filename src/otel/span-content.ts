@@ -3,7 +3,7 @@ import type { ContentPart, MediaPart, Message } from '../../machines/agent/messa
 import type { ModelStepResponse, StepCompleted } from '../../machines/agent/announcements.js'
 import type { ModelRequest } from '../core/models/provider.js'
 import { type Span, SpanStatusCode } from '@opentelemetry/api'
-import { readProperty } from '../core/base/json.js'
+import { readText } from '../core/base/json.js'
 
 // Formats prompts and answers for spans. `RequestSpans` decides whether spans contain them (`captureContent`).
 
@@ -165,9 +165,4 @@ export function recordFailure(span: Span, error: StepCompleted['error'], hasWord
     'exception.stacktrace': hasWords ? limitContent(stack) : frames.join('\n'),
     ...(description !== '' && { 'exception.message': description }),
   })
-}
-
-function readText(value: unknown, key: string): string {
-  const text = readProperty(value, key)
-  return typeof text === 'string' ? text : ''
 }

@@ -137,6 +137,12 @@ export function readProperty(value: unknown, key: PropertyKey): unknown {
   }
 }
 
+/** Reads a text property of any value; empty without one. Never throws. */
+export function readText(value: unknown, key: string): string {
+  const text = readProperty(value, key)
+  return typeof text === 'string' ? text : ''
+}
+
 /** Parses JSON. Returns `fallback` for invalid JSON. */
 export function parseJsonOr(text: string, fallback: unknown): unknown {
   try {

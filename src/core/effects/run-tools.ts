@@ -1,7 +1,7 @@
 import { getCallStepId, type StepWork } from '../live/open-steps.js'
 import { loadOnce } from '../base/platform.js'
 import { haltsBatch } from '../../../machines/agent/sub-agent-questions.js'
-import { isInDoubt } from '../../../machines/agent/call-state.js'
+import { isInDoubt, isUnderWay } from '../../../machines/agent/call-state.js'
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { SkillChange } from '../../../machines/agent/skills.js'
 import type { Json } from '../../../machines/agent/json.js'
@@ -51,7 +51,7 @@ class ToolBatch implements RunBatchOptions {
     this.#parts = parts
     this.#scope = scope
     const { calls } = scope.context
-    this.#calls = calls.every(isStarted) ? calls : calls.filter(isStarted)
+    this.#calls = calls.every(isUnderWay) ? calls : calls.filter(isUnderWay)
   }
 
   async start(): Promise<void> {
@@ -252,10 +252,6 @@ function withoutUnseen(result: ToolResult): ToolResult {
   delete result.publicMessage
   delete result.appData
   return result
-}
-
-function isStarted({ started, result }: BatchCall): boolean {
-  return started === true && result === undefined
 }
 
 const createLoadFailure = (what: string, error: unknown): ToolResult => ({

@@ -8,7 +8,7 @@ import {
 import { readWaitMs, asObject } from '../base/values.js'
 import { listCauses } from '../base/errors.js'
 import { stripControls } from '../base/text.js'
-import { readProperty } from '../base/json.js'
+import { readProperty, readText } from '../base/json.js'
 import { systemClock } from '../base/clock.js'
 import { normalizeFailure, toSingleLine } from './normalize-response.js'
 import { type ErrorBody, isMarkup, readErrorBody, readWord, findRefusedContent } from './error-body.js'
@@ -243,11 +243,6 @@ function formatSentence(what: string, why: string, advice = ''): string {
         ? `${what}: ${why.trimEnd()}`
         : `${what}: ${why.trimEnd()}.`
   return advice === '' ? toEvidence(sentence) : `${toEvidence(sentence)} ${advice}`
-}
-
-function readText(value: unknown, key: string): string {
-  const text = readProperty(value, key)
-  return typeof text === 'string' ? text : ''
 }
 
 function readStatusNumber(value: unknown, key: string): number | null {
