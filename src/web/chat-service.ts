@@ -395,8 +395,8 @@ export class ChatService {
       : createFinishedSubscription(toTurn(context))
   }
 
-  async #answerCalls(sessionId: string, given: PageAnswers, caller: Caller): Promise<Subscription> {
-    const answers = { ...given, answers: given.answers.map((answer) => ({ ...answer, by: caller.by })) }
+  async #answerCalls(sessionId: string, page: PageAnswers, caller: Caller): Promise<Subscription> {
+    const answers = { ...page, answers: page.answers.map((answer) => ({ ...answer, by: caller.by })) }
     const live = this.#runs.get(sessionId)
     if (live) {
       applyAnswers(live.run, checkAnswers(findContext(live.run), answers))

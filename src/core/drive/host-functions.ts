@@ -78,7 +78,7 @@ export async function sendToSession(
   store: SessionStore,
   session: string,
   message: SessionMessage,
-  telling: SendOptions,
+  options: SendOptions,
 ): Promise<Receipt> {
   const listed = await store.get(session)
   const acceptor = agents.findAgentFor(listed && getListedDefinition(listed))
@@ -88,5 +88,5 @@ export async function sendToSession(
     clock: internals?.parts.clock ?? systemClock,
     ...(internals && { tools: internals.tools }),
   }
-  return sendToStoredSession(parts, session, message, telling)
+  return sendToStoredSession(parts, session, message, options)
 }

@@ -57,10 +57,10 @@ export class ChildRun {
 
   /** Calls back if its end could not be written. */
   onUnsaved(listener: () => void): void {
-    const tell = ({ error }: RunResult): void => {
+    const notify = ({ error }: RunResult): void => {
       if (error?.recoverable === true) listener()
     }
-    this.#run?.result.then(tell, () => undefined)
+    this.#run?.result.then(notify, () => undefined)
   }
 
   /** Observes each state immediately, even before it is durable. */

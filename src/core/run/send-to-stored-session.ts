@@ -126,7 +126,7 @@ export async function sendToStoredSession(
   parts: SendParts,
   sessionId: string,
   sessionMessage: SessionMessage,
-  telling: SendOptions = {},
+  options: SendOptions = {},
 ): Promise<Receipt> {
   const { store } = parts
   const message = checkMessage(sessionMessage)
@@ -141,12 +141,12 @@ export async function sendToStoredSession(
     )
   }
   return sendInOrder(store, id, () => {
-    if (message.type !== 'message') return tellNow(parts, inbox, id, message, telling)
-    const { when, messageId: key = telling.key, ...fields } = message
+    if (message.type !== 'message') return sendNow(parts, inbox, id, message, options)
+    const { when, messageId: key = options.key, ...fields } = message
     const named = { ...fields, ...(key !== undefined && { messageId: key }) }
     if (when === 'next') return queueMessage(store, id, named)
     const { text, queued } = readSteeringInput(named)
-    return tellNow(parts, inbox, id, { type: 'steer', text, by: message.by }, { ...telling, key, queued })
+    return sendNow(parts, inbox, id, { type: 'steer', text, by: message.by }, { ...options, key, queued })
   })
 }
 
@@ -173,26 +173,26 @@ export function sendInOrder<Value>(
 
 type EventMessage = Exclude<SessionMessage, { type: 'message' }>
 
-async function tellNow(
+async function sendNow(
   parts: SendParts,
   inbox: SessionInbox,
   id: string,
   message: EventMessage,
-  telling: SendOptions,
+  options: SendOptions,
 ): Promise<Receipt> {
   const { store } = parts
   const listed = await store.get(id)
   if (listed === null) throw unknownSessionError(id)
-  if (isAnswer(message) && !telling.isParent) refuseSubAgentSession(id, listed.summary?.parent)
+  if (isAnswer(message) && !options.isParent) refuseSubAgentSession(id, listed.summary?.parent)
   const isHeld = listed.holder !== null
   const isForAnyWork = message.type === 'cancel' || message.type === 'pause' || message.type === 'steer'
-  const isHeardAtOnce = isHeld && isForAnyWork && telling.at === undefined && telling.key === undefined
-  const fit: FittingEvent | Receipt = isHeardAtOnce
+  const isReadAtOnce = isHeld && isForAnyWork && options.at === undefined && options.key === undefined
+  const fit: FittingEvent | Receipt = isReadAtOnce
     ? { event: toPublicEvent(message), last: null }
-    : await checkTell(parts, { id, message, isHeld, ...telling })
+    : await checkSend(parts, { id, message, isHeld, ...options })
   if ('status' in fit) return fit
-  const event = telling.key === undefined ? fit.event : { ...fit.event, key: telling.key }
-  const text = telling.queued ?? JSON.stringify(copyAsJson(event, message.type))
+  const event = options.key === undefined ? fit.event : { ...fit.event, key: options.key }
+  const text = options.queued ?? JSON.stringify(copyAsJson(event, message.type))
   const { message: number, holder } = await inbox.put(id, text)
   if (holder !== null) {
     notifyHolder(store, id, number)
@@ -207,11 +207,11 @@ async function tellNow(
       ...(version !== undefined && { version }),
     })
   // A user message that no run has read waits for the next turn.
-  if (telling.queued !== undefined) return { message: number, status: 'waiting' }
+  if (options.queued !== undefined) return { message: number, status: 'waiting' }
   try {
     // The lease owner may have released it, or other messages may have arrived.
     if (isHeld || number - 1 !== fit.last)
-      await checkTell(parts, {
+      await checkSend(parts, {
         id,
         message: bindToMessage(message, fit.event),
         isHeld: false,
@@ -244,7 +244,7 @@ interface FittingEvent {
  * The machine event for this message, validated against the run's state after all pending messages. Returns
  * the receipt if it was sent before.
  */
-async function checkTell(
+async function checkSend(
   { store, tools }: SendParts,
   { id, message, isHeld, before, key, at }: SendRequest,
 ): Promise<FittingEvent | Receipt> {

@@ -57,10 +57,9 @@ function getKind({ client, delegate, handoff, skill }: Tool): PolicyCall['tool']
 }
 
 /** A valid decision, as the log stores it. Null for anything else. */
-export function readDecision(given: unknown): Omit<PolicyVerdict, 'policy'> | null {
-  const { decision, rule, reason, approvers, ...others } = isObject(given) ? given : { decision: given }
-  const isText = (value: unknown): value is string | undefined =>
-    value === undefined || typeof value === 'string'
+export function readDecision(value: unknown): Omit<PolicyVerdict, 'policy'> | null {
+  const { decision, rule, reason, approvers, ...others } = isObject(value) ? value : { decision: value }
+  const isText = (text: unknown): text is string | undefined => text === undefined || typeof text === 'string'
   if (decision !== 'allow' && decision !== 'ask' && decision !== 'deny') return null
   if (!isText(rule) || !isText(reason) || Object.keys(others).length > 0) return null
   const terms = approvers === undefined ? undefined : parseApprovers(approvers)
@@ -84,20 +83,20 @@ function askPolicies(
     policies.map(({ id: policy, decide, timeoutMs = 5_000, shadow }) => {
       const abort = new CallAbort()
       const unfollow = onAbort(stopped, () => abort.abort(stopped.reason))
-      const toVerdict = (said: Omit<PolicyVerdict, 'policy'>): PolicyVerdict => {
+      const toVerdict = (decision: Omit<PolicyVerdict, 'policy'>): PolicyVerdict => {
         unfollow()
-        return { policy, ...said, ...(shadow && { shadow }) }
+        return { policy, ...decision, ...(shadow && { shadow }) }
       }
       const fail = (rule: string): PolicyVerdict => toVerdict({ decision: 'deny', rule, failed: true })
       const stop = (): PolicyVerdict => fail('policy_timeout')
       const limit = { what: 'The policy', timeoutMs, clock, abort, timedOut: stop, stopped: stop }
       return runWithTimeout(limit, async () => {
         try {
-          const asked = { ...shared, ...call, arguments: await readArguments() }
-          const said = readDecision(await decide(attachSignal(asked, abort)))
+          const question = { ...shared, ...call, arguments: await readArguments() }
+          const decision = readDecision(await decide(attachSignal(question, abort)))
           // Without a known requester, nobody could approve.
-          const isOpen = !said?.approvers?.notRequester || shared.requester !== undefined
-          return said && isOpen ? toVerdict(said) : fail('policy_invalid')
+          const isOpen = !decision?.approvers?.notRequester || shared.requester !== undefined
+          return decision && isOpen ? toVerdict(decision) : fail('policy_invalid')
         } catch {
           return fail('policy_error')
         }

@@ -82,11 +82,11 @@ export interface PolicyScope {
 }
 
 /** @throws {ConfigError} `invalid_config`, naming the key */
-export function checkPolicies(given: unknown): readonly Policy[] {
-  const policies = given === undefined ? [] : Array.isArray(given) ? (given as unknown[]) : [given]
+export function checkPolicies(option: unknown): readonly Policy[] {
+  const policies = option === undefined ? [] : Array.isArray(option) ? (option as unknown[]) : [option]
   const ids = new Set<unknown>()
   for (const [i, policy] of policies.entries()) {
-    const at = Array.isArray(given) ? `policy[${i}]` : 'policy'
+    const at = Array.isArray(option) ? `policy[${i}]` : 'policy'
     const refuse = (key: string, rule: string): never => {
       throw new ConfigError('invalid_config', `${at}${key && `.${key}`} ${rule}`, `${at}${key && `.${key}`}`)
     }
@@ -108,8 +108,8 @@ export function checkPolicies(given: unknown): readonly Policy[] {
 }
 
 /** Terms that somebody can meet. Null for anything else. */
-export function parseApprovers(given: unknown): Approvers | null {
-  const { ids, roles, count = 1, notRequester = false, ...others } = isObject(given) ? given : { count: null }
+export function parseApprovers(terms: unknown): Approvers | null {
+  const { ids, roles, count = 1, notRequester = false, ...others } = isObject(terms) ? terms : { count: null }
   const isNames = (value: unknown): value is string[] | undefined =>
     value === undefined ||
     (Array.isArray(value) && value.length > 0 && value.every((name) => parsePrincipal(name) !== null))
@@ -126,8 +126,8 @@ export function parseApprovers(given: unknown): Approvers | null {
 }
 
 /** @throws {ConfigError} `invalid_config` */
-export function checkApprovals(given: unknown): readonly Approvers[] {
-  const { approvers, ...others } = isObject(given) ? given : { approvers: null }
+export function checkApprovals(option: unknown): readonly Approvers[] {
+  const { approvers, ...others } = isObject(option) ? option : { approvers: null }
   const terms = parseApprovers(approvers)
   if (terms !== null && Object.keys(others).length === 0) return [terms]
   throw new ConfigError(

@@ -43,7 +43,7 @@ export async function followTask(
   const name = `The MCP server '${server}'`
   const limit = new TaskLimit(following)
   let lastReport = ''
-  const tell = (state: TaskState): void => {
+  const reportState = (state: TaskState): void => {
     limit.note(state)
     const { status, message } = state
     const report = { status, ...(message !== undefined && { message }) }
@@ -55,7 +55,7 @@ export async function followTask(
     if (readProperty(signal.reason, 'name') !== 'LeftError') cancel()
   })
   try {
-    if (first) tell(first)
+    if (first) reportState(first)
     /** Questions that the server may repeat until it has accepted the answers. */
     let answers = call.continuation.inputResponses ?? {}
     const refusal = Object.keys(answers).length > 0 ? await giveAnswers(taskId, following) : undefined
@@ -66,7 +66,7 @@ export async function followTask(
       signal.throwIfAborted()
       const state = readTask(await ask('tasks/get', taskId, following))
       const { status } = state
-      tell(state)
+      reportState(state)
       if (status === 'completed' || status === 'failed') return await readOutcome(name, state, following)
       if (status === 'cancelled') throw new ToolError('failed', `${name} has cancelled the task.`)
       if (status === 'input_required') {

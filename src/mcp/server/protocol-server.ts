@@ -92,7 +92,7 @@ async function callTool(
     return { resultType: 'task', ...toWireTask(task, options) }
   }
   const { signal } = context.mcpReq
-  const stopProgress = tellProgress(desk, id, grant, context)
+  const stopProgress = sendProgress(desk, id, grant, context)
   try {
     return await settleCall(served, server, id, context)
   } finally {
@@ -304,7 +304,7 @@ const taskParams = {
 }
 
 /** Sends progress notifications if the client requests them. Returns the function that stops them. */
-function tellProgress(
+function sendProgress(
   desk: TaskDesk,
   id: string,
   grant: AccessGrant,
@@ -313,7 +313,7 @@ function tellProgress(
   const token = mcpReq['_meta']?.progressToken
   const stop = new AbortController()
   if (token === undefined) return () => undefined
-  const tell = async (): Promise<void> => {
+  const send = async (): Promise<void> => {
     let progress = 0
     for await (const message of desk.follow(id, grant, stop.signal)) {
       progress += 1
@@ -324,7 +324,7 @@ function tellProgress(
     }
   }
   // Progress is optional. The result is sent in any case.
-  tell().catch(() => undefined)
+  send().catch(() => undefined)
   return () => stop.abort()
 }
 

@@ -208,7 +208,7 @@ export class TaskDesk {
   ): Promise<{ faults: Map<string, string>; left: Set<string> }> {
     const faults = new Map<string, string>()
     const left = new Set<string>()
-    let isTold = false
+    let isSent = false
     /* oxlint-disable no-await-in-loop -- in the order of the questions */
     for (const question of questions) {
       if (!question.fitsForm || !Object.hasOwn(responses, question.key)) continue
@@ -217,7 +217,7 @@ export class TaskDesk {
       else if ('fault' in read) faults.set(question.key, read.fault)
       else {
         try {
-          isTold = (await this.#tell(session, { ...read.message, by: grant.by }, question)) || isTold
+          isSent = (await this.#send(session, { ...read.message, by: grant.by }, question)) || isSent
         } catch (error) {
           if (!hasCode(error, 'not_an_approver')) throw error
           faults.set(question.key, describeError(error))
@@ -225,19 +225,19 @@ export class TaskDesk {
       }
     }
     /* oxlint-enable no-await-in-loop */
-    if (isTold) void this.#work(session, grant)
+    if (isSent) void this.#work(session, grant)
     return { faults, left }
   }
 
   async cancel({ session, status }: StandingTask, grant: AccessGrant, why?: string): Promise<void> {
     if (status === 'completed' || status === 'cancelled') return
-    await this.#tell(session, { type: 'cancel', ...(why !== undefined && { why }), by: grant.by })
+    await this.#send(session, { type: 'cancel', ...(why !== undefined && { why }), by: grant.by })
     // No process runs the session, so its inbox must be read here.
     void this.#work(session, grant)
   }
 
   /** False if the answer is too late. */
-  async #tell(session: string, message: SessionMessage, question?: Question): Promise<boolean> {
+  async #send(session: string, message: SessionMessage, question?: Question): Promise<boolean> {
     const { agents, store } = this.#options
     try {
       // A repeated answer counts once.
