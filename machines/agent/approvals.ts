@@ -90,10 +90,10 @@ export function createDenial(call: Decided) {
 }
 
 /** A question, with the people who may answer it and their approvals so far. */
-interface Question {
+export interface Question {
   /** Each must be met. Absent: anyone may approve. */
   approvers?: readonly Approvers[]
-  approvals?: readonly Approval[] | undefined
+  approvals?: readonly Approval[]
 }
 
 /** The terms of a call's question: those of the agent, and of each policy that asks. */
@@ -136,13 +136,19 @@ export function addApproval(
   return isEdit ? [approval] : [...approvals, approval]
 }
 
+/** An answer of a person. New arguments make it an edit. */
+export interface Vote {
+  type: 'APPROVE' | 'REJECT'
+  by?: Principal
+  arguments?: unknown
+}
+
 /** Why an answer does not count, or null. Whoever may approve may reject, and so may a requester. */
 export function findAnswerFault(
-  question: Question,
-  { type, by, isEdit }: { type: 'APPROVE' | 'REJECT'; by: Principal | undefined; isEdit: boolean },
+  { approvers = [], approvals = [] }: Question,
+  { type, by, arguments: edited }: Vote,
   requesters: Requesters,
 ): 'not_an_approver' | 'already_answered' | 'needs_others' | null {
-  const { approvers = [], approvals = [] } = question
   if (approvers.length === 0) return null
   if (type === 'REJECT') {
     const mayReject = (terms: Approvers): boolean =>
@@ -150,7 +156,7 @@ export function findAnswerFault(
     return approvers.some(mayReject) ? null : 'not_an_approver'
   }
   if (!approvers.some((terms) => mayApprove(terms, by, requesters))) return 'not_an_approver'
-  if (isEdit)
+  if (edited !== undefined)
     return isApproved({ approvers, approvals: [{ at: 0, ...(by && { by }) }] }, requesters)
       ? null
       : 'needs_others'

@@ -3,7 +3,7 @@ import { canRetry } from '../../guards/retry.js'
 import { isAtStepCap as atStepCap } from '../../guards/call-caps.js'
 import { findEndingCall, findResumedTools, isInDoubt, isUnderWay } from './call-state.js'
 import { findBudgetWait, findLaterResume } from './actions/sleep.js'
-import { isApproved } from './approvals.js'
+import { isApproved, type Question } from './approvals.js'
 import type { AgentContext } from './context.js'
 import { type AskedCall, findAskedCall, findVoteFault, getQuestionTerms, withApproval } from './votes.js'
 import {
@@ -312,14 +312,14 @@ export const isLastOutput = (scope: ConditionScope): boolean =>
   awaitsOutput(scope) && countMissingAnswers(scope, 'client') === 1
 
 /** The terms of the question that an answer may decide. */
-function findAwaitedVote(scope: ConditionScope): ReturnType<typeof getQuestionTerms> | undefined {
+function findAwaitedVote(scope: ConditionScope): Question | undefined {
   const { context, event } = scope
   const asked = findAwaitedCall(scope, 'approval')
   const terms = asked && getQuestionTerms(context, asked)
   return terms && findVoteFault(terms, event, context) === null ? terms : undefined
 }
 
-function decides({ context, event }: ConditionScope, terms: ReturnType<typeof getQuestionTerms>): boolean {
+function decides({ context, event }: ConditionScope, terms: Question): boolean {
   return event.type !== 'APPROVE' || isApproved(withApproval(terms, event), context.requesters)
 }
 

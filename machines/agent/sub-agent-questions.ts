@@ -63,28 +63,20 @@ export function withAnswer(
 ): BatchCall[] | undefined {
   const found = findQuestion(calls, callId)
   if (found === undefined) return undefined
-  return calls.map((call) => {
-    if (call !== found.call) return call
-    const questions = (call.questions ?? []).map((one) => (one === found.question ? { ...one, answer } : one))
-    const isAnswered = questions.every((one) => one.answer !== undefined)
-    return { ...call, questions, ...(isAnswered && { needs: 'nobody' as const }) }
-  })
+  const answered = withQuestion(found.call, found.question, { answer })
+  const isAnswered = answered.questions.every((one) => one.answer !== undefined)
+  const next = isAnswered ? { ...answered, needs: 'nobody' as const } : answered
+  return calls.with(calls.indexOf(found.call), next)
 }
 
-/** The calls with the approvals of one question, which needs more of them. */
-export function withVote(
-  calls: readonly BatchCall[],
-  callId: string,
-  approvals: readonly Approval[],
-): BatchCall[] {
-  const asked = findQuestion(calls, callId)
-  return calls.map((call) => {
-    if (call.id === callId) return { ...call, approvals }
-    if (call !== asked?.call) return call
-    const questions =
-      call.questions?.map((one) => (one === asked.question ? { ...one, approvals } : one)) ?? []
-    return { ...call, questions }
-  })
+/** The call with a changed question of its sub-agent. */
+export function withQuestion(
+  call: BatchCall,
+  question: ChildQuestion,
+  change: { answer: ChildAnswer } | { approvals: readonly Approval[] },
+): BatchCall & { questions: ChildQuestion[] } {
+  const questions = (call.questions ?? []).map((one) => (one === question ? { ...one, ...change } : one))
+  return { ...call, questions }
 }
 
 /** Whether a result ends the batch at once, because its sub-agent failed permanently. */

@@ -10,8 +10,9 @@ import {
   getStepId,
 } from '../messages.js'
 import type { AgentContext } from '../context.js'
-import { createDenial, findStrictest, isApproved, isDenied, listApprovers } from '../approvals.js'
+import { createDenial, findStrictest, isApproved, isDenied } from '../approvals.js'
 import type { BatchCall } from '../batch-calls.js'
+import { getApprovalTerms } from '../to-result.js'
 import { announceDecisions } from './judge-batch.js'
 import {
   type CallScreening,
@@ -212,8 +213,8 @@ function decideAgain(
   if (!call.undecided && !(call.decisions && action === 'redact')) return call
   const decided = { ...call, decisions: decisions ?? [missingDecision] }
   if (isDenied(decided)) return { ...decided, result: createDenial(decided), settledAt: now }
-  const terms = { approvers: listApprovers(decided, context.approvers), approvals: call.approvals }
-  const isEnough = call.approved && (terms.approvers.length === 0 || isApproved(terms, context.requesters))
+  const terms = getApprovalTerms(context, decided)
+  const isEnough = call.approved && (!terms.approvers || isApproved(terms, context.requesters))
   const asks = findStrictest(decided) === 'ask' && !isEnough && call.needs !== 'approval'
   if (!asks) return decided
   const { approved: _approved, ...open } = decided

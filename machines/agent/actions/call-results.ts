@@ -2,9 +2,9 @@ import { extendObject } from '../../../guards/lib/json.js'
 import type { AgentContext } from '../context.js'
 import { toAction } from '../update-action.js'
 import { getEventTime } from '../machine-events.js'
-import { isChildPaused, withAnswer, withVote } from '../sub-agent-questions.js'
+import { isChildPaused, withAnswer } from '../sub-agent-questions.js'
 import { isApproved } from '../approvals.js'
-import { findAskedCall, getQuestionTerms, withApproval } from '../votes.js'
+import { findAskedCall, getQuestionTerms, withApproval, withVote } from '../votes.js'
 import type { Principal } from '../principal.js'
 import { isInDoubt, findResumedTools } from '../call-state.js'
 import { listRequests } from '../to-result.js'
@@ -156,7 +156,7 @@ export const approve = toAction((context, event, emit) => {
   const terms = getQuestionTerms(context, asked)
   const { approvals } = withApproval(terms, event)
   if (!isApproved({ ...terms, approvals }, context.requesters))
-    return { calls: withVote(context.calls, event.callId, approvals) }
+    return { calls: withVote(context.calls, asked, approvals) }
   const others = approvals.slice(0, -1)
   const answered = withAnswer(context.calls, event.callId, {
     ...answer,

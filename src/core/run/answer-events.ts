@@ -1,4 +1,4 @@
-import { findAnswerFault } from '../../../machines/agent/approvals.js'
+import { findAnswerFault, type Vote } from '../../../machines/agent/approvals.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { UnansweredCall, PendingCall } from '../../../machines/agent/run-result.js'
 import type { Principal } from '../../../machines/agent/principal.js'
@@ -152,16 +152,11 @@ export function checkMessageFits(event: ControlEvent, run: ReceivingRun, session
  * Checks whether the sender may decide the call.
  * @throws {UsageError} `not_an_approver`, `already_answered` for a second approval of one person
  */
-export function checkVote(
-  context: AgentContext | undefined,
-  { callId, approvers, approvals }: PendingCall,
-  vote: { type: 'APPROVE' | 'REJECT'; by?: Principal; arguments?: unknown },
-): void {
-  const { type, by } = vote
-  const question = { ...(approvers && { approvers }), approvals }
-  const isEdit = vote.arguments !== undefined
-  const fault = findAnswerFault(question, { type, by, isEdit }, context?.requesters)
+export function checkVote(context: AgentContext | undefined, call: PendingCall, vote: Vote): void {
+  const fault = findAnswerFault(call, vote, context?.requesters)
   if (fault === null) return
+  const { callId, approvers } = call
+  const { by } = vote
   const who = by === undefined ? 'A sender without by' : `'${by.id}'`
   if (fault === 'already_answered')
     throw new UsageError(
