@@ -1,3 +1,6 @@
+// The exported types must not use types of this optional package.
+import type * as OramaModule from '@orama/orama'
+import type { DefaultTokenizer } from '@orama/orama'
 import { ConfigError } from '../base/errors.js'
 import { defineTool } from './define-tool.js'
 import type { Tool, ToolSearch, ToolSearchScope } from './tool.js'
@@ -5,8 +8,6 @@ import type { JsonObject } from '../../../machines/agent/json.js'
 import type { AssistantMessage, Message, ToolCall } from '../../../machines/agent/messages.js'
 import { parseJsonOr } from '../base/json.js'
 import { asObject } from '../base/values.js'
-import type * as OramaModule from '@orama/orama'
-import type { DefaultTokenizer } from '@orama/orama'
 import { loadOnce, loadPeer } from '../base/platform.js'
 
 /** A deferred tool in a custom search. */
@@ -295,8 +296,6 @@ function wrapCall(call: ToolCall): ToolCall {
 }
 
 const readObject = (text: string): JsonObject | null => asObject(parseJsonOr(text, undefined))
-
-// A separate module keeps the types of the optional package out of the public declarations.
 
 const loadOrama = loadOnce(() => loadPeer<typeof OramaModule>('@orama/orama', 'toolSearch()'))
 

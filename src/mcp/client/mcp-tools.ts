@@ -277,7 +277,7 @@ async function listTools(
   let size = 0
   let cursor: string | undefined
   for (let page = 0; page < maxPages; page += 1) {
-    // oxlint-disable-next-line no-await-in-loop -- where the next page is stands on this one
+    // oxlint-disable-next-line no-await-in-loop -- each page has the cursor of the next
     const result = await connection.listTools(cursor)
     const listed = Array.isArray(result.tools) ? result.tools.filter(isSerializable) : []
     size += JSON.stringify(listed).length
