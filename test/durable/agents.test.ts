@@ -56,18 +56,7 @@ function setUp() {
     })
     return { host, cases, errors }
   }
-  const until = async <Value>(promise: Promise<Value>): Promise<Value> => {
-    const over = { is: false }
-    const end = (): void => void (over.is = true)
-    promise.then(end, end)
-    for (let i = 0; i < 800 && !over.is; i += 1) {
-      // oxlint-disable-next-line no-await-in-loop -- one look after the other
-      await hosts.settle()
-      // oxlint-disable-next-line no-await-in-loop -- time passes only if nothing else happens
-      if (!over.is && i % 10 === 9) await hosts.pass(1000)
-    }
-    return promise
-  }
+  const until = async <Value>(promise: Promise<Value>): Promise<Value> => hosts.until(promise)
   return { hosts, shared, executed, open, until }
 }
 

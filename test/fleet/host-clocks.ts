@@ -51,6 +51,20 @@ export class Hosts {
     while (!isSo()) await this.settle()
   }
 
+  /** Awaits while the processes work. Time passes only if nothing else happens. */
+  async until<Value>(promise: Promise<Value>): Promise<Value> {
+    const over = { is: false }
+    const end = (): void => void (over.is = true)
+    promise.then(end, end)
+    for (let i = 0; i < 800 && !over.is; i += 1) {
+      // oxlint-disable-next-line no-await-in-loop -- whatever is ready first
+      await this.settle()
+      // oxlint-disable-next-line no-await-in-loop -- then time
+      if (!over.is && i % 10 === 9) await this.pass(1000)
+    }
+    return promise
+  }
+
   async settle(): Promise<void> {
     settled += 1
     const count = settled <= 20 ? turns.first : turns.later
