@@ -640,7 +640,9 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
       if (this.#foreign.has(sessionId) || this.#local.has(sessionId)) continue
       // oxlint-disable-next-line no-await-in-loop -- rarely more than a few
       const listed = await this.#store.get(sessionId)
-      if (listed?.summary?.agent !== this.#label) this.#foreign.add(sessionId)
+      // A deleted session may be started again.
+      if (listed === null) continue
+      if (listed.summary?.agent !== this.#label) this.#foreign.add(sessionId)
       else if (listed.holder === null) unread.push(sessionId)
     }
     return unread
