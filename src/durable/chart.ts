@@ -300,7 +300,7 @@ function sortActions(
   return { effects, sent, delays, queue }
 }
 
-/** Delays may have been removed, so their count alone may name another one. */
+/** After a removal, the count alone could repeat an id. */
 function createDelayId(delays: readonly StoredDelay[], now: number): string {
   let n = delays.length
   while (delays.some(({ id }) => id === `delay.${n}.${now}`)) n += 1

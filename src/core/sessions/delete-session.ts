@@ -38,7 +38,7 @@ async function deleteAlone(store: SessionStore, sessionId: string): Promise<numb
   return isDeleted ? 1 : 0
 }
 
-/** The log of a machine names no sessions, so its agents are found in the list. */
+/** A machine's log does not contain the ids of its agents' sessions, so the list is searched. */
 async function listChildren(store: SessionStore, { id, summary }: ListedSession): Promise<Iterable<string>> {
   if (parseMachineLabel(summary?.agent) === undefined) return listChildrenInLog(await store.read(id), id)
   return (await store.list({ parent: id })).map((child) => child.id)
