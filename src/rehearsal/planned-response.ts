@@ -32,7 +32,7 @@ export interface TurnEncoder {
   encodeError(error: NonNullable<Turn['error']> | undefined, status: number): object
 }
 
-/** The server-sent events of a turn. Each delta has its event, or its events. */
+/** The server-sent events of a turn. A delta is one event or several. */
 export interface EncodedStream {
   opening: readonly object[]
   deltas: readonly (object | readonly object[])[]
@@ -56,7 +56,7 @@ export function encodeEvents(
 const formatData = (event: object | string): string =>
   `data: ${typeof event === 'string' ? event : JSON.stringify(event)}\n\n`
 
-/** Events that also name their type. */
+/** Formats an event with its type as its name. */
 export function formatTyped(event: object | string): string {
   return `event: ${String(Reflect.get(Object(event), 'type'))}\n${formatData(event)}`
 }

@@ -111,7 +111,7 @@ export async function* checkSessionLogs(store: SessionStore): AsyncGenerator<Che
     // oxlint-disable-next-line no-await-in-loop -- one page after the other
     const page = await store.list({ children: true, limit: pageSize, after: cursor })
     for (const { id, summary } of page) {
-      // The reference model is a model of the agent's loop.
+      // The reference model describes agents, not durable machines.
       if (parseMachineLabel(summary?.agent) !== undefined) continue
       // oxlint-disable-next-line no-await-in-loop -- one log at a time is in memory
       const records = await store.read(id)
