@@ -134,15 +134,13 @@ class ToolBatch implements RunBatchOptions {
   /** A subscriber may stop the run when the step starts. */
   async delegate(...of: Parameters<SubAgentBatch['execute']>): Promise<ToolResult | null> {
     if (this.abort.aborted) return null
-    let subAgents: SubAgentBatch
-    try {
-      subAgents = this.#subAgentBatch ?? (await this.#openSubAgents())
-    } catch (error) {
-      return createLoadFailure('The sub-agent', error)
-    }
+    const opened =
+      this.#subAgentBatch ??
+      (await this.#openSubAgents().catch((error: unknown) => createLoadFailure('The sub-agent', error)))
     // The process that resumes the run opens the sub-agent.
     if (this.#scope.runtime.isHalted) return new Promise(() => undefined)
-    return this.abort.aborted ? null : subAgents.execute(...of)
+    if (this.abort.aborted) return null
+    return 'status' in opened ? opened : opened.execute(...of)
   }
 
   onProgress(callId: string, name: string, progress: Json): void {

@@ -1,5 +1,5 @@
 import type { ToolCall } from '../../../machines/agent/messages.js'
-import type { PolicyVerdict } from '../../../machines/agent/approvals.js'
+import { isDenied, type PolicyVerdict } from '../../../machines/agent/approvals.js'
 import type { ModelOutput } from '../../../machines/agent/model-response.js'
 import type { Clock } from '../base/clock.js'
 import { CallAbort, runWithTimeout } from '../base/abort.js'
@@ -62,12 +62,25 @@ function prepareInTime(
   options: PrepareOptions,
 ): PreparedCall | Promise<PreparedCall> {
   const own = prepareByTool(call, tools, options)
-  const { policies, clock } = options
-  const loadsOnly = !call.hosted && options.isUnloaded?.(call.function.name) === true
-  if (!policies || loadsOnly) return own
-  return loadPolicies().then(({ prepareByPolicies }) =>
-    prepareByPolicies(call, tools, own, { policies, clock }),
+  const { policies, clock, isUnloaded } = options
+  if (!policies || (!call.hosted && isUnloaded?.(call.function.name))) return own
+  return loadPolicies().then(
+    ({ prepareByPolicies }) => prepareByPolicies(call, tools, own, { policies, clock }),
+    () => failPolicies(own, policies),
   )
+}
+
+/** The code of policies could not be loaded, which counts like policies that throw. */
+async function failPolicies(
+  own: PreparedCall | Promise<PreparedCall>,
+  { policies }: PolicyScope,
+): Promise<PreparedCall> {
+  const prepared = await own
+  const failures = policies.map(({ id, shadow }): PolicyVerdict => {
+    return { policy: id, decision: 'deny', rule: 'policy_error', failed: true, ...(shadow && { shadow }) }
+  })
+  const decisions = [...(prepared.decisions ?? []), ...failures]
+  return isDenied({ decisions }) ? { needs: 'nobody', decisions } : { ...prepared, decisions }
 }
 
 function prepareByTool(
