@@ -2,6 +2,7 @@ import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { LiveMessage, MomentView, RecordRow } from '../protocol.js'
 import type { Source } from './data-source.js'
 import type { MomentCache } from './session-data.js'
+import { findPlayDelay } from './timeline-layout.js'
 
 /** The breakpoint of the single-column layout, as in client.css. */
 export const small = matchMedia('(max-width: 1020px)')
@@ -43,6 +44,66 @@ export function useMoment(
     }
   }, [moments, seq, last, round])
   return shown.current
+}
+
+const stepMs = 700
+
+interface Position {
+  place: number
+  /** Duration of the token's last move. 0 jumps. */
+  ms: number
+  isPlaying: boolean
+  isLive: boolean
+  /** Goes to a record. The token walks to the next one and jumps to any other. */
+  go: (to: number) => void
+  /** Starts or stops playing. */
+  play: () => void
+  setLive: (isLive: boolean) => void
+}
+
+/** The current record, which the reader, the player or the live run moves. */
+export function usePosition(rows: readonly RecordRow[], startSeq: number | null, isFile: boolean): Position {
+  const last = rows.length - 1
+  const [place, setPlace] = useState(() => {
+    const at = startSeq === null ? -1 : rows.findIndex(({ seq }) => seq === startSeq)
+    return at === -1 ? last : at
+  })
+  const [isLive, setLive] = useState(startSeq === null && !isFile)
+  const [isPlaying, setPlaying] = useState(false)
+  const [ms, setMs] = useState(0)
+
+  const go = useLatest((to: number) => {
+    const at = Math.max(0, Math.min(last, to))
+    setMs(at === place + 1 ? stepMs : 0)
+    setPlace(at)
+    setLive(false)
+    setPlaying(false)
+  })
+
+  // Live mode follows the run.
+  useEffect(() => {
+    if (!isLive) return
+    setMs(last === place + 1 ? stepMs : 0)
+    setPlace(last)
+  }, [isLive, last])
+
+  useEffect(() => {
+    if (!isPlaying) return undefined
+    const delay = findPlayDelay(rows, place)
+    const timer = setTimeout(() => {
+      setMs(Math.min(stepMs, delay - 20))
+      setPlace(Math.min(last, place + 1))
+      if (place >= last - 1) setPlaying(false)
+    }, delay)
+    return () => clearTimeout(timer)
+  }, [isPlaying, last, place])
+
+  const play = (): void => {
+    setLive(false)
+    if (!isPlaying && place >= last) setPlace(0)
+    setPlaying(!isPlaying)
+  }
+  return { place, ms, isPlaying, isLive, go, play, setLive }
 }
 
 /** Subscribes to live messages. `after` is the last record that the page has, or null if unknown. */

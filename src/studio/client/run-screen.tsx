@@ -6,14 +6,23 @@ import type { ForkDialog } from './fork-dialog.js'
 import { forkableStates, isRequestEnd } from '../session-query.js'
 import { describeFork, lastTried, type WhatIf } from './what-if.js'
 import { ChartPane } from './chart-pane.js'
-import { listStates, findPlayDelay, findStepStart, mergeBars, mergeRows } from './timeline-layout.js'
+import { listStates, findStepStart, mergeBars, mergeRows } from './timeline-layout.js'
 import { createLazyScreen, Loading, loadPart, Trouble, useLoaded } from './loading.js'
 import { MomentCache, useOpenedSession } from './session-data.js'
 import type { ShareDialog } from './share-dialog.js'
 import { Slider } from './slider.js'
 import type { Source } from './data-source.js'
 import { mayResume, RunHead, VerdictStrip } from './run-head.js'
-import { Announcer, useKeys, useLatest, useLive, useMedia, useMoment, useNow } from './run-hooks.js'
+import {
+  Announcer,
+  useKeys,
+  useLatest,
+  useLive,
+  useMedia,
+  useMoment,
+  useNow,
+  usePosition,
+} from './run-hooks.js'
 import { listRunSteps, type RunStep } from './run-steps.js'
 import type { MarkRequest } from '../requests.js'
 import { StepMarks } from './step-marks.js'
@@ -24,8 +33,6 @@ import { formatStatePath } from './format.js'
 
 const tabs = ['transcript', 'request', 'state', 'guards', 'cost', 'record', 'chart'] as const
 type Tab = (typeof tabs)[number]
-
-const stepMs = 700
 
 const RunTab = createLazyScreen(() => import('./run-tabs.js').then((part) => part.RunTab))
 
@@ -99,16 +106,10 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
   const { rows, session, readOnly, isPart } = view
   const { id } = session
   const last = rows.length - 1
-  const [place, setPlace] = useState(() => {
-    const at = startSeq === null ? -1 : rows.findIndex(({ seq }) => seq === startSeq)
-    return at === -1 ? last : at
-  })
+  const { place, ms, isPlaying, isLive, go, play, setLive } = usePosition(rows, startSeq, source.isFile)
   const now = useNow(session.standing === 'running' && !source.isFile)
   const isNarrow = useMedia('(max-width: 1279px)')
   const isOpen = ['running', 'waiting', 'sleeping'].includes(session.standing)
-  const [isLive, setLive] = useState(startSeq === null && !source.isFile)
-  const [isPlaying, setPlaying] = useState(false)
-  const [ms, setMs] = useState(0)
   const [tab, setTab] = useState<Tab>(chart.editor ? 'chart' : 'transcript')
   const [fork, setFork] = useState<{
     Dialog: typeof ForkDialog
@@ -134,15 +135,6 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
     wantsVisits ? source.visits() : Promise.resolve(null),
   )
 
-  /** Goes to a record. The token walks to the next one and jumps to any other. */
-  const go = useLatest((to: number) => {
-    const at = Math.max(0, Math.min(last, to))
-    setMs(at === place + 1 ? stepMs : 0)
-    setPlace(at)
-    setLive(false)
-    setPlaying(false)
-  })
-
   useLive(source, id, isPart ? null : (rows[last]?.seq ?? 0), {
     onMessage: (message) => {
       if (message.type === 'store') onProblem(message.problem)
@@ -164,29 +156,6 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
     },
   })
 
-  // Live mode follows the run.
-  useEffect(() => {
-    if (!isLive) return
-    setMs(last === place + 1 ? stepMs : 0)
-    setPlace(last)
-  }, [isLive, last])
-
-  useEffect(() => {
-    if (!isPlaying) return undefined
-    const delay = findPlayDelay(rows, place)
-    const timer = setTimeout(() => {
-      setMs(Math.min(stepMs, delay - 20))
-      setPlace(Math.min(last, place + 1))
-      if (place >= last - 1) setPlaying(false)
-    }, delay)
-    return () => clearTimeout(timer)
-  }, [isPlaying, last, place])
-
-  const play = (): void => {
-    setLive(false)
-    if (!isPlaying && place >= last) setPlace(0)
-    setPlaying(!isPlaying)
-  }
   // The first step of a partial session contains everything before it.
   const steps = useMemo(
     () => listRunSteps({ rows, bars: view.bars }, now).slice(isPart ? 1 : 0),
