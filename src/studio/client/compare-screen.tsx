@@ -46,8 +46,8 @@ export function CompareScreen({ source, a, b }: { source: Source; a: string; b: 
     <main class="compare">
       <h1>Compare</h1>
       <div class="compare-heads">
-        <SessionHead name={names[0]} view={view.a} other={view.b} />
-        <SessionHead name={names[1]} view={view.b} other={view.a} />
+        <SessionHead side="a" name={names[0]} view={view.a} other={view.b} />
+        <SessionHead side="b" name={names[1]} view={view.b} other={view.a} />
       </div>
       {view.change && <Change change={view.change} names={names} />}
       <Outcome view={view} names={names} isAtWork={isAtWork} />
@@ -91,10 +91,17 @@ function nameSides({ a, b }: CompareView): Names {
 const isForkOf = ({ session }: SessionView, other: SessionView): boolean =>
   session.forkedFrom?.sessionId === other.session.id
 
-function SessionHead({ name, view, other }: { name: string; view: SessionView; other: SessionView }) {
+interface HeadProps {
+  side: 'a' | 'b'
+  name: string
+  view: SessionView
+  other: SessionView
+}
+
+function SessionHead({ side, name, view, other }: HeadProps) {
   const { session } = view
   return (
-    <header class={`compare-head letter-${name === 'Original' || name === 'A' ? 'a' : 'b'}`}>
+    <header class={`compare-head letter-${side}`}>
       <span class="letter">{name}</span>
       <div>
         <a class="session-title" href={`#/session/${encodeURIComponent(session.id)}`}>
