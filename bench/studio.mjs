@@ -61,6 +61,8 @@ for (let i = 0; i < opens; i += 1) {
   if (i < opens - 1) await measurePaint('#/', '.session')
 }
 await page.waitForSelector('.steps-box .step')
+// Until the whole session is there, most records have nothing to draw.
+await page.waitForSelector('[aria-label="What it took"]', { timeout: 120_000 })
 // The page loads the blocks around the record before the keys arrive.
 await page.waitForTimeout(1_000)
 /** The intervals between frames in milliseconds, with one key per frame. */

@@ -14,7 +14,8 @@ import {
 } from './svg-parts.js'
 import { type Chart, type ChartState, flattenStates } from './chart.js'
 import { layOutFlow, isFlow } from './flow-layout.js'
-import { agentLook, type Look, palette, themeStyle, toneColors } from './look.js'
+import { agentLook, type Look, palette, toneColors } from './look.js'
+import { themeStyle } from './theme-style.js'
 import { toOverview, type OverviewTransition } from './overview.js'
 
 const laneWidth = 16

@@ -4,7 +4,8 @@ import { loadPeer } from '../core/base/platform.js'
 import { escapeXml, formatTransitions } from './svg-parts.js'
 import { type Chart, flattenStates, DiagramError } from './chart.js'
 import { type DotOptions, createNodeNames, type Places, toDot } from './dot.js'
-import { type Look, themeStyle } from './look.js'
+import type { Look } from './look.js'
+import { themeStyle } from './theme-style.js'
 import { drawOverview } from './overview-svg.js'
 
 /**

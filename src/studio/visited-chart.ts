@@ -1,3 +1,4 @@
+import { palette, toneColors } from '../diagram/look.js'
 import { escapeXml } from '../diagram/svg-parts.js'
 import type { ChartState, ChartTransition, ChartView } from './protocol.js'
 
@@ -209,8 +210,6 @@ function drawArrows(
   })
 }
 
-const ink = '#1f2328'
-const quiet = '#59636e'
 const font = 'font-family="Helvetica,Arial,sans-serif"'
 
 function drawBox(box: Box): string {
@@ -219,25 +218,26 @@ function drawBox(box: Box): string {
   const y = box.y
   const isState = box.path !== anywhere
   const name = isState ? escapeXml(box.path) : 'From any state'
-  const head = `<g${isState ? ` class="state ${kind}" data-state="${name}"` : ''}><rect x="${edge}" y="${y}" width="${boxWidth}" height="${box.height}" rx="8" fill="${fill}" stroke="${line}" stroke-width="1.4"/><text x="${edge + padding}" y="${y + 19}" fill="${ink}" ${font} font-size="13.5" font-weight="bold">${name}</text></g>`
+  const head = `<g${isState ? ` class="state ${kind}" data-state="${name}"` : ''}><rect x="${edge}" y="${y}" width="${boxWidth}" height="${box.height}" rx="8" fill="${fill}" stroke="${line}" stroke-width="1.4"/><text x="${edge + padding}" y="${y + 19}" fill="${palette.text}" ${font} font-size="13.5" font-weight="bold">${name}</text></g>`
   const parts = box.parts.map(({ path, name, x, y: top, width, height, kind: of }) =>
     of === 'column'
-      ? `<g class="state compound" data-state="${escapeXml(path)}"><rect x="${x}" y="${top}" width="${width}" height="${height}" rx="6" fill="#e9eff6" stroke="#c6cdd5"/><text x="${x + 6}" y="${top + 16}" fill="${ink}" ${font} font-size="12.5" font-weight="bold">${escapeXml(name)}</text></g>`
-      : `<g class="state chip atomic" data-state="${escapeXml(path)}"><rect x="${x}" y="${top}" width="${width}" height="${height}" rx="5" fill="#fefefe" stroke="#c6cdd5"/><text x="${x + 6}" y="${top + 15}" fill="${ink}" ${font} font-size="12">${escapeXml(name)}</text></g>`,
+      ? `<g class="state compound" data-state="${escapeXml(path)}"><rect x="${x}" y="${top}" width="${width}" height="${height}" rx="6" fill="${palette.areas[1]}" stroke="${palette.rule}"/><text x="${x + 6}" y="${top + 16}" fill="${palette.text}" ${font} font-size="12.5" font-weight="bold">${escapeXml(name)}</text></g>`
+      : `<g class="state chip atomic" data-state="${escapeXml(path)}"><rect x="${x}" y="${top}" width="${width}" height="${height}" rx="5" fill="${palette.card}" stroke="${palette.rule}"/><text x="${x + 6}" y="${top + 15}" fill="${palette.text}" ${font} font-size="12">${escapeXml(name)}</text></g>`,
   )
   const arrows = box.arrows.map(
     ({ ids, d, head: tip }) =>
-      `<g class="way" data-transition="${joinIds(ids)}"><path class="line" d="${d}" fill="none" stroke="#848d97" stroke-width="1.6"/><path class="head" d="${tip}" fill="#848d97"/></g>`,
+      `<g class="way" data-transition="${joinIds(ids)}"><path class="line" d="${d}" fill="none" stroke="${palette.line}" stroke-width="1.6"/><path class="head" d="${tip}" fill="${palette.line}"/></g>`,
   )
   return `${head}${parts.join('')}${arrows.join('')}`
 }
 
 /** The colors of the overview. */
 function getColors({ path, type }: Box): [fill: string, line: string] {
-  if (type !== 'final') return ['#f4f7fb', '#848d97']
-  if (path === 'COMPLETED') return ['#dafbe1', '#1a7f37']
-  if (path === 'ERROR' || path === 'BLOCKED') return ['#ffe6e3', '#cf222e']
-  return path === 'CANCELLED' ? ['#eef1f4', '#848d97'] : ['#fff3d1', '#9a6700']
+  if (type !== 'final') return [palette.areas[0], palette.line]
+  if (path === 'CANCELLED') return [toneColors.neutral.fill, palette.line]
+  const isError = path === 'ERROR' || path === 'BLOCKED'
+  const { fill, line } = toneColors[path === 'COMPLETED' ? 'success' : isError ? 'error' : 'limit']
+  return [fill, line]
 }
 
 /** Lines to the same state share a lane. */
@@ -258,7 +258,7 @@ function drawWay(row: Row, target: Box | undefined, lanes: Lanes): string[] {
   const text = (isTold: boolean): string => {
     const shown = formatConditions(row)
     const title = `<title>${escapeXml(`${row.words.join('\n')}\n→ ${row.target}`)}</title>`
-    return `<g class="${isTold ? 'told ' : ''}word" data-transition="${joinIds(row.ids)}">${title}<text x="${edge + padding}" y="${row.y + 4}" fill="${quiet}" ${font} font-size="12">${escapeXml(shown)}</text></g>`
+    return `<g class="${isTold ? 'told ' : ''}word" data-transition="${joinIds(row.ids)}">${title}<text x="${edge + padding}" y="${row.y + 4}" fill="${palette.quiet}" ${font} font-size="12">${escapeXml(shown)}</text></g>`
   }
   if (!target) return [text(true)]
   const at = lanes.get(row.target) ?? lanes.size
@@ -267,7 +267,7 @@ function drawWay(row: Row, target: Box | undefined, lanes: Lanes): string[] {
   const end = target.y + 14 + (at % 3) * 5
   const x = edge + boxWidth
   return [
-    `<g class="way" data-transition="${joinIds(row.ids)}"><path class="line" d="M${x - 6},${row.y}H${lane}V${end}H${x + 7}" fill="none" stroke="#848d97" stroke-width="1.6"/><path class="head" d="M${x},${end}l8,-4v8z" fill="#848d97"/>${text(false)}</g>`,
+    `<g class="way" data-transition="${joinIds(row.ids)}"><path class="line" d="M${x - 6},${row.y}H${lane}V${end}H${x + 7}" fill="none" stroke="${palette.line}" stroke-width="1.6"/><path class="head" d="M${x},${end}l8,-4v8z" fill="${palette.line}"/>${text(false)}</g>`,
   ]
 }
 
