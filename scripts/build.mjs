@@ -1,16 +1,7 @@
 // Builds dist as it is packed: code and declarations in one file per entry and shared chunks. A few bundles load much faster than
 // hundreds of files. Packages stay external, so that apps share them and their classes.
 import { spawnSync } from 'node:child_process'
-import {
-  chmodSync,
-  cpSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
@@ -213,12 +204,10 @@ await build({
 await build({ ...page, entryPoints: [{ in: 'src/studio/client/main.tsx', out: 'file' }] })
 chmodSync(new URL('../dist/src/cli/main.js', import.meta.url), 0o755)
 
-// What the studio's chart page shows: the drawn states, and a part of the generated coverage.
+// What the studio's chart page shows of the generated coverage.
 const visualizations = join(root, 'visualizations')
 const chart = join(root, 'dist/src/studio/chart')
 mkdirSync(chart)
-for (const name of readdirSync(visualizations))
-  if (/^agent\.[A-Z].*\.svg$/.test(name)) cpSync(join(visualizations, name), join(chart, name))
 const { states, transitions } = JSON.parse(readFileSync(join(visualizations, 'agent.coverage.json'), 'utf8'))
 const tested = {
   states: states.map(({ id, reached }) => ({ id, reached })),

@@ -2,7 +2,7 @@
 // pairs, the diagrams and the film. Generates the schema of log records from their types. With --check it writes nothing and
 // fails on stale files.
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
-import { toChart, toMachineJson, toMermaid, toOverviewSvg, toSvg } from '../dist/src/diagram/index.js'
+import { toChart, toMachineJson, toMermaid, toOverviewSvg } from '../dist/src/diagram/index.js'
 import { agentMachine } from '../dist/src/index.js'
 import { drawFilmAndPicture } from './film.mjs'
 import { createRecordsSchema } from './records-schema.mjs'
@@ -14,11 +14,9 @@ const made = 'Generated from machines/agent.machine.ts by `npm run generate`. Do
 const { paths, coverage } = generatePaths(agentMachine, agentSpace())
 const pairs = generatePaths(agentMachine, { ...agentSpace(), coverage: 'transition-pairs' })
 const chart = toChart(agentMachine)
-// States with regions are summarized. Each region has its own sheet.
 const compoundIn = ({ states }) =>
   states.filter((state) => state.states.length > 0).flatMap((state) => [state, ...compoundIn(state)])
 const compound = compoundIn(chart.root)
-const hasRegions = ({ states }) => states.some((state) => state.states.length > 0)
 
 const { film, picture } = await drawFilmAndPicture()
 const files = {
@@ -39,9 +37,7 @@ const files = {
     await Promise.all(
       compound.map(async (state) => [
         `visualizations/agent.${state.id}.svg`,
-        await (hasRegions(state)
-          ? toOverviewSvg(chart, undefined, state.id)
-          : toSvg(chart, { state: state.id })),
+        await toOverviewSvg(chart, undefined, state.id),
       ]),
     ),
   ),

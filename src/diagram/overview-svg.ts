@@ -4,6 +4,7 @@ import {
   wrapWords,
   fontSizes,
   drawInitialMarker,
+  initialMarkerHeight,
   drawLabel,
   lineHeight,
   drawDot,
@@ -43,7 +44,7 @@ function drawLane(
   sources: readonly OverviewCard[],
   side: 'left' | 'right',
 ): { upright: string[]; across: string[] } {
-  const rows = sources.flatMap((card) => card.rows.filter(({ to }) => to === target.id))
+  const rows = sources.flatMap((card) => card.rows.filter(({ to }) => to === target.id && to !== card.id))
   const [first] = sources
   if (!first || rows.length === 0) return { upright: [], across: [] }
   const edge = side === 'left' ? first.x : first.x + first.width
@@ -87,7 +88,9 @@ const endGap = 20
 export function drawOverview(chart: Chart, look: Look = agentLook, of?: string): string {
   if (of === undefined && isFlow(chart)) return drawFlowSvg(chart, look)
   const { shown, states, ends, anywhere } = createContents(chart, look, of)
-  const reached = new Set([...anywhere, ...states].flatMap(({ ways }) => ways.map(({ to }) => to)))
+  const reached = new Set(
+    [...anywhere, ...states].flatMap(({ id, ways }) => ways.map(({ to }) => to).filter((to) => to !== id)),
+  )
   const room = (contents: readonly CardContent[]): number => {
     const count = contents.filter(({ id }) => reached.has(id)).length
     return count === 0 ? 0 : laneMargin + count * laneWidth
@@ -100,7 +103,10 @@ export function drawOverview(chart: Chart, look: Look = agentLook, of?: string):
 
   const title = of ?? chart.id
   const heading = wrapWords(shown.description, full - 2 * margin, fontSizes.words)
-  const top = margin + fontSizes.title + 12 + heading.length * lineHeight
+  const headingHeight = margin + fontSizes.title + 12 + heading.length * lineHeight
+  const [topCard] = [...anywhere, ...states]
+  const isMarkedFirst = topCard !== undefined && shown.initial.includes(topCard.id)
+  const top = headingHeight + (isMarkedFirst ? initialMarkerHeight : 0)
   const cards = stackCards([...anywhere, ...states], { x: left, y: top, width }, stateGap)
   const height = getBottom(cards) - top
   const endPlace = { x: right, y: top, width: endWidth }
@@ -283,12 +289,13 @@ function drawOverviewCard(
   const rows = ways.map(({ to, name, events, main, side, color, causes }): Row => {
     const start = y + lineHeight - 3
     const bold = { color, bold: true, width: room }
-    const nameWidth = Math.min(room, measureText(`${name} →`, fontSizes.words, true) + 14)
+    const label = to === id ? 'stays' : `${name} →`
+    const nameWidth = Math.min(room, measureText(label, fontSizes.words, true) + 14)
     svg.push(
       `<g class="row" ${formatWay({ from: id, to, causes })}>`,
       side === 'left'
-        ? drawLabel(`← ${name}`, x + padding, start + 5, bold)
-        : drawLabel(`${name} →`, x + width - padding, start + 5, { ...bold, anchor: 'end' }),
+        ? drawLabel(to === id ? label : `← ${name}`, x + padding, start + 5, bold)
+        : drawLabel(label, x + width - padding, start + 5, { ...bold, anchor: 'end' }),
     )
     const wordsAt = side === 'left' ? x + padding + nameWidth : x + padding
     const wordsRoom = room - nameWidth

@@ -11,7 +11,7 @@ import { agentLook, isMainTransition, type Look } from './look.js'
 /** The states of a machine or of a compound state, and the transitions between them. */
 export interface Overview {
   states: readonly OverviewState[]
-  /** The top-level states outside a compound state that it leads to. */
+  /** The states outside a compound state that it leads to: its siblings, and those of the states around it. */
   outside: readonly ChartState[]
   /** Transitions declared by the machine or compound state itself, which apply in every nested state. */
   anywhere: readonly OverviewTransition[]
@@ -25,7 +25,7 @@ export interface OverviewState {
 
 /** All transitions from one state to another, merged. */
 export interface OverviewTransition {
-  /** Path of the target. */
+  /** Path of the target. The path of the source if the events do not leave it. */
   to: string
   /** The distinct events or conditions. */
   events: readonly string[]
@@ -36,7 +36,8 @@ export interface OverviewTransition {
 }
 
 /**
- * Summarizes the transitions between top-level states, or between the states inside `of` and out of it.
+ * Summarizes the transitions between top-level states, or between the states inside `of` and out of it. Inside
+ * `of`, events that do not leave a state are included.
  *
  * @throws {DiagramError} `unknown_state`
  * @example for (const { to, events } of toOverview(toChart(machine)).anywhere) console.log(to, events.join(', '))
@@ -48,20 +49,24 @@ export function toOverview(chart: Chart, look: Look = agentLook, of?: string): O
   const byId = new Map(states.map((state) => [state.id, state]))
   const shown = of === undefined ? chart.root : byId.get(of)
   if (!shown || shown.states.length === 0) throw unknownStateError(of ?? chart.id, chart)
-  // A nested state counts as its nearest shown ancestor; a state outside counts as its top-level ancestor.
+  // A nested state counts as its nearest listed ancestor.
+  const around = states.filter(({ id }) => of !== undefined && (id === of || of.startsWith(`${id}.`)))
+  const listed = [chart.root, ...around.filter((state) => state !== chart.root)].flatMap(
+    (state) => state.states,
+  )
   const topOf = new Map(
-    [...chart.root.states, ...(shown === chart.root ? [] : shown.states)].flatMap((top) =>
-      flattenStates(top).map(({ id }): [string, string] => [id, top.id]),
-    ),
+    listed.flatMap((top) => flattenStates(top).map(({ id }): [string, string] => [id, top.id])),
   )
 
   function waysOf(from: readonly ChartState[]): OverviewTransition[] {
     const ways = new Map<string, { causes: Causes; main: boolean }>()
     for (const state of from) {
       for (const transition of state.transitions) {
-        for (const target of transition.targets) {
+        const { targets } = transition
+        for (const target of targets.length === 0 ? [state.id] : targets) {
           const to = topOf.get(target)
-          if (to === undefined || to === topOf.get(state.id)) continue
+          const stays = of !== undefined && to === state.id && target === to
+          if (to === undefined || (to === topOf.get(state.id) && !stays)) continue
           const way = ways.get(to) ?? { causes: new Map(), main: false }
           way.main ||= isMainTransition(look, transition)
           for (const event of eventsOf(state, transition)) addCause(way.causes, event, [transition.id])
@@ -111,8 +116,9 @@ export function toOverview(chart: Chart, look: Look = agentLook, of?: string): O
   const reached = new Set(
     [...anywhere, ...tops.flatMap(({ transitions }) => transitions)].map(({ to }) => to),
   )
-  const inside = new Set(shown.states.map(({ id }) => id))
-  const outside = chart.root.states.filter(({ id }) => reached.has(id) && !inside.has(id))
+  const outside = listed.filter(
+    (state) => reached.has(state.id) && state !== shown && !shown.states.includes(state),
+  )
   return { states: tops, outside, anywhere }
 }
 

@@ -44,6 +44,8 @@ export function formatWay(way: { from: string; to: string; causes: readonly (rea
   return `data-from="${escapeXml(way.from)}" data-to="${escapeXml(way.to)}" ${formatTransitions([...new Set(way.causes.flat())])}`
 }
 
+export const initialMarkerHeight = 26
+
 export function drawInitialMarker(x: number, y: number): string {
   const head = `<path d="M${x},${y}l-4.5,-8h9z" fill="${palette.text}"/>`
   return drawDot(x, y - 20, palette.text, 5) + drawPath(`M${x},${y - 16}V${y - 6}`, palette.text, 1.6) + head

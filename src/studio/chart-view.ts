@@ -1,10 +1,11 @@
+import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { AnyStateMachine } from 'xstate'
 import { agentMachine } from '../../machines/agent.machine.js'
-import { StatewrightError } from '../core/base/errors.js'
 import { loadOnce } from '../core/base/platform.js'
-import { toChart, type Chart, toOverviewSvg, toSvg, type ChartState as State } from '../diagram/index.js'
+import { type Chart, flattenStates, toChart } from '../diagram/chart.js'
+import { drawOverview } from '../diagram/overview-svg.js'
 import type { SessionFold } from './session-fold.js'
 import { packageRoot } from './studio-page.js'
 import type { ChartView } from './protocol.js'
@@ -16,7 +17,6 @@ export interface DrawnChart {
   tested: ReadonlySet<string> | null
 }
 
-/** Uses the packaged pictures for the agent machine and draws any other machine. */
 export function drawChart(machine: AnyStateMachine = agentMachine): Promise<DrawnChart> {
   return machine === agentMachine ? drawAgentChart() : drawMachine(machine)
 }
@@ -25,59 +25,27 @@ const drawAgentChart = loadOnce(() => drawMachine(agentMachine))
 
 async function drawMachine(machine: AnyStateMachine): Promise<DrawnChart> {
   const chart = toChart(machine)
-  const isOurs = machine === agentMachine
-  const sheets = [{ id: '', title: chart.id, svg: await toOverviewSvg(chart) }]
-  for (const { id, states } of listCompoundStates(chart.root)) {
-    const hasRegions = states.some((state) => state.states.length > 0)
-    // oxlint-disable-next-line no-await-in-loop -- one picture after the other
-    const svg = await (hasRegions
-      ? toOverviewSvg(chart, undefined, id)
-      : isOurs
-        ? readGenerated(`${id}.svg`)
-        : tryDrawState(chart, id))
-    if (svg !== null) sheets.push({ id, title: id, svg })
-  }
-  return { chart, sheets, tested: isOurs ? await readTestedIds() : null }
+  const compound = flattenStates(chart.root).filter(({ states }) => states.length > 0)
+  const sheets = compound.map((state) =>
+    state === chart.root
+      ? { id: '', title: chart.id, svg: drawOverview(chart) }
+      : { id: state.id, title: state.id, svg: drawOverview(chart, undefined, state.id) },
+  )
+  return { chart, sheets, tested: machine === agentMachine ? await readTestedIds() : null }
 }
 
-/** Returns null without the drawing package. The page then shows the outline. */
-async function tryDrawState(chart: Chart, state: string): Promise<string | null> {
-  try {
-    return await toSvg(chart, { state })
-  } catch (error) {
-    if (error instanceof StatewrightError) return null
-    throw error
-  }
-}
-
-/** The files of `npm run generate` in a checkout, or their copies in the package. */
-const generated = ['visualizations', 'dist/src/studio/chart'].map((folder) => join(packageRoot, folder))
-
-async function readGenerated(name: string): Promise<string | null> {
-  for (const folder of generated) {
-    // oxlint-disable-next-line no-await-in-loop -- the second only where there is no first
-    const text = await readFile(join(folder, `agent.${name}`), 'utf8').catch(() => null)
-    if (text !== null) return text
-  }
-  return null
-}
-
+/** The file of `npm run generate` in a checkout, or its copy in the package. */
 async function readTestedIds(): Promise<ReadonlySet<string> | null> {
-  const text = await readGenerated('coverage.json')
-  if (text === null) return null
-  const { states, transitions } = JSON.parse(text) as {
+  const [file] = ['visualizations', 'dist/src/studio/chart']
+    .map((folder) => join(packageRoot, folder, 'agent.coverage.json'))
+    .filter(existsSync)
+  if (file === undefined) return null
+  const { states, transitions } = JSON.parse(await readFile(file, 'utf8')) as {
     states: { id: string; reached: boolean }[]
     transitions: { id: string; taken: number }[]
   }
   const taken = transitions.filter((one) => one.taken > 0)
   return new Set([...states.filter(({ reached }) => reached), ...taken].map(({ id }) => id))
-}
-
-/** Compound states, outermost first. */
-function listCompoundStates({ states }: State): State[] {
-  return states
-    .filter((state) => state.states.length > 0)
-    .flatMap((state) => [state, ...listCompoundStates(state)])
 }
 
 export function createChartView({ chart, sheets, tested }: DrawnChart): ChartView {
@@ -106,10 +74,6 @@ export function createChartView({ chart, sheets, tested }: DrawnChart): ChartVie
     ),
     sheets,
   }
-}
-
-function flattenStates(state: State): State[] {
-  return [state, ...state.states.flatMap(flattenStates)]
 }
 
 export function countVisits(counts: Map<string, number>, { rows }: Pick<SessionFold, 'rows'>): void {
