@@ -34,6 +34,8 @@ import type { RunOrigin, RunParts } from '../run/run-parts.js'
 import type { Principal } from '../../../machines/agent/principal.js'
 import { toRequesters } from '../sessions/principal.js'
 import { UsageError } from '../base/errors.js'
+import { expectArgument, optionsRule } from '../base/values.js'
+import type { FoldedSession } from '../sessions/fold-session.js'
 import { createSession, Session } from '../sessions/session.js'
 import { withAttachments, readParts, checkResumeOptions, checkRunOptions, checkModels } from './read-parts.js'
 import type { Agent, AgentOptions, RunOptions } from './agent-options.js'
@@ -49,8 +51,8 @@ import type { RunStart } from './stored-runs.js'
 import type { WatchedEvent } from '../run/watch-session.js'
 import { checkPriceKnown, checkSearchInstalled, checkTokenizerInstalled } from '../effects/check-run-start.js'
 
-/** The methods that need a store. */
-const loadStored = loadOnce(() => import('./store-methods.js'))
+/** Loaded at first use, so that pages and programs without a store do not load it. */
+const loadStored = loadOnce(() => import('./stored-functions.js'))
 
 /**
  * Creates an agent from a model, its tools and the limits of the loop. Options are checked here. A missing key or an
@@ -87,8 +89,7 @@ export function assembleAgent(
   const store = storeOption && limitStoreTime(storeOption, config.storeTimeoutMs, clock)
   const sessions = new Map<string, Session>()
   const inputs = new RunInputs(parts)
-  const openInput = createInputOpener(parts, inputs)
-  const machine = createBoundMachine(parts, inputs, openInput)
+  const machine = createBoundMachine(parts, inputs)
   const bind = inputs.bind.bind(inputs)
 
   const sessionOf = (session: Session | string | undefined): Session => {
@@ -135,7 +136,23 @@ export function assembleAgent(
     run,
   }
 
-  const internals = createInternals({ tools, store: storeOption, parts, host, openInput })
+  const internals: AgentInternals = {
+    tools,
+    store: storeOption,
+    label: undefined,
+    stored: undefined,
+    parts,
+    host,
+    openInput: (input) => inputs.open(input),
+    readFolded: async (id) => {
+      const { stored, readSessionAt } = await inStore()
+      return readSessionAt(stored.store, id)
+    },
+    beginQueuedRun: async (id, options) => {
+      const { stored, beginQueuedRun } = await inStore()
+      return beginQueuedRun(stored, id, options)
+    },
+  }
   if (store)
     internals.stored = {
       ...host,
@@ -146,7 +163,8 @@ export function assembleAgent(
       inspect,
     }
 
-  const inStore = async () => (await loadStored()).createStoreMethods(internals)
+  /** The stored runs and the functions that work on them. */
+  const inStore = async () => ({ ...(await loadStored()), stored: getStoredRuns(internals) })
 
   const begin = async (start: RunStart): Promise<RunOrigin> =>
     (await loadStored()).beginRun(getStoredRuns(internals), start)
@@ -241,21 +259,59 @@ export function assembleAgent(
     },
     deleteSession: async (sessionId) => {
       const id = checkSessionId(sessionId)
-      if (store) return (await inStore()).deleteSession(id)
+      if (store) {
+        const { deleteSession } = await inStore()
+        const deleted = await deleteSession(store, clock, id)
+        await store.purge?.()
+        return deleted > 0
+      }
       sessions.get(id)?.acquire('that forgets it')
       return sessions.delete(id)
     },
-    deleteSessions: async (...args) => (await inStore()).deleteSessions(...args),
-    replay: async (...args) => (await inStore()).replay(...args),
-    readSession: async (...args) => (await inStore()).readSession(...args),
-    rename: async (...args) => (await inStore()).rename(...args),
-    fork: async (...args) => (await inStore()).fork(...args),
-    listBranches: async (...args) => (await inStore()).listBranches(...args),
-    selectBranch: async (...args) => (await inStore()).selectBranch(...args),
-    send: async (...args) => (await inStore()).send(...args),
+    deleteSessions: async (owner) => {
+      const { stored, deleteSessions } = await inStore()
+      return deleteSessions({ store: stored.store, clock }, owner)
+    },
+    replay: async (sessionId, options) => {
+      const { stored, replayBranch } = await inStore()
+      expectArgument('agent.replay(id, options)', options, optionsRule)
+      return replayBranch(stored.store, checkSessionId(sessionId), options)
+    },
+    readSession: async (sessionId) => {
+      const { stored, readSession } = await inStore()
+      return readSession(stored.store, checkSessionId(sessionId))
+    },
+    rename: async (sessionId, title) => {
+      const { stored, renameSession } = await inStore()
+      return renameSession(stored.store, checkSessionId(sessionId), title)
+    },
+    fork: async (sessionId, seq, options) => {
+      const { stored, forkSession, editFork } = await inStore()
+      expectArgument('agent.fork(id, seq, options)', options, optionsRule)
+      const { edit, askFirst } = options ?? {}
+      const change =
+        edit === undefined && askFirst !== true
+          ? undefined
+          : (folded: FoldedSession) => editFork(parts, folded, options ?? {})
+      return forkSession(stored.store, checkSessionId(sessionId), seq, clock, change)
+    },
+    listBranches: async (sessionId) => {
+      const { stored, listBranches } = await inStore()
+      return listBranches(stored.store, sessionId)
+    },
+    selectBranch: async (sessionId, branch) => {
+      const { stored, selectBranch } = await inStore()
+      return selectBranch(stored, sessionId, branch)
+    },
+    send: async (sessionId, message) => {
+      const { stored, sendToStoredSession } = await inStore()
+      return sendToStoredSession({ store: stored.store, clock, tools }, sessionId, message)
+    },
     watch: (sessionId, options) => {
-      getStoredRuns(internals)
-      return watchLater(async (signal) => (await inStore()).watch(sessionId, options, signal))
+      const { store } = getStoredRuns(internals)
+      return watchLater(async (signal) =>
+        (await loadStored()).watchSession({ store, clock }, sessionId, options, signal),
+      )
     },
   }
   internalsByAgent.set(agent, internals)
@@ -307,45 +363,31 @@ class RunInputs {
     return bound
   }
 
+  /** Converts the input of an actor. An input of `createInput` is bound already. Others start a new session. */
+  open(input: unknown): { input: AgentInput; binding: Binding } {
+    const binding = typeof input === 'object' && input !== null ? this.bindings.get(input) : undefined
+    if (binding) return { input: input as AgentInput, binding }
+    const { clock, config } = this.#parts
+    const { id, state } = createSession()
+    const { history, newMessages } = readConversation(input, clock.now())
+    const past = addHistory(state, { history, newMessages }, id)
+    return { input: this.bind(createId(), id, past, newMessages, { config }, {}), binding: {} }
+  }
+
   toolsFor(binding: Binding, speaker: string | null): Record<string, ToolTraits> {
     return getTraits(getSpeakerTools(this.#parts.tools, speaker), binding)
   }
 }
 
-/** Converts the input of an actor. An input of `createInput` is bound already. Others start a new session. */
-function createInputOpener({ clock, config }: AgentParts, inputs: RunInputs): AgentInternals['openInput'] {
-  return (input) => {
-    const binding = typeof input === 'object' && input !== null ? inputs.bindings.get(input) : undefined
-    if (binding) return { input: input as AgentInput, binding }
-    const { id, state } = createSession()
-    const conversation = readConversation(input, clock.now())
-    return {
-      input: inputs.bind(
-        createId(),
-        id,
-        addHistory(state, conversation, id),
-        conversation.newMessages,
-        { config },
-        {},
-      ),
-      binding: {},
-    }
-  }
-}
-
 /** The machine with the agent's actors. It accepts inputs of `RunInputs`, and the same inputs as `run`. */
-function createBoundMachine(
-  parts: AgentParts,
-  inputs: RunInputs,
-  open: AgentInternals['openInput'],
-): AgentMachine {
+function createBoundMachine(parts: AgentParts, inputs: RunInputs): AgentMachine {
   const { clock, prices } = parts
   return createJournaledMachine(agentMachine.provide({ actors: createActors(parts) }), {
     clock,
     prices,
     measuring: parts,
     interpreter: parts.interpreter,
-    open,
+    open: (input) => inputs.open(input),
     findBinding: (snapshot) => inputs.bindings.get(snapshot),
     toolsFor: (binding, speaker) => inputs.toolsFor(binding, speaker),
     abandon: (...abandoned) =>
@@ -378,21 +420,6 @@ function watchLater(
       return this
     },
   }
-}
-
-/** The internals of a new agent without a name or a bound run. */
-function createInternals(
-  parts: Pick<AgentInternals, 'tools' | 'store' | 'parts' | 'host' | 'openInput'>,
-): AgentInternals {
-  const internals: AgentInternals = {
-    ...parts,
-    label: undefined,
-    stored: undefined,
-    readFolded: async (id) => (await loadStored()).readSessionAt(getStoredRuns(internals).store, id),
-    beginQueuedRun: async (id, options) =>
-      (await loadStored()).beginQueuedRun(getStoredRuns(internals), id, options),
-  }
-  return internals
 }
 
 function missingRequesterError(): UsageError {

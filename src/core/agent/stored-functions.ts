@@ -1,0 +1,12 @@
+// The functions that need a store, in one module that an agent loads at first use.
+export { deleteSessions } from '../run/delete-sessions.js'
+export { editFork } from '../run/edit-fork.js'
+export { endAbandonedChild } from '../run/end-stored-run.js'
+export { sendToStoredSession } from '../run/send-to-stored-session.js'
+export { watchSession } from '../run/watch-session.js'
+export { deleteSession, renameSession } from '../sessions/delete-session.js'
+export { forkSession } from '../sessions/fork-session.js'
+export { readSession, readSessionAt } from '../sessions/replay-session.js'
+export { listBranches, replayBranch, selectBranch } from '../sessions/select-branch.js'
+export { beginBranch, beginQueuedRun } from './branch-run.js'
+export { beginRun, resumeRun } from './stored-runs.js'
