@@ -5,9 +5,6 @@ import { getInnerStore } from '../sessions/store/checked-store.js'
 import type { SessionStore } from '../sessions/store/store.js'
 import type { EventHub } from './event-hub.js'
 import type { RunActor } from './run-actor.js'
-import type { ControlEvent } from '../../../machines/agent/machine-events.js'
-import { describeError } from '../base/errors.js'
-import { checkMessageFits } from './answer-events.js'
 
 /** An active session of this process. */
 export interface LiveSession {
@@ -60,15 +57,15 @@ export function getLiveSessions(store: SessionStore): LiveSessions {
   return sessions
 }
 
-/** A run as `connectSession` needs it. */
-export interface ConnectedRun {
+/** A run as `publishSession` needs it. */
+interface ConnectedRun {
   runId: string
   actor: RunActor
   hub: EventHub
 }
 
 /** While this process holds its session, other code of the process can listen to a run. */
-function publishSession(log: SessionLog, { runId, actor, hub }: ConnectedRun): void {
+export function publishSession(log: SessionLog, { runId, actor, hub }: ConnectedRun): void {
   const { sessionId } = log
   const sessions = getLiveSessions(log.store)
   const session: LiveSession = {
@@ -83,34 +80,5 @@ function publishSession(log: SessionLog, { runId, actor, hub }: ConnectedRun): v
     onHeld: () => sessions.add(sessionId, session),
     onWritten: () => sessions.notify(sessionId),
     onReleased: () => sessions.remove(sessionId, session),
-  })
-}
-
-/**
- * Connects a run with its session. Other code of this process can listen to it, and the run receives the session's
- * inbox, in order. A message that no longer applies is removed with a `warning`, for example if two pages answered the
- * same question.
- */
-export function connectSession(
-  log: SessionLog | undefined,
-  run: ConnectedRun,
-  send: (event: ControlEvent) => void,
-): void {
-  if (!log) return
-  const { actor } = run
-  publishSession(log, run)
-  log.inbox.onQueued(({ messageId }) => actor.emit({ type: 'message_queued', messageId }))
-  log.inbox.onMessage((message, event) => {
-    try {
-      const forecast = actor.forecast
-      if (event === null || forecast === undefined) {
-        log.inbox.refuse(message)
-        return
-      }
-      checkMessageFits(event, forecast, log.sessionId)
-      send({ ...event, inbox: message })
-    } catch (error) {
-      if (log.inbox.refuse(message)) actor.warn('message_refused', describeError(error))
-    }
   })
 }

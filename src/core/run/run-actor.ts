@@ -116,7 +116,7 @@ export class RunActor {
     { input, snapshot, log }: RunOrigin,
     { above, inspect }: { above: ParentLink | undefined; inspect: Inspector | undefined },
     listener: ActorListener,
-  ): void {
+  ): Actor<AgentMachine> {
     const actor = createActor(machine, {
       ...(input && { input: input as never }),
       ...(snapshot && { snapshot: snapshot as never }),
@@ -142,6 +142,7 @@ export class RunActor {
     findRuntime(actor)?.listenToEvents(this)
     // The actor itself queues events until it is started.
     for (const event of this.#queue.splice(0)) actor.send(event)
+    return actor
   }
 
   /** `next`, `complete` and `error` make this object an observer, so a run needs no closures for it. */
@@ -163,10 +164,6 @@ export class RunActor {
   onMachineEvent(event: AgentMachineEvent): void {
     const at = this.#pending.indexOf(event as ControlEvent)
     if (at !== -1) this.#pending.splice(at, 1)
-  }
-
-  start(): void {
-    if (!this.#isReleased) this.#actor?.start()
   }
 
   /**

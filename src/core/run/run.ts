@@ -1,5 +1,6 @@
 import { registerRelease } from '../live/release-run.js'
 import type { Observable } from 'rxjs'
+import type { Actor } from 'xstate'
 import type { AgentEvent } from '../../../machines/agent/announcements.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { ControlEvent } from '../../../machines/agent/machine-events.js'
@@ -20,6 +21,7 @@ import {
   type CallReference,
   type EditOf,
   type ResumeTime,
+  checkMessageFits,
   checkVote,
   getAwaitedCall,
   parseAnswerTarget,
@@ -27,8 +29,9 @@ import {
   toResumeEvent,
   toToolOutputEvent,
 } from './answer-events.js'
+import type { AgentMachine } from '../live/journaled-machine.js'
 import { EventHub } from './event-hub.js'
-import { connectSession } from './live-sessions.js'
+import { publishSession } from './live-sessions.js'
 import type { Clock } from '../base/clock.js'
 import { freezeOnce } from '../base/values.js'
 import { type AgentSnapshot, RunActor } from './run-actor.js'
@@ -95,15 +98,15 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     const refuse = (error: unknown): void => this.#refuseRun(error)
     if (origin instanceof Promise) {
       origin.then((read) => {
-        this.#createActor(parts, read)
-        return this.#startRun(read)
+        const actor = this.#createActor(parts, read)
+        return this.#startRun(actor, read)
       }, refuse)
       return
     }
-    this.#createActor(parts, origin)
+    const actor = this.#createActor(parts, origin)
     // Asynchronous, so that a subscriber right after run() or resume() receives all events.
     if (origin.snapshot) this.#resumeRun()
-    else Promise.resolve(ready).then(() => this.#startRun(origin), refuse)
+    else Promise.resolve(ready).then(() => this.#startRun(actor, origin), refuse)
   }
 
   /**
@@ -314,9 +317,9 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     return this.#actor.snapshot?.context
   }
 
-  #createActor({ machine, above, inspect }: RunParts, from: RunOrigin): void {
+  #createActor({ machine, above, inspect }: RunParts, from: RunOrigin): Actor<AgentMachine> {
     this.#log = from.log
-    this.#actor.create(
+    const actor = this.#actor.create(
       machine,
       from,
       { above, inspect },
@@ -325,13 +328,36 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
         onBroken: (error) => this.#refuseRun(error),
       },
     )
-    connectSession(from.log, { runId: this.id, actor: this.#actor, hub: this.#hub }, (event) =>
-      this.#send(event),
-    )
+    if (from.log) {
+      publishSession(from.log, { runId: this.id, actor: this.#actor, hub: this.#hub })
+      this.#readInbox(from.log)
+    }
+    return actor
   }
 
-  #startRun({ queuedId }: RunOrigin): void {
-    this.#actor.start()
+  /**
+   * Receives the session's inbox, in order. A message that no longer applies is removed with a `warning`, for example if
+   * two pages answered the same question.
+   */
+  #readInbox({ inbox, sessionId }: SessionLog): void {
+    inbox.onQueued(({ messageId }) => this.#actor.emit({ type: 'message_queued', messageId }))
+    inbox.onMessage((message, event) => {
+      try {
+        const { forecast } = this.#actor
+        if (event === null || forecast === undefined) {
+          inbox.refuse(message)
+          return
+        }
+        checkMessageFits(event, forecast, sessionId)
+        this.#send({ ...event, inbox: message })
+      } catch (error) {
+        if (inbox.refuse(message)) this.#actor.warn('message_refused', describeError(error))
+      }
+    })
+  }
+
+  #startRun(actor: Actor<AgentMachine>, { queuedId }: RunOrigin): void {
+    if (!this.#actor.isReleased) actor.start()
     if (queuedId !== undefined) this.#actor.emit({ type: 'message_dequeued', messageId: queuedId })
     const reach = (): void => this.#started.reach(doNothing)
     const durable = this.#log?.flush()
@@ -419,8 +445,8 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   /** A run that ended because its log could not be written is resumable. */
   #toEndResult(context: AgentContext): RunResult {
     const result = toRunResult(context)
-    const goesOn = result.reason === 'store_error' && this.#log?.isResumable === true
-    return goesOn ? ({ ...result, resumable: true } as RunResult) : result
+    const isResumable = result.reason === 'store_error' && this.#log?.isResumable === true
+    return isResumable ? ({ ...result, resumable: true } as RunResult) : result
   }
 
   #checkActive(method: string): void {
