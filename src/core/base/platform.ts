@@ -80,14 +80,14 @@ export const startsPerTick = 50
  */
 export async function runStaggered<Item, Outcome>(
   items: readonly Item[],
-  signal: AbortSignal,
+  abort: Pick<AbortSignal, 'throwIfAborted'>,
   work: (item: Item) => Promise<Outcome>,
 ): Promise<Outcome[]> {
   const begun: Promise<Outcome>[] = []
   for (const item of items) {
     if (begun.length > 0 && begun.length % startsPerTick === 0) {
       await yieldToEventLoop()
-      signal.throwIfAborted()
+      abort.throwIfAborted()
     }
     const outcome = work(item)
     // Rethrown below, after all have started.

@@ -19,7 +19,7 @@ import { type AgentParts, toSpeaker } from '../live/agent-parts.js'
 import { type EffectScope, getAgent } from '../live/runtime.js'
 import { retrieveSnippets } from './build-request.js'
 import { requestModel } from './request-model.js'
-import { loadScreening, runTools } from './run-tools.js'
+import { loadScreening, ToolBatch } from './run-tools.js'
 
 // Optional features, each loaded by the agents that use it.
 const loadGuards = loadOnce(() => import('./consult-guards.js'))
@@ -44,35 +44,32 @@ export function createActors(parts: AgentParts) {
     /** A callback actor, because XState drops its events after a stop. */
     runTools: toLightLogic(
       fromCallback<AgentMachineEvent>(({ sendBack, self }) => {
-        const { runtime, context, parent: agent } = getAgent(self)
-        const scope = { runtime, context, agent, self, abort: new CallAbort(), sendBack }
-        return runTools(speaking(scope), scope)
+        const agent = getAgent(self)
+        const batch = new ToolBatch(speaking(agent), { ...agent, self, abort: new CallAbort(), sendBack })
+        void batch.start()
+        return () => batch.stop()
       }),
     ),
-    consultGuards: fromAgent<UserGuardsOutput, { on: 'calls' | 'results' }>(
-      async ({ input: { on }, abort, runtime, context }) =>
-        (await loadGuards()).consultGuards(parts, { on, signal: abort.signal, runtime, context }),
+    consultGuards: fromAgent<UserGuardsOutput, { on: 'calls' | 'results' }>(async (effect) =>
+      (await loadGuards()).consultGuards(parts, effect.input.on, effect),
     ),
-    screenInput: fromAgent(async (effect) => (await loadScreening()).screenInput(parts, toScope(effect))),
-    screenCalls: fromAgent(async (effect) =>
-      (await loadScreening()).screenCalls(speaking(effect), toScope(effect)),
-    ),
-    screenResults: fromAgent(async (effect) => (await loadScreening()).screenResults(parts, toScope(effect))),
-    screenOutput: fromAgent(async (effect) => (await loadScreening()).screenOutput(parts, toScope(effect))),
-    prepareStep: fromAgent(async (effect) => prepareStep(speaking(effect), toScope(effect))),
-    retrieve: fromAgent(async (effect) => retrieveSnippets(parts, toScope(effect))),
+    screenInput: fromAgent(async (effect) => (await loadScreening()).screenInput(parts, effect)),
+    screenCalls: fromAgent(async (effect) => (await loadScreening()).screenCalls(speaking(effect), effect)),
+    screenResults: fromAgent(async (effect) => (await loadScreening()).screenResults(parts, effect)),
+    screenOutput: fromAgent(async (effect) => (await loadScreening()).screenOutput(parts, effect)),
+    prepareStep: fromAgent(async (effect) => prepareStep(speaking(effect), effect)),
+    retrieve: fromAgent(async (effect) => retrieveSnippets(parts, effect)),
     /**
      * Rejects with a plain failure, which is `context_overflow` if nothing fits, or `missing_package` without a
      * tokenizer.
      */
     fitContext: fromAgent<CompactionOutput>(async (effect) => {
-      const { runtime, context, abort, self } = effect
       const { fitTranscript, loadCounter, toActorError } = await loadFitting()
       const agent = speaking(effect)
       try {
         const counter = counters.get(agent) ?? loadCounter(agent)
         counters.set(agent, counter)
-        return await fitTranscript({ parts: agent, runtime, context, abort, self }, await counter)
+        return await fitTranscript({ ...effect, parts: agent }, await counter)
       } catch (error) {
         throw toActorError(error)
       }
@@ -82,24 +79,12 @@ export function createActors(parts: AgentParts) {
   }
 }
 
-const toScope = ({ abort, self, runtime, context }: Effect<unknown>): EffectScope => ({
-  signal: abort.signal,
-  self,
-  runtime,
-  context,
-})
-
-interface Work<Input> {
-  input: Input
-  /** Aborts when the actor is stopped. */
-  abort: CallAbort
-  self: AnyActorRef
-}
-
-type Effect<Input> = Work<Input> & Omit<EffectScope, 'signal'>
+type Work<Input> = { input: Input } & Pick<EffectScope, 'abort' | 'self'>
 
 /** An actor that works for the agent that invoked it. */
-const fromAgent = <Output, Input = NonReducibleUnknown>(work: (effect: Effect<Input>) => Promise<Output>) =>
+const fromAgent = <Output, Input = NonReducibleUnknown>(
+  work: (effect: { input: Input } & EffectScope) => Promise<Output>,
+) =>
   fromEffect<Output, Input>(async (started) => {
     const { runtime, context } = getAgent(started.self)
     return work({ ...started, runtime, context })

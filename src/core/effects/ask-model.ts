@@ -13,11 +13,11 @@ import type { Refusal } from '../../../machines/agent/refusals.js'
 import { getStepId } from '../../../machines/agent/messages.js'
 import type { Usage } from '../../../machines/agent/usage.js'
 import { getBudgetTotals, toBudgetLimits } from '../../../machines/agent/budget-totals.js'
-import { type CallAbort, attachSignal } from '../base/abort.js'
+import { attachSignal } from '../base/abort.js'
 import { getPlatform, loadOnce } from '../base/platform.js'
 import { rememberThrown } from '../base/errors.js'
 import { type AgentParts, hasSharedBudgets } from '../live/agent-parts.js'
-import type { AgentRuntime } from '../live/runtime.js'
+import type { AgentRuntime, EffectScope } from '../live/runtime.js'
 import type { TelemetryRequestInfo } from '../telemetry/telemetry.js'
 import { findTotalOnly, normalizeFailure, normalizeResponse } from '../models/normalize-response.js'
 import { toModelFailure } from '../models/to-model-failure.js'
@@ -33,13 +33,7 @@ import { loadScreening } from './run-tools.js'
 import { watchIdle } from './watch-idle.js'
 
 /** The run that asks a model. */
-export interface AskScope {
-  parts: AgentParts
-  runtime: AgentRuntime
-  /** The agent's context when the actor started. */
-  context: AgentContext
-  abort: CallAbort
-}
+export type AskScope = { parts: AgentParts } & Omit<EffectScope, 'self'>
 
 /** A request and its callbacks. */
 export interface AskOptions<Output> {
@@ -271,10 +265,9 @@ function checkPreflightBudget(request: ModelRequest, context: AgentContext): voi
 async function screenFailureMessage(
   { message }: ModelFailure,
   error: unknown,
-  { parts, runtime, context, abort }: AskScope,
+  { parts, ...scope }: AskScope,
 ): Promise<string> {
   if (parts.shields.output.length === 0 || error instanceof OverBudgetError) return message
-  const scope = { runtime, context, signal: abort.signal }
   const { screenText } = await loadScreening()
   const { action, content } = await screenText(parts, scope, 'output', message)
   return action === 'block' ? withheldMessage : content

@@ -105,23 +105,23 @@ const lastAnswer = 'This is your last answer: no more tools can be called. Answe
 /** Searches memory for the last user message. */
 export async function retrieveSnippets(
   parts: AgentParts,
-  { signal, self, runtime, context }: EffectScope,
+  { abort, self, runtime, context }: EffectScope,
 ): Promise<RetrievedSnippet[]> {
   await runtime.waitUntilDurable()
-  signal.throwIfAborted()
+  abort.throwIfAborted()
   const query = getLastUserText(context.messages)
   if (!parts.memory || query === '') return []
   runtime.steps.start(self, {
     step: { stepType: 'memory_retrieval', stepId: `${getStepId(context)}.memory` },
     toEnding: (retrievedContext: RetrievedSnippet[] | null) => ({ payload: { retrievedContext } }),
   })
-  signal.throwIfAborted()
+  abort.throwIfAborted()
   const { memory } = parts
   const { telemetry } = runtime
   try {
     const found = telemetry
-      ? telemetry.around({ type: 'memory_retrieval' }, () => memory.retrieve(query, { signal }))
-      : memory.retrieve(query, { signal })
+      ? telemetry.around({ type: 'memory_retrieval' }, () => memory.retrieve(query, { signal: abort.signal }))
+      : memory.retrieve(query, { signal: abort.signal })
     return parseSnippets(await found)
   } catch (error) {
     throw error instanceof BudgetError ? toRefusedSearch(error) : error

@@ -3,7 +3,7 @@ import type { AnswerStream } from '../live/answer-stream.js'
 import type { ToolCallDelta } from '../models/provider.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import { HoldBack } from '../shields/hold-back.js'
-import type { AgentRuntime } from '../live/runtime.js'
+import type { AgentRuntime, EffectScope } from '../live/runtime.js'
 import type { AgentParts } from '../live/agent-parts.js'
 import { loadScreening } from './run-tools.js'
 import type { Json } from '../../../machines/agent/json.js'
@@ -125,7 +125,7 @@ type Reasoning = Pick<
  */
 export async function clearReasoning<Response extends Reasoning>(
   parts: AgentParts,
-  scene: { runtime: AgentRuntime; context: AgentContext; signal: AbortSignal },
+  scene: Omit<EffectScope, 'self'>,
   response: Response,
 ): Promise<Response> {
   const { reasoning, reasoningDetails: details, providerItems: items, media, annotations, ...rest } = response
@@ -149,12 +149,12 @@ export async function clearReasoning<Response extends Reasoning>(
 async function screenReasoning(
   text: string,
   parts: AgentParts,
-  scene: { runtime: AgentRuntime; context: AgentContext; signal: AbortSignal },
+  scene: Omit<EffectScope, 'self'>,
 ): Promise<string> {
   if (text === '') return text
   const { screenText } = await loadScreening()
   const { action, content, findings } = await screenText(parts, scene, 'output', text)
-  scene.signal.throwIfAborted()
+  scene.abort.throwIfAborted()
   for (const { shield, action: found, message, durationMs } of findings) {
     if (found === 'allow') continue
     const reported = found === 'block' ? 'redact' : found
@@ -189,7 +189,7 @@ export interface DeltaSink {
 export function createClearedStream(
   parts: AgentParts,
   stream: AnswerStream,
-  scene: { runtime: AgentRuntime; context: AgentContext; signal: AbortSignal },
+  scene: Omit<EffectScope, 'self'>,
 ): DeltaSink {
   const { unscreenedText, continuedText } = scene.context
   const begin = (): HoldBack => {

@@ -11,7 +11,7 @@ import type { BatchCall } from '../../../machines/agent/batch-calls.js'
 import { toEvidence } from '../../../guards/lib/evidence.js'
 import { formatArguments } from '../../../guards/lib/fingerprint.js'
 import { truncate } from '../../../guards/lib/cut.js'
-import type { AgentRuntime } from '../live/runtime.js'
+import type { EffectScope } from '../live/runtime.js'
 import type { AgentParts } from '../live/agent-parts.js'
 import { deepFreeze } from '../base/values.js'
 import type {
@@ -23,7 +23,7 @@ import type {
   StopQuestion,
   StopWhen,
 } from '../user-guards/guard.js'
-import { CallAbort, onAbort, attachSignal, runWithTimeout } from '../base/abort.js'
+import { CallAbort, attachSignal, runWithTimeout } from '../base/abort.js'
 import type { Clock } from '../base/clock.js'
 import { describeError, rememberThrown } from '../base/errors.js'
 import { findAnsweringCall, findEndingCall } from '../../../machines/agent/call-state.js'
@@ -36,19 +36,15 @@ import { readOutput } from '../structured/read-output.js'
  */
 export async function consultGuards(
   parts: AgentParts,
-  {
-    on,
-    signal,
-    runtime,
-    context,
-  }: { on: 'calls' | 'results'; signal: AbortSignal; runtime: AgentRuntime; context: AgentContext },
+  on: 'calls' | 'results',
+  { abort, runtime, context }: EffectScope,
 ): Promise<UserGuardsOutput> {
   await runtime.waitUntilDurable()
-  signal.throwIfAborted()
+  abort.throwIfAborted()
   const fact = on === 'calls' ? createGuardCallsFact(context) : createGuardResultsFact(context)
   const { clock, binding } = runtime
   const consulted = await consultUserGuards(parts.guards, context.guardrails.user, fact, {
-    signal,
+    abort,
     clock,
     context: binding.context,
   })
@@ -156,9 +152,7 @@ function findBlockProblem(callIds: readonly unknown[] | null, fact: GuardFact): 
   return `verdict() returned a block whose callIds are not ids of these calls (${known.join(', ')})`
 }
 
-interface ConsultOptions {
-  /** Aborts when the run is stopped. */
-  signal: AbortSignal
+interface ConsultOptions extends Pick<EffectScope, 'abort'> {
   clock: Clock
   /** The app's object. */
   context: unknown
@@ -177,11 +171,11 @@ async function consultUserGuards(
   guards: readonly UserGuard[],
   states: UserStates,
   fact: GuardFact,
-  { signal, clock, context }: ConsultOptions,
+  { abort: outer, clock, context }: ConsultOptions,
 ): Promise<UserGuardsOutput> {
   const aborts = guards.map(() => new CallAbort())
-  const stopWaiting = onAbort(signal, () => {
-    for (const abort of aborts) abort.abort(signal.reason)
+  const stopWaiting = outer.follow(() => {
+    for (const abort of aborts) abort.abort(outer.reason)
   })
   const answers = await Promise.all(
     guards.map((guard, index) => {

@@ -1,4 +1,3 @@
-import type { AnyActorRef } from 'xstate'
 import type { ContextStrategy, Fit, CompactionOutput } from '../../../machines/agent/fit.js'
 import type { ModelActorError } from '../../../machines/agent/model-response.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
@@ -11,6 +10,7 @@ import { wrapTokenizer, loadDefaultTokenizer } from '../context/default-tokenize
 import { StatewrightError, toPlainError } from '../base/errors.js'
 import { ModelError, type ModelRequest } from '../models/provider.js'
 import type { AgentParts } from '../live/agent-parts.js'
+import type { EffectScope } from '../live/runtime.js'
 import type { AskScope } from './ask-model.js'
 import { requestSummary, type Summary, buildRequest } from './build-request.js'
 import { createSummaryStep } from './request-model.js'
@@ -29,7 +29,7 @@ const strategies: Record<ContextStrategy, FitStrategy> = {
   none: fitNothing,
 }
 
-export type FitScope = AskScope & { self: AnyActorRef }
+type FitScope = AskScope & EffectScope
 
 export async function fitTranscript(base: FitScope, counter: TokenCounter): Promise<CompactionOutput> {
   const { context } = base

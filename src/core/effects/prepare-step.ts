@@ -22,10 +22,10 @@ import type { ToolSet } from '../tools/tool-set.js'
  */
 export async function prepareStep(
   parts: AgentParts,
-  { signal, runtime, context }: Pick<EffectScope, 'signal' | 'runtime' | 'context'>,
+  { abort, runtime, context }: EffectScope,
 ): Promise<StepPlan> {
   await runtime.waitUntilDurable()
-  signal.throwIfAborted()
+  abort.throwIfAborted()
   const app = runtime.binding.context
   const step = context.steps + 1
   const { writeInstructions } = parts

@@ -8,9 +8,8 @@ import {
 import { truncate } from '../../../guards/lib/cut.js'
 import type { Json } from '../../../machines/agent/json.js'
 import { getStepId } from '../../../machines/agent/messages.js'
-import type { CallAbort } from '../base/abort.js'
 import type { AnswerStream } from '../live/answer-stream.js'
-import type { AgentRuntime } from '../live/runtime.js'
+import type { AgentRuntime, EffectScope } from '../live/runtime.js'
 import type { AgentParts } from '../live/agent-parts.js'
 import { ModelError, type HostedCall } from '../models/provider.js'
 import { findFinalTool } from '../structured/structured-output.js'
@@ -35,13 +34,9 @@ import { extendObject } from '../../../guards/lib/json.js'
 import type { ModelStepResponse } from '../../../machines/agent/announcements.js'
 
 /** `self` is the actor that runs it; `stream` receives its deltas. */
-export interface RequestScope {
+interface RequestScope extends EffectScope {
   /** Whether this is the last request, without tool calls. */
   conclude: boolean
-  abort: CallAbort
-  self: AnyActorRef
-  runtime: AgentRuntime
-  context: AgentContext
   stream: AnswerStream
 }
 
@@ -59,8 +54,7 @@ export function requestModel(
   warnOfChangedSkills(runtime, context.skills, parts.skills)
   warnOfChangedTools(runtime, context.speaker, parts.tools.specs)
   const request = buildRequest(parts, context, conclude)
-  // Only screening needs a signal here.
-  const scene = features.outputShields ? { runtime, context, signal: abort.signal } : null
+  const scene = features.outputShields ? { runtime, context, abort } : null
   const shown: DeltaSink = scene ? createClearedStream(parts, stream, scene) : stream
   // Shields that may withhold a call check the complete call.
   const isScreened = features.outputShields || features.callShields

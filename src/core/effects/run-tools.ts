@@ -27,18 +27,8 @@ const loadElicitation = loadOnce(() => import('../sessions/elicitation-answer.js
 // Only batches with a sub-agent load it.
 const loadSubAgents = loadOnce(() => import('./sub-agent-batch.js'))
 
-/**
- * Runs the started calls of the batch, and sends each result when it arrives. Returns a function that stops the batch.
- * Call it once, when the batch is no longer needed.
- */
-export function runTools(parts: AgentParts, scope: BatchScope): () => void {
-  const batch = new ToolBatch(parts, scope)
-  void batch.start()
-  return () => batch.stop()
-}
-
-/** The current batch, as seen by the executors of its calls. */
-class ToolBatch implements RunBatchOptions {
+/** Runs the started calls of a batch, and sends each result when it arrives. */
+export class ToolBatch implements RunBatchOptions {
   readonly #parts: AgentParts
   readonly #scope: BatchScope
   readonly #calls: readonly BatchCall[]
@@ -65,7 +55,7 @@ class ToolBatch implements RunBatchOptions {
     this.#running.start()
   }
 
-  /** Aborting creates an exception with a stack trace. After the last result, it has no listeners. */
+  /** Call it once. Aborting creates an exception with a stack trace. After the last result, it has no listeners. */
   stop(): void {
     this.#subAgentBatch?.stop()
     if (this.#ended === this.#calls.length) return
@@ -172,17 +162,21 @@ class ToolBatch implements RunBatchOptions {
 
   /** A question changed by a shield is not asked, because a form with gaps has no meaning. */
   async #isCleared({ id: callId, name: toolName }: RunnableCall, { elicitations }: Ask): Promise<boolean> {
-    const { runtime, context, abort } = this.#scope
-    const scope = { runtime, context, signal: abort.signal }
     const text = JSON.stringify(elicitations)
     const { screenText } = await loadScreening()
-    const { action, findings } = await screenText(this.#parts, scope, 'toolOutput', text, {
+    const { action, findings } = await screenText(this.#parts, this.#scope, 'toolOutput', text, {
       callId,
       toolName,
     })
     for (const finding of findings)
       if (finding.action !== 'allow')
-        runtime.emit({ ...finding, type: 'shield', point: 'toolOutput', action: finding.action, callId })
+        this.#scope.runtime.emit({
+          ...finding,
+          type: 'shield',
+          point: 'toolOutput',
+          action: finding.action,
+          callId,
+        })
     return action === 'allow' || action === 'warn'
   }
 

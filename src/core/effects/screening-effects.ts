@@ -15,7 +15,7 @@ import { listUnclearedCalls, listUnclearedInput } from '../../../machines/agent/
 import { type ContentPart, type UserMessage, getStepId } from '../../../machines/agent/messages.js'
 import type { Step, ShieldViolation } from '../../../machines/agent/announcements.js'
 import { readOutput } from '../structured/read-output.js'
-import type { EffectScope, AgentRuntime } from '../live/runtime.js'
+import type { EffectScope } from '../live/runtime.js'
 import type { AgentParts } from '../live/agent-parts.js'
 import { getReadableText, askShields, type AskShieldsOptions } from '../shields/ask-shields.js'
 import { prepareCalls } from '../tools/prepare-calls.js'
@@ -28,18 +28,18 @@ import type { ShieldScene } from '../shields/define-shield.js'
 /** Screens the user messages. Each part is screened, and all texts together. */
 export async function screenInput(
   parts: AgentParts,
-  { signal, self, runtime, context }: EffectScope,
+  { abort, self, runtime, context }: EffectScope,
 ): Promise<InputScreening[]> {
   await runtime.waitUntilDurable()
-  signal.throwIfAborted()
+  abort.throwIfAborted()
   const messages = listUnclearedInput(context)
   const stepId = `${getStepId(context)}.input`
   runtime.steps.start(
     self,
     createShieldStep({ stepId, point: 'input' }, (screenings: InputScreening[]) => screenings),
   )
-  signal.throwIfAborted()
-  const look: ScreenText = (text) => screenText(parts, { runtime, context, signal }, 'input', text)
+  abort.throwIfAborted()
+  const look: ScreenText = (text) => screenText(parts, { runtime, context, abort }, 'input', text)
   const looks = messages.map(async ({ content }, index) =>
     (await screenContent(content, look)).map((screening) => ({ ...screening, index })),
   )
@@ -97,23 +97,23 @@ async function screenJoinedTexts(
 /** Screens a complete answer together with its earlier pieces. The held-back text is emitted once cleared. */
 export async function screenOutput(
   parts: AgentParts,
-  { signal, self, runtime, context }: EffectScope,
+  { abort, self, runtime, context }: EffectScope,
 ): Promise<OutputScreening> {
   await runtime.waitUntilDurable()
-  signal.throwIfAborted()
+  abort.throwIfAborted()
   const stepId = `${context.pendingAnswer?.stepId ?? context.runId}.output`
   runtime.steps.start(
     self,
     createShieldStep({ stepId, point: 'output' }, (screening: Screening) => [screening]),
   )
-  signal.throwIfAborted()
+  abort.throwIfAborted()
   const { pendingAnswer, unscreenedText, continuedText } = context
   const answer = (unscreenedText?.text ?? '') + (pendingAnswer?.text ?? '')
   const screening = toLastPiece(
     continuedText,
-    await screenText(parts, { runtime, context, signal }, 'output', answer),
+    await screenText(parts, { runtime, context, abort }, 'output', answer),
   )
-  signal.throwIfAborted()
+  abort.throwIfAborted()
   runtime.streamCleared(screening.action === 'block' ? '' : screening.content)
   return screening.action === 'redact'
     ? { ...screening, ...(await findRedactedProblem(screening, parts, context)) }
@@ -148,10 +148,10 @@ function toLastPiece(pieces: string, screening: Screening): Screening {
 /** Screens the arguments of the current calls. */
 export async function screenCalls(
   parts: AgentParts,
-  { signal, self, runtime, context }: EffectScope,
+  { abort, self, runtime, context }: EffectScope,
 ): Promise<CallScreening[]> {
   await runtime.waitUntilDurable()
-  signal.throwIfAborted()
+  abort.throwIfAborted()
   const calls = listUnclearedCalls(context)
   const callShield = createShieldSteps()
   for (const { id: callId, unscreenedArguments } of calls) {
@@ -159,15 +159,15 @@ export async function screenCalls(
     const stepId = `${getCallStepId(context, callId)}.toolInput`
     runtime.steps.start(self, callShield({ stepId, point: 'toolInput', callId }))
   }
-  signal.throwIfAborted()
-  const options = toPrepareOptions(parts, context, runtime.binding, signal)
+  abort.throwIfAborted()
+  const options = toPrepareOptions(parts, context, runtime.binding, abort)
   const screen = async ({
     id: callId,
     name: toolName,
     arguments: text,
   }: BatchCall): Promise<CallScreening> => {
     const look = (content: string) =>
-      screenText(parts, { runtime, context, signal }, 'toolInput', content, { callId, toolName })
+      screenText(parts, { runtime, context, abort }, 'toolInput', content, { callId, toolName })
     const screening = { ...(await look(text)), callId }
     if (parts.tools.get(toolName) !== undefined) return screening
     // An unknown tool name is model output, like its arguments.
@@ -175,7 +175,7 @@ export async function screenCalls(
     if (named.action !== 'block' && named.action !== 'redact') return screening
     return { ...named, action: 'block' as const, content: '', callId, name: withheldName }
   }
-  return runStaggered(calls, signal, async (call) => {
+  return runStaggered(calls, abort, async (call) => {
     const screening = call.unscreenedArguments
       ? await screen(call)
       : { ...allowedScreening, content: call.arguments, callId: call.id }
@@ -195,10 +195,10 @@ export async function screenCalls(
 /** Screens the received results. Input shields screen the reasons of rejected calls. */
 export async function screenResults(
   parts: AgentParts,
-  { signal, self, runtime, context }: EffectScope,
+  { abort, self, runtime, context }: EffectScope,
 ): Promise<CallScreening[]> {
   await runtime.waitUntilDurable()
-  signal.throwIfAborted()
+  abort.throwIfAborted()
   const { inputShields, resultShields } = context.features
   const come = context.calls.flatMap(({ id, name, result, unscreenedResult }) => {
     if (!unscreenedResult || result === undefined) return []
@@ -211,19 +211,19 @@ export async function screenResults(
     else runtime.steps.start(self, callShield({ stepId: `${step}.toolOutput`, point: 'toolOutput', callId }))
   }
   for (const { id, reason } of come) startLook(id, reason !== null)
-  signal.throwIfAborted()
-  return runStaggered(come, signal, async ({ id: callId, name: toolName, result, reason }) => {
+  abort.throwIfAborted()
+  return runStaggered(come, abort, async ({ id: callId, name: toolName, result, reason }) => {
     const look = (point: ShieldPoint, content: string) =>
-      screenText(parts, { runtime, context, signal }, point, content, { callId, toolName })
+      screenText(parts, { runtime, context, abort }, point, content, { callId, toolName })
     if (reason === null)
       return { ...(await screenToolResult(result, (text) => look('toolOutput', text))), callId }
     const { content, ...asInput } = await look('input', reason)
-    signal.throwIfAborted()
+    abort.throwIfAborted()
     if (asInput.action === 'block') return { ...asInput, content, findings: [], callId, asInput }
     const words = rejectionPrefix + content
     if (!resultShields) return { ...allowedScreening, content: words, callId, asInput }
     startLook(callId, false)
-    signal.throwIfAborted()
+    abort.throwIfAborted()
     return { ...(await look('toolOutput', words)), callId, asInput }
   })
 }
@@ -301,7 +301,7 @@ function findViolation(screenings: readonly ShieldReport[]): ShieldViolation | n
 /** Screens a text with the shields of one point, on the run's clock. Blocked content is dropped here. */
 export async function screenText(
   { shields }: AgentParts,
-  { runtime, context, signal }: { runtime: AgentRuntime; context: AgentContext; signal: AbortSignal },
+  { runtime, context, abort }: Omit<EffectScope, 'self'>,
   point: ShieldPoint,
   content: string,
   scene: Pick<ShieldScene, 'callId' | 'toolName'> = {},
@@ -313,7 +313,7 @@ export async function screenText(
   const whole: AskShieldsOptions = {
     ...scene,
     point,
-    signal,
+    signal: abort.signal,
     clock,
     timeoutMs,
     failOpen,

@@ -13,26 +13,20 @@ import {
   getBudgetTotals,
   toBudgetLimits,
 } from '../../../machines/agent/budget-totals.js'
-import type { CallAbort } from '../base/abort.js'
 import { describeError } from '../base/errors.js'
 import { limitText } from '../base/text.js'
 import type { RunnableCall } from '../tools/running-call.js'
 import type { Delegate, DelegateRequest, DelegateRun, Tool } from '../tools/tool.js'
 import { type AgentParts, hasSharedBudgets, listRunBudgets } from '../live/agent-parts.js'
-import type { AgentRuntime } from '../live/runtime.js'
+import type { AgentRuntime, EffectScope } from '../live/runtime.js'
 import { getPoliciesInForce } from './prepare-options.js'
 import { getChildSessionId } from '../sessions/agent-definition.js'
 import { ChildRun, toChildResult } from '../live/child-run.js'
 
 /** The scope shared by the tools and sub-agents of a batch. */
-export interface BatchScope {
-  runtime: AgentRuntime
-  context: AgentContext
-  /** The agent actor, and the actor of the batch. */
-  agent: AnyActorRef
-  self: AnyActorRef
-  /** Aborts when the batch is stopped. */
-  abort: CallAbort
+export interface BatchScope extends EffectScope {
+  /** The agent's actor. `self` is the actor of the batch. */
+  parent: AnyActorRef
   sendBack: (event: AgentMachineEvent) => void
 }
 
@@ -49,7 +43,7 @@ export class SubAgentBatch {
   }
 
   get #context(): AgentContext {
-    return (this.#scope.agent.getSnapshot() as { context: AgentContext }).context
+    return (this.#scope.parent.getSnapshot() as { context: AgentContext }).context
   }
 
   /** Runs a sub-agent's call. Null if it is settled and has reported its questions. Never rejects. */
@@ -172,7 +166,7 @@ export class SubAgentBatch {
       isUnwanted: () => abort.aborted || child.isReleasing,
       watch: child.watch,
       onEvent: (event) => {
-        if (this.#scope.agent.getSnapshot().status !== 'active') return
+        if (this.#scope.parent.getSnapshot().status !== 'active') return
         if (context.features.resultShields && !isContentFree(event)) return
         runtime.emit(toChildEvent(event, call.id, tool.name))
       },
@@ -243,7 +237,7 @@ export class SubAgentBatch {
         else child.withdrawPause()
       }
     }
-    const subscription = this.#scope.agent.subscribe(pauseAll as (snapshot: unknown) => void)
+    const subscription = this.#scope.parent.subscribe(pauseAll as (snapshot: unknown) => void)
     return () => {
       subscription.unsubscribe()
     }

@@ -13,6 +13,7 @@ import type { Policy } from '../tools/policy.js'
 import type { SessionStore } from '../sessions/store/store.js'
 import type { ChildRun } from './child-run.js'
 import { AnswerStream, type ShownAnswer, type Defer } from './answer-stream.js'
+import type { CallAbort } from '../base/abort.js'
 import { type Clock, RunClock } from '../base/clock.js'
 import { OpenSteps } from './open-steps.js'
 import { type Journal, toLinkField, createStoreFailedEvent } from '../sessions/journal.js'
@@ -390,7 +391,8 @@ export function findRuntime(actor: AnyActorRef): AgentRuntime | undefined {
 
 /** The scope of an effect, with the agent's context when it started. `self` is the actor of the effect. */
 export interface EffectScope {
-  signal: AbortSignal
+  /** Aborts when the actor is stopped. */
+  abort: CallAbort
   self: AnyActorRef
   runtime: AgentRuntime
   context: AgentContext
