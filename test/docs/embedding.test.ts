@@ -64,7 +64,7 @@ describe('docs/embedding.md', () => {
 
   it('lists every actor that the machine invokes, with what it says when it is done', () => {
     const ids = Array.from(source.matchAll(/xstate\.done\.actor\.(\w+)'/g), ([, id = '']) => id)
-    const [, table = ''] = document.split('| Actor | Does |')
+    const [, table = ''] = document.split('| Actor | Task |')
     const named = Array.from(table.matchAll(/^\|((?: `\w+`)+) \|/gm), ([, cell = '']) => namesIn(cell)).flat()
     expect(named.toSorted()).toEqual(ids.toSorted())
     const outputs = Array.from(source.matchAll(/DoneActorEvent<(\w+(?:\[\])?), '(\w+)'>/g))

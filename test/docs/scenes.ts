@@ -253,7 +253,7 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       expect(said).toBe('applied\n')
     },
   },
-  'docs/control.md › What happens to a message': {
+  'docs/control.md › Delivery': {
     turns: pays,
     own: (stage) => may(stage),
     shows: ['result'],
@@ -302,14 +302,14 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       expect(await toPromise(values.actor as AnyActorRef)).toMatchObject({ output: 'Nothing.' })
     },
   },
-  'docs/embedding.md › Use it as a child of your machine': {
+  'docs/embedding.md › Invoke the agent in your machine': {
     turns: [call('deploy', { version: '7' }), says('Version 7 is live.')],
     shows: ['actor'],
     expect: async ({ values }) => {
       expect(await toPromise(values.actor as AnyActorRef)).toBe('COMPLETED: Version 7 is live.')
     },
   },
-  'docs/embedding.md › Use it as a child of your machine (2)': {
+  'docs/embedding.md › Invoke the agent in your machine (2)': {
     turns: [call('deploy', { version: '7' }), says('Not deployed.')],
     own: ({ model }) => ({
       agent: createAgent({
