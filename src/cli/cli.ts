@@ -64,6 +64,7 @@ export async function runCli(argv: readonly string[], io: CliIO): Promise<ExitCo
 
 async function executeLine(argv: readonly string[], io: CliIO): Promise<ExitCode> {
   const [first, second] = argv
+  if (first === 'help' && second !== undefined) return executeLine([...argv.slice(1), '--help'], io)
   const named = commands.find(({ name }) => name === first)
   const group = named !== undefined && 'commands' in named ? named : undefined
   const command = group

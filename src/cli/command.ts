@@ -189,7 +189,7 @@ export function parseOptions<const Specs extends OptionSpecs>(
       else positionals.push(token.value)
     } else if (token.kind === 'option') {
       const spec = Object.hasOwn(specs, token.name) ? specs[token.name] : undefined
-      if (!spec) throw unknownOptionError(token.rawName, specs)
+      if (!spec) throw unknownOptionError(token.rawName, { ...specs, ...helpOption })
       options.push([token.name, readValue(token, spec)])
     }
   }

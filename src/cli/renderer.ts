@@ -71,15 +71,16 @@ export class HumanRenderer implements Renderer {
   renderEvent(event: AgentEvent): string {
     this.#startedAt ??= event.at
     this.#endedAt = event.at
-    if (event.type === 'tool_call') {
-      this.#heldCalls.set(event.call.id, this.#format(event))
-      return ''
+    const { inner, prefix } = unwrapChildEvent(event)
+    if (inner.type === 'tool_call') {
+      this.#heldCalls.set(prefix + inner.call.id, this.#format(event))
+      return event === inner ? '' : this.#showHeldCalls(event)
     }
     return this.#showHeldCalls(event) + this.#showEvent(event)
   }
 
   #showEvent(event: AgentEvent): string {
-    const { type } = event.type === 'child_event' ? event.event : event
+    const { type } = unwrapChildEvent(event).inner
     // The prompt or the last notice shows the call, and the summary the end.
     if (type === 'approval_requested' || event.type === 'run_ended') return ''
     return this.#format(event).replace(developerHint, (hint) => {
@@ -90,9 +91,13 @@ export class HumanRenderer implements Renderer {
   }
 
   #showHeldCalls(event: AgentEvent): string {
-    if (event.type === 'approval_requested' && !this.#isAnswered) this.#heldCalls.delete(event.callId)
-    const isOver = event.type === 'state_changed' && !event.to.startsWith('WAITING')
-    const ids = isOver ? [...this.#heldCalls.keys()] : 'callId' in event ? [event.callId] : []
+    const { inner, prefix } = unwrapChildEvent(event)
+    const started = 'callId' in event ? [event.callId] : []
+    if ('callId' in inner && event !== inner) started.push(prefix + inner.callId)
+    if (inner.type === 'approval_requested' && !this.#isAnswered)
+      this.#heldCalls.delete(prefix + inner.callId)
+    const isOver = inner.type === 'state_changed' && !inner.to.startsWith('WAITING')
+    const ids = isOver ? [...this.#heldCalls.keys()].filter((id) => id.startsWith(prefix)) : started
     const lines = ids.map((id) => this.#heldCalls.get(id) ?? '')
     for (const id of ids) this.#heldCalls.delete(id)
     return lines.join('')
@@ -102,6 +107,13 @@ export class HumanRenderer implements Renderer {
     const durationMs = this.#startedAt === null ? null : this.#endedAt - this.#startedAt
     return `\n${formatRunSummary(result, this.#limits, durationMs, this.#paint)}`
   }
+}
+
+/** An event, or the event of a sub-agent with the path of its calls. */
+function unwrapChildEvent(event: AgentEvent): { inner: AgentEvent; prefix: string } {
+  return event.type === 'child_event'
+    ? { inner: event.event, prefix: `${event.callId}/` }
+    : { inner: event, prefix: '' }
 }
 
 /** The error of a run as a line; empty without one. */

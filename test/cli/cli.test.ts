@@ -77,6 +77,15 @@ describe('the command line', () => {
   })
 
   test.each([
+    [['help', 'run'], 'run'],
+    [['help', 'sessions', 'fork'], 'sessions fork'],
+    [['help', 'sessions'], 'sessions <command>'],
+  ])('%j shows the help of the command', async (args, command) => {
+    const { code, out } = await cli(args)
+    expect({ code, out }).toEqual({ code: 0, out: expect.stringContaining(`Usage: statewright ${command}`) })
+  })
+
+  test.each([
     [['sessions', '--help'], 0],
     [['sessions', 'help'], 0],
     [['sessions'], 2],
@@ -121,6 +130,8 @@ describe('the command line', () => {
       ['--model', 'm'],
       '--model is an option of a command. Write the command first: statewright run --model.',
     ],
+    [['help', 'rum'], "Unknown command 'rum'. Did you mean 'run'?"],
+    [['run', '--hlep'], 'Unknown option --hlep. Did you mean --help?'],
     [['--verson'], 'Unknown option --verson. Did you mean --version?'],
     [['run', '--max-steps', '0', 'x'], '--max-steps must be a whole number of at least 1'],
     [['run', '--json', '--events', 'x'], 'exclude each other'],

@@ -114,6 +114,45 @@ describe('a run for people', () => {
     ).toBe('⚑ cycle (nudge)  Going in circles.\n! budget  Nearly spent.\n✗ timeout  Too long.\n')
   })
 
+  test('leaves the call of a sub-agent to the question that shows it, and shows calls that need no person', () => {
+    const calls = (id: string, name: string): EmittedEvent => ({
+      type: 'tool_call',
+      stepId: 's1',
+      call: { id, type: 'function', function: { name, arguments: '{}' } },
+    })
+    const inChild = (event: EmittedEvent, seq: number): EmittedEvent => ({
+      type: 'child_event',
+      callId: 'c1',
+      path: ['write'],
+      event: stamped(event, seq),
+    })
+    const result = { type: 'tool_result', status: 'ok', durationMs: 5 } as const
+    const asks: EmittedEvent = {
+      type: 'approval_requested',
+      callId: 'c3',
+      name: 'save',
+      arguments: '{}',
+      fingerprint: 'f',
+    }
+    const events = [
+      calls('c1', 'write'),
+      inChild(calls('c2', 'look'), 1),
+      inChild({ ...result, callId: 'c2', name: 'look', content: 'seen' }, 2),
+      inChild(calls('c3', 'save'), 3),
+      inChild(asks, 4),
+      inChild({ ...result, callId: 'c3', name: 'save', content: 'saved' }, 5),
+    ]
+    expect(shown(events)).toBe(
+      [
+        '  → write()',
+        '  write › → look()',
+        '  write › ✓ look 5 ms  seen',
+        '  write › ✓ save 5 ms  saved',
+        '',
+      ].join('\n'),
+    )
+  })
+
   test('shows the hint of a guard for developers once', () => {
     const message = 'You repeat yourself. (For the developer: mark the tool with polling: true.)'
     const nudge = { type: 'guardrail', guard: 'cycle', action: 'nudge', evidence: 'e', message } as const
