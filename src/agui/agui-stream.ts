@@ -121,7 +121,7 @@ export function createAGUIProtocol(
       })
       return {
         begin: () => fold.begin(),
-        encode: (event) => fold.handleEvent(event),
+        handleEvent: (event) => fold.handleEvent(event),
         end: async () => {
           const { status } = fold
           // The log has the open interrupts. Events lack the answers from before the page subscribed.

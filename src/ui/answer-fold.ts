@@ -12,6 +12,7 @@ import type { ResultStatus } from '../../machines/agent/batch-calls.js'
 import { isOfCall, toApprovalId, getCallTitle } from '../web/approval-id.js'
 import { toAnswerId, isSteering, getShownContent, type Turn } from '../web/chat-turn.js'
 import type { BranchPoint } from '../core/sessions/branch-tree.js'
+import type { AnswerEncoder } from '../web/sse.js'
 import type { Protocol, UIMessageChunk } from './ui-message-types.js'
 import {
   invalidArguments,
@@ -201,7 +202,7 @@ class ChildFold {
 
 interface AnswerFoldOptions {
   protocol: Protocol
-  turn: Turn | null
+  turn: Omit<Turn, 'before' | 'ends'> | null
   showsTurn: boolean
   answeredRequests?: ReadonlySet<string>
   point?: BranchPoint | undefined
@@ -211,9 +212,9 @@ interface AnswerFoldOptions {
  * Converts the events of a run into the chunks of one message for `useChat`. The message starts with the first event that has
  * content, and ends at the run's rest.
  */
-export class AnswerFold {
+export class AnswerFold implements AnswerEncoder<UIMessageChunk> {
   readonly #protocol: Protocol
-  readonly #write: (chunk: UIMessageChunk) => void
+  readonly #chunks: UIMessageChunk[] = []
   readonly #text: TextFold
   readonly #children: ChildFold
   #runId = ''
@@ -236,12 +237,9 @@ export class AnswerFold {
   /** Requests that the page must not receive. */
   readonly #answered: ReadonlySet<string>
 
-  constructor(
-    { protocol, turn, showsTurn, answeredRequests, point }: AnswerFoldOptions,
-    write: (chunk: UIMessageChunk) => void,
-  ) {
+  constructor({ protocol, turn, showsTurn, answeredRequests, point }: AnswerFoldOptions) {
+    const write = (chunk: UIMessageChunk): void => this.#write(chunk)
     this.#protocol = protocol
-    this.#write = write
     this.#text = new TextFold(protocol, write)
     this.#children = new ChildFold(write)
     this.#messageId = turn?.messageId ?? null
@@ -258,7 +256,16 @@ export class AnswerFold {
     else for (const call of turn.pending) this.#rememberRequest(call)
   }
 
-  handleEvent(event: AgentEvent): void {
+  begin(): UIMessageChunk[] {
+    return this.#chunks.splice(0)
+  }
+
+  handleEvent(event: AgentEvent): UIMessageChunk[] {
+    this.#readEvent(event)
+    return this.#chunks.splice(0)
+  }
+
+  #readEvent(event: AgentEvent): void {
     this.#runId = event.runId
     switch (event.type) {
       case 'run_started':
@@ -283,7 +290,7 @@ export class AnswerFold {
   }
 
   /** Ends the message, because the run rests or has ended. */
-  end(): void {
+  end(): UIMessageChunk[] {
     this.#start()
     this.#text.withdrawCalls()
     this.#text.close()
@@ -294,6 +301,11 @@ export class AnswerFold {
       this.#write({ type: 'error', errorText: this.#error ?? 'The run failed.' })
     else
       this.#write({ type: 'finish', finishReason: toFinishReason(this.#state, this.#reason, this.#protocol) })
+    return this.#chunks.splice(0)
+  }
+
+  #write(chunk: UIMessageChunk): void {
+    this.#chunks.push(chunk)
   }
 
   /** Writes the part that the history also has, because `abort` and `error` leave nothing in a message. */
@@ -487,7 +499,7 @@ export class AnswerFold {
     this.#write({ type: 'data-statewright', data, transient: true })
   }
 
-  #writeTurn({ messages, settled, pending }: Turn): void {
+  #writeTurn({ messages, settled, pending }: Pick<Turn, 'messages' | 'settled' | 'pending'>): void {
     for (const message of messages) this.#writeMessage(message)
     for (const { callId, ...result } of settled) this.#writeResult(callId, result)
     for (const call of pending) {

@@ -3,7 +3,6 @@ import { expectArgument, objectRule, optionsRule } from '../core/base/values.js'
 import type { AnyRun } from '../web/live-run.js'
 import { ReplayBuffer, type ReplayReader } from '../web/replay-buffer.js'
 import {
-  type AnswerEncoder,
   type AnswerProtocol,
   createAnswerResponse,
   createSseResponse,
@@ -11,7 +10,7 @@ import {
   formatSseFrame,
   readBatches,
 } from '../web/sse.js'
-import { type Subscription, subscribeToRun } from '../web/subscription.js'
+import { subscribeToRun } from '../web/subscription.js'
 import { AnswerFold } from './answer-fold.js'
 import type { Protocol, UIMessageChunk } from './ui-message-types.js'
 
@@ -35,7 +34,7 @@ export function toUIMessageStream(
 ): ReadableStream<UIMessageChunk> {
   const { protocol } = expectRun('toUIMessageStream', run, options)
   const answer = subscribeToRun(run)
-  const batches = encodeAnswer(answer, createEncoder(answer, protocol))
+  const batches = encodeAnswer(answer, new AnswerFold({ protocol, ...answer }))
   return new ReadableStream<UIMessageChunk>(
     {
       pull: async (controller) => {
@@ -72,26 +71,10 @@ function expectRun(name: string, run: AnyRun, options: UIStreamOptions): Require
 /** How answers are streamed to `useChat`. */
 export function createUIProtocol(protocol: Protocol): AnswerProtocol<UIMessageChunk> {
   return {
-    createEncoder: (answer) => createEncoder(answer, protocol),
+    createEncoder: (answer) => new AnswerFold({ protocol, ...answer }),
     toErrorChunk: (errorText) => ({ type: 'error', errorText }),
     headers: { 'x-vercel-ai-ui-message-stream': 'v1' },
     last: 'data: [DONE]\n\n',
-  }
-}
-
-function createEncoder(answer: Subscription, protocol: Protocol): AnswerEncoder<UIMessageChunk> {
-  const chunks: UIMessageChunk[] = []
-  const fold = new AnswerFold({ protocol, ...answer }, (chunk) => chunks.push(chunk))
-  return {
-    begin: () => chunks.splice(0),
-    encode: (event) => {
-      fold.handleEvent(event)
-      return chunks.splice(0)
-    },
-    end: () => {
-      fold.end()
-      return chunks.splice(0)
-    },
   }
 }
 

@@ -21,7 +21,7 @@ const eventStreamHeaders = {
 /** Converts the events of one answer into the chunks of a page's protocol. */
 export interface AnswerEncoder<Chunk> {
   begin(): readonly Chunk[]
-  encode(event: AgentEvent): readonly Chunk[]
+  handleEvent(event: AgentEvent): readonly Chunk[]
   end(): readonly Chunk[] | Promise<readonly Chunk[]>
 }
 
@@ -73,7 +73,7 @@ export async function* encodeAnswer<Chunk>(
   if (first.length > 0) yield first
   for await (const events of readBatches(reader)) {
     const shown = maskEvent ? events.flatMap((event) => maskEvent(event) ?? []) : events
-    const chunks = shown.flatMap((event) => encoder.encode(event))
+    const chunks = shown.flatMap((event) => encoder.handleEvent(event))
     if (chunks.length > 0) yield chunks
   }
   const rest = await encoder.end()
@@ -96,17 +96,10 @@ export function createSseResponse(
   frames: AsyncIterator<string, void>,
   { headers = {}, onCancel }: { headers?: Record<string, string> | undefined; onCancel?: () => void } = {},
 ): Response {
-  return new Response(createSseBody(frames, onCancel), { headers: { ...eventStreamHeaders, ...headers } })
-}
-
-function createSseBody(
-  frames: AsyncIterator<string, void>,
-  onCancel?: () => void,
-): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder()
   let timer: ReturnType<typeof setInterval> | undefined
   let sentAt = Number.NEGATIVE_INFINITY
-  return new ReadableStream<Uint8Array>(
+  const body = new ReadableStream<Uint8Array>(
     {
       start: (controller) => {
         timer = setInterval(() => {
@@ -141,6 +134,7 @@ function createSseBody(
     },
     { highWaterMark: 1 },
   )
+  return new Response(body, { headers: { ...eventStreamHeaders, ...headers } })
 }
 
 export function formatSseFrame(value: object, id?: string): string {

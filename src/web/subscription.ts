@@ -17,7 +17,7 @@ export interface Subscription {
   /** The ends of the session's runs so far that did not answer in full. */
   ends: readonly TurnEnd[]
   /** The answer before the first event of the reader; null if the reader starts with the run. */
-  turn: Turn | null
+  turn: Omit<Turn, 'before' | 'ends'> | null
   /** Whether the page also needs `turn`, because it subscribed late or was reloaded. */
   showsTurn: boolean
   /** Approval requests (by `toApprovalId`) that were answered in the meantime. */
@@ -73,7 +73,6 @@ export function maskSubscription(subscription: Subscription, view: PageView): Su
     ends: view.maskEnds(ends),
     turn: turn && {
       ...turn,
-      before: view.maskMessages(turn.before),
       messages: view.maskMessages(turn.messages),
       settled: turn.settled.map((result) => view.maskResult(result)),
       error: turn.error && view.maskFailure(turn.error),

@@ -29,14 +29,14 @@ async function playQuestion() {
   const waiting = await theatre.agent.replay('s')
   const studio = await createSessionData(store, 's')
   const chunks: UIMessageChunk[] = []
-  const fold = new AnswerFold({ protocol: 'v7', turn: null, showsTurn: true }, (chunk) => chunks.push(chunk))
+  const fold = new AnswerFold({ protocol: 'v7', turn: null, showsTurn: true })
   const agui = new AGUIEventFold({ threadId: 's', runId: 'r', history: [] })
   const told: unknown[] = [agui.begin()]
   for (const event of play.events) {
-    fold.handleEvent(event)
+    chunks.push(...fold.handleEvent(event))
     told.push(agui.handleEvent(event))
   }
-  fold.end()
+  chunks.push(...fold.end())
   const format = createEventFormatter({ width: 200 })
   const [form, page] = rest.pending ?? []
   play.run.addToolOutput(form?.callId ?? '', { action: 'accept', content: { f: 'a' } })

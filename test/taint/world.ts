@@ -216,9 +216,8 @@ class World {
   #chat({ messages, run }: SessionSnapshot): unknown {
     const chunks: UIMessageChunk[] = []
     for (const protocol of ['v6', 'v7'] as const) {
-      const fold = new AnswerFold({ protocol, turn: null, showsTurn: true }, (chunk) => chunks.push(chunk))
-      for (const event of this.#events) fold.handleEvent(event)
-      fold.end()
+      const fold = new AnswerFold({ protocol, turn: null, showsTurn: true })
+      chunks.push(...this.#events.flatMap((event) => fold.handleEvent(event)), ...fold.end())
     }
     const agui = new AGUIFold({ threadId: 's', runId: 'r', history: [] })
     const told = [agui.begin(), ...this.#events.map((event) => agui.handleEvent(event)), agui.end()].flat()

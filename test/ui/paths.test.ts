@@ -28,15 +28,11 @@ async function follow(path: ReplayPath): Promise<void> {
   let turn: Turn | null = null
   let message: UIMessage | undefined
   await followPath(path, async (events, context) => {
-    const chunks: UIMessageChunk[] = []
     // A message at a rest starts a separate answer.
     const isAnew = events.some((event) => event.type === 'user_message' && isTurnOpening(event.message))
     if (isAnew) message = undefined
-    const fold = new AnswerFold({ protocol, turn: isAnew ? null : turn, showsTurn: false }, (chunk) =>
-      chunks.push(chunk),
-    )
-    for (const event of events) fold.handleEvent(event)
-    fold.end()
+    const fold = new AnswerFold({ protocol, turn: isAnew ? null : turn, showsTurn: false })
+    const chunks = [...fold.begin(), ...events.flatMap((event) => fold.handleEvent(event)), ...fold.end()]
     message = answered(await messageOf(chunks as never, message), listAnswerableCalls(context))
     turn = toTurn(context)
     const { state, calls } = context

@@ -29,10 +29,8 @@ test('pages see the wake time of a sleeping run', async () => {
   for (const event of events) shown = foldTranscript(shown, event)
   expect(shown).toMatchObject({ state: 'PAUSED', reason: 'sleeping', wakeAt })
 
-  const chunks: unknown[] = []
-  const answer = new AnswerFold({ protocol: 'v6', turn: null } as never, (chunk) => chunks.push(chunk))
-  for (const event of events) answer.handleEvent(event)
-  answer.end()
+  const answer = new AnswerFold({ protocol: 'v6', turn: null } as never)
+  const chunks = [...events.flatMap((event) => answer.handleEvent(event)), ...answer.end()]
   expect(chunks).toContainEqual({
     type: 'data-statewright',
     id: 'run_ended',
