@@ -160,7 +160,7 @@ export class ChatService {
           sessionId,
         )
       }
-      return this.#runs.resumeWith(sessionId, caller, undefined, (run) => {
+      return this.#runs.resumeWith(sessionId, caller, (run) => {
         if (steer === undefined) run.resume({ by: caller.by })
         else run.steer(steer, { by: caller.by })
       })
@@ -306,17 +306,21 @@ export class ChatService {
             return this.#queue.add(sessionId, message, caller)
           throw answersPendingError(listAnswerableCalls(context))
         }
-        return this.#runs.resumeWith(sessionId, caller, clientId, (run) =>
-          run.reply([toInputMessage(message)], { by: caller.by }),
+        return this.#runs.resumeWith(
+          sessionId,
+          caller,
+          (run) => run.reply([toInputMessage(message)], { by: caller.by }),
+          { clientId, isNewTurn: true },
         )
       case 'PAUSED': {
         // The inbox keeps the id of the message, so that a copy is recognized after the run has ended.
         const usesInbox =
           clientId !== undefined && isText(message) && (await this.#sessions.canUseInbox(sessionId))
         if (usesInbox) await this.#queue.send(sessionId, 'now', message, caller)
-        return this.#runs.resumeWith(sessionId, caller, clientId, (run) => {
+        const steer = (run: AnyRun): void => {
           if (!usesInbox) run.steer(joinTextParts(message.content), { by: caller.by })
-        })
+        }
+        return this.#runs.resumeWith(sessionId, caller, steer, { clientId })
       }
       default:
         if (context && (await this.#branched.isOnOtherBranch(context, clientId)))
@@ -405,25 +409,9 @@ export class ChatService {
     const stored = await this.#sessions.readStored(sessionId)
     const newAnswers = checkAnswers(stored?.context, answers)
     if (stored === null || !(await this.#sessions.canUseInbox(sessionId)))
-      return this.#answerHere(sessionId, newAnswers, caller)
+      return this.#runs.resumeWith(sessionId, caller, (run) => applyAnswers(run, newAnswers))
     await this.#sessions.sendAnswers(sessionId, newAnswers)
     return this.#resumeAnswered(sessionId, { stored, answers: newAnswers }, caller)
-  }
-
-  /** Resumes the run and answers it here. Refused for a run of another agent. */
-  async #answerHere(
-    sessionId: string,
-    answers: readonly AnswerMessage[],
-    caller: Caller,
-  ): Promise<Subscription> {
-    const run = await this.#sessions.resumeWhenReleased(sessionId, caller)
-    const resumed = this.#runs.follow(run, findTurn(run), caller)
-    try {
-      applyAnswers(run, answers)
-    } finally {
-      this.#runs.removeAtRest(resumed)
-    }
-    return subscribeFromNow(resumed, { isContinued: true })
   }
 
   /**
@@ -440,20 +428,24 @@ export class ChatService {
         showsTurn: false,
         isAnswered: resumer !== null,
       })
-    for (let attempt = 1; ; attempt += 1) {
-      try {
-        const run = await this.#sessions.resume(sessionId, caller)
-        const isAppliedHere = isAnyOpen(findContext(run), answers)
-        const live = this.#runs.removeAtRest(this.#runs.follow(run, findTurn(run), caller))
-        if (isAppliedHere) return subscribeFromNow(live, { isContinued: true })
-        return { ...follow(null), closing: live.closing }
-      } catch (error) {
-        if (!hasCode(error, 'session_busy')) throw error
-      }
-      const context = await this.#sessions.readContext(sessionId)
-      if (context !== null && !isAnyOpen(context, answers)) return follow(null)
-      if (attempt >= maxAttempts) return follow(caller)
-      await this.#sessions.waitForAttempt()
+    let isRead = false
+    try {
+      const run = await this.#sessions.retryWhileTaken(
+        () => this.#sessions.resume(sessionId, caller),
+        async (error) => {
+          if (!hasCode(error, 'session_busy')) return false
+          const context = await this.#sessions.readContext(sessionId)
+          isRead = context !== null && !isAnyOpen(context, answers)
+          return !isRead
+        },
+      )
+      const isAppliedHere = isAnyOpen(findContext(run), answers)
+      const live = this.#runs.removeAtRest(this.#runs.follow(run, findTurn(run), caller))
+      if (isAppliedHere) return subscribeFromNow(live, { isContinued: true })
+      return { ...follow(null), closing: live.closing }
+    } catch (error) {
+      if (!hasCode(error, 'session_busy')) throw error
+      return follow(isRead ? null : caller)
     }
   }
 

@@ -67,7 +67,7 @@ export class ChatSessions {
       try {
         return await task()
       } catch (error) {
-        if (attempt >= maxAttempts || !(await isTaken(error))) throw error
+        if (!(await isTaken(error)) || attempt >= maxAttempts) throw error
         await this.waitForAttempt()
       }
     }

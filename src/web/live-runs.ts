@@ -90,17 +90,21 @@ export class LiveRuns {
     return live
   }
 
+  /** Resumes a resting run here and applies a message or answers to it. `isNewTurn`: whether they start a turn. */
   async resumeWith(
     sessionId: string,
     caller: Caller,
-    clientId: string | undefined,
     apply: (run: AnyRun) => void,
+    { clientId, isNewTurn = false }: { clientId?: string | undefined; isNewTurn?: boolean } = {},
   ): Promise<Subscription> {
     const run = await this.#sessions.resumeWhenReleased(sessionId, caller)
-    const turn = run.state === 'WAITING_FOR_INPUT' ? null : findTurn(run)
-    apply(run)
-    const live = this.removeAtRest(this.follow(run, turn, caller, clientId))
-    return turn === null ? subscribeFromStart(live) : subscribeFromNow(live, { isContinued: true })
+    const live = this.follow(run, isNewTurn ? null : findTurn(run), caller, clientId)
+    try {
+      apply(run)
+    } finally {
+      this.removeAtRest(live)
+    }
+    return isNewTurn ? subscribeFromStart(live) : subscribeFromNow(live, { isContinued: true })
   }
 
   /** Resumes an interrupted run. Follows it if another process holds it or another agent started it. */
