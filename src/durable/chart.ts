@@ -65,6 +65,9 @@ const stub = {
   getPersistedSnapshot: (snapshot: unknown) => snapshot,
 } as unknown as AnyActorLogic
 
+/** The transitions after one event. A chart whose `always` transitions never end would block the process. */
+const mostMicrosteps = 10_000
+
 interface ExecutableAction {
   type: string
   info: Record<string, unknown>
@@ -84,6 +87,7 @@ export class Chart {
     this.machine = machine
     const names = Object.keys(machine.implementations.actors)
     this.#stubbed = machine.provide({ actors: Object.fromEntries(names.map((name) => [name, stub])) })
+    this.#stubbed.options = { maxIterations: mostMicrosteps, ...machine.config.options }
   }
 
   /** Whether a state of the chart names this event. */
@@ -223,12 +227,15 @@ function listInvokedIds(snapshot: AnyMachineSnapshot): ReadonlySet<string> {
 
 /** Only the actors that states invoke have a name and a place to which a restart can return. */
 function refuseSpawned({ status, children }: AnyMachineSnapshot, invoked: ReadonlySet<string>): void {
-  const spawned = Object.keys(children).find((id) => !invoked.has(id))
+  const spawned = Object.entries(children).find(([id]) => !invoked.has(id))
   if (status !== 'active' || spawned === undefined) return
+  const [id, ref] = spawned
+  const { src } = ref as { src: unknown }
+  const name = typeof src === 'string' ? src : id
   throw new UsageError(
     'unsupported_actor',
-    `The chart spawned the actor '${spawned}', which cannot be stored. Invoke the actor in a state instead.`,
-    spawned,
+    `The chart spawned the actor '${name}', which cannot be stored. Invoke the actor in a state instead.`,
+    name,
   )
 }
 
@@ -307,15 +314,19 @@ function createDelayId(delays: readonly StoredDelay[], now: number): string {
   return `delay.${n}.${now}`
 }
 
+interface ChartRules {
+  /** The names of the actors that the caller passed. */
+  provided: readonly string[]
+  once: readonly string[]
+  /** Recognizes the machine of an agent. */
+  isAgent: (logic: unknown) => boolean
+}
+
 /**
- * Checks that the chart can be stored. `isAgent` recognizes the machine of an agent.
- * @throws {ConfigError} `invalid_machine`, `missing_actor`, `unsupported_actor`
+ * Checks that the chart can be stored.
+ * @throws {ConfigError} `invalid_machine`, `missing_actor`, `unsupported_actor`, `invalid_config`
  */
-export function checkChart(
-  machine: AnyStateMachine,
-  once: readonly string[],
-  isAgent: (logic: unknown) => boolean,
-): void {
+export function checkChart(machine: AnyStateMachine, { provided, once, isAgent }: ChartRules): void {
   const { actors } = machine.implementations as { actors: Record<string, AnyActorLogic | undefined> }
   if (typeof machine.config.id !== 'string' || machine.config.id === '')
     throw new ConfigError(
@@ -323,7 +334,16 @@ export function checkChart(
       'durable(machine): give the machine an id. Its sessions are stored with it.',
       'id',
     )
-  for (const { state, src, onSnapshot } of listInvoked(machine.root)) {
+  const invoked = listInvoked(machine.root)
+  const names = invoked.map(({ src }) => String(src))
+  const unused = provided.find((name) => !names.includes(name))
+  if (unused !== undefined)
+    throw new ConfigError(
+      'invalid_config',
+      `actors: no state of the machine '${machine.id}' invokes '${unused}'. Its actors: ${names.join(', ') || 'none'}.`,
+      `actors.${unused}`,
+    )
+  for (const { state, src, onSnapshot } of invoked) {
     if (typeof src !== 'string' || src.startsWith('xstate.invoke.'))
       throw new ConfigError(
         'unsupported_actor',
@@ -337,7 +357,7 @@ export function checkChart(
         src,
       )
     const logic = actors[src]
-    if (logic === undefined)
+    if (logic === undefined || logic === null)
       throw new ConfigError(
         'missing_actor',
         `The state '${state}' invokes '${src}', which is missing: durable(machine, { actors: { ${src} } }).`,
@@ -377,7 +397,7 @@ function listInvoked(node: unknown): { state: string; src: unknown; onSnapshot: 
 
 /** XState does not mark the logic of `fromPromise`, but only that logic ends with this event. */
 function isPromiseLogic(logic: AnyActorLogic): boolean {
-  if (!('config' in logic) || typeof logic.start !== 'function') return false
+  if (typeof logic !== 'object' || !('config' in logic) || typeof logic.start !== 'function') return false
   try {
     const before = { status: 'active', output: undefined, error: undefined, input: undefined }
     const event = { type: 'xstate.promise.resolve', data: 'probe' }

@@ -126,7 +126,7 @@ export interface DurableWorker {
   readonly active: number
   /**
    * Stops where another process can continue. Waits for actors in `once`. Other actors are aborted, and run again in
-   * another process.
+   * another process. From its start on, `send` only stores events, and calls that would run a session reject with `draining`.
    */
   drain(): Promise<void>
 }
@@ -159,7 +159,7 @@ export interface DurableMachine<Machine extends AnyStateMachine> {
    * Waits until the machine waits for an event or for a time, or has ended.
    * @example const { value, context } = await claims.settled('claim-17')
    * @throws {UsageError} `not_settled` after `timeoutMs`, `transition_failed` and `not_json` for an event that had no
-   * effect, `chart_changed`
+   * effect, `chart_changed`, `draining`
    * @throws {StoreError} `unknown_session`
    */
   settled(id: string, options?: { timeoutMs?: number }): Promise<SettledState<Machine>>

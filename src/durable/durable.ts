@@ -6,10 +6,10 @@ import {
   createActor,
 } from 'xstate'
 import { canonicalForms } from '../../guards/lib/canonical-json.js'
-import { readElapsed, systemClock, toWholeClock, wait } from '../core/base/clock.js'
+import { maxTimerMs, readElapsed, systemClock, toWholeClock, wait } from '../core/base/clock.js'
 import { createId } from '../core/base/platform.js'
 import { ConfigError, StatewrightError, UsageError } from '../core/base/errors.js'
-import { expectArgument, objectRule, optionsRule } from '../core/base/values.js'
+import { type ArgumentRule, expectArgument, functionRule, isObject, objectRule } from '../core/base/values.js'
 import { expectKnownOptions } from '../core/config/other-names.js'
 import { listSessions } from '../core/run/delete-sessions.js'
 import { AlarmWaker, getTimers } from '../core/sessions/alarm-waker.js'
@@ -114,13 +114,9 @@ export function durable<Machine extends AnyStateMachine>(
   options: DurableOptions<Machine>,
 ): DurableMachine<Machine> {
   expectArgument('durable(machine)', machine, objectRule(['provide', 'transition'], 'an XState machine'))
-  expectArgument('durable(machine, options)', options, optionsRule)
+  expectArgument('durable(machine, options)', options, objectRule([], 'an object with a store'))
   expectKnownOptions('durable', options, optionKeys)
-  const { store, actors, once = [] } = options
-  expectArgument('durable(machine, { once })', once, {
-    is: Array.isArray,
-    phrase: 'a list of names of actors',
-  })
+  const { store, actors, once = [], clock, migrate, onError } = options
   if (store === undefined)
     throw new ConfigError(
       'invalid_config',
@@ -128,6 +124,15 @@ export function durable<Machine extends AnyStateMachine>(
       'store',
     )
   checkStore(store)
+  const rules = {
+    actors: [actors, objectRule([], 'an object of actors by their names')],
+    once: [once, { is: Array.isArray, phrase: 'a list of names of actors' }],
+    clock: [clock, objectRule(['now', 'setTimeout', 'clearTimeout'], 'a clock')],
+    migrate: [migrate, functionRule('a function')],
+    onError: [onError, functionRule('a function')],
+  } as const
+  for (const [key, [value, rule]] of Object.entries(rules))
+    if (value !== undefined) expectArgument(`durable(machine, { ${key} })`, value, rule)
   if (!store.inbox)
     throw new ConfigError(
       'no_inbox',
@@ -138,7 +143,11 @@ export function durable<Machine extends AnyStateMachine>(
   const whole = (
     actors ? machine.provide({ actors: Object.fromEntries(logics) as never }) : machine
   ) as Machine
-  checkChart(whole, once, (logic) => findAgent(logic) !== undefined)
+  checkChart(whole, {
+    provided: Object.keys(actors ?? {}),
+    once,
+    isAgent: (logic) => findAgent(logic) !== undefined,
+  })
   return new MachineSessions(whole, options)
 }
 
@@ -169,9 +178,8 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
 
   async start(sessionId: string, options: { input?: unknown } = {}): Promise<void> {
     const id = checkSessionId(sessionId)
-    expectKnownOptions('start', options, ['input'])
+    checkOptions('start(id, options)', options, { input: null })
     const input = options.input === undefined ? undefined : copyJson(options.input, 'input')
-    this.#refuseDraining('start')
     /* oxlint-disable no-await-in-loop -- one look after the other */
     for (;;) {
       await this.#take(id, { input })
@@ -192,8 +200,8 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
 
   async send(sessionId: string, event: AnyEventObject, options: { key?: string } = {}): Promise<void> {
     const id = checkSessionId(sessionId)
-    expectKnownOptions('send', options, ['key'])
-    const key = checkKey(options.key)
+    checkOptions('send(id, event, options)', options, { key: keyRule })
+    const { key } = options
     const isAnswer = isAgentMessage(event) && !this.#chart.knows(event.type)
     const text = isAnswer ? '' : formatMessage(this.#checkEvent(event), key)
     await sendInOrder(this.#store, id, () => (isAnswer ? this.#answer(id, event, key) : this.#put(id, text)))
@@ -201,7 +209,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
 
   async settled(sessionId: string, options: { timeoutMs?: number } = {}): Promise<SettledState<Machine>> {
     const id = checkSessionId(sessionId)
-    expectKnownOptions('settled', options, ['timeoutMs'])
+    checkOptions('settled(id, options)', options, { timeoutMs: timeoutRule })
     const { timeoutMs = Infinity } = options
     const since = readElapsed(this.#clock)
     let timer: unknown
@@ -218,8 +226,10 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
         if (local) {
           const done = await Promise.race([local.done.then(() => 'done' as const), timeout])
           if (done === 'done') {
+            const { record: last, head: end, hasSettled } = local.hold
             // Another process may have written between the read above and the acquisition.
-            return await this.#toSettled(id, local.hold.record, local.hold.head)
+            if (hasSettled) return await this.#toSettled(id, last, end)
+            this.#refuseDraining()
           }
         } else await Promise.race([wait(this.#clock, lookMs), timeout])
         if (isLate()) throw notSettledError(id, timeoutMs, (await this.#readEnd(id)).record.state)
@@ -231,8 +241,8 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
   }
 
   worker(options: WorkerOptions = {}): DurableWorker {
-    expectKnownOptions('worker', options, ['pollMs', 'concurrency'])
-    this.#refuseDraining('worker')
+    checkOptions('worker(options)', options, { pollMs: pollRule, concurrency: countRule })
+    this.#refuseDraining()
     const { pollMs = 1000, concurrency = 50 } = options
     const waker = new AlarmWaker({
       timers: getTimers(this.#store, this.#clock),
@@ -256,7 +266,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
 
   async replay(sessionId: string, record?: number): Promise<MachineSnapshot<Machine>> {
     const id = checkSessionId(sessionId)
-    const { event, refused, state, at } = await this.#readAt(id, record)
+    const { event, refused, state, at } = await this.#readAt(id, record, 'record')
     return {
       record: at,
       event,
@@ -267,8 +277,8 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
 
   async fork(sessionId: string, options: ForkOptions<Machine> = {}): Promise<string> {
     const from = checkSessionId(sessionId)
-    expectKnownOptions('fork', options, ['at', 'with'])
-    const { state, at, machine, chart } = await this.#readAt(from, options.at)
+    checkOptions('fork(id, options)', options, { at: null, with: changeRule })
+    const { state, at, machine, chart } = await this.#readAt(from, options.at, 'at')
     const change = options.with
     const outcome = change && 'actor' in change ? this.#findOutcome(state, change as ActorOutcome) : undefined
     const event = change && !outcome ? this.#checkEvent(change as AnyEventObject) : undefined
@@ -331,14 +341,18 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
   }
 
   /** The state after a record. */
-  async #readAt(id: string, to: number | undefined): Promise<MachineRecord & { at: number }> {
+  async #readAt(
+    id: string,
+    to: number | undefined,
+    option: 'at' | 'record',
+  ): Promise<MachineRecord & { at: number }> {
     const { record: last, head } = await this.#readEnd(id)
     if (to === undefined) return { ...last, at: head }
     if (!Number.isSafeInteger(to) || to < 1 || to > head)
       throw new UsageError(
         'invalid_option',
-        `Session '${id}' has the records 1 to ${head}; there is no ${to}.`,
-        'record',
+        `Session '${id}' has the records 1 to ${head}. There is no record ${String(to)}.`,
+        option,
       )
     const { record } = await readLogEnd(this.#store, id, to)
     return { ...(record as MachineRecord), at: to }
@@ -355,13 +369,13 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     return (await deleteSession(this.#store, this.#clock, id)) > 0
   }
 
-  #refuseDraining(method: string): void {
-    if (this.#isDraining)
-      throw new UsageError(
-        'draining',
-        `${method}(): this process is about to end. Call it in another process.`,
-        method,
-      )
+  #refuseDraining(): void {
+    if (!this.#isDraining) return
+    throw new UsageError(
+      'draining',
+      'The worker of this process was drained, so it runs no more sessions. Call this in another process.',
+      'drain',
+    )
   }
 
   #checkEvent(event: AnyEventObject): AnyEventObject {
@@ -369,7 +383,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
     if (typeof type !== 'string')
       throw new UsageError(
         'invalid_input',
-        "send(id, event): an event is an object with a type: { type: 'APPROVE' }.",
+        "An event is an object with a type: { type: 'APPROVE' }.",
         'event',
       )
     if (type.startsWith('xstate.') || !this.#chart.knows(type)) {
@@ -483,6 +497,7 @@ class MachineSessions<Machine extends AnyStateMachine> implements DurableMachine
   #take(id: string, start?: { input: unknown }): Promise<LocalSession | null> {
     const known = this.#local.get(id)
     if (known) return known
+    this.#refuseDraining()
     const taken = this.#open(id, start).then(
       (hold) => {
         const done = this.#drive(id, hold)
@@ -690,9 +705,44 @@ function pickState({
   return { value, context, status, historyValue } as Pick<StoredMachineState, 'value' | 'context'>
 }
 
-function checkKey(key: unknown): string | undefined {
-  if (key === undefined || (typeof key === 'string' && key.length > 0 && key.length <= 200)) return key
-  throw new UsageError('invalid_option', 'send({ key }): a key is a text of 1 to 200 characters.', 'key')
+const keyRule: ArgumentRule = {
+  is: (value) => typeof value === 'string' && value.length > 0 && value.length <= 200,
+  phrase: 'a text of 1 to 200 characters',
+}
+
+const countRule: ArgumentRule = {
+  is: (value) => Number.isSafeInteger(value) && Number(value) >= 1,
+  phrase: 'a whole number of at least 1',
+}
+
+const isTimerMs = (value: unknown, least: number): boolean =>
+  typeof value === 'number' && value >= least && value <= maxTimerMs
+
+const pollRule: ArgumentRule = {
+  is: (value) => isTimerMs(value, 1),
+  phrase: `a number of milliseconds from 1 to ${maxTimerMs}`,
+}
+
+const timeoutRule: ArgumentRule = {
+  is: (value) => value === Infinity || isTimerMs(value, 0),
+  phrase: `a number of milliseconds from 0 to ${maxTimerMs}, or Infinity`,
+}
+
+const changeRule: ArgumentRule = {
+  is: (value) => isObject(value) && (typeof value['type'] === 'string' || typeof value['actor'] === 'string'),
+  phrase: "an event, or the outcome of an actor: { actor: 'pay', output }",
+}
+
+/** A key without a rule is checked where it is used. */
+function checkOptions(call: string, options: object, rules: Record<string, ArgumentRule | null>): void {
+  expectArgument(call, options, objectRule([], 'an object of options, or left out'))
+  const [name = call] = call.split('(')
+  expectKnownOptions(name, options, Object.keys(rules))
+  for (const [key, value] of Object.entries(options)) {
+    const rule = rules[key]
+    if (value === undefined || !rule || rule.is(value)) continue
+    throw new UsageError('invalid_option', `${name}({ ${key} }) must be ${rule.phrase}.`, key)
+  }
 }
 
 function toCanonical(value: unknown): string {

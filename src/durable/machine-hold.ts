@@ -64,6 +64,7 @@ export class MachineHold {
   #isListedAsWorking = false
   #isStopping = false
   #wakeAt: number | undefined
+  #hasSettled = false
 
   constructor(parts: HoldParts, record?: MachineRecord) {
     this.#parts = parts
@@ -94,6 +95,11 @@ export class MachineHold {
   /** When the released session continues without an event, in milliseconds since the epoch. */
   get wakeAt(): number | undefined {
     return this.#wakeAt
+  }
+
+  /** Whether the released session waits for an event or a time, or has ended. A stop may release it earlier. */
+  get hasSettled(): boolean {
+    return this.#hasSettled
   }
 
   /** Writes the first record. @throws if the chart cannot start */
@@ -354,7 +360,9 @@ export class MachineHold {
     const { log } = this.#parts
     const sleeping = [...this.#running.values()].flatMap(({ actor }) => actor.wakeAt ?? [])
     const isWorkLeft =
-      this.#isStopping && (this.#isWorking || this.#incoming.length > 0 || this.state.queue.length > 0)
+      this.#isStopping &&
+      (this.#isWorking || this.#incoming.length + this.state.queue.length > 0 || log.inbox.hasOpenMessages)
+    this.#hasSettled = !isWorkLeft
     const times = [...this.state.delays.map(({ at }) => at), ...sleeping, ...(isWorkLeft ? [log.now()] : [])]
     this.#wakeAt = this.state.status === 'active' && times.length > 0 ? Math.min(...times) : undefined
     this.#isListedAsWorking = false

@@ -9,12 +9,20 @@ export function copyJson<Value>(value: Value, path: string): Value {
   return copy(value, path, []) as Value
 }
 
+/** Deeper values overflow the stack of programs that parse or compare them. */
+const mostLevels = 500
+
 function copy(value: unknown, path: string, above: readonly object[]): unknown {
   if (value === null || typeof value === 'string' || typeof value === 'boolean') return value
-  if (typeof value === 'number' && Number.isFinite(value)) return value
+  // JSON writes -0 as 0.
+  if (typeof value === 'number' && Number.isFinite(value)) return value + 0
   if (typeof value !== 'object')
-    throw notJsonError(path, typeof value === 'number' ? String(value) : `a ${typeof value}`)
+    throw notJsonError(
+      path,
+      typeof value === 'number' || value === undefined ? String(value) : `a ${typeof value}`,
+    )
   if (above.includes(value)) throw notJsonError(path, 'an object that contains itself')
+  if (above.length >= mostLevels) throw notJsonError(path, `more than ${mostLevels} levels deep`)
   const inside = [...above, value]
   if (Array.isArray(value)) return Array.from(value, (item, i) => copy(item, `${path}[${i}]`, inside))
   const prototype: unknown = Object.getPrototypeOf(value)
@@ -27,7 +35,8 @@ function copy(value: unknown, path: string, above: readonly object[]): unknown {
   return Object.fromEntries(entries.map(([key, item]) => [key, copy(item, `${path}.${key}`, inside)]))
 }
 
-function notJsonError(path: string, what: string): UsageError {
+function notJsonError(fullPath: string, what: string): UsageError {
+  const path = fullPath.length > 200 ? `${fullPath.slice(0, 200)}…` : fullPath
   const message = `${path} is ${what}, which JSON does not keep. Store plain data, such as an id, a text or a time in milliseconds.`
   return new UsageError('not_json', message, path)
 }
@@ -44,20 +53,23 @@ interface PlainError {
 export function toPlainFailure(error: unknown): PlainError {
   if (typeof error !== 'object' || error === null) return { name: 'Error', message: String(error) }
   const { name, message } = error as { name?: unknown; message?: unknown }
-  const extra = Object.entries(error).filter(([, value]) => isJson(value))
+  const { code } = error as { code?: unknown }
+  // The code may be inherited.
+  const extra = Object.entries({ code, ...error }).flatMap(([key, value]) => {
+    const plain = tryCopyJson(value)
+    return plain === undefined ? [] : [[key, plain] as const]
+  })
   return {
     ...Object.fromEntries(extra),
-    ...(isJson((error as { code?: unknown }).code) && { code: (error as { code?: unknown }).code as string }),
     name: typeof name === 'string' ? name : 'Error',
     message: typeof message === 'string' ? message : JSON.stringify(Object.fromEntries(extra)),
   }
 }
 
-function isJson(value: unknown): boolean {
+function tryCopyJson(value: unknown): unknown {
   try {
-    copyJson(value, 'value')
-    return value !== undefined
+    return value === undefined ? undefined : copyJson(value, 'value')
   } catch {
-    return false
+    return undefined
   }
 }

@@ -230,6 +230,53 @@ test('a drain waits for an actor in once, and stores its outcome', async () => {
   expect(second.started).toEqual([])
 })
 
+test('after a drain, send still stores events, and nothing else runs in this process', async () => {
+  const { hosts, open, until, shared } = setUp()
+  const first = open()
+  const worker = first.claims.worker()
+  await until(first.claims.start('c', { input }))
+  await until(first.claims.settled('c'))
+  await until(worker.drain())
+  await until(first.claims.send('c', approve))
+  await hosts.pass(60_000)
+  expect([first.started, shared.get('c')?.head, shared.get('c')?.holder]).toEqual([[], 1, null])
+  const calls: (() => Promise<unknown>)[] = [
+    async () => first.claims.start('d', { input }),
+    async () => first.claims.settled('c'),
+    async () => first.claims.worker(),
+  ]
+  // oxlint-disable-next-line no-await-in-loop -- one after the other
+  for (const call of calls)
+    await expect(until(call())).rejects.toMatchObject({ code: 'draining', retryable: true })
+  expect(await until(first.claims.replay('c'))).toMatchObject({ value: 'reviewing' })
+  await until(worker.drain())
+  const second = open()
+  expect(await until(second.claims.settled('c'))).toMatchObject({ value: 'paid' })
+  expect(await until(first.claims.settled('c'))).toMatchObject({ value: 'paid' })
+})
+
+test('a call that waits for a session when the drain starts is refused, and another process continues', async () => {
+  const { hosts, open, until } = setUp()
+  const first = open()
+  const worker = first.claims.worker()
+  await until(first.claims.start('c', { input }))
+  await until(first.claims.send('c', { type: 'NOTE', text: 'one' }))
+  const asking = durable(claimMachine, {
+    store: first.host.store as never,
+    clock: first.host.clock,
+    actors: { pay: fromPromise<string>(() => new Promise(() => undefined)) },
+  })
+  const asked = asking.worker()
+  await until(first.claims.settled('c'))
+  await until(asking.send('c', approve))
+  await hosts.settle()
+  const waiting = asking.settled('c').catch((error: unknown) => error)
+  await until(asked.drain())
+  expect(await until(waiting)).toMatchObject({ code: 'draining' })
+  expect(await until(first.claims.settled('c'))).toMatchObject({ value: 'paid' })
+  await until(worker.drain())
+})
+
 test('an event that leads to what cannot be stored changes nothing, and the machine continues', async () => {
   const { open, until } = setUp()
   const { claims } = open()
@@ -271,6 +318,103 @@ test('bad calls are refused before anything is written', async () => {
   expect(shared.get('c')?.head).toBe(1)
 })
 
+test('a bad option is refused and named, and nothing is written', async () => {
+  const { open, until, shared } = setUp()
+  const { claims } = open()
+  const refused = async (call: () => unknown): Promise<unknown> => {
+    try {
+      return await until(Promise.resolve(call()))
+    } catch (error) {
+      const { code, subject } = error as { code: string; subject: string }
+      return [code, subject]
+    }
+  }
+  await until(claims.start('c', { input }))
+  await until(claims.settled('c'))
+  // oxlint-disable-next-line no-await-in-loop -- one after the other
+  for (const timeoutMs of [NaN, -1, 2 ** 31, '9', null])
+    expect([timeoutMs, await refused(() => claims.settled('c', { timeoutMs } as never))]).toEqual([
+      timeoutMs,
+      ['invalid_option', 'timeoutMs'],
+    ])
+  for (const [key, values] of Object.entries({
+    pollMs: [NaN, 0, -1, Infinity, '9', null],
+    concurrency: [NaN, 0, -1, 1.5, Infinity, '9', null],
+  }))
+    // oxlint-disable-next-line no-await-in-loop -- as above
+    for (const value of values)
+      expect([value, await refused(() => claims.worker({ [key]: value } as never))]).toEqual([
+        value,
+        ['invalid_option', key],
+      ])
+  for (const at of [NaN, 0, 1.5, 9, null]) {
+    // oxlint-disable-next-line no-await-in-loop -- as above
+    expect(await refused(() => claims.replay('c', at as never))).toEqual(['invalid_option', 'record'])
+    // oxlint-disable-next-line no-await-in-loop -- as above
+    expect(await refused(() => claims.fork('c', { at } as never))).toEqual(['invalid_option', 'at'])
+  }
+  // oxlint-disable-next-line no-await-in-loop -- as above
+  for (const change of [5, null, {}, { actor: 5 }])
+    expect(await refused(() => claims.fork('c', { with: change } as never))).toEqual([
+      'invalid_option',
+      'with',
+    ])
+  for (const options of [null, 5, 'key', Promise.resolve({})]) {
+    const calls = {
+      'durable(machine, options)': () => durable(claimMachine, options as never),
+      'start(id, options)': () => claims.start('d', options as never),
+      'send(id, event, options)': () => claims.send('c', approve, options as never),
+      'settled(id, options)': () => claims.settled('c', options as never),
+      'worker(options)': () => claims.worker(options as never),
+      'fork(id, options)': () => claims.fork('c', options as never),
+    }
+    // oxlint-disable-next-line no-await-in-loop -- as above
+    for (const [call, work] of Object.entries(calls))
+      expect([options, await refused(work)]).toEqual([options, ['invalid_argument', call]])
+  }
+  const durableOptions = { actors: 5, once: 'pay', clock: {}, migrate: 5, onError: 5 }
+  // oxlint-disable-next-line no-await-in-loop -- as above
+  for (const [key, value] of Object.entries(durableOptions))
+    expect(await refused(() => durable(claimMachine, { store: shared, [key]: value } as never))).toEqual([
+      'invalid_argument',
+      `durable(machine, { ${key} })`,
+    ])
+  let deep: unknown = 0
+  for (let i = 0; i < 20_000; i += 1) deep = [deep]
+  expect(await refused(() => claims.start('d', { input: deep } as never))).toMatchObject(['not_json', {}])
+  expect([shared.get('c')?.head, shared.get('d'), shared.list().length]).toEqual([1, null, 1])
+})
+
+test('a value that JSON would change has its stored form from the start', async () => {
+  const { open, until } = setUp()
+  const { claims } = open()
+  await until(claims.start('c', { input: { amount: -0 } }))
+  expect((await until(claims.settled('c'))).context.amount).toBe(0)
+})
+
+test('an event whose transitions never end changes nothing', async () => {
+  const { hosts, shared, until } = setUp()
+  const { store, clock } = hosts.start(shared)
+  const machine = setup({}).createMachine({
+    id: 'loop',
+    initial: 'calm',
+    states: {
+      calm: { on: { GO: 'left', STAY: { actions: () => undefined } } },
+      left: { always: 'right' },
+      right: { always: 'left' },
+    },
+  })
+  const loops = durable(machine, { store: store as never, clock, onError: () => undefined })
+  await until(loops.start('l'))
+  await until(loops.send('l', { type: 'GO' }))
+  await expect(until(loops.settled('l'))).rejects.toMatchObject({
+    code: 'transition_failed',
+    message: expect.stringContaining('Infinite loop'),
+  })
+  await until(loops.send('l', { type: 'STAY' }))
+  expect(await until(loops.settled('l'))).toMatchObject({ value: 'calm', head: 3 })
+})
+
 test('charts that cannot be stored are refused', () => {
   const store = memoryStore()
   const codeOf = (open: () => unknown): unknown => {
@@ -305,6 +449,15 @@ test('charts that cannot be stored are refused', () => {
   expect(
     codeOf(() => durable(withActor('p', { p: fromPromise(async () => 1) }), { store, once: ['q'] })),
   ).toEqual(['invalid_config', 'once'])
+  for (const nothing of [null, 'pay', async () => 1])
+    expect(codeOf(() => durable(claimMachine, { store, actors: { pay: nothing } as never }))).toMatchObject([
+      nothing === null ? 'missing_actor' : 'unsupported_actor',
+      'pay',
+    ])
+  expect(codeOf(() => durable(claimMachine, { store, actors: { pya: counts } }))).toEqual([
+    'invalid_config',
+    'actors.pya',
+  ])
   expect(codeOf(() => durable(claimMachine, { store: { ...store, inbox: undefined } as never }))).toEqual([
     'no_inbox',
     'store',
