@@ -38,7 +38,7 @@ export interface Parts {
   /** Settings outside the plan. */
   options?: Partial<AgentOptions>
   /** Called when a tool starts its work. */
-  onExecute?: (execution: ToolExecution) => void
+  onExecute?: (execution: ToolExecution, tool: string) => void
 }
 
 /** The agent of a plan. Only its environment is simulated. */
@@ -143,7 +143,7 @@ function toolOf(
     execute: (input, execution) => {
       world.moves += 1
       // Continuing from a handle or an answer does not start the tool's work.
-      if (execution.handle === undefined && findAsked(execution) === undefined) onExecute?.(execution)
+      if (execution.handle === undefined && findAsked(execution) === undefined) onExecute?.(execution, name)
       return world.calm ? 'done' : tools[behaviour]({ world, execution, input, run })
     },
   }) as Tool

@@ -1,5 +1,5 @@
 import { listAnswerableCalls } from '../../machines/agent/to-result.js'
-import type { Agent, AgentContext, Run } from '../../src/index.js'
+import type { Agent, AgentContext, PendingCall, Run } from '../../src/index.js'
 import type { World } from './world.js'
 
 /** A person or program with access to the run. */
@@ -98,17 +98,27 @@ export async function attend(hands: Hands, manner: Manner): Promise<void> {
   const { context, value } = run.snapshot() as { context: AgentContext; value: unknown }
   if (JSON.stringify(value).includes('message'))
     return world.below(2) === 0 ? run.reply('And?') : run.cancel()
-  for (const { callId, needs, hosted } of listAnswerableCalls(context)) {
+  for (const { callId, needs, hosted, ...terms } of listAnswerableCalls(context)) {
+    const by = nextApprover(terms)
     if (needs === 'client') run.addToolOutput(callId, 'from the client')
     else if (needs === 'elicitation') run.addToolOutput(callId, answerTo(manner))
-    else if (manner === 'reject') run.reject(callId, 'No.')
-    else if (manner === 'edit' && !hosted) run.approve(callId, { n: 3 })
-    else run.approve(callId)
+    else if (manner === 'reject') run.reject(callId, 'No.', by)
+    else if (manner === 'edit' && !hosted) run.approve(callId, { n: 3 }, by)
+    else run.approve(callId, undefined, by)
     if (manner !== 'answer twice') continue
     const again = (): unknown =>
-      needs === 'elicitation' ? run.addToolOutput(callId, answerTo(manner)) : run.approve(callId)
+      needs === 'elicitation'
+        ? run.addToolOutput(callId, answerTo(manner))
+        : run.approve(callId, undefined, by)
     attempt(again)
   }
+}
+
+/** Each approval of a question with approvers is another person's. */
+export function nextApprover({ approvers, approvals = [] }: Pick<PendingCall, 'approvers' | 'approvals'>): {
+  by?: string
+} {
+  return approvers ? { by: `person ${approvals.length + 1}` } : {}
 }
 
 /** A person's answer to an elicitation. */

@@ -12,6 +12,7 @@ import { playSleep } from './sleep.mjs'
 import { playStorage } from './storage.mjs'
 import { killTable } from './table.mjs'
 import { playTold } from './told.mjs'
+import { playVotes } from './votes.mjs'
 
 const { values } = parseArgs({
   options: { seed: { type: 'string', default: `${Date.now() % 1_000_000}` }, only: { type: 'string' } },
@@ -47,6 +48,7 @@ const sessions = await inParallel(cases, 2, async (each) => {
 const storage = [
   ...(await playStorage(model, reference, isAsked)),
   ...(await playTold(model, reference, isAsked)),
+  ...(await playVotes(isAsked)),
 ]
 model.close()
 const batch = { name: 'batch that is killed three times' }

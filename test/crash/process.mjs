@@ -5,11 +5,10 @@ import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 
 /**
- * The child and its packages, bundled into a few files, because resolving hundreds of files took a fifth of
+ * The programs and their packages, bundled into a few files, because resolving hundreds of files took a fifth of
  * the process time. Built once, also for child processes that run children.
  */
 const folder = (process.env.STATEWRIGHT_CRASH_CHILDREN ??= await buildChild())
-const child = join(folder, 'child.mjs')
 
 async function buildChild() {
   // Inside the project, so that unbundled packages resolve from there.
@@ -18,7 +17,9 @@ async function buildChild() {
   )
   process.on('exit', () => rmSync(outdir, { recursive: true, force: true }))
   await build({
-    entryPoints: [fileURLToPath(new URL('child.mjs', import.meta.url))],
+    entryPoints: ['child', 'vote-process'].map((name) =>
+      fileURLToPath(new URL(`${name}.mjs`, import.meta.url)),
+    ),
     outdir,
     outExtension: { '.js': '.mjs' },
     bundle: true,
@@ -44,9 +45,9 @@ const hangsAfterMs = 180_000
  * Runs one process of a session until it ends or is killed. `killAfterMs` counts from the start of the agent.
  * Resolves with its report (null if it was killed) and its duration.
  */
-export function runProcess(task, { killAfterMs } = {}) {
+export function runProcess(task, { killAfterMs, program = 'child' } = {}) {
   return new Promise((resolve, reject) => {
-    const process = fork(child, [JSON.stringify(task)], { serialization: 'json' })
+    const process = fork(join(folder, `${program}.mjs`), [JSON.stringify(task)], { serialization: 'json' })
     let outcome = null
     let readyAt = 0
     let isHung = false

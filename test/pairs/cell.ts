@@ -21,6 +21,7 @@ export interface Cell {
   options: Partial<AgentOptions>
   /** More of them, created for each play of the cell. */
   createOptions: () => Partial<AgentOptions>
+  votes: readonly NonNullable<Feature['votes']>[]
   turns: Turn[]
   goesOnElsewhere: boolean
   /** Messages sent to the session from elsewhere, with their moments. */
@@ -70,6 +71,7 @@ export function cellOf(pair: readonly [FeatureName, FeatureName], place: Place, 
   const moments = both.flatMap(({ deed }): Moment[] =>
     deed === undefined ? [] : [{ at: below(2) === 0 ? 'event' : 'still', count: 1 + below(12), deed }],
   )
+  const policy = both.flatMap(({ policies }) => policies ?? [])
   const limits = Object.assign({}, ...both.map(({ options }) => options?.limits)) as AgentOptions['limits']
   return {
     features: pair,
@@ -85,7 +87,8 @@ export function cellOf(pair: readonly [FeatureName, FeatureName], place: Place, 
       moments,
       shields: Object.assign({}, ...plans.map(({ shields }) => shields)) as Plan['shields'],
     },
-    options: { ...both[0]?.options, ...both[1]?.options, ...(limits && { limits }) },
+    options: { ...both[0]?.options, ...both[1]?.options, policy, ...(limits && { limits }) },
+    votes: both.flatMap(({ votes }) => votes ?? []),
     createOptions: () => ({ ...both[0]?.createOptions?.(), ...both[1]?.createOptions?.() }),
     turns: shuffled(
       turns.filter((turn) => typeof turn === 'string' || turn.calls.length > 0),

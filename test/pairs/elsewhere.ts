@@ -1,6 +1,6 @@
 import { listAnswerableCalls } from '../../machines/agent/to-result.js'
 import { type Agent, type AgentContext, type SessionMessage, StatewrightError } from '../../src/index.js'
-import { answerTo, type Hands, type Manner } from '../chaos/deeds.js'
+import { answerTo, type Hands, type Manner, nextApprover } from '../chaos/deeds.js'
 import { timed } from '../chaos/play.js'
 import type { World } from '../chaos/world.js'
 
@@ -49,16 +49,21 @@ export function dueIn({ context, value }: Standing, manner: Manner, world: World
   if (context.state === 'PAUSED') return [{ type: 'resume' }]
   if (JSON.stringify(value).includes('message'))
     return [world.below(2) === 0 ? { type: 'reply', input: 'And?' } : { type: 'cancel' }]
-  return listAnswerableCalls(context).flatMap(({ callId, needs, hosted, fingerprint }): SessionMessage[] => {
-    if (needs === 'client') return [{ type: 'toolOutput', callId, fingerprint, value: 'from the client' }]
-    if (needs === 'elicitation') return [{ type: 'toolOutput', callId, fingerprint, value: answerTo(manner) }]
-    if (manner === 'reject') return [{ type: 'reject', callId, fingerprint, why: 'No.' }]
-    const answer = {
-      type: 'approve',
-      callId,
-      fingerprint,
-      ...(manner === 'edit' && !hosted && { editedInput: { n: 3 } }),
-    } as const
-    return manner === 'answer twice' ? [answer, answer] : [answer]
-  })
+  return listAnswerableCalls(context).flatMap(
+    ({ callId, needs, hosted, fingerprint, ...terms }): SessionMessage[] => {
+      if (needs === 'client') return [{ type: 'toolOutput', callId, fingerprint, value: 'from the client' }]
+      if (needs === 'elicitation')
+        return [{ type: 'toolOutput', callId, fingerprint, value: answerTo(manner) }]
+      const by = nextApprover(terms)
+      if (manner === 'reject') return [{ type: 'reject', callId, fingerprint, why: 'No.', ...by }]
+      const answer = {
+        type: 'approve',
+        callId,
+        fingerprint,
+        ...by,
+        ...(manner === 'edit' && !hosted && { editedInput: { n: 3 } }),
+      } as const
+      return manner === 'answer twice' ? [answer, answer] : [answer]
+    },
+  )
 }

@@ -8,6 +8,8 @@ import {
   type AgentOptions,
   defineGuard,
   memoryStore,
+  type Policy,
+  type PolicyDecision,
   type SessionStore,
 } from '../../src/index.js'
 import { findClientId } from '../../src/core/sessions/find-turn.js'
@@ -23,6 +25,10 @@ export interface Feature {
   plan?: Partial<Plan>
   /** In addition to the plan's settings. */
   options?: Partial<AgentOptions>
+  /** Policies of the run, next to those of the other feature. */
+  policies?: readonly Policy[]
+  /** No call of the tool runs without approvals of this many different people. */
+  votes?: { of: string; atLeast: number }
   /** The same, created for each play of a cell. */
   createOptions?: () => Partial<AgentOptions>
   /** Answers that the feature needs. They are mixed with the other feature's answers. */
@@ -97,6 +103,16 @@ function createRefusingBudget(waitMs: number | null): SharedBudget {
   }
 }
 
+/** Decides the calls of one tool, and allows all others. */
+const deciding = (
+  id: string,
+  name: string,
+  decide: () => PolicyDecision | Promise<PolicyDecision>,
+  more: Partial<Policy> = {},
+): Pick<Feature, 'policies'> => ({
+  policies: [{ id, decide: ({ tool }) => (tool.name === name ? decide() : 'allow'), ...more }],
+})
+
 let budgets = 0
 
 /** It pays for every request. At the end of a cell, it must have no open reservation. */
@@ -145,6 +161,35 @@ export const features = {
     manner: 'reject',
   },
   'an answer twice': { calls: ['pay', 'pick'], manner: 'answer twice' },
+  'a policy that denies': {
+    shows: (event) => event.type === 'tool_result' && event.errorKind === 'policy_denied',
+    ...deciding('limits', 'tool_0', () => ({ decision: 'deny', rule: 'limit', reason: 'Not today.' })),
+    answers: ['calls one tool', 'calls several tools'],
+    votes: { of: 'tool_0', atLeast: Infinity },
+  },
+  'a policy that never answers': {
+    shows: (event) => event.type === 'policy_decided' && event.rule === 'policy_timeout',
+    ...deciding('late', 'tool_0', () => new Promise<never>(() => undefined), { timeoutMs: 2_000 }),
+    answers: ['calls one tool'],
+    votes: { of: 'tool_0', atLeast: Infinity },
+  },
+  'a policy that asks': {
+    shows: (event) => event.type === 'approval_requested' && event.reason === 'Look at it.',
+    ...deciding('careful', 'tool_0', () => ({ decision: 'ask', reason: 'Look at it.' })),
+    answers: ['calls one tool'],
+    votes: { of: 'tool_0', atLeast: 1 },
+  },
+  'a policy in the shadow': {
+    shows: (event) => event.type === 'policy_decided' && event.shadow === true,
+    ...deciding('next', 'tool_0', () => 'deny', { shadow: true }),
+    answers: ['calls one tool'],
+  },
+  'two approvers': {
+    shows: (event) => event.type === 'approval_requested' && event.approvals?.length === 1,
+    ...deciding('payments', 'pay', () => ({ decision: 'ask', approvers: { count: 2 } })),
+    calls: ['pay'],
+    votes: { of: 'pay', atLeast: 2 },
+  },
   'a client call': {
     shows: (event) => event.type === 'tool_call' && event.call.function.name === 'pick',
     calls: ['pick'],
@@ -399,7 +444,9 @@ export const features = {
   'a call of an MCP client': {
     fate: 'is called over MCP',
     calls: ['pay', 'pick'],
+    // Requests have no sender.
     never: [
+      'two approvers',
       'the next message',
       'a message for the next turn',
       'a history of the app',
@@ -416,6 +463,7 @@ export const features = {
     calls: ['pay', 'pick'],
     // Every request gets all of the many calls again.
     never: [
+      'two approvers',
       'many calls',
       'the next message',
       'a message for the next turn',

@@ -16,6 +16,7 @@ import {
   type SessionMessage,
   type SessionStore,
   StatewrightError,
+  type ToolExecution,
 } from '../../src/index.js'
 import type { SharedBudget } from '../../src/fleet/index.js'
 import { fileStore } from '../../src/stores/file/index.js'
@@ -75,6 +76,7 @@ export async function playCell(cell: Cell, host: Host): Promise<Outcome> {
   const broken: string[] = []
   const turns = [...cell.turns]
   const worked: string[] = []
+  const begun: Begun[] = []
   const seen: Seen = { events: [], cancelled: null }
   const provider: Provider = {
     world,
@@ -96,9 +98,10 @@ export async function playCell(cell: Cell, host: Host): Promise<Outcome> {
     store,
     run: () => run,
     options: { ...cell.options, ...cell.createOptions(), telemetry: recorded.otel({ captureContent: true }) },
-    onExecute: ({ idempotencyKey }: { idempotencyKey: string }) => {
+    onExecute: ({ idempotencyKey, callId, sessionId }: ToolExecution, tool: string) => {
       if (isOver(seen)) broken.push('a tool begins after the cancel')
       worked.push(idempotencyKey)
+      if (sessionId.split(':')[0] === 'chaos') begun.push({ tool, callId })
     },
   }
   const agent = agentOf(cell.plan, parts)
@@ -144,6 +147,7 @@ export async function playCell(cell: Cell, host: Host): Promise<Outcome> {
     broken.push(...rulesOf(result, events, cell))
     broken.push(...unmeasured(recorded, result))
     broken.push(...twice(worked).map((key) => `the call ${key} ran twice`))
+    broken.push(...(await unapproved(begun, cell, store)))
     seen.cancelled = null
     if (isPlayedAgain()) {
       broken.push(...(await playsAgain(agent, cell.plan, world)))
@@ -356,7 +360,7 @@ function rulesOf(result: RunResult, events: readonly AgentEvent[], { goesOnElsew
   if (told && told.session.totalTokens !== result.usage.totalTokens)
     broken.push(`usage: told ${told.session.totalTokens} tokens, the result has ${result.usage.totalTokens}`)
   if (!told && result.usage.totalTokens > 0) broken.push('usage was never told')
-  broken.push(...faultsOf(events))
+  broken.push(...faultsOf(events), ...deniedByNobody(events))
   // A resuming process repeats a question. A resumed call is reported only by its result.
   return goesOnElsewhere ? broken.filter((rule) => !rule.startsWith('events are not numbered')) : broken
 }
@@ -395,6 +399,41 @@ async function playsAgain(agent: Agent, plan: Plan, world: World): Promise<strin
   if (plan.needsApproval !== null) return []
   const played = await replaySession(agent, recording)
   return state === played.state ? [] : [`it plays to ${played.state}, and by its recording alone to ${state}`]
+}
+
+/** Denied calls that no policy with an effect has denied. */
+function deniedByNobody(events: readonly AgentEvent[]): string[] {
+  const denied = new Set(
+    events.flatMap((event) =>
+      event.type === 'policy_decided' && event.decision === 'deny' && !event.shadow ? [event.callId] : [],
+    ),
+  )
+  return events.flatMap((event) =>
+    event.type === 'tool_result' && event.errorKind === 'policy_denied' && !denied.has(event.callId)
+      ? [`nobody has denied ${event.callId}`]
+      : [],
+  )
+}
+
+interface Begun {
+  tool: string
+  callId: string
+}
+
+/** Calls that ran although too few people have approved them in the log. */
+async function unapproved(begun: readonly Begun[], { votes }: Cell, store: SessionStore): Promise<string[]> {
+  if (votes.length === 0) return []
+  const log = await Promise.resolve(store.read('chaos'))
+  const approvals = log.flatMap(({ data }) => {
+    const { event } = JSON.parse(data) as { event?: { type: string; callId?: string; by?: { id: string } } }
+    return event?.type === 'APPROVE' ? [event] : []
+  })
+  return begun.flatMap(({ tool, callId }) => {
+    const ofCall = approvals.filter((one) => one.callId?.split('/').at(-1) === callId)
+    const people = new Set(ofCall.map(({ by }) => by?.id)).size
+    const missed = votes.filter(({ of, atLeast }) => of === tool && people < atLeast)
+    return missed.map(({ atLeast }) => `${tool} ran with ${people} approvals of ${atLeast}`)
+  })
 }
 
 /** Each record matches the package's schema, in full and in displayed form. */

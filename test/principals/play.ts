@@ -3,7 +3,15 @@ import type { SyncSessionStore } from '../../src/stores/index.js'
 import { nameOfSurface } from './rules.js'
 import { kept } from './surfaces/cli.js'
 import type { Place, Surface, Told, Who } from './surface.js'
-import { type AgentKind, canary, type Process, session, type Standing, World } from './world.js'
+import {
+  type AgentKind,
+  canary,
+  closedStandings,
+  type Process,
+  session,
+  type Standing,
+  World,
+} from './world.js'
 
 /** A surface, used by a person or the operator in a process with this agent, on a session in this state. */
 export interface Cell {
@@ -61,6 +69,8 @@ interface Look {
   marks: number
   asked: number
   paid: number
+  /** Log, inbox and state, as stored. */
+  stored: string
 }
 
 function look(store: SyncSessionStore, { asked, paid }: Process): Look {
@@ -75,11 +85,12 @@ function look(store: SyncSessionStore, { asked, paid }: Process): Look {
     marks: store.get(session)?.marks?.length ?? 0,
     asked,
     paid: paid.length,
+    stored: JSON.stringify([records, store.inbox?.read(session), store.get(session)?.summary]),
   }
 }
 
 function inWords({ surface, who }: Cell, before: Look, after: Look, { refused, shown }: Told): string {
-  const grew = (key: Exclude<keyof Look, 'state'>): boolean => after[key] > before[key]
+  const grew = (key: Exclude<keyof Look, 'state' | 'stored'>): boolean => after[key] > before[key]
   const worked = grew('asked') || grew('paid') || grew('answers')
   const isGone = before.records > 0 && after.records === 0
   const isOther =
@@ -101,6 +112,8 @@ function inWords({ surface, who }: Cell, before: Look, after: Look, { refused, s
   return words.length === 0 ? 'nothing' : words.join(', ')
 }
 
+const isClosed = (standing: Standing): boolean => closedStandings.some((one) => one === standing)
+
 /** Outcomes that are forbidden under every rule. */
 function faultsOf(
   { who, surface, standing }: Cell,
@@ -120,6 +133,8 @@ function faultsOf(
       (after.inbox > before.inbox && !cancelsFirst))
   )
     faults.push(`it was refused (${refused}), and yet something was done`)
+  if (refused !== null && isClosed(standing) && after.stored !== before.stored)
+    faults.push(`it was refused (${refused}), and the session has changed`)
   if (refused?.startsWith('untyped') || refused === 'internal')
     faults.push(`refused without a type: ${shown}`)
   if (surface.knows === 'people' && (who === 'stranger' || who === 'nobody') && shown.includes(canary))

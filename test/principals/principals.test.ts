@@ -10,7 +10,7 @@ import { hostSurfaces } from './surfaces/hosts.js'
 import { mcpSurfaces } from './surfaces/mcp.js'
 import { pageSurfaces } from './surfaces/pages.js'
 import { studioSurfaces } from './surfaces/studio.js'
-import { type AgentKind, agentKinds, standings } from './world.js'
+import { type AgentKind, agentKinds, closedStandings, type Standing, standings } from './world.js'
 
 /**
  * Authorization to start, continue and answer work: every surface, used by each person on a session in every
@@ -37,10 +37,13 @@ function agentsOf({ agents = 'any' }: Surface): readonly AgentKind[] {
   return agents === 'any' ? agentKinds : agentKinds.filter((kind) => kind !== 'unnamed agent')
 }
 
+const standingsOf = ({ does }: Surface): readonly Standing[] =>
+  does === 'answer' ? [...standings, ...closedStandings] : standings
+
 const cells: Cell[] = surfaces.flatMap((surface) =>
   agentsOf(surface).flatMap((agent) =>
     (surface.knows === 'people' ? people : (['operator'] as const)).flatMap((who) =>
-      standings.map((standing) => ({ surface, agent, who, standing })),
+      standingsOf(surface).map((standing) => ({ surface, agent, who, standing })),
     ),
   ),
 )
@@ -80,7 +83,8 @@ function isDue(cell: Cell): boolean {
   if (only !== undefined) return new RegExp(only).test(nameOf(cell))
   if (isWhole) return true
   const at = surfaces.indexOf(cell.surface)
-  const standsSo = standings[at % standings.length]
+  const all = standingsOf(cell.surface)
+  const standsSo = all[at % all.length]
   const alike = cells.filter(
     ({ surface, standing }) => surface === cell.surface && standing === cell.standing,
   )

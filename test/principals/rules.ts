@@ -1,6 +1,6 @@
 import type { Cell } from './play.js'
 import type { Deed, Who } from './surface.js'
-import type { AgentKind, Standing } from './world.js'
+import { type AgentKind, closedStandings, type Standing } from './world.js'
 
 /** The required outcome of the matching cells, and the reason. The first matching rule applies. */
 export interface Rule {
@@ -19,6 +19,7 @@ const tells = ['agent.send', 'restateSessions.send']
 const anotherAnswer = ['chatHandler.send (another answer)', 'aguiHandler.send (another answer)']
 const foreign: AgentKind[] = ['other agent', 'other version', 'unnamed agent']
 const held: Standing[] = ['held elsewhere', 'left by its holder']
+const closed: Standing[] = [...closedStandings]
 const open: Standing[] = ['waiting', 'interrupted', 'poisoned']
 const atWork: Standing[] = ['interrupted', 'poisoned', ...held]
 const later = 'a queue keeps what cannot be done here or now, for another process or another time'
@@ -82,6 +83,64 @@ export const rules: Rule[] = [
     because: 'a stranger has no such chat',
   },
   { who: 'stranger', comes: 'nothing', because: 'a stranger has no such session' },
+
+  // Other people must approve, or the sender has: the answer is refused before it is stored.
+  {
+    of: ['runSession', 'createSessionRunner'],
+    agent: foreign,
+    standing: closed,
+    comes: 'refused: stranded',
+    because: 'another agent, another version and an agent without a name must not go on with it',
+  },
+  {
+    of: ['runSession', 'createSessionRunner', 'mcpServer'],
+    does: 'answer',
+    standing: 'waiting for one more',
+    comes: 'nothing',
+    because: 'an engine or a client repeats its answers, and this one is in the log',
+  },
+  {
+    of: 'mcpServer',
+    does: 'answer',
+    standing: 'waiting for others',
+    comes: 'refused: -32602',
+    because: 'other people may approve it',
+  },
+  {
+    of: 'chatHandler.send (an output)',
+    standing: closed,
+    comes: 'refused: unknown_call',
+    because: 'the call waits for a person, and a page must not say what came of it',
+  },
+  {
+    of: 'aguiHandler.send (an output)',
+    standing: closed,
+    comes: 'refused: waiting_for_answers',
+    because: 'the call waits for a person, and a page must not say what came of it',
+  },
+  {
+    of: 'studio.answers (tool_output)',
+    standing: closed,
+    comes: 'refused: unknown_call',
+    because: 'no output is waited for',
+  },
+  {
+    of: 'studio.answers (reply)',
+    standing: closed,
+    comes: 'refused: wrong_state',
+    because: 'no message is waited for',
+  },
+  { of: 'statewright', standing: closed, comes: 'refused: exit 2', because: 'other people may approve it' },
+  {
+    standing: 'waiting for others',
+    comes: 'refused: not_an_approver',
+    because: 'other people may approve it',
+  },
+  {
+    standing: 'waiting for one more',
+    comes: 'refused: already_answered',
+    because: 'the sender has approved it',
+  },
 
   // An MCP client's call starts a run, or returns the run that the same call has started.
   {
@@ -662,13 +721,15 @@ export const nameOfSurface = ({ of, as }: Cell['surface']): string =>
 
 export function ruleOf({ surface, agent, who, standing }: Cell): Rule | undefined {
   const name = nameOfSurface(surface)
+  // Whoever may approve may also reject.
+  const mayReject = standing === 'waiting for one more' && surface.as?.includes('reject')
   return rules.find(
     (rule) =>
       (rule.of === undefined || [rule.of].flat().some((prefix) => name.startsWith(prefix))) &&
       isOneOf(rule.does, surface.does) &&
       isOneOf(rule.who, who) &&
       isOneOf(rule.agent, agent) &&
-      isOneOf(rule.standing, standing),
+      isOneOf(rule.standing, mayReject ? 'waiting' : standing),
   )
 }
 

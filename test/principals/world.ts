@@ -3,6 +3,7 @@ import type { ModelResponse } from '../../machines/agent/model-response.js'
 import {
   type Agent,
   type Agents,
+  type Approvers,
   createAgent,
   defineAgents,
   defineTool,
@@ -42,7 +43,17 @@ export const standings = [
   'held elsewhere',
   'left by its holder',
 ] as const
-export type Standing = (typeof standings)[number]
+/** The session waits for other people than the sender of an answer. */
+export const closedStandings = ['waiting for others', 'waiting for one more'] as const
+export type Standing = (typeof standings)[number] | (typeof closedStandings)[number]
+
+/** Who sends the answers of every surface. */
+export const sender = 'ann'
+
+const approversOf: Partial<Record<Standing, Approvers>> = {
+  'waiting for others': { ids: ['bob', 'cyd'], count: 2 },
+  'waiting for one more': { count: 2 },
+}
 
 /** One process: a separate view of the store, its agents, and their actions. */
 export interface Process {
@@ -86,12 +97,14 @@ export class World {
         return 'paid'
       },
     })
+    const approvers = approversOf[this.#standing]
     const agent = createAgent({
       model: model(own),
       instructions: kind,
       store: view.store,
       tools: [pay],
       clock: this.clock,
+      ...(approvers && { approvals: { approvers } }),
       // The model of a hanging process hangs until the process is gone.
       streamIdleMs: 0,
     }) as unknown as Agent
@@ -115,13 +128,14 @@ export class World {
     if (standing === 'new') return
     const first = this.process('right agent')
     // An active session's model has a request without an answer.
-    if (standing !== 'waiting' && standing !== 'ended') first.hang()
+    const isAnswered = isWaiting(standing) || standing === 'ended'
+    if (!isAnswered) first.hang()
     const run = first.agent.run(firstMessage, { session, context: 'initiator' })
     run.result.catch(() => undefined)
-    if (standing === 'waiting' || standing === 'ended') {
+    if (isAnswered) {
       const { pending = [] } = await run.result
-      if (standing === 'waiting') return
-      for (const one of pending) run.approve(one)
+      if (standing === 'waiting' || standing === 'waiting for others') return
+      for (const one of pending) run.approve(one, undefined, { by: sender })
       await run.result
       return
     }
@@ -185,6 +199,9 @@ export class World {
     for (const process of this.processes) process.kill()
   }
 }
+
+const isWaiting = (standing: Standing): boolean =>
+  standing === 'waiting' || closedStandings.some((one) => one === standing)
 
 function listed(kind: AgentKind, agent: Agent): Parameters<typeof defineAgents>[0] {
   switch (kind) {

@@ -305,8 +305,11 @@ describe('a policy also judges', () => {
       tools: [clerk],
       policy: { id: 'p', decide },
     })
-    expect((await agent.run('Go.', { by: 'ann' }).result).state).toBe('COMPLETED')
+    expect((await agent.run('Go.', { session: 's', by: 'ann' }).result).state).toBe('COMPLETED')
     expect(paid).toEqual([])
+    const { subAgents } = await replaySession(agent as never, await recordSession(agent, 's'))
+    expect(subAgents).toHaveLength(1)
+    expect(paths.splice(2)).toEqual(paths)
     expect(paths).toEqual([
       ['clerk', 'ann'],
       ['clerk', 'pay', 'ann'],

@@ -6,11 +6,21 @@ import type { Binding, PoliciesAbove } from '../live/runtime.js'
 import type { PrepareOptions } from '../tools/prepare-calls.js'
 
 /** The policies of a run, including those of the runs above it. */
-export function getPoliciesInForce(
+function getPoliciesInForce(
   { policies = [] }: Pick<AgentParts, 'policies'>,
   { policiesAbove }: Binding,
 ): PoliciesAbove {
   return { policies: [...policies, ...(policiesAbove?.policies ?? [])], path: policiesAbove?.path ?? [] }
+}
+
+/** The policies that also judge the calls of a sub-agent. */
+export function getPoliciesBelow(
+  parts: Pick<AgentParts, 'policies'>,
+  binding: Binding,
+  name: string,
+): PoliciesAbove | undefined {
+  const { policies, path } = getPoliciesInForce(parts, binding)
+  return policies.length === 0 ? undefined : { policies, path: [...path, name] }
 }
 
 /** Decides whether the calls of a run may execute. `abort` aborts when the run stops. */

@@ -19,7 +19,7 @@ import type { RunnableCall } from '../tools/running-call.js'
 import type { Delegate, DelegateRequest, DelegateRun, Tool } from '../tools/tool.js'
 import { type AgentParts, hasSharedBudgets, listRunBudgets } from '../live/agent-parts.js'
 import type { AgentRuntime, EffectScope } from '../live/runtime.js'
-import { getPoliciesInForce } from './prepare-options.js'
+import { getPoliciesBelow } from './prepare-options.js'
 import { getChildSessionId } from '../sessions/agent-definition.js'
 import { ChildRun, toChildResult } from '../live/child-run.js'
 
@@ -154,7 +154,7 @@ export class SubAgentBatch {
       askFirst: context.terms?.askFirst,
       requesters: context.requesters,
       approversAbove: context.approvers,
-      policiesAbove: getPoliciesBelow(this.#parts, runtime, tool.name),
+      policiesAbove: getPoliciesBelow(this.#parts, runtime.binding, tool.name),
       prices: runtime.prices,
       budgets: hasSharedBudgets(this.#parts, runtime)
         ? listRunBudgets(this.#parts, runtime, context.sessionId)
@@ -320,10 +320,4 @@ const hasContentByType: Record<AgentEvent['type'], boolean> = {
  */
 function isContentFree(event: AgentEvent): boolean {
   return !hasContentByType[event.type === 'child_event' ? event.event.type : event.type]
-}
-
-/** The policies that also judge the calls of a sub-agent. */
-function getPoliciesBelow(parts: Pick<AgentParts, 'policies'>, { binding }: AgentRuntime, name: string) {
-  const { policies, path } = getPoliciesInForce(parts, binding)
-  return policies.length === 0 ? undefined : { policies, path: [...path, name] }
 }

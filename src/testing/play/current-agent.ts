@@ -10,6 +10,7 @@ import { describeError } from '../../core/base/errors.js'
 import { CallAbort } from '../../core/base/abort.js'
 import { toPrepareOptions } from '../../core/effects/prepare-options.js'
 import { type AgentParts, getSpeakerTools, isLostSpeaker, toSpeaker } from '../../core/live/agent-parts.js'
+import type { PoliciesAbove } from '../../core/live/runtime.js'
 import type { RecordContent } from '../../core/sessions/log/log-record.js'
 import { completeInput } from '../../core/sessions/log/stored-state.js'
 import { readOutput } from '../../core/structured/read-output.js'
@@ -28,6 +29,8 @@ export interface PlayScene {
   /** The parts of the agent that were derived from the recording. */
   standIn: StandIn
   isLive: boolean
+  /** For the session of a sub-agent, the policies of its parent run. */
+  policiesAbove?: PoliciesAbove | undefined
   appContext: unknown
   limits: Partial<AgentConfig['limits']>
   isSame: ((recorded: string, now: string, call: { name: string; arguments: string }) => boolean) | undefined
@@ -139,7 +142,7 @@ export class CurrentAgent {
     row: RecordingRow,
     found: FoundDifference[],
   ): Promise<ModelOutput> {
-    const { parts, appContext, standIn } = this.#scene
+    const { parts, appContext, standIn, policiesAbove } = this.#scene
     const { toolCalls } = output.response
     if (row.hidden) {
       for (const { id } of toolCalls) this.#uncleared.add(id)
@@ -148,10 +151,9 @@ export class CurrentAgent {
     const fit = standIn.output ? {} : await this.#checkOutput(output, found)
     if (standIn.tools) return { ...output, ...fit }
     const tools = getSpeakerTools(parts.tools, context.speaker)
-    const isLost = isLostSpeaker(parts.tools, context.speaker)
-    const speaker = isLost ? parts : toSpeaker(parts, context.speaker)
+    const speaker = getSpeakerParts(parts, context.speaker)
     const needs = await prepareCalls(toolCalls, tools, {
-      ...toPrepareOptions(speaker, context, { context: appContext }, new CallAbort()),
+      ...toPrepareOptions(speaker, context, { context: appContext, policiesAbove }, new CallAbort()),
       clock: systemClock,
     })
     const calls = output.calls.map((then, i) => {
@@ -324,6 +326,11 @@ export class LiveTools {
 
 function toKey({ runId, batchNumber }: AgentContext, callId: string): string {
   return `${runId}.${batchNumber}:${callId}`
+}
+
+/** The parts of the current agent, or of the first agent if it is unknown. */
+export function getSpeakerParts(parts: AgentParts, speaker: string | null | undefined): AgentParts {
+  return isLostSpeaker(parts.tools, speaker) ? parts : toSpeaker(parts, speaker)
 }
 
 /** What happens to a call before it runs. */

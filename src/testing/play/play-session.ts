@@ -5,12 +5,14 @@ import type { Agent } from '../../core/agent/agent-options.js'
 import { internalsByAgent } from '../../core/agent/agent-internals.js'
 import { ConfigError, describeError, StatewrightError } from '../../core/base/errors.js'
 import { overrideLimits } from '../../core/config/resolve-config.js'
+import { getPoliciesBelow } from '../../core/effects/prepare-options.js'
 import { getSpeakerTools } from '../../core/live/agent-parts.js'
 import { subAgentByDelegate } from '../../core/sub-agents/as-tool.js'
 import { compareAgents, describeEntry, formatTextDifference, formatValue } from './compare-agents.js'
 import {
   type PlayScene,
   CurrentAgent,
+  getSpeakerParts,
   type FoundDifference,
   type RecordingRow,
   LiveTools,
@@ -149,7 +151,13 @@ async function playRecording(
     const host = delegate && subAgentByDelegate.get(delegate)
     // A missing tool has been reported already.
     if (!host) continue
-    const deeper = { ...scene, recording: readRecording(child), parts: host.parts, config: host.config }
+    const deeper = {
+      ...scene,
+      recording: readRecording(child),
+      parts: host.parts,
+      config: host.config,
+      policiesAbove: getPoliciesBelow(getSpeakerParts(parts, speaker), scene, tool),
+    }
     // oxlint-disable-next-line no-await-in-loop -- in call order
     subAgents.push(await playRecording(deeper, [...path, tool], differences))
   }

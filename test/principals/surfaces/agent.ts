@@ -3,9 +3,10 @@ import { listOf, operator, type Place, type Surface } from '../surface.js'
 import { durable } from '../../../src/durable/index.js'
 import { createWaker, runAll, sendAll } from '../../../src/fleet/index.js'
 import { tallyMachine } from '../../durable/tally.js'
-import { batchItem, firstMessage, session } from '../world.js'
+import { batchItem, firstMessage, sender, session } from '../world.js'
 
 const context = 'operator'
+const by = sender
 const listed = 'listed'
 const nameIn = ({ process: { kind } }: Place): string => (kind === 'other agent' ? 'support' : 'billing')
 
@@ -72,7 +73,7 @@ export const agentSurfaces: Surface[] = [
     return run.result
   }),
   operator('agent.send', 'answer', ({ process, question }) =>
-    process.agent.send(session, { type: 'approve', ...question }),
+    process.agent.send(session, { type: 'approve', ...question, by }),
   ),
   operator(
     'agent.send',
@@ -83,7 +84,7 @@ export const agentSurfaces: Surface[] = [
   operator(
     'agent.send',
     'answer',
-    ({ process, question }) => process.agent.send(session, { type: 'reject', ...question, why: 'No.' }),
+    ({ process, question }) => process.agent.send(session, { type: 'reject', ...question, why: 'No.', by }),
     { as: 'a rejection' },
   ),
   operator(
@@ -130,7 +131,7 @@ export const agentSurfaces: Surface[] = [
     as: 'one agent',
   }),
   operator('runSession', 'answer', ({ process, question }) =>
-    runSession(process.agent, { session, answers: [{ type: 'approve', ...question }], context }),
+    runSession(process.agent, { session, answers: [{ type: 'approve', ...question, by }], context }),
   ),
   operator('runSession', 'stop', ({ process }) =>
     runSession(process.agent, { session, answers: [{ type: 'cancel' }], context }),
@@ -164,7 +165,7 @@ export const agentSurfaces: Surface[] = [
     (place) =>
       createSessionRunner(listOf(place)).runSession({
         session,
-        answers: [{ type: 'approve', ...place.question }],
+        answers: [{ type: 'approve', ...place.question, by }],
         context,
       }),
     { agents: listed },

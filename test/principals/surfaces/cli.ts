@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { cli, folder } from '../../cli/support.js'
 import { fileStore } from '../../../src/stores/file/index.js'
 import type { Deed, Place, Surface, Told } from '../surface.js'
-import { session } from '../world.js'
+import { sender, session } from '../world.js'
 
 /** A session folder for a command's cell, and its store. */
 export async function kept() {
@@ -45,9 +45,11 @@ const call = ({ question: { callId, fingerprint } }: Place): string => `${callId
 export const cliSurfaces: Surface[] = [
   command('run', 'begin', () => [rehearsal, '--session', session, 'Again.']),
   command('resume', 'continue', () => [session, rehearsal]),
-  command('resume', 'answer', (place) => [session, rehearsal, '--approve', call(place)]),
-  command('send', 'answer', (place) => [session, 'approve', call(place)]),
-  command('send', 'answer', (place) => [session, 'reject', call(place), 'No.'], { as: 'a rejection' }),
+  command('resume', 'answer', (place) => [session, rehearsal, '--approve', call(place), '--by', sender]),
+  command('send', 'answer', (place) => [session, 'approve', call(place), '--by', sender]),
+  command('send', 'answer', (place) => [session, 'reject', call(place), 'No.', '--by', sender], {
+    as: 'a rejection',
+  }),
   command('send', 'steer', () => [session, 'steer', 'Be quick.'], { as: 'a message for now' }),
   command('send', 'steer', () => [session, 'pause'], { as: 'a pause' }),
   command('send', 'stop', () => [session, 'cancel']),

@@ -3,7 +3,7 @@ import { type DbosLike, type DbosSessions, dbosSessions } from '../../../src/dbo
 import { type RestateLike, restateSessions } from '../../../src/restate/index.js'
 import type { RestateContext } from '../../../src/restate/restate-sessions.js'
 import { listOf, operator, type Place, type Surface } from '../surface.js'
-import { session } from '../world.js'
+import { sender, session } from '../world.js'
 
 /** A queue that drives its jobs at once and ignores delayed jobs. */
 class Queue {
@@ -86,11 +86,13 @@ export const hostSurfaces: Surface[] = [
   dbos('enqueue', 'begin', (place, own) =>
     own.enqueue({ session, input: 'Again.', turn: 2, agent: agentOf(place) }),
   ),
-  dbos('answer', 'answer', ({ question }, own) => own.answer(session, [{ type: 'approve', ...question }])),
+  dbos('answer', 'answer', ({ question }, own) =>
+    own.answer(session, [{ type: 'approve', ...question, by: sender }]),
+  ),
   dbos('enqueue', 'continue', (_place, own) => own.enqueue({ session })),
   restated('run', 'begin', (place) => ({ input: 'Again.', turn: 2, agent: agentOf(place) })),
   restated('run', 'continue', () => ({})),
-  restated('send', 'answer', ({ question }) => ({ type: 'approve', ...question })),
+  restated('send', 'answer', ({ question }) => ({ type: 'approve', ...question, by: sender })),
   restated('send', 'stop', () => ({ type: 'cancel' })),
   restated('send', 'begin', () => ({ type: 'message', when: 'next', input: 'Again.' }), 'a queued message'),
   restated(

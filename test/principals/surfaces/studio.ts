@@ -3,7 +3,7 @@ import { paths } from '../../../src/studio/routes.js'
 import type { Answer } from '../../../src/studio/protocol.js'
 import { Visitor, ask } from '../../studio/visitor.js'
 import type { Place, Surface, Told } from '../surface.js'
-import { session } from '../world.js'
+import { sender, session } from '../world.js'
 
 /** A request from the page that opened the address, or from another page. */
 function surface(
@@ -23,6 +23,7 @@ function surface(
         store: place.process.store,
         agent: agent as never,
         context: 'operator',
+        by: sender,
       })
       try {
         const address = studio.url
