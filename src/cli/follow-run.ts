@@ -71,6 +71,10 @@ async function watchRun(
     gone.abort(new Error('The reader of stdout has gone.'))
   }
   io.stdout.on('error', onGone)
+  // The terminal echoes ^C on the current line.
+  const unfollow = whenAborted(io.signal, () => {
+    if (canAsk(view, io)) io.stdout.write('\n')
+  })
   let stop = (): void => undefined
   const work = new RunInterrupts(io.signal)
   try {
@@ -104,6 +108,7 @@ async function watchRun(
   } finally {
     stop()
     work.disable()
+    unfollow()
     io.stdout.off('error', onGone)
   }
 }

@@ -129,7 +129,9 @@ test('started again it goes on where it was, repairs a torn line, and asks nothi
   }
   const parked = await toFile(['--concurrency', '1'], { signal: stop.signal })
   expect(parked.code).toBe(130)
-  expect(parked.err).toContain('3 lines have no result yet: run the same command to continue.')
+  expect(parked.err).toContain(
+    'the results of 3 lines are not written yet: run the same command to continue.',
+  )
   const begun = await read()
   expect(parse(begun).length).toBe(3)
 
@@ -277,7 +279,7 @@ test('--cost-limit begins no line any more, and a higher one goes on', async () 
   const { toFile, read } = await place(questions(6))
   const first = await toFile(['--cost-limit', '3', '--concurrency', '1'])
   expect(first.err).toContain(
-    '3 lines have no result yet: the batch has cost $3.00 of $3.00. Raise --cost-limit to continue.',
+    'the results of 3 lines are not written yet: the batch has cost $3.00 of $3.00. Raise --cost-limit to continue.',
   )
   expect(first.code).toBe(3)
   expect(world.asked.length).toBe(3)
@@ -334,7 +336,7 @@ test('SIGTERM: no line begins any more, those at work end, and the rest is for t
   }
   const { code, err } = await toFile(['--concurrency', '1'], { sigterm })
   expect(err).toContain('the process is shutting down: running lines continue for at most 20 s.')
-  expect(err).toContain('3 lines have no result yet: run the same command to continue.')
+  expect(err).toContain('the results of 3 lines are not written yet: run the same command to continue.')
   expect(code).toBe(143)
   expect(parse(await read()).map(({ id }) => id)).toEqual(['q0', 'q1'])
   expect(await toFile([], { sigterm: new SigtermHandler() })).toMatchObject({ code: 0 })

@@ -270,5 +270,7 @@ describe('a call that needs approval', () => {
     })
     expect(code).toBe(130)
     expect(out).toContain('CANCELLED')
+    // The terminal has echoed ^C after the question.
+    expect(out).toMatch(/\(e\)dit: \n/)
   })
 })

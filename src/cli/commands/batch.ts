@@ -262,7 +262,7 @@ class BatchCommand {
         `to answer a line that waits: statewright resume ${session}${carried}, then start the batch again.`,
       )
     }
-    if (remaining > 0) write(`${remaining} lines have no result yet: ${this.#describeStop()}`)
+    if (remaining > 0) write(`the results of ${remaining} lines are not written yet: ${this.#describeStop()}`)
     if (remaining > 0 && io.signal.aborted) return exitCodes.cancelled
     if (remaining > 0 && this.#isDraining) return exitCodes.released
     if (remaining > 0 && this.#isCostLimitReached) this.#codes.add(exitCodes.stopped)

@@ -299,9 +299,10 @@ function formatResultLine(
   { paint, width }: LineStyle,
 ): string {
   const mark = status === 'ok' ? paint('green', '✓') : paint('red', `✗ ${status}`)
+  const took = status === 'ok' || durationMs > 0 ? ` ${formatDuration(durationMs)}` : ''
   const cut = truncated ? ' (cut)' : ''
   const first = shorten(getFirstLine(content), Math.max(20, width - name.length - 24))
-  return `  ${mark} ${formatToolName(name)} ${paint('dim', `${formatDuration(durationMs)}${cut}  ${first}`)}`
+  return `  ${mark} ${formatToolName(name)}${paint('dim', `${took}${cut}  ${first}`)}`
 }
 
 function formatSources({ snippets }: EventOf<'memory'>): string {

@@ -85,6 +85,12 @@ describe('a run for people', () => {
     )
   })
 
+  test('shows no time of a call that did not run', () => {
+    const result = { type: 'tool_result', callId: 'c', name: 'read', content: 'Rejected.' } as const
+    expect(shown([{ ...result, status: 'rejected', durationMs: 0 }])).toBe('  ✗ rejected read  Rejected.\n')
+    expect(shown([{ ...result, status: 'ok', durationMs: 0 }])).toBe('  ✓ read 0 ms  Rejected.\n')
+  })
+
   test('shows how long a retry waits', () => {
     const retry: EmittedEvent = {
       type: 'retry',
