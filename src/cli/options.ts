@@ -76,7 +76,7 @@ export const runOptions = {
     value: 'FILE',
     optional: true,
     nextWord: /^[^-\s]\S*\.json$/,
-    about: 'play a scenario instead of calling a model',
+    about: 'play the demo, or the scenario in FILE, and call no model',
   },
   ...storeOption,
   ...byOption,

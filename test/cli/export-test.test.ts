@@ -149,7 +149,7 @@ describe('sessions export --as test', () => {
     ]
     expect(await place.run(made.filter((option) => option !== '-i' && option !== ''))).toMatchObject({
       code: 0,
-      out: expect.stringContaining('node --test w.test.mjs'),
+      out: expect.stringContaining('node --test --test-force-exit w.test.mjs'),
       err: '',
     })
     const text = await readFile(join(place.cwd, 'w.test.mjs'), 'utf8')

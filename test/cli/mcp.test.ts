@@ -44,6 +44,6 @@ describe('--mcp', () => {
     const { code, err } = await run(['run', '--rehearsal=play.json', '--mcp', server, 'Go'])
     expect(code).toBe(2)
     expect(err).toMatch(message)
-    expect((await run(['sessions', 'list'])).out).toContain('There are no sessions.')
+    expect((await run(['sessions', 'list'])).out).toContain('There are no sessions in the store ')
   })
 })

@@ -479,7 +479,7 @@ describe('a store that is damaged', () => {
 
 test('looking for sessions where there are none makes no store', async () => {
   const { run, cwd } = await kept()
-  expect((await run(['sessions', 'list'])).out).toContain('There are no sessions.')
+  expect((await run(['sessions', 'list'])).out).toContain('There are no sessions in the store ')
   for (const args of [
     ['show', 'a'],
     ['export', 'a'],

@@ -29,7 +29,9 @@ describe('where the sessions of the command line are', () => {
     expect(out).toContain('COMPLETED')
     expect(out).not.toContain('Session ')
     expect(existsSync(join(cwd, 'elsewhere'))).toBe(false)
-    expect((await cli(['sessions', 'list'], { dataFolder })).out).toContain('There are no sessions.')
+    expect((await cli(['sessions', 'list'], { dataFolder })).out).toContain(
+      'There are no sessions in the store ',
+    )
   })
 
   test('--store goes before STATEWRIGHT_STORE, and a folder is relative to where the person stands', async () => {

@@ -328,6 +328,25 @@ describe('shields', () => {
 describe('whatever happens in a session plays', () => {
   const pay = () => tool('pay', () => 'paid', { needsApproval: true })
 
+  test('an approved call that the tool would refuse now is not called free of approval', async () => {
+    const turns = [calls([['pay', { n: 1 }]]), text('Done.')]
+    const { recording } = await recorded({ tools: [pay()] }, turns, async (run) => {
+      const { pending = [] } = (await run.result) as { pending?: { callId: string }[] }
+      run.approve(pending[0]?.callId ?? '')
+    })
+    const strict = defineTool({
+      name: 'pay',
+      description: 'Pays.',
+      needsApproval: true,
+      input: { type: 'object', properties: { n: { type: 'string' } }, required: ['n'] },
+      execute: () => 'paid',
+    }) as Tool
+    const { differences } = await refusal(played({ tools: [strict] }, recording))
+    expect(differences).toContainEqual(
+      expect.objectContaining({ by: 'approval', now: 'is refused for invalid arguments' }),
+    )
+  })
+
   test('approvals with an edit, a rejection, steering and a pause', async () => {
     const options = { tools: [pay()] }
     const turns = [

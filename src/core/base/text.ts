@@ -98,9 +98,11 @@ export function findNearestName(name: string, candidates: readonly string[]): st
   let best: string | undefined
   let shortest = tolerance + 1
   for (const candidate of candidates) {
-    const distance = isPrefix(wanted, normalizeName(candidate))
-      ? 1
-      : editDistance(wanted, normalizeName(candidate))
+    // `tool` is `tools` rather than `toolCalls`.
+    const distance = Math.min(
+      editDistance(wanted, normalizeName(candidate)),
+      isPrefix(wanted, normalizeName(candidate)) ? 1.5 : Infinity,
+    )
     if (distance < shortest) [best, shortest] = [candidate, distance]
   }
   return best

@@ -156,7 +156,7 @@ export class CurrentAgent {
       ...toPrepareOptions(speaker, context, { context: appContext, policiesAbove }, new CallAbort()),
       clock: systemClock,
     })
-    const calls = output.calls.map((then, i) => {
+    const compareCall = async (then: ModelOutput['calls'][number], i: number) => {
       const now = needs[i]
       const called = toolCalls[i]?.function
       if (
@@ -166,17 +166,23 @@ export class CurrentAgent {
         getFate(then) === getFate(now)
       )
         return then
-      const asks = tools.get(called.name)?.needsApproval
+      const tool = tools.get(called.name)
+      const asks = tool?.needsApproval
       const hint =
         typeof asks === 'function' && appContext === undefined
           ? ' (Its needsApproval was called without an app context. Pass it as { context }.)'
           : ''
-      const [recorded, present] = [needsThenWords[getFate(then)], needsNowWords[getFate(now)]]
+      const isValid = tool === undefined || (await parseArguments(tool, called.arguments)).ok
+      const recorded = needsThenWords[getFate(then)]
+      const present =
+        getFate(now) === 'nobody' && !isValid
+          ? 'is refused for invalid arguments'
+          : needsNowWords[getFate(now)]
       const message = `${formatCall(called)} ${recorded}, and ${present} now.${hint}`
       found.push({ by: 'approval', subject: called.name, recorded, now: present, message })
       return now
-    })
-    return { ...output, calls, ...fit }
+    }
+    return { ...output, calls: await Promise.all(output.calls.map(compareCall)), ...fit }
   }
 
   async #checkOutput(

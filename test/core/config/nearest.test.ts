@@ -20,5 +20,6 @@ describe('nearest', () => {
 
   test('an exact name wins over a similar one', () => {
     expect(findNearestName('tools', ['toolz', 'tools'])).toBe('tools')
+    expect(findNearestName('tool', ['toolCalls', 'tools'])).toBe('tools')
   })
 })

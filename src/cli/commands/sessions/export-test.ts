@@ -252,7 +252,7 @@ function formatTestCommand(runner: TestRunner, path: string): string {
     case 'vitest':
       return `npx vitest run ${file}`
     default:
-      return `node --test ${file}`
+      return `node --test --test-force-exit ${file}`
   }
 }
 

@@ -17,7 +17,7 @@ import type { ListedSession, SessionStore, SessionSummary } from '../../../core/
 import { type CliIO, defineCommand, parseTag, parseTime } from '../../command.js'
 import { selectionOptions, storeOption } from '../../options.js'
 import { formatIsoTime, formatJsonLine, formatTable, wantsColor } from '../../output.js'
-import { withSessionStore } from '../../session-store.js'
+import { describeStore, withSessionStore } from '../../session-store.js'
 
 const defaultLimit = 20
 
@@ -39,6 +39,7 @@ export const listCommand = defineCommand({
   execute: async ({ has, text, all, number }, io) => {
     const limit = number('limit') ?? defaultLimit
     const [prefix, since, tags] = [text('prefix'), text('since'), all('tag').map(parseTag)]
+    const isFiltered = prefix !== undefined || since !== undefined || tags.length > 0
     await withSessionStore(text('store'), io, async (store) => {
       const entries = await store.list({
         ...(prefix !== undefined && { prefix }),
@@ -55,10 +56,18 @@ export const listCommand = defineCommand({
         if (row !== null) rows.push(row)
       }
       if (has('json')) for (const row of rows) io.stdout.write(formatJsonLine(toJson(row)))
+      else if (rows.length === 0) io.stdout.write(await describeEmptyList(text('store'), isFiltered, io))
       else showTable(rows, limit > 0 && entries.length > limit, io)
     })
   },
 })
+
+async function describeEmptyList(url: string | undefined, isFiltered: boolean, io: CliIO): Promise<string> {
+  const store = await describeStore(url, io)
+  return isFiltered
+    ? `No session in ${store} matches.\n`
+    : `There are no sessions in ${store}. Start one: statewright run "What changed last week?"\n`
+}
 
 function toJson({ id, createdAt, updatedAt, wakeAt, ...rest }: SessionRow): object {
   const [created, updated] = [createdAt, updatedAt].map(formatIsoTime)
@@ -73,10 +82,6 @@ const numeric = ['messages', 'tokens', 'cost']
 const minTitleWidth = 20
 
 function showTable(rows: readonly SessionRow[], hasMore: boolean, { stdout, env }: CliIO): void {
-  if (rows.length === 0) {
-    stdout.write('There are no sessions. Start one: statewright run "What changed last week?"\n')
-    return
-  }
   const paint = createPaint(wantsColor(stdout, env))
   const cells = rows.map((row) => toCells(row, Date.now()))
   const widths = heads
