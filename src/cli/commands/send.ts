@@ -29,24 +29,24 @@ interface MessageSpec {
   args: string
 }
 
-/** The messages to one session, with the number of their arguments. */
-const messageSpecs: Readonly<Record<string, MessageSpec>> = {
+/** The messages to one or many sessions, with the number of their arguments. */
+const commonSpecs: Readonly<Record<string, MessageSpec>> = {
   cancel: { min: 0, max: 1, args: '[WHY]' },
   pause: { min: 0, max: 0, args: '' },
   resume: { min: 0, max: 1, args: '[DATE]' },
   steer: { min: 1, max: 1, args: 'TEXT' },
+}
+
+const messageSpecs: Readonly<Record<string, MessageSpec>> = {
+  ...commonSpecs,
   approve: { min: 1, max: 1, args: 'CALL' },
   reject: { min: 1, max: 2, args: 'CALL [REASON]' },
   reply: { min: 1, max: 1, args: 'TEXT' },
   'tool-output': { min: 2, max: 2, args: 'CALL JSON' },
 }
 
-/** The messages to many sessions. */
 const broadcastSpecs: Readonly<Record<string, MessageSpec>> = {
-  cancel: { min: 0, max: 1, args: '[WHY]' },
-  pause: { min: 0, max: 0, args: '' },
-  resume: { min: 0, max: 1, args: '[DATE]' },
-  steer: { min: 1, max: 1, args: 'TEXT' },
+  ...commonSpecs,
   message: { min: 1, max: 1, args: 'TEXT' },
 }
 
