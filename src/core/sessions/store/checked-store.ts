@@ -1,7 +1,6 @@
 import type { Clock } from '../../base/clock.js'
 import { limitTime } from '../../base/abort.js'
 import { ConfigError } from '../../base/errors.js'
-import type { BudgetStore } from '../../budgets/budget-store.js'
 import { StoreError } from './store-error.js'
 import type { Lease, SessionStore } from './store.js'
 
@@ -15,6 +14,15 @@ const requiredMethods = [
   'list',
   'delete',
   'close',
+] as const
+
+const limitedMethods = [
+  ...requiredMethods.filter((name) => name !== 'close'),
+  'renewAll',
+  'setTitle',
+  'setMark',
+  'purge',
+  'openBudgets',
 ] as const
 
 /** @throws {ConfigError} for a store that lacks a method, such as a promise of a store */
@@ -66,59 +74,34 @@ export function limitStoreTime(
       // The lease expires by itself.
     }
   }
-  let limitedStore: SessionStore = {
-    acquire: (...args) => limited('acquire', store.acquire(...args), (lease) => void giveBack(lease)),
-    renew: (...args) => limited('renew', store.renew(...args)),
-    release: (...args) => limited('release', store.release(...args)),
-    append: (...args) => limited('append', store.append(...args)),
-    read: (...args) => limited('read', store.read(...args)),
-    get: (...args) => limited('get', store.get(...args)),
-    list: (...args) => limited('list', store.list(...args)),
-    delete: (...args) => limited('delete', store.delete(...args)),
+  /** The methods that a part of the store has, each with the limit. */
+  const limitAll = <Part extends object>(
+    part: Part,
+    names: readonly (keyof Part & string)[],
+    prefix = '',
+    onLate: { [name: string]: (value: never) => void } = {},
+  ): Part =>
+    Object.fromEntries(
+      names
+        .filter((name) => part[name] !== undefined)
+        .map((name) => [
+          name,
+          (...args: unknown[]) =>
+            limited(
+              prefix + name,
+              (part as Record<string, (...args: unknown[]) => unknown>)[name]?.(...args),
+              onLate[name] as ((value: unknown) => void) | undefined,
+            ),
+        ]),
+    ) as Part
+  const { inbox, timers } = store
+  const limitedStore: SessionStore = {
+    ...limitAll(store, limitedMethods, '', { acquire: (lease: Lease) => void giveBack(lease) }),
     close: () => store.close(),
-  }
-  const { inbox } = store
-  if (store.renewAll) {
-    limitedStore.renewAll = (leases, ttlMs) => limited('renewAll', store.renewAll?.(leases, ttlMs) ?? [])
-  }
-  if (store.setTitle) {
-    limitedStore.setTitle = (...args) => limited('setTitle', store.setTitle?.(...args) ?? false)
-  }
-  if (store.setMark) {
-    limitedStore.setMark = (...args) => limited('setMark', store.setMark?.(...args) ?? false)
-  }
-  if (store.purge) limitedStore.purge = () => limited('purge', store.purge?.())
-  if (store.openBudgets) {
-    limitedStore.openBudgets = () => limited('openBudgets', store.openBudgets?.() as BudgetStore)
-  }
-  if (inbox) {
-    limitedStore = {
-      ...limitedStore,
-      inbox: {
-        put: (...args) => limited('inbox.put', inbox.put(...args)),
-        read: (...args) => limited('inbox.read', inbox.read(...args)),
-        remove: (...args) => limited('inbox.remove', inbox.remove(...args)),
-        ...(inbox.findUnread && {
-          findUnread: (ids) => limited('inbox.findUnread', inbox.findUnread?.(ids) ?? []),
-        }),
-        ...(inbox.listUnread && {
-          listUnread: () => limited('inbox.listUnread', inbox.listUnread?.() ?? []),
-        }),
-      },
-    }
-  }
-  const { timers } = store
-  if (timers) {
-    limitedStore = {
-      ...limitedStore,
-      timers: {
-        get: (...args) => limited('timers.get', timers.get(...args)),
-        set: (...args) => limited('timers.set', timers.set(...args)),
-        listDue: (...args) => limited('timers.listDue', timers.listDue(...args)),
-        list: (...args) => limited('timers.list', timers.list(...args)),
-        move: (...args) => limited('timers.move', timers.move(...args)),
-      },
-    }
+    ...(inbox && {
+      inbox: limitAll(inbox, ['put', 'read', 'remove', 'findUnread', 'listUnread'], 'inbox.'),
+    }),
+    ...(timers && { timers: limitAll(timers, ['get', 'set', 'listDue', 'list', 'move'], 'timers.') }),
   }
   innerStores.set(limitedStore, store)
   return limitedStore
