@@ -1,6 +1,7 @@
 import type { JsonObject } from '../../machines/agent/json.js'
 import type { TokenUsage } from '../../machines/agent/usage.js'
 import { readTokens, asList, asObject, asText } from '../core/base/values.js'
+import { completeUsage, toCount } from '../core/models/openai/read-usage.js'
 
 /** The finish reason of an answer. `complete` is whether the provider reported an end. */
 export function toFinish(reason: unknown): { finishReason: string | null; complete: boolean } {
@@ -96,22 +97,6 @@ function includesCached(input: number, cached: number, providerUsage: unknown): 
   const parts = asList(usage?.iterations).map((part) => toCount(asObject(part)?.input_tokens))
   const own = parts.length > 0 ? parts.reduce((sum, part) => sum + part, 0) : usage?.input_tokens
   return typeof own === 'number' && cached > 0 && input >= own + cached
-}
-
-function completeUsage(usage: Omit<TokenUsage, 'totalTokens'>): TokenUsage {
-  const { inputTokens, outputTokens, cachedInputTokens, cacheWriteTokens = 0, reasoningTokens } = usage
-  return {
-    inputTokens,
-    outputTokens,
-    totalTokens: inputTokens + outputTokens,
-    cachedInputTokens: Math.min(cachedInputTokens, inputTokens),
-    ...(cacheWriteTokens > 0 && { cacheWriteTokens: Math.min(cacheWriteTokens, inputTokens) }),
-    reasoningTokens: Math.min(reasoningTokens, outputTokens),
-  }
-}
-
-function toCount(value: unknown): number {
-  return readTokens(value) ?? 0
 }
 
 /**

@@ -1,17 +1,9 @@
-import type {
-  AssistantMessage,
-  ContentPart,
-  Message,
-  ToolCall,
-  UserMessage,
-} from '../../../machines/agent/messages.js'
-import type { ModelProvider, ModelRequest, ToolSpec } from '../models/provider.js'
-import { estimateRequestTokens, memoizeCount, sumTokens } from '../prices/estimate-tokens.js'
+import type { AssistantMessage, Message } from '../../../machines/agent/messages.js'
+import type { ModelProvider, ModelRequest } from '../models/provider.js'
+import { createCounts, perMessage, sumTokens } from '../prices/estimate-tokens.js'
 import type { Tokenizer } from './default-tokenizer.js'
 
-/** The overhead of a chat template per message, per tool or call, and before the answer. */
-export const perMessage = 4
-const perTool = 8
+/** The overhead of a chat template before the answer. */
 const perRequest = 3
 
 /** Counts the tokens of requests as sent. Messages and tools never change, so their counts are cached. */
@@ -37,47 +29,20 @@ export function createTokenCounter(
   echo?: ModelProvider['echoesReasoning'],
 ): TokenCounter {
   const text = (words: string | null | undefined): number => (words ? tokenizer.count(words) : 0)
-  const call = ({ function: { name, arguments: input }, extra_content: extra }: ToolCall): number =>
-    perTool + text(name) + text(input) + (extra === undefined ? 0 : text(JSON.stringify(extra)))
-
   const isEchoed = ({ tool_calls: calls = [] }: AssistantMessage): boolean =>
     echo === 'always' || (echo === 'with_calls' && calls.length > 0)
 
-  const message = memoizeCount((message: Message): number => {
-    switch (message.role) {
-      case 'user':
-        return typeof message.content === 'string'
-          ? perMessage + text(message.content)
-          : perMessage +
-              countMediaTokens(message.content) +
-              sumTokens(message.content, (part) => text(getPartText(part)))
-      case 'assistant':
-        return (
-          perMessage +
-          text(message.content || message.refusal) +
-          (isEchoed(message) ? text(message.reasoning) : 0) +
-          sumTokens(message.tool_calls ?? [], call) +
-          text(message.reasoning_details && JSON.stringify(message.reasoning_details)) +
-          countMediaTokens(message.media ?? []) +
-          text(message.provider_items && JSON.stringify(message.provider_items.items))
-        )
-      case 'tool':
-        return perMessage + text(message.content) + countMediaTokens(message.media ?? [])
-      default:
-        return perMessage + text(message.content)
-    }
+  const { countMessage: message, countTool } = createCounts(text, {
+    countExtra: ({ extra_content: extra }) => (extra === undefined ? 0 : text(JSON.stringify(extra))),
+    isEchoed,
   })
-  const tool = memoizeCount(
-    ({ name, description, parameters }: ToolSpec): number =>
-      perTool + text(name) + text(description) + text(JSON.stringify(parameters)),
-  )
   const prompt = memoizeLatest((instructions: string): number => perMessage + text(instructions))
 
   const counter: TokenCounter = {
     text,
     message,
     instructions: ({ instructions }) => (instructions ? prompt(instructions) : 0),
-    tools: ({ tools }) => sumTokens(tools, tool),
+    tools: ({ tools }) => sumTokens(tools, countTool),
     fixed: (request) =>
       perRequest +
       counter.instructions(request) +
@@ -86,28 +51,6 @@ export function createTokenCounter(
     request: (request) => counter.fixed(request) + sumTokens(request.messages, message),
   }
   return counter
-}
-
-/** The tokens of images, audio and documents. */
-function countMediaTokens(parts: readonly ContentPart[]): number {
-  const media = parts.filter(({ type }) => type !== 'text')
-  if (media.length === 0) return 0
-  const message: UserMessage = { role: 'user', id: '', createdAt: 0, content: media }
-  return estimateRequestTokens({ ...emptyRequest, messages: [message] }) - perMessage
-}
-
-const emptyRequest: ModelRequest = {
-  instructions: null,
-  messages: [],
-  nudges: [],
-  tools: [],
-  sampling: {},
-  extraBody: {},
-  stream: false,
-}
-
-function getPartText(part: ContentPart): string {
-  return part.type === 'text' ? part.text : ''
 }
 
 /** Caches the count of the latest text. */

@@ -1,4 +1,4 @@
-import type { ContentPart, Message } from '../../../machines/agent/messages.js'
+import type { AssistantMessage, ContentPart, Message, ToolCall } from '../../../machines/agent/messages.js'
 import type { ModelResponse } from '../../../machines/agent/model-response.js'
 import type { TokenUsage } from '../../../machines/agent/usage.js'
 import type { ModelRequest, ToolSpec } from '../models/provider.js'
@@ -8,7 +8,8 @@ import type { ModelRequest, ToolSpec } from '../models/provider.js'
  * 10 % off, JSON 20 %. A tokenizer is exact for one model family only, and takes megabytes.
  */
 
-const perMessage = 4
+/** The overhead of a chat template per message, and per tool or call. */
+export const perMessage = 4
 const perTool = 8
 
 /** Common image token counts for low resolution and for about one million pixels. */
@@ -43,9 +44,9 @@ export function estimateRequestTokens(request: ModelRequest): number {
   const { instructions, messages, nudges, tools } = request
   return (
     (instructions === null ? 0 : perMessage + estimateTextTokens(instructions)) +
-    sumTokens(messages, countMessageTokens) +
+    sumTokens(messages, countMessage) +
     sumTokens(nudges, (nudge) => perMessage + estimateTextTokens(nudge)) +
-    sumTokens(tools, countToolTokens)
+    sumTokens(tools, countTool)
   )
 }
 
@@ -61,7 +62,7 @@ export function estimateUsage(
     estimateTextTokens(text) +
     estimateTextTokens(refusal ?? '') +
     reasoningTokens +
-    sumTokens(toolCalls, countCallTokens)
+    sumTokens(toolCalls, countCall)
   return {
     inputTokens,
     outputTokens,
@@ -76,52 +77,59 @@ export function estimatePartialUsage(request: ModelRequest, text: string, reason
   return estimateUsage(request, { text, reasoning, refusal: null, toolCalls: [] })
 }
 
-const countMessageTokens = memoizeCount((message: Message): number => {
-  switch (message.role) {
-    case 'user':
-      return (
-        perMessage +
-        (typeof message.content === 'string'
-          ? estimateTextTokens(message.content)
-          : sumTokens(message.content, countPartTokens))
-      )
-    case 'assistant':
-      return (
-        perMessage +
-        estimateTextTokens(message.content ?? '') +
-        estimateTextTokens(message.refusal ?? '') +
-        sumTokens(message.tool_calls ?? [], countCallTokens) +
-        estimateTextTokens(message.reasoning_details ? JSON.stringify(message.reasoning_details) : '') +
-        sumTokens(message.media ?? [], countPartTokens) +
-        estimateTextTokens(message.provider_items ? JSON.stringify(message.provider_items.items) : '')
-      )
-    case 'tool':
-      return (
-        perMessage + estimateTextTokens(message.content) + sumTokens(message.media ?? [], countPartTokens)
-      )
-    default:
-      return perMessage + estimateTextTokens(message.content)
-  }
-})
+type CountText = (text: string | null | undefined) => number
 
-const countToolTokens = memoizeCount(
-  ({ name, description, parameters }: ToolSpec): number =>
-    perTool +
-    estimateTextTokens(name) +
-    estimateTextTokens(description) +
-    estimateTextTokens(JSON.stringify(parameters)),
-)
-
-function countCallTokens({
-  function: { name, arguments: input },
-}: ModelResponse['toolCalls'][number]): number {
-  return perTool + estimateTextTokens(name) + estimateTextTokens(input)
+export interface CountOptions {
+  /** The tokens of a call in addition to its name and arguments. */
+  countExtra?: (call: ToolCall) => number
+  /** Whether the reasoning of an answer is sent back as text. */
+  isEchoed?: (message: AssistantMessage) => boolean
 }
 
-function countPartTokens(part: ContentPart): number {
+/** Counts messages, tools and calls by the count of their texts. */
+export function createCounts(
+  text: CountText,
+  { countExtra = () => 0, isEchoed = () => false }: CountOptions = {},
+) {
+  const countCall = (call: ToolCall): number =>
+    perTool + text(call.function.name) + text(call.function.arguments) + countExtra(call)
+  const countParts = (parts: readonly ContentPart[] = []): number =>
+    sumTokens(parts, (part) => (part.type === 'text' ? text(part.text) : countMediaTokens(part)))
+  const countMessage = memoizeCount((message: Message): number => {
+    switch (message.role) {
+      case 'user':
+        return (
+          perMessage +
+          (typeof message.content === 'string' ? text(message.content) : countParts(message.content))
+        )
+      case 'assistant':
+        return (
+          perMessage +
+          text(message.content) +
+          text(message.refusal) +
+          (isEchoed(message) ? text(message.reasoning) : 0) +
+          sumTokens(message.tool_calls ?? [], countCall) +
+          text(message.reasoning_details && JSON.stringify(message.reasoning_details)) +
+          countParts(message.media) +
+          text(message.provider_items && JSON.stringify(message.provider_items.items))
+        )
+      case 'tool':
+        return perMessage + text(message.content) + countParts(message.media)
+      default:
+        return perMessage + text(message.content)
+    }
+  })
+  const countTool = memoizeCount(
+    ({ name, description, parameters }: ToolSpec): number =>
+      perTool + text(name) + text(description) + text(JSON.stringify(parameters)),
+  )
+  return { countMessage, countTool, countCall }
+}
+
+const { countMessage, countTool, countCall } = createCounts((text) => estimateTextTokens(text ?? ''))
+
+function countMediaTokens(part: Exclude<ContentPart, { type: 'text' }>): number {
   switch (part.type) {
-    case 'text':
-      return estimateTextTokens(part.text)
     case 'image_url':
       return part.image_url.detail === 'low' ? imageTokens.low : imageTokens.high
     case 'input_audio':
@@ -156,7 +164,7 @@ function isEastAsian(unit: number): boolean {
 }
 
 /** Messages and tools are immutable and are sent again with every request, so each is counted once. */
-export function memoizeCount<Item extends object>(count: (item: Item) => number): (item: Item) => number {
+function memoizeCount<Item extends object>(count: (item: Item) => number): (item: Item) => number {
   const counts = new WeakMap<Item, number>()
   return (item) => {
     const known = counts.get(item)

@@ -28,14 +28,26 @@ export function readUsage(value: unknown): TokenUsage | null {
   const inputApart = reasoningTokens === apart ? 0 : countUnlistedInput(prompt, apart, audio, cached)
   const inputTokens = prompt + inputApart
   const outputTokens = completion + apart - inputApart
+  const tokens = {
+    inputTokens,
+    outputTokens,
+    cachedInputTokens: cached,
+    cacheWriteTokens: written,
+    reasoningTokens,
+  }
+  return { ...completeUsage(tokens), ...readProviderCost(usage) }
+}
+
+/** Adds the total, and limits the parts of a count to the count. */
+export function completeUsage(usage: Omit<TokenUsage, 'totalTokens'>): TokenUsage {
+  const { inputTokens, outputTokens, cachedInputTokens, cacheWriteTokens = 0, reasoningTokens } = usage
   return {
     inputTokens,
     outputTokens,
     totalTokens: inputTokens + outputTokens,
-    cachedInputTokens: Math.min(cached, inputTokens),
-    ...(written > 0 && { cacheWriteTokens: Math.min(written, inputTokens) }),
+    cachedInputTokens: Math.min(cachedInputTokens, inputTokens),
+    ...(cacheWriteTokens > 0 && { cacheWriteTokens: Math.min(cacheWriteTokens, inputTokens) }),
     reasoningTokens: Math.min(reasoningTokens, outputTokens),
-    ...readProviderCost(usage),
   }
 }
 
@@ -53,6 +65,6 @@ function countUnlistedInput(prompt: number, apart: number, ...details: number[])
   )
 }
 
-function toCount(value: unknown): number {
+export function toCount(value: unknown): number {
   return readTokens(value) ?? 0
 }
